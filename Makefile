@@ -1,0 +1,82 @@
+# Every target makes its own environment: a bare checkout and a Python 3.11-3.13 are enough.
+#   make demo | test | test-all | check | bench | clean      (OPENCL=intel adds Intel's OpenCL driver for the CPU)
+PYTHON ?= python3
+OPENCL ?=
+
+VENV := .venv
+RUN := $(VENV)/bin/python -m
+PIP := $(RUN) pip --disable-pip-version-check --quiet
+PROJECTS := pyproject.toml plugins/cpu/pyproject.toml plugins/opencl/pyproject.toml
+BASE := $(VENV)/base.stamp
+INTEL := $(VENV)/intel.stamp
+# Two makes at once must not install into one environment at once.
+LOCK := $(if $(shell command -v flock),flock .venv.lock)
+KIT_DEVICES := $(VENV)/bin/python tests/house/kit_devices.py
+
+ifeq ($(OPENCL),)
+READY := $(BASE)
+else ifeq ($(OPENCL),intel)
+READY := $(BASE) $(INTEL)
+KIT_DEVICES += --need-opencl
+else
+$(error OPENCL=$(OPENCL) is not known: leave it out, or say OPENCL=intel)
+endif
+
+.PHONY: help demo test test-all lint check bench clean
+help:
+	@sed -n 2p Makefile
+
+$(BASE): $(PROJECTS)
+	@$(LOCK) $(MAKE) --no-print-directory install-base
+
+$(INTEL): $(BASE)
+	@$(LOCK) $(MAKE) --no-print-directory install-intel
+
+# What another make installed while this one waited for the lock is not installed again.
+.PHONY: install-base install-intel
+install-base:
+	@if [ ! -e $(BASE) ] || [ -n "$$(find $(PROJECTS) -newer $(BASE))" ]; then \
+	    echo "installing into $(VENV) ..." && \
+	    { $(RUN) pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV); } && \
+	    $(PIP) install -e ".[test,check,demo]" -e plugins/cpu -e plugins/opencl && \
+	    touch $(BASE); fi
+
+install-intel:
+	@if [ ! -e $(INTEL) ] || [ -n "$$(find $(BASE) -newer $(INTEL))" ]; then \
+	    echo "installing Intel's OpenCL driver into $(VENV) ..." && \
+	    $(PIP) install -e . -e "plugins/opencl[intel]" && \
+	    touch $(INTEL); fi
+
+demo: $(READY)
+	@$(VENV)/bin/nnc demo
+
+# The conformance kit, once for each device that kit_devices.py names ($(1): quick or all).
+define run_kit
+@devices="$$($(KIT_DEVICES) $(1))" || exit 1; for device in $$devices; do \
+    echo "conformance kit on $$device"; \
+    $(RUN) pytest -q $(2) --pyargs nnc_plugins.conformance --nnc-device=$$device || exit 1; done
+endef
+
+test: $(READY)
+	@$(RUN) pytest -q
+	$(call run_kit,quick)
+
+test-all: export HYPOTHESIS_PROFILE = all
+test-all: $(READY)
+	@$(RUN) pytest -q -m ""
+	$(call run_kit,all,-m "")
+
+lint: $(READY)
+	@$(RUN) ruff check .
+	@$(RUN) mypy
+
+check: lint
+	@$(MAKE) --no-print-directory test
+
+bench: $(READY)
+	@$(RUN) benchmarks
+
+# Leaves $(VENV), which takes minutes to make again.
+clean:
+	rm -rf build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info plugins/*/*.egg-info plugins/*/build
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +

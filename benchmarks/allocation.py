@@ -1,0 +1,141 @@
+"""Memory planners on the eleven instances of minimalloc: peak over bound, milliseconds.
+
+The peer is the capacity that each instance was published with, which the minimalloc solver meets by search
+(github.com/google/minimalloc, Apache-2.0, licence beside the data); our planners take one pass.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import random
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nnc_core.engine.allocation import BUDGET, PLANNERS, Lifetime, allocate, allocate_by
+from nnc_core.engine.allocation.lifetime import make_demand
+
+INSTANCES = Path(__file__).parent / "data" / "minimalloc"
+ALIGNMENT = 64
+WIDTH = 140  # columns, also where the output goes to a file
+
+
+def read_instance(path: Path) -> list[Lifetime]:
+    """Rows of id, lower, upper, size; `upper` is the first step at which the buffer is no longer needed."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [Lifetime(int(row["size"]), int(row["lower"]), int(row["upper"]) - 1) for row in rows]
+
+
+def instances() -> Iterator[tuple[str, int, list[Lifetime]]]:
+    """Name, published capacity in bytes, lifetimes; the files are called NAME.CAPACITY.csv."""
+    for path in sorted(INSTANCES.glob("*.csv")):
+        name, capacity, _ = path.name.split(".")
+        yield name, int(capacity), read_instance(path)
+
+
+def network_like(count: int) -> list[Lifetime]:
+    """A training step: some values of the first half wait for their backward step, the others die soon."""
+    draw = random.Random(0)
+    common, rare = [256 * 4 ** k for k in range(7)], [64 * draw.randrange(1, 5000) for _ in range(200)]
+    sizes = common * 8 + rare
+
+    def last(step: int) -> int:
+        return count - step if 2 * step < count and draw.random() < 0.15 else step + draw.randrange(1, 6)
+
+    return [Lifetime(draw.choice(sizes), step, last(step)) for step in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one planner made of one list of lifetimes, and how long it took."""
+
+    ratio: float
+    bound: int
+    milliseconds: float
+
+    def __str__(self) -> str:
+        return cell(self.ratio, self.milliseconds)
+
+
+def measure(planner: str | None, lifetimes: list[Lifetime], alignment: int) -> Run:
+    """Run one planner, or for None all that the budget allows."""
+    begin = time.perf_counter()
+    plan = (allocate_by(planner, lifetimes, alignment=alignment) if planner
+            else allocate(lifetimes, alignment=alignment))
+    return Run(plan.ratio, plan.bound, 1e3 * (time.perf_counter() - begin))
+
+
+def cell(ratio: float, milliseconds: float) -> str:
+    return f"{ratio:.3f} {milliseconds:6.1f} ms"
+
+
+def geomean(values: Iterable[float]) -> float:
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs))
+
+
+def quality() -> list[list[str]]:
+    """A row per instance: each planner, the best of them, the published capacity over the bound."""
+    rows, table, peers = [], [], []
+    for name, capacity, lifetimes in instances():
+        runs = [measure(planner, lifetimes, 1) for planner in (*PLANNERS, None)]
+        table.append(runs)
+        peers.append(capacity / runs[0].bound)
+        rows.append([name, str(len(lifetimes)), *map(str, runs), f"{peers[-1]:.3f}"])
+    columns = list(zip(*table, strict=True))
+    means = [cell(geomean(run.ratio for run in runs), sum(run.milliseconds for run in runs))
+             for runs in columns]
+    return [*rows, ["geomean, sum", "", *means, f"{geomean(peers):.3f}"]]
+
+
+def speed() -> list[list[str]]:
+    """A row per count of lifetimes; a planner alone only where the budget of `allocate` has room for it."""
+    rows = []
+    for count in (5_111, 50_000, 600_000):
+        lifetimes = network_like(count)
+        afforded = affordable(lifetimes)
+        runs = [str(measure(planner, lifetimes, ALIGNMENT)) if planner in afforded else "-"
+                for planner in PLANNERS]
+        rows.append([f"{count:,}", *runs, str(measure(None, lifetimes, ALIGNMENT))])
+    return rows
+
+
+def affordable(lifetimes: list[Lifetime]) -> set[str]:
+    demand = make_demand(lifetimes, alignment=ALIGNMENT)
+    return {name for name, planner in PLANNERS.items() if planner.steps(demand) <= BUDGET}
+
+
+def show(title: str, header: list[str], rows: list[list[str]]) -> None:
+    """A rich table where rich is installed, else columns of plain text."""
+    try:
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        _show_plain(title, [header, *rows])
+        return
+    table = Table(title=title)
+    for column in header:
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=max(Console().width, WIDTH)).print(table)
+
+
+def _show_plain(title: str, rows: list[list[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    print(title)
+    for row in rows:
+        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+
+
+def main() -> None:
+    planners = [*PLANNERS, "allocate"]
+    show("minimalloc A-K: peak / bound, time", ["instance", "buffers", *planners, "published"], quality())
+    show("lifetimes like those of a training step: peak / bound, time", ["lifetimes", *planners], speed())
+
+
+if __name__ == "__main__":
+    main()

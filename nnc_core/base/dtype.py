@@ -1,0 +1,48 @@
+"""The element types: NumPy dtypes, with bfloat16 from ml_dtypes."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+DType: TypeAlias = np.dtype[Any]
+
+boolean: DType = np.dtype(np.bool_)
+int8: DType = np.dtype(np.int8)
+int16: DType = np.dtype(np.int16)
+int32: DType = np.dtype(np.int32)
+int64: DType = np.dtype(np.int64)
+uint8: DType = np.dtype(np.uint8)
+uint16: DType = np.dtype(np.uint16)
+uint32: DType = np.dtype(np.uint32)
+uint64: DType = np.dtype(np.uint64)
+float16: DType = np.dtype(np.float16)
+float32: DType = np.dtype(np.float32)
+float64: DType = np.dtype(np.float64)
+bfloat16: DType = np.dtype(ml_dtypes.bfloat16)
+
+SIGNED = (int8, int16, int32, int64)
+UNSIGNED = (uint8, uint16, uint32, uint64)
+INTEGERS = SIGNED + UNSIGNED
+FLOATS = (bfloat16, float16, float32, float64)
+NUMBERS = INTEGERS + FLOATS
+DTYPES: dict[str, DType] = {d.name: d for d in (boolean, *NUMBERS)}
+
+_FLOAT_SET = frozenset(FLOATS)
+_INTEGER_SET = frozenset(INTEGERS)
+
+
+def is_float(dtype: DType) -> bool:
+    return dtype in _FLOAT_SET
+
+
+def is_integer(dtype: DType) -> bool:
+    """True for signed and unsigned integers, not for booleans."""
+    return dtype in _INTEGER_SET
+
+
+def accumulator(dtype: DType) -> DType:
+    """The dtype in which sums and products of many elements are formed: never narrower than float32."""
+    return float32 if dtype in (float16, bfloat16) else dtype

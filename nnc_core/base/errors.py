@@ -1,0 +1,138 @@
+"""Every error of the house: one root, each also the builtin that a user would expect to catch."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """Root of all errors raised by nnc.
+
+    The floor that raises says what went wrong; the floors above it complete the picture with `locate` (operator,
+    operands, device, the user's line), so that a message is whole without any floor knowing more than it should.
+    """
+
+    def __init__(self, message: str, *, operator: str | None = None, operands: str | None = None,
+                 device: str | None = None, line: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.operator, self.operands, self.device, self.line, self.hint = operator, operands, device, line, hint
+
+    def locate(self, *, operator: str | None = None, operands: str | None = None, device: str | None = None,
+               line: str | None = None, hint: str | None = None) -> Error:
+        """Fill in what is not known yet; the innermost knowledge wins.  Returns self."""
+        self.operator = self.operator or operator
+        self.operands = self.operands or operands
+        self.device = self.device or device
+        self.line = self.line or line
+        self.hint = self.hint or hint
+        return self
+
+    def __str__(self) -> str:
+        text = f"{self.operator}: {self.message}" if self.operator else self.message
+        for label, part in (("inputs", self.operands), ("device", self.device), ("at", self.line), ("try", self.hint)):
+            if part:
+                text += f"\n  {label}: {part}"
+        return text
+
+
+class ShapeError(Error, ValueError):
+    """Shapes that do not fit each other or an attribute."""
+
+
+class AxisError(Error, ValueError, IndexError):
+    """An axis outside the dimensions of its array."""
+
+
+class DTypeError(Error, TypeError):
+    """A dtype that an operator or a device does not take."""
+
+
+class AttributeValueError(Error, ValueError):
+    """An attribute of an operator with a value outside its domain."""
+
+
+class UnknownAttributeError(Error, TypeError):
+    """An attribute that the operator does not have."""
+
+
+class OperandError(Error, TypeError):
+    """Something given to an operator that is no array or number."""
+
+
+class OutOfRangeError(Error, IndexError):
+    """An index outside its axis."""
+
+
+class DeviceError(Error, ValueError):
+    """An unknown device, or operands on different devices."""
+
+
+class DeviceFailure(Error, RuntimeError):
+    """A driver or device that failed while it was used."""
+
+
+class DeviceMemoryError(Error, MemoryError):
+    """An allocation that the device cannot serve."""
+
+
+class NotSupportedError(Error, NotImplementedError):
+    """Something that this device, mode or version cannot do."""
+
+
+class PluginError(Error, RuntimeError):
+    """A plugin that is missing or broken."""
+
+
+class SymbolicDimensionError(Error, TypeError):
+    """A named dimension used where a number is needed."""
+
+
+class SymbolValueError(Error, TypeError):
+    """The value of a symbol was asked for; it has one only when its graph is called."""
+
+
+class UnassignedError(Error, ValueError):
+    """A placeholder was evaluated before it was assigned."""
+
+
+class UnconnectedError(Error, ValueError):
+    """An export whose inputs and outputs do not hang together."""
+
+
+class DeferredInplaceError(Error, NotImplementedError):
+    """An in-place write to an array that is not computed yet."""
+
+
+class LeakedTraceError(Error, RuntimeError):
+    """A symbolic tensor used after the trace that made it has ended."""
+
+
+class GradientError(Error, ValueError):
+    """A gradient that is not defined: of a non-scalar, of an integer, of an operator without a rule."""
+
+
+class ExecutionError(Error, RuntimeError):
+    """A command of a compiled graph that failed."""
+
+
+class LostCellError(Error, RuntimeError):
+    """State that a failed call had begun to overwrite."""
+
+
+class FileFormatError(Error, ValueError):
+    """A file that is damaged or not what it should be."""
+
+
+class DataError(Error, ValueError):
+    """A data set that cannot be had or used."""
+
+
+class GraphError(Error, ValueError):
+    """A graph that is not well formed."""
+
+
+class FallbackWarning(RuntimeWarning):
+    """Work that is done somewhere slower than asked for."""
+
+
+class RetraceWarning(RuntimeWarning):
+    """A function that is traced again and again."""

@@ -1,0 +1,126 @@
+"""Loop nests: the form in which core hands computing to a device that can compile it.
+
+A nest has parallel *outer axes* and a sequence of *stages* that run at each of their points.  A stage has *inner
+axes* of its own, a body of scalar instructions in SSA form, run at each inner point in row-major order, and
+*reductions* that fold values of the body over the inner points.  Later stages read the results of earlier reductions, which gives
+epilogues and row kernels (softmax: a maximum, a sum, a store) in one nest.
+
+Values are numbered through the nest: each stage numbers first its instructions, then its reductions.  Instructions of
+one stage's body are visible in that body only; reductions (and the instructions of stages without inner axes) are
+visible in all later stages.  Axes are numbered outer first, then the inner ones of the stage at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from nnc_core.base.dtype import DType
+
+
+class Subscript(NamedTuple):
+    """One dimension of an access: index = (offset + sum(coefficient * axis)) / divisor [+ a gathered value].
+
+    A checked subscript makes the access *invalid* where the division leaves a remainder or the index is outside
+    [0, extent).  `gather` is the number of an integer value added to the index.
+    """
+
+    offset: int
+    coefficients: tuple[tuple[int, int], ...]  # (axis, coefficient), axes ascending, no zero coefficients
+    stride: int  # elements of storage per index
+    extent: int = 0
+    checked: bool = False
+    divisor: int = 1
+    gather: int | None = None
+
+
+class Access(NamedTuple):
+    """Element `offset + sum(stride * index)` of an argument."""
+
+    argument: int
+    offset: int
+    subscripts: tuple[Subscript, ...]
+
+    @property
+    def checked(self) -> bool:
+        return any(s.checked for s in self.subscripts)
+
+
+class Instruction(NamedTuple):
+    """One scalar instruction.
+
+    `constant` has `literal`; `axis` has `axis` (its int64 position); `load`, `store` and `valid` have `access`. An invalid load gives
+    `literal` and touches no memory; an invalid store does nothing; `valid` says whether the access is valid.
+    All others are named in OPERATIONS and act on `operands`, whose dtypes are equal but for `select` (its first is
+    boolean), `cast` and `bitcast`; comparisons give booleans.
+    """
+
+    operation: str
+    dtype: DType
+    operands: tuple[int, ...] = ()
+    literal: float | int | bool | None = None
+    axis: int | None = None
+    access: Access | None = None
+
+
+OPERATIONS: dict[str, int] = {
+    # arithmetic; floor_divide and remainder round towards minus infinity, an integer divided by zero gives 0
+    "add": 2, "subtract": 2, "multiply": 2, "divide": 2, "floor_divide": 2, "remainder": 2, "fma": 3,
+    "negative": 1, "abs": 1, "sign": 1, "minimum": 2, "maximum": 2,  # minimum and maximum pass NaN on
+    "floor": 1, "ceil": 1, "trunc": 1, "round": 1,  # round: halves to even
+    # comparison, logic and bits; on booleans the bitwise operations are the logical ones
+    "equal": 2, "not_equal": 2, "less": 2, "less_equal": 2, "greater": 2, "greater_equal": 2,
+    "bitwise_and": 2, "bitwise_or": 2, "bitwise_xor": 2, "bitwise_invert": 1,
+    "shift_left": 2, "shift_right": 2, "multiply_high": 2,  # upper half of the product of two uint32
+    "select": 3, "cast": 1, "bitcast": 1,
+    # functions
+    "sqrt": 1, "exp": 1, "log": 1, "tanh": 1, "sigmoid": 1, "sin": 1, "cos": 1, "power": 2,
+}  # fmt: skip
+
+
+class Reduction(NamedTuple):
+    """Fold `value` over the inner points of its stage.
+
+    Kinds: sum, product, maximum, minimum (NaN wins), all, any, and argmax, argmin (first of equals, first NaN wins),
+    which give the int64 position in the flattened inner axes.  Over no points: 0, 1, -inf or the smallest value,
+    +inf or the largest, True, False, 0, 0.
+    """
+
+    kind: str
+    value: int
+    dtype: DType
+
+
+REDUCTIONS = ("sum", "product", "maximum", "minimum", "all", "any", "argmax", "argmin")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Inner axes, the body run at each of their points, and what is folded over them."""
+
+    axes: tuple[int, ...]
+    body: tuple[Instruction, ...]
+    reductions: tuple[Reduction, ...] = ()
+
+
+class Argument(NamedTuple):
+    """A buffer that the nest reads or writes; where in it is said by each access."""
+
+    dtype: DType
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoopNest:
+    """Hashable by structure, so that equal kernels are built once."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    axes: tuple[int, ...]
+    stages: tuple[Stage, ...]
+
+    @property
+    def points(self) -> int:
+        """Number of points of the outer axes."""
+        return prod(self.axes)

@@ -1,0 +1,70 @@
+"""How C99 and OpenCL C differ, as data; CUDA C is one more `Dialect`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Spelling of a C-like language.  Types are by dtype name; texts in braces are filled in by the renderer.
+
+    `types` are those of stored elements: float16 and bfloat16 are unsigned integers of 16 bits, booleans of 8.
+    `parameter` is one argument of a kernel ({const}, {type}, {name}); None means that a kernel gets `void **arguments`.
+    `point` is this work item's flat outer point; None means that a kernel loops from `begin` to `end`.
+    """
+
+    name: str
+    types: Mapping[str, str]
+    head: str  # {name}, {parameters}
+    parameter: str | None
+    point: str | None
+    preamble: str
+    float64_preamble: str = ""  # only where a program uses float64
+    function: str = "static inline"  # qualifiers of helper functions
+    suffixed_math: bool = True  # fmodf beside fmod
+    long_suffix: str = "LL"
+    infinity: str = "INFINITY"
+    nan: str = "NAN"
+
+
+C99 = Dialect(
+    name="C99",
+    types={
+        "bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
+        "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
+        "float16": "uint16_t", "bfloat16": "uint16_t", "float32": "float", "float64": "double",
+    },
+    head="void {name}(void **arguments, int64_t begin, int64_t end)",
+    parameter=None,
+    point=None,
+    preamble="#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#pragma STDC FP_CONTRACT OFF\n",
+)  # fmt: skip
+"""`void NAME(void **arguments, int64_t begin, int64_t end)` computes outer points begin to end of the flat order.
+
+Pointers are aligned to their elements.  Compile without -ffast-math, with -ffp-contract=off (GCC ignores the pragma)
+and with -fno-strict-aliasing, since arguments of different dtypes may share memory.
+"""
+
+OPENCL = Dialect(
+    name="OpenCL C",
+    types={
+        "bool": "uchar", "int8": "char", "int16": "short", "int32": "int", "int64": "long",
+        "uint8": "uchar", "uint16": "ushort", "uint32": "uint", "uint64": "ulong",
+        "float16": "ushort", "bfloat16": "ushort", "float32": "float", "float64": "double",
+    },
+    head="__kernel void {name}({parameters})",
+    parameter="__global {const}{type} *{name}",
+    point="get_global_id(0)",
+    preamble="#pragma OPENCL FP_CONTRACT OFF\n",
+    float64_preamble="#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n",
+    function="static inline",
+    suffixed_math=False,
+    long_suffix="L",
+)  # fmt: skip
+"""One work item for each outer point, in one dimension; the range may be rounded up.
+
+Build with -cl-fp32-correctly-rounded-divide-sqrt where the device has it: without, float32 division is good to 2.5
+ULP only.  No extension is needed for float16, which is stored as bits and computed in float32.
+"""

@@ -1,0 +1,83 @@
+"""Fused multiply-add in NumPy, which has none: a * b + c rounded once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.dtype import float32
+
+Values = np.ndarray[Any, Any]
+
+_SPLITTER = 2.0**27 + 1.0
+_SAFE = 2.0**400, 2.0**-400  # magnitudes whose products and their errors neither overflow nor underflow
+
+
+def fma(a: Values, b: Values, c: Values) -> Values:
+    """a * b + c for equal dtypes, float32 or float64."""
+    if a.dtype == float32:
+        product = a.astype(np.float64) * b.astype(np.float64)  # exact
+        total, error = _two_sum(product, c.astype(np.float64))
+        return _round_to_odd(total, error).astype(float32)
+    return _fma_float64(*np.broadcast_arrays(a, b, c))
+
+
+def _fma_float64(a: Values, b: Values, c: Values) -> Values:
+    """Boldo and Melquiond's algorithm: the two low parts are added with rounding to odd; extremes go by fractions."""
+    high, low = _two_product(a, b)
+    low_high, low_low = _two_sum(c, low)
+    total, error = _two_sum(high, low_high)
+    result = total + _round_to_odd(*_two_sum(low_low, error))
+    product = a * b
+    zero_factor = (a == 0) | (b == 0)
+    result = np.where(zero_factor, product + c, np.where(c == 0, product, result))
+    risky = ~(zero_factor | (c == 0) | _moderate(a) & _moderate(b) & _moderate(c))
+    result[risky] = [_exact(*terms) for terms in zip(a[risky], b[risky], c[risky], strict=True)]
+    return result
+
+
+def _two_sum(a: Values, b: Values) -> tuple[Values, Values]:
+    """Knuth: the rounded sum and its error."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _two_product(a: Values, b: Values) -> tuple[Values, Values]:
+    """Dekker and Veltkamp: the rounded product and its error."""
+    product = a * b
+    (ah, al), (bh, bl) = _split(a), _split(b)
+    return product, al * bl - (((product - ah * bh) - al * bh) - ah * bl)
+
+
+def _split(a: Values) -> tuple[Values, Values]:
+    scaled = a * _SPLITTER
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def _round_to_odd(total: Values, error: Values) -> Values:
+    """total + error with an odd last bit where inexact, so that a later rounding to fewer bits is right."""
+    bits = np.array(total, np.float64, copy=True, order="C").view(np.int64)
+    outward = (error > 0) == (total > 0)
+    inexact = np.isfinite(error) & (error != 0) & (bits & 1 == 0)
+    return (bits + np.where(inexact, np.where(outward, 1, -1), 0)).view(np.float64)
+
+
+def _moderate(a: Values) -> Values:
+    magnitude = np.abs(a)
+    return (magnitude < _SAFE[0]) & (magnitude > _SAFE[1])
+
+
+def _exact(a: float, b: float, c: float) -> float:
+    if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
+        return float(c) if np.isfinite(a) and np.isfinite(b) else float(a * b + c)
+    total = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    if total == 0:
+        return float(a * b + c) if a * b == 0 else 0.0
+    try:
+        return float(total)
+    except OverflowError:
+        return float("inf") if total > 0 else -float("inf")

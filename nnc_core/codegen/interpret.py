@@ -1,0 +1,188 @@
+"""A plain interpreter of loop nests: the meaning of the form, without any driver.
+
+Outer points are independent and run as arrays, in chunks that bound the memory.  The inner points of a stage run as
+arrays too, one step of the reduction after the other in row-major order; where a stage reads what it writes, they
+run one by one.  Values are arrays (outer points, inner points) with 1 where they do not vary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.dtype import DType, boolean
+from nnc_core.base.errors import NotSupportedError, OutOfRangeError
+from nnc_core.base.loopnest import Access, Instruction, LoopNest, Stage, Subscript
+from nnc_core.codegen.numpy_reductions import Fold
+from nnc_core.codegen.numpy_scalars import compute
+from nnc_core.codegen.ranges import axis_lengths, element_range
+
+Values = np.ndarray[Any, Any]
+Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
+
+CHUNK = 1 << 16
+"""Points computed at once."""
+
+
+def interpret(nest: LoopNest, buffers: Sequence[Bytes]) -> None:
+    """Run a nest on one-dimensional, contiguous arrays of bytes, one for each argument; written ones change.
+
+    OutOfRangeError if a valid access leaves its buffer, before or instead of touching what lies outside.
+    """
+    arrays = [_elements(argument.dtype, buffer) for argument, buffer in zip(nest.arguments, buffers, strict=True)]
+    longest = max((prod(stage.axes) for stage in nest.stages), default=1)
+    step = max(1, CHUNK // max(longest, 1))
+    with np.errstate(all="ignore"):
+        for begin in range(0, nest.points, step):
+            points = np.arange(begin, min(begin + step, nest.points))
+            _Run(nest, arrays, _positions(points, nest.axes)).stages()
+
+
+def _elements(dtype: DType, buffer: Bytes) -> Values:
+    """The buffer as elements; booleans stay bytes.  A tail shorter than an element is left out."""
+    stored = np.dtype(np.uint8) if dtype == boolean else dtype
+    return buffer[: len(buffer) // stored.itemsize * stored.itemsize].view(stored)
+
+
+def _positions(points: Values, axes: tuple[int, ...]) -> list[Values]:
+    """Where flat points lie on each axis."""
+    return [position.astype(np.int64, copy=False) for position in np.unravel_index(points, axes)] if axes else []
+
+
+@dataclass
+class _Run:
+    """One chunk of outer points on its way through the stages."""
+
+    nest: LoopNest
+    arrays: Sequence[Values]
+    outer: list[Values]
+    values: dict[int, Values] = field(default_factory=dict)
+
+    def stages(self) -> None:
+        first = 0
+        for stage in self.nest.stages:
+            self.stage(stage, first)
+            first += len(stage.body) + len(stage.reductions)
+
+    def stage(self, stage: Stage, first: int) -> None:
+        """Run a stage whose body's first value has the number `first`."""
+        folds = [Fold(reduction) for reduction in stage.reductions]
+        lengths = axis_lengths(self.nest, stage)
+        for points in self.inner_chunks(stage):
+            inner = _positions(points, stage.axes)
+            axes = [p[:, None] for p in self.outer] + [p[None, :] for p in inner]
+            for number, instruction in enumerate(stage.body, first):
+                self.values[number] = self.run(instruction, axes, lengths)
+            for reduction, fold in zip(stage.reductions, folds, strict=True):
+                value = self.values[reduction.value]
+                fold.add(np.broadcast_to(value, (len(value), len(points))))
+        for number, fold in enumerate(folds, first + len(stage.body)):
+            self.values[number] = fold.result
+
+    def inner_chunks(self, stage: Stage) -> Iterator[Values]:
+        points = prod(stage.axes)
+        rows = max(1, len(self.outer[0]) if self.outer else 1)
+        step = 1 if self.needs_order(stage) else max(1, CHUNK // rows)
+        for begin in range(0, points, step):
+            yield np.arange(begin, min(begin + step, points))
+
+    def needs_order(self, stage: Stage) -> bool:
+        """True if inner points might see each other's stores."""
+        stores = [i.access.argument for i in stage.body if i.operation == "store" and i.access]
+        loads = {i.access.argument for i in stage.body if i.operation == "load" and i.access}
+        touched = [*stores, *loads]
+        return any(
+            np.may_share_memory(self.arrays[a], self.arrays[b])
+            for place, a in enumerate(stores)
+            for b in touched[place + 1 :]
+        )
+
+    def run(self, instruction: Instruction, axes: Sequence[Values], lengths: Sequence[int]) -> Values:
+        operation, dtype = instruction.operation, instruction.dtype
+        if operation == "constant":
+            return np.array([[instruction.literal]], dtype)
+        if operation == "axis":
+            assert instruction.axis is not None, "an axis instruction names its axis"
+            return axes[instruction.axis]
+        operands = [self.values[operand] for operand in instruction.operands]
+        if instruction.access is None:
+            return compute(operation, dtype, operands)
+        elements, valid = self.locate(instruction.access, axes)
+        self.guard(instruction, elements, valid, lengths)
+        array = self.arrays[instruction.access.argument]
+        if operation == "load":
+            return _load(array, elements, valid, instruction)
+        if operation == "store":
+            _store(array, elements, valid, operands[0])
+            return operands[0]
+        if operation == "valid":
+            return valid
+        raise NotSupportedError(f"no access by the scalar instruction {operation}")
+
+    def locate(self, access: Access, axes: Sequence[Values]) -> tuple[Values, Values]:
+        """Element numbers and validity at the points."""
+        elements, valid = np.array([[access.offset]], np.int64), np.array([[True]])
+        for subscript in access.subscripts:
+            index, holds = self.index(subscript, axes)
+            elements = elements + subscript.stride * index
+            valid = valid if holds is None else valid & holds
+        return elements, valid
+
+    def index(self, subscript: Subscript, axes: Sequence[Values]) -> tuple[Values, Values | None]:
+        """The index of one dimension; None for validity means always."""
+        index = np.array([[subscript.offset]], np.int64)
+        for axis, coefficient in subscript.coefficients:
+            index = index + coefficient * axes[axis]
+        whole = None
+        if subscript.divisor != 1:
+            index, rest = np.divmod(index, subscript.divisor)
+            whole = rest == 0
+        if subscript.gather is not None:
+            index = index + self.values[subscript.gather].astype(np.int64)
+        if not subscript.checked:
+            return index, None
+        inside = (index >= 0) & (index < subscript.extent)
+        return index, inside if whole is None else inside & whole
+
+    def guard(self, instruction: Instruction, elements: Values, valid: Values, lengths: Sequence[int]) -> None:
+        """OutOfRangeError for accesses outside the buffer; looks at the elements only if the axes prove nothing."""
+        access = instruction.access
+        assert access is not None
+        size = self.arrays[access.argument].size
+        reach = element_range(access, lengths)
+        if instruction.operation == "valid" or (reach is not None and reach[0] >= 0 and reach[1] < size):
+            return
+        outside = valid & ((elements < 0) | (elements >= size))
+        if outside.any():
+            worst = int(np.broadcast_to(elements, outside.shape)[outside][0])
+            raise OutOfRangeError(
+                f"loop nest {self.nest.name}: {instruction.operation} of element {worst} of argument "
+                f"{access.argument}, whose buffer holds {size} elements of {self.nest.arguments[access.argument].dtype}",
+                hint="check the offsets, strides and extents of the access, and the indices gathered by",
+            )
+
+
+def _load(array: Values, elements: Values, valid: Values, instruction: Instruction) -> Values:
+    dtype = instruction.dtype
+    if valid.all():
+        loaded = array[elements]
+    else:
+        shape = np.broadcast_shapes(elements.shape, valid.shape)
+        elements, valid = np.broadcast_to(elements, shape), np.broadcast_to(valid, shape)
+        loaded = np.full(shape, instruction.literal, array.dtype)
+        loaded[valid] = array[elements[valid]]
+    return loaded != 0 if dtype == boolean else loaded
+
+
+def _store(array: Values, elements: Values, valid: Values, value: Values) -> None:
+    """Store where valid; of several values for one element the last point's stays."""
+    elements, valid, value = np.broadcast_arrays(elements, valid, value)
+    if valid.all():
+        array[elements.ravel()] = value.ravel()
+    else:
+        array[elements[valid]] = value[valid]
+

@@ -1,0 +1,147 @@
+"""What each scalar instruction means, in NumPy: the interpreter's table, and the yardstick for every renderer.
+
+float16 and bfloat16 are computed in float32 and rounded after each instruction.  Casts of floats to integers round
+towards zero and saturate, with NaN giving 0; float64 to float16 rounds once, to bfloat16 through float32.
+Shifts by a negative count or by the width and more shift everything out.  An integer power with a negative exponent
+is its exact value rounded towards zero, and 0 for base 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.dtype import DType, accumulator, bfloat16, boolean, float32, is_float, is_integer
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.codegen.exact_fma import fma
+
+Values = np.ndarray[Any, Any]
+
+
+def compute(operation: str, dtype: DType, operands: list[Values]) -> Values:
+    """One instruction of OPERATIONS on whole arrays that broadcast; the result has `dtype`."""
+    if operation == "cast":
+        return cast(operands[0], dtype)
+    if operation == "bitcast":
+        return np.ascontiguousarray(operands[0]).view(dtype)
+    if operation == "select":
+        return np.where(operands[0], operands[1], operands[2])
+    source = operands[0].dtype
+    table = _INTEGER if is_integer(source) else _FLOAT if is_float(source) else _BOOLEAN
+    function = table.get(operation) or _ANY.get(operation)
+    if function is None:
+        raise NotSupportedError(f"no scalar instruction {operation} on {source}")
+    result = function(*(operand.astype(accumulator(source), copy=False) for operand in operands))
+    return result.astype(dtype, copy=False)
+
+
+def cast(values: Values, dtype: DType) -> Values:
+    """Convert values; see the module for what floats out of range give."""
+    if dtype == boolean:
+        return values != 0
+    if is_integer(dtype) and is_float(values.dtype):
+        return _saturate(values.astype(accumulator(values.dtype), copy=False), dtype)
+    if is_float(dtype) and not is_float(values.dtype) and accumulator(dtype) != dtype:
+        values = values.astype(float32)
+    if dtype == bfloat16:
+        values = values.astype(float32, copy=False)
+    return values.astype(dtype, copy=False)
+
+
+def _saturate(values: Values, dtype: DType) -> Values:
+    limits = np.iinfo(dtype)
+    inside = (values > float(limits.min)) & (values < float(limits.max))
+    result = np.where(inside, values, 0).astype(dtype)
+    result = np.where(values >= float(limits.max), limits.max, result)
+    return np.where(values <= float(limits.min), limits.min, result).astype(dtype, copy=False)
+
+
+def minimum(a: Values, b: Values) -> Values:
+    """NaN wins; the first of equals, so that zeros of either sign give one answer everywhere."""
+    return np.where((a <= b) | (a != a), a, b)
+
+
+def maximum(a: Values, b: Values) -> Values:
+    return np.where((a >= b) | (a != a), a, b)
+
+
+def _float_remainder(a: Values, b: Values) -> Values:
+    """fmod moved to the divisor's sign, zeros included."""
+    rest = np.fmod(a, b)
+    moved = np.where((b < 0) != (rest < 0), rest + b, rest)
+    return np.where(b == 0, rest, np.where(rest == 0, np.copysign(np.zeros_like(rest), b), moved))
+
+
+def _float_floor_divide(a: Values, b: Values) -> Values:
+    """(a - remainder) / b, which is nearly an integer, made one; a / b for b = 0."""
+    rest = np.fmod(a, b)
+    quotient = (a - rest) / b
+    quotient = np.where((rest != 0) & ((b < 0) != (rest < 0)), quotient - 1, quotient)
+    whole = np.floor(quotient)
+    whole = np.where(quotient - whole > 0.5, whole + 1, whole)
+    whole = np.where(quotient == 0, np.copysign(np.zeros_like(quotient), a / b), whole)
+    return np.where(b == 0, a / b, whole)
+
+
+def _integer_power(base: Values, exponent: Values) -> Values:
+    one = np.ones_like(base)
+    result, square, left = np.broadcast_arrays(one, base, np.maximum(exponent, 0))
+    while left.any():
+        result = np.where(left & 1, result * square, result)
+        square, left = square * square, left >> 1
+    odd = np.where(exponent & 1, base, one)
+    inverse = np.where(base == 1, one, np.where(base == np.array(-1).astype(base.dtype), odd, 0))
+    return np.where(exponent < 0, inverse, result).astype(base.dtype, copy=False)
+
+
+def _shift_left(a: Values, b: Values) -> Values:
+    fits = _count_fits(a, b)
+    return np.where(fits, np.left_shift(a, np.where(fits, b, 0).astype(b.dtype)), 0).astype(a.dtype, copy=False)
+
+
+def _shift_right(a: Values, b: Values) -> Values:
+    fits = _count_fits(a, b)
+    shifted = np.right_shift(a, np.where(fits, b, 0).astype(b.dtype))
+    return np.where(fits, shifted, np.negative((a < 0).astype(a.dtype)))
+
+
+def _count_fits(a: Values, count: Values) -> Values:
+    return (count >= 0) & (count < a.dtype.itemsize * 8)
+
+
+def _multiply_high(a: Values, b: Values) -> Values:
+    return ((a.astype(np.uint64) * b.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
+
+
+def _sigmoid(x: Values) -> Values:
+    return 1 / (1 + np.exp(-x))
+
+
+_Table = dict[str, Callable[..., Values]]
+_ANY: _Table = {
+    "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal,
+    "greater": np.greater, "greater_equal": np.greater_equal, "minimum": minimum, "maximum": maximum,
+}  # fmt: skip
+_BOOLEAN: _Table = {
+    "bitwise_and": np.logical_and, "bitwise_or": np.logical_or, "bitwise_xor": np.logical_xor,
+    "bitwise_invert": np.logical_not,
+}  # fmt: skip
+_NUMBER: _Table = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "negative": np.negative, "abs": np.abs,
+    "sign": np.sign,
+}  # fmt: skip
+_INTEGER: _Table = _NUMBER | {
+    "floor_divide": np.floor_divide, "remainder": np.remainder, "fma": lambda a, b, c: a * b + c,
+    "floor": np.positive, "ceil": np.positive, "trunc": np.positive, "round": np.positive,
+    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
+    "bitwise_invert": np.invert, "shift_left": _shift_left, "shift_right": _shift_right,
+    "multiply_high": _multiply_high, "power": _integer_power,
+}  # fmt: skip
+_FLOAT: _Table = _NUMBER | {
+    "divide": np.divide, "floor_divide": _float_floor_divide, "remainder": _float_remainder, "fma": fma,
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "sqrt": np.sqrt,
+    "exp": np.exp, "log": np.log, "tanh": np.tanh, "sigmoid": _sigmoid, "sin": np.sin, "cos": np.cos,
+    "power": np.power,
+}  # fmt: skip

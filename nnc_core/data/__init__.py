@@ -1,0 +1,18 @@
+"""Data sets and the order in which training sees them, as NumPy arrays."""
+
+from __future__ import annotations
+
+from nnc_core.data.batches import batches, permutation, shift_images, translate_images
+from nnc_core.data.idx import read_idx
+from nnc_core.data.mnist import Dataset, SampleWarning, load_mnist
+
+__all__ = [
+    "Dataset",
+    "SampleWarning",
+    "batches",
+    "load_mnist",
+    "permutation",
+    "read_idx",
+    "shift_images",
+    "translate_images",
+]

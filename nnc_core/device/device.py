@@ -1,0 +1,105 @@
+"""What a plugin implements: memory, transfers and kernels of one device."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.layout import Layout
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.base.record import Record
+from nnc_core.device.buffer import Array, Buffer, StridedArray
+from nnc_core.device.capture import Program, PythonProgram
+from nnc_core.device.kernel import CommandBackend, Kernel
+from nnc_core.device.spec import DeviceSpec
+from nnc_core.device.stream import Event, SerialStream, Stream
+
+HostArray = np.ndarray[Any, Any]
+
+
+class Device(ABC):
+    """Memory, transfers and `compile` are all that a device must have; everything else makes it faster.
+
+    Work may be asynchronous: `upload`, `download`, `copy`, `fill` and launches are enqueued on `stream` (None: the
+    device's default stream) and run in its order.  A host array given to `upload` or `download` is not touched by the
+    caller before the event is waited for.
+    """
+
+    spec: DeviceSpec
+    eager: Mapping[str, Callable[..., Array]] = {}
+    """Optional fast path: kernels by operator name that allocate their result, called f(*arrays, *attributes) with
+    arrays of this device and Python numbers.  A kernel that cannot serve a call returns NotImplemented."""
+
+    @abstractmethod
+    def allocate(self, nbytes: int) -> Buffer:
+        """Uninitialised memory, aligned to `spec.alignment`.  DeviceMemoryError if there is not enough."""
+
+    @abstractmethod
+    def view(self, buffer: Buffer, offset: int, nbytes: int) -> Buffer:
+        """Part of a buffer; `offset` is a multiple of `spec.alignment`.  Keeps the buffer alive."""
+
+    @abstractmethod
+    def upload(self, array: HostArray, buffer: Buffer, stream: Stream | None = None) -> Event:
+        """Copy a C-contiguous host array into a buffer."""
+
+    @abstractmethod
+    def download(self, buffer: Buffer, array: HostArray, stream: Stream | None = None) -> Event:
+        """Copy the start of a buffer into a C-contiguous host array."""
+
+    @abstractmethod
+    def copy(self, source: Buffer, target: Buffer, stream: Stream | None = None) -> Event:
+        """Copy min(source.nbytes, target.nbytes) bytes within the device."""
+
+    @abstractmethod
+    def fill(self, buffer: Buffer, pattern: bytes, stream: Stream | None = None) -> Event:
+        """Repeat a pattern of 1, 2, 4 or 8 bytes through a buffer."""
+
+    @abstractmethod
+    def compile(self, nest: LoopNest) -> Kernel:
+        """A kernel that takes the nest's arguments in order.  NotSupportedError names what it cannot."""
+
+    def backends(self, name: str) -> Sequence[CommandBackend]:
+        """Library code for an operator, in order of preference."""
+        return ()
+
+    def stream(self) -> Stream:
+        """A new stream; devices whose work is done on return need none of their own."""
+        return SerialStream()
+
+    @property
+    def default_stream(self) -> Stream:
+        """The stream of eager work."""
+        return _SERIAL
+
+    def array(self, buffer: Buffer, layout: Layout) -> Array:
+        """An array lying in a buffer."""
+        return StridedArray(buffer, layout)
+
+    def buffer_of(self, array: Array) -> Buffer:
+        """The buffer that `layout_of` speaks of."""
+        return array.buffer  # type: ignore[no-any-return]
+
+    def layout_of(self, array: Array) -> Layout:
+        """How the array lies in `buffer_of(array)`."""
+        return array.layout  # type: ignore[no-any-return]
+
+    def capture(self, records: Sequence[Record], slots: Sequence[Buffer | None], streams: Sequence[Stream]) -> Program:
+        """Make a program of records; slots that are None are bound before it runs."""
+        return PythonProgram(self, records, slots, streams)
+
+    def memory_info(self) -> tuple[int, int] | None:
+        """(free, total) bytes, or None if the device cannot tell."""
+        return None
+
+    def close(self) -> None:
+        """Give everything back; the device is not used afterwards."""
+        return None
+
+    def __repr__(self) -> str:
+        return f"<device {self.spec.id} {self.spec.name}>"
+
+
+_SERIAL = SerialStream()

@@ -1,0 +1,46 @@
+"""Code that is ready to run, and the library code that may offer it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from nnc_core.base.command import Command
+from nnc_core.device.buffer import Buffer
+from nnc_core.device.stream import Stream
+
+Launch: TypeAlias = Callable[[], object]
+
+
+class Kernel(ABC):
+    """A command compiled for one device; it may be bound to many sets of buffers and used by many threads."""
+
+    @abstractmethod
+    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
+        """Set the arguments (inputs, outputs, workspace) once; each call of the result enqueues the kernel.
+
+        The launch keeps its buffers alive.  One launch is used by one thread at a time.
+        """
+
+
+class CommandBackend(ABC):
+    """Library code for one operator, such as a BLAS call; loop nests need none."""
+
+    name: str
+
+    @abstractmethod
+    def refuse(self, command: Command) -> str | None:
+        """Why it cannot run this command; None if it can."""
+
+    @abstractmethod
+    def prepare(self, command: Command) -> Kernel:
+        """The kernel for a command that was not refused."""
+
+    def workspace(self, command: Command) -> int:
+        """Bytes of scratch memory that `bind` expects as one more buffer; 0 for none."""
+        return 0
+
+    def inplace(self, command: Command, offered: tuple[int, ...]) -> tuple[int, ...]:
+        """Which of the inputs that the operator offers may share the output's memory, layouts being equal."""
+        return ()

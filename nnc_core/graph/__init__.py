@@ -1,0 +1,80 @@
+"""Floor 7: symbolic graphs and what is done with whole graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nnc_core.base.errors import GradientError, GraphError
+from nnc_core.graph.autodiff import forward, reverse
+from nnc_core.graph.symbolic import SymbolicGraph
+from nnc_core.operator import Nodes
+from nnc_core.optimiser import Optimiser, rebuild
+from nnc_core.symbol import Node
+from nnc_core.type import Attributes, Dim, Op, TensorSpec, substitute
+
+__all__ = ["Graph", "SymbolicGraph", "forward", "reverse"]
+
+
+class Graph:
+    """Layer 7: transforms of graphs; each gives a new graph."""
+
+    def __init__(self, optimiser: Optimiser) -> None:
+        self.optimiser = optimiser
+
+    def optimise(self, graph: SymbolicGraph) -> SymbolicGraph:
+        """The same values by fewer nodes."""
+        return self._with(graph, self.optimiser.run(_roots(graph)))
+
+    def expand(self, graph: SymbolicGraph, wanted: Any = None) -> SymbolicGraph:
+        """Composites (those that are `wanted`, or all) replaced by their bodies."""
+        return self._with(graph, self.optimiser.expand(_roots(graph), wanted or (lambda node: True)))
+
+    def grad(self, graph: SymbolicGraph, output: str, wrt: Sequence[str]) -> SymbolicGraph:
+        """The graph with an output "d<name>" for each input in `wrt`: the gradient of a scalar output by it."""
+        for name in wrt:
+            if name not in graph.inputs:
+                raise GradientError(f"{name!r} is no input of {graph.name!r}", hint=f"inputs: {', '.join(graph.inputs)}")
+        graph = self.expand(graph, lambda node: node.op.differentiable and not (node.op.vjp or node.op.partials))
+        y = graph.outputs[output]
+        if y.shape != ():
+            raise GradientError(f"output {output!r} is {y.spec}; only a scalar has a gradient", hint="sum it first")
+        F = self._continue(graph)
+        leaves = [graph.inputs[name] for name in wrt]
+        found = reverse(F, graph.nodes, {id(y): F.full(shape=(), value=1, dtype=y.dtype)}, leaves)
+        made = {f"d{name}": F.zeros_like(x) if g is None else g
+                for name, x, g in zip(wrt, leaves, found, strict=True)}
+        return SymbolicGraph(graph.inputs, graph.outputs | made, graph.iopairs, graph.name)
+
+    def specialise(self, graph: SymbolicGraph, sizes: Mapping[str, int]) -> SymbolicGraph:
+        """Numbers for named dimensions, in inputs and in every attribute that holds one; specs are inferred again."""
+
+        def number(value: Any) -> Any:
+            if isinstance(value, Dim):
+                return substitute(value, sizes)
+            if isinstance(value, tuple):
+                return tuple([number(v) for v in value])
+            return TensorSpec(number(value.shape), value.dtype) if isinstance(value, TensorSpec) else value
+
+        def make(F: Nodes, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
+            return F._apply(op, inputs, number(attributes))
+
+        return self._with(graph, rebuild(_roots(graph), self.optimiser.operator.open(), make))
+
+    def _continue(self, graph: SymbolicGraph) -> Nodes:
+        """A namespace that knows the graph's nodes already."""
+        F = self.optimiser.operator.open()
+        for node in graph.nodes:
+            F.table.adopt(node)
+        return F
+
+    def _with(self, graph: SymbolicGraph, nodes: Sequence[Node]) -> SymbolicGraph:
+        outputs = dict(zip(graph.outputs, nodes, strict=False))
+        inputs = dict(zip(graph.inputs, nodes[len(outputs) :], strict=True))
+        if len(set(inputs.values())) < len(inputs):
+            raise GraphError(f"two inputs of {graph.name!r} became one")
+        return SymbolicGraph(inputs, outputs, graph.iopairs, graph.name)
+
+
+def _roots(graph: SymbolicGraph) -> list[Node]:
+    return [*graph.outputs.values(), *graph.inputs.values()]

@@ -1,0 +1,112 @@
+"""Differentiation, once, for every kind of value: the nodes of a graph and the steps of a tape alike.
+
+Both sweeps call the operators' rules with a namespace over the same kind of value, so what they make can be
+differentiated again, to any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nnc_core.base.dtype import is_float
+from nnc_core.base.errors import GradientError
+from nnc_core.operator import Namespace
+from nnc_core.symbol import show_line
+
+
+def reverse(F: Namespace[Any], order: Sequence[Any], seeds: Mapping[int, Any], wrt: Sequence[Any]) -> list[Any]:
+    """The cotangents of `wrt`, None where nothing depends on it.
+
+    `order` has inputs before users; `seeds` gives the cotangents of some values by id.  A value of `wrt` is a leaf
+    of the sweep unless another one lies behind it.
+    """
+    live = _depending(order, wrt)
+    cotangents: dict[int, Any] = dict(seeds)
+    for value in reversed(order):
+        g = cotangents.get(id(value))
+        if g is None or not any(id(x) in live for x in value.inputs):
+            continue
+        F._from(value)
+        for x, gx in zip(value.inputs, _cotangents(F, g, value, live), strict=True):
+            if gx is not None and id(x) in live:
+                known = cotangents.get(id(x))
+                cotangents[id(x)] = gx if known is None else F.add(known, gx)
+    return [cotangents.get(id(w)) for w in wrt]
+
+
+def _depending(order: Sequence[Any], sources: Sequence[Any]) -> set[int]:
+    """Ids of the values that depend differentiably on the sources."""
+    live = {id(s) for s in sources}
+    for value in order:
+        if value.inputs and value.op.differentiable and is_float(value.dtype) and not live.isdisjoint(map(id, value.inputs)):
+            live.add(id(value))
+    return live
+
+
+def _cotangents(F: Namespace[Any], g: Any, y: Any, live: set[int]) -> Sequence[Any]:
+    op = y.op
+    if op.partials:
+        return [_scaled(F, g, op.partials[i if len(op.partials) > 1 else 0], y, x) if id(x) in live else None
+                for i, x in enumerate(y.inputs)]
+    if isinstance(op.vjp, tuple):
+        return [rule(F, g, y, *y.inputs, *y.attributes) if rule is not None and id(x) in live else None
+                for rule, x in zip(op.vjp, y.inputs, strict=True)]
+    if op.vjp is not None:
+        return op.vjp(F, g, y, *y.inputs, *y.attributes)  # type: ignore[no-any-return]
+    raise _no_rule(y, "reverse")
+
+
+def _scaled(F: Namespace[Any], g: Any, partial: Any, y: Any, x: Any) -> Any:
+    """g times a partial derivative, with the broadcast to y undone."""
+    product = _times(F, g, partial, y)
+    return None if product is None else F.sum_to(product, x.shape)
+
+
+def _times(F: Namespace[Any], direction: Any, partial: Any, y: Any) -> Any:
+    if partial is None or isinstance(partial, int):
+        return None if partial is None else direction if partial == 1 else F.negative(direction)
+    return F.multiply(direction, partial(F, y, *y.inputs, *y.attributes))
+
+
+def _no_rule(y: Any, mode: str) -> GradientError:
+    return GradientError(f"no rule to differentiate it in {mode} mode", operator=y.op.name,
+                         line=show_line(y.line), hint="nnc.stop_gradient makes it a constant")
+
+
+def forward(F: Namespace[Any], order: Sequence[Any], tangents: Mapping[int, Any], outputs: Sequence[Any]) -> list[Any]:
+    """The tangents of `outputs`, None where they depend on nothing that has a tangent."""
+    known: dict[int, Any] = dict(tangents)
+    for value in order:
+        if id(value) in known or not value.inputs or not value.op.differentiable or not is_float(value.dtype):
+            continue
+        given = [known.get(id(x)) for x in value.inputs]
+        if any(t is not None for t in given):
+            F._from(value)
+            known[id(value)] = _tangent(F, given, value)
+    return [known.get(id(y)) for y in outputs]
+
+
+def _tangent(F: Namespace[Any], given: Sequence[Any], y: Any) -> Any:
+    op = y.op
+    if op.partials:
+        terms = [_times(F, t, p, y) for t, p in zip(given, op.partials, strict=True) if t is not None]
+        return _sum(F, [t for t in terms if t is not None], y)
+    if op.jvp is not None:
+        return op.jvp(F, given, y, *y.inputs, *y.attributes)
+    if op.linear == "jointly":
+        full = [F.zeros_like(x) if t is None else t for t, x in zip(given, y.inputs, strict=True)]
+        return F._apply(op, tuple(full), y.attributes)
+    if op.linear == "each":
+        return _sum(F, [F._apply(op, (*y.inputs[:i], t, *y.inputs[i + 1 :]), y.attributes)
+                        for i, t in enumerate(given) if t is not None], y)
+    raise _no_rule(y, "forward")
+
+
+def _sum(F: Namespace[Any], terms: Sequence[Any], y: Any) -> Any:
+    total = None
+    for term in terms:
+        total = term if total is None else F.add(total, term)
+    if total is None or total.shape == y.shape:
+        return total
+    return F.broadcast_to(total, shape=y.shape)

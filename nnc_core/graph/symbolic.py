@@ -1,0 +1,83 @@
+"""The symbolic graph: named inputs, named outputs and the nodes between them.  Names no device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nnc_core.base.errors import GraphError, UnconnectedError
+from nnc_core.graph.text import to_dot, to_text, to_trace
+from nnc_core.operator import PLACEHOLDER
+from nnc_core.symbol import Node, postorder, show_line
+
+if TYPE_CHECKING:
+    from nnc_core.engine import ComputationGraph
+
+compile_hook: Callable[..., Any] | None = None
+"""Filled by nnc_core.composition: `graph.compile` is the one call upward in the house."""
+
+
+class SymbolicGraph:
+    """Immutable.  `iopairs` are (output, input): the output's new value takes the input's memory, for state that each
+    call carries on."""
+
+    def __init__(self, inputs: Mapping[str, Node], outputs: Mapping[str, Node],
+                 iopairs: tuple[tuple[str, str], ...] = (), name: str = "graph") -> None:
+        self.inputs, self.outputs, self.iopairs, self.name = dict(inputs), dict(outputs), iopairs, name
+        self._check()
+
+    def _check(self) -> None:
+        given = set(self.inputs.values())
+        if len(given) < len(self.inputs):
+            raise GraphError(f"two inputs of {self.name!r} are the same symbol")
+        for name, node in self.inputs.items():
+            if node.op is not PLACEHOLDER:
+                raise GraphError(f"input {name!r} of {self.name!r} is no placeholder but {node.op.name}")
+        for node in self.nodes:
+            if node.op is PLACEHOLDER and node not in given:
+                raise UnconnectedError(f"the outputs of {self.name!r} depend on {node.attributes[0]!r}, which is no input",
+                                       line=show_line(node.line), hint=f"add it to inputs: {', '.join(self.inputs)}")
+        for output, input in self.iopairs:
+            if self.outputs[output].spec != self.inputs[input].spec:
+                raise GraphError(f"iopair {output!r} -> {input!r}: {self.outputs[output].spec} cannot take the place of "
+                                 f"{self.inputs[input].spec}")
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """All that the outputs depend on, inputs first."""
+        return postorder(self.outputs.values())
+
+    @property
+    def complexity(self) -> tuple[int, int]:
+        """Numbers of nodes and edges, a composite counting as one node."""
+        return len(self.nodes), sum(len(n.inputs) for n in self.nodes)
+
+    def list_inputs(self) -> list[str]:
+        return list(self.inputs)
+
+    def list_outputs(self) -> list[str]:
+        return list(self.outputs)
+
+    def compile(self, device: Any = None, **options: Any) -> ComputationGraph:
+        """Optimise, plan and bind for a device, named by id; None means the default one."""
+        assert compile_hook is not None, "nnc_core.composition is not loaded"
+        return compile_hook(self, device, **options)  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        return to_text(self)
+
+    def to_dot(self) -> str:
+        """The graph in Graphviz' language."""
+        return to_dot(self)
+
+    def to_trace(self) -> str:
+        """One line for each edge: "user <- input"."""
+        return to_trace(self)
+
+    def draw(self, path: str | Path) -> Path:
+        """A picture; the ending of the path says the format.  Needs no Graphviz."""
+        from nnc_core.graph.picture import draw_graph
+
+        return draw_graph(self, Path(path))

@@ -1,0 +1,69 @@
+"""Floor 5: every operator, one declaration each, as methods of a namespace over any kind of value."""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from nnc_core.base.dtype import DType
+from nnc_core.operator.creation import CONSTANT, PLACEHOLDER, Creation, Transfer
+from nnc_core.operator.declare import OPERATORS, Base, V
+from nnc_core.operator.elementwise import Arithmetic, Casts, Comparison, Functions, Logic
+from nnc_core.operator.indexing import Indexing
+from nnc_core.operator.linear import Linear
+from nnc_core.operator.movement import Movement
+from nnc_core.operator.neural import Neural
+from nnc_core.operator.random import Random
+from nnc_core.operator.reduction import Reduction
+from nnc_core.operator.window import Windows
+from nnc_core.symbol import Literal, Node, Number, Symbol, Table, Uid
+from nnc_core.type import Attributes, Op, TensorSpec
+
+__all__ = ["CONSTANT", "OPERATORS", "PLACEHOLDER", "Base", "Namespace", "Nodes", "Operator"]
+
+
+class Namespace(
+    Arithmetic[V], Functions[V], Comparison[V], Logic[V], Casts[V], Reduction[V], Linear[V], Movement[V], Indexing[V],
+    Windows[V], Neural[V], Random[V], Creation[V], Transfer[V], Generic[V],
+):  # fmt: skip
+    """All operators over one kind of value."""
+
+
+class Nodes(Namespace[Node]):
+    """All operators over nodes: building a graph into one interning table."""
+
+    def __init__(self, symbol: Symbol, table: Table) -> None:
+        self.symbol, self.table = symbol, table
+
+    def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
+        for x in inputs:
+            if x.__class__ is not Node:
+                return self.symbol.node(self.table, op, self._operands(op, inputs), attributes)
+        if op.promote and len({x.spec.dtype for x in inputs}) > 1 or op.to_float:  # type: ignore[union-attr]
+            inputs = self._operands(op, inputs)
+        return self.symbol.node(self.table, op, inputs, attributes)  # type: ignore[arg-type]
+
+    def _number(self, value: Any, dtype: DType, like: Node | None) -> Node:
+        return self.filled(shape=(), number=Number(value, dtype))
+
+    def _is_value(self, x: Any) -> bool:
+        return isinstance(x, Node)
+
+    def _from(self, value: Node) -> None:
+        self.table.line = value.line
+
+    def placeholder(self, name: str, spec: TensorSpec) -> Node:
+        """A fresh input, unlike every other even if name and spec are equal."""
+        return self.symbol.node(self.table, PLACEHOLDER, (), (name, spec, Uid()))
+
+    def constant(self, literal: Literal, spec: TensorSpec) -> Node:
+        return self.symbol.node(self.table, CONSTANT, (), (literal, spec))
+
+
+class Operator:
+    """Layer 5: opens namespaces over nodes."""
+
+    def __init__(self, symbol: Symbol) -> None:
+        self.symbol = symbol
+
+    def open(self, table: Table | None = None) -> Nodes:
+        return Nodes(self.symbol, Table() if table is None else table)

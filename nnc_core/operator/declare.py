@@ -1,0 +1,135 @@
+"""How an operator is declared: a method of a namespace class, with its rules beside it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from nnc_core.base.dtype import DType, is_float
+from nnc_core.base.errors import OperandError
+from nnc_core.type import Attributes, Dims, Op, TensorSpec, default_float, default_for, promote, promote_number
+
+
+class Valued(Protocol):
+    """What rules may ask of a value: Node and Tensor both are one."""
+
+    @property
+    def spec(self) -> TensorSpec: ...
+    @property
+    def shape(self) -> Dims: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def ndim(self) -> int: ...
+
+
+V = TypeVar("V", bound=Valued)
+Method = TypeVar("Method", bound=Callable[..., Any])
+OPERATORS: dict[str, Op] = {}
+"""Every declared operator by name."""
+
+ALL_INPUTS = (-1,)
+
+
+class Base(Generic[V]):
+    """A namespace over one kind of value.  `_apply`, `_number` and `_is_value` are all that differs between kinds."""
+
+    def _apply(self, op: Op, inputs: tuple[V | float, ...], attributes: Attributes) -> V:
+        raise NotImplementedError
+
+    def _number(self, value: Any, dtype: DType, like: V | None) -> V:
+        """A Python number as a value of shape ()."""
+        raise NotImplementedError
+
+    def _is_value(self, x: Any) -> bool:
+        raise NotImplementedError
+
+    def _from(self, value: V) -> None:
+        """What is made next comes from the same line as `value`."""
+
+    def _operands(self, op: Op, inputs: tuple[V | float, ...]) -> tuple[V, ...]:
+        """Python numbers made values, and the inputs that the operator promotes brought to one dtype."""
+        group = range(len(inputs)) if op.promote == ALL_INPUTS else op.promote
+        like = next((x for x in inputs if self._is_value(x)), None)
+        dtype = self._common_dtype(op, [inputs[i] for i in group]) if group else None
+        out: list[V] = []
+        for i, x in enumerate(inputs):
+            if not self._is_value(x):
+                wanted = dtype if dtype is not None and i in group else self._dtype_of_number(op, x)
+                out.append(self._number(x, wanted, cast("V | None", like)))
+            elif dtype is not None and i in group and cast(V, x).dtype != dtype:
+                out.append(self.cast(x, dtype=dtype))  # type: ignore[attr-defined]
+            else:
+                out.append(cast(V, x))
+        return tuple(out)
+
+    def _common_dtype(self, op: Op, group: list[V | float]) -> DType:
+        common: DType | None = None
+        for x in group:
+            if self._is_value(x):
+                mine = cast(V, x).dtype
+                common = mine if common is None else promote(common, mine)
+        for x in group:
+            if not self._is_value(x):
+                common = self._dtype_of_number(op, x) if common is None else promote_number(common, x)
+        assert common is not None
+        return default_float() if op.to_float and not is_float(common) else common
+
+    def _dtype_of_number(self, op: Op, x: Any) -> DType:
+        try:
+            return default_for(x)
+        except OperandError as error:
+            raise error.locate(operator=op.name)  # noqa: B904
+
+
+def op(*, infer: Callable[..., TensorSpec], composite: bool = False, **rules: Any) -> Callable[[Method], Method]:
+    """Declare a method as an operator.
+
+    Positional parameters are inputs, keyword-only ones attributes; the rules are the fields of `Op`.  The body of a
+    composite is its decomposition, any other body is empty.  The signature is compiled once into a function that only
+    calls `_apply`, so that no call binds arguments at run time.
+    """
+
+    def declare(body: Method) -> Method:
+        parameters = list(inspect.signature(body).parameters.values())[1:]
+        inputs = [("*" if p.kind is p.VAR_POSITIONAL else "") + p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        attributes = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        name = body.__name__.rstrip("_")
+        if composite:
+            rules["decompose"] = _decomposition(body, attributes)
+        made = Op(name, tuple(inputs), tuple(attributes), infer, doc=inspect.getdoc(body) or "", **rules)
+        OPERATORS[name] = made
+        return cast(Method, _compiled(body, made, parameters))
+
+    return declare
+
+
+def _decomposition(body: Callable[..., Any], attributes: list[str]) -> Callable[..., Any]:
+    def decompose(F: Any, *arguments: Any) -> Any:
+        split = len(arguments) - len(attributes)
+        return body(F, *arguments[:split], **dict(zip(attributes, arguments[split:], strict=True)))
+
+    return decompose
+
+
+def _compiled(body: Callable[..., Any], made: Op, parameters: list[inspect.Parameter]) -> Callable[..., Any]:
+    scope: dict[str, Any] = {"op": made}
+    signature, keyword = ["self"], False
+    for p in parameters:
+        if p.kind is p.KEYWORD_ONLY and not keyword and not made.variadic:
+            signature.append("*")
+        keyword = p.kind is p.KEYWORD_ONLY
+        text = ("*" if p.kind is p.VAR_POSITIONAL else "") + p.name
+        if p.default is not p.empty:
+            scope[f"_{p.name}"] = p.default
+            text += f"=_{p.name}"
+        signature.append(text)
+    inputs = "".join(f"{i}, " for i in made.inputs)
+    attributes = "".join(f"{a}, " for a in made.attributes)
+    source = f"def method({', '.join(signature)}): return self._apply(op, ({inputs}), ({attributes}))"
+    exec(source, scope)
+    method: Any = scope["method"]
+    method.__name__, method.__qualname__, method.__doc__ = body.__name__, body.__qualname__, body.__doc__
+    method.op = made
+    return cast("Callable[..., Any]", method)

@@ -1,0 +1,258 @@
+"""Elementwise operators: arithmetic, comparison, logic, functions of one variable."""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+import numpy as np
+
+from nnc_core.base.dtype import DType, is_float
+from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
+from nnc_core.operator.loops import Scalar
+from nnc_core.shape import elementwise as rule
+
+
+def _power_of_integers(x: Scalar, n: Scalar) -> Scalar:
+    """By repeated squaring over the bits of the exponent, wrapping as integers do."""
+    result, square = x.constant(1), x
+    for bit in range(8 * x.dtype.itemsize - (x.dtype.kind == "i")):
+        odd = ((n >> bit) & 1).compare("not_equal", 0)
+        result = odd.select(result * square, result)
+        square = square * square
+    return result
+
+
+def _power(x: Scalar, n: Scalar) -> Scalar:
+    return x.apply("power", n) if is_float(x.dtype) else _power_of_integers(x, n)
+
+
+def _sigmoid(x: Any) -> Any:
+    """Without overflow: exp of minus the magnitude."""
+    e = np.exp(-np.abs(x))
+    one = np.ones((), np.asarray(x).dtype)
+    return np.where(np.asarray(x) >= 0, one, e) / (one + e)
+
+
+def _power_by_base(F: Any, y: Any, a: Any, b: Any) -> Any:
+    return F.where(F.equal(b, 0), 0, F.multiply(b, F.power(a, F.subtract(b, 1))))
+
+
+def _power_by_exponent(F: Any, y: Any, a: Any, b: Any) -> Any:
+    """0 where the base is 0, as the limit from above is for positive exponents."""
+    zero = F.equal(a, 0)
+    return F.where(zero, 0, F.multiply(y, F.log(F.where(zero, 1, a))))
+
+
+def _clip_by_x(F: Any, y: Any, x: Any, low: Any, high: Any) -> Any:
+    return F.cast(F.logical_and(F.less_equal(low, x), F.less_equal(x, high)), dtype=x.dtype)
+
+
+def _clip_by_low(F: Any, y: Any, x: Any, low: Any, high: Any) -> Any:
+    return F.cast(F.logical_and(F.less(x, low), F.less_equal(low, high)), dtype=x.dtype)
+
+
+def _clip_by_high(F: Any, y: Any, x: Any, low: Any, high: Any) -> Any:
+    return F.cast(F.logical_or(F.less(high, x), F.less(high, low)), dtype=x.dtype)
+
+
+class Arithmetic(Base[V], Generic[V]):
+    """Numbers with numbers."""
+
+    @op(infer=rule.arithmetic, reference=np.add, promote=ALL_INPUTS, commutative=True, inplace=(0, 1), exact=True,
+        scalar=lambda a, b: a + b, partials=(1, 1), linear="jointly")
+    def add(self, a: V | float, b: V | float) -> V: ...
+
+    @op(infer=rule.arithmetic, reference=np.subtract, promote=ALL_INPUTS, inplace=(0, 1), exact=True,
+        scalar=lambda a, b: a - b, partials=(1, -1), linear="jointly")
+    def subtract(self, a: V | float, b: V | float) -> V: ...
+
+    @op(infer=rule.arithmetic, reference=np.multiply, promote=ALL_INPUTS, commutative=True, inplace=(0, 1), exact=True,
+        scalar=lambda a, b: a * b, partials=(lambda F, y, a, b: b, lambda F, y, a, b: a))
+    def multiply(self, a: V | float, b: V | float) -> V: ...
+
+    @op(infer=rule.floating, reference=np.true_divide, promote=ALL_INPUTS, to_float=True, inplace=(0, 1), exact=True,
+        scalar=lambda a, b: a / b,
+        partials=(lambda F, y, a, b: F.divide(1.0, b), lambda F, y, a, b: F.negative(F.divide(y, b))))
+    def divide(self, a: V | float, b: V | float) -> V: ...
+
+    @op(infer=rule.arithmetic, reference=np.floor_divide, promote=ALL_INPUTS, inplace=(0, 1), differentiable=False,
+        scalar=lambda a, b: a.apply("floor_divide", b))
+    def floor_divide(self, a: V | float, b: V | float) -> V:
+        """Rounded towards minus infinity."""
+        ...
+
+    @op(infer=rule.arithmetic, reference=np.remainder, promote=ALL_INPUTS, inplace=(0, 1),
+        scalar=lambda a, b: a.apply("remainder", b),
+        partials=(1, lambda F, y, a, b: F.negative(F.floor_divide(a, b))))
+    def remainder(self, a: V | float, b: V | float) -> V:
+        """With the sign of the divisor."""
+        ...
+
+    @op(infer=rule.arithmetic, reference=np.power, promote=ALL_INPUTS, inplace=(0, 1), scalar=_power,
+        partials=(_power_by_base, _power_by_exponent))
+    def power(self, a: V | float, b: V | float) -> V: ...
+
+    @op(infer=rule.arithmetic, reference=np.maximum, promote=ALL_INPUTS, commutative=True, inplace=(0, 1), exact=True,
+        scalar=lambda a, b: a.apply("maximum", b),
+        partials=(lambda F, y, a, b: _share(F, a, b), lambda F, y, a, b: _share(F, b, a)))
+    def maximum(self, a: V | float, b: V | float) -> V:
+        """NaN wins; where both are equal each has half of the gradient."""
+        ...
+
+    @op(infer=rule.arithmetic, reference=np.minimum, promote=ALL_INPUTS, commutative=True, inplace=(0, 1), exact=True,
+        scalar=lambda a, b: a.apply("minimum", b),
+        partials=(lambda F, y, a, b: _share(F, b, a), lambda F, y, a, b: _share(F, a, b)))
+    def minimum(self, a: V | float, b: V | float) -> V:
+        """NaN wins; where both are equal each has half of the gradient."""
+        ...
+
+    @op(infer=rule.arithmetic, reference=np.negative, promote=ALL_INPUTS, inplace=(0,), exact=True,
+        scalar=lambda x: -x, partials=(-1,), linear="jointly")
+    def negative(self, x: V | float) -> V: ...
+
+    @op(infer=rule.arithmetic, reference=np.abs, promote=ALL_INPUTS, inplace=(0,), exact=True,
+        scalar=lambda x: x.apply("abs"), partials=(lambda F, y, x: F.sign(x),))
+    def abs(self, x: V | float) -> V: ...
+
+    @op(infer=rule.arithmetic, reference=np.sign, promote=ALL_INPUTS, inplace=(0,), exact=True, differentiable=False,
+        scalar=lambda x: x.apply("sign"))
+    def sign(self, x: V | float) -> V: ...
+
+    @op(infer=rule.arithmetic, reference=np.clip, promote=ALL_INPUTS, inplace=(0,), exact=True,
+        scalar=lambda x, low, high: x.apply("maximum", low).apply("minimum", high),
+        partials=(_clip_by_x, _clip_by_low, _clip_by_high))
+    def clip(self, x: V | float, low: V | float, high: V | float) -> V:
+        """Brought into [low, high]; where low > high the result is high."""
+        ...
+
+
+def _share(F: Any, a: Any, b: Any) -> Any:
+    """The derivative of max(a, b) by a."""
+    return F.where(F.equal(a, b), 0.5, F.cast(F.greater(a, b), dtype=a.dtype))
+
+
+class Functions(Base[V], Generic[V]):
+    """Functions of one real variable; integers become floats of the default dtype."""
+
+    @op(infer=rule.floating, reference=np.exp, promote=ALL_INPUTS, to_float=True, inplace=(0,),
+        scalar=lambda x: x.apply("exp"), partials=(lambda F, y, x: y,))
+    def exp(self, x: V | float) -> V: ...
+
+    @op(infer=rule.floating, reference=np.log, promote=ALL_INPUTS, to_float=True, inplace=(0,),
+        scalar=lambda x: x.apply("log"), partials=(lambda F, y, x: F.divide(1.0, x),))
+    def log(self, x: V | float) -> V: ...
+
+    @op(infer=rule.floating, reference=np.tanh, promote=ALL_INPUTS, to_float=True, inplace=(0,),
+        scalar=lambda x: x.apply("tanh"), partials=(lambda F, y, x: F.subtract(1.0, F.multiply(y, y)),))
+    def tanh(self, x: V | float) -> V: ...
+
+    @op(infer=rule.floating, reference=_sigmoid, promote=ALL_INPUTS, to_float=True, inplace=(0,),
+        scalar=lambda x: x.apply("sigmoid"), partials=(lambda F, y, x: F.multiply(y, F.subtract(1.0, y)),))
+    def sigmoid(self, x: V | float) -> V:
+        """1 / (1 + exp(-x))."""
+        ...
+
+    @op(infer=rule.floating, reference=np.sqrt, promote=ALL_INPUTS, to_float=True, inplace=(0,), exact=True,
+        scalar=lambda x: x.apply("sqrt"), partials=(lambda F, y, x: F.divide(0.5, y),))
+    def sqrt(self, x: V | float) -> V: ...
+
+    @op(infer=rule.floating, reference=np.sin, promote=ALL_INPUTS, to_float=True, inplace=(0,),
+        scalar=lambda x: x.apply("sin"), partials=(lambda F, y, x: F.cos(x),))
+    def sin(self, x: V | float) -> V: ...
+
+    @op(infer=rule.floating, reference=np.cos, promote=ALL_INPUTS, to_float=True, inplace=(0,),
+        scalar=lambda x: x.apply("cos"), partials=(lambda F, y, x: F.negative(F.sin(x)),))
+    def cos(self, x: V | float) -> V: ...
+
+    @op(infer=rule.arithmetic, reference=lambda x: np.maximum(x, np.zeros((), np.asarray(x).dtype)), inplace=(0,),
+        promote=ALL_INPUTS, exact=True, scalar=lambda x: x.apply("maximum", 0),
+        partials=(lambda F, y, x: F.cast(F.greater(x, 0), dtype=x.dtype),))
+    def relu(self, x: V | float) -> V:
+        """max(x, 0), with derivative 0 at 0."""
+        ...
+
+
+class Comparison(Base[V], Generic[V]):
+    """Relations, whose results are booleans."""
+
+    @op(infer=rule.comparison, reference=np.equal, promote=ALL_INPUTS, commutative=True, exact=True,
+        differentiable=False, scalar=lambda a, b: a.compare("equal", b))
+    def equal(self, a: V | float, b: V | float) -> V: ...
+
+    @op(infer=rule.comparison, reference=np.not_equal, promote=ALL_INPUTS, commutative=True, exact=True,
+        differentiable=False, scalar=lambda a, b: a.compare("not_equal", b))
+    def not_equal(self, a: V | float, b: V | float) -> V: ...
+
+    @op(infer=rule.comparison, reference=np.less, promote=ALL_INPUTS, exact=True, differentiable=False,
+        scalar=lambda a, b: a.compare("less", b))
+    def less(self, a: V | float, b: V | float) -> V: ...
+
+    @op(infer=rule.comparison, reference=np.less_equal, promote=ALL_INPUTS, exact=True, differentiable=False,
+        scalar=lambda a, b: a.compare("less_equal", b))
+    def less_equal(self, a: V | float, b: V | float) -> V: ...
+
+    @op(infer=rule.comparison, reference=np.greater, promote=ALL_INPUTS, exact=True, differentiable=False,
+        scalar=lambda a, b: a.compare("greater", b))
+    def greater(self, a: V | float, b: V | float) -> V: ...
+
+    @op(infer=rule.comparison, reference=np.greater_equal, promote=ALL_INPUTS, exact=True, differentiable=False,
+        scalar=lambda a, b: a.compare("greater_equal", b))
+    def greater_equal(self, a: V | float, b: V | float) -> V: ...
+
+
+class Logic(Base[V], Generic[V]):
+    """Booleans with booleans, and choice."""
+
+    @op(infer=rule.logical, reference=np.logical_and, promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
+        exact=True, differentiable=False, scalar=lambda a, b: a & b)
+    def logical_and(self, a: V | bool, b: V | bool) -> V: ...
+
+    @op(infer=rule.logical, reference=np.logical_or, promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
+        exact=True, differentiable=False, scalar=lambda a, b: a | b)
+    def logical_or(self, a: V | bool, b: V | bool) -> V: ...
+
+    @op(infer=rule.logical, reference=np.logical_xor, promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
+        exact=True, differentiable=False, scalar=lambda a, b: a ^ b)
+    def logical_xor(self, a: V | bool, b: V | bool) -> V: ...
+
+    @op(infer=rule.logical, reference=np.logical_not, promote=ALL_INPUTS, inplace=(0,), exact=True,
+        differentiable=False, scalar=lambda x: ~x)
+    def logical_not(self, x: V | bool) -> V: ...
+
+    @op(infer=rule.where, reference=np.where, promote=(1, 2), inplace=(1, 2), exact=True,
+        scalar=lambda condition, a, b: condition.select(a, b),
+        vjp=(None, lambda F, g, y, c, a, b: F.sum_to(F.where(c, g, 0), a.shape),
+             lambda F, g, y, c, a, b: F.sum_to(F.where(c, 0, g), b.shape)),
+        jvp=lambda F, t, y, c, a, b: F.where(c, 0 if t[1] is None else t[1], 0 if t[2] is None else t[2]))
+    def where(self, condition: V, a: V | float, b: V | float) -> V:
+        """a where the condition is true, b elsewhere."""
+        ...
+
+
+class Casts(Base[V], Generic[V]):
+    """The same elements as another dtype, or as they are."""
+
+    @op(infer=rule.cast, reference=lambda x, dtype: np.asarray(x).astype(dtype), exact=True,
+        scalar=lambda x, dtype: x.compare("not_equal", 0) if dtype.kind == "b" else x.cast(dtype),
+        linear="jointly", vjp=lambda F, g, y, x, dtype: (F.cast(g, dtype=x.dtype),))
+    def cast(self, x: V, *, dtype: DType) -> V:
+        """Elements converted; to boolean: not equal to zero."""
+        ...
+
+    @op(infer=lambda x: x, reference=lambda x: np.array(x), exact=True, scalar=lambda x: x, linear="jointly",
+        vjp=lambda F, g, y, x: (g,))
+    def copy(self, x: V) -> V:
+        """The same elements in memory of their own, packed."""
+        ...
+
+    @op(infer=lambda x: x, reference=lambda x: x, exact=True, scalar=lambda x: x, view=lambda x: x, linear="jointly",
+        vjp=lambda F, g, y, x: (g,))
+    def identity(self, x: V) -> V:
+        """The value itself under a new name."""
+        ...
+
+    @op(infer=lambda x: x, reference=lambda x: x, exact=True, scalar=lambda x: x, view=lambda x: x,
+        differentiable=False)
+    def stop_gradient(self, x: V) -> V:
+        """The value itself, as a constant to differentiation."""
+        ...

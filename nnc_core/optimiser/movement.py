@@ -1,0 +1,152 @@
+"""Movements that cancel, compose or disappear into what follows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nnc_core.operator import OPERATORS, Nodes
+from nnc_core.optimiser.inspect import BROADCAST, FILLED
+from nnc_core.optimiser.registry import rewrite
+from nnc_core.symbol import Node, Number
+
+ELEMENTWISE = tuple(o.name for o in OPERATORS.values() if o.elementwise and len(o.inputs) > 1)
+
+
+@rewrite("reshape-again", "reshape", tag="layout")
+def reshape_again(F: Nodes, node: Node) -> Node | None:
+    """reshape(reshape(x)) -> reshape(x); to its own shape -> x."""
+    (x,) = node.inputs
+    if x.shape == node.shape:
+        return x
+    return F.reshape(x.inputs[0], shape=node.shape) if x.op is node.op else None
+
+
+@rewrite("permute-again", "permute", tag="layout")
+def permute_again(F: Nodes, node: Node) -> Node | None:
+    """Permutations compose; the identity permutation is nothing."""
+    (x,) = node.inputs
+    axes: Any = node.attributes[0]
+    if axes == tuple(range(len(axes))):
+        return x
+    if x.op is not node.op:
+        return None
+    first: Any = x.attributes[0]
+    return F.permute(x.inputs[0], axes=tuple(first[a] for a in axes))
+
+
+@rewrite("broadcast-again", "broadcast_to", tag="layout")
+def broadcast_again(F: Nodes, node: Node) -> Node | None:
+    """broadcast(broadcast(x)) -> broadcast(x); to its own shape -> x."""
+    (x,) = node.inputs
+    if x.shape == node.shape:
+        return x
+    return F.broadcast_to(x.inputs[0], shape=node.shape) if x.op is node.op else None
+
+
+@rewrite("slice-again", "slice", tag="layout")
+def slice_again(F: Nodes, node: Node) -> Node | None:
+    """Slices compose; the whole is nothing."""
+    (x,) = node.inputs
+    start, stop, step = node.attributes
+    if x.shape == node.shape and all(k == 1 for k in step):  # type: ignore[attr-defined]
+        return x
+    if x.op is not node.op:
+        return None
+    low, _, by = x.attributes
+    begin = tuple(a + b * k for a, b, k in zip(low, start, by, strict=True))  # type: ignore[call-overload]
+    steps = tuple(k * s for k, s in zip(by, step, strict=True))  # type: ignore[call-overload]
+    end = tuple(b + ((n - 1) * s + 1 if n != 0 else 0) for b, n, s in zip(begin, node.shape, steps, strict=True))
+    return F.slice(x.inputs[0], start=begin, stop=end, step=steps)
+
+
+@rewrite("flip-again", "flip", tag="layout")
+def flip_again(F: Nodes, node: Node) -> Node | None:
+    """Flips of the same axes cancel; a flip along no axis, or along axes of length one, is nothing."""
+    (x,) = node.inputs
+    axes: Any = node.attributes[0]
+    if all(x.shape[a] == 1 for a in axes):
+        return x
+    if x.op is not node.op:
+        return None
+    left = set(axes) ^ set(x.attributes[0])  # type: ignore[call-overload]
+    return F.flip(x.inputs[0], axes=tuple(sorted(left)))
+
+
+@rewrite("pad-nothing", "pad", tag="layout")
+def pad_nothing(F: Nodes, node: Node) -> Node | None:
+    return node.inputs[0] if node.inputs[0].shape == node.shape else None
+
+
+@rewrite("concat-one", "concat", tag="layout")
+def concat_one(F: Nodes, node: Node) -> Node | None:
+    """Empty pieces are dropped; one piece alone is itself."""
+    axis: Any = node.attributes[0]
+    pieces = [x for x in node.inputs if x.shape[axis] != 0] or [node.inputs[0]]
+    if len(pieces) == 1:
+        return pieces[0]
+    return F.concat(*pieces, axis=axis) if len(pieces) < len(node.inputs) else None
+
+
+@rewrite("copy-again", "copy", tag="layout")
+def copy_again(F: Nodes, node: Node) -> Node | None:
+    """A symbol never changes, so a copy of it tells nothing new; outputs get memory of their own anyway."""
+    return node.inputs[0]
+
+
+@rewrite("reduce-nothing", "sum", "max", "min", "all", "any", tag="layout")
+def reduce_nothing(F: Nodes, node: Node) -> Node | None:
+    """A reduction over axes of length one is a reshape."""
+    (x,) = node.inputs
+    axis: Any = node.attributes[0]
+    return F.reshape(x, shape=node.shape) if all(x.shape[a] == 1 for a in axis) else None
+
+
+@rewrite("move-filled", "reshape", "permute", "broadcast_to", "slice", "flip", tag="simplify")
+def move_filled(F: Nodes, node: Node) -> Node | None:
+    """One number everywhere is the same number everywhere after any movement."""
+    (x,) = node.inputs
+    if x.op is not FILLED:
+        return None
+    number = x.attributes[1]
+    assert isinstance(number, Number)
+    return F.filled(shape=node.shape, number=number)
+
+
+@rewrite("broadcast-into-elementwise", *ELEMENTWISE, tag="simplify")
+def broadcast_into_elementwise(F: Nodes, node: Node) -> Node | None:
+    """An elementwise operator broadcasts by itself, as long as its other operands still give the whole shape."""
+    inputs = list(node.inputs)
+    for i, x in enumerate(node.inputs):
+        narrow = _narrow(F, x)
+        if narrow is not None and any(k != i and other.shape == node.shape for k, other in enumerate(inputs)):
+            inputs[i] = narrow
+    if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
+        return None
+    return F._apply(node.op, tuple(inputs), node.attributes)
+
+
+def _narrow(F: Nodes, x: Node) -> Node | None:
+    if x.op is BROADCAST:
+        return x.inputs[0]
+    if x.op is FILLED and x.shape != ():
+        number = x.attributes[1]
+        assert isinstance(number, Number)
+        return F.filled(shape=(), number=number)
+    return None
+
+
+@rewrite("transpose-into-matmul", "matmul", tag="layout")
+def transpose_into_matmul(F: Nodes, node: Node) -> Node | None:
+    """matmul(swap(a), b) -> matmul(a, b, transpose_a): only where the last two axes, and no others, are swapped."""
+    (a, b), (ta, tb) = node.inputs, node.attributes
+    x, y = _unswapped(a), _unswapped(b)
+    if x is None and y is None:
+        return None
+    return F.matmul(x or a, y or b, transpose_a=bool(ta) != (x is not None), transpose_b=bool(tb) != (y is not None))
+
+
+def _unswapped(x: Node) -> Node | None:
+    n = x.ndim
+    if x.op.name == "permute" and x.attributes[0] == (*range(n - 2), n - 1, n - 2):
+        return x.inputs[0]
+    return None

@@ -1,0 +1,35 @@
+"""Floor 3: shape inference; reusable rules, and the layer that applies them."""
+
+from __future__ import annotations
+
+from nnc_core.base.errors import Error, ShapeError
+from nnc_core.type import Attributes, Op, TensorSpec, Type
+
+__all__ = ["Shape"]
+
+
+class Shape:
+    """Layer 3: the spec of an operator's result, within what the device admits."""
+
+    def __init__(self, type: Type) -> None:
+        self.type = type
+
+    def infer(self, op: Op, inputs: tuple[TensorSpec, ...], attributes: Attributes) -> TensorSpec:
+        """Errors name the operator and its inputs."""
+        try:
+            spec = op.infer(*inputs, *attributes)
+            for x in inputs:
+                if spec.dtype is x.dtype:
+                    return spec
+            self.type.admit(spec.dtype)
+            return spec
+        except Error as error:
+            raise error.locate(operator=op.name, operands=show_operands(op, inputs, attributes))  # noqa: B904
+        except (TypeError, ValueError) as error:
+            raise ShapeError(f"attributes do not fit: {error}", operator=op.name,
+                             operands=show_operands(op, inputs, attributes)) from error
+
+
+def show_operands(op: Op, inputs: tuple[TensorSpec, ...], attributes: Attributes) -> str:
+    named = [f"{name}={value}" for name, value in zip(op.attributes, attributes, strict=False)]
+    return ", ".join([*map(repr, inputs), *named])

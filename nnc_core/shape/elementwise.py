@@ -1,0 +1,106 @@
+"""Rules of elementwise operators: broadcasting, and the dtype of the result."""
+
+from __future__ import annotations
+
+from nnc_core.base import dtype as dt
+from nnc_core.base.dtype import DType
+from nnc_core.base.errors import DTypeError, ShapeError
+from nnc_core.type import DimLike, Dims, TensorSpec
+from nnc_core.type.promotion import kind_rank
+
+
+def broadcast(*shapes: Dims) -> Dims:
+    """The common shape (NumPy's rule); named dimensions are equal only to themselves and to 1."""
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return first
+    ndim = max(map(len, shapes))
+    out: list[DimLike] = []
+    for position in range(-ndim, 0):
+        dim: DimLike = 1
+        for shape in shapes:
+            if -position > len(shape) or shape[position] == 1:
+                continue
+            if dim != 1 and dim != shape[position]:
+                raise ShapeError(f"shapes {' and '.join(map(show, shapes))} do not broadcast together",
+                                 hint="reshape one of them, or broadcast with expand_dims")
+            dim = shape[position]
+        out.append(dim)
+    return tuple(out)
+
+
+def show(shape: Dims) -> str:
+    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+def same_dtype(*specs: TensorSpec) -> DType:
+    dtype = specs[0].dtype
+    for spec in specs:
+        if spec.dtype != dtype:
+            raise DTypeError(f"dtypes {dtype} and {spec.dtype} differ", hint="cast one of them with astype")
+    return dtype
+
+
+def arithmetic(*xs: TensorSpec) -> TensorSpec:
+    """Numbers in, the same dtype out."""
+    out = same(*xs)
+    if kind_rank(out.dtype) == 0:
+        raise DTypeError("needs numbers, not booleans", hint="cast with astype, or use logical_* operators")
+    return out
+
+
+def same(*xs: TensorSpec) -> TensorSpec:
+    """Any one dtype in, the same out."""
+    a = xs[0]
+    if len(xs) == 1:
+        return a
+    dtype = same_dtype(*xs)
+    shape = broadcast(*[x.shape for x in xs])
+    for x in xs:
+        if x.shape == shape:
+            return x
+    return TensorSpec(shape, dtype)
+
+
+def floating(*xs: TensorSpec) -> TensorSpec:
+    """Floats in, floats out."""
+    out = same(*xs)
+    if not dt.is_float(out.dtype):
+        raise DTypeError(f"needs floating-point numbers, not {out.dtype}", hint="cast with astype")
+    return out
+
+
+def comparison(a: TensorSpec, b: TensorSpec) -> TensorSpec:
+    out = same(a, b)
+    return TensorSpec(out.shape, dt.boolean)
+
+
+def logical(*xs: TensorSpec) -> TensorSpec:
+    """Booleans in, booleans out."""
+    out = same(*xs)
+    if out.dtype != dt.boolean:
+        raise DTypeError(f"needs booleans, not {out.dtype}", hint="compare with 0, or cast with astype")
+    return out
+
+
+def bitwise(*xs: TensorSpec) -> TensorSpec:
+    """Integers or booleans in, the same out."""
+    out = same(*xs)
+    if dt.is_float(out.dtype):
+        raise DTypeError(f"needs integers or booleans, not {out.dtype}")
+    return out
+
+
+def predicate(x: TensorSpec) -> TensorSpec:
+    return TensorSpec(x.shape, dt.boolean)
+
+
+def where(condition: TensorSpec, a: TensorSpec, b: TensorSpec) -> TensorSpec:
+    if condition.dtype != dt.boolean:
+        raise DTypeError(f"the condition is {condition.dtype}, not boolean", hint="compare it with 0")
+    dtype = same_dtype(a, b)
+    return TensorSpec(broadcast(condition.shape, a.shape, b.shape), dtype)
+
+
+def cast(x: TensorSpec, dtype: DType) -> TensorSpec:
+    return TensorSpec(x.shape, dtype)

@@ -1,0 +1,41 @@
+"""Rules of reductions."""
+
+from __future__ import annotations
+
+from nnc_core.base import dtype as dt
+from nnc_core.base.errors import DTypeError, ShapeError
+from nnc_core.shape.axes import check_axes
+from nnc_core.type import Dims, TensorSpec
+
+
+def reduced_shape(shape: Dims, axis: tuple[int, ...], keepdims: bool) -> Dims:
+    check_axes(axis, len(shape))
+    if keepdims:
+        return tuple(1 if i in axis else d for i, d in enumerate(shape))
+    return tuple(d for i, d in enumerate(shape) if i not in axis)
+
+
+def reduction(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> TensorSpec:
+    """Numbers in, the same dtype out."""
+    if x.dtype == dt.boolean:
+        raise DTypeError("needs numbers, not booleans", hint="cast with astype")
+    return TensorSpec(reduced_shape(x.shape, axis, keepdims), x.dtype)
+
+
+def extremum(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> TensorSpec:
+    """As `reduction`, but nothing has no extremum."""
+    if any(x.shape[a] == 0 for a in axis if a < x.ndim):
+        raise ShapeError(f"no extremum over an empty axis of {x}")
+    return reduction(x, axis, keepdims)
+
+
+def quantifier(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> TensorSpec:
+    """Booleans in, booleans out."""
+    if x.dtype != dt.boolean:
+        raise DTypeError(f"needs booleans, not {x.dtype}", hint="compare with 0")
+    return TensorSpec(reduced_shape(x.shape, axis, keepdims), dt.boolean)
+
+
+def position(x: TensorSpec, axis: int, keepdims: bool) -> TensorSpec:
+    """int64 positions along one axis."""
+    return TensorSpec(extremum(x, (axis,), keepdims).shape, dt.int64)

@@ -1,0 +1,174 @@
+"""Rules of operators with sliding windows: convolution and pooling in two dimensions.
+
+Layouts are NHWC (kernels HWIO: height, width, input channels of a group, output channels) and NCHW (kernels OIHW).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nnc_core.base import dtype as dt
+from nnc_core.base.dtype import DType
+from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
+from nnc_core.shape.elementwise import same_dtype
+from nnc_core.type import DimLike, TensorSpec
+
+Pair = tuple[int, int]
+Padding = tuple[Pair, Pair]
+LAYOUTS = ("NHWC", "NCHW")
+
+
+class Image(NamedTuple):
+    """The dimensions of a batch of images, whatever their layout."""
+
+    n: DimLike
+    h: DimLike
+    w: DimLike
+    c: DimLike
+
+    @staticmethod
+    def of(spec: TensorSpec, layout: str) -> Image:
+        if layout not in LAYOUTS:
+            raise AttributeValueError(f"layout {layout!r} is none of {', '.join(LAYOUTS)}")
+        if spec.ndim != 4:
+            raise ShapeError(f"{spec} should have the four dimensions {layout}")
+        if layout == "NHWC":
+            return Image(*spec.shape)
+        n, c, h, w = spec.shape
+        return Image(n, h, w, c)
+
+    def spec(self, layout: str, dtype: DType) -> TensorSpec:
+        n, h, w, c = self
+        return TensorSpec((n, h, w, c) if layout == "NHWC" else (n, c, h, w), dtype)
+
+
+class Filter(NamedTuple):
+    """The dimensions of a convolution's kernel, whatever its layout."""
+
+    h: DimLike
+    w: DimLike
+    i: DimLike
+    o: DimLike
+
+    @staticmethod
+    def of(spec: TensorSpec, layout: str) -> Filter:
+        if spec.ndim != 4:
+            raise ShapeError(f"kernel {spec} should have four dimensions")
+        if layout == "NHWC":
+            return Filter(*spec.shape)
+        o, i, h, w = spec.shape
+        return Filter(h, w, i, o)
+
+    def spec(self, layout: str, dtype: DType) -> TensorSpec:
+        h, w, i, o = self
+        return TensorSpec((h, w, i, o) if layout == "NHWC" else (o, i, h, w), dtype)
+
+
+def window_count(length: DimLike, window: DimLike, stride: int, padding: Pair, dilation: int) -> DimLike:
+    """How many windows fit along an axis."""
+    if stride < 1 or dilation < 1 or min(padding) < 0:
+        raise AttributeValueError(f"stride {stride} and dilation {dilation} should be at least 1, padding {padding} at least 0")
+    room = length + (padding[0] + padding[1]) - (window - 1) * dilation - 1
+    if isinstance(room, int) and room < 0:
+        raise ShapeError(f"a window of {window} (dilation {dilation}) does not fit in length {length} padded by {padding}")
+    return room // stride + 1
+
+
+def conv2d(x: TensorSpec, kernel: TensorSpec, strides: Pair, padding: Padding, dilation: Pair, groups: int,
+           layout: str) -> TensorSpec:
+    image, filter = Image.of(x, layout), Filter.of(kernel, layout)
+    _float_kernel(x, kernel)
+    _check_channels(image.c, filter, groups)
+    h = window_count(image.h, filter.h, strides[0], padding[0], dilation[0])
+    w = window_count(image.w, filter.w, strides[1], padding[1], dilation[1])
+    return Image(image.n, h, w, filter.o).spec(layout, x.dtype)
+
+
+def conv2d_input_gradient(g: TensorSpec, kernel: TensorSpec, size: Pair, strides: Pair, padding: Padding,
+                          dilation: Pair, groups: int, layout: str) -> TensorSpec:
+    """`size`: height and width of the convolution's input."""
+    image, filter = Image.of(g, layout), Filter.of(kernel, layout)
+    out = Image(image.n, size[0], size[1], filter.i * groups).spec(layout, g.dtype)
+    _check_result(conv2d(out, kernel, strides, padding, dilation, groups, layout), g)
+    return out
+
+
+def conv2d_kernel_gradient(x: TensorSpec, g: TensorSpec, size: Pair, strides: Pair, padding: Padding, dilation: Pair,
+                           groups: int, layout: str) -> TensorSpec:
+    """`size`: height and width of the convolution's kernel."""
+    channels = Image.of(x, layout).c
+    if isinstance(channels, int) and channels % groups:
+        raise ShapeError(f"{channels} channels do not divide into {groups} groups")
+    out = Filter(size[0], size[1], channels // groups, Image.of(g, layout).c).spec(layout, x.dtype)
+    _check_result(conv2d(x, out, strides, padding, dilation, groups, layout), g)
+    return out
+
+
+def _check_result(spec: TensorSpec, g: TensorSpec) -> None:
+    if spec != g:
+        raise ShapeError(f"the cotangent is {g} where the convolution gives {spec}")
+
+
+def _float_kernel(x: TensorSpec, kernel: TensorSpec) -> None:
+    if not dt.is_float(same_dtype(x, kernel)):
+        raise DTypeError(f"needs floating-point numbers, not {x.dtype}", hint="cast with astype")
+
+
+def _check_channels(channels: DimLike, filter: Filter, groups: int) -> None:
+    if groups < 1:
+        raise AttributeValueError(f"groups {groups} should be at least 1")
+    if filter.i * groups != channels:
+        raise ShapeError(f"the kernel takes {filter.i} channels in each of {groups} groups, the input has {channels}")
+    if isinstance(filter.o, int) and filter.o % groups:
+        raise ShapeError(f"{filter.o} output channels do not divide into {groups} groups")
+
+
+def pool2d(x: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilation: Pair, layout: str) -> TensorSpec:
+    """One result for each window and channel."""
+    image = Image.of(x, layout)
+    for size, pad in zip(window, padding, strict=True):
+        if size < 1:
+            raise AttributeValueError(f"window {window} should be at least 1")
+        if max(pad) >= size * max(dilation):
+            raise AttributeValueError(f"padding {padding} would make windows that lie outside the input")
+    h = window_count(image.h, window[0], strides[0], padding[0], dilation[0])
+    w = window_count(image.w, window[1], strides[1], padding[1], dilation[1])
+    return Image(image.n, h, w, image.c).spec(layout, x.dtype)
+
+
+def pool2d_index(x: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilation: Pair, layout: str) -> TensorSpec:
+    """The int32 position within each window."""
+    return TensorSpec(pool2d(x, window, strides, padding, dilation, layout).shape, dt.int32)
+
+
+def sum_pool2d_gradient(g: TensorSpec, size: Pair, window: Pair, strides: Pair, padding: Padding, dilation: Pair,
+                        layout: str) -> TensorSpec:
+    """`size`: height and width of the pool's input."""
+    return _pooled_from(g, size, window, strides, padding, dilation, layout)
+
+
+def pool2d_take(x: TensorSpec, index: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilation: Pair,
+                layout: str) -> TensorSpec:
+    out = pool2d(x, window, strides, padding, dilation, layout)
+    _check_index(index, out)
+    return out
+
+
+def pool2d_put(g: TensorSpec, index: TensorSpec, size: Pair, window: Pair, strides: Pair, padding: Padding,
+               dilation: Pair, layout: str) -> TensorSpec:
+    _check_index(index, g)
+    return _pooled_from(g, size, window, strides, padding, dilation, layout)
+
+
+def _pooled_from(g: TensorSpec, size: Pair, window: Pair, strides: Pair, padding: Padding, dilation: Pair,
+                 layout: str) -> TensorSpec:
+    image = Image.of(g, layout)
+    out = Image(image.n, size[0], size[1], image.c).spec(layout, g.dtype)
+    if (pooled := pool2d(out, window, strides, padding, dilation, layout)).shape != g.shape:
+        raise ShapeError(f"the cotangent is {g} where the pool gives {pooled}")
+    return out
+
+
+def _check_index(index: TensorSpec, like: TensorSpec) -> None:
+    if index.shape != like.shape or not dt.is_integer(index.dtype):
+        raise ShapeError(f"the index is {index}, which does not fit {like}")

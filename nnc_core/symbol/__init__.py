@@ -1,0 +1,36 @@
+"""Floor 4: nodes (tensor symbols), their interning, their source lines."""
+
+from __future__ import annotations
+
+from nnc_core.base.errors import AttributeValueError
+from nnc_core.shape import Shape
+from nnc_core.symbol.line import Line, show_line, user_line
+from nnc_core.symbol.node import Node
+from nnc_core.symbol.number import Literal, Number
+from nnc_core.symbol.order import postorder
+from nnc_core.symbol.table import Table, Uid
+from nnc_core.type import Attributes, Op
+
+__all__ = [
+    "Line", "Literal", "Node", "Number", "Symbol", "Table", "Uid", "postorder", "show_line", "user_line",
+]  # fmt: skip
+
+
+class Symbol:
+    """Layer 4: makes nodes."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+
+    def node(self, table: Table, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
+        """The node of that table for this operator on these inputs; its spec is inferred when it is new."""
+        key = (op, inputs, attributes)
+        try:
+            node = table.nodes.get(key)
+        except TypeError:
+            raise AttributeValueError(f"attributes {attributes} cannot be compared", operator=op.name,
+                                      hint="give tuples instead of lists or arrays") from None
+        if node is None:
+            spec = self.shape.infer(op, tuple([x.spec for x in inputs]), attributes)
+            node = table.nodes[key] = Node(op, inputs, attributes, spec, table.line)
+        return node

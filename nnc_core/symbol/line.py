@@ -1,0 +1,34 @@
+"""The user's line: where outside this package an operation was written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import CodeType
+from typing import TypeAlias
+
+Line: TypeAlias = tuple[CodeType, int]
+"""Code object and instruction offset: cheap to take, resolved to a line number only when shown."""
+
+_HOUSE = str(Path(__file__).parent.parent) + "/"
+
+
+def user_line() -> Line | None:
+    """The innermost frame that is not in this package; None at interpreter exit."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_HOUSE):
+            return (code, frame.f_lasti)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def show_line(line: Line | None) -> str:
+    """"file.py:12 in function"; "?" if unknown."""
+    if line is None:
+        return "?"
+    code, offset = line
+    number = next((n for start, stop, n in code.co_lines() if start <= offset < stop), None)
+    where = f"{Path(code.co_filename).name}:{number or code.co_firstlineno}"
+    return where if code.co_name == "<module>" else f"{where} in {code.co_name}"

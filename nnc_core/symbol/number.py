@@ -1,0 +1,46 @@
+"""Constants inside nodes: numbers by their bytes, arrays by identity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.dtype import DType
+
+
+class Number:
+    """A scalar with its dtype; equal only if the bits are: 0.0 and -0.0 differ, and so do 1 and True."""
+
+    __slots__ = ("bits", "dtype")
+
+    def __init__(self, value: Any, dtype: DType) -> None:
+        self.dtype = dtype
+        with np.errstate(all="ignore"):
+            self.bits = np.asarray(value).astype(dtype).tobytes()
+
+    @property
+    def value(self) -> Any:
+        """As a NumPy scalar."""
+        return np.frombuffer(self.bits, self.dtype)[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Number) and self.bits == other.bits and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash((self.bits, self.dtype))
+
+    def __repr__(self) -> str:
+        return str(self.value)
+
+
+class Literal:
+    """A constant array with the id of the device that it is on ("" for the host); compared by identity."""
+
+    __slots__ = ("array", "device")
+
+    def __init__(self, array: Any, device: str = "") -> None:
+        self.array, self.device = array, device
+
+    def __repr__(self) -> str:
+        return f"literal of {self.device or 'the host'}"

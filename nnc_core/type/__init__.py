@@ -1,0 +1,30 @@
+"""Floor 2: dtypes, dimensions and specs; the record of an operator; what a device admits."""
+
+from __future__ import annotations
+
+from nnc_core.base.dtype import DType
+from nnc_core.base.errors import DTypeError
+from nnc_core.device import Device
+from nnc_core.type.dim import Dim, DimLike, Dims, is_static, names_of, substitute
+from nnc_core.type.op import Attributes, Op
+from nnc_core.type.promotion import admit_numpy, default_float, default_for, promote, promote_number
+from nnc_core.type.spec import TensorSpec
+
+__all__ = [
+    "Attributes", "Dim", "DimLike", "Dims", "Op", "TensorSpec", "Type", "admit_numpy", "default_float", "default_for",
+    "is_static", "names_of", "promote", "promote_number", "substitute",
+]  # fmt: skip
+
+
+class Type:
+    """Layer 2: which dtypes the device has."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def admit(self, dtype: DType) -> DType:
+        """The dtype itself; DTypeError if the device lacks it."""
+        if dtype.name not in self.device.spec.dtypes:
+            there = ", ".join(sorted(self.device.spec.dtypes))
+            raise DTypeError(f"device has no {dtype}", device=self.device.spec.id, hint=f"cast to one of {there}")
+        return dtype

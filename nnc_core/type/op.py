@@ -1,0 +1,73 @@
+"""The record of an operator: everything that floors and devices may know of it, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from nnc_core.base.command import Command
+from nnc_core.base.layout import Layout
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.type.spec import TensorSpec
+
+Attributes: TypeAlias = tuple[Hashable, ...]
+Rule: TypeAlias = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op:
+    """Rules take the inputs, then the attributes in order; those that compute also take the namespace F first."""
+
+    name: str
+    inputs: tuple[str, ...]
+    """Names of the inputs; a last one that begins with * takes any number."""
+    attributes: tuple[str, ...]
+    infer: Callable[..., TensorSpec]
+    """(*specs, *attributes) -> spec of the result."""
+    reference: Callable[..., Any] | None = None
+    """NumPy: (*arrays, *attributes) -> array.  What every kernel is held to; folds constants."""
+    doc: str = ""
+
+    partials: tuple[Rule | int | None, ...] = ()
+    """For each input (F, y, *inputs, *attributes) -> the derivative by it, elementwise; or 1, -1, or None for zero."""
+    vjp: Rule | tuple[Rule | None, ...] | None = None
+    """For each input (F, g, y, *inputs, *attributes) -> its cotangent, None for zero; or one rule that gives all."""
+    jvp: Rule | None = None
+    """(F, tangents, y, *inputs, *attributes) -> the tangent of y; a tangent may be None, which means zero."""
+    linear: str = ""
+    """"jointly" in all inputs, or "each" input when the others are held; gives the jvp."""
+    differentiable: bool = True
+    """False: the result is piecewise constant, its derivative zero."""
+
+    scalar: Rule | None = None
+    """(*scalars, *attributes) -> scalar: the elementwise expression, from which the loop nest is made."""
+    nest: Callable[[Command], LoopNest] | None = None
+    decompose: Rule | None = None
+    """(F, *inputs, *attributes): a composite's body."""
+    view: Callable[..., Layout | None] | None = None
+    """(layout, *attributes) -> the result as a view of the input's storage, None where it is none."""
+
+    promote: tuple[int, ...] = field(default=())
+    """Inputs that are brought to one dtype, Python numbers included; (-1,) means all of them."""
+    to_float: bool = False
+    """Promoted inputs that are integers or booleans become floats of the default dtype."""
+    inplace: tuple[int, ...] = ()
+    """Inputs whose memory the result may take over."""
+    commutative: bool = False
+    exact: bool = False
+    """Every right kernel gives the same bits: movement, integers, correctly rounded arithmetic."""
+    random: bool = False
+    host: bool = False
+    """Runs on the host by nature."""
+
+    @property
+    def variadic(self) -> bool:
+        return bool(self.inputs) and self.inputs[-1].startswith("*")
+
+    @property
+    def elementwise(self) -> bool:
+        return self.scalar is not None
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"

@@ -1,0 +1,73 @@
+"""Type promotion: the Array API table within a kind, and the other operand's dtype for Python numbers.
+
+Between kinds (which the Array API leaves open) the wider kind decides: boolean < integer < float, as in PyTorch and
+JAX, so that int64 + float32 is float32 on every device, with or without float64.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base import dtype as dt
+from nnc_core.base.config import config
+from nnc_core.base.dtype import DType
+from nnc_core.base.errors import DTypeError, OperandError
+
+
+def kind_rank(dtype: DType) -> int:
+    """0 boolean, 1 integer, 2 float."""
+    return 2 if dt.is_float(dtype) else 1 if dt.is_integer(dtype) else 0
+
+
+@lru_cache(maxsize=1024)
+def promote(a: DType, b: DType) -> DType:
+    """The dtype of an operator on arrays of these two."""
+    if a == b:
+        return a
+    if kind_rank(a) != kind_rank(b):
+        return a if kind_rank(a) > kind_rank(b) else b
+    if dt.bfloat16 in (a, b):
+        other = b if a == dt.bfloat16 else a
+        return dt.float32 if other == dt.float16 else other
+    common: DType = np.promote_types(a, b)
+    if kind_rank(common) != kind_rank(a):
+        raise DTypeError(f"{a} and {b} have no common integer dtype", hint="cast one of them with astype")
+    return common
+
+
+def default_float() -> DType:
+    return dt.DTYPES[config.default_float]
+
+
+def default_for(number: Any) -> DType:
+    """The dtype of a Python number on its own."""
+    if isinstance(number, (bool, np.bool_)):
+        return dt.boolean
+    if isinstance(number, (int, np.integer)):
+        return dt.int64
+    if isinstance(number, (float, np.floating)):
+        return default_float()
+    raise OperandError(f"{type(number).__name__} is no array and no real number",
+                       hint="make it an array with nnc.asarray")
+
+
+def promote_number(dtype: DType, number: Any) -> DType:
+    """The dtype of an operator on an array and a Python number: the number is weak, but its kind is not."""
+    if isinstance(number, np.generic):
+        return promote(dtype, admit_numpy(number.dtype))
+    other = default_for(number)
+    return dtype if kind_rank(dtype) >= kind_rank(other) else other
+
+
+def admit_numpy(dtype: Any) -> DType:
+    """A dtype of ours from anything that NumPy takes as one; DTypeError for strings, objects, complex numbers."""
+    try:
+        wanted = dt.DTYPES["bfloat16"] if dtype == "bfloat16" else np.dtype(dtype)
+    except TypeError as error:
+        raise DTypeError(f"{dtype!r} is no dtype: {error}", hint=f"one of {', '.join(dt.DTYPES)}") from None
+    if wanted.name not in dt.DTYPES:
+        raise DTypeError(f"dtype {wanted} is not supported", hint=f"one of {', '.join(dt.DTYPES)}")
+    return dt.DTYPES[wanted.name]

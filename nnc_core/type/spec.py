@@ -1,0 +1,49 @@
+"""Shape and dtype of a value; no device, so that the same node compiles for any."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nnc_core.base.dtype import DType
+from nnc_core.base.layout import Layout
+from nnc_core.type.dim import Dims
+
+
+class TensorSpec:
+    """Immutable; compared by content."""
+
+    __slots__ = ("_hash", "dtype", "shape")
+    shape: Dims
+    dtype: DType
+
+    def __init__(self, shape: Dims, dtype: DType) -> None:
+        self.shape, self.dtype = shape, dtype
+        self._hash = hash((shape, dtype))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, TensorSpec) and self.shape == other.shape and self.dtype == other.dtype
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def static_shape(self) -> tuple[int, ...]:
+        """The shape as numbers; SymbolicDimensionError if a dimension has none."""
+        return tuple([d if d.__class__ is int else d.__index__() for d in self.shape])
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.static_shape) * self.dtype.itemsize
+
+    def layout(self, offset: int = 0) -> Layout:
+        """Packed in C order."""
+        return Layout.packed(self.static_shape, self.dtype, offset)

@@ -1,0 +1,20 @@
+"""Plugins of nnc: the hooks that they implement and the manager that finds them.
+
+Imports nothing of nnc_core, so that either package may be imported first.
+"""
+
+from nnc_plugins.hookspecs import API, DeviceOffer, PluginInfo, hookimpl, hookspec
+from nnc_plugins.manager import Manager, Registry
+from nnc_plugins.records import PluginRecord, PluginWarning
+
+__all__ = [
+    "API",
+    "DeviceOffer",
+    "Manager",
+    "PluginInfo",
+    "PluginRecord",
+    "PluginWarning",
+    "Registry",
+    "hookimpl",
+    "hookspec",
+]

@@ -1,0 +1,167 @@
+"""Examines plugins in child processes, so that one that crashes, exits or hangs is a line in a table.
+
+The child (`nnc_plugins.examination`) writes what it finds to a file step by step; whatever ends it, the file
+says how far it came.  Its output goes to files, not pipes: a grandchild that outlives it would keep a pipe
+open.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nnc_plugins.discovery import BLOCK_VARIABLE, find_plugins
+
+_CHILD = ("import json, sys; request = sys.argv[1]; sys.path[:] = json.loads(request)['path']; "
+          "from nnc_plugins.examination import main; main(request)")
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceProbe:
+    """A device that was opened and made to work; `state` is "ok" or "failed", `detail` what failed."""
+
+    id: str
+    describe: str
+    state: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What a probe of one plugin found.
+
+    `state` is that of the plugin's record ("ok", "no device", "import failed", "probe failed",
+    "incompatible", "blocked") or "device failed" (one of `devices` did), "crashed" (by a signal, or by
+    leaving), "hung", "not found".  `diagnosis` is what the plugin says itself; `stderr` the last line it
+    wrote there; `seconds` the time it took.
+    """
+
+    name: str
+    source: str
+    state: str
+    detail: str = ""
+    devices: tuple[DeviceProbe, ...] = ()
+    diagnosis: tuple[str, ...] = ()
+    stderr: str = ""
+    seconds: float = 0.0
+
+    @property
+    def healthy(self) -> bool:
+        """Nothing to repair; having no device is no fault of a plugin."""
+        return self.state in ("ok", "no device")
+
+
+def diagnose_all(timeout: float = 60, *, block: Iterable[str] = (),
+                 options: Mapping[str, Any] | None = None) -> Iterator[ProbeResult]:
+    """Probe the installed plugins one after another, yielding each result as it comes.
+
+    Plugins that are not to be imported (blocked, incompatible) are listed without a probe.
+    """
+    for candidate in find_plugins(block):
+        if candidate.state == "found":
+            yield probe(candidate.name, timeout, options)
+        else:
+            yield ProbeResult(candidate.name, candidate.source, candidate.state, candidate.detail)
+
+
+def probe(name: str, timeout: float = 60, options: Mapping[str, Any] | None = None) -> ProbeResult:
+    """Load one plugin in a child process, list its devices, and open and use each of them.
+
+    `timeout` is in seconds, for all of it.  `options` (JSON values) are core's settings.  A plugin named here
+    is probed even if NNC_PLUGINS_BLOCK names it.
+    """
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="nnc-doctor-", ignore_cleanup_errors=True) as folder:
+        report, complaints = Path(folder, "report"), Path(folder, "stderr")
+        path = [entry for entry in sys.path if isinstance(entry, str)]
+        request = {"name": name, "options": dict(options or {}), "report": str(report), "path": path}
+        status = _run(json.dumps(request), complaints, timeout)
+        facts, stderr = _read(report), _last_line(complaints)
+    return _judge(name, facts, status, stderr, timeout, time.monotonic() - started)
+
+
+def _run(request: str, complaints: Path, timeout: float) -> int | None:
+    """The exit status of the child; None if it had to be killed."""
+    environment = {key: value for key, value in os.environ.items() if key != BLOCK_VARIABLE}
+    with complaints.open("wb") as stderr:
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-c", _CHILD, request], env=environment, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
+        try:
+            return child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            if child.poll() is None:
+                _kill(child)
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """Kill the child and, where the system knows process groups, its children."""
+    if sys.platform == "win32":
+        child.kill()
+    else:
+        os.killpg(child.pid, signal.SIGKILL)
+    try:
+        child.wait(5)
+    except subprocess.TimeoutExpired:  # stuck inside the driver: the system ends it when the driver lets go
+        return
+
+
+def _read(report: Path) -> dict[str, Any]:
+    """The facts of a report, later ones over earlier ones, devices collected; a line cut short is left
+    out."""
+    facts: dict[str, Any] = {"devices": []}
+    for line in report.read_text(encoding="utf-8").splitlines() if report.exists() else ():
+        try:
+            told = json.loads(line)
+        except ValueError:
+            break
+        if "device" in told:
+            facts["devices"].append(DeviceProbe(**told.pop("device")))
+        facts.update(told)
+    return facts
+
+
+def _last_line(complaints: Path, limit: int = 65536) -> str:
+    with complaints.open("rb") as file:
+        file.seek(max(0, complaints.stat().st_size - limit))
+        lines = file.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _judge(name: str, facts: dict[str, Any], status: int | None, stderr: str, timeout: float,
+           seconds: float) -> ProbeResult:
+    devices = tuple(facts["devices"])
+    failed = [f"{device.id}: {device.detail}" for device in devices if device.state != "ok"]
+    step = facts.get("step", "starting")
+    if status is None:
+        state, detail = "hung", f"no answer in {timeout:g} s while {step}"
+    elif status != 0 or not facts.get("end"):
+        state, detail = "crashed", f"{_ending(status)} while {step}"
+    elif failed and facts["state"] == "ok":
+        state, detail = "device failed", "; ".join(failed)
+    else:
+        state, detail = facts["state"], facts["detail"]
+    if state in ("crashed", "hung") and stderr:
+        detail += f"; its last words: {stderr}"
+    return ProbeResult(name, facts.get("source", ""), state, detail, devices,
+                       tuple(facts.get("diagnosis", ())), stderr, seconds)
+
+
+def _ending(status: int) -> str:
+    if status >= 0:
+        return f"left with exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"

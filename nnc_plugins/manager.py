@@ -1,0 +1,313 @@
+"""Finds plugins, calls their hooks, and keeps every failure inside the plugin that caused it.
+
+pluggy's own loader and its own call loop stop at the first plugin that raises; here each plugin is imported
+and called by itself, and what went wrong becomes the state of its record.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from threading import RLock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import pluggy
+
+from nnc_plugins import hookspecs
+from nnc_plugins.discovery import Candidate, find_plugins
+from nnc_plugins.hookspecs import API, PROJECT, DeviceOffer
+from nnc_plugins.records import PluginRecord, PluginWarning, State, one_line
+
+if TYPE_CHECKING:
+    from nnc_core.device import Device
+
+DEVICE_ID = re.compile(r"[a-z][a-z0-9_-]*:\d+")
+SETUP_HOOKS = frozenset({"nnc_plugin_info", "nnc_devices", "nnc_register"})
+"""A plugin that raises in one of these is used no further; in another hook it loses only that call."""
+
+
+class Registry(Protocol):
+    """What `Manager.fill` fills: core's table of devices."""
+
+    def add(self, id: str, open: Callable[[], Device]) -> object: ...
+
+
+class Manager:
+    """The plugins of this process.
+
+    `options` (core's settings) are handed to the hooks, read-only.  `block` and the environment variable
+    NNC_PLUGINS_BLOCK (comma separated) name installed plugins to leave alone; `only` restricts discovery to
+    the names given.
+    """
+
+    def __init__(self, options: Mapping[str, Any] | None = None, *, block: Iterable[str] = (),
+                 only: Iterable[str] | None = None) -> None:
+        self.options: Mapping[str, Any] = MappingProxyType(dict(options or {}))
+        self._block = tuple(block)
+        self._only = None if only is None else frozenset(only)
+        self._hooks = pluggy.PluginManager(PROJECT)
+        self._hooks.add_hookspecs(hookspecs)
+        self._records: list[PluginRecord] = []
+        self._holders: dict[str, PluginRecord] = {}
+        self._filled: list[tuple[Registry, set[str]]] = []
+        self._complaints: list[str] = []
+        self._discovered = self._listing = False
+        self._lock = RLock()
+
+    @property
+    def records(self) -> tuple[PluginRecord, ...]:
+        """One record for each plugin, in the order in which they are asked."""
+        return tuple(self._records)
+
+    def discover(self) -> Self:
+        """Import every installed plugin that is meant for this API; what fails is in the records.  A
+        second call does nothing."""
+        with self._lock:
+            if not self._discovered:
+                self._discovered = True
+                for candidate in find_plugins(self._block):
+                    if self._only is None or candidate.name in self._only:
+                        self._take(candidate)
+        return self
+
+    def register(self, plugin: object, name: str) -> PluginRecord:
+        """Take in a plugin that no distribution announces; `block` does not concern it."""
+        with self._lock:
+            record = PluginRecord(name, "registered by the program")
+            self._records.append(record)
+            self._load(record, lambda: plugin)
+        return record
+
+    def offers(self) -> dict[str, DeviceOffer]:
+        """The devices of all plugins by id.  Warns, once for each, of plugins that cannot be used."""
+        with self._lock:
+            if not self._listing:  # a plugin that asks while it lists its own gets what is known so far
+                self._listing = True
+                try:
+                    for record in self._records:
+                        if record.state == "loaded":
+                            self._list_devices(record)
+                finally:
+                    self._listing = False
+                self._speak()
+            return {offer.id: offer for record in self._records if record.usable for offer in record.offers}
+
+    def fill(self, registry: Registry) -> None:
+        """Add every device to `registry`; filling it again adds what has come since."""
+        with self._lock:
+            offers = self.offers()
+            given = self._given_to(registry)
+            for id in [id for id in offers if id not in given]:
+                registry.add(id, _Opener(offers[id], self._holders[id]))
+                given.add(id)
+
+    def call(self, hook: str, **arguments: Any) -> list[tuple[PluginRecord, Any]]:
+        """Call a hook of every usable plugin; (record, result) of those that implement it and return.
+
+        Raises TypeError if the arguments are not exactly those of the specification.
+        """
+        self._check_arguments(hook, arguments)
+        with self._lock:
+            answers = [(r, self.ask(r, hook, **arguments)) for r in self._records if r.usable]
+            self._speak()
+        return [(record, answer[0]) for record, answer in answers if answer]
+
+    def first(self, hook: str, **arguments: Any) -> Any | None:
+        """The first result that is not None, in the order of the records; later plugins are not asked."""
+        self._check_arguments(hook, arguments)
+        with self._lock:
+            answers = (self.ask(r, hook, **arguments) for r in self._records if r.usable)
+            found = next((answer[0] for answer in answers if answer and answer[0] is not None), None)
+            self._speak()
+        return found
+
+    def ask(self, record: PluginRecord, hook: str, **arguments: Any) -> tuple[Any] | None:
+        """What one plugin's hook returns, in a tuple; None if it has no such hook or it raised, which is
+        recorded.
+
+        Asks whatever the record's state, so that a plugin that failed can still be diagnosed.
+        """
+        implementation = self._implementation(record, hook)
+        if implementation is None:
+            return None
+        try:
+            result = _invoke(implementation, arguments)
+            return (list(result),) if inspect.isgenerator(result) else (result,)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # not only Exception: plugins exit, and some bindings panic with less
+            self._blame(record, hook, error)
+            return None
+
+    def _take(self, candidate: Candidate) -> None:
+        record = PluginRecord(candidate.name, candidate.source, candidate.state, candidate.detail)
+        self._records.append(record)
+        if candidate.entry_point is not None:
+            self._load(record, candidate.entry_point.load)
+        elif not candidate.unwanted:
+            self._complain(record)
+
+    def _load(self, record: PluginRecord, load: Callable[[], object]) -> None:
+        if self._hooks.has_plugin(record.name):
+            holder = next(r for r in self._records if r.name == record.name)
+            detail = f"the name {record.name!r} is taken by {holder.source}, which came first"
+            return self._fail(record, "blocked", detail)
+        try:
+            self._hooks.register(load(), record.name)
+            self._check_hooks(record)
+            record.state = "loaded"
+        except KeyboardInterrupt:
+            raise
+        except IncompatiblePlugin as error:
+            self._reject(record, "incompatible", str(error), error)
+        except BaseException as error:
+            self._reject(record, "import failed", one_line(error), error)
+        else:
+            self._read_info(record)
+
+    def _check_hooks(self, record: PluginRecord) -> None:
+        """Raise IncompatiblePlugin unless every hook of the plugin can be called here, and there is one."""
+        callers = self._hooks.get_hookcallers(self._hooks.get_plugin(record.name)) or []
+        if not callers:
+            raise IncompatiblePlugin("implements no hooks; mark its functions with nnc_plugins.hookimpl")
+        for caller in callers:
+            implementation = self._implementation(record, caller.name)
+            if implementation is None:
+                continue
+            if implementation.wrapper or implementation.hookwrapper:
+                raise IncompatiblePlugin(f"{caller.name!r} is a hook wrapper; nnc calls plugins one by one")
+            if not caller.has_spec() and not implementation.optionalhook:
+                raise IncompatiblePlugin(
+                    f"implements {caller.name!r}, which plugin API {_dotted(API)} does not have; "
+                    f"upgrade nnc-core or mark it hookimpl(optionalhook=True)")
+
+    def _read_info(self, record: PluginRecord) -> None:
+        answer = self.ask(record, "nnc_plugin_info")
+        if answer is None:
+            return
+        try:
+            record.info = MappingProxyType(dict(answer[0]))
+            major, minor = record.info["api"]
+            fits = major == API[0] and minor <= API[1]
+        except Exception as error:  # whatever was returned instead of a mapping
+            return self._blame(record, "nnc_plugin_info", error)
+        if not fits:
+            detail = f"needs plugin API {major}.{minor}, this nnc-core offers {_dotted(API)}"
+            self._reject(record, "incompatible", f"{detail}; install versions that fit each other")
+
+    def _list_devices(self, record: PluginRecord) -> None:
+        if self._implementation(record, "nnc_devices") is None:
+            record.state, record.detail = "ok", "adds no devices"
+            return
+        answer = self.ask(record, "nnc_devices", options=self.options)
+        if answer is None:
+            return
+        try:
+            offers = [_checked(offer) for offer in answer[0]]
+        except Exception as error:
+            return self._blame(record, "nnc_devices", error)
+        for offer in offers:
+            self._claim(record, offer)
+        record.state = "ok" if offers else "no device"
+        record.detail = ", ".join(offer.id for offer in record.offers)
+
+    def _claim(self, record: PluginRecord, offer: DeviceOffer) -> None:
+        holder = self._holders.setdefault(offer.id, record)
+        if holder is not record:
+            self._note(record, f"device {offer.id!r} is already offered by plugin {holder.name!r}, ignored")
+        elif any(known.id == offer.id for known in record.offers):
+            self._note(record, f"device {offer.id!r} is offered twice, the second is ignored")
+        else:
+            record.offers.append(offer)
+
+    def _implementation(self, record: PluginRecord, hook: str) -> pluggy.HookImpl | None:
+        implementations = getattr(self._hooks.hook, hook).get_hookimpls()
+        return next((i for i in implementations if i.plugin_name == record.name), None)
+
+    def _check_arguments(self, hook: str, arguments: Mapping[str, Any]) -> None:
+        caller: pluggy.HookCaller = getattr(self._hooks.hook, hook)
+        expected = caller.spec.argnames if caller.spec else ()
+        if set(arguments) != set(expected):
+            raise TypeError(f"{hook} takes the keyword arguments {list(expected)}, not {list(arguments)}")
+
+    def _given_to(self, registry: Registry) -> set[str]:
+        for known, given in self._filled:
+            if known is registry:
+                return given
+        self._filled.append((registry, set()))
+        return self._filled[-1][1]
+
+    def _blame(self, record: PluginRecord, hook: str, error: BaseException) -> None:
+        if hook in SETUP_HOOKS:
+            self._fail(record, "probe failed", f"{hook}: {one_line(error)}", error)
+        else:
+            record.error = error
+            self._note(record, f"{hook}: {one_line(error)}")
+
+    def _reject(self, record: PluginRecord, state: State, detail: str,
+                error: BaseException | None = None) -> None:
+        """Fail, and forget the plugin's hooks."""
+        if self._hooks.has_plugin(record.name):
+            self._hooks.unregister(name=record.name)
+        self._fail(record, state, detail, error)
+
+    def _fail(self, record: PluginRecord, state: State, detail: str,
+              error: BaseException | None = None) -> None:
+        record.state, record.detail, record.error = state, detail, error
+        self._complain(record)
+
+    def _note(self, record: PluginRecord, note: str) -> None:
+        record.notes.append(note)
+        self._complaints.append(f"plugin {record.name} ({record.source}): {note}")
+
+    def _complain(self, record: PluginRecord) -> None:
+        self._complaints.append(f"plugin {record}; see `nnc devices`")
+
+    def _speak(self) -> None:
+        """Warn of what has not been said yet; where warnings are errors the first is raised, the rest
+        wait."""
+        while self._complaints:
+            warnings.warn(self._complaints.pop(0), PluginWarning, stacklevel=3)
+
+
+class IncompatiblePlugin(Exception):  # noqa: N818 - it never reaches a caller: it ends in the plugin's record
+    """A plugin whose hooks are not those of this API."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Opener:
+    """Opens a device; an error says which plugin it comes from."""
+
+    offer: DeviceOffer
+    record: PluginRecord
+
+    def __call__(self) -> Device:
+        try:
+            return self.offer.open()
+        except Exception as error:
+            error.add_note(f"{self.offer.id} is offered by plugin {self.record.name} ({self.record.source})")
+            raise
+
+
+def _invoke(implementation: pluggy.HookImpl, arguments: Mapping[str, Any]) -> Any:
+    """Call with those of the arguments that the implementation takes."""
+    taken = inspect.signature(implementation.function).parameters
+    return implementation.function(**{name: value for name, value in arguments.items() if name in taken})
+
+
+def _checked(offer: Any) -> DeviceOffer:
+    if not isinstance(offer, DeviceOffer):
+        raise TypeError(f"gave {type(offer).__name__} {offer!r:.80}, expected nnc_plugins.DeviceOffer")
+    if not isinstance(offer.id, str) or not DEVICE_ID.fullmatch(offer.id):
+        raise ValueError(f"gave the device id {offer.id!r}, expected kind and number, such as 'cpu:0'")
+    if not callable(offer.open):
+        raise TypeError(f"device {offer.id!r}: `open` is {type(offer.open).__name__}, expected a function")
+    return offer
+
+
+def _dotted(api: tuple[int, int]) -> str:
+    return ".".join(map(str, api))

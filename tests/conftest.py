@@ -1,0 +1,55 @@
+"""Hypothesis profiles, and the one seed that everything sampled in the tests comes from."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
+
+# Neither the speed of an example nor of its data is a matter for a test.
+_common = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow],
+    "database": None,
+    "print_blob": True,
+}
+settings.register_profile("quick", max_examples=20, **_common)
+settings.register_profile("all", max_examples=300, **_common)
+settings.load_profile(PROFILE)
+
+
+def _chosen_seed() -> int:
+    wanted = os.environ.get("NNC_TEST_SEED", "0")
+    return random.SystemRandom().randrange(2**32) if wanted == "random" else int(wanted)
+
+
+SEED = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its option
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(_chosen_seed())
+    config.stash[SEED] = int(config.option.hypothesis_seed)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    seed = config.stash[SEED]
+    terminalreporter.line(f"hypothesis profile {PROFILE}; seed {seed}: NNC_TEST_SEED={seed} repeats this run")
+
+
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int:
+    """The run's seed: 0, or what the variable NNC_TEST_SEED says ("random" draws one)."""
+    return pytestconfig.stash[SEED]
+
+
+@pytest.fixture
+def rng(seed: int) -> np.random.Generator:
+    """A generator that starts afresh from the run's seed in each test."""
+    return np.random.default_rng(seed)

@@ -1,0 +1,470 @@
+"""The manager: every plugin for itself, and every failure told once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nnc_plugins import API, DeviceOffer, Manager, PluginWarning, hookimpl, hookspecs
+from nnc_plugins.discovery import BLOCK_VARIABLE, GROUP, PREFIX, Candidate, find_plugins
+from tests.plugins.fixtures.distributions import ROOT, install, run_with
+
+RECORDS = """
+import json, warnings
+from nnc_plugins import Manager
+warnings.simplefilter("ignore")
+manager = Manager(only=only).discover()
+offers = manager.offers()
+print(json.dumps([[[r.name, r.source, r.state, r.remarks] for r in manager.records], list(offers)]))
+"""
+
+
+def plugin(**hooks: Callable[..., Any]) -> SimpleNamespace:
+    """An object with the hooks given, marked as implementations."""
+    return SimpleNamespace(**{name: hookimpl(function) for name, function in hooks.items()})
+
+
+def offering(*ids: str, opener: Callable[[], Any] = object) -> SimpleNamespace:
+    return plugin(nnc_devices=lambda options: [DeviceOffer(id, opener) for id in ids])
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def hook() -> Any:
+        raise error
+
+    return hook
+
+
+def discovered(folders: list[Path], names: list[str],
+               **environment: str) -> tuple[list[list[str]], list[str]]:
+    """(name, source, state, remarks) of each record, and the ids offered, from a child process."""
+    output = run_with(folders, f"only = {names!r}" + RECORDS, **environment)
+    records, ids = json.loads(output.splitlines()[-1])
+    return records, ids
+
+
+class Registry:
+    def __init__(self) -> None:
+        self.openers: dict[str, Callable[[], Any]] = {}
+
+    def add(self, id: str, open: Callable[[], Any]) -> None:
+        assert id not in self.openers
+        self.openers[id] = open
+
+
+# --- registered by the program ---
+
+
+def test_offers_come_in_the_order_of_registration_and_are_not_opened() -> None:
+    opened: list[str] = []
+    manager = Manager()
+    manager.register(offering("b:0", "b:1", opener=lambda: opened.append("b")), "b")
+    manager.register(offering("a:0"), "a")
+    assert list(manager.offers()) == ["b:0", "b:1", "a:0"]
+    assert list(map(str, manager.records)) == ["b (registered by the program): ok, b:0, b:1",
+                                               "a (registered by the program): ok, a:0"]
+    assert opened == []
+
+
+def test_a_plugin_without_devices_is_no_failure() -> None:
+    manager = Manager()
+    manager.register(offering(), "none")
+    manager.register(plugin(nnc_passes=lambda pipeline: None), "passes")
+    assert manager.offers() == {}
+    assert [(r.state, r.detail) for r in manager.records] == [("no device", ""), ("ok", "adds no devices")]
+
+
+@pytest.mark.parametrize("error", [OSError("driver\nbroken"), SystemExit(3), BaseException("panic")])
+def test_a_raising_hook_leaves_the_other_plugins_alone(error: BaseException) -> None:
+    manager = Manager()
+    bad = manager.register(plugin(nnc_devices=raising(error)), "bad")
+    manager.register(offering("good:0"), "good")
+    with pytest.warns(PluginWarning, match="plugin bad .*probe failed, nnc_devices: ") as caught:
+        assert list(manager.offers()) == ["good:0"]
+    assert len(caught) == 1
+    assert bad.state == "probe failed"
+    assert bad.error is error
+    assert bad.detail == f"nnc_devices: {type(error).__name__}: {str(error).replace(chr(10), ' ')}"
+
+
+def test_an_interrupt_of_the_user_is_not_swallowed() -> None:
+    manager = Manager()
+    record = manager.register(plugin(nnc_devices=raising(KeyboardInterrupt())), "slow")
+    with pytest.raises(KeyboardInterrupt):
+        manager.offers()
+    assert record.state == "loaded"
+
+
+def test_a_generator_that_raises_halfway_offers_nothing() -> None:
+    def nnc_devices() -> Iterable[DeviceOffer]:
+        yield DeviceOffer("half:0", object)
+        raise RuntimeError("second device")
+
+    manager = Manager()
+    record = manager.register(plugin(nnc_devices=nnc_devices), "half")
+    with pytest.warns(PluginWarning):
+        assert manager.offers() == {}
+    assert (record.state, record.detail) == ("probe failed", "nnc_devices: RuntimeError: second device")
+
+
+@pytest.mark.parametrize(("result", "complaint"), [
+    (None, "NoneType"),
+    (["cpu:0"], "expected nnc_plugins.DeviceOffer"),
+    ([DeviceOffer("cpu", object)], "expected kind and number"),
+    ([DeviceOffer("CPU:0\n", object)], "expected kind and number"),
+    ([DeviceOffer("cpu:0", "cpu")], "expected a function"),
+])  # fmt: skip
+def test_what_is_no_offer_is_the_fault_of_its_plugin(result: Any, complaint: str) -> None:
+    manager = Manager()
+    record = manager.register(plugin(nnc_devices=lambda: result), "odd")
+    with pytest.warns(PluginWarning, match=complaint):
+        assert manager.offers() == {}
+    assert record.state == "probe failed"
+
+
+def test_failures_are_told_once_and_listed_once() -> None:
+    calls: list[int] = []
+    manager = Manager()
+    manager.register(plugin(nnc_devices=lambda: calls.append(1)), "bad")
+    with pytest.warns(PluginWarning):
+        manager.offers()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        manager.offers()
+    assert calls == [1]
+
+
+def test_where_warnings_are_errors_each_is_raised_once_and_devices_are_there_afterwards() -> None:
+    manager = Manager()
+    for name in ("bad", "worse"):
+        manager.register(plugin(nnc_devices=raising(OSError())), name)
+    manager.register(offering("good:0"), "good")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("bad", "worse"):
+            with pytest.raises(PluginWarning, match=f"plugin {name} "):
+                manager.offers()
+        assert list(manager.offers()) == ["good:0"]
+
+
+def test_the_first_offer_of_an_id_keeps_it() -> None:
+    manager = Manager()
+    manager.register(offering("x:0"), "first")
+    second = manager.register(offering("x:0", "x:1", "x:1"), "second")
+    with pytest.warns(PluginWarning) as caught:
+        offers = manager.offers()
+    assert list(offers) == ["x:0", "x:1"]
+    assert offers["x:0"] is manager.records[0].offers[0]
+    assert (second.state, second.detail) == ("ok", "x:1")
+    assert second.notes == ["device 'x:0' is already offered by plugin 'first', ignored",
+                            "device 'x:1' is offered twice, the second is ignored"]
+    assert [str(w.message).partition(": ")[2] for w in caught] == second.notes
+
+
+def test_the_first_plugin_of_a_name_keeps_it() -> None:
+    manager = Manager()
+    manager.register(offering("x:0"), "name")
+    second = manager.register(offering("x:1"), "name")
+    with pytest.warns(PluginWarning, match="blocked, the name 'name' is taken"):
+        assert list(manager.offers()) == ["x:0"]
+    assert second.state == "blocked"
+
+
+def test_a_name_is_free_again_after_a_failed_import() -> None:
+    manager = Manager()
+    assert manager.register(object(), "name").state == "incompatible"
+    assert manager.register(offering("x:0"), "name").state == "loaded"
+
+
+@pytest.mark.parametrize(("api", "state"), [((1, 0), "loaded"), ((API[0], API[1] + 1), "incompatible"),
+                                            ((2, 0), "incompatible"), ((0, 9), "incompatible")])
+def test_the_api_that_a_plugin_needs(api: tuple[int, int], state: str) -> None:
+    record = Manager().register(plugin(nnc_plugin_info=lambda: {"name": "p", "api": api}), "p")
+    assert record.state == state
+    assert record.info["name"] == "p"
+
+
+@pytest.mark.parametrize("info", [None, {}, {"api": "one"}, {"api": (1, "0")}])
+def test_a_plugin_that_cannot_say_who_it_is(info: Any) -> None:
+    record = Manager().register(plugin(nnc_plugin_info=lambda: info), "p")
+    assert record.state == "probe failed"
+    assert record.detail.startswith("nnc_plugin_info: ")
+
+
+def test_hooks_that_this_api_does_not_have() -> None:
+    manager = Manager()
+    unknown = manager.register(plugin(nnc_teleport=lambda: None), "unknown")
+    optional = SimpleNamespace(nnc_teleport=hookimpl(optionalhook=True)(lambda: None))
+    argument = manager.register(plugin(nnc_devices=lambda options, colour: []), "argument")
+    assert unknown.state == "incompatible"
+    assert "'nnc_teleport'" in unknown.detail
+    assert manager.register(optional, "optional").state == "loaded"
+    assert argument.state == "import failed"
+    assert "colour" in argument.detail
+
+
+def test_hook_wrappers_are_refused() -> None:
+    @hookimpl(wrapper=True)
+    def nnc_devices() -> Any:
+        return (yield)
+
+    record = Manager().register(SimpleNamespace(nnc_devices=nnc_devices), "wrapper")
+    assert record.state == "incompatible"
+    assert "wrapper" in record.detail
+
+
+def test_implementations_take_any_of_the_arguments_by_keyword() -> None:
+    seen: dict[str, Any] = {}
+
+    def keyword_only(*, options: Any) -> list[Any]:
+        seen["keyword only"] = options["deterministic"]
+        return []
+
+    def with_default(options: Any = None) -> list[Any]:
+        seen["default"] = options["deterministic"]
+        return []
+
+    manager = Manager({"deterministic": True})
+    manager.register(plugin(nnc_devices=keyword_only), "keyword only")
+    manager.register(plugin(nnc_devices=with_default), "default")
+    manager.register(plugin(nnc_devices=lambda: []), "none")
+    manager.offers()
+    assert [r.state for r in manager.records] == ["no device"] * 3
+    assert seen == {"keyword only": True, "default": True}
+    with pytest.raises(TypeError):
+        manager.options["deterministic"] = False  # type: ignore[index]
+
+
+def test_a_plugin_may_ask_for_devices_while_it_lists_its_own() -> None:
+    manager = Manager()
+    manager.register(offering("a:0"), "a")
+    seen: list[list[str]] = []
+    manager.register(plugin(nnc_devices=lambda: seen.append(list(manager.offers())) or []), "curious")
+    assert list(manager.offers()) == ["a:0"]
+    assert seen == [["a:0"]]
+
+
+def test_fill_adds_each_device_once_and_late_ones_later() -> None:
+    manager, registry, other = Manager(), Registry(), Registry()
+    manager.register(offering("a:0", "a:1", opener=lambda: "an a"), "a")
+    manager.fill(registry)
+    manager.register(offering("b:0"), "b")
+    manager.fill(registry)
+    manager.fill(other)
+    assert list(registry.openers) == list(other.openers) == ["a:0", "a:1", "b:0"]
+    assert registry.openers["a:0"]() == "an a"
+
+
+def test_an_error_while_opening_names_the_plugin() -> None:
+    manager, registry = Manager(), Registry()
+    manager.register(offering("a:0", opener=raising(MemoryError("full"))), "a")
+    manager.fill(registry)
+    with pytest.raises(MemoryError, match="full") as caught:
+        registry.openers["a:0"]()
+    assert caught.value.__notes__ == ["a:0 is offered by plugin a (registered by the program)"]
+
+
+def test_call_isolates_each_plugin_and_gives_the_results() -> None:
+    manager, pipeline = Manager(), object()
+    error = RuntimeError("no")
+    given: list[Any] = []
+    bad = manager.register(plugin(nnc_passes=raising(error), nnc_devices=lambda: []), "bad")
+    good = manager.register(plugin(nnc_passes=lambda pipeline: given.append(pipeline)), "good")
+    manager.register(offering(), "other")
+    with pytest.warns(PluginWarning, match="nnc_passes: RuntimeError: no"):
+        assert manager.call("nnc_passes", pipeline=pipeline) == [(good, None)]
+    assert given == [pipeline]
+    assert bad.usable
+    assert (bad.notes, bad.error) == (["nnc_passes: RuntimeError: no"], error)
+
+
+def test_a_plugin_whose_registration_fails_offers_nothing_any_more() -> None:
+    manager = Manager()
+    half = offering("half:0")
+    half.nnc_register = hookimpl(raising(RuntimeError("no kernels")))
+    record = manager.register(half, "half")
+    assert list(manager.offers()) == ["half:0"]
+    with pytest.warns(PluginWarning, match="no kernels"):
+        manager.call("nnc_register", registry=object())
+    assert record.state == "probe failed"
+    assert manager.offers() == {}
+
+
+def test_first_gives_the_first_result_and_asks_nobody_after_it() -> None:
+    manager = Manager()
+    manager.register(plugin(nnc_transfer=lambda src, dst: None), "none")
+    manager.register(plugin(nnc_transfer=raising(RuntimeError("no"))), "bad")
+    manager.register(plugin(nnc_transfer=lambda src: f"from {src}"), "good")
+    manager.register(plugin(nnc_transfer=lambda: pytest.fail("asked")), "late")
+    with pytest.warns(PluginWarning, match="plugin bad "):
+        assert manager.first("nnc_transfer", src="a", dst="b") == "from a"
+    assert manager.first("nnc_communicator", transport="mpi", devices=()) is None
+
+
+@pytest.mark.parametrize("method", ["call", "first"])
+def test_hooks_are_called_with_exactly_their_arguments(method: str) -> None:
+    with pytest.raises(TypeError, match=r"nnc_transfer takes .*'src', 'dst'.*, not \['src'\]"):
+        getattr(Manager(), method)("nnc_transfer", src="a")
+
+
+def test_every_hook_says_what_to_return() -> None:
+    hooks = {name: f for name, f in vars(hookspecs).items() if name.startswith("nnc_")}
+    assert list(hooks) == ["nnc_plugin_info", "nnc_devices", "nnc_register", "nnc_passes", "nnc_transfer",
+                           "nnc_diagnose", "nnc_communicator"]
+    for function in hooks.values():
+        assert "return" in function.__doc__.lower()
+
+
+# --- found on sys.path ---
+
+
+def candidates(monkeypatch: pytest.MonkeyPatch, *folders: Path, block: Iterable[str] = ()) -> list[Candidate]:
+    monkeypatch.setattr(sys, "path", list(map(str, folders)))
+    return find_plugins(block)
+
+
+def test_installed_plugins_are_loaded_and_failures_isolated(tmp_path: Path) -> None:
+    for name in ("import_error", "hook_error", "good", "none"):
+        install(tmp_path, name)
+    records, ids = discovered([tmp_path], ["import_error", "hook_error", "good", "none"])
+    assert ids == ["good:0", "good:1"]
+    assert records == [
+        ["good", "nnc-fake-good 1.0", "ok", "good:0, good:1"],
+        ["hook_error", "nnc-fake-hook_error 1.0", "probe failed",
+         "nnc_devices: OSError: the driver answers with error 999"],
+        ["import_error", "nnc-fake-import_error 1.0", "import failed",
+         "ModuleNotFoundError: No module named 'a_library_that_is_not_installed'"],
+        ["none", "nnc-fake-none 1.0", "no device", ""],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["variable", "argument"])
+def test_blocked_plugins_are_not_imported_and_not_complained_of(tmp_path: Path, way: str) -> None:
+    install(tmp_path, "never_imported")
+    install(tmp_path, "none")
+    mark = tmp_path / "imported"
+    block = ["never_imported"] if way == "argument" else []
+    variable = "other, never_imported" if way == "variable" else ""
+    code = f"""
+from nnc_plugins import Manager
+manager = Manager(block={block!r}, only=["never_imported", "none"]).discover()
+manager.offers()
+print([r.state for r in manager.records])
+"""
+    states = run_with([tmp_path], code, FAKE_IMPORT_MARK=str(mark), **{BLOCK_VARIABLE: variable})
+    assert states == "['blocked', 'no device']\n"
+    assert not mark.exists()
+
+
+def test_other_api_majors_are_listed_without_import(tmp_path: Path) -> None:
+    install(tmp_path, "never_imported", groups=(f"{PREFIX}2", f"{PREFIX}3"))
+    mark = tmp_path / "imported"
+    records, _ = discovered([tmp_path], ["never_imported"], FAKE_IMPORT_MARK=str(mark))
+    assert records == [["never_imported", "nnc-fake-never_imported 1.0", "incompatible",
+                        "made for plugin API v2, v3, this nnc-core offers v1; "
+                        "upgrade nnc-core or install an older version of the plugin"]]  # fmt: skip
+    assert not mark.exists()
+
+
+def test_a_plugin_for_several_majors_is_loaded_for_ours(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "good", groups=(f"{PREFIX}0", f"{PREFIX}2", GROUP))
+    assert [(c.name, c.state) for c in candidates(monkeypatch, tmp_path)] == [("good", "found")]
+
+
+def test_groups_that_only_look_like_ours_are_not_ours(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "good", groups=(f"{PREFIX}1beta", f"x{GROUP}"))
+    assert candidates(monkeypatch, tmp_path) == []
+
+
+def test_one_distribution_twice_on_the_path_counts_once(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = install(tmp_path / "a", "good", distribution="nnc_Fake.good", version="2.0")
+    second = install(tmp_path / "b", "good", distribution="nnc-fake-good", version="1.0")
+    found = candidates(monkeypatch, first, second, first)
+    assert [(c.source, c.state) for c in found] == [("nnc_Fake.good 2.0", "found")]
+
+
+def test_of_two_distributions_with_one_name_the_first_on_the_path_wins(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = [install(tmp_path / "z", "good", distribution="zebra"),
+               install(tmp_path / "a", "good", distribution="ant")]
+    zebra, ant = candidates(monkeypatch, *folders)
+    assert (zebra.source, zebra.state) == ("zebra 1.0", "found")
+    assert (ant.source, ant.state, ant.entry_point) == ("ant 1.0", "blocked", None)
+    assert "taken by zebra 1.0" in ant.detail
+
+
+def test_the_manager_tells_of_the_distribution_whose_name_is_taken(tmp_path: Path) -> None:
+    folders = [install(tmp_path / "z", "none", distribution="zebra"),
+               install(tmp_path / "a", "none", distribution="ant")]
+    code = """
+import warnings
+from nnc_plugins import Manager
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    Manager(only=["none"]).discover().offers()
+print(*(w.message for w in caught), sep="\\n")
+"""
+    assert run_with(folders, code) == (
+        "plugin none (ant 1.0): blocked, the name 'none' is taken by zebra 1.0, which comes first; "
+        "uninstall one; see `nnc devices`\n")
+
+
+def test_a_damaged_announcement_harms_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "good")
+    install(tmp_path, "none")
+    entries = tmp_path / "nnc_fake_none-1.0.dist-info" / "entry_points.txt"
+    entries.write_text("[nnc.plugins.v1]\nno equals sign\n", encoding="utf-8")
+    good, damaged = candidates(monkeypatch, tmp_path)
+    assert (good.name, good.state) == ("good", "found")
+    assert (damaged.name, damaged.state) == ("nnc-fake-none", "import failed")
+    assert damaged.detail.startswith("damaged entry_points.txt: ")
+
+
+def test_files_that_are_no_text_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "none")
+    entries = tmp_path / "nnc_fake_none-1.0.dist-info" / "entry_points.txt"
+    entries.write_bytes(b"[nnc.plugins.v1]\n\xff = x\n")
+    assert candidates(monkeypatch, tmp_path) == []
+
+
+def test_an_installation_without_metadata_goes_by_its_folder(tmp_path: Path,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "good", metadata=False)
+    (found,) = candidates(monkeypatch, tmp_path)
+    assert (found.name, found.state) == ("good", "found")
+    assert str(tmp_path) in found.source
+
+
+def test_discovery_happens_once(tmp_path: Path) -> None:
+    install(tmp_path, "none")
+    code = "from nnc_plugins import Manager; print(len(Manager(only=['none']).discover().discover().records))"
+    assert run_with([tmp_path], code) == "1\n"
+
+
+# --- the package itself ---
+
+
+def test_nnc_plugins_imports_nothing_of_core() -> None:
+    code = ("import sys, nnc_plugins.doctor, nnc_plugins.examination, nnc_plugins.pytest_options; "
+            "print([m for m in sys.modules if m.partition('.')[0] in ('nnc_core', 'numpy', 'pytest')])")
+    assert run_with([], code) == "[]\n"
+
+
+def test_pytest_knows_the_options_of_the_kit(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    result = subprocess.run([sys.executable, "-m", "pytest", "-p", "nnc_plugins.pytest_options", "--help"],
+                            cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert "--nnc-device=ID" in result.stdout
+    assert "--nnc-xfails=FILE" in result.stdout
