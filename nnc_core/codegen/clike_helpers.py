@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnc_core.base.dtype import DType, float64
+from nnc_core.base.dtype import DType, float32, float64, uint32
 from nnc_core.codegen.dialect import Dialect
 
 FLOAT16_BITS = """\
@@ -11,7 +11,8 @@ FLOAT16_BITS = """\
   if (size > 0x7f800000U) return ({ushort})(sign | 0x7e00U);
   if (size >= 0x47800000U) return ({ushort})(sign | 0x7c00U);
   if (size < 0x38800000U) /* subnormal: the sum's last bit is worth as much as a float16's */
-    return ({ushort})(sign | (nnc_bitcast_float32_uint32(nnc_bitcast_uint32_float32(size) + 0.5f) - 0x3f000000U));
+    return ({ushort})(sign | (nnc_bitcast_float32_uint32(nnc_bitcast_uint32_float32(size) + 0.5f)
+                              - 0x3f000000U));
   return ({ushort})(sign | ((size - 0x38000000U + 0xfffU + ((size >> 13) & 1U)) >> 13));
 }}
 """
@@ -156,6 +157,5 @@ class Helpers:
         return self.define("nnc_odd_float", ODD_FLOAT)
 
     def _float_bits(self) -> None:
-        float32, uint32 = DType("float32"), DType("uint32")
         self.bitcast(float32, uint32)
         self.bitcast(uint32, float32)

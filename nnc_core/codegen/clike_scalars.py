@@ -17,7 +17,6 @@ from nnc_core.base.dtype import (
     bfloat16,
     boolean,
     float16,
-    float32,
     float64,
     is_float,
     is_integer,
@@ -55,10 +54,12 @@ class Scalars:
 
     def literal(self, number: float | int | bool | None, dtype: DType) -> str:
         """A number, rounded to `dtype`, as an exact constant; None is 0."""
-        number = number or 0 if number != 0 or number is None else number
+        number = 0 if number is None else number
         if dtype == boolean:
             return str(int(bool(number)))
-        return self._float_literal(number, dtype) if is_float(dtype) else self._integer_literal(int(number), dtype)
+        if is_float(dtype):
+            return self._float_literal(number, dtype)
+        return self._integer_literal(int(number), dtype)
 
     def _float_literal(self, number: float, dtype: DType) -> str:
         value = float(np.array(number).astype(dtype))
@@ -149,9 +150,14 @@ class Scalars:
             raise _unsupported(operation, dtype)
         return _INTEGER[operation](self, dtype, operands, f"({name})", wide)
 
-    def _shift(self, dtype: DType, a: str, count: str, shifted: str, emptied: str) -> str:
-        name, width = self.dialect.types[dtype.name], dtype.itemsize * 8
-        return f"({self._unsigned(dtype)}){count} < {width} ? ({name})({shifted}) : ({name})({emptied})"
+    def _shift(self, dtype: DType, operands: Sequence[str], sign: str) -> str:
+        """Counts below 0 or beyond the width, undefined in C, shift everything out."""
+        a, count = operands
+        name, wrapped = self.dialect.types[dtype.name], f"({self._unsigned(dtype)})"
+        shifted = f"{wrapped}{a} << {count}" if sign == "<<" else f"{a} >> {count}"
+        emptied = f"{a} < 0 ? -1 : 0" if sign == ">>" and dtype in SIGNED else "0"
+        fits = f"{wrapped}{count} < {dtype.itemsize * 8}"
+        return f"{fits} ? ({name})({shifted}) : ({name})({emptied})"
 
     def _divide(self, operation: str, dtype: DType, operands: Sequence[str]) -> str:
         a, b = operands
@@ -166,7 +172,8 @@ class Scalars:
         if is_integer(dtype):
             words["unsigned"] = self._unsigned(dtype)
         held = self.dialect.types[dtype.name]
-        name = self.helpers.define(f"nnc_{operation}_{dtype.name}", text, type=held, dtype=dtype.name, **words)
+        name = f"nnc_{operation}_{dtype.name}"
+        self.helpers.define(name, text, type=held, dtype=dtype.name, **words)
         return f"{name}({', '.join(operands)})"
 
     def _unsigned(self, dtype: DType) -> str:
@@ -179,9 +186,9 @@ class Scalars:
         if target == boolean:
             return f"{value} != 0"
         if is_integer(target):
-            return self._saturated(value, accumulator(source), target) if is_float(source) else (
-                f"({self.dialect.types[target.name]}){value}"
-            )
+            wide = accumulator(source)
+            held = f"({self.dialect.types[target.name]}){value}"
+            return self._saturated(value, wide, target) if is_float(source) else held
         if target == float16 and source == float64:
             value = f"{self.helpers.odd_float()}({value})"
         held = f"({self.held(target)}){value}"
@@ -199,7 +206,7 @@ class Scalars:
 
     def _bitcast(self, value: str, source: DType, target: DType) -> str:
         if source.itemsize != target.itemsize or boolean in (source, target):
-            raise NotSupportedError(f"no bitcast of {source} to {target}: they differ in width or are boolean")
+            raise NotSupportedError(f"no bitcast of {source} to {target}: other width, or boolean")
         if source in (float16, bfloat16):
             value, source = f"{self.helpers.bits(source)}({value})", np.dtype(np.uint16)
         if target in (float16, bfloat16):
@@ -228,8 +235,8 @@ _INTEGER: dict[str, _IntegerRule] = {
     "bitwise_invert": lambda s, d, v, to, wide: f"{to}~{v[0]}",
     "floor_divide": lambda s, d, v, to, wide: s._divide("floor_divide", d, v),
     "remainder": lambda s, d, v, to, wide: s._divide("remainder", d, v),
-    "shift_left": lambda s, d, v, to, wide: s._shift(d, v[0], v[1], f"{wide[0]} << {wide[1]}", "0"),
-    "shift_right": lambda s, d, v, to, wide: s._shift(d, v[0], v[1], f"{v[0]} >> {wide[1]}", f"{v[0]} < 0 ? -1 : 0"),
+    "shift_left": lambda s, d, v, to, wide: s._shift(d, v, "<<"),
+    "shift_right": lambda s, d, v, to, wide: s._shift(d, v, ">>"),
     "multiply_high": lambda s, d, v, to, wide: f"{to}((({s.dialect.types['uint64']}){v[0]} * {v[1]}) >> 32)",
     "power": lambda s, d, v, to, wide: s._call("power", template.INTEGER_POWER, d, v),
 }  # fmt: skip

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Spelling of a C-like language.  Types are by dtype name; texts in braces are filled in by the renderer.
+    """Spelling of a C-like language.  Words in braces are filled in by the renderer.
 
-    `types` are those of stored elements: float16 and bfloat16 are unsigned integers of 16 bits, booleans of 8.
-    `parameter` is one argument of a kernel ({const}, {type}, {name}); None means that a kernel gets `void **arguments`.
-    `point` is this work item's flat outer point; None means that a kernel loops from `begin` to `end`.
+    `types` are those of stored elements, by dtype name: float16 and bfloat16 are unsigned integers of 16 bits,
+    booleans of 8.  `parameter` is one argument of a kernel ({const}, {type}, {name}); None means that a kernel
+    gets `void **arguments`.  `point` is this work item's flat outer point; None means that a kernel loops from
+    `begin` to `end`.
     """
 
     name: str
@@ -39,12 +40,14 @@ C99 = Dialect(
     head="void {name}(void **arguments, int64_t begin, int64_t end)",
     parameter=None,
     point=None,
-    preamble="#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#pragma STDC FP_CONTRACT OFF\n",
+    preamble=(
+        "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#pragma STDC FP_CONTRACT OFF\n"
+    ),
 )  # fmt: skip
-"""`void NAME(void **arguments, int64_t begin, int64_t end)` computes outer points begin to end of the flat order.
+"""`void NAME(void **arguments, int64_t begin, int64_t end)` computes outer points begin to end, in flat order.
 
-Pointers are aligned to their elements.  Compile without -ffast-math, with -ffp-contract=off (GCC ignores the pragma)
-and with -fno-strict-aliasing, since arguments of different dtypes may share memory.
+Pointers are aligned to their elements.  Compile without -ffast-math, with -ffp-contract=off (GCC ignores the
+pragma) and with -fno-strict-aliasing, since arguments of different dtypes may share memory.
 """
 
 OPENCL = Dialect(
@@ -65,6 +68,6 @@ OPENCL = Dialect(
 )  # fmt: skip
 """One work item for each outer point, in one dimension; the range may be rounded up.
 
-Build with -cl-fp32-correctly-rounded-divide-sqrt where the device has it: without, float32 division is good to 2.5
-ULP only.  No extension is needed for float16, which is stored as bits and computed in float32.
+Build with -cl-fp32-correctly-rounded-divide-sqrt where the device has it: without, float32 division is good to
+2.5 ULP only.  No extension is needed for float16, which is stored as bits and computed in float32.
 """

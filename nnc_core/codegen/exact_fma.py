@@ -25,7 +25,7 @@ def fma(a: Values, b: Values, c: Values) -> Values:
 
 
 def _fma_float64(a: Values, b: Values, c: Values) -> Values:
-    """Boldo and Melquiond's algorithm: the two low parts are added with rounding to odd; extremes go by fractions."""
+    """Boldo and Melquiond: the two low parts are added with rounding to odd.  Extremes go by fractions."""
     high, low = _two_product(a, b)
     low_high, low_low = _two_sum(c, low)
     total, error = _two_sum(high, low_high)

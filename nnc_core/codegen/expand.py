@@ -13,9 +13,10 @@ Numbering = Mapping[int, int]
 
 
 def expand(nest: LoopNest, functions: Collection[str] = frozenset(EXPANSIONS)) -> LoopNest:
-    """The nest with `functions` (of exp, log, tanh, sigmoid) written out in scalar instructions; values are renumbered.
+    """The nest with `functions` (of exp, log, tanh, sigmoid) written out in scalar instructions.
 
-    float16 and bfloat16 are computed in float32 between casts.  A nest without such instructions is returned as it is.
+    float16 and bfloat16 are computed in float32 between casts.  Values are renumbered.  A nest without such
+    instructions is returned as it is.
     """
     if unknown := set(functions) - set(EXPANSIONS):
         raise ValueError(f"no expansion of {sorted(unknown)}; there are {sorted(EXPANSIONS)}")

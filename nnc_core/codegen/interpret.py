@@ -1,8 +1,8 @@
 """A plain interpreter of loop nests: the meaning of the form, without any driver.
 
-Outer points are independent and run as arrays, in chunks that bound the memory.  The inner points of a stage run as
-arrays too, one step of the reduction after the other in row-major order; where a stage reads what it writes, they
-run one by one.  Values are arrays (outer points, inner points) with 1 where they do not vary.
+Outer points are independent and run as arrays, in chunks that bound the memory.  The inner points of a stage
+run as arrays too, and are then folded one after the other in row-major order; where a stage may read what it
+writes, they run one by one.  Values are arrays (outer points, inner points) with 1 where they do not vary.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def interpret(nest: LoopNest, buffers: Sequence[Bytes]) -> None:
 
     OutOfRangeError if a valid access leaves its buffer, before or instead of touching what lies outside.
     """
-    arrays = [_elements(argument.dtype, buffer) for argument, buffer in zip(nest.arguments, buffers, strict=True)]
+    arrays = [_elements(a.dtype, buffer) for a, buffer in zip(nest.arguments, buffers, strict=True)]
     longest = max((prod(stage.axes) for stage in nest.stages), default=1)
     step = max(1, CHUNK // max(longest, 1))
     with np.errstate(all="ignore"):
@@ -50,7 +50,7 @@ def _elements(dtype: DType, buffer: Bytes) -> Values:
 
 def _positions(points: Values, axes: tuple[int, ...]) -> list[Values]:
     """Where flat points lie on each axis."""
-    return [position.astype(np.int64, copy=False) for position in np.unravel_index(points, axes)] if axes else []
+    return [p.astype(np.int64, copy=False) for p in np.unravel_index(points, axes)] if axes else []
 
 
 @dataclass
@@ -112,7 +112,7 @@ class _Run:
         if instruction.access is None:
             return compute(operation, dtype, operands)
         elements, valid = self.locate(instruction.access, axes)
-        self.guard(instruction, elements, valid, lengths)
+        self.guard(operation, instruction.access, elements, valid, lengths)
         array = self.arrays[instruction.access.argument]
         if operation == "load":
             return _load(array, elements, valid, instruction)
@@ -148,20 +148,21 @@ class _Run:
         inside = (index >= 0) & (index < subscript.extent)
         return index, inside if whole is None else inside & whole
 
-    def guard(self, instruction: Instruction, elements: Values, valid: Values, lengths: Sequence[int]) -> None:
-        """OutOfRangeError for accesses outside the buffer; looks at the elements only if the axes prove nothing."""
-        access = instruction.access
-        assert access is not None
+    def guard(
+        self, name: str, access: Access, elements: Values, valid: Values, lengths: Sequence[int]
+    ) -> None:
+        """OutOfRangeError for accesses outside the buffer; looks at them only if the axes prove nothing."""
         size = self.arrays[access.argument].size
         reach = element_range(access, lengths)
-        if instruction.operation == "valid" or (reach is not None and reach[0] >= 0 and reach[1] < size):
+        if name == "valid" or (reach is not None and reach[0] >= 0 and reach[1] < size):
             return
         outside = valid & ((elements < 0) | (elements >= size))
         if outside.any():
             worst = int(np.broadcast_to(elements, outside.shape)[outside][0])
+            dtype = self.nest.arguments[access.argument].dtype
             raise OutOfRangeError(
-                f"loop nest {self.nest.name}: {instruction.operation} of element {worst} of argument "
-                f"{access.argument}, whose buffer holds {size} elements of {self.nest.arguments[access.argument].dtype}",
+                f"loop nest {self.nest.name}: {name} of element {worst} of argument {access.argument}, "
+                f"whose buffer holds {size} elements of {dtype}",
                 hint="check the offsets, strides and extents of the access, and the indices gathered by",
             )
 

@@ -1,4 +1,4 @@
-"""Reductions of loop nests in NumPy: values (outer points, inner points) folded along the second axis, in order."""
+"""Reductions of loop nests in NumPy: (outer points, inner points) folded along the second axis, in order."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def _running(function: np.ufunc) -> Callable[[Values, DType], Values]:
 
 def _argmax(row: Values) -> Values:
     """First of the largest, or first NaN."""
-    return np.argmax(row.astype(accumulator(row.dtype), copy=False), axis=1, keepdims=True)
+    return np.asarray(np.argmax(row.astype(accumulator(row.dtype), copy=False), axis=1, keepdims=True))
 
 
 def _argmin(row: Values) -> Values:
-    return np.argmin(row.astype(accumulator(row.dtype), copy=False), axis=1, keepdims=True)
+    return np.asarray(np.argmin(row.astype(accumulator(row.dtype), copy=False), axis=1, keepdims=True))
 
 
 _EXTREME_POSITION: dict[str, Callable[[Values], Values]] = {"argmax": _argmax, "argmin": _argmin}

@@ -1,9 +1,9 @@
-"""What each scalar instruction means, in NumPy: the interpreter's table, and the yardstick for every renderer.
+"""What each scalar instruction means, in NumPy: the interpreter's table and the yardstick for renderers.
 
-float16 and bfloat16 are computed in float32 and rounded after each instruction.  Casts of floats to integers round
-towards zero and saturate, with NaN giving 0; float64 to float16 rounds once, to bfloat16 through float32.
-Shifts by a negative count or by the width and more shift everything out.  An integer power with a negative exponent
-is its exact value rounded towards zero, and 0 for base 0.
+float16 and bfloat16 are computed in float32 and rounded after each instruction.  Casts of floats to integers
+round towards zero and saturate, NaN gives 0; float64 to float16 rounds once, to bfloat16 through float32.
+Shifts by a negative count, or by the width or more, shift everything out.  An integer power with a negative
+exponent is its exact value rounded towards zero, and 0 for base 0.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def compute(operation: str, dtype: DType, operands: list[Values]) -> Values:
 def cast(values: Values, dtype: DType) -> Values:
     """Convert values; see the module for what floats out of range give."""
     if dtype == boolean:
-        return values != 0
+        return np.not_equal(values, 0)
     if is_integer(dtype) and is_float(values.dtype):
         return _saturate(values.astype(accumulator(values.dtype), copy=False), dtype)
     if is_float(dtype) and not is_float(values.dtype) and accumulator(dtype) != dtype:
@@ -98,7 +98,8 @@ def _integer_power(base: Values, exponent: Values) -> Values:
 
 def _shift_left(a: Values, b: Values) -> Values:
     fits = _count_fits(a, b)
-    return np.where(fits, np.left_shift(a, np.where(fits, b, 0).astype(b.dtype)), 0).astype(a.dtype, copy=False)
+    shifted = np.left_shift(a, np.where(fits, b, 0).astype(b.dtype))
+    return np.where(fits, shifted, np.zeros_like(a))
 
 
 def _shift_right(a: Values, b: Values) -> Values:
@@ -108,11 +109,14 @@ def _shift_right(a: Values, b: Values) -> Values:
 
 
 def _count_fits(a: Values, count: Values) -> Values:
-    return (count >= 0) & (count < a.dtype.itemsize * 8)
+    fits: Values = (count >= 0) & (count < a.dtype.itemsize * 8)
+    return fits
 
 
 def _multiply_high(a: Values, b: Values) -> Values:
-    return ((a.astype(np.uint64) * b.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
+    product = np.multiply(a, b, dtype=np.uint64)
+    high: Values = np.right_shift(product, 32).astype(np.uint32)
+    return high
 
 
 def _sigmoid(x: Values) -> Values:

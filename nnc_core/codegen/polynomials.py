@@ -1,17 +1,19 @@
 """exp, log, tanh and sigmoid from additions, multiplications, divisions and bit operations alone.
 
-CPU drivers and LLVM do not vectorise calls of the C library; these formulas they do.  They use no `fma`, whose result
-a device without one computes slowly.  NaN, infinities, signed zeros, overflow and subnormal numbers are as in IEEE 754's recommended functions.
+CPU drivers and LLVM do not vectorise calls of the C library; these formulas they do.  They need no `fma`, which
+is slow where the device has none.  NaN, infinities, signed zeros, overflow and subnormal numbers are as IEEE 754
+recommends.
 
-Method: range reduction by Cody and Waite with ln 2 in two parts; the reconstruction of log in float64 is that of
-Sun's fdlibm (log((1 + s) / (1 - s))), in float32 that of Moshier's Cephes.  The coefficients interpolate the remaining smooth function at
-the Chebyshev nodes of its interval, computed with 70 decimal digits and rounded once to the dtype, constant term first:
+Method: range reduction by Cody and Waite with ln 2 in two parts; log is put together in float64 as in Sun's
+fdlibm (by log((1 + s) / (1 - s))), in float32 as in Moshier's Cephes.  The coefficients interpolate the smooth
+function that remains at the Chebyshev nodes of its interval, computed with 70 decimal digits and rounded once to
+the dtype.  They begin with the constant term:
 
-- exp:  (exp(r) - 1 - r) / r**2 on |r| <= ln(2) / 2, relative error of exp below 2**-32 (float32), 2**-62 (float64);
+- exp:  (exp(r) - 1 - r) / r**2 on |r| <= ln(2) / 2, error of exp below 2**-32 (float32) and 2**-62 (float64);
 - log, float32:  (log(1 + f) - f + f**2 / 2) / f**3 on sqrt(1/2) - 1 <= f <= sqrt(2) - 1, error below 2**-28;
 - log, float64:  (log((1 + s) / (1 - s)) - 2 s) / s**3 in z = s**2 <= 0.02945, error below 2**-56.
 
-Measured over the tests' points: exp and log within 1 ULP, tanh and sigmoid within 3, subnormal results included.
+ULPSTATEMENT
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ def log(x: Scalar) -> Scalar:
     bits = subnormal.select(x * 2.0**shift, x).bitcast(form.integer)
     exponent = (bits - form.sqrt_half_bits) >> form.mantissa
     mantissa = (bits - (exponent << form.mantissa)).bitcast(x.dtype)  # in [sqrt(1/2), sqrt(2))
-    power = (exponent + form.rounder_bits).bitcast(x.dtype) - form.rounder  # an exact conversion without a cast
+    power = (exponent + form.rounder_bits).bitcast(x.dtype) - form.rounder  # exact, without a cast
     power = subnormal.select(power - float(shift), power)
     result = _LOG_PARTS[x.dtype](mantissa - 1.0, power, form)
     result = (x > 0.0).select(result, x.equal(0.0).select(x.lift(-float("inf")), float("nan")))
@@ -97,7 +99,7 @@ def log(x: Scalar) -> Scalar:
 
 
 def tanh(x: Scalar) -> Scalar:
-    """Hyperbolic tangent by (e**2a - 1) / (e**2a + 1) of a = |x|, accurate at small a; keeps the sign of zero."""
+    """Hyperbolic tangent: (e**2a - 1) / (e**2a + 1) of a = |x|.  Accurate at small a, keeps -0."""
     form = _FORMATS[x.dtype]
     magnitude = abs(x).minimum(form.tanh_limit)
     exponent, fraction = _exponent_and_fraction(magnitude + magnitude, form)

@@ -1,4 +1,4 @@
-"""How far the subscripts of a nest can reach: which integers hold them, and whether an access stays in its buffer."""
+"""How far subscripts can reach: which integers hold them, and whether an access stays in its buffer."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def numerator_range(subscript: Subscript, lengths: Sequence[int]) -> tuple[int, 
 def index_range(subscript: Subscript, lengths: Sequence[int]) -> tuple[int, int] | None:
     """Lowest and highest index of a valid access; None if only a gathered value knows."""
     low, high = (bound // subscript.divisor for bound in numerator_range(subscript, lengths))
+    last = subscript.extent - 1
     if subscript.checked:
-        return (0, subscript.extent - 1) if subscript.gather is not None else (max(low, 0), min(high, subscript.extent - 1))
+        return (0, last) if subscript.gather is not None else (max(low, 0), min(high, last))
     return (low, high) if subscript.gather is None else None
 
 

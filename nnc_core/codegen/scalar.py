@@ -1,4 +1,4 @@
-"""Writing scalar instructions as formulas: `Body` collects them, `Scalar` is a value with Python's operators."""
+"""Scalar instructions written as formulas: `Body` collects them, `Scalar` has Python's operators."""
 
 from __future__ import annotations
 

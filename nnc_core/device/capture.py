@@ -31,6 +31,10 @@ class Program(ABC):
     def run(self) -> None:
         """Enqueue everything.  All slots are bound."""
 
+    @abstractmethod
+    def launch(self, call: Call) -> Launch:
+        """One of the calls with its arguments set, to run alone."""
+
 
 class PythonProgram(Program):
     """Runs records one after another.  A list of plain calls costs the launches alone; arguments are set by `bind`."""
@@ -64,7 +68,7 @@ class PythonProgram(Program):
             self._interpret(self.records)
             return
         if self.program is None:
-            self.program = [self._launch(call) for call in self.records if isinstance(call, Call)]
+            self.program = [self.launch(call) for call in self.records if isinstance(call, Call)]
         position = 0
         try:
             for launch in self.program:
@@ -73,7 +77,7 @@ class PythonProgram(Program):
         finally:
             self.position = position
 
-    def _launch(self, call: Call) -> Launch:
+    def launch(self, call: Call) -> Launch:
         launch = self.launches[call]
         if launch is None:
             buffers = [self.slots[s] for s in call.slots]
@@ -91,7 +95,7 @@ class PythonProgram(Program):
     def _step(self, record: Record) -> int | None:
         match record:
             case Call():
-                self._launch(record)()
+                self.launch(record)()
             case JumpIf(slot, when, target):
                 return target if self._truth(slot) == when else None
             case LoopEnd(target):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nnc_core.base.dtype import is_float
 from nnc_core.base.errors import GradientError, GraphError
 from nnc_core.graph.autodiff import forward, reverse
 from nnc_core.graph.symbolic import SymbolicGraph
@@ -31,15 +32,14 @@ class Graph:
         return self._with(graph, self.optimiser.expand(_roots(graph), wanted or (lambda node: True)))
 
     def grad(self, graph: SymbolicGraph, output: str, wrt: Sequence[str]) -> SymbolicGraph:
-        """The graph with an output "d<name>" for each input in `wrt`: the gradient of a scalar output by it."""
-        for name in wrt:
-            if name not in graph.inputs:
-                raise GradientError(f"{name!r} is no input of {graph.name!r}", hint=f"inputs: {', '.join(graph.inputs)}")
-        graph = self.expand(graph, lambda node: node.op.differentiable and not (node.op.vjp or node.op.partials))
-        y = graph.outputs[output]
-        if y.shape != ():
-            raise GradientError(f"output {output!r} is {y.spec}; only a scalar has a gradient", hint="sum it first")
-        F = self._continue(graph)
+        """The graph with an output "d<name>" for each input in `wrt`: the gradient of a scalar output by it.
+
+        GradientError if the output is no float scalar, an input is no float array, or one of the names is not
+        there; GraphError if an output "d<name>" is there already.
+        """
+        _check_gradient(graph, output, wrt)
+        graph = self.expand(graph, _needs_its_body)
+        y, F = graph.outputs[output], self._continue(graph)
         leaves = [graph.inputs[name] for name in wrt]
         found = reverse(F, graph.nodes, {id(y): F.full(shape=(), value=1, dtype=y.dtype)}, leaves)
         made = {f"d{name}": F.zeros_like(x) if g is None else g
@@ -47,7 +47,10 @@ class Graph:
         return SymbolicGraph(graph.inputs, graph.outputs | made, graph.iopairs, graph.name)
 
     def specialise(self, graph: SymbolicGraph, sizes: Mapping[str, int]) -> SymbolicGraph:
-        """Numbers for named dimensions, in inputs and in every attribute that holds one; specs are inferred again."""
+        """Numbers for named dimensions, in inputs and in every attribute that holds one.
+
+        Specs are inferred again.
+        """
 
         def number(value: Any) -> Any:
             if isinstance(value, Dim):
@@ -74,6 +77,30 @@ class Graph:
         if len(set(inputs.values())) < len(inputs):
             raise GraphError(f"two inputs of {graph.name!r} became one")
         return SymbolicGraph(inputs, outputs, graph.iopairs, graph.name)
+
+
+def _needs_its_body(node: Node) -> bool:
+    """A composite without rules is differentiated through its body."""
+    return node.op.differentiable and not (node.op.vjp or node.op.partials)
+
+
+def _check_gradient(graph: SymbolicGraph, output: str, wrt: Sequence[str]) -> None:
+    if output not in graph.outputs:
+        raise GradientError(f"{output!r} is no output of {graph.name!r}",
+                            hint=f"outputs: {', '.join(graph.outputs)}")
+    y = graph.outputs[output].spec
+    if y.shape != () or not is_float(y.dtype):
+        raise GradientError(f"output {output!r} is {y}; only a float scalar has a gradient",
+                            hint="cast it with astype, or sum it, first")
+    for name in wrt:
+        if name not in graph.inputs:
+            raise GradientError(f"{name!r} is no input of {graph.name!r}",
+                                hint=f"inputs: {', '.join(graph.inputs)}")
+        if not is_float(graph.inputs[name].dtype):
+            raise GradientError(f"input {name!r} is {graph.inputs[name].spec}; only floats have a gradient",
+                                hint="leave it out of `wrt`")
+        if f"d{name}" in graph.outputs:
+            raise GraphError(f"{graph.name!r} has an output 'd{name}' already", hint="name that output otherwise")
 
 
 def _roots(graph: SymbolicGraph) -> list[Node]:

@@ -15,17 +15,19 @@ from nnc_core.operator import Namespace
 from nnc_core.symbol import show_line
 
 
-def reverse(F: Namespace[Any], order: Sequence[Any], seeds: Mapping[int, Any], wrt: Sequence[Any]) -> list[Any]:
+def reverse(
+    F: Namespace[Any], order: Sequence[Any], seeds: Mapping[int, Any], wrt: Sequence[Any]
+) -> list[Any]:
     """The cotangents of `wrt`, None where nothing depends on it.
 
-    `order` has inputs before users; `seeds` gives the cotangents of some values by id.  A value of `wrt` is a leaf
-    of the sweep unless another one lies behind it.
+    `order` has inputs before users; `seeds` gives the cotangents of some values by id.  A value of `wrt` is a
+    leaf of the sweep unless another one lies behind it.
     """
     live = _depending(order, wrt)
     cotangents: dict[int, Any] = dict(seeds)
     for value in reversed(order):
         g = cotangents.get(id(value))
-        if g is None or not any(id(x) in live for x in value.inputs):
+        if g is None or not _passes_on(value) or not any(id(x) in live for x in value.inputs):
             continue
         F._from(value)
         for x, gx in zip(value.inputs, _cotangents(F, g, value, live), strict=True):
@@ -39,9 +41,14 @@ def _depending(order: Sequence[Any], sources: Sequence[Any]) -> set[int]:
     """Ids of the values that depend differentiably on the sources."""
     live = {id(s) for s in sources}
     for value in order:
-        if value.inputs and value.op.differentiable and is_float(value.dtype) and not live.isdisjoint(map(id, value.inputs)):
+        if _passes_on(value) and not live.isdisjoint(map(id, value.inputs)):
             live.add(id(value))
     return live
+
+
+def _passes_on(value: Any) -> bool:
+    """Whether a derivative goes through its operator to its inputs."""
+    return bool(value.inputs) and value.op.differentiable and is_float(value.dtype)
 
 
 def _cotangents(F: Namespace[Any], g: Any, y: Any, live: set[int]) -> Sequence[Any]:
@@ -74,11 +81,13 @@ def _no_rule(y: Any, mode: str) -> GradientError:
                          line=show_line(y.line), hint="nnc.stop_gradient makes it a constant")
 
 
-def forward(F: Namespace[Any], order: Sequence[Any], tangents: Mapping[int, Any], outputs: Sequence[Any]) -> list[Any]:
+def forward(
+    F: Namespace[Any], order: Sequence[Any], tangents: Mapping[int, Any], outputs: Sequence[Any]
+) -> list[Any]:
     """The tangents of `outputs`, None where they depend on nothing that has a tangent."""
     known: dict[int, Any] = dict(tangents)
     for value in order:
-        if id(value) in known or not value.inputs or not value.op.differentiable or not is_float(value.dtype):
+        if id(value) in known or not _passes_on(value):
             continue
         given = [known.get(id(x)) for x in value.inputs]
         if any(t is not None for t in given):
@@ -93,7 +102,7 @@ def _tangent(F: Namespace[Any], given: Sequence[Any], y: Any) -> Any:
         terms = [_times(F, t, p, y) for t, p in zip(given, op.partials, strict=True) if t is not None]
         return _sum(F, [t for t in terms if t is not None], y)
     if op.jvp is not None:
-        return op.jvp(F, given, y, *y.inputs, *y.attributes)
+        return _sum(F, [op.jvp(F, given, y, *y.inputs, *y.attributes)], y)
     if op.linear == "jointly":
         full = [F.zeros_like(x) if t is None else t for t, x in zip(given, y.inputs, strict=True)]
         return F._apply(op, tuple(full), y.attributes)
@@ -104,6 +113,7 @@ def _tangent(F: Namespace[Any], given: Sequence[Any], y: Any) -> Any:
 
 
 def _sum(F: Namespace[Any], terms: Sequence[Any], y: Any) -> Any:
+    """Terms may be narrower than y: an operand's tangent has the operand's shape."""
     total = None
     for term in terms:
         total = term if total is None else F.add(total, term)

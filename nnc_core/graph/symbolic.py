@@ -20,8 +20,8 @@ compile_hook: Callable[..., Any] | None = None
 
 
 class SymbolicGraph:
-    """Immutable.  `iopairs` are (output, input): the output's new value takes the input's memory, for state that each
-    call carries on."""
+    """Immutable.  `iopairs` are (output, input): the output's new value takes the input's memory, for state that
+    each call carries on."""
 
     def __init__(self, inputs: Mapping[str, Node], outputs: Mapping[str, Node],
                  iopairs: tuple[tuple[str, str], ...] = (), name: str = "graph") -> None:
@@ -37,12 +37,23 @@ class SymbolicGraph:
                 raise GraphError(f"input {name!r} of {self.name!r} is no placeholder but {node.op.name}")
         for node in self.nodes:
             if node.op is PLACEHOLDER and node not in given:
-                raise UnconnectedError(f"the outputs of {self.name!r} depend on {node.attributes[0]!r}, which is no input",
-                                       line=show_line(node.line), hint=f"add it to inputs: {', '.join(self.inputs)}")
+                raise UnconnectedError(
+                    f"the outputs of {self.name!r} depend on {node.attributes[0]!r}, which is no input",
+                    line=show_line(node.line), hint=f"add it to inputs: {', '.join(self.inputs)}")
+        self._check_pairs()
+
+    def _check_pairs(self) -> None:
         for output, input in self.iopairs:
+            pair = f"iopair {output!r} -> {input!r} of {self.name!r}"
+            if output not in self.outputs or input not in self.inputs:
+                raise GraphError(f"{pair}: there is no such output or input",
+                                 hint=f"outputs: {', '.join(self.outputs)}; inputs: {', '.join(self.inputs)}")
             if self.outputs[output].spec != self.inputs[input].spec:
-                raise GraphError(f"iopair {output!r} -> {input!r}: {self.outputs[output].spec} cannot take the place of "
+                raise GraphError(f"{pair}: {self.outputs[output].spec} cannot take the place of "
                                  f"{self.inputs[input].spec}")
+        for side, names in zip(("output", "input"), zip(*self.iopairs, strict=True), strict=False):
+            if len(set(names)) < len(names):
+                raise GraphError(f"an {side} of {self.name!r} is in two iopairs: {', '.join(names)}")
 
     @cached_property
     def nodes(self) -> list[Node]:

@@ -23,7 +23,8 @@ def to_text(graph: SymbolicGraph) -> str:
     lines = [f"{graph.name}({', '.join(f'{k}: {n.spec}' for k, n in graph.inputs.items())}):"]
     for node in graph.nodes:
         if node.op is not PLACEHOLDER:
-            lines.append(f"  {names[node]}: {node.spec} = {node.op.name}({_arguments(node, names)})  # {show_line(node.line)}")
+            call = f"{node.op.name}({_arguments(node, names)})"
+            lines.append(f"  {names[node]}: {node.spec} = {call}  # {show_line(node.line)}")
     lines.append("  return " + ", ".join(f"{k}={names[n]}" for k, n in graph.outputs.items()))
     return "\n".join(lines + [f"  {output} takes the memory of {input}" for output, input in graph.iopairs])
 

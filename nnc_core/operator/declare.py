@@ -128,7 +128,7 @@ def _compiled(body: Callable[..., Any], made: Op, parameters: list[inspect.Param
     inputs = "".join(f"{i}, " for i in made.inputs)
     attributes = "".join(f"{a}, " for a in made.attributes)
     source = f"def method({', '.join(signature)}): return self._apply(op, ({inputs}), ({attributes}))"
-    exec(source, scope)
+    exec(compile(source, __file__, "exec"), scope)  # this file's name, so that it is no line of the user's
     method: Any = scope["method"]
     method.__name__, method.__qualname__, method.__doc__ = body.__name__, body.__qualname__, body.__doc__
     method.op = made

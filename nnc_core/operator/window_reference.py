@@ -46,6 +46,11 @@ def _grouped(x: Array, groups: int) -> Array:
     return x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
 
 
+def _joined(x: Array) -> Array:
+    """The last two axes as one; reshape(-1) cannot tell its length where there are no images."""
+    return x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1])
+
+
 def conv2d(x: Array, kernel: Array, strides: Any, padding: Any, dilation: Any, groups: int, layout: str) -> Array:
     wide = accumulator(x.dtype)
     image, weights = _padded(_nhwc(x, layout).astype(wide), padding), _grouped(_hwio(kernel, layout).astype(wide), groups)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from nnc_core.base.config import config
+from nnc_core.base.dtype import DType, is_float, is_integer
 from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.optimiser.inspect import FILLED, host_array
 from nnc_core.optimiser.registry import rewrite
 from nnc_core.symbol import Literal, Node, Number
 from nnc_core.type import is_static
 
+Array: TypeAlias = np.ndarray[Any, Any]
+
+CAST = OPERATORS["cast"]
 LIMIT = 4096
 """Elements: larger constants cost more memory than their computing costs time."""
 
@@ -29,7 +34,10 @@ def fold_constants(F: Nodes, node: Node) -> Node | None:
     if node.op.elementwise and all(x.op is FILLED for x in node.inputs):
         return _fold_filled(F, node)
     arrays = [host_array(x) for x in node.inputs]
-    return None if any(a is None for a in arrays) else _constant(F, node, _evaluate(node, arrays))
+    if any(a is None for a in arrays):
+        return None
+    value = _evaluate(node, arrays)
+    return None if value is None else _constant(F, node, value)
 
 
 def _small(node: Node) -> bool:
@@ -38,20 +46,34 @@ def _small(node: Node) -> bool:
     return all(is_static(x.shape) and prod(x.spec.static_shape) <= LIMIT for x in (node, *node.inputs))
 
 
-def _fold_filled(F: Nodes, node: Node) -> Node:
+def _fold_filled(F: Nodes, node: Node) -> Node | None:
     """One number everywhere: computed once."""
     numbers = [x.attributes[1] for x in node.inputs]
     value = _evaluate(node, [n.value for n in numbers])  # type: ignore[attr-defined]
-    return F.filled(shape=node.shape, number=Number(value, node.dtype))
+    return None if value is None else F.filled(shape=node.shape, number=Number(value, node.dtype))
 
 
-def _evaluate(node: Node, arrays: list[object]) -> np.ndarray:  # type: ignore[type-arg]
+def _evaluate(node: Node, arrays: list[Any]) -> Array | None:
+    """None where there is no one right value: devices may differ, or refuse when it is asked for."""
     assert node.op.reference is not None
-    with np.errstate(all="ignore"):
-        return np.asarray(node.op.reference(*arrays, *node.attributes), node.dtype)
+    if node.op is CAST and _overflows(arrays[0], node.dtype):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(node.op.reference(*arrays, *node.attributes), node.dtype)
+    except (ValueError, IndexError):  # an integer to a negative power, an index out of range
+        return None
 
 
-def _constant(F: Nodes, node: Node, array: np.ndarray) -> Node:  # type: ignore[type-arg]
+def _overflows(x: Any, dtype: DType) -> bool:
+    """Whether a float among them has no place in an integer dtype: hardware gives any integer for it."""
+    if not (is_float(x.dtype) and is_integer(dtype)):
+        return False
+    limits, whole = np.iinfo(dtype), np.trunc(np.asarray(x, np.float64))
+    return not bool(np.all((whole >= float(limits.min)) & (whole < float(limits.max) + 1)))
+
+
+def _constant(F: Nodes, node: Node, array: Array) -> Node:
     if array.size and (array.tobytes() == array.reshape(-1)[:1].tobytes() * array.size):
         return F.filled(shape=node.shape, number=Number(array.reshape(-1)[0], node.dtype))
     return F.constant(Literal(array), node.spec)

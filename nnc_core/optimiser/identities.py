@@ -5,6 +5,7 @@ That is why 0 * x and 0 / x stay for floats (NaN, infinity, -0), and x + 0 too (
 
 from __future__ import annotations
 
+from nnc_core.base.dtype import is_float
 from nnc_core.operator import Nodes
 from nnc_core.optimiser.inspect import holds, is_integer, like, number_of
 from nnc_core.optimiser.registry import rewrite
@@ -13,9 +14,15 @@ from nnc_core.symbol import Node
 
 @rewrite("number-last", "add", "multiply", "maximum", "minimum", "equal", "not_equal", tag="canonicalise")
 def number_last(F: Nodes, node: Node) -> Node | None:
-    """c + x -> x + c, so that the other rules look at one side and equal sums are one node."""
+    """c + x -> x + c, so that the other rules look at one side and equal sums are one node.
+
+    Not for the larger or smaller of 0 and x: where x is -0, kernels give one of the two by their places.
+    """
     a, b = node.inputs
-    if number_of(a) is None or number_of(b) is not None:
+    number = number_of(a)
+    if number is None or number_of(b) is not None:
+        return None
+    if node.op.name in ("maximum", "minimum") and is_float(a.dtype) and number.value == 0:
         return None
     return F._apply(node.op, (b, a), node.attributes)
 
@@ -110,5 +117,8 @@ def cast_nothing(F: Nodes, node: Node) -> Node | None:
 
 @rewrite("identity", "identity", tag="canonicalise")
 def identity(F: Nodes, node: Node) -> Node | None:
-    """A new name for x is x.  `stop_gradient` stays: a gradient may be taken after this; the planner makes it free."""
+    """A new name for x is x.
+
+    `stop_gradient` stays: a gradient may be taken after this; the planner makes it free.
+    """
     return node.inputs[0]

@@ -53,7 +53,8 @@ def slice_again(F: Nodes, node: Node) -> Node | None:
     if x.op is not node.op:
         return None
     low, _, by = x.attributes
-    begin = tuple(a + b * k for a, b, k in zip(low, start, by, strict=True))  # type: ignore[call-overload]
+    begin = tuple(a + b * k if n != 0 else a  # an empty slice may begin at the end, which has no place in x
+                  for a, b, k, n in zip(low, start, by, node.shape, strict=True))  # type: ignore[call-overload]
     steps = tuple(k * s for k, s in zip(by, step, strict=True))  # type: ignore[call-overload]
     end = tuple(b + ((n - 1) * s + 1 if n != 0 else 0) for b, n, s in zip(begin, node.shape, steps, strict=True))
     return F.slice(x.inputs[0], start=begin, stop=end, step=steps)
@@ -93,12 +94,18 @@ def copy_again(F: Nodes, node: Node) -> Node | None:
     return node.inputs[0]
 
 
-@rewrite("reduce-nothing", "sum", "max", "min", "all", "any", tag="layout")
+@rewrite("reduce-nothing", "max", "min", "all", "any", tag="layout")
 def reduce_nothing(F: Nodes, node: Node) -> Node | None:
     """A reduction over axes of length one is a reshape."""
     (x,) = node.inputs
     axis: Any = node.attributes[0]
     return F.reshape(x, shape=node.shape) if all(x.shape[a] == 1 for a in axis) else None
+
+
+@rewrite("sum-nothing", "sum", tag="layout", exact=False)
+def sum_nothing(F: Nodes, node: Node) -> Node | None:
+    """So is a sum, but for -0, to which a sum adds its first 0."""
+    return reduce_nothing(F, node)
 
 
 @rewrite("move-filled", "reshape", "permute", "broadcast_to", "slice", "flip", tag="simplify")
@@ -114,7 +121,7 @@ def move_filled(F: Nodes, node: Node) -> Node | None:
 
 @rewrite("broadcast-into-elementwise", *ELEMENTWISE, tag="simplify")
 def broadcast_into_elementwise(F: Nodes, node: Node) -> Node | None:
-    """An elementwise operator broadcasts by itself, as long as its other operands still give the whole shape."""
+    """An elementwise operator broadcasts by itself, as long as the other operands give the whole shape."""
     inputs = list(node.inputs)
     for i, x in enumerate(node.inputs):
         narrow = _narrow(F, x)
@@ -135,14 +142,18 @@ def _narrow(F: Nodes, x: Node) -> Node | None:
     return None
 
 
-@rewrite("transpose-into-matmul", "matmul", tag="layout")
+@rewrite("transpose-into-matmul", "matmul", tag="layout", exact=False)
 def transpose_into_matmul(F: Nodes, node: Node) -> Node | None:
-    """matmul(swap(a), b) -> matmul(a, b, transpose_a): only where the last two axes, and no others, are swapped."""
+    """matmul(swap(a), b) -> matmul(a, b, transpose_a): only where the last two axes, and no others, are swapped.
+
+    A BLAS sums in another order then: about one product in ten differs in its last bit.
+    """
     (a, b), (ta, tb) = node.inputs, node.attributes
     x, y = _unswapped(a), _unswapped(b)
     if x is None and y is None:
         return None
-    return F.matmul(x or a, y or b, transpose_a=bool(ta) != (x is not None), transpose_b=bool(tb) != (y is not None))
+    return F.matmul(x or a, y or b, transpose_a=bool(ta) != (x is not None),
+                    transpose_b=bool(tb) != (y is not None))
 
 
 def _unswapped(x: Node) -> Node | None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from types import CodeType
 from typing import TypeAlias
 
-Line: TypeAlias = tuple[CodeType, int]
-"""Code object and instruction offset: cheap to take, resolved to a line number only when shown."""
+Line: TypeAlias = tuple[CodeType, int] | str
+"""Code object and instruction offset: cheap to take, resolved to a line number only when shown.  Of a node that was
+read from a file: the line as it was shown when the file was written."""
 
 _HOUSE = str(Path(__file__).parent.parent) + "/"
 
@@ -28,6 +29,8 @@ def show_line(line: Line | None) -> str:
     """"file.py:12 in function"; "?" if unknown."""
     if line is None:
         return "?"
+    if isinstance(line, str):
+        return line
     code, offset = line
     number = next((n for start, stop, n in code.co_lines() if start <= offset < stop), None)
     where = f"{Path(code.co_filename).name}:{number or code.co_firstlineno}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 
@@ -16,10 +16,11 @@ class Linked(Protocol):
 L = TypeVar("L", bound=Linked)
 
 
-def postorder(roots: Iterable[L], stop: Container[int] = (), after: Mapping[int, Sequence[L]] | None = None) -> list[L]:
+def postorder(roots: Iterable[L], stop: Container[int] = (), after: Mapping[int, Sequence[L]] | None = None,
+              leaf: Callable[[L], bool] | None = None) -> list[L]:
     """Everything that the roots depend on, each once, inputs first.
 
-    `stop` holds ids of values whose inputs are not followed.  `after` gives, by id, values that must come before a
+    `stop` holds ids of values whose inputs are not followed, `leaf` tells others.  `after` gives, by id, values that must come before a
     value although they are no inputs of it.
     """
     order: list[L] = []
@@ -36,7 +37,7 @@ def postorder(roots: Iterable[L], stop: Container[int] = (), after: Mapping[int,
         if key in seen:
             continue
         seen.add(key)
-        first = () if key in stop else value.inputs
+        first = () if key in stop or (leaf is not None and leaf(value)) else value.inputs
         extra = after.get(key) if after else None
         if not first and not extra:
             order.append(value)

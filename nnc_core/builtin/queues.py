@@ -1,0 +1,98 @@
+"""Streams whose work is done later, by a thread of their own and after small delays."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from functools import partial
+from queue import SimpleQueue
+from typing import TypeAlias
+
+from nnc_core.base.errors import DeviceFailure, Error
+from nnc_core.device import Event, Stream
+
+Work: TypeAlias = Callable[[], object]
+DELAY = 4e-4
+"""The longest pause before a command, in seconds."""
+
+
+class _Line:
+    """What a stream shares with its thread, which must not keep the stream alive."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.work: SimpleQueue[tuple[int, str, Work] | None] = SimpleQueue()
+        self.failure: tuple[int, Error] | None = None
+        self.count = 0
+        self.lock = threading.Lock()
+        self.delays = random.Random(0)
+
+    def put(self, command: str, work: Work) -> int:
+        with self.lock:
+            self.count += 1
+            self.work.put((self.count, command, work))
+            return self.count
+
+    def serve(self) -> None:
+        while (item := self.work.get()) is not None:
+            self.do(*item)
+            del item  # the buffers of finished work are free while the thread waits for more
+
+    def do(self, number: int, command: str, work: Work) -> None:
+        try:
+            work()
+        except Exception as error:
+            located = error if isinstance(error, Error) else DeviceFailure(f"{type(error).__name__}: {error}")
+            with self.lock:
+                self.failure = self.failure or (number, located.locate(operator=command, device=self.device))
+
+    def raise_failure(self, until: int) -> None:
+        """Raise, once, the first error of work up to number `until`."""
+        with self.lock:
+            if self.failure is None or self.failure[0] > until:
+                return
+            error, self.failure = self.failure[1], None
+        raise error
+
+
+class QueueEvent(Event):
+    """Set by the stream's thread when it gets there."""
+
+    def __init__(self, line: _Line) -> None:
+        self._line, self._reached = line, threading.Event()
+        self._number = line.put("event", self._reached.set)
+
+    def wait(self) -> None:
+        """Errors of the stream's earlier work are raised here, the first one, once."""
+        self._reached.wait()
+        self._line.raise_failure(self._number)
+
+    def block(self) -> None:
+        """Until it is reached, for the thread of another stream: errors stay with their own stream."""
+        self._reached.wait()
+
+
+class QueueStream(Stream):
+    """A first-in, first-out queue with one thread, which ends with the stream."""
+
+    def __init__(self, device: str) -> None:
+        self._line = _Line(device)
+        threading.Thread(target=self._line.serve, name=f"nnc {device}", daemon=True).start()
+        weakref.finalize(self, self._line.work.put, None)
+
+    def enqueue(self, command: str, work: Work) -> None:
+        """Do `work` after a small delay; an error names `command`."""
+        self._line.put("pause", partial(time.sleep, self._line.delays.uniform(0, DELAY)))
+        self._line.put(command, work)
+
+    def record(self) -> QueueEvent:
+        return QueueEvent(self._line)
+
+    def wait(self, event: Event) -> None:
+        self._line.put("wait", event.block if isinstance(event, QueueEvent) else event.wait)
+
+    def synchronize(self) -> None:
+        self.record().wait()

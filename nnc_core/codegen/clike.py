@@ -1,0 +1,258 @@
+"""Render loop nests as source of a C-like language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from nnc_core.base.dtype import DType, boolean, int64, is_float, uint32, uint64
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.loopnest import Access, Instruction, LoopNest, Reduction, Stage, Subscript
+from nnc_core.codegen.clike_helpers import Helpers
+from nnc_core.codegen.clike_scalars import Scalars
+from nnc_core.codegen.dialect import Dialect
+from nnc_core.codegen.numpy_reductions import identity
+from nnc_core.codegen.ranges import always_valid, axis_lengths, index_type, numerator_range
+
+
+def entry_name(nest: LoopNest) -> str:
+    """The kernel's name in `render`'s program: that of the nest, made an identifier that is no keyword."""
+    return "kernel_" + re.sub(r"\W", "_", nest.name, flags=re.ASCII)
+
+
+def render(nest: LoopNest, dialect: Dialect) -> str:
+    """A program with one kernel, `entry_name(nest)`, which takes the nest's arguments in order."""
+    return render_program({entry_name(nest): nest}, dialect)
+
+
+def render_program(kernels: Mapping[str, LoopNest], dialect: Dialect) -> str:
+    """A program of several kernels by name; names are identifiers that do not begin with nnc_."""
+    helpers = Helpers(dialect)
+    sources = [_Kernel(name, nest, helpers).source() for name, nest in kernels.items()]
+    preamble = dialect.preamble + (dialect.float64_preamble if helpers.uses_float64 else "")
+    return "\n".join([preamble, *helpers.definitions.values(), *sources])
+
+
+class _Place(NamedTuple):
+    """Where an access goes: element number, and validity or "" for always, as expressions."""
+
+    element: str
+    valid: str
+
+
+class _Kernel:
+    """Writes one kernel: arguments are a0 ..., axes x0 ..., values v0 ..., subscripts s<value>_<place>."""
+
+    def __init__(self, name: str, nest: LoopNest, helpers: Helpers) -> None:
+        self.name, self.nest, self.dialect = name, nest, helpers.dialect
+        self.scalars = Scalars(helpers)
+        self.integer = index_type(nest)
+        self.index = self.dialect.types[self.integer.name]
+        self.dtypes = _dtypes(nest)
+        self.written = 0  # values so far
+        self.lines: list[str] = []
+        self.depth = 0
+
+    def source(self) -> str:
+        parameters = ", ".join(self.parameter(place) for place in range(len(self.nest.arguments)))
+        self.open(self.dialect.head.format(name=self.name, parameters=parameters))
+        if self.nest.points:
+            self.points()
+        self.close()
+        return "\n".join(self.lines) + "\n"
+
+    def parameter(self, place: int) -> str:
+        argument = self.nest.arguments[place]
+        const, name = "" if argument.written else "const ", self.stored(argument.dtype)
+        template = self.dialect.parameter or "{const}{type} *{name}"
+        return template.format(const=const, type=name, name=f"a{place}")
+
+    def stored(self, dtype: DType) -> str:
+        self.scalars.held(dtype)
+        return self.dialect.types[dtype.name]
+
+    def points(self) -> None:
+        """The outer points: one of a work item, or all from `begin` to `end`."""
+        if self.dialect.point is None:
+            for place in range(len(self.nest.arguments)):
+                self.line(f"{self.parameter(place)} = arguments[{place}];")
+            self.open("for (int64_t point = begin; point < end; ++point)")
+            self.point("point")
+            self.close()
+        else:
+            points = self.scalars.literal(self.nest.points, uint64)
+            self.line(f"if ({self.dialect.point} >= {points}) return;")
+            self.point(self.dialect.point)
+
+    def point(self, flat: str) -> None:
+        self.line(f"{self.index} rest = ({self.index}){flat};")
+        axes = self.nest.axes
+        for axis in reversed(range(len(axes))):
+            if 1 in (axes[axis], self.nest.points):
+                self.line(f"const {self.index} x{axis} = 0;")
+            elif all(length == 1 for length in axes[:axis]):
+                self.line(f"const {self.index} x{axis} = rest;")
+            else:
+                length = self.number(axes[axis])
+                self.line(f"const {self.index} x{axis} = rest % {length};")
+                self.line(f"rest /= {length};")
+        for stage in self.nest.stages:
+            self.stage(stage)
+
+    def stage(self, stage: Stage) -> None:
+        after = self.written + len(stage.body)
+        for number, reduction in enumerate(stage.reductions, after):
+            self.start_reduction(number, reduction)
+        for axis, length in enumerate(stage.axes, len(self.nest.axes)):
+            self.open(f"for ({self.index} x{axis} = 0; x{axis} < {self.number(length)}; ++x{axis})")
+        for instruction in stage.body:
+            self.instruction(instruction, axis_lengths(self.nest, stage))
+        for number, reduction in enumerate(stage.reductions, after):
+            self.fold(number, reduction)
+        for _ in stage.axes:
+            self.close()
+        self.written += len(stage.reductions)
+
+    def start_reduction(self, number: int, reduction: Reduction) -> None:
+        first = self.scalars.literal(identity(reduction.kind, reduction.dtype), reduction.dtype)
+        self.line(f"{self.scalars.held(reduction.dtype)} v{number} = {first};")
+        if reduction.kind in ("argmax", "argmin"):
+            self.line(f"{self.dialect.types['int64']} v{number}_seen = 0;")
+            self.line(f"{self.scalars.held(self.dtypes[reduction.value])} v{number}_best = 0;")
+
+    def fold(self, number: int, reduction: Reduction) -> None:
+        source = self.dtypes[reduction.value]
+        if reduction.kind in ("argmax", "argmin"):
+            self.fold_position(number, reduction, source)
+            return
+        operation = _FOLDS[reduction.kind]
+        value = f"v{number}_next"
+        converted = self.scalars.cast(f"v{reduction.value}", source, reduction.dtype)
+        self.line(f"const {self.scalars.held(reduction.dtype)} {value} = {converted};")
+        folded = self.scalars.expression(operation, reduction.dtype, (f"v{number}", value), reduction.dtype)
+        self.line(f"v{number} = {folded};")
+
+    def fold_position(self, number: int, reduction: Reduction, source: DType) -> None:
+        """The first of equals; a NaN beats numbers, and nothing beats it."""
+        best, value = f"v{number}_best", f"v{reduction.value}"
+        better = f"{value} {'>' if reduction.kind == 'argmax' else '<'} {best}"
+        if is_float(source):
+            better = f"({best} == {best} && ({better} || {value} != {value}))"
+        self.open(f"if (v{number}_seen == 0 || {better})")
+        self.line(f"{best} = {value};")
+        self.line(f"v{number} = ({self.scalars.held(reduction.dtype)})v{number}_seen;")
+        self.close()
+        self.line(f"++v{number}_seen;")
+
+    def instruction(self, instruction: Instruction, lengths: Sequence[int]) -> None:
+        number = self.written
+        self.written += 1
+        if instruction.access is None:
+            self.declare(number, instruction.dtype, self.value(instruction))
+            return
+        place = self.locate(instruction.access, number, lengths)
+        argument = self.nest.arguments[instruction.access.argument]
+        element = f"a{instruction.access.argument}[{place.element}]"
+        if instruction.operation == "load":
+            loaded = self.scalars.load(element, argument.dtype)
+            if place.valid:
+                otherwise = self.scalars.literal(instruction.literal, instruction.dtype)
+                loaded = f"{place.valid} ? ({loaded}) : {otherwise}"
+            self.declare(number, instruction.dtype, loaded)
+        elif instruction.operation == "store":
+            guard = f"if ({place.valid}) " if place.valid else ""
+            stored = self.scalars.store(f"v{instruction.operands[0]}", argument.dtype)
+            self.line(f"{guard}{element} = {stored};")
+        elif instruction.operation == "valid":
+            self.declare(number, boolean, place.valid or "1")
+        else:
+            raise NotSupportedError(f"no access by the scalar instruction {instruction.operation}")
+
+    def value(self, instruction: Instruction) -> str:
+        """An instruction without an access, as an expression."""
+        if instruction.operation == "constant":
+            return self.scalars.literal(instruction.literal, instruction.dtype)
+        if instruction.operation == "axis":
+            return f"({self.scalars.held(int64)})x{instruction.axis}"
+        names = [f"v{operand}" for operand in instruction.operands]
+        source = self.dtypes[instruction.operands[0]]
+        return self.scalars.expression(instruction.operation, instruction.dtype, names, source)
+
+    def locate(self, access: Access, number: int, lengths: Sequence[int]) -> _Place:
+        """Write out what must be computed before the access."""
+        offset, terms, valid = access.offset, dict[int, int](), list[str]()
+        far: list[str] = []
+        for place, subscript in enumerate(access.subscripts):
+            if subscript.divisor == 1 and subscript.gather is None and always_valid(subscript, lengths):
+                offset += subscript.stride * subscript.offset
+                for axis, coefficient in subscript.coefficients:
+                    terms[axis] = terms.get(axis, 0) + subscript.stride * coefficient
+            else:
+                name = f"s{number}_{place}"
+                valid += self.subscript(name, subscript, lengths)
+                far.append(f"{self.number(subscript.stride)} * ({self.index}){name}")
+        element = self.linear(offset, terms.items(), lengths)
+        return _Place(" + ".join([element, *far]), " && ".join(valid))
+
+    def subscript(self, name: str, subscript: Subscript, lengths: Sequence[int]) -> list[str]:
+        """Declare the index `name` of one dimension; returns the conditions of its validity."""
+        index, integer = self.linear(subscript.offset, subscript.coefficients, lengths), self.integer
+        conditions: list[str] = []
+        if subscript.divisor != 1:
+            divisor = self.number(subscript.divisor)
+            self.line(f"const {self.index} {name}_whole = {index};")
+            index = f"{name}_whole / {divisor}"
+            if subscript.checked:
+                conditions.append(f"{name}_whole % {divisor} == 0")
+            elif numerator_range(subscript, lengths)[0] < 0:
+                index += f" - ({name}_whole % {divisor} < 0)"
+        if subscript.gather is not None:  # any 64 bits may have been gathered: wrap, then check
+            integer, long = int64, self.dialect.types["uint64"]
+            index = f"(({long})({index}) + ({long})v{subscript.gather})"
+        unsigned = uint64 if integer == int64 else uint32
+        held = self.dialect.types[integer.name]
+        self.line(f"const {held} {name} = ({held})({index});")
+        if subscript.checked:
+            extent = self.scalars.literal(subscript.extent, unsigned)
+            conditions.append(f"({self.dialect.types[unsigned.name]}){name} < {extent}")
+        return conditions
+
+    def linear(self, offset: int, terms: Iterable[tuple[int, int]], lengths: Sequence[int]) -> str:
+        """offset + sum(coefficient * axis), leaving out what is 0."""
+        moving = [(axis, c) for axis, c in terms if c and lengths[axis] > 1]
+        parts = [f"{self.number(c)} * x{axis}" if c != 1 else f"x{axis}" for axis, c in moving]
+        return " + ".join([self.number(offset), *parts] if offset or not parts else parts)
+
+    def number(self, value: int) -> str:
+        """An integer of address arithmetic."""
+        return self.scalars.literal(value, self.integer)
+
+    def declare(self, number: int, dtype: DType, expression: str) -> None:
+        self.line(f"const {self.scalars.held(dtype)} v{number} = {expression};")
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " * self.depth + text)
+
+    def open(self, text: str) -> None:
+        self.line(text + " {")
+        self.depth += 1
+
+    def close(self) -> None:
+        self.depth -= 1
+        self.line("}")
+
+
+_FOLDS = {
+    "sum": "add", "product": "multiply", "maximum": "maximum", "minimum": "minimum",
+    "all": "bitwise_and", "any": "bitwise_or",
+}  # fmt: skip
+
+
+def _dtypes(nest: LoopNest) -> list[DType]:
+    """The dtypes of all values, by number."""
+    dtypes: list[DType] = []
+    for stage in nest.stages:
+        dtypes += [instruction.dtype for instruction in stage.body]
+        dtypes += [reduction.dtype for reduction in stage.reductions]
+    return dtypes

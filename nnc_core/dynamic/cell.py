@@ -1,0 +1,131 @@
+"""State: the only thing that changes besides handles; and the trace that makes it visible to compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nnc_core.base.errors import DTypeError, LostCellError, ShapeError
+from nnc_core.dynamic.dispatch import evaluate
+from nnc_core.dynamic.modes import current_trace
+from nnc_core.dynamic.tensor import Tensor
+from nnc_core.dynamic.value import Value
+from nnc_core.symbol import show_line, user_line
+from nnc_core.type import TensorSpec
+
+
+class Cell:
+    """A mutable place for one tensor: a weight, a running statistic, a step count, a random key.
+
+    Read in a trace it is an input of the graph, written an output that takes the input's memory.  A compiled graph
+    overwrites a cell's array only if nobody else can hold it: a cell that was read out is copied first.
+    """
+
+    __slots__ = ("__weakref__", "_lost", "_shared", "_value", "name")
+
+    def __init__(self, tensor: Tensor, name: str = "") -> None:
+        self._value = tensor._value
+        self._shared = True
+        self._lost = ""
+        self.name = name
+
+    @property
+    def spec(self) -> TensorSpec:
+        return self._value.spec
+
+    def read(self) -> Tensor:
+        """The tensor that is there now."""
+        trace = current_trace.get()
+        if trace is not None:
+            return trace.read(self)
+        self._check()
+        self._shared = True
+        return Tensor(self._value)
+
+    def write(self, tensor: Tensor) -> None:
+        """Put another tensor of the same shape and dtype there."""
+        spec = self._value.spec
+        if tensor.shape != spec.shape:
+            raise ShapeError(f"cell {self.name!r} holds {spec}, not {tensor.spec}")
+        if tensor.dtype != spec.dtype:
+            raise DTypeError(f"cell {self.name!r} holds {spec}, not {tensor.spec}", hint="cast with astype")
+        trace = current_trace.get()
+        if trace is not None:
+            trace.write(self, tensor._value)
+        else:
+            self._value, self._shared, self._lost = tensor._value, True, ""
+
+    def move(self, device: Any) -> None:
+        """Bring the tensor to another device."""
+        self._check()
+        self._value, self._shared = Tensor(self._value).to(device)._value, True
+
+    def _check(self) -> None:
+        if self._lost:
+            raise LostCellError(f"the value of cell {self.name!r} is lost: {self._lost}",
+                                hint="write it again, for example from the last checkpoint")
+
+    # ---- for compiled graphs
+    def lend(self) -> Value:
+        """The value, to be read only."""
+        self._check()
+        if self._value.array is None:
+            evaluate([self._value])
+        return self._value
+
+    def take(self) -> Any:
+        """The array, to be overwritten."""
+        v = self.lend()
+        return v.stack.engine.executor.duplicate(v.array) if self._shared else v.array
+
+    def put(self, value: Value) -> None:
+        """What a compiled graph has made; nobody else holds it."""
+        self._value, self._shared, self._lost = value, False, ""
+
+    def lose(self, why: str) -> None:
+        """A call failed after it had begun to overwrite the array."""
+        self._lost = why
+
+
+class Trace:
+    """A function being traced: its symbols, the tensors and cells it reads from outside, the cells it writes."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.line = user_line()
+        self.seen: dict[int, Tensor] = {}
+        """Handles of outside values by the value's id: read anew at each call."""
+        self.cells: dict[Cell, Value] = {}
+        self.now: dict[Cell, Value] = {}
+        self.guards: list[tuple[Callable[[], Any], Any]] = []
+
+    def symbol(self, like: Value) -> Value:
+        return Value(None, like.stack, like.spec, None, False, self)
+
+    def note(self, tensor: Tensor) -> None:
+        self.seen.setdefault(id(tensor._value), tensor)
+
+    def read(self, cell: Cell) -> Tensor:
+        if cell not in self.now:
+            self.cells[cell] = self.now[cell] = self.symbol(cell.lend())
+        return Tensor(self.now[cell])
+
+    def write(self, cell: Cell, value: Value) -> None:
+        if cell not in self.cells:
+            self.read(cell)
+        self.now[cell] = value
+
+    def guard(self, read: Callable[[], Any]) -> Any:
+        """A Python value that the traced code depends on: it is read again before each call."""
+        value = read()
+        self.guards.append((read, value))
+        return value
+
+    def __repr__(self) -> str:
+        return f"<trace at {show_line(self.line)}>"
+
+
+def guarded(read: Callable[[], Any]) -> Any:
+    """Read a Python value that compiled code must be traced again for when it changes."""
+    trace = current_trace.get()
+    return read() if trace is None else trace.guard(read)

@@ -1,0 +1,133 @@
+"""Making tensors: the Array API's creation functions, with `device=` everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.errors import AttributeValueError
+from nnc_core.composition import stack_for
+from nnc_core.device import Device, DeviceSpec
+from nnc_core.dynamic.dispatch import F, checked_number, host_value
+from nnc_core.dynamic.modes import _stack, current_stack
+from nnc_core.dynamic.tensor import Tensor, value_of
+from nnc_core.dynamic.value import Value
+from nnc_core.type import DimLike, admit_numpy, default_float, default_for
+
+
+def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor from a host array, nested lists, a number or a tensor.
+
+    Host data is always copied.  Without dtype, NumPy arrays keep theirs; Python floats get `config.default_float`.
+    """
+    if isinstance(x, Tensor):
+        out = x if device is None else x.to(_device_id(device))
+        return out if dtype is None or admit_numpy(dtype) == out.dtype else Tensor(F.cast(value_of(out), dtype=admit_numpy(dtype)))
+    if copy is False:
+        raise AttributeValueError("host memory cannot be shared with a tensor here", hint="copy=None or copy=True")
+    if hasattr(x, "__array__") or not isinstance(x, (list, tuple)):
+        return Tensor(host_value(x, dtype, _stack_for(device)))
+    return Tensor(host_value(_plain(x), dtype, _stack_for(device)))
+
+
+def _plain(x: Any) -> Any:
+    """Nested lists with the tensors in them downloaded."""
+    if isinstance(x, (list, tuple)):
+        return [_plain(y) for y in x]
+    return x.numpy() if isinstance(x, Tensor) else x
+
+
+def _device_id(device: Any) -> str | Device:
+    return device.id if isinstance(device, DeviceSpec) else device  # type: ignore[no-any-return]
+
+
+def _stack_for(device: Any) -> Any:
+    return current_stack() if device is None else stack_for(_device_id(device))
+
+
+@contextmanager
+def _on(device: Any) -> Iterator[None]:
+    token = _stack.set(_stack_for(device))
+    try:
+        yield
+    finally:
+        _stack.reset(token)
+
+
+def _shape(shape: DimLike | Sequence[DimLike]) -> tuple[DimLike, ...]:
+    dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    for d in dims:
+        if isinstance(d, (int, np.integer)) and d < 0:
+            raise AttributeValueError(f"shape {dims} has a negative dimension")
+    return tuple(int(d) if isinstance(d, np.integer) else d for d in dims)  # type: ignore[misc]
+
+
+def full(shape: DimLike | Sequence[DimLike], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """One number everywhere."""
+    wanted = default_for(fill_value) if dtype is None else admit_numpy(dtype)
+    with _on(device):
+        return Tensor(F.filled(shape=_shape(shape), number=checked_number(fill_value, _admitted(wanted))))
+
+
+def _admitted(dtype: Any) -> Any:
+    return current_stack().type.admit(dtype)
+
+
+def zeros(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
+    return full(shape, 0, dtype=default_float() if dtype is None else dtype, device=device)
+
+
+def ones(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
+    return full(shape, 1, dtype=default_float() if dtype is None else dtype, device=device)
+
+
+def empty(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros: tensors never show what was in memory before."""
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device or x.device)
+
+
+def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    return zeros_like(x, dtype=dtype, device=device)
+
+
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """start, start + step, ... below stop; arange(n) counts from 0."""
+    first, last = (0, start) if stop is None else (start, stop)
+    if step == 0:
+        raise AttributeValueError("arange with step 0 never ends")
+    wanted = default_for(first + last + step) if dtype is None else admit_numpy(dtype)
+    size = max(ceil((last - first) / step), 0)
+    with _on(device):
+        return Tensor(F.arange(size=size, dtype=_admitted(wanted), start=first, step=step))
+
+
+def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None,
+             endpoint: bool = True) -> Tensor:
+    """`num` numbers from start to stop at equal distances."""
+    host = np.linspace(start, stop, num, endpoint=endpoint)
+    return asarray(host, dtype=default_float() if dtype is None else dtype, device=device)
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones on the k-th diagonal."""
+    columns = n_rows if n_cols is None else n_cols
+    wanted = default_float() if dtype is None else admit_numpy(dtype)
+    with _on(device):
+        rows: Value = F.arange(size=n_rows, dtype=np.dtype(np.int64), start=k)
+        return Tensor(F.one_hot(rows, depth=columns, dtype=_admitted(wanted)))

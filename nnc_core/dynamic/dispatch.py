@@ -1,0 +1,200 @@
+"""The one dispatcher: run an operator now, or record it.
+
+Kernel first: operands that are there and agree go straight to the device's eager kernel.  Everything else (numbers
+to be promoted, tracked or lazy operands, composites, errors) takes the slow way, which knows why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.dtype import FLOATS, DType
+from nnc_core.base.errors import (
+    AttributeValueError,
+    DeviceError,
+    Error,
+    ExecutionError,
+    LeakedTraceError,
+    SymbolValueError,
+)
+from nnc_core.composition import Stack, stack_for
+from nnc_core.dynamic.modes import computing, current_stack, gradients, lazy
+from nnc_core.dynamic.value import Step, Value
+from nnc_core.operator import OPERATORS, Namespace
+from nnc_core.symbol import Number, postorder, show_line, user_line
+from nnc_core.type import Attributes, Op, TensorSpec, admit_numpy, default_float
+
+_FLOATS = frozenset(FLOATS)
+_FILLED, _TRANSFER = OPERATORS["filled"], OPERATORS["transfer"]
+
+
+def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
+    """Values and Python numbers in, a value out."""
+    if not lazy.get():
+        stack, dtype, arrays = None, None, []
+        for x in inputs:
+            if x.__class__ is Value:
+                array = x.array
+                if array is None or x.tracked or (stack is not None and x.stack is not stack):
+                    break
+                if dtype is None:
+                    dtype, stack = array.dtype, x.stack
+                elif array.dtype is not dtype and op.promote:
+                    break
+                arrays.append(array)
+            elif (x.__class__ is float or x.__class__ is int) and dtype in _FLOATS:
+                arrays.append(x)
+            else:
+                break
+        else:
+            if stack is not None and (not op.to_float or dtype in _FLOATS):
+                kernel = stack.device.eager.get(op.name)
+                if kernel is not None:
+                    try:
+                        result = kernel(*arrays, *attributes)
+                    except Exception:
+                        result = NotImplemented  # the slow way finds out why
+                    if result is not NotImplemented:
+                        return Value(result, stack)
+    return _slow(op, inputs, attributes)
+
+
+def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
+    line = user_line()
+    try:
+        return _record(op, inputs, attributes, line)
+    except Error as error:
+        raise error.locate(operator=op.name, line=show_line(line))  # noqa: B904 - the same error, with its place
+
+
+def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) -> Value:
+    values = F._operands(op, inputs)
+    stack = _common_stack(values) if op is not _TRANSFER else stack_for(attributes[1])  # type: ignore[arg-type]
+    trace = _common_trace(values)
+    tracked = gradients.get() and op.differentiable and any([v.tracked for v in values])
+    if op.decompose is not None and tracked and not (op.vjp or op.partials):
+        return op.decompose(F, *values, *attributes)  # type: ignore[no-any-return]
+    spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
+    if trace is not None or lazy.get():
+        return Value(None, stack, spec, Step(op, values, attributes, line), tracked, trace)
+    evaluate([v for v in values if v.array is None])
+    array = run_now(op, values, attributes, spec, stack)
+    return Value(array, stack, spec, Step(op, values, attributes, line) if tracked else None, tracked)
+
+
+def run_now(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Any:
+    """The array of an operator whose inputs are there."""
+    executor = stack.engine.executor
+    arrays = [v.array for v in values]
+    if op.decompose is not None and not executor.claims(op, arrays, attributes, spec):
+        plain = [Value(v.array, v.stack, v._spec) for v in values]
+        with computing():
+            return op.decompose(F, *plain, *attributes).array
+    if op is _TRANSFER:
+        return stack.engine.executor.upload(values[0].stack.engine.executor.download(arrays[0]))
+    return executor.run(op, arrays, attributes, spec)
+
+
+def _common_stack(values: Sequence[Value]) -> Stack:
+    if not values:
+        return current_stack()
+    stack = values[0].stack
+    for v in values:
+        if v.stack is not stack:
+            raise DeviceError(f"operands are on {stack.device.spec.id} and {v.stack.device.spec.id}",
+                              hint="move one of them with .to(...)")
+    return stack
+
+
+def _common_trace(values: Sequence[Value]) -> Any:
+    found = None
+    for v in values:
+        if v.trace is not None:
+            if v.trace.ended:
+                raise LeakedTraceError("a symbolic tensor outlived the function that was traced",
+                                       hint="return it from the function instead of storing it outside")
+            found = v.trace
+    return found
+
+
+def evaluate(values: Sequence[Value]) -> None:
+    """Compute what is deferred, inputs first, each once; a symbol has no value."""
+    wanted = [v for v in values if v.array is None]
+    for v in postorder(wanted, leaf=_is_computed):
+        if v.array is None:
+            v.array = _evaluated(v)
+
+
+def _is_computed(v: Value) -> bool:
+    return v.array is not None
+
+
+def _evaluated(v: Value) -> Any:
+    if v.step is None or v.trace is not None:
+        raise SymbolValueError(f"a symbol {v.spec} has no value", line=show_line(v.line),
+                               hint="call the compiled graph, or assign the symbol and eval")
+    try:
+        return run_now(v.op, v.inputs, v.attributes, v.spec, v.stack)
+    except Error as error:
+        raise error.locate(operator=v.op.name, line=show_line(v.line))  # noqa: B904
+    except Exception as error:
+        raise ExecutionError(f"{type(error).__name__}: {error}", operator=v.op.name, device=v.stack.device.spec.id,
+                             line=show_line(v.line)) from error
+
+
+class Values(Namespace[Value]):
+    """All operators over values, in whatever mode."""
+
+    def _apply(self, op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
+        return dispatch(op, inputs, attributes)
+
+    def _is_value(self, x: Any) -> bool:
+        return x.__class__ is Value
+
+    def _number(self, value: Any, dtype: DType, like: Value | None) -> Value:
+        stack = like.stack if like is not None else current_stack()
+        number = checked_number(value, stack.type.admit(dtype))
+        if lazy.get() or (like is not None and like.trace is not None):
+            spec = TensorSpec((), dtype)
+            return Value(None, stack, spec, Step(_FILLED, (), ((), number), None))
+        return Value(_scalar_array(stack, number), stack, TensorSpec((), dtype))
+
+
+F = Values()
+
+
+def checked_number(value: Any, dtype: DType) -> Number:
+    """A Python number as a scalar of that dtype; an integer that does not fit is an error, not another number."""
+    if dtype.kind in "iu" and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            raise AttributeValueError(f"{value} does not fit into {dtype} ({limits.min} to {limits.max})",
+                                      hint="cast the array with astype first")
+    return Number(value, dtype)
+
+
+_scalars: dict[tuple[Stack, Number], Any] = {}
+
+
+def _scalar_array(stack: Stack, number: Number) -> Any:
+    """Scalars on the device, so that `x * 2` uploads the 2 once."""
+    key = (stack, number)
+    array = _scalars.get(key)
+    if array is None:
+        if len(_scalars) >= 1024:
+            _scalars.clear()
+        array = _scalars[key] = stack.engine.executor.upload(np.asarray(number.value).reshape(()))
+    return array
+
+
+def host_value(x: Any, dtype: Any = None, stack: Stack | None = None) -> Value:
+    """A host array (or nested lists of numbers) as a value of a device: a copy."""
+    stack = stack or current_stack()
+    host = np.asarray(x) if dtype is None else np.asarray(x, admit_numpy(dtype))
+    if dtype is None and host.dtype == np.float64 and not isinstance(x, (np.ndarray, np.generic)):
+        host = host.astype(default_float())
+    admitted = stack.type.admit(admit_numpy(host.dtype))
+    return Value(stack.engine.executor.upload(host.astype(admitted, copy=False)), stack)

@@ -1,0 +1,68 @@
+"""NumPy's everyday methods of tensors: the public functions, bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nnc_core.dynamic import functions as public
+from nnc_core.dynamic.tensor import Tensor
+
+METHODS = ("argmax", "argmin", "astype", "clip", "mean", "squeeze", "take")
+REDUCTIONS = ("sum", "max", "min", "all", "any", "mean")
+
+
+def _positional_axis(name: str) -> Callable[..., Tensor]:
+    """x.sum(0): the axis may be positional, as in NumPy."""
+    function = getattr(public, name)
+
+    def method(self: Tensor, axis: Any = None, **options: Any) -> Tensor:
+        return function(self, axis=axis, **options)  # type: ignore[no-any-return]
+
+    method.__name__, method.__doc__ = name, function.__doc__
+    return method
+
+
+def _reshape(self: Tensor, *shape: Any) -> Tensor:
+    """x.reshape(2, 3) or x.reshape((2, 3))"""
+    return public.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+
+def _transpose(self: Tensor, *axes: Any) -> Tensor:
+    """All axes reversed, or permuted as given."""
+    given = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
+    return public.permute_dims(self, given or tuple(reversed(range(self.ndim))))
+
+
+def _flatten(self: Tensor) -> Tensor:
+    return public.reshape(self, (-1,))
+
+
+def _matmul(self: Tensor, other: Any) -> Tensor:
+    return public.matmul(self, other)
+
+
+def _rmatmul(self: Tensor, other: Any) -> Tensor:
+    return public.matmul(other, self)
+
+
+def _imatmul(self: Tensor, other: Any) -> Tensor:
+    return self._rebind(lambda: public.matmul(self, other)._value)
+
+
+def install() -> None:
+    """Give Tensor its methods."""
+    for name in METHODS:
+        setattr(Tensor, name, getattr(public, name))
+    for name in (*REDUCTIONS, "argmax", "argmin"):
+        setattr(Tensor, name, _positional_axis(name))
+    named: dict[str, Any] = {
+        "reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "__matmul__": _matmul,
+        "__rmatmul__": _rmatmul, "__imatmul__": _imatmul, "T": property(_transpose),
+        "mT": property(public.matrix_transpose),
+    }  # fmt: skip
+    for name, method in named.items():
+        setattr(Tensor, name, method)
+
+
+install()

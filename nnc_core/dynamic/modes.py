@@ -1,0 +1,69 @@
+"""When a node runs: the state of the modes, in context variables, so that threads and coroutines are separate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from nnc_core.composition import Stack, stack_for
+from nnc_core.device import Device
+
+if TYPE_CHECKING:
+    from nnc_core.dynamic.cell import Trace
+
+lazy: ContextVar[bool] = ContextVar("nnc_lazy", default=False)
+gradients: ContextVar[bool] = ContextVar("nnc_gradients", default=True)
+sweeps: ContextVar[int] = ContextVar("nnc_sweeps", default=0)
+"""How many functions that take gradients are running around this code."""
+current_trace: ContextVar[Trace | None] = ContextVar("nnc_trace", default=None)
+_stack: ContextVar[Stack | None] = ContextVar("nnc_stack", default=None)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Operations are recorded and shapes checked here; values are computed when somebody looks."""
+    token = lazy.set(True)
+    try:
+        yield
+    finally:
+        lazy.reset(token)
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """The opposite of `deferred`: operations run now."""
+    token = lazy.set(False)
+    try:
+        yield
+    finally:
+        lazy.reset(token)
+
+
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Nothing is remembered for gradients."""
+    token = gradients.set(False)
+    try:
+        yield
+    finally:
+        gradients.reset(token)
+
+
+@contextmanager
+def use_device(device: str | Device) -> Iterator[None]:
+    """The device of arrays made without naming one."""
+    token = _stack.set(stack_for(device))
+    try:
+        yield
+    finally:
+        _stack.reset(token)
+
+
+def current_stack() -> Stack:
+    return _stack.get() or stack_for(None)
+
+
+def is_deferred_mode() -> bool:
+    return lazy.get()

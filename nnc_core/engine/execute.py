@@ -1,0 +1,88 @@
+"""Eager execution: one operator on arrays that are there, now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.command import Command
+from nnc_core.base.errors import Error
+from nnc_core.base.layout import Layout
+from nnc_core.device import Array, Device, HostArray
+from nnc_core.engine.lower import Lowering, download
+from nnc_core.operator import OPERATORS
+from nnc_core.type import Attributes, Op, TensorSpec
+
+_COPY = OPERATORS["copy"]
+
+
+class Executor:
+    """Runs operators one at a time on one device."""
+
+    def __init__(self, device: Device, lowering: Lowering) -> None:
+        self.device, self.lowering = device, lowering
+        self.views = "no-views" not in device.spec.features
+
+    def run(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TensorSpec) -> Array:
+        """The result, by the device's own eager kernel if it has one, by a prepared command otherwise."""
+        eager = self.device.eager.get(op.name)
+        if eager is not None:
+            result = eager(*arrays, *attributes)
+            if result is not NotImplemented:
+                return result
+        layouts = [self.device.layout_of(a) for a in arrays]
+        if op.view is not None and self.views:
+            seen = op.view(layouts[0], *attributes)
+            if seen is not None:
+                return self.device.array(self.device.buffer_of(arrays[0]), seen)
+        return self._launch(op, arrays, layouts, attributes, spec)
+
+    def _launch(self, op: Op, arrays: Sequence[Array], layouts: Sequence[Layout], attributes: Attributes,
+                spec: TensorSpec) -> Array:
+        out = spec.layout()
+        command = Command(op.name, attributes, tuple(layouts), (out,))
+        choice = self.lowering.choose(op, command)
+        buffers = [self.device.buffer_of(a) for a in arrays]
+        target = self.device.allocate(max(out.nbytes, 1))
+        scratch = [self.device.allocate(choice.workspace)] if choice.workspace else []
+        try:
+            choice.kernel.bind([*buffers, target, *scratch])()
+        except Error as error:
+            raise error.locate(operator=op.name, operands=str(command), device=self.device.spec.id)  # noqa: B904
+        return self.device.array(target, out)
+
+    def claims(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TensorSpec) -> bool:
+        """Whether the device runs a composite whole."""
+        if op.name in self.device.eager:
+            return True
+        if not self.device.backends(op.name):
+            return False
+        layouts = tuple(self.device.layout_of(a) for a in arrays)
+        return self.lowering.claims(op, Command(op.name, attributes, layouts, (spec.layout(),)))
+
+    def pack(self, array: Array) -> Array:
+        """The same elements in C order at the start of a buffer."""
+        layout = self.device.layout_of(array)
+        if layout.offset == 0 and layout.contiguous:
+            return array
+        return self.duplicate(array, layout)
+
+    def duplicate(self, array: Array, layout: Layout | None = None) -> Array:
+        """The same elements in memory of their own."""
+        layout = layout or self.device.layout_of(array)
+        return self._launch(_COPY, [array], [layout], (), TensorSpec(layout.shape, layout.dtype))
+
+    def upload(self, host: HostArray) -> Array:
+        """A copy of a host array on the device."""
+        packed = np.ascontiguousarray(host).reshape(host.shape)
+        layout = Layout.packed(host.shape, host.dtype)
+        buffer = self.device.allocate(max(layout.nbytes, 1))
+        self.device.upload(packed, buffer).wait()
+        return self.device.array(buffer, layout)
+
+    def download(self, array: Array) -> Any:
+        """A host copy; waits for the work that makes the array."""
+        layout = self.device.layout_of(array)
+        return download(self.device, self.device.buffer_of(array), layout)

@@ -1,0 +1,72 @@
+"""Timing the commands of a compiled graph one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from nnc_core.base.atomic import open_atomically
+from nnc_core.base.record import Call
+from nnc_core.device import Device, Program
+from nnc_core.engine.plan import Plan
+from nnc_core.symbol import show_line
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One command; seconds are the median over repeats, the wait for its end included."""
+
+    command: str
+    backend: str
+    seconds: float
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Timings in the order of the program."""
+
+    device: str
+    timings: tuple[Timing, ...]
+
+    @property
+    def seconds(self) -> float:
+        return sum(t.seconds for t in self.timings)
+
+    def __str__(self) -> str:
+        """The commands, slowest first."""
+        rows = [f"{self.device}: {len(self.timings)} commands, {self.seconds * 1e3:.3f} ms"]
+        for t in sorted(self.timings, key=lambda t: -t.seconds):
+            share = t.seconds / self.seconds if self.seconds else 0.0
+            rows.append(f"{t.seconds * 1e6:12.1f} us {share:6.1%}  {t.command}  [{t.backend}]  # {t.line}")
+        return "\n".join(rows)
+
+    def save_trace(self, path: str | Path) -> Path:
+        """Write a trace that chrome://tracing and Perfetto open."""
+        at, events = 0.0, []
+        for t in self.timings:
+            events.append({"name": t.command, "cat": t.backend, "ph": "X", "pid": self.device, "tid": 0,
+                           "ts": at * 1e6, "dur": t.seconds * 1e6, "args": {"line": t.line}})
+            at += t.seconds
+        with open_atomically(path) as file:
+            file.write(json.dumps({"traceEvents": events}).encode())
+        return Path(path)
+
+
+def measure(plan: Plan, records: Sequence[Call], program: Program, device: Device, repeats: int) -> Profile:
+    """Run every command on its own, in order, `repeats` times over."""
+    samples: list[list[float]] = [[] for _ in records]
+    for _ in range(max(repeats, 1)):
+        for seconds, record in zip(samples, records, strict=True):
+            launch = program.launch(record)
+            start = perf_counter()
+            launch()
+            device.default_stream.synchronize()
+            seconds.append(perf_counter() - start)
+    timings = [Timing(str(step.command), step.choice.backend, median(s), show_line(step.group.node.line))
+               for step, s in zip(plan.steps, samples, strict=True)]
+    return Profile(device.spec.id, tuple(timings))

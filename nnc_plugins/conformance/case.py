@@ -1,0 +1,102 @@
+"""One way to call an operator, for any dtype it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nnc_core.base.dtype import DTYPES, DType, is_float, is_integer
+from nnc_core.type import Attributes, Op
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Maker: TypeAlias = Callable[[np.random.Generator, DType], tuple[Array, ...]]
+Named: TypeAlias = Mapping[str, Hashable]
+
+ALL = tuple(DTYPES.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`make` draws the inputs for one of `dtypes`: of the main inputs or, if they are fixed, of the result.
+
+    `attributes` are by name, or a function of the dtype that gives them.  `smooth`: the operator is
+    differentiable near these inputs, so that finite differences can be compared with derivatives.
+    """
+
+    label: str
+    make: Maker
+    dtypes: tuple[DType, ...]
+    attributes: Named | Callable[[DType], Named] = field(default_factory=dict)
+    smooth: bool = False
+
+    def inputs(self, rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            return self.make(rng, dtype)
+
+    def attribute_values(self, op: Op, dtype: DType) -> Attributes:
+        """In the order of the operator's declaration."""
+        named = self.attributes(dtype) if callable(self.attributes) else self.attributes
+        assert set(named) == set(op.attributes), f"{op.name}: {self.label} has attributes {sorted(named)}"
+        return tuple(named[name] for name in op.attributes)
+
+
+def draw(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], low: float = -3,
+         high: float = 3) -> Array:
+    """Between low and high, both included; unsigned integers from 0 on, booleans of both kinds."""
+    if is_float(dtype):
+        return np.asarray(rng.uniform(low, high, shape)).astype(dtype)
+    if is_integer(dtype):
+        least = max(int(low), int(np.iinfo(dtype).min))
+        return rng.integers(least, max(int(high), least), shape, dtype=np.int64, endpoint=True).astype(dtype)
+    return rng.integers(0, 2, shape).astype(dtype)
+
+
+def arrays(*shapes: tuple[int, ...], low: float = -3, high: float = 3) -> Maker:
+    """Inputs of these shapes."""
+    return lambda rng, dtype: tuple(draw(rng, dtype, shape, low, high) for shape in shapes)
+
+
+def fixed(*inputs: Any) -> Maker:
+    """These numbers, whatever the dtype."""
+    return lambda rng, dtype: tuple(np.asarray(x).astype(dtype) for x in inputs)
+
+
+def extremes(dtype: DType) -> Array:
+    """Signed zeros, units, infinities, NaN and the ends of the range."""
+    if is_float(dtype):
+        limits = float_limits(dtype)
+        ends = [limits.max, -limits.max, limits.smallest_normal, -limits.smallest_normal]
+        return np.array([0, -0.0, 1, -1, 0.5, -2.5, np.inf, -np.inf, np.nan, *map(float, ends)]).astype(dtype)
+    if is_integer(dtype):
+        ends = [int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)]
+        near = {n for n in (*ends, ends[0] + 1, ends[1] - 1, -2, -1, 0, 1, 2) if ends[0] <= n <= ends[1]}
+        return np.array(sorted(near), dtype)
+    return np.array([False, True])
+
+
+def subnormals(dtype: DType) -> Array:
+    """Floats smaller than normal ones, and their normal neighbours."""
+    limits = float_limits(dtype)
+    least, normal = float(limits.smallest_subnormal), float(limits.smallest_normal)
+    return np.array([least, -least, 3 * least, normal - least, normal / 2, normal, -2 * normal,
+                     1]).astype(dtype)
+
+
+def float_limits(dtype: DType) -> Any:
+    """numpy.finfo, for bfloat16 as well."""
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype)
+
+
+def extreme_pairs(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+    """Every extreme number with every other."""
+    values = extremes(dtype)
+    return values[:, None], values[None, :]
+
+
+def extreme_values(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+    return (extremes(dtype),)

@@ -1,0 +1,1 @@
+"""The cases of every operator, by family."""

@@ -1,0 +1,154 @@
+"""Cases of operators that move elements: views, padding, gathers and scatters."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base import dtype as dt
+from nnc_core.base.dtype import INTEGERS, NUMBERS, DType, boolean, is_float
+from nnc_plugins.conformance.case import ALL, Array, Case, Maker, arrays, draw, extreme_values, fixed
+
+
+def _move(x: tuple[int, ...], **attributes: Hashable) -> Case:
+    """An input of shape `x`."""
+    shown = ", ".join(f"{name} {value}" for name, value in attributes.items())
+    return Case(f"{x} {shown}", arrays(x), ALL, attributes, smooth=True)
+
+
+def _pads() -> list[Case]:
+    def padded(shape: tuple[int, ...], low: Any, high: Any, interior: Any) -> Case:
+        named = {"low": low, "high": high, "interior": interior, "value": 0}
+        return Case(f"{shape} {low} {high} {interior}", arrays(shape), ALL, named, smooth=True)
+
+    around = {"low": (1, 0), "high": (0, 2), "interior": (0, 1)}
+    return [
+        padded((3, 4), (1, 0), (2, 3), (0, 0)), padded((3, 4), (0, 2), (1, 0), (1, 2)),
+        padded((), (), (), ()),
+        padded((0, 2), (1, 0), (2, 1), (3, 1)), padded((2, 3), (0, 0), (0, 0), (0, 0)),
+        padded((1,), (2,), (1,), (5,)),
+        padded((2, 0, 3), (0, 0, 1), (0, 0, 1), (1, 1, 1)),
+        Case("with a number", arrays((2, 3)), ALL, lambda dtype: {**around, "value": _filling(dtype)},
+             smooth=True),
+        Case("with -inf", arrays((2, 3)), dt.FLOATS, {**around, "value": -np.inf}),
+        Case("with NaN", arrays((2, 3)), dt.FLOATS, {**around, "value": np.nan}),
+    ]  # fmt: skip
+
+
+def _filling(dtype: DType) -> float | int | bool:
+    return True if dtype == boolean else 1.5 if is_float(dtype) else 7
+
+
+def _slice(shape: tuple[int, ...], start: Any, stop: Any, step: Any) -> Case:
+    return _move(shape, start=start, stop=stop, step=step)
+
+
+def _update(shape: tuple[int, ...], value: tuple[int, ...], start: Any, step: Any) -> Case:
+    attributes = {"start": start, "step": step}
+    return Case(f"{value} into {shape} from {start} by {step}", arrays(shape, value), ALL, attributes,
+                smooth=True)
+
+
+def _concat(axis: int, *shapes: tuple[int, ...]) -> Case:
+    return Case(f"{shapes} along {axis}", arrays(*shapes), ALL, {"axis": axis}, smooth=True)
+
+
+def _take(shape: tuple[int, ...], axis: int, indices: Any, index_dtype: DType = dt.int64) -> Case:
+    where = np.array(indices).astype(index_dtype)
+    label = f"{shape} along {axis} at {index_dtype}{list(where.shape)}"
+    return Case(label, lambda rng, dtype: (draw(rng, dtype, shape), where), ALL, {"axis": axis}, smooth=True)
+
+
+def _scatter(mode: str, shape: tuple[int, ...], axis: int, indices: Any,
+             index_dtype: DType = dt.int64) -> Case:
+    where = np.array(indices).astype(index_dtype)
+    updates = (*shape[:axis], *where.shape, *shape[axis + 1 :])
+
+    def make(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+        return draw(rng, dtype, shape), where, draw(rng, dtype, updates)
+
+    label = f"{mode} {shape} along {axis} at {index_dtype}{list(where.shape)}"
+    dtypes = ALL if mode == "set" else NUMBERS
+    return Case(label, make, dtypes, {"axis": axis, "mode": mode}, smooth=True)
+
+
+def _scatters(mode: str) -> list[Case]:
+    return [
+        _scatter(mode, (5, 3), 0, [0, 3, 1]), _scatter(mode, (5, 3), 0, [2, 2, 2, 0]),
+        _scatter(mode, (2, 4), 1, [[-1, 0], [3, 1]]), _scatter(mode, (6,), 0, 4),
+        _scatter(mode, (4, 2), 0, []),
+        _scatter(mode, (3, 0), 0, [1, 1]), _scatter(mode, (2, 3, 2), 1, [1, 0], dt.uint8),
+        _scatter(mode, (300, 2), 0, np.arange(700) * 7 % 300, dt.int32),
+    ]  # fmt: skip
+
+
+def _one_hot(label: str, make: Maker, depth: int, dtype: DType = dt.float32) -> Case:
+    return Case(label, make, INTEGERS, {"depth": depth, "dtype": dtype})
+
+
+_UNCHANGED = [_move((3, 4)), _move(()), _move((0, 2)), _move((129, 257))]
+
+CASES: dict[str, list[Case]] = {
+    **dict.fromkeys(("copy", "identity", "stop_gradient"), _UNCHANGED),
+    "reshape": [
+        _move((3, 4), shape=(2, 6)), _move((3, 4), shape=(12,)), _move((6,), shape=(1, 2, 1, 3)),
+        _move((1, 1), shape=()),
+        _move((), shape=(1, 1)), _move((0, 4), shape=(2, 0, 3)), _move((2, 3), shape=(2, 3)),
+        _move((4, 1, 3), shape=(4, 3)),
+    ],
+    "permute": [
+        _move((3, 4), axes=(1, 0)), _move((2, 3, 4), axes=(2, 0, 1)), _move((2, 3, 4), axes=(0, 1, 2)),
+        _move((), axes=()), _move((0, 2), axes=(1, 0)), _move((1, 5, 1, 2), axes=(3, 2, 1, 0)),
+        _move((65, 130), axes=(1, 0)),
+    ],
+    "broadcast_to": [
+        _move((3, 1), shape=(3, 4)), _move((4,), shape=(2, 3, 4)), _move((), shape=(2, 2)),
+        _move((1, 3), shape=(0, 3)),
+        _move((2, 1, 3), shape=(2, 4, 3)), _move((2, 3), shape=(2, 3)), _move((), shape=()),
+    ],
+    "slice": [
+        _slice((5, 6), (1, 0), (4, 6), (1, 1)), _slice((5, 6), (0, 1), (5, 6), (2, 3)),
+        _slice((7,), (2,), (2,), (1,)),
+        _slice((7,), (6,), (7,), (5,)), _slice((), (), (), ()), _slice((0, 3), (0, 1), (0, 3), (1, 2)),
+        _slice((4, 4), (0, 0), (4, 4), (1, 1)), _slice((2, 3, 8), (1, 0, 1), (2, 3, 8), (1, 2, 4)),
+    ],
+    "pad": _pads(),
+    "flip": [
+        _move((3, 4), axes=(0,)), _move((3, 4), axes=(0, 1)), _move((2, 3, 4), axes=(1,)),
+        _move((3,), axes=()),
+        _move((), axes=()), _move((0, 2), axes=(0, 1)),
+    ],
+    "concat": [
+        _concat(0, (2, 3), (1, 3), (4, 3)), _concat(1, (2, 3), (2, 1)), _concat(0, (3,)),
+        _concat(0, (0, 2), (3, 2), (0, 2)),
+        _concat(2, (2, 1, 3), (2, 1, 2)), _concat(0, (0,), (0,)), _concat(1, (2, 2), (2, 0), (2, 3)),
+    ],
+    "update_slice": [
+        _update((5, 6), (2, 3), (1, 2), (1, 1)), _update((5, 6), (2, 3), (1, 0), (3, 2)),
+        _update((4,), (4,), (0,), (1,)),
+        _update((4,), (0,), (2,), (1,)), _update((), (), (), ()), _update((3, 0), (2, 0), (0, 0), (2, 1)),
+        _update((7, 2), (3, 1), (0, 1), (3, 4)),
+    ],
+    "take": [
+        _take((5, 3), 0, [0, 4, 2, 2]), _take((5, 3), 1, [[-1, 0], [1, -3]]), _take((5,), 0, 3),
+        _take((3, 4), 0, []),
+        _take((2, 0), 0, [1, 1]), *[_take((4, 2), 0, [1, 3, 0], d) for d in INTEGERS],
+        _take((2, 3, 4), 1, [2, 0], dt.int32), _take((500, 3), 0, np.arange(900) * 11 % 500),
+    ],
+    "scatter": [*_scatters("set"), *_scatters("add")],
+    "one_hot": [
+        _one_hot("packed", arrays((3, 2), low=0, high=4), 5),
+        _one_hot("scalar", arrays((), low=0, high=4), 5),
+        _one_hot("of no depth", arrays((3,)), 0), _one_hot("empty", arrays((0, 2)), 3),
+        _one_hot("out of range", fixed([0, 3, 4, 100]), 4),
+        _one_hot("negative", arrays((4,), low=-4, high=3), 4),
+        _one_hot("extremes", extreme_values, 3),
+        *[_one_hot(f"as {dtype}", arrays((4,), low=0, high=2), 3, dtype) for dtype in ALL],
+    ],
+    "transfer": [
+        Case(f"{shape}", arrays(shape), ALL, {"source": "here:0", "target": "there:0"}, smooth=True)
+        for shape in ((3, 4), (), (0, 2))
+    ],
+}  # fmt: skip

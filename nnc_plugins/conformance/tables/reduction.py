@@ -1,0 +1,129 @@
+"""Cases of reductions, matrix products and what is made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nnc_core.base import dtype as dt
+from nnc_core.base.dtype import FLOATS, NUMBERS, DType, boolean
+from nnc_plugins.conformance.case import (
+    Array,
+    Case,
+    Maker,
+    arrays,
+    draw,
+    extreme_pairs,
+    extreme_values,
+    fixed,
+)
+
+AXES: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...] = (
+    ((3, 4), (0,), False), ((3, 4), (1,), True), ((3, 4), (0, 1), False), ((2, 3, 4), (0, 2), False),
+    ((2, 3, 4), (1,), True), ((3, 4), (), False), ((), (), False), ((1, 5), (0,), False),
+    ((5, 1), (1,), False),
+    ((0, 3), (1,), False), ((2, 3), (0, 1), True),
+)  # fmt: skip
+OVER_NOTHING: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...] = (
+    ((0,), (0,), False), ((3, 0), (1,), False), ((0, 2), (0,), True),
+)  # fmt: skip
+LONG: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...] = (((7, 1003), (1,), False),
+    ((1003, 7), (0,), False))
+
+
+def _reduce(dtypes: tuple[DType, ...], smooth: bool, over_nothing: bool) -> list[Case]:
+    table = (*AXES, *LONG, *(OVER_NOTHING if over_nothing else ()))
+    return [
+        Case(f"{shape} over {axis}{' kept' * keep}", arrays(shape), dtypes, {"axis": axis, "keepdims": keep},
+             smooth=smooth and (shape, axis, keep) not in LONG)
+        for shape, axis, keep in table
+    ]  # fmt: skip
+
+
+def _folded(label: str, make: Maker, dtypes: tuple[DType, ...], axis: tuple[int, ...] = (0,)) -> Case:
+    return Case(label, make, dtypes, {"axis": axis, "keepdims": False})
+
+
+def _wrapping(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+    return (np.full((3, 4), np.iinfo(dtype).max, dtype),)
+
+
+NAN, INF = np.nan, np.inf
+SPECIALS = fixed([[1.0, NAN, INF, -INF, 0.0, NAN], [NAN, 2.0, 1.0, 3.0, -0.0, NAN],
+                  [3.0, 1.0, INF, INF, 1.0, NAN]])
+TIES = fixed([[1, 0, 2], [1, 0, 1], [0, 0, 2]])
+
+_EXTREMUM = [
+    *_reduce(NUMBERS, smooth=True, over_nothing=False), _folded("specials", SPECIALS, FLOATS),
+    _folded("ties", TIES, NUMBERS),
+    _folded("extremes", extreme_values, NUMBERS),
+]  # fmt: skip
+
+
+def _positions() -> list[Case]:
+    def along(shape: tuple[int, ...], axis: int, keep: bool) -> Case:
+        return Case(f"{shape} along {axis}{' kept' * keep}", arrays(shape), NUMBERS,
+                    {"axis": axis, "keepdims": keep})
+
+    named = {"axis": 0, "keepdims": False}
+    return [
+        along((3, 4), 0, False), along((3, 4), 1, True), along((2, 3, 4), 1, False), along((1,), 0, False),
+        along((0, 3), 1, False), along((7, 1003), 1, False), Case("specials", SPECIALS, FLOATS, named),
+        Case("ties", TIES, NUMBERS, named), Case("extremes", extreme_values, NUMBERS, named),
+    ]  # fmt: skip
+
+
+def _products() -> list[Case]:
+    def product(a: tuple[int, ...], b: tuple[int, ...], ta: bool = False, tb: bool = False,
+                smooth: bool = True) -> Case:
+        label = f"{a}{'T' * ta} {b}{'T' * tb}"
+        return Case(label, arrays(a, b), NUMBERS, {"transpose_a": ta, "transpose_b": tb}, smooth=smooth)
+
+    plain = {"transpose_a": False, "transpose_b": False}
+    return [
+        product((3, 4), (4, 5)), product((4, 3), (4, 5), True), product((3, 4), (5, 4), False, True),
+        product((4, 3), (5, 4), True, True), product((2, 3, 4), (4, 2)), product((3, 4), (2, 4, 2)),
+        product((2, 1, 3, 4), (5, 4, 2)), product((1, 3, 4), (2, 2, 4), False, True), product((1, 7), (7, 1)),
+        product((3, 0), (0, 2)), product((0, 3), (3, 2)), product((0, 2, 3), (3, 2)), product((1, 1), (1, 1)),
+        product((65, 70), (70, 33), smooth=False), product((70, 65), (33, 70), True, True, smooth=False),
+        Case("specials", fixed([[1.0, INF], [NAN, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, -INF]]), FLOATS,
+             plain),
+        Case("wrapping", extreme_pairs, dt.INTEGERS, plain),
+    ]  # fmt: skip
+
+
+def _softmaxes() -> list[Case]:
+    def along(shape: tuple[int, ...], axis: int) -> Case:
+        return Case(f"{shape} along {axis}", arrays(shape), FLOATS, {"axis": axis}, smooth=True)
+
+    return [
+        along((3, 4), 1), along((3, 4), 0), along((2, 3, 4), 1), along((5,), 0), along((0, 3), 1),
+        along((4, 1), 1),
+        Case("far apart", fixed([[1000.0, 0.0, -1000.0], [80.0, 80.0, 80.0]]), FLOATS, {"axis": 1}),
+        Case("masked", fixed([[0.0, -INF, 1.0], [-INF, 2.0, -INF]]), FLOATS, {"axis": 1}),
+        Case("NaN", fixed([[0.0, NAN, 1.0], [1.0, 2.0, 3.0]]), FLOATS, {"axis": 1}),
+        Case("large", arrays((33, 257), low=-20, high=20), FLOATS, {"axis": 1}),
+    ]  # fmt: skip
+
+
+def _cross_entropies() -> list[Case]:
+    def of(shape: tuple[int, ...], index: DType) -> Case:
+        def make(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+            return draw(rng, dtype, shape), draw(rng, index, shape[:-1], 0, max(shape[-1] - 1, 0))
+
+        return Case(f"{shape} by {index}", make, FLOATS, smooth=True)
+
+    return [of((4, 3), dt.int64), of((2, 3, 5), dt.int32), of((6,), dt.uint8), of((0, 3), dt.int64),
+            of((40, 10), dt.int64)]
+
+
+CASES: dict[str, list[Case]] = {
+    "sum": [*_reduce(NUMBERS, smooth=True, over_nothing=True), _folded("specials", SPECIALS, FLOATS),
+            _folded("wrapping", _wrapping, dt.INTEGERS)],
+    **dict.fromkeys(("max", "min"), _EXTREMUM),
+    **dict.fromkeys(("argmax", "argmin"), _positions()),
+    **dict.fromkeys(("all", "any"), _reduce((boolean,), smooth=False, over_nothing=True)),
+    "mean": [*_reduce(FLOATS, smooth=True, over_nothing=True), _folded("specials", SPECIALS, FLOATS)],
+    "matmul": _products(),
+    **dict.fromkeys(("softmax", "log_softmax"), _softmaxes()),
+    "cross_entropy": _cross_entropies(),
+}  # fmt: skip

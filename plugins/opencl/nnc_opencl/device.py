@@ -1,0 +1,187 @@
+"""The OpenCL device: driver calls for memory, generated kernels for everything that computes."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pyopencl as cl
+
+from nnc_core.base.dtype import float32
+from nnc_core.base.errors import DeviceError, DeviceFailure, Error, OutOfRangeError
+from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
+from nnc_core.device import DONE, Buffer, Device, Event, HostArray, Stream
+from nnc_opencl.drivers import INSTALL, describe, spec_of
+from nnc_opencl.failure import failure
+from nnc_opencl.kernel import OpenCLKernel, build
+from nnc_opencl.memory import Account, OpenCLBuffer, allocate
+from nnc_opencl.stream import OpenCLStream
+
+KERNELS = 4096
+"""Built kernels that a device keeps; the oldest go first."""
+
+HostBytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
+
+
+class OpenCLDevice(Device):
+    """A context and an in-order queue of one device of one platform."""
+
+    def __init__(self, device: cl.Device, id: str) -> None:
+        self.spec = spec_of(device, id)
+        self._device = device
+        try:
+            self._context = cl.Context([device])
+            self._default = OpenCLStream(self._context, device, id)
+        except cl.Error as error:
+            raise failure("making a context", error, id) from error
+        self._account = Account()
+        self._kernels: dict[LoopNest, OpenCLKernel] = {}
+        self._building = threading.Lock()
+
+    def allocate(self, nbytes: int) -> OpenCLBuffer:
+        return allocate(self._context, nbytes, self._account, self.spec)
+
+    def view(self, buffer: Buffer, offset: int, nbytes: int) -> OpenCLBuffer:
+        whole = _mine(buffer)
+        if offset < 0 or nbytes < 0 or offset + nbytes > whole.nbytes:
+            raise OutOfRangeError(f"bytes {offset} to {offset + nbytes} of a buffer of {whole.nbytes}",
+                                  device=self.spec.id)
+        start = whole.offset + offset
+        if start % self.spec.alignment:
+            raise DeviceError(f"a view at byte {start}, which is no multiple of {self.spec.alignment}",
+                              device=self.spec.id, hint="align views to `spec.alignment`")
+        root = whole.allocation
+        if nbytes == 0:
+            return OpenCLBuffer(root.memory, 0, root, start)
+        try:
+            return OpenCLBuffer(root.memory.get_sub_region(start, nbytes), nbytes, root, start)
+        except cl.Error as error:
+            raise failure("making a view", error, self.spec.id) from error
+
+    def upload(self, array: HostArray, buffer: Buffer, stream: Stream | None = None) -> Event:
+        host, target = self._bytes(array, buffer), _mine(buffer)
+        if not host.nbytes:
+            return DONE
+        queue = self._queue(stream)
+        queue.forget_done()
+        return queue.submit("an upload", cl.enqueue_copy, target.memory, host, is_blocking=False)
+
+    def download(self, buffer: Buffer, array: HostArray, stream: Stream | None = None) -> Event:
+        host, source, queue = self._bytes(array, buffer), _mine(buffer), self._queue(stream)
+        if not host.nbytes:
+            return queue.record()
+        return queue.submit("a download", cl.enqueue_copy, host, source.memory, is_blocking=False)
+
+    def copy(self, source: Buffer, target: Buffer, stream: Stream | None = None) -> Event:
+        a, b, queue = _mine(source), _mine(target), self._queue(stream)
+        nbytes = min(a.nbytes, b.nbytes)
+        if not nbytes or (a.allocation is b.allocation and a.offset == b.offset):
+            return queue.record()
+        return queue.submit("a copy", cl.enqueue_copy, b.memory, a.memory, byte_count=nbytes)
+
+    def fill(self, buffer: Buffer, pattern: bytes, stream: Stream | None = None) -> Event:
+        target, queue = _mine(buffer), self._queue(stream)
+        if len(pattern) not in (1, 2, 4, 8):
+            raise DeviceError(f"a pattern of {len(pattern)} bytes, not 1, 2, 4 or 8", device=self.spec.id)
+        whole = target.nbytes // len(pattern) * len(pattern)
+        if whole:
+            queue.submit("a fill", cl.enqueue_fill_buffer, target.memory, pattern, 0, whole)
+        if whole < target.nbytes:  # the driver repeats whole patterns only
+            rest = np.frombuffer(pattern, np.uint8)[: target.nbytes - whole]
+            queue.submit("a fill", cl.enqueue_copy, target.memory, rest, dst_offset=whole, is_blocking=False)
+        return queue.record()
+
+    def compile(self, nest: LoopNest) -> OpenCLKernel:
+        """Equal nests give one kernel, built at the first call."""
+        kernel = self._kernels.get(nest)
+        if kernel is None:
+            with self._building:
+                kernel = self._kernels.get(nest) or self._build(nest)
+        return kernel
+
+    def _build(self, nest: LoopNest) -> OpenCLKernel:
+        program = build(nest, self._context, self.spec)
+        kernel = OpenCLKernel(nest, program, self._device, self._default)
+        while len(self._kernels) >= KERNELS:
+            del self._kernels[next(iter(self._kernels))]
+        self._kernels[nest] = kernel
+        return kernel
+
+    def stream(self) -> OpenCLStream:
+        return OpenCLStream(self._context, self._device, self.spec.id)
+
+    @property
+    def default_stream(self) -> OpenCLStream:
+        return self._default
+
+    def memory_info(self) -> tuple[int, int] | None:
+        """What nnc itself leaves free; OpenCL does not tell what others take."""
+        total = self.spec.memory
+        return None if total is None else (total - self._account.used, total)
+
+    def close(self) -> None:
+        self._default.synchronize()
+        self._kernels.clear()
+
+    def _queue(self, stream: Stream | None) -> OpenCLStream:
+        if stream is None:
+            return self._default
+        if not isinstance(stream, OpenCLStream) or stream.context != self._context:
+            raise DeviceError(f"{stream!r} is no stream of {self.spec.id}", device=self.spec.id)
+        return stream
+
+    def _bytes(self, array: HostArray, buffer: Buffer) -> HostBytes:
+        """The array's own memory as bytes, if it fits the buffer."""
+        if not array.flags.c_contiguous:
+            raise DeviceError(f"a host array with strides {array.strides}, expected C order",
+                              device=self.spec.id, hint="numpy.ascontiguousarray")
+        if array.nbytes > buffer.nbytes:
+            raise OutOfRangeError(f"a host array of {array.nbytes} bytes beside a buffer of {buffer.nbytes}",
+                                  device=self.spec.id)
+        return array.reshape(-1).view(np.uint8)
+
+
+def _mine(buffer: Buffer) -> OpenCLBuffer:
+    if not isinstance(buffer, OpenCLBuffer):
+        raise DeviceError(f"{buffer!r} is no buffer of an OpenCL device")
+    return buffer
+
+
+def open_device(device: cl.Device, id: str) -> OpenCLDevice:
+    """The device, once it has built and run a kernel: some drivers list devices and can build nothing."""
+    try:
+        opened = OpenCLDevice(device, id)
+        fault = _fault(opened)
+    except Error as error:
+        raise _unusable(device, id, error.message) from error
+    if fault:
+        raise _unusable(device, id, fault)
+    return opened
+
+
+def _unusable(device: cl.Device, id: str, fault: str) -> DeviceFailure:
+    return DeviceFailure(f"the OpenCL driver lists {describe(device)} and cannot use it: {fault}", device=id,
+                         hint=f"install another driver: {INSTALL}")
+
+
+def _fault(device: OpenCLDevice) -> str:
+    """What is wrong after doubling a few numbers on the device; "" if nothing."""
+    numbers = np.arange(100, dtype=np.float32)
+    result = np.full_like(numbers, np.nan)
+    source, target = device.allocate(numbers.nbytes), device.allocate(numbers.nbytes)
+    device.upload(numbers, source)
+    device.compile(_doubling(len(numbers))).bind([source, target])()
+    device.download(target, result).wait()
+    return "" if np.array_equal(result, numbers + numbers) else "a kernel that doubles numbers is wrong"
+
+
+def _doubling(count: int) -> LoopNest:
+    """y[i] = x[i] + x[i]."""
+    each = (Subscript(0, ((0, 1),), 1, extent=count),)
+    body = (
+        Instruction("load", float32, access=Access(0, 0, each)),
+        Instruction("add", float32, (0, 0)),
+        Instruction("store", float32, (1,), access=Access(1, 0, each)),
+    )
+    arguments = (Argument(float32, written=False), Argument(float32, written=True))
+    return LoopNest("self_test", arguments, (count,), (Stage((), body),))

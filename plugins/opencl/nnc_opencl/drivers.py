@@ -1,0 +1,139 @@
+"""The devices of all OpenCL platforms in a stable order, and what to say when there are none."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import lru_cache
+
+import pyopencl as cl
+
+from nnc_core.base.dtype import DTYPES
+from nnc_core.base.errors import PluginError
+from nnc_core.device import DeviceSpec
+from nnc_opencl import icd
+
+NO_PLATFORM = cl.status_code.PLATFORM_NOT_FOUND_KHR
+INSTALL = "`pip install nnc-opencl[intel]` (any x86-64 CPU), Debian's pocl-opencl-icd, or your GPU's driver"
+TYPES = {"gpu": cl.device_type.GPU, "accelerator": cl.device_type.ACCELERATOR, "cpu": cl.device_type.CPU}
+
+_first_query = threading.Lock()
+
+
+def list_platforms() -> list[cl.Platform]:
+    """All platforms; none is no error."""
+    with _first_query, icd.visible_drivers():
+        try:
+            return list(cl.get_platforms())
+        except cl.Error as error:
+            if error.code == NO_PLATFORM:
+                return []
+            raise PluginError(f"the OpenCL loader fails: {error}") from error
+
+
+def list_devices() -> list[cl.Device]:
+    """Usable ones first; GPUs, accelerators, CPUs; the more capable first, else in the platforms' order."""
+    return sorted((d for p in list_platforms() for d in _devices_of(p)), key=_rank)
+
+
+def _devices_of(platform: cl.Platform) -> list[cl.Device]:
+    try:
+        return [d for d in platform.get_devices() if device_type(d)]
+    except cl.Error:  # a platform without devices; `diagnosis` shows it
+        return []
+
+
+def _rank(device: cl.Device) -> tuple[bool, int, int]:
+    return not _is_usable(device), list(TYPES).index(device_type(device)), -len(features(device))
+
+
+def _is_usable(device: cl.Device) -> bool:
+    return bool(device.available and device.compiler_available)
+
+
+def device_type(device: cl.Device) -> str:
+    """gpu, accelerator or cpu; "" for devices that run no kernels of ours."""
+    return next((name for name, bit in TYPES.items() if device.type & bit), "")
+
+
+def describe(device: cl.Device) -> str:
+    return f"{device.name.strip()} ({device.platform.name.strip()}, driver {device.driver_version.strip()})"
+
+
+def features(device: cl.Device) -> frozenset[str]:
+    """The type of device, and of fp64, fp16, subgroups and unified_memory those that it has."""
+    extensions = device.extensions.split()
+    having = {
+        "fp64": "cl_khr_fp64" in extensions,
+        "fp16": "cl_khr_fp16" in extensions,
+        "subgroups": any(name in extensions for name in ("cl_khr_subgroups", "cl_intel_subgroups")),
+        "unified_memory": bool(device.host_unified_memory),
+    }
+    return frozenset([device_type(device), *(name for name, has in having.items() if has)])
+
+
+def spec_of(device: cl.Device, id: str) -> DeviceSpec:
+    """float16 and bfloat16 need no extension: they are stored as bits and computed as float32."""
+    having = features(device)
+    return DeviceSpec(
+        id, "opencl", device.name.strip(), device.vendor.strip(),
+        driver=f"{device.platform.name.strip()} {device.driver_version.strip()}", memory=device.global_mem_size,
+        max_allocation=device.max_mem_alloc_size,
+        alignment=device.mem_base_addr_align // 8, features=having,
+        dtypes=frozenset(DTYPES) if "fp64" in having else frozenset(DTYPES) - {"float64"},
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _runtime_fault() -> str | None:
+    """Why Intel's installed runtime cannot be loaded; None if it can or is not installed."""
+    library = icd.intel_library()
+    return icd.loading_error(library) if library else None
+
+
+def require_installed_runtime() -> None:
+    """PluginError if Intel's runtime is installed and broken, for then having no device is no accident."""
+    fault = _runtime_fault()
+    if fault is not None:
+        raise PluginError(f"{icd.RUNTIME} is installed but cannot be loaded: {fault}", hint=_repair())
+
+
+def _repair() -> str:
+    if icd.version(icd.SUPPORT) is None:
+        return f"`pip install {icd.SUPPORT}`: {icd.RUNTIME} needs it and does not say so"
+    return f"`pip install --force-reinstall {icd.RUNTIME} {icd.SUPPORT}`"
+
+
+def diagnosis() -> Iterator[str]:
+    """Lines for a person: loader, drivers, platforms, devices, and what to install."""
+    yield f"PyOpenCL {cl.VERSION_TEXT}"
+    if choice := icd.user_choice():
+        yield f"drivers are chosen by {choice}"
+    yield from _intel_lines()
+    platforms = list_platforms()
+    for platform in platforms:
+        yield from _platform_lines(platform)
+    if not platforms:
+        yield f"no OpenCL platform; install a driver: {INSTALL}"
+
+
+def _intel_lines() -> Iterator[str]:
+    for name in (icd.RUNTIME, icd.SUPPORT):
+        yield f"{name} {icd.version(name) or 'is not installed'}"
+    if (fault := _runtime_fault()) is not None:
+        yield f"{icd.RUNTIME} is installed but cannot be loaded: {fault}; {_repair()}"
+    elif icd.intel_library() and not icd.user_choice() and not _intel_is_listed():
+        yield "PyOpenCL was asked for platforms before nnc could show it Intel's runtime: ask nnc first"
+
+
+def _intel_is_listed() -> bool:
+    return any("Intel" in platform.name for platform in list_platforms())
+
+
+def _platform_lines(platform: cl.Platform) -> Iterator[str]:
+    devices = _devices_of(platform)
+    yield f"platform {platform.name.strip()}: {platform.version.strip()}" + ("" if devices else ", no device")
+    for device in devices:
+        spec = spec_of(device, "")
+        state = "" if _is_usable(device) else ", not available or without a compiler"
+        yield f"  {describe(device)}: {', '.join(sorted(spec.features))}, alignment {spec.alignment}{state}"

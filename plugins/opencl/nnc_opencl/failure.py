@@ -1,0 +1,37 @@
+"""Errors of the driver as errors of the house."""
+
+from __future__ import annotations
+
+import pyopencl as cl
+
+from nnc_core.base.errors import DeviceFailure, DeviceMemoryError, Error
+
+OUT_OF_MEMORY = (cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.OUT_OF_HOST_MEMORY)
+"""Drivers may allocate lazily: then a transfer or a launch reports these."""
+
+
+def failure(action: str, error: cl.Error, device: str) -> Error:
+    """What `error`, raised while doing `action`, means."""
+    return failure_of_code(action, error.code, device, str(error))
+
+
+def failure_of_code(action: str, code: int, device: str, detail: str = "") -> Error:
+    """What a negative status of OpenCL means."""
+    text = f"{action} failed: {detail or status_name(code)}"
+    if code in OUT_OF_MEMORY:
+        return DeviceMemoryError(text, device=device, hint="free buffers, or use smaller batches")
+    return DeviceFailure(text, device=device, hint="`nnc devices` examines the driver")
+
+
+def status_name(code: int) -> str:
+    try:
+        return f"{cl.status_code(code).name} ({code})"
+    except ValueError:
+        return f"status {code}"
+
+
+def last_words(log: str) -> str:
+    """The line of a build log that says most: its last error, else its last line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith("(")]
+    errors = [line for line in lines if "error:" in line.lower()]
+    return (errors or lines or ["no log"])[-1]

@@ -1,0 +1,102 @@
+"""Streams are in-order command queues.
+
+A queue goes on after a command that failed and tells nobody, so a stream remembers its commands until they
+are done and raises the failures where the host waits.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import pyopencl as cl
+
+from nnc_core.base.errors import Error
+from nnc_core.device import Event, Stream
+from nnc_opencl.failure import failure, failure_of_code
+
+REMEMBERED = 1024
+"""Commands after which those that are done are looked through."""
+
+
+class OpenCLStream(Stream):
+    """One queue.  Any thread may enqueue and wait."""
+
+    def __init__(self, context: cl.Context, device: cl.Device, id: str) -> None:
+        self.context, self.id = context, id
+        self.queue = cl.CommandQueue(context, device)
+        self._commands: deque[tuple[cl.Event, str]] = deque()
+        self._failures: list[Error] = []
+        self._lock = threading.RLock()  # the collector may end an upload, and come back, while it is held
+
+    def submit(self, label: str, enqueue: Callable[..., cl.Event], *arguments: Any,
+               **options: Any) -> OpenCLEvent:
+        """`enqueue(queue, *arguments, **options)`; `label` names the command if it fails."""
+        try:
+            event = enqueue(self.queue, *arguments, **options)
+        except cl.Error as error:
+            raise failure(label, error, self.id) from error
+        self.remember(event, label)
+        return OpenCLEvent(self, event)
+
+    def remember(self, event: cl.Event, label: str) -> None:
+        self._commands.append((event, label))
+        if len(self._commands) >= REMEMBERED:
+            self.forget_done()
+
+    def forget_done(self) -> None:
+        """Let go of finished commands and of the host arrays that they held; keep failures for a wait."""
+        with self._lock:
+            while self._commands:
+                event, label = self._commands[0]
+                status = event.command_execution_status
+                if status > cl.command_execution_status.COMPLETE:
+                    return
+                self._commands.popleft()
+                if status < 0:
+                    self._failures.append(failure_of_code(label, status, self.id))
+
+    def raise_failure(self) -> None:
+        """Raise the first failure of the commands that are done; the others have followed from it."""
+        self.forget_done()
+        with self._lock:
+            failures, self._failures = self._failures, []
+        if failures:
+            raise failures[0]
+
+    def record(self) -> OpenCLEvent:
+        event = self.submit("marking a moment", cl.enqueue_marker)
+        self.queue.flush()  # or another queue might wait for what has not been sent
+        return event
+
+    def wait(self, event: Event) -> None:
+        if not isinstance(event, OpenCLEvent) or event.stream.context != self.context:
+            event.wait()
+        elif event.stream is not self:
+            self.submit("waiting for another stream", cl.enqueue_barrier, wait_for=[event.event])
+
+    def synchronize(self) -> None:
+        try:
+            self.queue.finish()
+        except cl.Error as error:
+            raise failure("finishing a stream", error, self.id) from error
+        self.raise_failure()
+
+
+class OpenCLEvent(Event):
+    """A command of a stream, and so everything before it."""
+
+    __slots__ = ("event", "stream")
+
+    def __init__(self, stream: OpenCLStream, event: cl.Event) -> None:
+        self.stream, self.event = stream, event
+
+    def wait(self) -> None:
+        try:
+            self.event.wait()
+        except cl.Error as error:
+            self.stream.raise_failure()
+            raise failure("a command", error, self.stream.id) from error
+        self.stream.raise_failure()

@@ -1,0 +1,55 @@
+"""The plainest way to run a graph: composites expanded, then every operator by its NumPy reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nnc_core.operator import CONSTANT
+from nnc_core.optimiser import Optimiser
+from nnc_core.symbol import Node, postorder
+from tests.graph.stack import OPTIMISER
+
+Array = np.ndarray[Any, Any]
+
+
+def evaluate(
+    outputs: Sequence[Node], values: Mapping[Node, Any], optimiser: Optimiser = OPTIMISER
+) -> list[Array]:
+    """Arrays of the outputs, for arrays of the placeholders.  Each result must have the inferred spec.
+
+    Results are copied into C order, so that a value depends on the values before it and not on their strides.
+    """
+    expanded = optimiser.expand(outputs, lambda node: True)
+    known: dict[Node, Array] = {node: np.ascontiguousarray(a).reshape(np.shape(a)) for node, a in values.items()}
+    for node in postorder(expanded, {id(n) for n in known}):
+        if node not in known:
+            known[node] = _run(node, [known[x] for x in node.inputs])
+        _check(node, known[node])
+    return [known[node] for node in expanded]
+
+
+def _run(node: Node, inputs: Sequence[Array]) -> Array:
+    if node.op is CONSTANT:
+        return np.asarray(node.attributes[0].array)
+    assert node.op.reference is not None, f"{node} has neither a value nor a reference"
+    with np.errstate(all="ignore"):
+        return np.array(node.op.reference(*inputs, *node.attributes), order="C")
+
+
+def _check(node: Node, array: Array) -> None:
+    assert array.shape == node.spec.static_shape, f"{node} gave shape {array.shape}"
+    assert array.dtype == node.dtype, f"{node} gave dtype {array.dtype}"
+
+
+def same_bits(a: Array, b: Array) -> bool:
+    """Whether all elements are equal to the bit; every NaN equals every other."""
+    if (a.shape, a.dtype) != (b.shape, b.dtype):
+        return False
+    if a.dtype.kind == "b" or np.issubdtype(a.dtype, np.integer):
+        return bool(np.array_equal(a, b))
+    nan = np.isnan(a)
+    bits = np.dtype(f"u{a.dtype.itemsize}")
+    return bool(np.array_equal(nan, np.isnan(b)) and np.array_equal(a.view(bits)[~nan], b.view(bits)[~nan]))
