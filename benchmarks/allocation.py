@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks._measure import show
 from nnc_core.engine.allocation import BUDGET, PLANNERS, Lifetime, allocate, allocate_by
 from nnc_core.engine.allocation.lifetime import make_demand
 
 INSTANCES = Path(__file__).parent / "data" / "minimalloc"
 ALIGNMENT = 64
-WIDTH = 140  # columns, also where the output goes to a file
 
 
 def read_instance(path: Path) -> list[Lifetime]:
@@ -106,29 +106,6 @@ def speed() -> list[list[str]]:
 def affordable(lifetimes: list[Lifetime]) -> set[str]:
     demand = make_demand(lifetimes, alignment=ALIGNMENT)
     return {name for name, planner in PLANNERS.items() if planner.steps(demand) <= BUDGET}
-
-
-def show(title: str, header: list[str], rows: list[list[str]]) -> None:
-    """A rich table where rich is installed, else columns of plain text."""
-    try:
-        from rich.console import Console
-        from rich.table import Table
-    except ImportError:
-        _show_plain(title, [header, *rows])
-        return
-    table = Table(title=title)
-    for column in header:
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    Console(width=max(Console().width, WIDTH)).print(table)
-
-
-def _show_plain(title: str, rows: list[list[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    print(title)
-    for row in rows:
-        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
 
 
 def main() -> None:

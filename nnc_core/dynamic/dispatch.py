@@ -7,6 +7,7 @@ to be promoted, tracked or lazy operands, composites, errors) takes the slow way
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
 
 
 def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) -> Value:
-    values = F._operands(op, inputs)
+    values = _agreeing(op, inputs) or F._operands(op, inputs)
     stack = _common_stack(values) if op is not _TRANSFER else stack_for(attributes[1])  # type: ignore[arg-type]
     trace = _common_trace(values)
     tracked = gradients.get() and op.differentiable and any([v.tracked for v in values])
@@ -83,6 +84,28 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     evaluate([v for v in values if v.array is None])
     array = run_now(op, values, attributes, spec, stack)
     return Value(array, stack, spec, Step(op, values, attributes, line) if tracked else None, tracked)
+
+
+def _agreeing(op: Op, inputs: tuple[Any, ...]) -> tuple[Value, ...] | None:
+    """The operands as they are, where there is nothing to promote; floats beside a float value become scalars."""
+    dtype: DType | None = None
+    numbers = False
+    for x in inputs:
+        if x.__class__ is Value:
+            if dtype is None:
+                dtype = x.spec.dtype
+            elif x.spec.dtype is not dtype and op.promote:
+                return None
+        elif x.__class__ is float and op.promote:
+            numbers = True
+        else:
+            return None
+    if (numbers or op.to_float) and dtype not in _FLOATS:
+        return None
+    if not numbers:
+        return inputs
+    like = next(x for x in inputs if x.__class__ is Value)
+    return tuple([x if x.__class__ is Value else F._number(x, dtype, like) for x in inputs])  # type: ignore[arg-type]
 
 
 def run_now(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Any:
@@ -156,7 +179,8 @@ class Values(Namespace[Value]):
 
     def _number(self, value: Any, dtype: DType, like: Value | None) -> Value:
         stack = like.stack if like is not None else current_stack()
-        number = checked_number(value, stack.type.admit(dtype))
+        number = _float_number(value, dtype) if value.__class__ is float and value else checked_number(value, dtype)
+        stack.type.admit(dtype)
         if lazy.get() or (like is not None and like.trace is not None):
             spec = TensorSpec((), dtype)
             return Value(None, stack, spec, Step(_FILLED, (), ((), number), None))
@@ -164,6 +188,12 @@ class Values(Namespace[Value]):
 
 
 F = Values()
+
+
+@lru_cache(maxsize=1024)
+def _float_number(value: float, dtype: DType) -> Number:
+    """Not for zeros: 0.0 and -0.0 are one key."""
+    return Number(value, dtype)
 
 
 def checked_number(value: Any, dtype: DType) -> Number:

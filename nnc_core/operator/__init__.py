@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic
 
-from nnc_core.base.dtype import DType
+from nnc_core.base.dtype import DType, is_float
 from nnc_core.operator.creation import CONSTANT, PLACEHOLDER, Creation, Transfer
 from nnc_core.operator.declare import OPERATORS, Base, V
 from nnc_core.operator.elementwise import Arithmetic, Casts, Comparison, Functions, Logic
@@ -35,10 +35,15 @@ class Nodes(Namespace[Node]):
         self.symbol, self.table = symbol, table
 
     def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
+        dtype: DType | None = None
         for x in inputs:
             if x.__class__ is not Node:
                 return self.symbol.node(self.table, op, self._operands(op, inputs), attributes)
-        if op.promote and len({x.spec.dtype for x in inputs}) > 1 or op.to_float:  # type: ignore[union-attr]
+            if dtype is None:
+                dtype = x.spec.dtype  # type: ignore[union-attr]
+            elif x.spec.dtype is not dtype and op.promote:  # type: ignore[union-attr]
+                return self.symbol.node(self.table, op, self._operands(op, inputs), attributes)
+        if op.to_float and not is_float(dtype):  # type: ignore[arg-type]
             inputs = self._operands(op, inputs)
         return self.symbol.node(self.table, op, inputs, attributes)  # type: ignore[arg-type]
 

@@ -9,7 +9,7 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType
-from nnc_core.base.errors import AttributeValueError
+from nnc_core.base.errors import AttributeValueError, DTypeError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import NestBuilder
@@ -33,6 +33,8 @@ def _filled_nest(command: Command) -> LoopNest:
 def _arange_spec(start: Any, step: Any, size: DimLike, dtype: DType) -> TensorSpec:
     if isinstance(size, int) and size < 0:
         raise AttributeValueError(f"size {size} is negative")
+    if dtype == dt.boolean:
+        raise DTypeError("needs numbers, not booleans", hint="compare a range of integers")
     return TensorSpec((size,), dtype)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Generic
 import numpy as np
 
 from nnc_core.base.dtype import DType, is_float
+from nnc_core.codegen.numpy_scalars import cast as numpy_cast
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.loops import Scalar
 from nnc_core.shape import elementwise as rule
@@ -31,6 +32,17 @@ def _sigmoid(x: Any) -> Any:
     e = np.exp(-np.abs(x))
     one = np.ones((), np.asarray(x).dtype)
     return np.where(np.asarray(x) >= 0, one, e) / (one + e)
+
+
+def _clip(x: Any, low: Any, high: Any) -> Any:
+    """np.clip makes bfloat16 float32."""
+    return np.minimum(np.maximum(x, low), high)
+
+
+def _cast(x: Any, dtype: DType) -> Any:
+    """NumPy leaves floats that no integer holds to the processor; here they saturate, and NaN gives 0."""
+    with np.errstate(all="ignore"):
+        return numpy_cast(np.asarray(x), dtype)
 
 
 def _power_by_base(F: Any, y: Any, a: Any, b: Any) -> Any:
@@ -118,7 +130,7 @@ class Arithmetic(Base[V], Generic[V]):
         scalar=lambda x: x.apply("sign"))
     def sign(self, x: V | float) -> V: ...
 
-    @op(infer=rule.arithmetic, reference=np.clip, promote=ALL_INPUTS, inplace=(0,), exact=True,
+    @op(infer=rule.arithmetic, reference=_clip, promote=ALL_INPUTS, inplace=(0,), exact=True,
         scalar=lambda x, low, high: x.apply("maximum", low).apply("minimum", high),
         partials=(_clip_by_x, _clip_by_low, _clip_by_high))
     def clip(self, x: V | float, low: V | float, high: V | float) -> V:
@@ -232,11 +244,11 @@ class Logic(Base[V], Generic[V]):
 class Casts(Base[V], Generic[V]):
     """The same elements as another dtype, or as they are."""
 
-    @op(infer=rule.cast, reference=lambda x, dtype: np.asarray(x).astype(dtype), exact=True,
+    @op(infer=rule.cast, reference=_cast, exact=True,
         scalar=lambda x, dtype: x.compare("not_equal", 0) if dtype.kind == "b" else x.cast(dtype),
         linear="jointly", vjp=lambda F, g, y, x, dtype: (F.cast(g, dtype=x.dtype),))
     def cast(self, x: V, *, dtype: DType) -> V:
-        """Elements converted; to boolean: not equal to zero."""
+        """Elements converted; floats saturate at the ends of integers, NaN gives 0; to boolean: not equal to zero."""
         ...
 
     @op(infer=lambda x: x, reference=lambda x: np.array(x), exact=True, scalar=lambda x: x, linear="jointly",

@@ -17,10 +17,10 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
-from nnc_core.base.layout import Layout
+from nnc_core.base.layout import Layout, packed_strides
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
-from nnc_core.operator.loops import NestBuilder, Scalar
+from nnc_core.operator.loops import Index, NestBuilder, Scalar
 from nnc_core.type import Dims, TensorSpec
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -72,18 +72,20 @@ def _bits_nest(command: Command) -> LoopNest:
     """Each element computes its own block."""
     _, dtype = command.attributes
     out = command.output
-    flat = Command(command.name, command.attributes, command.inputs, (Layout.packed((out.size,), out.dtype, out.offset),))
-    nest = NestBuilder(flat)
-    (at,) = nest.outer(out.size)
+    if out.contiguous:
+        out = Layout.packed((out.size,), out.dtype, out.offset)
+    nest = NestBuilder(command._replace(outputs=(out,)))
+    at = nest.outer(*out.shape)
     seed, draw = nest.load(0, 0), nest.load(0, 1)
-    position = nest.position(at).cast(dt.uint64)
+    place = sum((i * n for i, n in zip(at, packed_strides(out.shape, 1), strict=True)), Index())
+    position = nest.position(place).cast(dt.uint64)
     words = _philox(nest, seed, draw, position >> (2 if dtype == dt.uint32 else 1))
     if dtype == dt.uint32:
-        nest.store(0, _lane(words, position & 3), at)
+        nest.store(0, _lane(words, position & 3), *at)
     else:
         odd = (position & 1).compare("equal", 1)
         high, low = odd.select(words[2], words[0]), odd.select(words[3], words[1])
-        nest.store(0, (high.cast(dt.uint64) << 32) | low.cast(dt.uint64), at)
+        nest.store(0, (high.cast(dt.uint64) << 32) | low.cast(dt.uint64), *at)
     return nest.build()
 
 

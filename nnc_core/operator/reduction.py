@@ -114,7 +114,7 @@ class Reduction(Base[V], Generic[V]):
         nest=_reduce_nest("any"), exact=True, differentiable=False)
     def any(self, x: V, *, axis: tuple[int, ...], keepdims: bool = False) -> V: ...
 
-    @op(composite=True, infer=rule.reduction)
+    @op(composite=True, infer=rule.mean)
     def mean(self, x: V, *, axis: tuple[int, ...], keepdims: bool = False) -> V:
         """Of floats; NaN over nothing."""
         F: Any = self

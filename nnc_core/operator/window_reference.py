@@ -56,7 +56,7 @@ def conv2d(x: Array, kernel: Array, strides: Any, padding: Any, dilation: Any, g
     image, weights = _padded(_nhwc(x, layout).astype(wide), padding), _grouped(_hwio(kernel, layout).astype(wide), groups)
     seen = _grouped(_windows(image, weights.shape[:2], strides, dilation), groups)
     out = np.einsum("nhwklgi,kligo->nhwgo", seen, weights, optimize=True)
-    return _from_nhwc(out.reshape(*out.shape[:3], -1), layout).astype(x.dtype)
+    return _from_nhwc(_joined(out), layout).astype(x.dtype)
 
 
 def conv2d_input_gradient(g: Array, kernel: Array, size: Any, strides: Any, padding: Any, dilation: Any, groups: int,
@@ -65,8 +65,7 @@ def conv2d_input_gradient(g: Array, kernel: Array, size: Any, strides: Any, padd
     cotangent = _grouped(_nhwc(g, layout).astype(wide), groups)
     weights = _grouped(_hwio(kernel, layout).astype(wide), groups)
     per_window = np.einsum("nhwgo,kligo->nhwklgi", cotangent, weights, optimize=True)
-    per_window = per_window.reshape(*per_window.shape[:5], -1)
-    return _from_nhwc(_overlap(per_window, size, strides, padding, dilation), layout).astype(g.dtype)
+    return _from_nhwc(_overlap(_joined(per_window), size, strides, padding, dilation), layout).astype(g.dtype)
 
 
 def _overlap(per_window: Array, size: Any, strides: Any, padding: Any, dilation: Any) -> Array:
@@ -98,7 +97,7 @@ def conv2d_kernel_gradient(x: Array, g: Array, size: Any, strides: Any, padding:
 def _pool_windows(x: Array, window: Any, strides: Any, padding: Any, dilation: Any, layout: str, fill: Any) -> Array:
     """(n, h, w, kh * kw, c)"""
     seen = _windows(_padded(_nhwc(x, layout), padding, fill), window, strides, dilation)
-    return seen.reshape(*seen.shape[:3], -1, seen.shape[5])
+    return seen.reshape(*seen.shape[:3], window[0] * window[1], seen.shape[5])
 
 
 def _lowest(x: Array) -> Any:

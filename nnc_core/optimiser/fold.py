@@ -36,6 +36,8 @@ def fold_constants(F: Nodes, node: Node) -> Node | None:
     arrays = [host_array(x) for x in node.inputs]
     if any(a is None for a in arrays):
         return None
+    if node.op.elementwise:  # NumPy has other code for scalars, with other values: (-inf) ** 0.5
+        arrays = [np.array(np.broadcast_to(a, node.spec.static_shape or (1,))) for a in arrays]
     value = _evaluate(node, arrays)
     return None if value is None else _constant(F, node, value)
 
@@ -49,8 +51,8 @@ def _small(node: Node) -> bool:
 def _fold_filled(F: Nodes, node: Node) -> Node | None:
     """One number everywhere: computed once."""
     numbers = [x.attributes[1] for x in node.inputs]
-    value = _evaluate(node, [n.value for n in numbers])  # type: ignore[attr-defined]
-    return None if value is None else F.filled(shape=node.shape, number=Number(value, node.dtype))
+    value = _evaluate(node, [np.full(1, n.value) for n in numbers])  # type: ignore[attr-defined]
+    return None if value is None else F.filled(shape=node.shape, number=Number(value[0], node.dtype))
 
 
 def _evaluate(node: Node, arrays: list[Any]) -> Array | None:
@@ -76,4 +78,4 @@ def _overflows(x: Any, dtype: DType) -> bool:
 def _constant(F: Nodes, node: Node, array: Array) -> Node:
     if array.size and (array.tobytes() == array.reshape(-1)[:1].tobytes() * array.size):
         return F.filled(shape=node.shape, number=Number(array.reshape(-1)[0], node.dtype))
-    return F.constant(Literal(array), node.spec)
+    return F.constant(Literal(array.reshape(node.spec.static_shape)), node.spec)

@@ -124,22 +124,21 @@ def broadcast_into_elementwise(F: Nodes, node: Node) -> Node | None:
     """An elementwise operator broadcasts by itself, as long as the other operands give the whole shape."""
     inputs = list(node.inputs)
     for i, x in enumerate(node.inputs):
-        narrow = _narrow(F, x)
-        if narrow is not None and any(k != i and other.shape == node.shape for k, other in enumerate(inputs)):
-            inputs[i] = narrow
+        if any(k != i and other.shape == node.shape for k, other in enumerate(inputs)):
+            inputs[i] = _narrow(F, x)
     if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
         return None
     return F._apply(node.op, tuple(inputs), node.attributes)
 
 
-def _narrow(F: Nodes, x: Node) -> Node | None:
+def _narrow(F: Nodes, x: Node) -> Node:
     if x.op is BROADCAST:
         return x.inputs[0]
     if x.op is FILLED and x.shape != ():
         number = x.attributes[1]
         assert isinstance(number, Number)
         return F.filled(shape=(), number=number)
-    return None
+    return x
 
 
 @rewrite("transpose-into-matmul", "matmul", tag="layout", exact=False)

@@ -54,6 +54,13 @@ def same(*xs: TensorSpec) -> TensorSpec:
     a = xs[0]
     if len(xs) == 1:
         return a
+    if len(xs) == 2:  # the usual cases first: this runs for every recorded operation
+        b = xs[1]
+        if a.dtype is b.dtype:
+            if a.shape == b.shape or not b.shape:
+                return a
+            if not a.shape:
+                return b
     dtype = same_dtype(*xs)
     shape = broadcast(*[x.shape for x in xs])
     for x in xs:

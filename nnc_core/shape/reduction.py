@@ -5,6 +5,7 @@ from __future__ import annotations
 from nnc_core.base import dtype as dt
 from nnc_core.base.errors import DTypeError, ShapeError
 from nnc_core.shape.axes import check_axes
+from nnc_core.shape.elementwise import floating
 from nnc_core.type import Dims, TensorSpec
 
 
@@ -20,6 +21,11 @@ def reduction(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> TensorSpe
     if x.dtype == dt.boolean:
         raise DTypeError("needs numbers, not booleans", hint="cast with astype")
     return TensorSpec(reduced_shape(x.shape, axis, keepdims), x.dtype)
+
+
+def mean(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> TensorSpec:
+    """Floats in, floats out."""
+    return reduction(floating(x), axis, keepdims)
 
 
 def extremum(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> TensorSpec:

@@ -88,6 +88,7 @@ def conv2d_input_gradient(g: TensorSpec, kernel: TensorSpec, size: Pair, strides
                           dilation: Pair, groups: int, layout: str) -> TensorSpec:
     """`size`: height and width of the convolution's input."""
     image, filter = Image.of(g, layout), Filter.of(kernel, layout)
+    _float_kernel(g, kernel)
     out = Image(image.n, size[0], size[1], filter.i * groups).spec(layout, g.dtype)
     _check_result(conv2d(out, kernel, strides, padding, dilation, groups, layout), g)
     return out
@@ -97,6 +98,7 @@ def conv2d_kernel_gradient(x: TensorSpec, g: TensorSpec, size: Pair, strides: Pa
                            groups: int, layout: str) -> TensorSpec:
     """`size`: height and width of the convolution's kernel."""
     channels = Image.of(x, layout).c
+    _float_kernel(x, g)
     if isinstance(channels, int) and channels % groups:
         raise ShapeError(f"{channels} channels do not divide into {groups} groups")
     out = Filter(size[0], size[1], channels // groups, Image.of(g, layout).c).spec(layout, x.dtype)
@@ -126,10 +128,12 @@ def _check_channels(channels: DimLike, filter: Filter, groups: int) -> None:
 def pool2d(x: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilation: Pair, layout: str) -> TensorSpec:
     """One result for each window and channel."""
     image = Image.of(x, layout)
-    for size, pad in zip(window, padding, strict=True):
+    if x.dtype == dt.boolean:
+        raise DTypeError("needs numbers, not booleans", hint="cast with astype")
+    for size, pad, step in zip(window, padding, dilation, strict=True):
         if size < 1:
             raise AttributeValueError(f"window {window} should be at least 1")
-        if max(pad) >= size * max(dilation):
+        if max(pad) > (size - 1) * step:
             raise AttributeValueError(f"padding {padding} would make windows that lie outside the input")
     h = window_count(image.h, window[0], strides[0], padding[0], dilation[0])
     w = window_count(image.w, window[1], strides[1], padding[1], dilation[1])

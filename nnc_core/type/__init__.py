@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnc_core.base.dtype import DType
+from nnc_core.base.dtype import DTYPES, DType
 from nnc_core.base.errors import DTypeError
 from nnc_core.device import Device
 from nnc_core.type.dim import Dim, DimLike, Dims, is_static, names_of, substitute
@@ -21,10 +21,11 @@ class Type:
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self.dtypes = frozenset(DTYPES[name] for name in device.spec.dtypes if name in DTYPES)
 
     def admit(self, dtype: DType) -> DType:
         """The dtype itself; DTypeError if the device lacks it."""
-        if dtype.name not in self.device.spec.dtypes:
+        if dtype not in self.dtypes:
             there = ", ".join(sorted(self.device.spec.dtypes))
             raise DTypeError(f"device has no {dtype}", device=self.device.spec.id, hint=f"cast to one of {there}")
         return dtype

@@ -23,6 +23,7 @@ def evaluate(
     Results are copied into C order, so that a value depends on the values before it and not on their strides.
     """
     expanded = optimiser.expand(outputs, lambda node: True)
+    assert [n.spec for n in expanded] == [n.spec for n in outputs], "a composite's body has another spec"
     known: dict[Node, Array] = {node: np.ascontiguousarray(a).reshape(np.shape(a)) for node, a in values.items()}
     for node in postorder(expanded, {id(n) for n in known}):
         if node not in known:
@@ -35,8 +36,11 @@ def _run(node: Node, inputs: Sequence[Array]) -> Array:
     if node.op is CONSTANT:
         return np.asarray(node.attributes[0].array)
     assert node.op.reference is not None, f"{node} has neither a value nor a reference"
+    if node.op.elementwise:  # NumPy's functions have other code, with other values, for scalars and repeated operands
+        inputs = [np.array(np.broadcast_to(x, node.spec.static_shape or (1,))) for x in inputs]
     with np.errstate(all="ignore"):
-        return np.array(node.op.reference(*inputs, *node.attributes), order="C")
+        out = np.array(node.op.reference(*inputs, *node.attributes), order="C")
+    return out.reshape(node.spec.static_shape) if node.op.elementwise else out
 
 
 def _check(node: Node, array: Array) -> None:

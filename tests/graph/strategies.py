@@ -153,7 +153,8 @@ def _cast(random: Random, F: Nodes, pool: list[Node]) -> Node | None:
 def _reduce(random: Random, F: Nodes, pool: list[Node]) -> Node:
     x = _recent(random, pool)
     axis = tuple(i for i in range(x.ndim) if random.random() < 0.6)
-    name = random.choice(["all", "any"] if x.dtype == dt.boolean else ["sum", "max", "min", "mean"])
+    names = ["sum", "max", "min", *(["mean"] if dt.is_float(x.dtype) else [])]
+    name = random.choice(["all", "any"] if x.dtype == dt.boolean else names)
     return getattr(F, name)(x, axis=axis, keepdims=random.random() < 0.5)
 
 

@@ -41,11 +41,15 @@ def test_the_rule_predicts_the_reference(name, rng) -> None:
 @each_operator
 def test_other_dtypes_are_refused(name, rng) -> None:
     op, case = OPERATORS[name], CASES[name][0]
+
+    def arguments(dtype):
+        return [*map(spec_of, case.inputs(rng, dtype)), *case.attribute_values(op, dtype)]
+
+    admitted = arguments(case.dtypes[0])
     for dtype in set(ALL) - admitted_dtypes(name):
-        specs = map(spec_of, case.inputs(rng, dtype))
-        attributes = case.attribute_values(op, dtype)
-        with pytest.raises(DTypeError):
-            op.infer(*specs, *attributes)
+        if (refused := arguments(dtype)) != admitted:  # equal where the result's dtype is always the same
+            with pytest.raises(DTypeError):
+                op.infer(*refused)
 
 
 @each_operator

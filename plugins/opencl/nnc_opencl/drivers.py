@@ -77,7 +77,8 @@ def spec_of(device: cl.Device, id: str) -> DeviceSpec:
     having = features(device)
     return DeviceSpec(
         id, "opencl", device.name.strip(), device.vendor.strip(),
-        driver=f"{device.platform.name.strip()} {device.driver_version.strip()}", memory=device.global_mem_size,
+        driver=f"{device.platform.name.strip()} {device.driver_version.strip()}",
+        memory=device.global_mem_size,
         max_allocation=device.max_mem_alloc_size,
         alignment=device.mem_base_addr_align // 8, features=having,
         dtypes=frozenset(DTYPES) if "fp64" in having else frozenset(DTYPES) - {"float64"},

@@ -54,8 +54,9 @@ def _build_source(source: str, context: cl.Context, options: list[str]) -> cl.Pr
         return cl.Program(context, source).build(options)  # type: ignore[no-any-return]
     except (KeyError, OSError) as error:  # KeyError: PyOpenCL asks for a variable that says how to fail
         cause = error.__context__ or error
-        warnings.warn(f"kernels are built anew, for PyOpenCL's cache on disk fails: {cause}", FallbackWarning, 2)
-        return cl.Program(context, source).build(options, cache_dir=False)  # type: ignore[no-any-return, arg-type]
+        warnings.warn(f"PyOpenCL's cache on disk fails, building without: {cause}", FallbackWarning, stacklevel=2)
+        program = cl.Program(context, source)
+        return program.build(options, cache_dir=False)  # type: ignore[no-any-return, arg-type]
 
 
 def _hush_remarks() -> None:

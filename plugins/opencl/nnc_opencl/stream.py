@@ -29,6 +29,7 @@ class OpenCLStream(Stream):
         self.queue = cl.CommandQueue(context, device)
         self._commands: deque[tuple[cl.Event, str]] = deque()
         self._failures: list[Error] = []
+        self._followed: set[OpenCLStream] = set()
         self._lock = threading.RLock()  # the collector may end an upload, and come back, while it is held
 
     def submit(self, label: str, enqueue: Callable[..., cl.Event], *arguments: Any,
@@ -59,12 +60,23 @@ class OpenCLStream(Stream):
                     self._failures.append(failure_of_code(label, status, self.id))
 
     def raise_failure(self) -> None:
-        """Raise the first failure of the commands that are done; the others have followed from it."""
-        self.forget_done()
-        with self._lock:
-            failures, self._failures = self._failures, []
-        if failures:
-            raise failures[0]
+        """Raise the first failure of what is done, here and in streams that this one waited for.
+
+        Failures after the first have followed from it.  Drivers do not pass them on from stream to stream.
+        """
+        for stream in self._sources():
+            stream.forget_done()
+            with stream._lock:
+                failures, stream._failures = stream._failures, []
+            if failures:
+                raise failures[0]
+
+    def _sources(self) -> list[OpenCLStream]:
+        """This stream and all that it has waited for, directly or not."""
+        found = [self]
+        for stream in found:
+            found += [source for source in tuple(stream._followed) if source not in found]
+        return found
 
     def record(self) -> OpenCLEvent:
         event = self.submit("marking a moment", cl.enqueue_marker)
@@ -75,6 +87,7 @@ class OpenCLStream(Stream):
         if not isinstance(event, OpenCLEvent) or event.stream.context != self.context:
             event.wait()
         elif event.stream is not self:
+            self._followed.add(event.stream)
             self.submit("waiting for another stream", cl.enqueue_barrier, wait_for=[event.event])
 
     def synchronize(self) -> None:

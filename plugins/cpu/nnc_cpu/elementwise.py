@@ -1,0 +1,112 @@
+"""Elementwise operators: NumPy's universal functions, writing into the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+
+from nnc_core.base.command import Command
+from nnc_core.device import Launch
+from nnc_cpu.memory import Array, same_start
+from nnc_cpu.routine import Make, Routine, converting, in_order, prepared, scratch
+
+UFUNCS: Mapping[str, np.ufunc] = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.true_divide,
+    "floor_divide": np.floor_divide, "remainder": np.remainder, "power": np.power,
+    "maximum": np.maximum, "minimum": np.minimum, "negative": np.negative, "abs": np.absolute, "sign": np.sign,
+    "exp": np.exp, "log": np.log, "tanh": np.tanh, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos,
+    "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal,
+    "greater": np.greater, "greater_equal": np.greater_equal,
+    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
+    "logical_not": np.logical_not,
+}  # fmt: skip
+
+
+def ufunc(function: np.ufunc) -> Make:
+    """The function itself is the launch."""
+
+    def bind(*arrays: Array) -> Launch:
+        return partial(function, *arrays[:-1], out=arrays[-1])
+
+    return lambda command: Routine(bind)
+
+
+def clip(command: Command) -> Routine:
+    def bind(x: Array, low: Array, high: Array, out: Array) -> Launch:
+        return in_order([partial(np.maximum, x, low, out=out), partial(np.minimum, out, high, out=out)])
+
+    return Routine(bind)
+
+
+def relu(command: Command) -> Routine:
+    zero = np.zeros((), command.output.dtype)
+    return Routine(lambda x, out: partial(np.maximum, x, zero, out=out))
+
+
+def write_sigmoid(x: Array, out: Array, numerator: Array) -> None:
+    """max(e, x >= 0) / (1 + e) with e = exp(-|x|), which cannot overflow; `numerator` is scratch."""
+    np.greater_equal(x, 0, out=numerator)
+    np.absolute(x, out=out)
+    np.negative(out, out=out)
+    np.exp(out, out=out)
+    np.maximum(numerator, out, out=numerator)
+    np.add(out, 1, out=out)
+    np.true_divide(numerator, out, out=out)
+
+
+def _sigmoid(command: Command) -> Routine:
+    out = command.output
+    return Routine(lambda x, out, numerator: partial(write_sigmoid, x, out, numerator), (scratch(out.shape, out.dtype),))
+
+
+sigmoid = prepared(_sigmoid, wide=True)
+
+
+def as_bits(x: Array) -> Array:
+    """The same memory as signed integers of the same width."""
+    return x.view(f"i{x.itemsize}")
+
+
+def spread(condition: Array, mask: Array) -> Launch:
+    """All bits of an integer mask set where the condition is true, none elsewhere."""
+    return partial(np.negative, condition.view(np.int8), out=mask, dtype=mask.dtype)
+
+
+def where(command: Command) -> Routine:
+    """Selects by bits: several times faster than a masked copy, whose branches are mispredicted.
+
+    One of a and b may lie in the output's memory: it is read before it is overwritten."""
+    out = command.output
+
+    def bind(condition: Array, a: Array, b: Array, out: Array, mask: Array) -> Launch:
+        if same_start(b, out) and same_start(a, out):
+            return converting(a, out)
+        steps = [spread(condition, mask)]
+        if same_start(b, out):  # b is overwritten first: start from a
+            steps.append(partial(np.invert, mask, out=mask))
+            a, b = b, a
+        x, y, z = as_bits(a), as_bits(b), as_bits(out)
+        steps += [partial(np.bitwise_xor, x, y, out=z), partial(np.bitwise_and, z, mask, out=z),
+                  partial(np.bitwise_xor, z, y, out=z)]
+        return in_order(steps)
+
+    return Routine(bind, (scratch(out.shape, np.dtype(f"i{out.dtype.itemsize}")),))
+
+
+def cast(command: Command) -> Routine:
+    return Routine(converting)
+
+
+MAKERS: dict[str, Make] = {
+    **{name: ufunc(function) for name, function in UFUNCS.items()},
+    "clip": clip, "relu": relu, "sigmoid": sigmoid, "where": where, "cast": cast,
+    "copy": cast, "identity": cast, "stop_gradient": cast, "transfer": cast,
+}  # fmt: skip
+
+INPLACE: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys([*UFUNCS, "clip", "relu", "sigmoid"], (0, 1, 2)), "where": (1, 2),
+}  # fmt: skip
+"""Inputs whose memory the kernels may write their result to, if the operator offers them."""
+

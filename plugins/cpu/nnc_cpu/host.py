@@ -1,0 +1,61 @@
+"""What is known of the machine: its processor, its memory, and the libraries that compute."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+import numpy as np
+
+
+def processor_name() -> str:
+    """What the processor calls itself, as far as the system tells."""
+    return _entry("/proc/cpuinfo", "model name") or platform.processor() or platform.machine() or "CPU"
+
+
+def vendor() -> str:
+    return _entry("/proc/cpuinfo", "vendor_id") or platform.system()
+
+
+def memory() -> tuple[int, int] | None:
+    """(available, physical) bytes; None where the system does not tell."""
+    try:
+        page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
+        free = os.sysconf("SC_AVPHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # no such function or name, as on Windows and macOS
+        return None
+    reclaimable = _entry("/proc/meminfo", "MemAvailable")
+    available = int(reclaimable.split()[0]) * 1024 if reclaimable else free * page
+    return available, pages * page
+
+
+def _entry(file: str, name: str) -> str:
+    """The value of the first line `name: value`; empty if there is none."""
+    try:
+        lines = Path(file).read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == name), "")
+
+
+def usable_cores() -> int:
+    """Those that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def diagnosis() -> list[str]:
+    """Lines for a person."""
+    lines = [f"processor: {processor_name()}, {usable_cores()} cores usable", f"NumPy {np.__version__}, BLAS: {_blas()}"]
+    limits = [f"{name}={os.environ[name]}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+              if name in os.environ]
+    lines.append("threads of matrix products: " + (", ".join(limits) or "as many as the BLAS takes (no limit is set)"))
+    if (known := memory()) is not None:
+        lines.append(f"memory: {known[0] / 2**30:.1f} of {known[1] / 2**30:.1f} GiB available")
+    return lines
+
+
+def _blas() -> str:
+    config = np.show_config(mode="dicts")
+    blas = config.get("Build Dependencies", {}).get("blas", {}) if isinstance(config, dict) else {}
+    return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()

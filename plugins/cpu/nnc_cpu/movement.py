@@ -1,0 +1,67 @@
+"""Operators that move elements; views are copied where the planner found no place for them as views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.command import Command
+from nnc_core.device import Launch
+from nnc_cpu.memory import Array, same_start
+from nnc_cpu.routine import Make, Routine, converting, in_order, prepared
+
+
+def seen(view: Callable[..., Array]) -> Make:
+    """Copy a view of the input."""
+    return lambda command: Routine(lambda x, out: converting(view(x, *command.attributes), out))
+
+
+def slices(start: Sequence[int], stop: Sequence[int], step: Sequence[int]) -> tuple[slice, ...]:
+    return tuple(map(slice, start, stop, step))
+
+
+def slice_view(x: Array, start: Any, stop: Any, step: Any) -> Array:
+    return x[slices(start, stop, step)]
+
+
+def reshape(command: Command) -> Routine:
+    if command.output.contiguous:
+        return Routine(lambda x, out: converting(x, out.reshape(x.shape)))
+    return prepared(reshape)(command)
+
+
+def spaced(low: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> tuple[slice, ...]:
+    """Where `shape` elements lie that begin at `low` and follow each other in steps."""
+    return tuple(slice(a, a + max((n - 1) * k + 1, 0), k) for a, n, k in zip(low, shape, step, strict=True))
+
+
+def pad(command: Command) -> Routine:
+    low, _, interior, value = command.attributes
+    within = spaced(low, command.inputs[0].shape, [k + 1 for k in interior])  # type: ignore[arg-type,attr-defined]
+    fill = np.asarray(value).astype(command.output.dtype)
+    return Routine(lambda x, out: in_order([partial(np.copyto, out, fill), converting(x, out[within])]))
+
+
+def concat(command: Command) -> Routine:
+    (axis,) = command.attributes
+    return Routine(lambda *arrays: partial(np.concatenate, arrays[:-1], axis, arrays[-1]))
+
+
+def update_slice(command: Command) -> Routine:
+    start, step = command.attributes
+    within = spaced(start, command.inputs[1].shape, step)  # type: ignore[arg-type]
+
+    def bind(x: Array, value: Array, out: Array) -> Launch:
+        update = converting(value, out[within])
+        return update if same_start(x, out) else in_order([converting(x, out), update])
+
+    return Routine(bind)
+
+
+MAKERS: dict[str, Make] = {
+    "reshape": reshape, "permute": seen(np.transpose), "slice": seen(slice_view), "flip": seen(np.flip),
+    "broadcast_to": lambda command: Routine(converting), "pad": pad, "concat": concat, "update_slice": update_slice,
+}  # fmt: skip

@@ -1,0 +1,75 @@
+"""Reductions, on packed arrays so that the order of a sum does not depend on strides."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.command import Command
+from nnc_core.device import Launch
+from nnc_cpu.memory import Array
+from nnc_cpu.routine import Make, Routine, in_order, prepared, scratch
+
+_NARROW, _WIDE = 64, 1024
+"""Rows of fewer elements than the first are folded until they have about as many as the second."""
+
+
+def reducing(function: np.ufunc) -> Make:
+    """A reduction whose order does not matter."""
+
+    def make(command: Command) -> Routine:
+        axis, keepdims = command.attributes
+        dtype = command.output.dtype
+        return Routine(lambda x, out: partial(function.reduce, x, axis, dtype, out, keepdims))
+
+    return make
+
+
+def row_folds(shape: tuple[int, ...], axis: Any) -> int:
+    """How many times to add the upper half of the rows to the lower, when summing few columns over many rows.
+
+    NumPy adds row by row, which is slow when rows are short: so rows are made long."""
+    kept = shape[len(axis):]
+    columns, rows = int(np.prod(kept, dtype=np.int64)), int(np.prod(shape[: len(axis)], dtype=np.int64))
+    if not kept or tuple(axis) != tuple(range(len(axis))) or not 0 < columns < _NARROW:
+        return 1
+    folds = 1
+    while columns * folds < _WIDE and rows % (2 * folds) == 0:
+        folds *= 2
+    return folds
+
+
+def _sum(command: Command) -> Routine:
+    axis, keepdims = command.attributes
+    x, out = command.inputs[0], command.output
+    folds = row_folds(x.shape, axis)
+    if folds == 1:
+        return Routine(lambda x, out: partial(np.add.reduce, x, axis, out.dtype, out, keepdims))
+    return Routine(_bind_folded, (scratch((folds, out.size), out.dtype),))
+
+
+def _bind_folded(x: Array, out: Array, partial_sums: Array) -> Launch:
+    rows, total = x.reshape(-1, partial_sums.size), out.reshape(-1)
+    return in_order([partial(np.add.reduce, rows, 0, out.dtype, partial_sums.reshape(-1)),
+                     partial(np.add.reduce, partial_sums, 0, out.dtype, total)])
+
+
+sum = prepared(_sum, wide=True)
+
+
+def position(function: Any) -> Make:
+    """argmax or argmin."""
+
+    def make(command: Command) -> Routine:
+        axis, keepdims = command.attributes
+        return Routine(lambda x, out: partial(function, x, axis=axis, out=out, keepdims=keepdims))
+
+    return prepared(make)
+
+
+MAKERS: dict[str, Make] = {
+    "sum": sum, "max": reducing(np.maximum), "min": reducing(np.minimum), "all": reducing(np.logical_and),
+    "any": reducing(np.logical_or), "argmax": position(np.argmax), "argmin": position(np.argmin),
+}  # fmt: skip

@@ -1,0 +1,102 @@
+"""A command made ready for any arrays: which scratch memory it wants, and how it becomes a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from nnc_core.base.command import Command
+from nnc_core.base.dtype import DType, accumulator
+from nnc_core.base.layout import Layout
+from nnc_core.device import Launch
+from nnc_cpu.memory import ALIGNMENT, Array, packed_like
+
+
+class Routine(NamedTuple):
+    """`bind` takes the arrays of inputs, outputs and scratch; scratch layouts are packed, their offsets 0."""
+
+    bind: Callable[..., Launch]
+    scratch: tuple[Layout, ...] = ()
+
+    @property
+    def workspace(self) -> int:
+        """Bytes of all scratch arrays, each aligned."""
+        return sum(_aligned(s.nbytes) for s in self.scratch)
+
+    def scratch_in(self, workspace: Array) -> list[Array]:
+        """The scratch arrays in a stretch of memory."""
+        arrays, begin = [], 0
+        for layout in self.scratch:
+            arrays.append(np.ndarray(layout.shape, layout.dtype, workspace, begin))
+            begin += _aligned(layout.nbytes)
+        return arrays
+
+
+Make: TypeAlias = Callable[[Command], Routine]
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+def scratch(shape: Sequence[int], dtype: DType) -> Layout:
+    return Layout.packed(tuple(shape), dtype)
+
+
+def in_order(steps: Sequence[Launch]) -> Launch:
+    """One launch that does one after the other."""
+    if len(steps) == 1:
+        return steps[0]
+
+    def launch() -> None:
+        for step in steps:
+            step()
+
+    return launch
+
+
+def converting(source: Array, target: Array) -> Launch:
+    """Copy elements, to another dtype if need be."""
+    return partial(np.copyto, target, source, casting="unsafe")
+
+
+def prepared(make: Make, *, wide: bool = False) -> Make:
+    """Give `make` packed arrays only, so that results do not depend on strides; `wide`: halves as float32.
+
+    What is not so is copied to scratch memory before, or from it after."""
+
+    def made(command: Command) -> Routine:
+        dtypes = [accumulator(x.dtype) if wide else x.dtype for x in (*command.inputs, *command.outputs)]
+        wanted = [Layout.packed(x.shape, d) for x, d in zip((*command.inputs, *command.outputs), dtypes, strict=True)]
+        given = (*command.inputs, *command.outputs)
+        copied = [i for i, (x, y) in enumerate(zip(given, wanted, strict=True)) if x.dtype != y.dtype or not x.contiguous]
+        count = len(command.inputs)
+        inner = make(command._replace(inputs=tuple(wanted[:count]), outputs=tuple(wanted[count:])))
+        if not copied:
+            return inner._replace(bind=partial(_bind_canonical, inner.bind))
+        return Routine(partial(_bind_copies, inner.bind, copied, count, len(given)),
+                       (*inner.scratch, *[wanted[i] for i in copied]))
+
+    return made
+
+
+def _bind_canonical(bind: Callable[..., Launch], *arrays: Array) -> Launch:
+    return bind(*map(packed_like, arrays))
+
+
+def _bind_copies(bind: Callable[..., Launch], copied: Sequence[int], inputs: int, given: int, *arrays: Array) -> Launch:
+    """`copied` are the positions, among inputs and outputs, of the arrays that scratch stands in for."""
+    split = len(arrays) - len(copied)
+    used, before, after = list(arrays[:split]), [], []
+    for i, stand_in in zip(copied, arrays[split:], strict=True):
+        if i < inputs:
+            before.append(converting(arrays[i], stand_in))
+        else:
+            after.append(converting(stand_in, arrays[i]))
+        used[i] = stand_in
+    for i in range(given):
+        used[i] = packed_like(used[i])
+    return in_order([*before, bind(*used), *after])

@@ -1,0 +1,77 @@
+"""Every operator that has a loop nest, on the device, against its reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nnc_core.base.command import Command
+from nnc_core.base.dtype import float32
+from nnc_core.base.layout import Layout
+from nnc_core.operator import OPERATORS
+from nnc_opencl.device import OpenCLDevice
+from tests.opencl.cases import Case, all_cases, nest_of, numbers
+from tests.opencl.running import put, run
+
+# Relative errors: functions 4 ULP (power 16), sums of a few dozen terms in another order.
+TOLERANCE = {"float64": 4e-15, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
+CASES = all_cases()
+
+
+def test_every_operator_with_a_nest_has_a_case() -> None:
+    having = {name for name, op in OPERATORS.items() if op.nest or op.scalar}
+    assert having == {case.name for case in CASES}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_equals_the_reference(device: OpenCLDevice, case: Case) -> None:
+    dtypes = {x.dtype.name for x in case.inputs} | {case.output.dtype.name}
+    if not dtypes <= device.spec.dtypes:
+        pytest.skip(f"{device.spec.name} has no {dtypes - device.spec.dtypes}")
+    expected = case.expected
+    result = run(device, nest_of(case.command), case.inputs, expected)
+    if OPERATORS[case.name].exact or expected.dtype.name not in TOLERANCE:
+        np.testing.assert_array_equal(result, expected)
+    else:
+        np.testing.assert_allclose(
+            result.astype(np.float64), expected.astype(np.float64), rtol=TOLERANCE[expected.dtype.name], atol=1e-6
+        )
+
+
+def test_division_and_square_root_are_correctly_rounded(device: OpenCLDevice, rng: np.random.Generator) -> None:
+    a, b = (np.exp(rng.uniform(-80, 80, 10_000)).astype(np.float32) for _ in "ab")
+    for case in (Case("divide", (a, b)), Case("sqrt", (a,))):
+        np.testing.assert_array_equal(run(device, nest_of(case.command), case.inputs, case.expected), case.expected)
+
+
+def test_strided_inputs(device: OpenCLDevice) -> None:
+    """A transposed and a sliced operand, whose layouts begin inside their storages."""
+    a, b = numbers(float32, 5, 4), numbers(float32, 40)
+    layouts = (Layout((4, 5), float32, 0, (4, 16)), Layout((4, 5), float32, 8, (40, 8)))
+    command = Command("add", (), layouts, (Layout.packed((4, 5), float32),))
+    seen = np.lib.stride_tricks.as_strided(b[2:], (4, 5), (40, 8))
+    np.testing.assert_array_equal(run(device, nest_of(command), [a, b], a.T + seen), a.T + seen)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_in_place(device: OpenCLDevice, place: int) -> None:
+    """One buffer as input and output."""
+    case = Case("subtract", (numbers(float32, 3, 5), numbers(float32, 3, 5) * 2))
+    buffers = [put(device, x) for x in case.inputs]
+    device.compile(nest_of(case.command)).bind([*buffers, buffers[place]])()
+    result = np.empty((3, 5), np.float32)
+    device.download(buffers[place], result).wait()
+    np.testing.assert_array_equal(result, case.expected)
+
+
+@pytest.mark.parametrize("points", [1, 63, 64, 65, 1000, 70_001])
+def test_every_point_is_computed_once(device: OpenCLDevice, points: int) -> None:
+    """Whatever the sizes of work groups: nothing is left out, nothing is written behind the end."""
+    case = Case("add", (np.arange(points, dtype=np.int32), np.ones(points, np.int32)))
+    buffers = [*[put(device, x) for x in case.inputs], device.allocate(points * 4 + 400)]
+    device.fill(buffers[2], b"\x7f")
+    device.compile(nest_of(case.command)).bind(buffers)()
+    result = np.empty(points + 100, np.int32)
+    device.download(buffers[2], result).wait()
+    np.testing.assert_array_equal(result[:points], case.expected)
+    assert (result[points:] == 0x7F7F7F7F).all()
