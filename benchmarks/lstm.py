@@ -103,7 +103,8 @@ def main() -> None:
         arrays.update({i: out[o] for o, i in graph.iopairs})
         stack.engine.executor.download(out["loss"])
 
-    print(f"training step {seconds(step, repeats=5) * 1e3:.0f} ms, peak memory of the process {peak_megabytes():.0f} MB")
+    milliseconds = seconds(step, repeats=5) * 1e3
+    print(f"training step {milliseconds:.0f} ms, peak memory of the process {peak_megabytes():.0f} MB")
 
 
 if __name__ == "__main__":

@@ -11,15 +11,16 @@ from nnc_core.base.dtype import (
     float16,
     float32,
     float64,
+    int8,
     int16,
     int32,
     int64,
-    int8,
+    uint8,
     uint16,
     uint32,
     uint64,
-    uint8,
 )
+from nnc_core.base.dtype import boolean as bool
 from nnc_core.base.errors import Error
 from nnc_core.composition import Stack, devices, make_stack, stack_for
 from nnc_core.dynamic import realize
@@ -127,7 +128,6 @@ from nnc_core.dynamic.symbolic import (
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.graph import SymbolicGraph
 from nnc_core.type import Dim
-from nnc_core.base.dtype import boolean as bool
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,16 @@ _CHILD = ("import json, sys; request = sys.argv[1]; sys.path[:] = json.loads(req
 
 @dataclass(frozen=True, slots=True)
 class DeviceProbe:
-    """A device that was opened and made to work; `state` is "ok" or "failed", `detail` what failed."""
+    """A device that was opened and made to work; `state` is "ok" or "failed", `detail` what failed.
+
+    `spec` is its DeviceSpec as JSON values (sets as sorted lists); empty where it could not be opened.
+    """
 
     id: str
     describe: str
     state: str
     detail: str
+    spec: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

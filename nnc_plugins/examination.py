@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,13 +60,14 @@ def _diagnosis(manager: Manager, record: PluginRecord) -> list[str]:
     return [str(line) for line in lines]
 
 
-def _use(offer: DeviceOffer, report: Report) -> dict[str, str]:
+def _use(offer: DeviceOffer, report: Report) -> dict[str, Any]:
     """Open a device, move numbers through it and run a kernel built on the spot."""
-    facts = {"id": offer.id, "describe": str(offer.describe)}
+    facts: dict[str, Any] = {"id": offer.id, "describe": str(offer.describe)}
     try:
         report.tell(step=f"opening {offer.id}")
         device = offer.open()
         try:
+            facts["spec"] = _json_spec(device)
             fault = _work(device, report)
         finally:
             report.tell(step=f"closing {offer.id}")
@@ -75,6 +77,11 @@ def _use(offer: DeviceOffer, report: Report) -> dict[str, str]:
     except BaseException as error:  # panics of native bindings too
         fault = one_line(error)
     return {**facts, "state": "failed" if fault else "ok", "detail": fault}
+
+
+def _json_spec(device: Device) -> dict[str, Any]:
+    return {key: sorted(value) if isinstance(value, frozenset) else value
+            for key, value in asdict(device.spec).items()}
 
 
 def _work(device: Device, report: Report) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nnc_core.base.layout import Layout
 
@@ -13,7 +12,7 @@ class Command(NamedTuple):
     prepared command serves any buffers; no arena address is in it."""
 
     name: str
-    attributes: tuple[Hashable, ...]
+    attributes: tuple[Any, ...]
     inputs: tuple[Layout, ...]
     outputs: tuple[Layout, ...]
 

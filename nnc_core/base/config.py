@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Any
 
 from nnc_core.base.errors import UnknownAttributeError
@@ -25,6 +26,9 @@ class Settings:
     """Device id used where none is named; None means the first of cpu, opencl, cuda, strict that is there."""
 
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
 class Config:
     """`config.deterministic = True` sets for the process; `with config.using(deterministic=True)` for a context."""
 
@@ -32,7 +36,7 @@ class Config:
 
     def __init__(self) -> None:
         object.__setattr__(self, "_process", Settings())
-        object.__setattr__(self, "_override", ContextVar[dict[str, Any]]("nnc_config", default={}))
+        object.__setattr__(self, "_override", ContextVar[Mapping[str, Any]]("nnc_config", default=_NOTHING))
 
     def __getattr__(self, name: str) -> Any:
         override = self._override.get()

@@ -66,7 +66,7 @@ class DeviceError(Error, ValueError):
     """An unknown device, or operands on different devices."""
 
 
-class DeviceFailure(Error, RuntimeError):
+class DeviceFailureError(Error, RuntimeError):
     """A driver or device that failed while it was used."""
 
 
@@ -116,6 +116,10 @@ class ExecutionError(Error, RuntimeError):
 
 class LostCellError(Error, RuntimeError):
     """State that a failed call had begun to overwrite."""
+
+
+class StateError(Error, ValueError):
+    """Named state whose names are not those that a module or a minimiser has."""
 
 
 class FileFormatError(Error, ValueError):

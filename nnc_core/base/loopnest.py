@@ -2,8 +2,8 @@
 
 A nest has parallel *outer axes* and a sequence of *stages* that run at each of their points.  A stage has *inner
 axes* of its own, a body of scalar instructions in SSA form, run at each inner point in row-major order, and
-*reductions* that fold values of the body over the inner points.  Later stages read the results of earlier reductions, which gives
-epilogues and row kernels (softmax: a maximum, a sum, a store) in one nest.
+*reductions* that fold values of the body over the inner points.  Later stages read the results of earlier reductions,
+which gives epilogues and row kernels (softmax: a maximum, a sum, a store) in one nest.
 
 Values are numbered through the nest: each stage numbers first its instructions, then its reductions.  Instructions of
 one stage's body are visible in that body only; reductions (and the instructions of stages without inner axes) are
@@ -50,8 +50,8 @@ class Access(NamedTuple):
 class Instruction(NamedTuple):
     """One scalar instruction.
 
-    `constant` has `literal`; `axis` has `axis` (its int64 position); `load`, `store` and `valid` have `access`. An invalid load gives
-    `literal` and touches no memory; an invalid store does nothing; `valid` says whether the access is valid.
+    `constant` has `literal`; `axis` has `axis` (its int64 position); `load`, `store` and `valid` have `access`.
+    An invalid load gives `literal` and touches no memory; an invalid store does nothing; `valid` says which it is.
     All others are named in OPERATIONS and act on `operands`, whose dtypes are equal but for `select` (its first is
     boolean), `cast` and `bitcast`; comparisons give booleans.
     """

@@ -11,7 +11,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TypeAlias
 
-from nnc_core.base.errors import DeviceFailure, Error
+from nnc_core.base.errors import DeviceFailureError, Error
 from nnc_core.device import Event, Stream
 
 Work: TypeAlias = Callable[[], object]
@@ -45,7 +45,7 @@ class _Line:
         try:
             work()
         except Exception as error:
-            located = error if isinstance(error, Error) else DeviceFailure(f"{type(error).__name__}: {error}")
+            located = error if isinstance(error, Error) else DeviceFailureError(f"{type(error).__name__}: {error}")
             with self.lock:
                 self.failure = self.failure or (number, located.locate(operator=command, device=self.device))
 

@@ -11,7 +11,7 @@ import numpy as np
 from nnc_core.base.errors import (
     AttributeValueError,
     DeviceError,
-    DeviceFailure,
+    DeviceFailureError,
     DeviceMemoryError,
     DTypeError,
     Error,
@@ -193,7 +193,7 @@ class StrictDevice(Device):
 
     def _check_open(self) -> None:
         if self.closed:
-            raise DeviceFailure("the device is closed", device=self.spec.id, hint="open it again")
+            raise DeviceFailureError("the device is closed", device=self.spec.id, hint="open it again")
 
     def _misuse(self, message: str, hint: str | None = None) -> AttributeValueError:
         return AttributeValueError(message, device=self.spec.id, hint=hint)

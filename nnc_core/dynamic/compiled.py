@@ -67,7 +67,8 @@ class PolymorphicGraph:
         self.compiled: dict[tuple[tuple[str, int], ...], CompiledGraph] = {}
 
     def __call__(self, **given: Any) -> dict[str, Tensor]:
-        values = {k: x if isinstance(x, Tensor) else Tensor(host_value(x, self._dtype(k), self.stack)) for k, x in given.items()}
+        values = {k: x if isinstance(x, Tensor) else Tensor(host_value(x, self._dtype(k), self.stack))
+                  for k, x in given.items()}
         return self.specialised(self._sizes(values))(**values)
 
     def specialised(self, sizes: Mapping[str, int]) -> CompiledGraph:

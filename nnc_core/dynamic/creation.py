@@ -26,7 +26,8 @@ def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | No
     """
     if isinstance(x, Tensor):
         out = x if device is None else x.to(_device_id(device))
-        return out if dtype is None or admit_numpy(dtype) == out.dtype else Tensor(F.cast(value_of(out), dtype=admit_numpy(dtype)))
+        wanted = out.dtype if dtype is None else admit_numpy(dtype)
+        return out if wanted == out.dtype else Tensor(F.cast(value_of(out), dtype=wanted))
     if copy is False:
         raise AttributeValueError("host memory cannot be shared with a tensor here", hint="copy=None or copy=True")
     if hasattr(x, "__array__") or not isinstance(x, (list, tuple)):
@@ -42,7 +43,7 @@ def _plain(x: Any) -> Any:
 
 
 def _device_id(device: Any) -> str | Device:
-    return device.id if isinstance(device, DeviceSpec) else device  # type: ignore[no-any-return]
+    return device.id if isinstance(device, DeviceSpec) else device
 
 
 def _stack_for(device: Any) -> Any:
@@ -63,7 +64,7 @@ def _shape(shape: DimLike | Sequence[DimLike]) -> tuple[DimLike, ...]:
     for d in dims:
         if isinstance(d, (int, np.integer)) and d < 0:
             raise AttributeValueError(f"shape {dims} has a negative dimension")
-    return tuple(int(d) if isinstance(d, np.integer) else d for d in dims)  # type: ignore[misc]
+    return tuple(int(d) if isinstance(d, np.integer) else d for d in dims)
 
 
 def full(shape: DimLike | Sequence[DimLike], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:

@@ -73,7 +73,7 @@ def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
 
 def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) -> Value:
     values = _agreeing(op, inputs) or F._operands(op, inputs)
-    stack = _common_stack(values) if op is not _TRANSFER else stack_for(attributes[1])  # type: ignore[arg-type]
+    stack = _common_stack(values) if op is not _TRANSFER else stack_for(attributes[1])
     trace = _common_trace(values)
     tracked = gradients.get() and op.differentiable and any([v.tracked for v in values])
     if op.decompose is not None and tracked and not (op.vjp or op.partials):

@@ -78,7 +78,8 @@ def _check_connected(inputs: Mapping[str, Value], outputs: Mapping[str, Value]) 
         raise UnconnectedError(f"two of the inputs {', '.join(inputs)} are the same tensor")
     for k, v in outputs.items():
         if v.step is None and v.trace is None and id(v) not in cut:
-            raise UnconnectedError(f"output {k!r} has no recorded history", hint="compute it inside `with nnc.deferred():`")
+            raise UnconnectedError(f"output {k!r} has no recorded history",
+                                   hint="compute it inside `with nnc.deferred():`")
     reached = {id(v) for v in postorder(outputs.values(), cut)}
     for k, v in inputs.items():
         if id(v) not in reached:

@@ -67,7 +67,7 @@ def _binary(name: str) -> Callable[[ArrayLike, ArrayLike], Tensor]:
     return _named(function, name)
 
 
-def _named(function: Any, name: str) -> Any:
+def _named(function: Callable[P, Tensor], name: str) -> Callable[P, Tensor]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = OPERATORS[name].doc or f"Elementwise {name.replace('_', ' ')}."
     return function
@@ -228,7 +228,7 @@ def _size(shape: Dims) -> DimLike:
 def reshape(x: ArrayLike, /, shape: DimLike | Sequence[DimLike]) -> Tensor:
     """The elements in C order under another shape; one dimension may be -1."""
     v = _value(x)
-    wanted = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    wanted: list[Any] = list(shape) if isinstance(shape, (tuple, list)) else [shape]
     if wanted.count(-1) > 1:
         raise AttributeValueError(f"shape {tuple(wanted)} has more than one -1")
     if -1 in wanted:
@@ -395,7 +395,8 @@ def _spatial(v: Value, layout: str, kernel: bool = False) -> Sequence[DimLike]:
     return v.shape[:2] if kernel else v.shape[1:3]
 
 
-def _window(v: Value, window: Sequence[DimLike], strides: Any, padding: Any, dilation: Any, layout: str) -> dict[str, Any]:
+def _window(v: Value, window: Sequence[DimLike], strides: Any, padding: Any, dilation: Any,
+            layout: str) -> dict[str, Any]:
     steps, spread = _pair(strides, "strides"), _pair(dilation, "dilation")
     return {"strides": steps, "dilation": spread,
             "padding": _padding(padding, _spatial(v, layout), window, steps, spread)}

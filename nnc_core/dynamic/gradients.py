@@ -33,7 +33,8 @@ def _leaves(tree: Any, what: str) -> tuple[list[Value], Any]:
         if not isinstance(t, Tensor):
             raise GradientError(f"{what} by {type(t).__name__}: only tensors have gradients", hint="nnc.asarray(...)")
         if not is_float(t.dtype):
-            raise GradientError(f"{what} by {t.spec}: only floating-point tensors have gradients", hint="cast with astype")
+            raise GradientError(f"{what} by {t.spec}: only floating-point tensors have gradients",
+                                hint="cast with astype")
         leaves.append(leaf_of(value_of(t)))
     return leaves, unflatten(structure, iter([Tensor(v) for v in leaves]))
 
@@ -41,7 +42,8 @@ def _leaves(tree: Any, what: str) -> tuple[list[Value], Any]:
 class Sweep:
     """A function run on leaves, ready for sweeps."""
 
-    def __init__(self, f: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int], kwargs: dict[str, Any]) -> None:
+    def __init__(self, f: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int],
+                 kwargs: dict[str, Any]) -> None:
         self.structures: list[tuple[int, Any]] = []
         self.leaves: list[Value] = []
         self.again = True
@@ -94,7 +96,8 @@ def _scalar(y: Any) -> Value:
     return y._value
 
 
-def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0,
+                   has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives (f(...), gradient by the arguments `argnums`), each gradient with its argument's structure.
 
     With `has_aux` f gives (scalar, anything), and the result is ((scalar, anything), gradient).

@@ -76,7 +76,7 @@ def _is_array(k: Any) -> bool:
 
 
 def _is_mask(key: Any) -> bool:
-    return (isinstance(key, Tensor) and key.dtype.kind == "b") or (isinstance(key, np.ndarray) and key.dtype.kind == "b")
+    return isinstance(key, (Tensor, np.ndarray)) and key.dtype.kind == "b"
 
 
 def _as_value(k: Any, like: Value) -> Value:
@@ -133,9 +133,11 @@ def _slice(k: slice, length: DimLike) -> tuple[Any, Any, int]:
         return (low, max(low, high), by) if by > 0 else (low, min(low, high), by)
     if k.step not in (None, 1) or any(v is not None and (not isinstance(v, int)) for v in (k.start, k.stop)):
         raise NotSupportedError(f"slice {k} of an axis of unknown length {length}", hint="give the axis a number")
-    low = 0 if k.start is None else k.start if k.start >= 0 else length + k.start
-    high = length if k.stop is None else k.stop if k.stop >= 0 else length + k.stop
-    return low, high, 1
+    return _bound(k.start, 0, length), _bound(k.stop, length, length), 1
+
+
+def _bound(given: int | None, default: DimLike, length: DimLike) -> DimLike:
+    return default if given is None else given if given >= 0 else length + given
 
 
 def _reversed(low: int, high: int, by: int) -> tuple[int, int, int]:
@@ -147,7 +149,8 @@ def _reversed(low: int, high: int, by: int) -> tuple[int, int, int]:
 
 def _position(k: Any, length: DimLike, axis: int) -> Any:
     if isinstance(k, (bool, np.bool_)) or not hasattr(k, "__index__"):
-        raise OperandError(f"{type(k).__name__} is no index", hint="integers, slices, ..., None, or an array of integers")
+        raise OperandError(f"{type(k).__name__} is no index",
+                           hint="integers, slices, ..., None, or an array of integers")
     index = k.__index__()
     if isinstance(length, int) and not -length <= index < length:
         raise OutOfRangeError(f"index {index} is out of range for axis {axis} of length {length}")

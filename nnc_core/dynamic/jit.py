@@ -12,7 +12,7 @@ from nnc_core.dynamic.cell import Cell, Trace
 from nnc_core.dynamic.compiled import CompiledGraph, compile_graph
 from nnc_core.dynamic.dispatch import evaluate
 from nnc_core.dynamic.export import constant, to_nodes
-from nnc_core.dynamic.modes import current_stack, current_trace, gradients, lazy
+from nnc_core.dynamic.modes import current_stack, current_trace, gradients, lazy, sweeps
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.tree import Structure, flatten, unflatten
 from nnc_core.dynamic.value import Value
@@ -55,6 +55,8 @@ class Jitted:
             return self.f(*args, **kwargs)
         evaluate(tensors)
         found = self._find(leaves, tensors, structure)
+        if gradients.get() and any(t._value.tracked for _, t in found.outside):
+            return self.f(*args, **kwargs)  # it reads a variable from outside, whose gradient may be asked
         return _call(found, tensors)
 
     def _find(self, leaves: Sequence[Any], tensors: Sequence[Value], structure: Structure) -> Compilation:
@@ -109,7 +111,7 @@ def jit(f: Callable[..., Any]) -> Jitted:
 
 
 def _inline(tensors: Sequence[Value]) -> bool:
-    if lazy.get() or current_trace.get() is not None:
+    if lazy.get() or current_trace.get() is not None or (sweeps.get() > 0 and gradients.get()):
         return True
     return any(v.trace is not None or (v.tracked and gradients.get()) for v in tensors)
 
@@ -131,9 +133,10 @@ def _signature(leaves: Sequence[Any], structure: Structure) -> Hashable:
 
 def _still_valid(c: Compilation) -> bool:
     """Everything that the trace read from outside is as it was, or has only changed its elements."""
-    return (all(read() == value for read, value in c.guards)
-            and all(t._value.spec == c.run.graph.inputs[k].spec and t._value.stack is c.run.stack for k, t in c.outside)
-            and all(cell.spec == c.run.graph.inputs[k].spec and cell._value.stack is c.run.stack for k, cell, _ in c.cells))
+    run = c.run
+    held = [(k, t._value) for k, t in c.outside] + [(k, cell._value) for k, cell, _ in c.cells]
+    return (all(v.spec == run.graph.inputs[k].spec and v.stack is run.stack for k, v in held)
+            and all(read() == value for read, value in c.guards))
 
 
 def _finish(trace: Trace, symbols: Sequence[Value], result: Any, name: str) -> Compilation:
@@ -146,7 +149,9 @@ def _finish(trace: Trace, symbols: Sequence[Value], result: Any, name: str) -> C
     G = stack.operator.open()
     inputs: dict[str, Node] = {}
     cuts: dict[int, Node] = {}
-    for k, v in [*((f"arg{i}", v) for i, v in enumerate(symbols)), *((f"cell{i}", v) for i, v in enumerate(trace.cells.values()))]:
+    named = [(f"arg{i}", v) for i, v in enumerate(symbols)]
+    named += [(f"cell{i}", v) for i, v in enumerate(trace.cells.values())]
+    for k, v in named:
         inputs[k] = cuts[id(v)] = G.placeholder(k, v.spec)
     captured: dict[str, Tensor] = {}
 

@@ -35,12 +35,14 @@ class Generator:
         """Random uint32 or uint64."""
         return Tensor(F.random_bits(self._next_key(), shape=_shape(shape), dtype=admit_numpy(dtype)))
 
-    def uniform(self, shape: int | Sequence[int] = (), low: float = 0.0, high: float = 1.0, dtype: Any = None) -> Tensor:
+    def uniform(self, shape: int | Sequence[int] = (), low: float = 0.0, high: float = 1.0,
+                dtype: Any = None) -> Tensor:
         """Floats in [low, high)."""
         u = F.uniform(self._next_key(), shape=_shape(shape), dtype=_dtype(dtype))
         return Tensor(u if (low, high) == (0.0, 1.0) else F.add(F.multiply(u, high - low), low))
 
-    def normal(self, shape: int | Sequence[int] = (), mean: float = 0.0, deviation: float = 1.0, dtype: Any = None) -> Tensor:
+    def normal(self, shape: int | Sequence[int] = (), mean: float = 0.0, deviation: float = 1.0,
+               dtype: Any = None) -> Tensor:
         """Normally distributed floats."""
         z = F.normal(self._next_key(), shape=_shape(shape), dtype=_dtype(dtype))
         return Tensor(z if (mean, deviation) == (0.0, 1.0) else F.add(F.multiply(z, deviation), mean))

@@ -98,7 +98,8 @@ def const_elt(x: float, dtype: Any = None, device: Any = None) -> Tensor:
 def _symbol(t: Tensor) -> Value:
     v = t._value
     if v.trace is not SYMBOLS or v.step is not None:
-        raise GraphError(f"{t!r} is no placeholder", line=show_line(v.line), hint="assign what nnc.var_arr or nnc.var_elt gave")
+        raise GraphError(f"{t!r} is no placeholder", line=show_line(v.line),
+                         hint="assign what nnc.var_arr or nnc.var_elt gave")
     return v
 
 
@@ -128,7 +129,8 @@ def unpack_arr(t: Tensor) -> np.ndarray[Any, Any]:
     if v.trace is None:
         return t.numpy()
     if v not in SYMBOLS.known:
-        raise UnassignedError(f"{v.spec} has not been evaluated", line=show_line(v.line), hint="nnc.eval_arr([...]) first")
+        raise UnassignedError(f"{v.spec} has not been evaluated", line=show_line(v.line),
+                              hint="nnc.eval_arr([...]) first")
     host: np.ndarray[Any, Any] = v.stack.engine.executor.download(SYMBOLS.known[v][1])
     return host
 
@@ -153,7 +155,8 @@ def make_graph(inputs: Sequence[Tensor], outputs: Sequence[Tensor], name: str = 
     """The graph from placeholders to outputs; inputs keep their names, outputs are called out0, out1, ..."""
     named = {SYMBOLS.names[_symbol(t)]: t for t in inputs}
     if len(named) < len(inputs):
-        raise GraphError(f"the inputs of {name!r} need different names, not {[SYMBOLS.names[t._value] for t in inputs]}")
+        given = ", ".join(SYMBOLS.names[t._value] for t in inputs)
+        raise GraphError(f"the inputs of {name!r} need different names, not {given}")
     return AssignedGraph(named, {f"out{i}": t for i, t in enumerate(outputs)}, name)
 
 

@@ -16,10 +16,78 @@ from nnc_core.dynamic.modes import current_trace, gradients, lazy
 from nnc_core.dynamic.value import Value
 from nnc_core.operator import OPERATORS
 from nnc_core.symbol import show_line
-from nnc_core.type import Dims, Op, TensorSpec
+from nnc_core.type import Dims, TensorSpec
 
 if TYPE_CHECKING:
     from nnc_core.dynamic.indexing import At
+
+
+def value_of(t: Tensor) -> Value:
+    """The value a tensor points at; a running trace notes that it was read from outside."""
+    value = t._value
+    trace = current_trace.get()
+    if trace is not None and value.trace is None:
+        trace.note(t)
+    return value
+
+
+def operand(x: Any) -> Any:
+    """A value, or a Python number as it is; NumPy arrays and lists become values of the current device."""
+    if x.__class__ is Tensor:
+        return value_of(x)
+    if isinstance(x, (bool, int, float, np.generic)):
+        return x
+    if isinstance(x, Tensor):
+        return value_of(x)
+    if isinstance(x, (np.ndarray, list, tuple)):
+        return host_value(x)
+    raise OperandError(f"{type(x).__name__} is no array and no number", hint="make it an array with nnc.asarray")
+
+
+def _binary(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Tensor]:
+    op = OPERATORS[name]
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        cls = other.__class__
+        if cls is Tensor:
+            b: Any = value_of(other)
+        elif cls is float or cls is int:
+            b = other
+        else:
+            b = _foreign(self, other)
+            if b is NotImplemented:
+                return NotImplemented  # type: ignore[no-any-return]
+        a = value_of(self)
+        return Tensor(dispatch(op, (b, a) if swapped else (a, b), ()))
+
+    return method
+
+
+def _foreign(self: Tensor, other: Any) -> Any:
+    """An operand that is no tensor: arrays and lists go to this tensor's device."""
+    if isinstance(other, (bool, np.generic)):
+        return other
+    if isinstance(other, (np.ndarray, list)):
+        return host_value(other, stack=self._value.stack)
+    return value_of(other) if isinstance(other, Tensor) else NotImplemented
+
+
+def _unary(name: str) -> Callable[[Tensor], Tensor]:
+    op = OPERATORS[name]
+
+    def method(self: Tensor) -> Tensor:
+        return Tensor(dispatch(op, (value_of(self),), ()))
+
+    return method
+
+
+def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:
+    compute = _binary(name)
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        return self._rebind(lambda: compute(self, other)._value)
+
+    return method
 
 
 class Tensor:
@@ -215,7 +283,8 @@ class Tensor:
         """Point at a new value; a variable changed under no_grad stays a variable."""
         old = self._value
         if (old.array is None and old.trace is None) or lazy.get() or old.trace is not None:
-            raise DeferredInplaceError(f"in-place change of a {'symbol' if old.trace else 'deferred tensor'} {old.spec}",
+            what = "symbol" if old.trace is not None else "deferred tensor"
+            raise DeferredInplaceError(f"in-place change of a {what} {old.spec}",
                                        line=show_line(old.line), hint="x = x + y, or x = x.at[key].set(y)")
         new = make()
         if new.shape != old.shape or new.dtype != old.dtype:
@@ -226,85 +295,52 @@ class Tensor:
         self._value = new
         return self
 
-    # ---- NumPy's everyday methods are set by nnc_core.dynamic.methods
+    # ---- operators
+    __add__, __radd__, __iadd__ = _binary("add"), _binary("add", swapped=True), _in_place("add")
+    __sub__, __rsub__, __isub__ = _binary("subtract"), _binary("subtract", swapped=True), _in_place("subtract")
+    __mul__, __rmul__, __imul__ = _binary("multiply"), _binary("multiply", swapped=True), _in_place("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _binary("divide"), _binary("divide", swapped=True), _in_place("divide")
+    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _binary("floor_divide", swapped=True)
+    __ifloordiv__ = _in_place("floor_divide")
+    __mod__, __rmod__, __imod__ = _binary("remainder"), _binary("remainder", swapped=True), _in_place("remainder")
+    __pow__, __rpow__, __ipow__ = _binary("power"), _binary("power", swapped=True), _in_place("power")
+    __and__, __rand__, __iand__ = _binary("logical_and"), _binary("logical_and", swapped=True), _in_place("logical_and")
+    __or__, __ror__, __ior__ = _binary("logical_or"), _binary("logical_or", swapped=True), _in_place("logical_or")
+    __xor__, __rxor__, __ixor__ = _binary("logical_xor"), _binary("logical_xor", swapped=True), _in_place("logical_xor")
+    __eq__ = _binary("equal")  # type: ignore[assignment]
+    __ne__ = _binary("not_equal")  # type: ignore[assignment]
+    __lt__ = _binary("less")
+    __le__ = _binary("less_equal")
+    __gt__ = _binary("greater")
+    __ge__ = _binary("greater_equal")
+    __neg__ = _unary("negative")
+    __abs__ = _unary("abs")
+    __invert__ = _unary("logical_not")
 
+    def __pos__(self) -> Tensor:
+        return self
 
-def value_of(t: Tensor) -> Value:
-    """The value a tensor points at; a running trace notes that it was read from outside."""
-    value = t._value
-    trace = current_trace.get()
-    if trace is not None and value.trace is None:
-        trace.note(t)
-    return value
+    if TYPE_CHECKING:  # NumPy's everyday methods: the public functions, bound by nnc_core.dynamic.methods
 
-
-def operand(x: Any) -> Any:
-    """A value, or a Python number as it is; NumPy arrays and lists become values of the current device."""
-    if x.__class__ is Tensor:
-        return value_of(x)
-    if isinstance(x, (bool, int, float, np.generic)):
-        return x
-    if isinstance(x, Tensor):
-        return value_of(x)
-    if isinstance(x, (np.ndarray, list, tuple)):
-        return host_value(x)
-    raise OperandError(f"{type(x).__name__} is no array and no number", hint="make it an array with nnc.asarray")
-
-
-def _binary(op: Op, swapped: bool = False) -> Any:
-    def method(self: Tensor, other: Any) -> Tensor:
-        cls = other.__class__
-        if cls is Tensor:
-            b: Any = value_of(other)
-        elif cls is float or cls is int:
-            b = other
-        else:
-            b = _foreign(self, other)
-            if b is NotImplemented:
-                return NotImplemented
-        a = value_of(self)
-        return Tensor(dispatch(op, (b, a) if swapped else (a, b), ()))
-
-    return method
-
-
-def _foreign(self: Tensor, other: Any) -> Any:
-    """An operand that is no tensor: arrays and lists go to this tensor's device."""
-    if isinstance(other, (bool, np.generic)):
-        return other
-    if isinstance(other, (np.ndarray, list)):
-        return host_value(other, stack=self._value.stack)
-    return value_of(other) if isinstance(other, Tensor) else NotImplemented
-
-
-def _unary(op: Op) -> Any:
-    def method(self: Tensor) -> Tensor:
-        return Tensor(dispatch(op, (value_of(self),), ()))
-
-    return method
-
-
-def _in_place(op: Op) -> Any:
-    compute = _binary(op)
-
-    def method(self: Tensor, other: Any) -> Tensor:
-        return self._rebind(lambda: compute(self, other)._value)
-
-    return method
-
-
-_OPERATORS = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-    "mod": "remainder", "pow": "power", "and": "logical_and", "or": "logical_or", "xor": "logical_xor",
-}  # fmt: skip
-for _python, _name in _OPERATORS.items():
-    _op = OPERATORS[_name]
-    setattr(Tensor, f"__{_python}__", _binary(_op))
-    setattr(Tensor, f"__r{_python}__", _binary(_op, swapped=True))
-    setattr(Tensor, f"__i{_python}__", _in_place(_op))
-for _python, _name in {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
-                       "ge": "greater_equal"}.items():
-    setattr(Tensor, f"__{_python}__", _binary(OPERATORS[_name]))
-for _python, _name in {"neg": "negative", "abs": "abs", "invert": "logical_not"}.items():
-    setattr(Tensor, f"__{_python}__", _unary(OPERATORS[_name]))
-Tensor.__pos__ = lambda self: self  # type: ignore[attr-defined]
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __imatmul__(self, other: Any) -> Tensor: ...
+        def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor: ...
+        def mean(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
+        def max(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
+        def min(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
+        def all(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
+        def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
+        def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
+        def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
+        def astype(self, dtype: Any, *, copy: bool = True) -> Tensor: ...
+        def clip(self, min: Any = None, max: Any = None) -> Tensor: ...
+        def flatten(self) -> Tensor: ...
+        def reshape(self, *shape: Any) -> Tensor: ...
+        def squeeze(self, axis: Any) -> Tensor: ...
+        def take(self, indices: Any, *, axis: int | None = None) -> Tensor: ...
+        def transpose(self, *axes: Any) -> Tensor: ...
+        @property
+        def T(self) -> Tensor: ...  # noqa: N802
+        @property
+        def mT(self) -> Tensor: ...  # noqa: N802

@@ -51,7 +51,8 @@ class Engine:
 
     def _claims(self, node: Node) -> bool:
         """Whether a backend takes this composite as it is."""
-        command = Command(node.op.name, node.attributes, tuple([x.spec.layout() for x in node.inputs]), (node.spec.layout(),))
+        inputs = tuple([x.spec.layout() for x in node.inputs])
+        command = Command(node.op.name, node.attributes, inputs, (node.spec.layout(),))
         return self.lowering.claims(node.op, command)
 
 

@@ -43,7 +43,8 @@ FMA = Op("fma", ("a", "b", "c"), (), rule.floating, _multiply_add, "a * b + c, r
          scalar=lambda a, b, c: a.apply("fma", b, c), inplace=(0, 1, 2))
 ADAGRAD = Op("adagrad_update", ("p", "g", "squares", "rate", "epsilon"), (), rule.floating, _adagrad,
              "p - g * rate / (sqrt(squares) + epsilon), each step rounded (Owl's Fused_Adagrad).",
-             scalar=lambda p, g, squares, rate, epsilon: p - g * rate / (squares.apply("sqrt") + epsilon), inplace=(0, 1))
+             scalar=lambda p, g, squares, rate, epsilon: p - g * rate / (squares.apply("sqrt") + epsilon),
+             inplace=(0, 1))
 FUSED = {op.name: op for op in (FMA, ADAGRAD)}
 LEAVES = (PLACEHOLDER, CONSTANT)
 
@@ -81,7 +82,8 @@ PATTERNS: tuple[tuple[Op, Pattern], ...] = ((ADAGRAD, _as_adagrad), (FMA, _as_fm
 
 def fuse(nodes: Sequence[Node], outputs: Iterable[Node], device: Device) -> list[Group]:
     """A group for each node that computes, in the order given; larger patterns are tried first."""
-    patterns = [(op, pattern) for op, pattern in PATTERNS if "codegen" in device.spec.features or device.backends(op.name)]
+    compiles = "codegen" in device.spec.features
+    patterns = [(op, pattern) for op, pattern in PATTERNS if compiles or device.backends(op.name)]
     uses = Counter(x for node in nodes for x in node.inputs)
     uses.update(outputs)
     groups: list[Group] = []

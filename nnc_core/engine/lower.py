@@ -59,7 +59,8 @@ class Lowering:
             reason = backend.refuse(command)
             if reason is None:
                 inplace = backend.inplace(command, op.inplace)
-                return Choice(backend.prepare(command), backend.name, backend.workspace(command), inplace, tuple(refusals))
+                kernel, workspace = backend.prepare(command), backend.workspace(command)
+                return Choice(kernel, backend.name, workspace, inplace, tuple(refusals))
             refusals.append(f"{backend.name}: {reason}")
         nest = loop_nest(op, command)
         if nest is not None:

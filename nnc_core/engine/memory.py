@@ -45,9 +45,9 @@ class MemoryPlan:
         return draw_timeline(self.lifetimes, self.allocation, Path(path), self.labels)
 
     def __str__(self) -> str:
-        return (f"peak {_size(self.peak)}, bound {_size(self.bound)} (ratio {self.ratio:.3f}), sum {_size(self.total)}; "
-                f"{self.commands} commands, {self.aliases} aliases, {self.overwrites} in place, {self.donated} donated; "
-                f"planned by {self.planner}")
+        sizes = f"peak {_size(self.peak)}, bound {_size(self.bound)} (ratio {self.ratio:.3f}), sum {_size(self.total)}"
+        shared = f"{self.aliases} aliases, {self.overwrites} in place, {self.donated} donated"
+        return f"{sizes}; {self.commands} commands, {shared}; planned by {self.planner}"
 
 
 def _size(nbytes: float) -> str:

@@ -65,7 +65,8 @@ class Plan:
     overwrites: int = 0
 
 
-def make_plan(order: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node], lowering: Lowering) -> Plan:
+def make_plan(order: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node],
+              lowering: Lowering) -> Plan:
     """`updates`: output -> the input that gives up its memory for it."""
     return _Planner(order, outputs, updates, lowering).run()
 
@@ -140,7 +141,9 @@ class _Planner:
         if target is None or target not in self.place:
             return None
         storage = self.place[target].storage
-        if storage.kind != "input" or storage.last > index or (storage.last == index and not self._may_share(step, storage)):
+        if storage.kind != "input" or storage.last > index:
+            return None
+        if storage.last == index and not self._may_share(step, storage):
             return None
         self.plan.donated[step.group.node] = target
         step.note = "in the memory of its input"

@@ -44,7 +44,8 @@ class ComputationGraph:
         if literal.device == self.device.spec.id:
             return self.device.buffer_of(self.executor.pack(literal.array))
         if literal.device:
-            raise GraphError(f"a constant is on {literal.device}", device=self.device.spec.id, line=show_line(node.line),
+            raise GraphError(f"a constant is on {literal.device}", device=self.device.spec.id,
+                             line=show_line(node.line),
                              hint="export with the array as an input, or move it with .to(...) first")
         return self.device.buffer_of(self.executor.upload(literal.array))
 
@@ -161,8 +162,9 @@ class _Slots:
         self.of: dict[Storage, int] = {}
         for storage in [p.storage for p in plan.place.values()] + [s.workspace for s in plan.steps if s.workspace]:
             self.of.setdefault(storage, len(self.of))
-        self.inputs = {name: self.of[plan.place[node].storage] for name, node in graph.inputs.items() if node in plan.place}
+        place = plan.place
+        self.inputs = {k: self.of[place[node].storage] for k, node in graph.inputs.items() if node in place}
         self.constants = {node: self.of[p.storage] for node, p in plan.place.items() if p.storage.kind == "constant"
                           and not node.inputs}
         self.fresh = {slot: s.nbytes for s, slot in self.of.items() if s.kind == "output"}
-        self.outputs = {name: (self.of[plan.place[node].storage], plan.place[node].layout) for name, node in outputs.items()}
+        self.outputs = {k: (self.of[place[node].storage], place[node].layout) for k, node in outputs.items()}

@@ -40,8 +40,8 @@ class Nodes(Namespace[Node]):
             if x.__class__ is not Node:
                 return self.symbol.node(self.table, op, self._operands(op, inputs), attributes)
             if dtype is None:
-                dtype = x.spec.dtype  # type: ignore[union-attr]
-            elif x.spec.dtype is not dtype and op.promote:  # type: ignore[union-attr]
+                dtype = x.spec.dtype
+            elif x.spec.dtype is not dtype and op.promote:
                 return self.symbol.node(self.table, op, self._operands(op, inputs), attributes)
         if op.to_float and not is_float(dtype):  # type: ignore[arg-type]
             inputs = self._operands(op, inputs)

@@ -93,7 +93,7 @@ def op(*, infer: Callable[..., TensorSpec], composite: bool = False, **rules: An
 
     def declare(body: Method) -> Method:
         parameters = list(inspect.signature(body).parameters.values())[1:]
-        inputs = [("*" if p.kind is p.VAR_POSITIONAL else "") + p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        inputs = ["*" * (p.kind is p.VAR_POSITIONAL) + p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
         attributes = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         name = body.__name__.rstrip("_")
         if composite:

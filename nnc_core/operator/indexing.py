@@ -36,7 +36,7 @@ def _take_nest(command: Command) -> LoopNest:
 def _scatter(x: Any, indices: Any, updates: Any, axis: int, mode: str) -> Any:
     """Repeated indices: `set` keeps the last, `add` adds all."""
     out = np.array(x)
-    where = (*[slice(None)] * axis, np.asarray(indices))
+    where: Any = (*[slice(None)] * axis, np.asarray(indices))
     if mode == "set":
         out[where] = updates
     else:

@@ -257,7 +257,8 @@ def coalesce(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[tu
 def broadcast_layout(layout: Layout, shape: tuple[int, ...]) -> Layout:
     """The layout seen with a larger shape: repeated axes have stride zero."""
     lead = len(shape) - len(layout.shape)
-    strides = [0] * lead + [0 if n != m else s for n, m, s in zip(layout.shape, shape[lead:], layout.strides, strict=True)]
+    own = zip(layout.shape, shape[lead:], layout.strides, strict=True)
+    strides = [0] * lead + [0 if n != m else s for n, m, s in own]
     return Layout(shape, layout.dtype, layout.offset, tuple(strides))
 
 

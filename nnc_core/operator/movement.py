@@ -35,7 +35,8 @@ def _reshape_nest(command: Command) -> LoopNest:
     """Loop over the input's shape: the output is packed, so it has a view of that shape."""
     x, out = command.inputs[0], command.output
     if out.contiguous:
-        return elementwise_nest(lambda v: v, Command("reshape", (), (x,), (Layout.packed(x.shape, x.dtype, out.offset),)))
+        seen = Layout.packed(x.shape, x.dtype, out.offset)
+        return elementwise_nest(lambda v: v, Command("reshape", (), (x,), (seen,)))
     assert x.contiguous
     return elementwise_nest(lambda v: v, Command("reshape", (), (Layout.packed(out.shape, x.dtype, x.offset),), (out,)))
 
@@ -54,7 +55,7 @@ def _flip_nest(command: Command) -> LoopNest:
     (axes,) = command.attributes
     nest = NestBuilder(command)
     at = nest.outer(*command.output.shape)
-    source = [n - 1 - i if axis in axes else i  # type: ignore[operator]
+    source = [n - 1 - i if axis in axes else i
               for axis, (i, n) in enumerate(zip(at, command.output.shape, strict=True))]
     nest.store(0, nest.load(0, *source), *at)
     return nest.build()
@@ -86,8 +87,8 @@ def _pad_nest(command: Command) -> LoopNest:
     low, _, interior, value = command.attributes
     nest = NestBuilder(command)
     at = nest.outer(*command.output.shape)
-    source = _spaced(at, low, [k + 1 for k in interior])  # type: ignore[attr-defined]
-    nest.store(0, nest.load(0, *source, fill=value), *at)  # type: ignore[arg-type]
+    source = _spaced(at, low, [k + 1 for k in interior])
+    nest.store(0, nest.load(0, *source, fill=value), *at)
     return nest.build()
 
 
@@ -163,19 +164,19 @@ class Movement(Base[V], Generic[V]):
         ...
 
     @op(infer=rule.permute, reference=np.transpose, view=_permute_view, exact=True, linear="jointly",
-        nest=lambda c: _copy_nest(c, _permute_view(c.inputs[0], *c.attributes)),  # type: ignore[arg-type]
+        nest=lambda c: _copy_nest(c, _permute_view(c.inputs[0], *c.attributes)),
         vjp=lambda F, g, y, x, axes: (F.permute(g, axes=tuple(int(i) for i in np.argsort(axes))),))
     def permute(self, x: V, *, axes: tuple[int, ...]) -> V:
         """Axis i of the result is axis axes[i]."""
         ...
 
     @op(infer=rule.broadcast_to, reference=np.broadcast_to, view=broadcast_layout, exact=True, linear="jointly",
-        nest=lambda c: _copy_nest(c, broadcast_layout(c.inputs[0], *c.attributes)),  # type: ignore[arg-type]
+        nest=lambda c: _copy_nest(c, broadcast_layout(c.inputs[0], *c.attributes)),
         vjp=lambda F, g, y, x, shape: (F.sum_to(g, x.shape),))
     def broadcast_to(self, x: V, *, shape: Dims) -> V: ...
 
     @op(infer=rule.slice_, reference=lambda x, start, stop, step: x[_slices(start, stop, step)], view=_slice_view,
-        nest=lambda c: _copy_nest(c, _slice_view(c.inputs[0], *c.attributes)),  # type: ignore[arg-type]
+        nest=lambda c: _copy_nest(c, _slice_view(c.inputs[0], *c.attributes)),
         exact=True, linear="jointly", vjp=_slice_vjp)
     def slice(self, x: V, *, start: Dims, stop: Dims, step: tuple[int, ...]) -> V:
         """One range for each axis, with positive steps."""

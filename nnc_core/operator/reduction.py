@@ -17,7 +17,8 @@ from nnc_core.shape import reduction as rule
 from nnc_core.type import Dims
 
 
-def _places(ndim: int, axis: tuple[int, ...], kept: list[Index], folded: list[Index], keepdims: bool) -> tuple[Any, Any]:
+def _places(ndim: int, axis: tuple[int, ...], kept: list[Index], folded: list[Index],
+            keepdims: bool) -> tuple[Any, Any]:
     """Indices into the input and into the output."""
     outer, inner = iter(kept), iter(folded)
     source = [next(inner) if i in axis else next(outer) for i in range(ndim)]
@@ -43,12 +44,13 @@ def _reduce_nest(kind: str) -> Callable[[Command], LoopNest]:
 
 def _axes(command: Command) -> tuple[tuple[int, ...], bool]:
     axis, keepdims = command.attributes
-    return (axis,) if isinstance(axis, int) else axis, bool(keepdims)  # type: ignore[return-value]
+    return (axis,) if isinstance(axis, int) else axis, bool(keepdims)
 
 
 def _sum(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     """float16 and bfloat16 are summed in float32."""
-    return np.add.reduce(np.asarray(x, accumulator(x.dtype)), axis, keepdims=keepdims).astype(x.dtype)
+    wide: Any = np.asarray(x, accumulator(x.dtype))
+    return np.sum(wide, axis, keepdims=keepdims, dtype=wide.dtype).astype(x.dtype)
 
 
 def _spread(F: Any, g: Any, x: Any, axis: tuple[int, ...]) -> Any:

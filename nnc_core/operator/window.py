@@ -51,7 +51,7 @@ def _from(position: Index, k: IndexLike, stride: int, padding: Pair, dilation: i
 
 def _conv2d_nest(command: Command) -> LoopNest:
     strides, padding, dilation, groups, order = command.attributes
-    x, kernel = command.inputs
+    kernel = command.inputs[1]
     image, filter = _image(command.output, order), _filter(kernel, order)
     nest = NestBuilder(command)
     n, h, w, group, o = nest.outer(image.n, image.h, image.w, groups, filter.o // groups)
@@ -121,7 +121,7 @@ def _sum_pool2d_gradient_nest(command: Command) -> LoopNest:
 
 
 def _pool2d_put_nest(command: Command) -> LoopNest:
-    width = command.attributes[1][1]  # type: ignore[index]
+    width = command.attributes[1][1]
 
     def share(nest: NestBuilder, at: Any, k: tuple[Index, Index]) -> Scalar:
         """The window's cotangent, if this element is the one that its index names."""
@@ -287,8 +287,7 @@ class Windows(Base[V], Generic[V]):
         """The transpose of `sum_pool2d`; `size` is its input's height and width."""
         ...
 
-    @op(composite=True, infer=lambda x, window, strides, padding, dilation, count_padding, layout: rule.pool2d(
-        x, window, strides, padding, dilation, layout))
+    @op(composite=True, infer=rule.avg_pool2d)
     def avg_pool2d(self, x: V, *, window: Pair, strides: Pair, padding: Padding, dilation: Pair, count_padding: bool,
                    layout: str) -> V:
         """The mean of each window, over its elements inside the image or over all of it."""

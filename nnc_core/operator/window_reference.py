@@ -53,7 +53,8 @@ def _joined(x: Array) -> Array:
 
 def conv2d(x: Array, kernel: Array, strides: Any, padding: Any, dilation: Any, groups: int, layout: str) -> Array:
     wide = accumulator(x.dtype)
-    image, weights = _padded(_nhwc(x, layout).astype(wide), padding), _grouped(_hwio(kernel, layout).astype(wide), groups)
+    image = _padded(_nhwc(x, layout).astype(wide), padding)
+    weights = _grouped(_hwio(kernel, layout).astype(wide), groups)
     seen = _grouped(_windows(image, weights.shape[:2], strides, dilation), groups)
     out = np.einsum("nhwklgi,kligo->nhwgo", seen, weights, optimize=True)
     return _from_nhwc(_joined(out), layout).astype(x.dtype)
@@ -86,7 +87,7 @@ def conv2d_kernel_gradient(x: Array, g: Array, size: Any, strides: Any, padding:
     wide = accumulator(x.dtype)
     image = _padded(_nhwc(x, layout).astype(wide), padding)
     cotangent = _nhwc(g, layout).astype(wide)
-    n, h, w, o = cotangent.shape
+    _, h, w, o = cotangent.shape
     image = image[:, : (size[0] - 1) * dilation[0] + (h - 1) * strides[0] + 1,
                   : (size[1] - 1) * dilation[1] + (w - 1) * strides[1] + 1]
     seen = _grouped(_windows(image, size, strides, dilation), groups)
@@ -125,7 +126,8 @@ def pool2d_put(g: Array, index: Array, size: Any, window: Any, strides: Any, pad
     cotangent, named = _nhwc(g, layout), _nhwc(index, layout)
     n, h, w, c = cotangent.shape
     per_window = np.zeros((n, h, w, window[0] * window[1], c), accumulator(g.dtype))
-    np.put_along_axis(per_window, named[:, :, :, None].astype(np.int64), cotangent[:, :, :, None].astype(per_window.dtype), 3)
+    where, what = named[:, :, :, None].astype(np.int64), cotangent[:, :, :, None].astype(per_window.dtype)
+    np.put_along_axis(per_window, where, what, 3)
     out = _overlap(per_window.reshape(n, h, w, *window, c), size, strides, padding, dilation)
     return _from_nhwc(out, layout).astype(g.dtype)
 

@@ -51,7 +51,7 @@ def _small(node: Node) -> bool:
 def _fold_filled(F: Nodes, node: Node) -> Node | None:
     """One number everywhere: computed once."""
     numbers = [x.attributes[1] for x in node.inputs]
-    value = _evaluate(node, [np.full(1, n.value) for n in numbers])  # type: ignore[attr-defined]
+    value = _evaluate(node, [np.full(1, n.value) for n in numbers])
     return None if value is None else F.filled(shape=node.shape, number=Number(value[0], node.dtype))
 
 
@@ -78,4 +78,5 @@ def _overflows(x: Any, dtype: DType) -> bool:
 def _constant(F: Nodes, node: Node, array: Array) -> Node:
     if array.size and (array.tobytes() == array.reshape(-1)[:1].tobytes() * array.size):
         return F.filled(shape=node.shape, number=Number(array.reshape(-1)[0], node.dtype))
-    return F.constant(Literal(array.reshape(node.spec.static_shape)), node.spec)
+    packed = np.ascontiguousarray(array).reshape(node.spec.static_shape)  # what devices upload; no view of an input
+    return F.constant(Literal(packed), node.spec)

@@ -47,15 +47,15 @@ def broadcast_again(F: Nodes, node: Node) -> Node | None:
 def slice_again(F: Nodes, node: Node) -> Node | None:
     """Slices compose; the whole is nothing."""
     (x,) = node.inputs
-    start, stop, step = node.attributes
-    if x.shape == node.shape and all(k == 1 for k in step):  # type: ignore[attr-defined]
+    start, _, step = node.attributes
+    if x.shape == node.shape and all(k == 1 for k in step):
         return x
     if x.op is not node.op:
         return None
     low, _, by = x.attributes
     begin = tuple(a + b * k if n != 0 else a  # an empty slice may begin at the end, which has no place in x
-                  for a, b, k, n in zip(low, start, by, node.shape, strict=True))  # type: ignore[call-overload]
-    steps = tuple(k * s for k, s in zip(by, step, strict=True))  # type: ignore[call-overload]
+                  for a, b, k, n in zip(low, start, by, node.shape, strict=True))
+    steps = tuple(k * s for k, s in zip(by, step, strict=True))
     end = tuple(b + ((n - 1) * s + 1 if n != 0 else 0) for b, n, s in zip(begin, node.shape, steps, strict=True))
     return F.slice(x.inputs[0], start=begin, stop=end, step=steps)
 
@@ -69,7 +69,7 @@ def flip_again(F: Nodes, node: Node) -> Node | None:
         return x
     if x.op is not node.op:
         return None
-    left = set(axes) ^ set(x.attributes[0])  # type: ignore[call-overload]
+    left = set(axes) ^ set(x.attributes[0])
     return F.flip(x.inputs[0], axes=tuple(sorted(left)))
 
 

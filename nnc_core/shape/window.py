@@ -10,7 +10,7 @@ from typing import NamedTuple
 from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
-from nnc_core.shape.elementwise import same_dtype
+from nnc_core.shape.elementwise import floating, same_dtype
 from nnc_core.type import DimLike, TensorSpec
 
 Pair = tuple[int, int]
@@ -67,10 +67,12 @@ class Filter(NamedTuple):
 def window_count(length: DimLike, window: DimLike, stride: int, padding: Pair, dilation: int) -> DimLike:
     """How many windows fit along an axis."""
     if stride < 1 or dilation < 1 or min(padding) < 0:
-        raise AttributeValueError(f"stride {stride} and dilation {dilation} should be at least 1, padding {padding} at least 0")
+        raise AttributeValueError(f"stride {stride} and dilation {dilation} should be at least 1, "
+                                  f"padding {padding} at least 0")
     room = length + (padding[0] + padding[1]) - (window - 1) * dilation - 1
     if isinstance(room, int) and room < 0:
-        raise ShapeError(f"a window of {window} (dilation {dilation}) does not fit in length {length} padded by {padding}")
+        raise ShapeError(f"a window of {window} (dilation {dilation}) does not fit in length {length} "
+                         f"padded by {padding}")
     return room // stride + 1
 
 
@@ -130,17 +132,34 @@ def pool2d(x: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilatio
     image = Image.of(x, layout)
     if x.dtype == dt.boolean:
         raise DTypeError("needs numbers, not booleans", hint="cast with astype")
-    for size, pad, step in zip(window, padding, dilation, strict=True):
-        if size < 1:
-            raise AttributeValueError(f"window {window} should be at least 1")
-        if max(pad) > (size - 1) * step:
-            raise AttributeValueError(f"padding {padding} would make windows that lie outside the input")
+    if min(window) < 1:
+        raise AttributeValueError(f"window {window} should be at least 1")
     h = window_count(image.h, window[0], strides[0], padding[0], dilation[0])
     w = window_count(image.w, window[1], strides[1], padding[1], dilation[1])
+    for length, *slide in zip((image.h, image.w), window, strides, padding, dilation, strict=True):
+        _check_windows_see(length, *slide)
     return Image(image.n, h, w, image.c).spec(layout, x.dtype)
 
 
-def pool2d_index(x: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilation: Pair, layout: str) -> TensorSpec:
+def _check_windows_see(length: DimLike, window: int, stride: int, padding: Pair, dilation: int) -> None:
+    """A window that lies in the padding alone has no maximum; one with gaps can even straddle a short image."""
+    blind = max(padding) > (window - 1) * dilation
+    if isinstance(length, int) and dilation > length and not blind:
+        starts = range(-padding[0], length + padding[1] - (window - 1) * dilation, stride)
+        blind = any(not any(0 <= s + k * dilation < length for k in range(window)) for s in starts)
+    if blind:
+        raise AttributeValueError(f"padding {padding} makes windows of {window} (dilation {dilation}) that see "
+                                  f"nothing of length {length}", hint="pad less")
+
+
+def avg_pool2d(x: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilation: Pair, count_padding: bool,
+               layout: str) -> TensorSpec:
+    """Floats in, floats out."""
+    return pool2d(floating(x), window, strides, padding, dilation, layout)
+
+
+def pool2d_index(x: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilation: Pair,
+                 layout: str) -> TensorSpec:
     """The int32 position within each window."""
     return TensorSpec(pool2d(x, window, strides, padding, dilation, layout).shape, dt.int32)
 

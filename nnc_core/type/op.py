@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -11,7 +11,8 @@ from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.type.spec import TensorSpec
 
-Attributes: TypeAlias = tuple[Hashable, ...]
+Attributes: TypeAlias = tuple[Any, ...]
+"""Hashable values, in the order of the declaration."""
 Rule: TypeAlias = Callable[..., Any]
 
 

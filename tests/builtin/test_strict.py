@@ -14,7 +14,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.errors import (
     AttributeValueError,
     DeviceError,
-    DeviceFailure,
+    DeviceFailureError,
     DeviceMemoryError,
     DTypeError,
     NotSupportedError,
@@ -268,7 +268,7 @@ def test_after_close_everything_is_refused(device) -> None:
     device.close()
     for use in (lambda: device.allocate(1), lambda: device.fill(buffer, b"\0"), launch,
                 lambda: device.compile(stray_store(0))):
-        with pytest.raises(DeviceFailure, match="closed"):
+        with pytest.raises(DeviceFailureError, match="closed"):
             use()
 
 
@@ -336,7 +336,7 @@ def test_an_error_stays_with_its_stream() -> None:
     device.run("broken", first, lambda: 1 / 0)
     second.wait(first.record())
     second.synchronize()
-    with pytest.raises(DeviceFailure, match="broken: ZeroDivisionError"):
+    with pytest.raises(DeviceFailureError, match="broken: ZeroDivisionError"):
         first.synchronize()
 
 

@@ -33,20 +33,24 @@ def test_equals_the_reference(device: OpenCLDevice, case: Case) -> None:
     if OPERATORS[case.name].exact or expected.dtype.name not in TOLERANCE:
         np.testing.assert_array_equal(result, expected)
     else:
-        np.testing.assert_allclose(
-            result.astype(np.float64), expected.astype(np.float64), rtol=TOLERANCE[expected.dtype.name], atol=1e-6
-        )
+        given, wanted = result.astype(np.float64), expected.astype(np.float64)
+        np.testing.assert_allclose(given, wanted, rtol=TOLERANCE[expected.dtype.name])
+
+
+def assert_same(device: OpenCLDevice, case: Case) -> None:
+    result = run(device, nest_of(case.command), case.inputs, case.expected)
+    np.testing.assert_array_equal(result, case.expected)
 
 
 def test_division_and_square_root_are_correctly_rounded(device: OpenCLDevice, rng: np.random.Generator) -> None:
     a, b = (np.exp(rng.uniform(-80, 80, 10_000)).astype(np.float32) for _ in "ab")
-    for case in (Case("divide", (a, b)), Case("sqrt", (a,))):
-        np.testing.assert_array_equal(run(device, nest_of(case.command), case.inputs, case.expected), case.expected)
+    assert_same(device, Case("divide", (a, b)))
+    assert_same(device, Case("sqrt", (a,)))
 
 
 def test_strided_inputs(device: OpenCLDevice) -> None:
     """A transposed and a sliced operand, whose layouts begin inside their storages."""
-    a, b = numbers(float32, 5, 4), numbers(float32, 40)
+    a, b = numbers(float32, 5, 4), numbers(float32, 50)
     layouts = (Layout((4, 5), float32, 0, (4, 16)), Layout((4, 5), float32, 8, (40, 8)))
     command = Command("add", (), layouts, (Layout.packed((4, 5), float32),))
     seen = np.lib.stride_tricks.as_strided(b[2:], (4, 5), (40, 8))

@@ -18,6 +18,7 @@ def check_indices(operator: str, indices: Any, length: int) -> None:
     """OutOfRangeError unless -length <= index < length for all."""
     if indices.size == 0 or (indices.max() < length and (indices.dtype.kind == "u" or indices.min() >= -length)):
         return
+    indices = np.asarray(indices)
     wrong = indices[(indices >= length) | (np.less(indices, -length))]
     raise OutOfRangeError(f"index {wrong.flat[0]} is out of range for an axis of length {length}", operator=operator,
                           hint=f"{-length} <= index < {length}")

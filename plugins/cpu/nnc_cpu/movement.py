@@ -41,7 +41,8 @@ def spaced(low: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> tup
 def pad(command: Command) -> Routine:
     low, _, interior, value = command.attributes
     within = spaced(low, command.inputs[0].shape, [k + 1 for k in interior])  # type: ignore[arg-type,attr-defined]
-    fill = np.asarray(value).astype(command.output.dtype)
+    with np.errstate(all="ignore"):
+        fill = np.asarray(value).astype(command.output.dtype)
     return Routine(lambda x, out: in_order([partial(np.copyto, out, fill), converting(x, out[within])]))
 
 

@@ -14,6 +14,15 @@ from nnc_cpu.memory import Array
 from nnc_cpu.routine import Make, Routine, in_order, prepared, scratch
 
 
+def _nothing() -> None:
+    return None
+
+
+def _unless_empty(make: Make) -> Make:
+    """There is no maximum of nothing."""
+    return lambda command: make(command) if command.output.size else Routine(lambda *arrays: _nothing)
+
+
 def _along(command: Command) -> tuple[int, Layout]:
     """The axis, and the layout of what is reduced over it."""
     axis: Any = command.attributes[0]
@@ -46,4 +55,7 @@ def _log_softmax(command: Command) -> Routine:
     return Routine(bind, (row, scratch(command.output.shape, command.output.dtype)))
 
 
-MAKERS: dict[str, Make] = {"softmax": prepared(_softmax, wide=True), "log_softmax": prepared(_log_softmax, wide=True)}
+MAKERS: dict[str, Make] = {
+    "softmax": prepared(_unless_empty(_softmax), wide=True),
+    "log_softmax": prepared(_unless_empty(_log_softmax), wide=True),
+}  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def row_folds(shape: tuple[int, ...], axis: Any) -> int:
 
     NumPy adds row by row, which is slow when rows are short: so rows are made long."""
     kept = shape[len(axis):]
-    columns, rows = int(np.prod(kept, dtype=np.int64)), int(np.prod(shape[: len(axis)], dtype=np.int64))
+    columns, rows = prod(kept), prod(shape[: len(axis)])
     if not kept or tuple(axis) != tuple(range(len(axis))) or not 0 < columns < _NARROW:
         return 1
     folds = 1
@@ -43,8 +44,8 @@ def row_folds(shape: tuple[int, ...], axis: Any) -> int:
 
 def _sum(command: Command) -> Routine:
     axis, keepdims = command.attributes
-    x, out = command.inputs[0], command.output
-    folds = row_folds(x.shape, axis)
+    out = command.output
+    folds = row_folds(command.inputs[0].shape, axis)
     if folds == 1:
         return Routine(lambda x, out: partial(np.add.reduce, x, axis, out.dtype, out, keepdims))
     return Routine(_bind_folded, (scratch((folds, out.size), out.dtype),))

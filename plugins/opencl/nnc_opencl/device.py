@@ -8,7 +8,7 @@ import numpy as np
 import pyopencl as cl
 
 from nnc_core.base.dtype import float32
-from nnc_core.base.errors import DeviceError, DeviceFailure, Error, OutOfRangeError
+from nnc_core.base.errors import DeviceError, DeviceFailureError, Error, OutOfRangeError
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
 from nnc_core.device import DONE, Buffer, Device, Event, HostArray, Stream
 from nnc_opencl.drivers import INSTALL, describe, spec_of
@@ -159,8 +159,8 @@ def open_device(device: cl.Device, id: str) -> OpenCLDevice:
     return opened
 
 
-def _unusable(device: cl.Device, id: str, fault: str) -> DeviceFailure:
-    return DeviceFailure(f"the OpenCL driver lists {describe(device)} and cannot use it: {fault}", device=id,
+def _unusable(device: cl.Device, id: str, fault: str) -> DeviceFailureError:
+    return DeviceFailureError(f"the OpenCL driver lists {describe(device)} and cannot use it: {fault}", device=id,
                          hint=f"install another driver: {INSTALL}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyopencl as cl
 
-from nnc_core.base.errors import DeviceFailure, DeviceMemoryError, Error
+from nnc_core.base.errors import DeviceFailureError, DeviceMemoryError, Error
 
 OUT_OF_MEMORY = (cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.OUT_OF_HOST_MEMORY)
 """Drivers may allocate lazily: then a transfer or a launch reports these."""
@@ -20,14 +20,13 @@ def failure_of_code(action: str, code: int, device: str, detail: str = "") -> Er
     text = f"{action} failed: {detail or status_name(code)}"
     if code in OUT_OF_MEMORY:
         return DeviceMemoryError(text, device=device, hint="free buffers, or use smaller batches")
-    return DeviceFailure(text, device=device, hint="`nnc devices` examines the driver")
+    return DeviceFailureError(text, device=device, hint="`nnc devices` examines the driver")
 
 
 def status_name(code: int) -> str:
-    try:
-        return f"{cl.status_code(code).name} ({code})"
-    except ValueError:
-        return f"status {code}"
+    """OpenCL's word for a status; drivers have statuses of their own as well."""
+    words = (name for name in dir(cl.status_code) if getattr(cl.status_code, name) == code)
+    return f"{next(words, 'status')} ({code})"
 
 
 def last_words(log: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pyopencl as cl
 
 from nnc_core.base.dtype import float64
-from nnc_core.base.errors import DeviceError, DeviceFailure, FallbackWarning, NotSupportedError
+from nnc_core.base.errors import DeviceError, DeviceFailureError, FallbackWarning, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import OPENCL, entry_name, expand, render
 from nnc_core.device import Buffer, DeviceSpec, Kernel, Launch, Stream
@@ -22,7 +22,7 @@ HANDLES = 64
 
 
 def build(nest: LoopNest, context: cl.Context, spec: DeviceSpec) -> cl.Program:
-    """The program of one nest.  DeviceFailure: the driver refuses it; NotSupportedError: the device must."""
+    """The program of one nest.  DeviceFailureError: the driver refuses it; NotSupportedError: the device must."""
     if "float64" not in spec.dtypes and _uses_float64(nest):
         raise NotSupportedError(f"{nest.name} needs float64, which {spec.name} does not have",
                                 device=spec.id, hint="cast to float32, or use another device")
@@ -30,7 +30,7 @@ def build(nest: LoopNest, context: cl.Context, spec: DeviceSpec) -> cl.Program:
     try:
         return _build_source(source, context, _options(context.devices[0]))
     except cl.Error as error:
-        raise DeviceFailure(f"the driver cannot build the kernel of {nest.name}: {last_words(str(error))}",
+        raise DeviceFailureError(f"the driver cannot build the kernel of {nest.name}: {last_words(str(error))}",
                             device=spec.id, hint="`nnc devices` examines the driver") from error
 
 
@@ -54,7 +54,8 @@ def _build_source(source: str, context: cl.Context, options: list[str]) -> cl.Pr
         return cl.Program(context, source).build(options)  # type: ignore[no-any-return]
     except (KeyError, OSError) as error:  # KeyError: PyOpenCL asks for a variable that says how to fail
         cause = error.__context__ or error
-        warnings.warn(f"PyOpenCL's cache on disk fails, building without: {cause}", FallbackWarning, stacklevel=2)
+        message = f"PyOpenCL's cache on disk fails, building without: {cause}"
+        warnings.warn(message, FallbackWarning, stacklevel=2)
         program = cl.Program(context, source)
         return program.build(options, cache_dir=False)  # type: ignore[no-any-return, arg-type]
 

@@ -1,0 +1,30 @@
+"""The `nnc` command."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+from nnc_core.base.missing import MissingPackageError, require
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run `nnc` with the arguments of this process; without click and rich, say in one line what to install."""
+    try:
+        for package in ("click", "rich"):
+            require(package, purpose="the command line", extra="cli")
+    except MissingPackageError as error:
+        sys.exit(f"nnc: {error.message}; {error.hint}")
+    from nnc_core.cli.group import nnc
+
+    warnings.showwarning = _show_warning
+    nnc(prog_name="nnc")
+
+
+def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int,
+                  file: Any = None, line: str | None = None) -> None:
+    """Whoever runs a command wants to know what is the matter, not which line of a library says so."""
+    print(f"warning: {message}", file=file or sys.stderr)

@@ -1,0 +1,50 @@
+"""Modules as text."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from nnc_core.dynamic.cell import Cell
+from nnc_core.nn.parameter import Parameter
+from nnc_core.nn.tree import entries, walk
+
+if TYPE_CHECKING:
+    from nnc_core.nn.module import Module
+
+
+def tree_text(root: Module) -> str:
+    """One line a module, indented by depth."""
+    lines = []
+    for path, module in walk(root):
+        parts = path.split(".")
+        indent, label = ("  " * len(parts), f"{parts[-1]}: ") if path else ("", "")
+        lines.append(f"{indent}{label}{_title(module)}")
+    return "\n".join(lines)
+
+
+def _title(module: Module) -> str:
+    return f"{type(module).__name__}({module.describe()})"
+
+
+def summary(root: Module) -> str:
+    """A table: path, module, parameters, their number; and the sums."""
+    seen: set[Cell] = set()
+    rows = [("module", "kind", "parameters", "count")]
+    trained = kept = 0
+    for path, module in walk(root):
+        own = [(name, x) for name, x in entries(module) if isinstance(x, Cell) and x not in seen]
+        seen.update(x for _, x in own)
+        weights = [(name, x) for name, x in own if isinstance(x, Parameter)]
+        count = sum(_size(x) for _, x in weights)
+        trained, kept = trained + count, kept + sum(_size(x) for _, x in own) - count
+        shapes = ", ".join(f"{name} {x.spec}" for name, x in weights)
+        rows.append((path or "(root)", type(module).__name__, shapes, f"{count:,}" if weights else ""))
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d:>{widths[3]}}".rstrip() for a, b, c, d in rows]
+    table.insert(1, "-" * (sum(widths) + 6))
+    return "\n".join([*table, f"{trained:,} trained numbers, {kept:,} in buffers"])
+
+
+def _size(cell: Cell) -> int:
+    return prod(cell.spec.static_shape)

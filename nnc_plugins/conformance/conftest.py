@@ -1,0 +1,117 @@
+"""The device under test, the seed of what is sampled, and the failures that its author expects."""
+
+from __future__ import annotations
+
+import os
+import random
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import pytest
+
+from nnc_core.base.errors import Error
+from nnc_core.composition import Stack, plugin_manager, stack_for
+from nnc_core.device import Device
+from nnc_core.dynamic.modes import use_device
+
+HERE = Path(__file__).parent
+STACK, SEED = pytest.StashKey[Stack](), pytest.StashKey[int]()
+UNMATCHED = pytest.StashKey[list[str]]()
+
+
+def opened(config: pytest.Config) -> Stack:
+    """The layers on the device that --nnc-device names, opened at the first call; ends the run if it cannot be."""
+    if STACK not in config.stash:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")  # other plugins' faults are no failure of this device
+            config.stash[STACK] = _open(config.getoption("--nnc-device"))
+    return config.stash[STACK]
+
+
+def _open(id: str) -> Stack:
+    try:
+        stack = stack_for(id)
+    except Error as error:
+        _give_up(f"{error}")
+    if stack.device.spec.kind == "null":
+        _give_up(f"{id} counts and computes nothing: there is no result to check.  Use strict:0 or a real device")
+    return stack
+
+
+def _give_up(why: str) -> NoReturn:
+    plugins = "\n".join(f"  {record}" for record in plugin_manager().records)
+    pytest.exit(f"nnc conformance: {why}\nplugins:\n{plugins or '  none'}", returncode=4)
+
+
+def chosen_seed(config: pytest.Config) -> int:
+    """What NNC_TEST_SEED says: a number ("random" draws one), 0 without it."""
+    if SEED not in config.stash:
+        wanted = os.environ.get("NNC_TEST_SEED", "0")
+        config.stash[SEED] = random.SystemRandom().randrange(2**32) if wanted == "random" else int(wanted)
+    return config.stash[SEED]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: the cases that a sample leaves out")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    mine = [item for item in items if HERE in item.path.parents]
+    for item in mine:
+        # A host fallback is announced in the summary of warnings and is no failure.
+        item.add_marker(pytest.mark.filterwarnings("default::nnc_core.base.errors.FallbackWarning"))
+    expected = _expected_failures(config.getoption("--nnc-xfails"))
+    config.stash[UNMATCHED] = [name for name in expected if not any(name in item.nodeid for item in mine)]
+    for item in mine:
+        named = [name for name in expected if name in item.nodeid]
+        if named:
+            item.add_marker(pytest.mark.xfail(reason=f"{named[0]!r} is expected to fail"))
+
+
+def _expected_failures(path: str | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        lines = Path(path).read_text("utf-8").splitlines()
+    except OSError as error:
+        raise pytest.UsageError(f"--nnc-xfails: {error}") from None
+    return [name for line in lines if (name := line.partition("#")[0].strip())]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if STACK not in config.stash:
+        return
+    spec, seed = config.stash[STACK].device.spec, chosen_seed(config)
+    terminalreporter.line(f"nnc conformance of {spec.id} ({spec.name}); samples drawn with seed {seed}: "
+                          f"NNC_TEST_SEED={seed} repeats them, -m \"\" runs everything")
+    for name in config.stash.get(UNMATCHED, []):
+        terminalreporter.line(f"expected to fail, but no test is called so: {name}")
+
+
+@pytest.fixture(scope="session")
+def stack(pytestconfig: pytest.Config) -> Stack:
+    """The eight layers on the device under test."""
+    return opened(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def device(stack: Stack) -> Device:
+    """The device under test."""
+    return stack.device
+
+
+@pytest.fixture
+def on_device(stack: Stack) -> Iterator[str]:
+    """Its id, made the default device for a test."""
+    with use_device(stack.device):
+        yield stack.device.spec.id
+
+
+@pytest.fixture
+def rng(pytestconfig: pytest.Config) -> np.random.Generator:
+    """Random numbers that begin anew from the seed in each test."""
+    return np.random.default_rng(chosen_seed(pytestconfig))

@@ -1,0 +1,98 @@
+"""Short ways to run single things on the device under test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.command import Command
+from nnc_core.composition import Stack
+from nnc_core.device import Buffer, Device, Kernel
+from nnc_core.dynamic.dispatch import run_now
+from nnc_core.dynamic.modes import use_device
+from nnc_core.dynamic.value import Value
+from nnc_core.engine import ComputationGraph
+from nnc_core.graph import SymbolicGraph
+from nnc_core.operator import CONSTANT, OPERATORS
+from nnc_core.symbol import Node, postorder
+from nnc_core.type import Attributes, Op, TensorSpec
+from nnc_plugins.conformance.case import Array
+
+SETTLED = ("float32", "int32", "bool")
+"""Dtypes that every device has."""
+
+
+def spec_of(array: Array) -> TensorSpec:
+    return TensorSpec(array.shape, array.dtype)
+
+
+def put(device: Device, array: Array) -> Buffer:
+    """A buffer that holds the array."""
+    buffer = device.allocate(max(array.nbytes, 1))
+    device.upload(np.ascontiguousarray(array), buffer).wait()
+    return buffer
+
+
+def get(device: Device, buffer: Buffer, like: Array) -> Array:
+    """The start of a buffer, as an array like another."""
+    host = np.empty(like.shape, like.dtype)
+    device.download(buffer, host).wait()
+    return host
+
+
+def eager(stack: Stack, op: Op, inputs: Sequence[Array], attributes: Attributes) -> Array:
+    """One operator, run now, on host arrays."""
+    upload = stack.engine.executor.upload
+    values = [Value(upload(x), stack) for x in inputs]
+    return downloaded(stack, applied(stack, op, values, attributes))
+
+
+def applied(stack: Stack, op: Op, values: Sequence[Value], attributes: Attributes) -> Value:
+    """One operator on values of the device."""
+    with use_device(stack.device):
+        spec = stack.shape.infer(op, tuple(v.spec for v in values), attributes)
+        return Value(run_now(op, values, attributes, spec, stack), stack, spec)
+
+
+def downloaded(stack: Stack, value: Value) -> Array:
+    host: Array = stack.engine.executor.download(value.array)
+    return host
+
+
+def one_operator_graph(stack: Stack, op: Op, inputs: Sequence[Array], attributes: Attributes) -> SymbolicGraph:
+    """A graph with inputs x0, x1, ... and the output y."""
+    F = stack.operator.open()
+    placeholders = {f"x{i}": F.placeholder(f"x{i}", spec_of(x)) for i, x in enumerate(inputs)}
+    return SymbolicGraph(placeholders, {"y": F._apply(op, tuple(placeholders.values()), attributes)}, (), op.name)
+
+
+def called(graph: ComputationGraph, given: Mapping[str, Array]) -> dict[str, Array]:
+    """A compiled graph on host arrays."""
+    executor = graph.executor
+    results = graph.run({k: executor.upload(x) for k, x in given.items()})
+    return {k: executor.download(x) for k, x in results.items()}
+
+
+def one_by_one(stack: Stack, graph: SymbolicGraph, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Every node of a graph by the eager kernels, in memory of its own."""
+    upload = stack.engine.executor.upload
+    known: dict[Node, Value] = {node: Value(upload(given[name]), stack) for name, node in graph.inputs.items()}
+    for node in postorder(graph.outputs.values(), {id(n) for n in known}):
+        if node.op is CONSTANT:
+            literal: Any = node.attributes[0]
+            known[node] = Value(upload(literal.array), stack)
+        elif node not in known:
+            known[node] = applied(stack, node.op, [known[x] for x in node.inputs], node.attributes)
+    return {name: downloaded(stack, known[node]) for name, node in graph.outputs.items()}
+
+
+def kernel(stack: Stack, name: str, *inputs: TensorSpec, attributes: Attributes = ()) -> Kernel:
+    """A compiled kernel that needs no workspace: buffers of the inputs, then of the output."""
+    op = OPERATORS[name]
+    out = stack.shape.infer(op, inputs, attributes)
+    command = Command(name, attributes, tuple(x.layout() for x in inputs), (out.layout(),))
+    choice = stack.engine.lowering.choose(op, command)
+    assert choice.workspace == 0, f"{choice.backend} wants scratch memory for {command}"
+    return choice.kernel

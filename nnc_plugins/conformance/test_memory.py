@@ -1,0 +1,187 @@
+"""Memory: what is put somewhere is there, and only there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nnc_core.base.dtype import DTYPES, float32, int32
+from nnc_core.base.errors import DeviceMemoryError
+from nnc_core.composition import Stack
+from nnc_core.device import Device
+from nnc_core.operator import OPERATORS
+from nnc_core.type import TensorSpec
+from nnc_plugins.conformance.case import Array, draw
+from nnc_plugins.conformance.running import eager, get, kernel, put
+
+SHAPES = ((), (1,), (3,), (64,), (7, 11), (2, 0, 3), (65_537,))
+MIB = 1 << 20
+NO_VIEWS = "the device has no views of buffers, and says so"
+
+
+def test_says_what_it_is(device: Device) -> None:
+    spec = device.spec
+    assert spec.id.split(":")[0].startswith(spec.kind) and spec.id.split(":")[1].isdigit()
+    assert spec.name and spec.alignment > 0 and spec.dtypes <= set(DTYPES)
+    assert {"float32", "int32", "int64", "bool"} <= spec.dtypes, "every device has these"
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_round_trip(stack: Stack, rng: np.random.Generator, name: str) -> None:
+    if name not in stack.device.spec.dtypes:
+        pytest.skip(f"the device has no {name}, and says so")
+    for shape in SHAPES:
+        host = draw(rng, DTYPES[name], shape)
+        array = stack.engine.executor.upload(host)
+        assert array.shape == shape and array.dtype == host.dtype
+        back = stack.engine.executor.download(array)
+        assert back.shape == shape and back.dtype == host.dtype
+        assert back.tobytes() == host.tobytes(), f"{name} {shape} came back changed"
+
+
+def test_upload_takes_a_copy(stack: Stack) -> None:
+    host = np.arange(5, dtype=np.float32)
+    array = stack.engine.executor.upload(host)
+    host[:] = -1
+    assert stack.engine.executor.download(array).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_nothing_can_be_transferred(device: Device) -> None:
+    buffer = put(device, np.arange(4, dtype=np.int32))
+    nothing = np.empty((0,), np.int32)
+    device.upload(nothing, buffer).wait()
+    device.download(buffer, nothing).wait()
+    assert get(device, buffer, np.empty(4, np.int32)).tolist() == [0, 1, 2, 3]
+
+
+def test_a_part_of_a_buffer_is_written_from_its_start(device: Device) -> None:
+    buffer = put(device, np.arange(6, dtype=np.int32))
+    device.upload(np.array([-1, -2], np.int32), buffer).wait()
+    assert get(device, buffer, np.empty(6, np.int32)).tolist() == [-1, -2, 2, 3, 4, 5]
+
+
+def test_views_share_the_memory_of_their_buffer(device: Device) -> None:
+    _need_views(device)
+    step = device.spec.alignment
+    whole = put(device, np.zeros(4 * step, np.uint8))
+    second = device.view(whole, step, step)
+    device.upload(np.full(step, 7, np.uint8), second).wait()
+    inner = device.view(device.view(whole, 2 * step, 2 * step), step, 5)
+    device.upload(np.full(5, 9, np.uint8), inner).wait()
+    wanted = np.zeros(4 * step, np.uint8)
+    wanted[step : 2 * step], wanted[3 * step : 3 * step + 5] = 7, 9
+    assert (get(device, whole, wanted) == wanted).all()
+    assert second.nbytes == step and inner.nbytes == 5
+
+
+def test_a_view_keeps_its_buffer_alive(device: Device) -> None:
+    _need_views(device)
+    step = device.spec.alignment
+    whole = put(device, np.full(2 * step, 3, np.uint8))
+    part = device.view(whole, step, step)
+    del whole
+    others = [put(device, np.full(2 * step, k, np.uint8)) for k in range(8)]
+    assert (get(device, part, np.empty(step, np.uint8)) == 3).all() and len(others) == 8
+
+
+@pytest.mark.parametrize(("source", "target"), [(8, 8), (8, 5), (5, 8), (1000, 1000)])
+def test_copy_takes_the_smaller_size(device: Device, source: int, target: int) -> None:
+    there = np.full(target, 200, np.uint8)
+    given = (np.arange(source) % 100).astype(np.uint8)
+    a, b = put(device, given), put(device, there)
+    device.copy(a, b).wait()
+    n = min(source, target)
+    assert (get(device, b, there) == np.concatenate([given[:n], there[n:]])).all()
+    assert (get(device, a, given) == given).all()
+
+
+@pytest.mark.parametrize("pattern", [b"\x5a", b"\x01\x02", b"\x01\x02\x03\x04", bytes(range(8))], ids=len)
+def test_fill_repeats_a_pattern(device: Device, pattern: bytes) -> None:
+    for nbytes in (8, 24, 4096):
+        buffer = put(device, np.zeros(nbytes, np.uint8))
+        device.fill(buffer, pattern).wait()
+        assert get(device, buffer, np.empty(nbytes, np.uint8)).tobytes() == pattern * (nbytes // len(pattern))
+
+
+def test_fill_of_a_view_stays_inside(device: Device) -> None:
+    _need_views(device)
+    step = device.spec.alignment
+    whole = put(device, np.zeros(3 * step, np.uint8))
+    device.fill(device.view(whole, step, step), b"\xff").wait()
+    found = get(device, whole, np.empty(3 * step, np.uint8)).reshape(3, step)
+    assert (found[1] == 255).all() and not found[0].any() and not found[2].any()
+
+
+def _too_large(device: Device) -> list[int]:
+    limits = [device.spec.max_allocation, device.spec.memory]
+    return [*(limit + 1 for limit in limits if limit is not None), 1 << 60]
+
+
+def test_what_does_not_fit_is_a_memory_error_and_harms_nothing(stack: Stack) -> None:
+    device, kept = stack.device, np.arange(100, dtype=np.float32)
+    buffer = put(device, kept)
+    for nbytes in _too_large(device):
+        with pytest.raises(DeviceMemoryError) as caught:
+            device.allocate(nbytes)
+        assert isinstance(caught.value, MemoryError) and caught.value.device == device.spec.id
+        assert str(nbytes) in str(caught.value), "the error says how much was asked for"
+        assert (get(device, buffer, kept) == kept).all()
+        assert _adds(stack)
+
+
+def test_an_array_that_does_not_fit_is_a_memory_error_and_harms_nothing(stack: Stack) -> None:
+    """By way of an operator: 2^58 elements of 4 bytes."""
+    filled = OPERATORS["filled"]
+    from nnc_core.symbol import Number
+
+    with pytest.raises(DeviceMemoryError) as caught:
+        eager(stack, filled, [], ((1 << 29, 1 << 29), Number(1, float32)))
+    assert caught.value.device == stack.device.spec.id
+    assert _adds(stack)
+
+
+def test_full_memory_is_a_memory_error_until_something_is_freed(stack: Stack) -> None:
+    device = stack.device
+    if device.spec.memory is None or device.spec.memory > 256 * MIB:
+        pytest.skip("the device has more than 256 MiB, or does not say: filling it would take too long")
+    held = []
+    with pytest.raises(DeviceMemoryError):
+        for _ in range(device.spec.memory // MIB + 2):
+            held.append(device.allocate(MIB))
+    held.clear()
+    assert _adds(stack)
+
+
+def test_freed_memory_comes_back(device: Device) -> None:
+    """One and a half times the memory, a piece at a time."""
+    memory = device.spec.memory
+    if memory is None:
+        pytest.skip("the device does not say how much memory it has")
+    piece = min(device.spec.max_allocation or memory, max(memory // 64, MIB))
+    for _ in range(3 * memory // (2 * piece)):
+        assert device.allocate(piece).nbytes == piece
+
+
+def test_a_launch_keeps_its_buffers_alive(stack: Stack) -> None:
+    device, spec = stack.device, TensorSpec((64,), int32)
+    host = np.arange(64, dtype=np.int32)
+    target = device.allocate(host.nbytes)
+    launch = kernel(stack, "add", spec, spec).bind([put(device, host), put(device, 2 * host), target])
+    others = [put(device, np.full(64, -1, np.int32)) for _ in range(16)]
+    launch()
+    assert (get(device, target, host) == 3 * host).all() and len(others) == 16
+
+
+def test_memory_info(device: Device) -> None:
+    info = device.memory_info()
+    assert info is None or 0 <= info[0] <= info[1]
+
+
+def _adds(stack: Stack) -> bool:
+    a: Array = np.arange(10, dtype=np.float32)
+    return bool((eager(stack, OPERATORS["add"], [a, a], ()) == 2 * a).all())
+
+
+def _need_views(device: Device) -> None:
+    if "no-views" in device.spec.features:
+        pytest.skip(NO_VIEWS)

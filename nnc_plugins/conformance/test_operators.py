@@ -1,0 +1,81 @@
+"""Every declared operator against its NumPy reference, run on its own and as a compiled graph.
+
+One test for each operator and dtype.  It runs a few of the cases, drawn with the seed that the summary prints; the
+rest of them is marked slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from nnc_core.base.dtype import DTYPES, DType
+from nnc_core.composition import Stack
+from nnc_core.operator import OPERATORS
+from nnc_core.type import Attributes, Op
+from nnc_plugins.conformance.agreement import assert_agree
+from nnc_plugins.conformance.case import Array, Case
+from nnc_plugins.conformance.cases import CASES
+from nnc_plugins.conformance.conftest import chosen_seed, opened
+from nnc_plugins.conformance.host import expected
+from nnc_plugins.conformance.running import called, eager, one_operator_graph
+
+SAMPLE = 6
+ELSEWHERE = frozenset(("transfer",))
+"""Operators with a test file of their own."""
+Share = Literal["sample", "rest"]
+
+
+def test_every_operator_has_cases() -> None:
+    assert set(CASES) == set(OPERATORS)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "share" not in metafunc.fixturenames:
+        return
+    known = opened(metafunc.config).device.spec.dtypes
+    found = []
+    for name in sorted(CASES.keys() - ELSEWHERE):
+        dtypes = {dtype for case in CASES[name] for dtype in case.dtypes if dtype.name in known}
+        for dtype in (d for d in DTYPES.values() if d in dtypes):
+            sample, rest = split(name, dtype, chosen_seed(metafunc.config))
+            found.append(pytest.param(name, dtype, sample, id=f"{name}-{dtype}"))
+            if rest:
+                found.append(pytest.param(name, dtype, rest, id=f"{name}-{dtype}-rest", marks=pytest.mark.slow))
+    metafunc.parametrize(("name", "dtype", "share"), found)
+
+
+def split(name: str, dtype: DType, seed: int) -> tuple[list[Case], list[Case]]:
+    """The first case and some drawn by the seed; the others."""
+    cases = [case for case in CASES[name] if dtype in case.dtypes]
+    drawn = np.random.default_rng([seed, crc32(f"{name} {dtype}".encode())]).permutation(len(cases) - 1) + 1
+    chosen = {0, *(int(k) for k in drawn[: SAMPLE - 1])}
+    return ([c for k, c in enumerate(cases) if k in chosen], [c for k, c in enumerate(cases) if k not in chosen])
+
+
+@pytest.mark.parametrize("how", ["eager", "compiled"])
+def test_agrees_with_the_reference(stack: Stack, rng: np.random.Generator, name: str, dtype: DType,
+                                   share: Sequence[Case], how: str) -> None:
+    op, faults = OPERATORS[name], []
+    for case in share:
+        inputs, attributes = case.inputs(rng, dtype), case.attribute_values(op, dtype)
+        wanted = expected(op, inputs, attributes)
+        if any(x.dtype.name not in stack.device.spec.dtypes for x in (*inputs, wanted)):
+            continue  # a cast to what the device has not
+        result = _result(stack, op, inputs, attributes, how)
+        try:
+            assert_agree(op, result, wanted, f"{case.label} {dtype}")
+        except AssertionError as fault:
+            faults.append(str(fault))
+    assert not faults, "\n".join(faults)
+
+
+def _result(stack: Stack, op: Op, inputs: tuple[Array, ...], attributes: Attributes, how: str) -> Array:
+    if how == "eager":
+        return eager(stack, op, inputs, attributes)
+    run = stack.engine.compile(one_operator_graph(stack, op, inputs, attributes))
+    return called(run, {f"x{i}": x for i, x in enumerate(inputs)})["y"]

@@ -1,0 +1,85 @@
+"""Streams and events: work runs in order, waits where it is told to, and is done when the host has waited."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nnc_core.base.dtype import int32
+from nnc_core.composition import Stack
+from nnc_core.device import Device
+from nnc_core.type import TensorSpec
+from nnc_plugins.conformance.running import get, kernel, put
+
+N = 4099
+SPEC = TensorSpec((N,), int32)
+ONES = np.ones(N, np.int32)
+
+
+def test_work_runs_in_the_order_of_its_stream(stack: Stack) -> None:
+    """Each launch reads what the one before has written."""
+    device = stack.device
+    a, b, one = device.allocate(SPEC.nbytes), device.allocate(SPEC.nbytes), put(device, ONES)
+    device.fill(a, b"\x00")
+    add = kernel(stack, "add", SPEC, SPEC)
+    there, back = add.bind([a, one, b]), add.bind([b, one, a])
+    for _ in range(50):
+        there()
+        back()
+    assert (get(device, a, ONES) == 100).all()
+
+
+def test_transfers_run_in_the_order_of_their_stream(device: Device) -> None:
+    a, b = device.allocate(ONES.nbytes), device.allocate(ONES.nbytes)
+    rounds = [np.full(N, k, np.int32) for k in range(20)]
+    seen = [np.empty(N, np.int32) for _ in rounds]
+    for host, out in zip(rounds, seen, strict=True):
+        device.upload(host, a)
+        device.copy(a, b)
+        last = device.download(b, out)
+    last.wait()
+    assert [int(out[0]) for out in seen] == list(range(20)) and all((out == out[0]).all() for out in seen)
+
+
+def test_a_new_stream_works(stack: Stack) -> None:
+    device, stream = stack.device, stack.device.stream()
+    a, out = put(device, ONES), device.allocate(ONES.nbytes)
+    kernel(stack, "add", SPEC, SPEC).bind([a, a, out], stream)()
+    host = np.empty(N, np.int32)
+    device.download(out, host, stream).wait()
+    assert (host == 2).all()
+
+
+def test_one_stream_waits_for_another(stack: Stack) -> None:
+    device, first, second = stack.device, stack.device.stream(), stack.device.stream()
+    one, a, b, c = put(device, ONES), *(device.allocate(ONES.nbytes) for _ in range(3))
+    add = kernel(stack, "add", SPEC, SPEC)
+    for k in range(10):
+        device.upload(np.full(N, k, np.int32), a, first)
+        add.bind([a, one, b], first)()
+        second.wait(first.record())
+        add.bind([b, one, c], second)()
+        first.wait(second.record())
+        host = np.empty(N, np.int32)
+        device.download(c, host, second).wait()
+        assert (host == k + 2).all()
+
+
+def test_synchronize_waits_for_everything(stack: Stack) -> None:
+    device, stream = stack.device, stack.device.stream()
+    a, out = put(device, ONES), device.allocate(ONES.nbytes)
+    kernel(stack, "add", SPEC, SPEC).bind([a, a, out], stream)()
+    host = np.empty(N, np.int32)
+    device.download(out, host, stream)
+    stream.synchronize()
+    assert (host == 2).all()
+
+
+def test_events_may_be_waited_for_often_and_of_nothing(device: Device) -> None:
+    stream = device.stream()
+    event = stream.record()
+    event.wait()
+    event.wait()
+    stream.wait(event)
+    stream.synchronize()
+    device.default_stream.wait(event)
+    device.default_stream.synchronize()

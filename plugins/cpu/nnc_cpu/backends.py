@@ -1,0 +1,91 @@
+"""The table of kernels: for each operator how a command of it becomes a routine, and the backend that offers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+
+import numpy as np
+
+from nnc_core.base.command import Command
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.codegen.interpret import interpret
+from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
+from nnc_cpu import (
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    linear,
+    movement,
+    neural,
+    pooling,
+    random,
+    reductions,
+)
+from nnc_cpu.memory import array_in
+from nnc_cpu.routine import Make, Routine
+from nnc_cpu.silence import quiet_launch
+
+MAKERS: Mapping[str, Make] = {
+    **elementwise.MAKERS, **reductions.MAKERS, **linear.MAKERS, **movement.MAKERS, **indexing.MAKERS,
+    **convolution.MAKERS, **pooling.MAKERS, **neural.MAKERS, **random.MAKERS, **creation.MAKERS,
+}  # fmt: skip
+INPLACE: Mapping[str, Sequence[int]] = {**elementwise.INPLACE, "update_slice": (0,), "scatter": (0,)}
+
+
+@lru_cache(maxsize=4096)
+def routine_for(command: Command) -> Routine:
+    """The routine of a command; it holds no arrays, so all threads and graphs share it."""
+    return MAKERS[command.name](command)
+
+
+class NumpyKernel(Kernel):
+    """A command as NumPy calls that write into its buffers."""
+
+    def __init__(self, command: Command) -> None:
+        self.layouts = (*command.inputs, *command.outputs)
+        self.routine = routine_for(command)
+
+    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
+        count = len(self.layouts)
+        arrays = [array_in(b, x) for b, x in zip(buffers[:count], self.layouts, strict=True)]  # type: ignore[arg-type]
+        workspace = buffers[count] if len(buffers) > count else np.empty(0, np.uint8)
+        return quiet_launch(self.routine.bind(*arrays, *self.routine.scratch_in(workspace)))  # type: ignore[arg-type]
+
+
+class NumpyBackend(CommandBackend):
+    """Runs every command of one operator."""
+
+    name = "numpy"
+
+    def __init__(self, operator: str) -> None:
+        self.operator = operator
+
+    def refuse(self, command: Command) -> str | None:
+        return None if command.name == self.operator else f"made for {self.operator}"
+
+    def prepare(self, command: Command) -> Kernel:
+        return NumpyKernel(command)
+
+    def workspace(self, command: Command) -> int:
+        return routine_for(command).workspace
+
+    def inplace(self, command: Command, offered: tuple[int, ...]) -> tuple[int, ...]:
+        out = command.output
+        willing = INPLACE.get(self.operator, ())
+        return tuple(i for i in offered
+                     if i in willing and (command.inputs[i].shape, command.inputs[i].dtype) == (out.shape, out.dtype))
+
+
+BACKENDS: Mapping[str, tuple[CommandBackend, ...]] = {name: (NumpyBackend(name),) for name in MAKERS}
+
+
+class InterpretedKernel(Kernel):
+    """A loop nest, run by core's interpreter: right, and slow."""
+
+    def __init__(self, nest: LoopNest) -> None:
+        self.nest = nest
+
+    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
+        return partial(interpret, self.nest, list(buffers))  # type: ignore[arg-type]

@@ -1,0 +1,84 @@
+"""cpu:0: host memory, and NumPy for its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.errors import DeviceError
+from nnc_core.base.layout import Layout
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.device import DONE, Array, CommandBackend, Device, DeviceSpec, Event, HostArray, Kernel, Stream
+from nnc_cpu import host, memory
+from nnc_cpu.backends import BACKENDS, InterpretedKernel
+from nnc_cpu.eager import EAGER
+
+
+class CpuDevice(Device):
+    """Buffers are arrays of bytes, arrays are NumPy's own; work is done when a call returns."""
+
+    def __init__(self) -> None:
+        known = host.memory()
+        total = None if known is None else known[1]
+        self.spec = DeviceSpec(
+            "cpu:0", "cpu", host.processor_name(), vendor=host.vendor(), driver=f"NumPy {np.__version__}",
+            memory=total, max_allocation=total, alignment=memory.ALIGNMENT)
+        self.eager: Mapping[str, Callable[..., Array]] = EAGER
+
+    def allocate(self, nbytes: int) -> Any:
+        return memory.allocate(nbytes)
+
+    def view(self, buffer: Any, offset: int, nbytes: int) -> Any:
+        if offset < 0 or offset + nbytes > len(buffer):
+            raise DeviceError(f"bytes {offset} to {offset + nbytes} do not lie within a buffer of {len(buffer)}",
+                              device=self.spec.id)
+        return buffer[offset : offset + nbytes]
+
+    def upload(self, array: HostArray, buffer: Any, stream: Stream | None = None) -> Event:
+        source = self._bytes(array)
+        buffer[: len(source)] = source
+        return DONE
+
+    def download(self, buffer: Any, array: HostArray, stream: Stream | None = None) -> Event:
+        target = self._bytes(array)
+        target[...] = buffer[: len(target)]
+        return DONE
+
+    def _bytes(self, array: HostArray) -> memory.Bytes:
+        if not array.flags.c_contiguous:
+            raise DeviceError("host arrays are transferred in C order without gaps", device=self.spec.id,
+                              hint="np.ascontiguousarray makes one")
+        return memory.bytes_of(array)
+
+    def copy(self, source: Any, target: Any, stream: Stream | None = None) -> Event:
+        nbytes = min(len(source), len(target))
+        target[:nbytes] = source[:nbytes]
+        return DONE
+
+    def fill(self, buffer: Any, pattern: bytes, stream: Stream | None = None) -> Event:
+        width = len(pattern)
+        whole = len(buffer) // width * width
+        values = np.frombuffer(pattern, np.uint8)
+        buffer[:whole].reshape(-1, width)[...] = values
+        buffer[whole:] = values[: len(buffer) - whole]
+        return DONE
+
+    def compile(self, nest: LoopNest) -> Kernel:
+        return InterpretedKernel(nest)
+
+    def backends(self, name: str) -> Sequence[CommandBackend]:
+        return BACKENDS.get(name, ())
+
+    def array(self, buffer: Any, layout: Layout) -> Array:
+        return memory.array_in(buffer, layout)
+
+    def buffer_of(self, array: Array) -> Any:
+        return memory.bytes_of(array)
+
+    def layout_of(self, array: Array) -> Layout:
+        return memory.layout_of(array)
+
+    def memory_info(self) -> tuple[int, int] | None:
+        return host.memory()

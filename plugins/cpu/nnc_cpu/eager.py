@@ -1,0 +1,223 @@
+"""Kernels that allocate their result: the quickest way through NumPy for each operator.
+
+They compute what the backends compute, bit for bit: the same function on the same values, or the same routine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nnc_core.base import dtype as dt
+from nnc_core.base.command import Command
+from nnc_core.base.errors import OutOfRangeError
+from nnc_core.base.layout import Layout
+from nnc_core.operator import OPERATORS
+from nnc_core.type import TensorSpec
+from nnc_cpu.backends import MAKERS, routine_for
+from nnc_cpu.elementwise import UFUNCS, write_sigmoid
+from nnc_cpu.indexing import check_indices
+from nnc_cpu.linear import turned
+from nnc_cpu.memory import layout_of
+from nnc_cpu.movement import slice_view
+from nnc_cpu.routine import Routine
+from nnc_cpu.silence import quietly, retry_quietly, run_quietly
+
+Eager: TypeAlias = Callable[..., Any]
+
+_PLAIN = 13
+"""Dtypes that are summed as they are have numbers below this: not the halves."""
+_SMALL = 4096
+"""Elements up to which `np.where` is quicker than selecting by bits."""
+NEVER_WARN = frozenset({"negative", "abs", "sign", "logical_and", "logical_or", "logical_xor", "logical_not"})
+
+
+def _is_number(x: Any) -> bool:
+    return x.__class__ in (float, int, bool)
+
+
+def admit(a: Any, b: Any) -> tuple[Any, Any]:
+    """bfloat16, which is foreign to NumPy, would give way to a Python float: make that float one of its own."""
+    if a.__class__ is float and getattr(b, "dtype", None) == dt.bfloat16:
+        return dt.bfloat16.type(a), b
+    if b.__class__ is float and getattr(a, "dtype", None) == dt.bfloat16:
+        return a, dt.bfloat16.type(b)
+    return a, b
+
+
+def binary(ufunc: np.ufunc) -> Eager:
+    def mixed(a: Any, b: Any) -> Any:
+        try:
+            return quietly(ufunc)(*admit(a, b))
+        except OverflowError:  # a Python integer that the dtype cannot hold
+            return NotImplemented
+
+    def call(a: Any, b: Any) -> Any:
+        if a.__class__ is not b.__class__:
+            return mixed(a, b)
+        try:
+            return run_quietly(ufunc, a, b)
+        except RuntimeError as error:
+            return retry_quietly(error, ufunc, a, b)
+
+    return call
+
+
+def unary(ufunc: np.ufunc) -> Eager:
+    def call(x: Any) -> Any:
+        try:
+            return run_quietly(ufunc, x)
+        except RuntimeError as error:
+            return retry_quietly(error, ufunc, x)
+
+    return call
+
+
+@lru_cache(maxsize=4096)
+def _ready(name: str, attributes: tuple[Any, ...], inputs: tuple[Layout, ...]) -> tuple[Routine, Layout]:
+    """The routine for arrays of these layouts, and the layout of the result."""
+    specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
+    out = OPERATORS[name].infer(*specs, *attributes).layout()
+    return routine_for(Command(name, attributes, inputs, (out,))), out
+
+
+def through_routine(name: str) -> Eager:
+    """By the backend's routine, into fresh memory."""
+    count = len(OPERATORS[name].inputs)
+
+    def call(*arguments: Any) -> Any:
+        arrays, attributes = arguments[:count], arguments[count:]
+        if any(map(_is_number, arrays)):
+            return NotImplemented
+        routine, layout = _ready(name, attributes, tuple(map(layout_of, arrays)))
+        out = np.empty(layout.shape, layout.dtype)
+        scratch = [np.empty(s.shape, s.dtype) for s in routine.scratch]
+        quietly(routine.bind(*map(np.asarray, arrays), out, *scratch))()
+        return out
+
+    return call
+
+
+_ROUTINES: Mapping[str, Eager] = {name: through_routine(name) for name in MAKERS if name != "concat"}
+
+
+def _clip() -> Eager:
+    highest, lowest = binary(np.maximum), binary(np.minimum)
+
+    def clip(x: Any, low: Any, high: Any) -> Any:
+        least = highest(x, low)
+        return NotImplemented if least is NotImplemented else lowest(least, high)
+
+    return clip
+
+
+def relu(x: Any) -> Any:
+    return _maximum(x, 0)
+
+
+_maximum = binary(np.maximum)
+
+
+def sigmoid(x: Any) -> Any:
+    if x.__class__ is not np.ndarray or x.dtype.num >= _PLAIN:
+        return _ROUTINES["sigmoid"](x)
+    out, room = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
+    quietly(write_sigmoid)(x, out, room)
+    return out
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    if a.__class__ is not b.__class__:
+        a, b = _alike(a, b)
+        if a is None:
+            return NotImplemented
+    if condition.size <= _SMALL or _is_number(a):
+        return np.where(condition, a, b)
+    return _ROUTINES["where"](condition, a, b)
+
+
+def _alike(a: Any, b: Any) -> tuple[Any, Any]:
+    """A Python number made an array of the other's dtype; None if it cannot be held."""
+    try:
+        if _is_number(a):
+            return np.asarray(a, b.dtype), b
+        return (a, np.asarray(b, a.dtype)) if _is_number(b) else (a, b)
+    except OverflowError:
+        return None, None
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    try:
+        return run_quietly(x.astype, dtype)
+    except RuntimeError as error:
+        return retry_quietly(error, x.astype, dtype)
+
+
+def take(x: Any, indices: Any, axis: int) -> Any:
+    try:
+        return x.take(indices, axis)
+    except IndexError as error:
+        check_indices("take", indices, x.shape[axis])
+        raise OutOfRangeError(str(error), operator="take") from error
+    except TypeError:  # uint64, which is no index to NumPy
+        return _ROUTINES["take"](x, indices, axis)
+
+
+def summing(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    rows_first = bool(axis) and axis[0] == 0 and len(axis) < x.ndim
+    if x.dtype.num >= _PLAIN or rows_first or not x.flags.c_contiguous:
+        return _ROUTINES["sum"](x, axis, keepdims)
+    return quietly(np.add.reduce)(x, axis, x.dtype, None, keepdims)
+
+
+def reducing(ufunc: np.ufunc) -> Eager:
+    reduce = ufunc.reduce
+
+    def call(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+        return quietly(reduce)(x, axis, None, None, keepdims)
+
+    return call
+
+
+def _blas_ready(x: Any) -> bool:
+    """Of a dtype that BLAS or NumPy multiplies as it is, and each matrix packed."""
+    s = x.strides
+    return x.dtype.num < _PLAIN and s[-1] == x.itemsize and s[-2] == s[-1] * x.shape[-1]
+
+
+def matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
+    if _is_number(a) or _is_number(b):
+        return NotImplemented
+    if not (_blas_ready(a) and _blas_ready(b)) or (transpose_a != transpose_b and a.shape == b.shape):
+        return _ROUTINES["matmul"](a, b, transpose_a, transpose_b)
+    a, b = turned(a, transpose_a), turned(b, transpose_b)
+    try:
+        return run_quietly(np.matmul, a, b)
+    except RuntimeError as error:
+        return retry_quietly(error, np.matmul, a, b)
+
+
+def filled(shape: tuple[int, ...], number: Any) -> Any:
+    out = np.empty(shape, number.dtype)
+    out.fill(number.value)
+    return out
+
+
+EAGER: Mapping[str, Eager] = {
+    **_ROUTINES,
+    **{name: unary(f) if f.nin == 1 else binary(f) for name, f in UFUNCS.items()},
+    **{name: UFUNCS[name] for name in NEVER_WARN},
+    "clip": _clip(), "relu": relu, "sigmoid": sigmoid, "where": where, "cast": cast,
+    "copy": lambda x: x.copy(), "identity": lambda x: x, "stop_gradient": lambda x: x,
+    "sum": summing, "max": reducing(np.maximum), "min": reducing(np.minimum),
+    "all": reducing(np.logical_and), "any": reducing(np.logical_or),
+    "argmax": lambda x, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
+    "argmin": lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
+    "matmul": matmul, "take": take, "filled": filled,
+    "reshape": lambda x, shape: x.reshape(shape), "permute": lambda x, axes: x.transpose(axes),
+    "broadcast_to": np.broadcast_to, "slice": slice_view, "flip": lambda x, axes: np.flip(x, axes).copy(),
+    "concat": lambda *arguments: np.concatenate(arguments[:-1], arguments[-1]),
+}  # fmt: skip
