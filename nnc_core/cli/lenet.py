@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,52 +10,75 @@ from numpy.typing import NDArray
 
 import nnc_core as nnc
 from nnc_core import nn, optim
+from nnc_core.device import DeviceSpec
 from nnc_core.dynamic.compiled import CompiledGraph
-from nnc_core.optim.training import make_step
+from nnc_core.dynamic.jit import Jitted
+from nnc_core.dynamic.modes import current_stack
+from nnc_core.io.training_state import save_training_state
+from nnc_core.nn.initialise import glorot_uniform
 
 BATCH = 100
 LEARNING_RATE = 0.005
 
 
 def network() -> nn.Sequential:
-    """Images (N, 28, 28, 1), uint8 in 0-255, to logits (N, 10)."""
+    """Images (N, 28, 28, 1), uint8 in 0-255, to logits (N, 10); weights from the default generator."""
     return nn.Sequential(
-        nn.Lambda(lambda images: images.astype(nnc.float32) / 256),
+        nn.Lambda(_scaled),
         nn.Conv2d(1, 32, 5, padding="SAME"), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.1), nn.Flatten(),
-        nn.Linear(14 * 14 * 32, 1024), nn.ReLU(),
-        nn.Linear(1024, 10),
+        nn.Linear(14 * 14 * 32, 1024, init=glorot_uniform), nn.ReLU(),
+        nn.Linear(1024, 10, init=glorot_uniform),
     )
 
 
-class LeNet:
-    """The network with weights from `seed` on the current device, its minimiser (Adagrad) and compiled calls."""
+def _scaled(images: nnc.Tensor) -> nnc.Tensor:
+    scaled: nnc.Tensor = nnc.astype(images, nnc.float32) / 256
+    return scaled
 
-    def __init__(self, seed: int) -> None:
+
+class LeNet:
+    """The network, its minimiser (Adagrad) and calls on batches, compiled or eager; on the current device.
+
+    `step(images, labels)` trains and gives the loss: forward, backward and update are one graph.
+    """
+
+    def __init__(self, seed: int, *, compiled: bool = True) -> None:
         nnc.manual_seed(seed)
+        self.device: DeviceSpec = current_stack().device.spec
+        self.compiled = compiled
         self.module = network()
         self.minimiser = optim.Adagrad(self.module.named_parameters(), learning_rate=LEARNING_RATE)
-        self.step = make_step(self.module, self.minimiser, nnc.cross_entropy)
-        """step(images, labels) gives the loss; forward, backward and update run as one graph."""
-        self._classify = nnc.jit(self._classified)
+        gradients = nn.value_and_grad(self.module, self._loss)
+        self.step = optim.make_step(gradients, self.minimiser, eager=not compiled)
+        self._label = nnc.jit(self._likeliest) if compiled else self._likeliest
 
-    def _classified(self, images: nnc.Tensor) -> nnc.Tensor:
+    def _loss(self, images: nnc.Tensor, labels: nnc.Tensor) -> nnc.Tensor:
+        return nnc.cross_entropy(self.module(images), labels)
+
+    def _likeliest(self, images: nnc.Tensor) -> nnc.Tensor:
         return nnc.argmax(self.module(images), axis=-1)
 
     def classify(self, images: NDArray[np.uint8], batch: int = BATCH) -> NDArray[np.int64]:
-        """The likeliest digit of each image, dropout off."""
+        """The likeliest digit of each image (N,), dropout off."""
         self.module.eval()
         try:
-            parts = [self._classify(nnc.asarray(images[i : i + batch])).numpy() for i in range(0, len(images), batch)]
+            with nnc.no_grad():
+                parts = [self._label(nnc.asarray(images[i : i + batch])) for i in range(0, len(images), batch)]
         finally:
             self.module.train()
-        return np.concatenate(parts)
+        return np.concatenate([part.numpy() for part in parts])
 
     def accuracy(self, images: NDArray[np.uint8], labels: NDArray[np.int64]) -> float:
         """The part of the images, 0 to 1, that is classified as labelled."""
         return float(np.mean(self.classify(images) == labels))
 
     def compiled_step(self, batch: int = BATCH) -> CompiledGraph:
-        """The training step as it runs on batches of this size."""
-        images, labels = np.zeros((batch, 28, 28, 1), np.uint8), np.zeros(batch, np.int64)
-        found: Any = self.step.lower(nnc.asarray(images), nnc.asarray(labels))
+        """The training step as it runs on batches of this size; compiled here if it has not been yet."""
+        step: Any = self.step if isinstance(self.step, Jitted) else nnc.jit(self.step)
+        found: CompiledGraph = step.lower(nnc.zeros((batch, 28, 28, 1), dtype=nnc.uint8),
+                                          nnc.zeros(batch, dtype=nnc.int64))
         return found
+
+    def save(self, path: Path, epoch: int) -> None:
+        """Write weights, minimiser and random keys, so that training can go on."""
+        save_training_state(path, self.module, self.minimiser, metadata={"network": "lenet", "epoch": str(epoch)})

@@ -13,7 +13,8 @@ the dtype.  They begin with the constant term:
 - log, float32:  (log(1 + f) - f + f**2 / 2) / f**3 on sqrt(1/2) - 1 <= f <= sqrt(2) - 1, error below 2**-28;
 - log, float64:  (log((1 + s) / (1 - s)) - 2 s) / s**3 in z = s**2 <= 0.02945, error below 2**-56.
 
-ULPSTATEMENT
+Over the tests' points exp and log err by less than 1 ULP, tanh and sigmoid by less than 2.5, subnormal results
+included, in float32 and in float64.
 """
 
 from __future__ import annotations

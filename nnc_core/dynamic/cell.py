@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from nnc_core.base.errors import DTypeError, LostCellError, ShapeError
-from nnc_core.dynamic.dispatch import evaluate
+from nnc_core.composition import stack_for
+from nnc_core.device import DeviceSpec
+from nnc_core.dynamic.dispatch import evaluate, host_value
 from nnc_core.dynamic.modes import current_trace
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
@@ -32,6 +34,14 @@ class Cell:
     @property
     def spec(self) -> TensorSpec:
         return self._value.spec
+
+    @property
+    def device(self) -> DeviceSpec:
+        return self._value.stack.device.spec
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles go through a host array."""
+        return _made_again, (type(self), Tensor(self.lend()).numpy(), self.device.id, self.name)
 
     def read(self) -> Tensor:
         """The tensor that is there now."""
@@ -85,6 +95,10 @@ class Cell:
     def lose(self, why: str) -> None:
         """A call failed after it had begun to overwrite the array."""
         self._lost = why
+
+
+def _made_again(kind: type[Cell], host: Any, device: str, name: str) -> Cell:
+    return kind(Tensor(host_value(host, stack=stack_for(device))), name)
 
 
 class Trace:

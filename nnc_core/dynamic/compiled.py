@@ -20,6 +20,8 @@ class CompiledGraph(ComputationGraph):
     """A computation graph called with tensors, or with host arrays, which are uploaded."""
 
     stack: Stack
+    source: SymbolicGraph
+    """The graph as it was written: composites whole, nothing optimised."""
 
     def __call__(self, **given: Any) -> dict[str, Tensor]:
         """One call: tensors by name in and out."""
@@ -104,7 +106,7 @@ def compile_graph(graph: SymbolicGraph, device: Any = None, *, optimise: bool = 
     if not all(is_static(n.shape) for n in graph.inputs.values()):
         return PolymorphicGraph(graph, stack, {"optimise": optimise})
     compiled = stack.engine.compile(graph, optimise=optimise, kind=CompiledGraph)
-    compiled.stack = stack
+    compiled.stack, compiled.source = stack, graph
     return compiled
 
 

@@ -36,8 +36,10 @@ def load_state(cells: Mapping[str, Cell], arrays: Mapping[str, Any], what: str =
 def _check_names(cells: Mapping[str, Cell], arrays: Mapping[str, Any], what: str) -> None:
     missing, unexpected = sorted(cells.keys() - arrays.keys()), sorted(arrays.keys() - cells.keys())
     if missing or unexpected:
-        said = [f"missing {', '.join(missing)}"] * bool(missing) + [f"unexpected {', '.join(unexpected)}"] * bool(unexpected)
-        raise StateError(f"{what} does not fit: {'; '.join(said)}", hint=f"it should have {', '.join(cells) or 'nothing'}")
+        said = [f"missing {', '.join(missing)}"] * bool(missing)
+        said += [f"unexpected {', '.join(unexpected)}"] * bool(unexpected)
+        raise StateError(f"{what} does not fit: {'; '.join(said)}",
+                         hint=f"it should have {', '.join(cells) or 'nothing'}")
 
 
 def _fitting(name: str, cell: Cell, given: Any, what: str) -> HostArray:

@@ -1,8 +1,8 @@
 """Symbolic graphs on disk: one safetensors file, whose metadata describe the nodes and whose arrays are the constants.
 
 The description is JSON under the key `nnc.graph`: the operators with the names of their attributes, then the nodes,
-inputs first, each as [operator, numbers of its inputs, attributes, number of its source line].  Specs are not stored but
-for the leaves' and the outputs': they are inferred again, and the outputs' compared.  The file's checksum covers it all.
+inputs first, each as [operator, numbers of its inputs, attributes, number of its source line].  Only the leaves' and
+the outputs' specs are stored: all are inferred again, and the outputs' compared.  The file's checksum covers it all.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from nnc_core.base.errors import DTypeError, Error, FileFormatError, NotSupportedError
 from nnc_core.graph import SymbolicGraph
@@ -143,7 +145,10 @@ class _Reader:
         with _blaming(self.path, f"operator {op.name!r} does not take what the file gives it"):
             if not _fits(op, len(inputs), len(attributes)):
                 raise FileFormatError(f"{len(inputs)} inputs and {len(attributes)} attributes")
-            return self.symbol.node(self.table, op, inputs, self._attributes(op, attributes))
+            decoded = self._attributes(op, attributes)
+            for value in decoded:
+                self._admit(value)
+            return self.symbol.node(self.table, op, inputs, decoded)
 
     def _attributes(self, op: Op, attributes: list[Any]) -> Attributes:
         if op is PLACEHOLDER:
@@ -154,6 +159,11 @@ class _Reader:
                 raise FileFormatError(f"the constant is {array.dtype}{list(array.shape)} where {spec} is expected")
             return (Literal(_frozen(array)), spec)
         return tuple([decode(a) for a in attributes])
+
+    def _admit(self, attribute: Any) -> None:
+        dtype = attribute.dtype if isinstance(attribute, TensorSpec) else attribute
+        if isinstance(dtype, np.dtype):
+            self.symbol.shape.type.admit(dtype)
 
     def _spec(self, data: Any) -> TensorSpec:
         spec = decode(data)
@@ -205,7 +215,7 @@ def _blaming(path: str | os.PathLike[str], reason: str) -> Iterator[None]:
     except MemoryError:
         raise
     except Exception as error:
-        if isinstance(error, DTypeError) and error.device:
+        if isinstance(error, DTypeError) and error.device and error.operator is None:  # from _admit
             raise
         raise _refused(path, f"{reason}: {type(error).__name__}: {error}") from error
 

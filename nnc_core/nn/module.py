@@ -12,10 +12,10 @@ from nnc_core.dynamic.state import HostArray, load_state, save_state
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.parameter import Parameter, is_substituted
 from nnc_core.nn.text import summary, tree_text
-from nnc_core.nn.tree import cells_of, walk
+from nnc_core.nn.tree import Branch, cells_of, walk
 
 
-class Module:
+class Module(Branch):
     """A part of a network.  Subclasses set their parts in `__init__` and say in `forward` what is computed.
 
     Attributes that are a Parameter, a Module, a Cell (a buffer), a Generator (the buffer is its key) or a tuple of
@@ -58,6 +58,10 @@ class Module:
 
     def _read_version(self) -> int:
         return self._version
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles start without compiled code."""
+        return {name: x for name, x in vars(self).items() if name != "_compiled"}
 
     # ---- state
     def cells(self) -> dict[str, Cell]:
@@ -122,10 +126,6 @@ class Module:
         return self
 
     # ---- text
-    def describe(self) -> str:
-        """What stands between the brackets of repr: subclasses name their settings."""
-        return ""
-
     def __repr__(self) -> str:
         return tree_text(self)
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
 from nnc_core.dynamic.cell import Cell
 from nnc_core.nn.parameter import Parameter
-from nnc_core.nn.tree import entries, walk
-
-if TYPE_CHECKING:
-    from nnc_core.nn.module import Module
+from nnc_core.nn.tree import Branch, entries, walk
 
 
-def tree_text(root: Module) -> str:
+def tree_text(root: Branch) -> str:
     """One line a module, indented by depth."""
     lines = []
     for path, module in walk(root):
@@ -23,11 +19,11 @@ def tree_text(root: Module) -> str:
     return "\n".join(lines)
 
 
-def _title(module: Module) -> str:
+def _title(module: Branch) -> str:
     return f"{type(module).__name__}({module.describe()})"
 
 
-def summary(root: Module) -> str:
+def summary(root: Branch) -> str:
     """A table: path, module, parameters, their number; and the sums."""
     seen: set[Cell] = set()
     rows = [("module", "kind", "parameters", "count")]

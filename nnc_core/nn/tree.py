@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nnc_core.base.errors import StateError
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.random import Generator
 
-if TYPE_CHECKING:
-    from nnc_core.nn.module import Module
+
+class Branch:
+    """What the tree is made of: `Module` derives from it."""
+
+    def describe(self) -> str:
+        """What stands between the brackets of repr: subclasses name their settings."""
+        return ""
 
 
-def walk(root: Module) -> Iterator[tuple[str, Module]]:
+def walk(root: Branch) -> Iterator[tuple[str, Branch]]:
     """(path, module) in the order of definition, the root with path ""; a shared module at its first path only."""
-    from nnc_core.nn.module import Module
-
     seen: set[int] = set()
-    waiting: list[tuple[str, Module]] = [("", root)]
+    waiting: list[tuple[str, Branch]] = [("", root)]
     while waiting:
         path, module = waiting.pop()
         if id(module) in seen:
             continue
         seen.add(id(module))
         yield path, module
-        inside = [(join(path, name), x) for name, x in entries(module) if isinstance(x, Module)]
+        inside = [(join(path, name), x) for name, x in entries(module) if isinstance(x, Branch)]
         waiting.extend(reversed(inside))
 
 
-def cells_of(root: Module) -> dict[str, Cell]:
+def cells_of(root: Branch) -> dict[str, Cell]:
     """Parameters and buffers by path; a shared one under its first name only."""
     found: dict[Cell, str] = {}
     for path, module in walk(root):
@@ -43,18 +46,14 @@ def join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def entries(module: Module) -> Iterator[tuple[str, Any]]:
+def entries(module: Branch) -> Iterator[tuple[str, Any]]:
     """The attributes that are part of the tree, tuples taken apart, a generator as the cell of its key."""
     for name, x in vars(module).items():
-        if name.startswith("__"):
-            continue
         yield from _entries(type(module).__name__, name, x)
 
 
 def _entries(owner: str, name: str, x: Any) -> Iterator[tuple[str, Any]]:
-    from nnc_core.nn.module import Module
-
-    if isinstance(x, (Module, Cell)):
+    if isinstance(x, (Branch, Cell)):
         yield name, x
     elif isinstance(x, Generator):
         yield name, x.key
@@ -63,6 +62,6 @@ def _entries(owner: str, name: str, x: Any) -> Iterator[tuple[str, Any]]:
             yield from _entries(owner, f"{name}.{i}", part)
     elif isinstance(x, (list, dict, set)):
         for part in x.values() if isinstance(x, dict) else x:
-            if isinstance(part, (Module, Cell, Generator)):
+            if isinstance(part, (Branch, Cell, Generator)):
                 raise StateError(f"{owner}.{name} is a {type(x).__name__} that holds a {type(part).__name__}, "
                                  "which may change unseen", hint="make it a tuple or an nn.Sequential")

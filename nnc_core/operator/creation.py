@@ -13,6 +13,7 @@ from nnc_core.base.errors import AttributeValueError, DTypeError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import NestBuilder
+from nnc_core.shape.movement import check_shape
 from nnc_core.symbol import Number
 from nnc_core.type import DimLike, Dims, Op, TensorSpec
 
@@ -57,7 +58,7 @@ def _arange_nest(command: Command) -> LoopNest:
 
 
 class Creation(Base[V], Generic[V]):
-    @op(infer=lambda shape, number: TensorSpec(shape, number.dtype),
+    @op(infer=lambda shape, number: TensorSpec(check_shape(shape), number.dtype),
         reference=lambda shape, number: np.full(shape, number.value), nest=_filled_nest, exact=True,
         differentiable=False)
     def filled(self, *, shape: Dims, number: Number) -> V:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from nnc_core.base.dtype import DType, is_float
-from nnc_core.base.errors import OperandError
+from nnc_core.base.errors import Error, OperandError
 from nnc_core.type import Attributes, Dims, Op, TensorSpec, default_float, default_for, promote, promote_number
 
 
@@ -65,6 +65,12 @@ class Base(Generic[V]):
         return tuple(out)
 
     def _common_dtype(self, op: Op, group: list[V | float]) -> DType:
+        try:
+            return self._promoted(op, group)
+        except Error as error:
+            raise error.locate(operator=op.name)  # noqa: B904 - the same error, with the operator named
+
+    def _promoted(self, op: Op, group: list[V | float]) -> DType:
         common: DType | None = None
         for x in group:
             if self._is_value(x):

@@ -21,6 +21,7 @@ from nnc_core.base.layout import Layout, packed_strides
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import Index, NestBuilder, Scalar
+from nnc_core.shape.movement import check_shape
 from nnc_core.type import Dims, TensorSpec
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -61,11 +62,13 @@ def _random_bits(key: Any, shape: tuple[int, ...], dtype: DType) -> Any:
 
 
 def _bits_spec(key: TensorSpec, shape: Dims, dtype: DType) -> TensorSpec:
-    if key.shape != (2,) or key.dtype != dt.uint64:
+    if key.dtype != dt.uint64:
+        raise DTypeError(f"a key is uint64[2] (seed, draw), not {key}")
+    if key.shape != (2,):
         raise ShapeError(f"a key is uint64[2] (seed, draw), not {key}")
     if dtype not in (dt.uint32, dt.uint64):
         raise DTypeError(f"bits come as uint32 or uint64, not {dtype}")
-    return TensorSpec(shape, dtype)
+    return TensorSpec(check_shape(shape), dtype)
 
 
 def _bits_nest(command: Command) -> LoopNest:

@@ -21,7 +21,8 @@ def scatter(x: TensorSpec, indices: TensorSpec, updates: TensorSpec, axis: int, 
         raise AttributeValueError(f"mode {mode!r} is neither 'set' nor 'add'")
     if updates.shape != (wanted := _taken(x, indices, axis)):
         raise ShapeError(f"updates {updates} should have shape {wanted}")
-    same_dtype(x, updates)
+    if same_dtype(x, updates) == dt.boolean and mode == "add":
+        raise DTypeError("adds numbers, not booleans", hint="cast with astype")
     return x
 
 

@@ -12,11 +12,17 @@ from nnc_core.type import DimLike, Dims, TensorSpec, is_static
 
 def reshape(x: TensorSpec, shape: Dims) -> TensorSpec:
     """Named dimensions are checked when they have numbers."""
-    if any(isinstance(d, int) and d < 0 for d in shape):
-        raise ShapeError(f"shape {show(shape)} has a negative dimension")
+    check_shape(shape)
     if is_static(x.shape) and is_static(shape) and prod(x.static_shape) != prod(int(d) for d in shape):
         raise ShapeError(f"{x} has {prod(x.static_shape)} elements and cannot be reshaped to {show(shape)}")
     return TensorSpec(shape, x.dtype)
+
+
+def check_shape(shape: Dims) -> Dims:
+    """ShapeError for negative dimensions."""
+    if any(isinstance(d, int) and d < 0 for d in shape):
+        raise ShapeError(f"shape {show(shape)} has a negative dimension")
+    return shape
 
 
 def permute(x: TensorSpec, axes: tuple[int, ...]) -> TensorSpec:
@@ -70,6 +76,8 @@ def flip(x: TensorSpec, axes: tuple[int, ...]) -> TensorSpec:
 def concat(*arguments: TensorSpec | int) -> TensorSpec:
     xs = [x for x in arguments if isinstance(x, TensorSpec)]
     (axis,) = [a for a in arguments if isinstance(a, int)]
+    if not xs:
+        raise ShapeError("nothing to concatenate", hint="give one array or more")
     check_axes((axis,), xs[0].ndim)
     total: DimLike = 0
     for x in xs:
@@ -86,8 +94,10 @@ def update_slice(x: TensorSpec, value: TensorSpec, start: Dims, step: tuple[int,
     if not len(start) == len(step) == x.ndim == value.ndim:
         raise AttributeValueError(f"start and step need one entry for each of {x.ndim} axes, and so does {value}")
     same_dtype(x, value)
+    if min(step, default=1) < 1:
+        raise AttributeValueError(f"step {step} should be at least 1")
     for low, by, count, length in zip(start, step, value.shape, x.shape, strict=True):
-        if count != 0 and _above(low + (count - 1) * by + 1, length):
+        if _above(0, low) or (count != 0 and _above(low + (count - 1) * by + 1, length)):
             raise ShapeError(f"{count} elements from {low} by {by} do not lie within length {length}")
     return x
 

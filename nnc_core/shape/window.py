@@ -101,6 +101,7 @@ def conv2d_kernel_gradient(x: TensorSpec, g: TensorSpec, size: Pair, strides: Pa
     """`size`: height and width of the convolution's kernel."""
     channels = Image.of(x, layout).c
     _float_kernel(x, g)
+    _check_groups(groups)
     if isinstance(channels, int) and channels % groups:
         raise ShapeError(f"{channels} channels do not divide into {groups} groups")
     out = Filter(size[0], size[1], channels // groups, Image.of(g, layout).c).spec(layout, x.dtype)
@@ -118,9 +119,13 @@ def _float_kernel(x: TensorSpec, kernel: TensorSpec) -> None:
         raise DTypeError(f"needs floating-point numbers, not {x.dtype}", hint="cast with astype")
 
 
-def _check_channels(channels: DimLike, filter: Filter, groups: int) -> None:
+def _check_groups(groups: int) -> None:
     if groups < 1:
         raise AttributeValueError(f"groups {groups} should be at least 1")
+
+
+def _check_channels(channels: DimLike, filter: Filter, groups: int) -> None:
+    _check_groups(groups)
     if filter.i * groups != channels:
         raise ShapeError(f"the kernel takes {filter.i} channels in each of {groups} groups, the input has {channels}")
     if isinstance(filter.o, int) and filter.o % groups:
@@ -193,5 +198,7 @@ def _pooled_from(g: TensorSpec, size: Pair, window: Pair, strides: Pair, padding
 
 
 def _check_index(index: TensorSpec, like: TensorSpec) -> None:
-    if index.shape != like.shape or not dt.is_integer(index.dtype):
+    if not dt.is_integer(index.dtype):
+        raise DTypeError(f"the index is {index.dtype}, not integers")
+    if index.shape != like.shape:
         raise ShapeError(f"the index is {index}, which does not fit {like}")

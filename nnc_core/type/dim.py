@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from operator import index
 from typing import TypeAlias, Union
 
 from nnc_core.base.errors import SymbolicDimensionError
@@ -74,9 +75,11 @@ class Dim:
 
     def __repr__(self) -> str:
         def show(monomial: Monomial, factor: int) -> str:
-            return "*".join([str(factor)] * (factor != 1 or not monomial) + [str(atom) for atom in monomial])
+            sign = "-" if factor < 0 else "+"
+            return sign + "*".join([str(abs(factor))] * (abs(factor) != 1 or not monomial) + [str(a) for a in monomial])
 
-        return "+".join(show(m, f) for m, f in sorted(self.terms.items(), key=lambda t: (-len(t[0]), str(t[0]))))
+        ordered = sorted(self.terms.items(), key=lambda t: (-len(t[0]), str(t[0])))
+        return "".join(show(m, f) for m, f in ordered).removeprefix("+")
 
     def __add__(self, other: DimLike) -> DimLike:
         total = dict(self.terms)
@@ -119,7 +122,7 @@ class Dim:
 
 
 def _terms(dim: DimLike) -> Terms:
-    return dim.terms if isinstance(dim, Dim) else {(): dim}
+    return dim.terms if isinstance(dim, Dim) else {(): index(dim)}
 
 
 def substitute(dim: DimLike, sizes: Mapping[str, int]) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
 
 from nnc_core.base.dtype import DTYPES, DType, is_float, is_integer
@@ -87,9 +88,7 @@ def subnormals(dtype: DType) -> Array:
 
 def float_limits(dtype: DType) -> Any:
     """numpy.finfo, for bfloat16 as well."""
-    import ml_dtypes
-
-    return ml_dtypes.finfo(dtype)
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def extreme_pairs(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:

@@ -1,7 +1,7 @@
 """Random graphs: many operators, mixed dtypes, broadcasting, movement, sharing, constants that rewrites look for.
 
 A graph is grown by adding operators to a pool of nodes.  An operator whose rule refuses the operands that were chosen
-adds nothing, so every step may try anything.  Hypothesis draws a seed and the number of steps, which is what it shrinks.
+adds nothing, so every step may try anything.  Hypothesis draws a seed and the number of steps, which it shrinks.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from pathlib import Path
 
 CORE, HOUSE = "nnc_core", "nnc_plugins"
 CONFORMANCE, OPTIONS = "nnc_plugins.conformance", "nnc_plugins.pytest_options"
+EXAMINATION = "nnc_plugins.examination"  # the doctor's child process, a program of its own
 
 # Everything directly under nnc_core; `nnc_core` itself is the public face, its __init__.py.
 FLOORS = {
@@ -40,7 +41,7 @@ FLOORS = {
 TENSORS = 9  # below this floor nothing knows a Tensor, not even for its annotations
 PLUGINS_SEE = 6  # the highest floor that a plugin may import
 WRITTEN_LIKE_A_PLUGIN = {"nnc_core.builtin"}
-MAY_IMPORT_ALL = {CONFORMANCE, OPTIONS}
+MAY_IMPORT_ALL = {CONFORMANCE, OPTIONS, EXAMINATION}
 # Who in core may import the plugin manager: at any time, or only once something is asked of it.
 SEES_HOUSE = {"nnc_core.cli", "nnc_core.builtin"}
 SEES_HOUSE_LAZILY = {"nnc_core.composition", "nnc_core.dynamic"}

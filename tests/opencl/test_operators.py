@@ -48,6 +48,15 @@ def test_division_and_square_root_are_correctly_rounded(device: OpenCLDevice, rn
     assert_same(device, Case("sqrt", (a,)))
 
 
+@pytest.mark.parametrize("rows", [1, 3, 70])
+def test_sums_keep_their_order(device: OpenCLDevice, rng: np.random.Generator, rows: int) -> None:
+    """Added one by one, whatever the driver would like better: fused and unfused kernels agree bit for bit."""
+    x = rng.standard_normal((rows, 5000), np.float32)
+    case = Case("sum", (x,), ((1,), False))
+    result = run(device, nest_of(case.command), case.inputs, case.expected)
+    np.testing.assert_array_equal(result, np.add.accumulate(x, axis=1)[:, -1])
+
+
 def test_strided_inputs(device: OpenCLDevice) -> None:
     """A transposed and a sliced operand, whose layouts begin inside their storages."""
     a, b = numbers(float32, 5, 4), numbers(float32, 50)

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from nnc_core.base import dtype as dt
 from nnc_core.operator import OPERATORS, Namespace
 from nnc_core.type import Attributes, Op, TensorSpec
+from nnc_plugins.conformance.agreement import assert_agree
+from nnc_plugins.conformance.cases import examples
 
 
 class HostValue:
@@ -55,3 +58,26 @@ def host(name: str, *inputs: Any, **attributes: Any) -> np.ndarray[Any, Any]:
     """The same by name, with attributes by keyword."""
     op = OPERATORS[name]
     return call(op, *inputs, *(attributes[a] for a in op.attributes))
+
+
+WIDE = {dt.float16: np.float64, dt.bfloat16: np.float64, dt.float32: np.float64, dt.float64: np.longdouble}
+
+
+def cases(*names: str, dtypes=(dt.float32, dt.float64)):
+    return [e for e in examples(*names) if e.dtype in dtypes]
+
+
+def arguments(example, rng):
+    """Inputs as the example has them, and its attributes by name."""
+    values = example.case.attribute_values(example.op, example.dtype)
+    return example.case.inputs(rng, example.dtype), dict(zip(example.op.attributes, values, strict=True))
+
+
+def agree(example, rng, second) -> None:
+    """`second` computes from wide inputs."""
+    inputs, attributes = arguments(example, rng)
+    wide = [x.astype(WIDE.get(x.dtype, x.dtype)) for x in inputs]
+    with np.errstate(all="ignore"):
+        expected = np.asarray(second(*wide, **attributes))
+        result = call(example.op, *inputs, *attributes.values())
+        assert_agree(example.op, result, expected.astype(result.dtype), str(example))

@@ -15,6 +15,7 @@ from nnc_cpu import (
     convolution,
     creation,
     elementwise,
+    fused,
     indexing,
     linear,
     movement,
@@ -30,8 +31,9 @@ from nnc_cpu.silence import quiet_launch
 MAKERS: Mapping[str, Make] = {
     **elementwise.MAKERS, **reductions.MAKERS, **linear.MAKERS, **movement.MAKERS, **indexing.MAKERS,
     **convolution.MAKERS, **pooling.MAKERS, **neural.MAKERS, **random.MAKERS, **creation.MAKERS,
+    **fused.MAKERS,
 }  # fmt: skip
-INPLACE: Mapping[str, Sequence[int]] = {**elementwise.INPLACE, "update_slice": (0,), "scatter": (0,)}
+INPLACE: Mapping[str, Sequence[int]] = {**elementwise.INPLACE, **fused.INPLACE, "update_slice": (0,), "scatter": (0,)}
 
 
 @lru_cache(maxsize=4096)

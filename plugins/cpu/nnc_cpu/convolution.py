@@ -16,7 +16,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
 from nnc_core.device import Launch
 from nnc_cpu.memory import Array
-from nnc_cpu.routine import Make, Routine, converting, in_order, prepared, scratch
+from nnc_cpu.routine import Make, Routine, attributes_of, converting, in_order, prepared, scratch
 from nnc_cpu.windows import Geometry
 
 _AT_ONCE = 4 << 20  # bytes of columns
@@ -56,15 +56,14 @@ class _Convolution:
     def grouped_windows(self, image: Array) -> Array:
         """View (n, h, w, kh, kw, g, i) of a padded image."""
         seen = self.at.windows(self.at.nhwc(image))
-        return np.lib.stride_tricks.as_strided(
-            seen, (*seen.shape[:5], self.groups, self.i), (*seen.strides[:5], seen.strides[5] * self.i, seen.strides[5]),
-            writeable=False)
+        return _split(self, seen)
 
     def image_scratch(self) -> tuple[Layout, ...]:
         """A padded image and the columns of one part; neither for a pointwise convolution."""
         if self.pointwise:
             return ()
-        return (*self.at.padded_scratch(self.dtype), scratch((self.step * self.groups * self.k * self.pixels,), self.dtype))
+        columns = scratch((self.step * self.groups * self.k * self.pixels,), self.dtype)
+        return (*self.at.padded_scratch(self.dtype), columns)
 
     def padded(self, x: Array, room: tuple[Array, ...]) -> tuple[Array, list[Launch]]:
         """The image that windows are taken from, and how it comes about."""
@@ -102,7 +101,7 @@ class _Convolution:
 
 def _conv2d(command: Command) -> Routine:
     x, kernel = command.inputs
-    c = _Convolution(x, kernel, command.output, command.attributes)
+    c = _Convolution(x, kernel, command.output, attributes_of(command))
     forward = _forward_last if c.channels_last else _forward_first
 
     def bind(x: Array, kernel: Array, out: Array, *room: Array) -> Launch:
@@ -130,7 +129,7 @@ def _forward_first(c: _Convolution, image: Array, kernel: Array, out: Array, par
 
 def _kernel_gradient(command: Command) -> Routine:
     x, g = command.inputs
-    c = _Convolution(x, command.output, g, command.attributes[1:])
+    c = _Convolution(x, command.output, g, attributes_of(command)[1:])
     product_of = _kernel_product_last if c.channels_last else _kernel_product_first
     c.pointwise = c.pointwise and c.channels_last
     shape = (c.groups, c.k, c.o) if c.channels_last else (c.groups, c.o, c.k)
@@ -168,7 +167,7 @@ def _kernel_product_first(c: _Convolution, image: Array, g: Array, out: Array, p
 
 def _input_gradient(command: Command) -> Routine:
     g, kernel = command.inputs
-    c = _Convolution(command.output, kernel, g, command.attributes[1:])
+    c = _Convolution(command.output, kernel, g, attributes_of(command)[1:])
     add, taps = _input_plan(c)
     step = _images_at_once(c.batch, taps * c.at.channels * c.pixels * c.dtype.itemsize)
     packed = () if c.channels_last else (scratch(_tap_major(c), c.dtype),)
@@ -206,10 +205,11 @@ def _positions(c: _Convolution) -> Iterator[tuple[int, int]]:
     return ((k, j) for k in range(c.at.window[0]) for j in range(c.at.window[1]))
 
 
-def _split(c: _Convolution, tap: Array) -> Array:
+def _split(c: _Convolution, x: Array) -> Array:
     """Channels (last) as (groups, channels of a group), still a view."""
-    return np.lib.stride_tricks.as_strided(tap, (*tap.shape[:3], c.groups, c.i),
-                                           (*tap.strides[:3], tap.strides[3] * c.i, tap.strides[3]))
+    *strides, step = x.strides
+    return np.lib.stride_tricks.as_strided(x, (*x.shape[:-1], c.groups, c.i), (*strides, step * c.i, step),
+                                           writeable=x.flags.writeable)
 
 
 def _add_taps_last(c: _Convolution, g: Array, kernel: Array, target: Array, part: slice, room: Array) -> list[Launch]:

@@ -10,20 +10,18 @@ import numpy as np
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import accumulator
 from nnc_cpu.memory import Array
-from nnc_cpu.routine import Make, Routine
+from nnc_cpu.routine import Make, Routine, attributes_of
 
 _CHUNK = 1 << 16
 
 
 def filled(command: Command) -> Routine:
-    number: Any = command.attributes[1]
-    value = number.value
+    value = attributes_of(command)[1].value
     return Routine(lambda out: partial(out.fill, value))
 
 
 def progression(command: Command) -> Routine:
-    start: Any = command.attributes[0]
-    step: Any = command.attributes[1]
+    start, step, _, _ = attributes_of(command)
     return Routine(lambda out: partial(_progress, out, start.value, step.value))
 
 

@@ -30,6 +30,8 @@ Eager: TypeAlias = Callable[..., Any]
 
 _PLAIN = 13
 """Dtypes that are summed as they are have numbers below this: not the halves."""
+_BFLOAT16 = dt.bfloat16.num
+_ZEROS = {dtype.num: np.zeros((), dtype) for dtype in dt.NUMBERS}
 _SMALL = 4096
 """Elements up to which `np.where` is quicker than selecting by bits."""
 NEVER_WARN = frozenset({"negative", "abs", "sign", "logical_and", "logical_or", "logical_xor", "logical_not"})
@@ -39,34 +41,21 @@ def _is_number(x: Any) -> bool:
     return x.__class__ in (float, int, bool)
 
 
-def admit(a: Any, b: Any) -> tuple[Any, Any]:
-    """bfloat16, which is foreign to NumPy, would give way to a Python float: make that float one of its own."""
-    if a.__class__ is float and getattr(b, "dtype", None) == dt.bfloat16:
-        return dt.bfloat16.type(a), b
-    if b.__class__ is float and getattr(a, "dtype", None) == dt.bfloat16:
-        return a, dt.bfloat16.type(b)
-    return a, b
+def guarded(f: Eager) -> Eager:
+    """f without warnings, the quick way."""
 
-
-def binary(ufunc: np.ufunc) -> Eager:
-    def mixed(a: Any, b: Any) -> Any:
+    def call(*arguments: Any) -> Any:
         try:
-            return quietly(ufunc)(*admit(a, b))
-        except OverflowError:  # a Python integer that the dtype cannot hold
-            return NotImplemented
-
-    def call(a: Any, b: Any) -> Any:
-        if a.__class__ is not b.__class__:
-            return mixed(a, b)
-        try:
-            return run_quietly(ufunc, a, b)
+            return run_quietly(f, *arguments)
         except RuntimeError as error:
-            return retry_quietly(error, ufunc, a, b)
+            return retry_quietly(error, f, *arguments)
 
     return call
 
 
 def unary(ufunc: np.ufunc) -> Eager:
+    """`guarded`, a little quicker."""
+
     def call(x: Any) -> Any:
         try:
             return run_quietly(ufunc, x)
@@ -74,6 +63,31 @@ def unary(ufunc: np.ufunc) -> Eager:
             return retry_quietly(error, ufunc, x)
 
     return call
+
+
+def binary(ufunc: np.ufunc) -> Eager:
+    """Of arrays of one dtype, or an array and a Python number."""
+
+    def call(a: Any, b: Any) -> Any:
+        if a.__class__ is not b.__class__:
+            a, b = admit(a, b)
+        try:
+            return run_quietly(ufunc, a, b)
+        except RuntimeError as error:
+            return retry_quietly(error, ufunc, a, b)
+        except OverflowError:  # a Python integer that the dtype cannot hold
+            return NotImplemented
+
+    return call
+
+
+def admit(a: Any, b: Any) -> tuple[Any, Any]:
+    """bfloat16, which is foreign to NumPy, would give way to a Python float: make that float one of its own."""
+    if b.__class__ is float:
+        return (a, dt.bfloat16.type(b)) if a.dtype.num == _BFLOAT16 else (a, b)
+    if a.__class__ is float:
+        return (dt.bfloat16.type(a), b) if b.dtype.num == _BFLOAT16 else (a, b)
+    return a, b
 
 
 @lru_cache(maxsize=4096)
@@ -114,18 +128,19 @@ def _clip() -> Eager:
     return clip
 
 
+_maximum, _astype, _matmul = binary(np.maximum), guarded(lambda x, dtype: x.astype(dtype)), guarded(np.matmul)
+_write_sigmoid, _add_reduce = guarded(write_sigmoid), guarded(np.add.reduce)
+
+
 def relu(x: Any) -> Any:
-    return _maximum(x, 0)
-
-
-_maximum = binary(np.maximum)
+    return NotImplemented if _is_number(x) else _maximum(x, _ZEROS[x.dtype.num])
 
 
 def sigmoid(x: Any) -> Any:
     if x.__class__ is not np.ndarray or x.dtype.num >= _PLAIN:
         return _ROUTINES["sigmoid"](x)
     out, room = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
-    quietly(write_sigmoid)(x, out, room)
+    _write_sigmoid(x, out, room)
     return out
 
 
@@ -149,13 +164,6 @@ def _alike(a: Any, b: Any) -> tuple[Any, Any]:
         return None, None
 
 
-def cast(x: Any, dtype: Any) -> Any:
-    try:
-        return run_quietly(x.astype, dtype)
-    except RuntimeError as error:
-        return retry_quietly(error, x.astype, dtype)
-
-
 def take(x: Any, indices: Any, axis: int) -> Any:
     try:
         return x.take(indices, axis)
@@ -170,34 +178,26 @@ def summing(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     rows_first = bool(axis) and axis[0] == 0 and len(axis) < x.ndim
     if x.dtype.num >= _PLAIN or rows_first or not x.flags.c_contiguous:
         return _ROUTINES["sum"](x, axis, keepdims)
-    return quietly(np.add.reduce)(x, axis, x.dtype, None, keepdims)
+    return _add_reduce(x, axis, x.dtype, None, keepdims)
 
 
 def reducing(ufunc: np.ufunc) -> Eager:
-    reduce = ufunc.reduce
-
-    def call(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
-        return quietly(reduce)(x, axis, None, None, keepdims)
-
-    return call
+    reduce = guarded(ufunc.reduce)
+    return lambda x, axis, keepdims: reduce(x, axis, None, None, keepdims)
 
 
 def _blas_ready(x: Any) -> bool:
-    """Of a dtype that BLAS or NumPy multiplies as it is, and each matrix packed."""
-    s = x.strides
-    return x.dtype.num < _PLAIN and s[-1] == x.itemsize and s[-2] == s[-1] * x.shape[-1]
+    """Matrices of a dtype that is multiplied as it is, each packed."""
+    strides: tuple[int, ...] = x.strides
+    return len(strides) > 1 and x.dtype.num < _PLAIN and strides[-2:] == (x.itemsize * x.shape[-1], x.itemsize)
 
 
 def matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
-    if _is_number(a) or _is_number(b):
+    if a.__class__ is not b.__class__:
         return NotImplemented
     if not (_blas_ready(a) and _blas_ready(b)) or (transpose_a != transpose_b and a.shape == b.shape):
         return _ROUTINES["matmul"](a, b, transpose_a, transpose_b)
-    a, b = turned(a, transpose_a), turned(b, transpose_b)
-    try:
-        return run_quietly(np.matmul, a, b)
-    except RuntimeError as error:
-        return retry_quietly(error, np.matmul, a, b)
+    return _matmul(turned(a, transpose_a), turned(b, transpose_b))
 
 
 def filled(shape: tuple[int, ...], number: Any) -> Any:
@@ -210,7 +210,7 @@ EAGER: Mapping[str, Eager] = {
     **_ROUTINES,
     **{name: unary(f) if f.nin == 1 else binary(f) for name, f in UFUNCS.items()},
     **{name: UFUNCS[name] for name in NEVER_WARN},
-    "clip": _clip(), "relu": relu, "sigmoid": sigmoid, "where": where, "cast": cast,
+    "clip": _clip(), "relu": relu, "sigmoid": sigmoid, "where": where, "cast": _astype,
     "copy": lambda x: x.copy(), "identity": lambda x: x, "stop_gradient": lambda x: x,
     "sum": summing, "max": reducing(np.maximum), "min": reducing(np.minimum),
     "all": reducing(np.logical_and), "any": reducing(np.logical_or),

@@ -57,8 +57,8 @@ def write_sigmoid(x: Array, out: Array, numerator: Array) -> None:
 
 
 def _sigmoid(command: Command) -> Routine:
-    out = command.output
-    return Routine(lambda x, out, numerator: partial(write_sigmoid, x, out, numerator), (scratch(out.shape, out.dtype),))
+    numerator = scratch(command.output.shape, command.output.dtype)
+    return Routine(lambda x, out, room: partial(write_sigmoid, x, out, room), (numerator,))
 
 
 sigmoid = prepared(_sigmoid, wide=True)

@@ -46,9 +46,10 @@ def usable_cores() -> int:
 
 def diagnosis() -> list[str]:
     """Lines for a person."""
-    lines = [f"processor: {processor_name()}, {usable_cores()} cores usable", f"NumPy {np.__version__}, BLAS: {_blas()}"]
-    limits = [f"{name}={os.environ[name]}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-              if name in os.environ]
+    lines = [f"processor: {processor_name()}, {usable_cores()} cores usable",
+             f"NumPy {np.__version__}, BLAS: {_blas()}"]
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    limits = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     lines.append("threads of matrix products: " + (", ".join(limits) or "as many as the BLAS takes (no limit is set)"))
     if (known := memory()) is not None:
         lines.append(f"memory: {known[0] / 2**30:.1f} of {known[1] / 2**30:.1f} GiB available")

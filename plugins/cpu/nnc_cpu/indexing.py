@@ -11,7 +11,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.errors import OutOfRangeError
 from nnc_core.device import Launch
 from nnc_cpu.memory import Array, same_start
-from nnc_cpu.routine import Make, Routine, converting, in_order
+from nnc_cpu.routine import Make, Routine, attributes_of, converting, in_order
 
 
 def check_indices(operator: str, indices: Any, length: int) -> None:
@@ -30,19 +30,18 @@ def _positions(indices: Array) -> Array:
 
 
 def take(command: Command) -> Routine:
-    (axis,) = command.attributes
-    length = command.inputs[0].shape[axis]  # type: ignore[call-overload]
+    (axis,) = attributes_of(command)
+    length = command.inputs[0].shape[axis]
 
     def launch(x: Array, indices: Array, out: Array) -> None:
         check_indices("take", indices, length)
-        np.take(x, _positions(indices), axis, out, "wrap")  # type: ignore[call-overload]
+        np.take(x, _positions(indices), axis, out, "wrap")
 
     return Routine(lambda x, indices, out: partial(launch, x, indices, out))
 
 
 def scatter(command: Command) -> Routine:
-    axis, mode = command.attributes
-    assert isinstance(axis, int)
+    axis, mode = attributes_of(command)
     length, before = command.inputs[0].shape[axis], (slice(None),) * axis
 
     def write(indices: Array, updates: Array, out: Array) -> None:
@@ -62,8 +61,8 @@ def scatter(command: Command) -> Routine:
 
 
 def one_hot(command: Command) -> Routine:
-    depth = command.attributes[0]
-    positions = np.arange(depth)  # type: ignore[call-overload]
+    depth = attributes_of(command)[0]
+    positions = np.arange(depth)
     return Routine(lambda indices, out: partial(np.equal, indices[..., None], positions, out=out))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from nnc_core.base.command import Command
 from nnc_core.device import Launch
 from nnc_cpu.memory import Array
-from nnc_cpu.routine import Make, Routine, converting, in_order, prepared, scratch
+from nnc_cpu.routine import Make, Routine, attributes_of, converting, in_order, prepared, scratch
 
 
 def turned(x: Array, transpose: object) -> Array:
@@ -17,7 +17,7 @@ def turned(x: Array, transpose: object) -> Array:
 
 
 def _matmul(command: Command) -> Routine:
-    ta, tb = command.attributes
+    ta, tb = attributes_of(command)
     a, b = command.inputs
     if bool(ta) == bool(tb) or a.shape != b.shape:
         return Routine(lambda a, b, out: partial(np.matmul, turned(a, ta), turned(b, tb), out))

@@ -51,7 +51,8 @@ def bytes_of(array: Any) -> Bytes:
     """The bytes from element zero to the last element; the array's own memory but for NumPy scalars."""
     array = np.asarray(array)
     if array.flags.c_contiguous:
-        return array.reshape(-1).view(np.uint8)
+        flat: Bytes = array.reshape(-1).view(np.uint8)
+        return flat
     first = array[(slice(0, 1),) * array.ndim].reshape(-1).view(np.uint8)
     return np.lib.stride_tricks.as_strided(first, (layout_of(array).extent,), (1,))
 
@@ -63,4 +64,4 @@ def packed_like(array: Array) -> Array:
 
 
 def same_start(a: Array, b: Array) -> bool:
-    return a.ctypes.data == b.ctypes.data  # type: ignore[no-any-return]
+    return bool(a.ctypes.data == b.ctypes.data)

@@ -11,12 +11,12 @@ import numpy as np
 from nnc_core.base.command import Command
 from nnc_core.device import Launch
 from nnc_cpu.memory import Array, same_start
-from nnc_cpu.routine import Make, Routine, converting, in_order, prepared
+from nnc_cpu.routine import Make, Routine, attributes_of, converting, in_order, prepared
 
 
 def seen(view: Callable[..., Array]) -> Make:
     """Copy a view of the input."""
-    return lambda command: Routine(lambda x, out: converting(view(x, *command.attributes), out))
+    return lambda command: Routine(lambda x, out: converting(view(x, *attributes_of(command)), out))
 
 
 def slices(start: Sequence[int], stop: Sequence[int], step: Sequence[int]) -> tuple[slice, ...]:
@@ -39,21 +39,21 @@ def spaced(low: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> tup
 
 
 def pad(command: Command) -> Routine:
-    low, _, interior, value = command.attributes
-    within = spaced(low, command.inputs[0].shape, [k + 1 for k in interior])  # type: ignore[arg-type,attr-defined]
+    low, _, interior, value = attributes_of(command)
+    within = spaced(low, command.inputs[0].shape, [k + 1 for k in interior])
     with np.errstate(all="ignore"):
         fill = np.asarray(value).astype(command.output.dtype)
     return Routine(lambda x, out: in_order([partial(np.copyto, out, fill), converting(x, out[within])]))
 
 
 def concat(command: Command) -> Routine:
-    (axis,) = command.attributes
+    (axis,) = attributes_of(command)
     return Routine(lambda *arrays: partial(np.concatenate, arrays[:-1], axis, arrays[-1]))
 
 
 def update_slice(command: Command) -> Routine:
-    start, step = command.attributes
-    within = spaced(start, command.inputs[1].shape, step)  # type: ignore[arg-type]
+    start, step = attributes_of(command)
+    within = spaced(start, command.inputs[1].shape, step)
 
     def bind(x: Array, value: Array, out: Array) -> Launch:
         update = converting(value, out[within])

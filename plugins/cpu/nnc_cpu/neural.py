@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
 from nnc_core.device import Launch
 from nnc_cpu.memory import Array
-from nnc_cpu.routine import Make, Routine, in_order, prepared, scratch
+from nnc_cpu.routine import Make, Routine, attributes_of, in_order, prepared, scratch
 
 
 def _nothing() -> None:
@@ -25,7 +24,7 @@ def _unless_empty(make: Make) -> Make:
 
 def _along(command: Command) -> tuple[int, Layout]:
     """The axis, and the layout of what is reduced over it."""
-    axis: Any = command.attributes[0]
+    axis = attributes_of(command)[0]
     out = command.output
     return axis, scratch((*out.shape[:axis], 1, *out.shape[axis + 1 :]), out.dtype)
 

@@ -17,7 +17,7 @@ from nnc_core.base.layout import Layout
 from nnc_core.device import Launch
 from nnc_cpu.elementwise import as_bits, spread
 from nnc_cpu.memory import Array
-from nnc_cpu.routine import Make, Routine, converting, in_order, prepared, scratch
+from nnc_cpu.routine import Make, Routine, attributes_of, converting, in_order, prepared, scratch
 from nnc_cpu.windows import Geometry
 
 _BYTES = np.dtype(np.uint8)
@@ -30,12 +30,12 @@ def _lowest(x: Layout) -> Any:
 
 
 def _pooled(command: Command) -> Geometry:
-    return Geometry.of(command.inputs[0], command.output, *command.attributes)
+    return Geometry.of(command.inputs[0], command.output, *attributes_of(command))
 
 
 def _unpooled(command: Command) -> Geometry:
     """Of the operators that go back to the image's size, which is their first attribute."""
-    return Geometry.of(command.output, command.inputs[0], *command.attributes[1:])
+    return Geometry.of(command.output, command.inputs[0], *attributes_of(command)[1:])
 
 
 def _seen(at: Geometry, x: Array, room: list[Array], fill: Any) -> tuple[list[Launch], list[Array]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from nnc_core.base.layout import Layout
 from nnc_core.device import Launch
 from nnc_core.operator.random import MULTIPLIERS, ROUNDS, WEYL
 from nnc_cpu.memory import Array
-from nnc_cpu.routine import Make, Routine, prepared, scratch
+from nnc_cpu.routine import Make, Routine, attributes_of, prepared, scratch
 
 CHUNK = 8192  # blocks of four words
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -89,7 +88,7 @@ def _random_bits(command: Command) -> Routine:
 
 
 def _bernoulli(command: Command) -> Routine:
-    probability: Any = command.attributes[1]
+    probability = attributes_of(command)[1]
     threshold = round(probability * 2**32)
     if threshold >= 2**32:
         return Routine(lambda key, out: partial(out.fill, True))

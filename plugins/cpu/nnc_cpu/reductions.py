@@ -11,7 +11,7 @@ import numpy as np
 from nnc_core.base.command import Command
 from nnc_core.device import Launch
 from nnc_cpu.memory import Array
-from nnc_cpu.routine import Make, Routine, in_order, prepared, scratch
+from nnc_cpu.routine import Make, Routine, attributes_of, in_order, prepared, scratch
 
 _NARROW, _WIDE = 64, 1024
 """Rows of fewer elements than the first are folded until they have about as many as the second."""
@@ -21,9 +21,10 @@ def reducing(function: np.ufunc) -> Make:
     """A reduction whose order does not matter."""
 
     def make(command: Command) -> Routine:
-        axis, keepdims = command.attributes
+        axis, keepdims = attributes_of(command)
+        reduce: Any = function.reduce
         dtype = command.output.dtype
-        return Routine(lambda x, out: partial(function.reduce, x, axis, dtype, out, keepdims))
+        return Routine(lambda x, out: partial(reduce, x, axis, dtype, out, keepdims))
 
     return make
 
@@ -43,7 +44,7 @@ def row_folds(shape: tuple[int, ...], axis: Any) -> int:
 
 
 def _sum(command: Command) -> Routine:
-    axis, keepdims = command.attributes
+    axis, keepdims = attributes_of(command)
     out = command.output
     folds = row_folds(command.inputs[0].shape, axis)
     if folds == 1:
@@ -52,8 +53,8 @@ def _sum(command: Command) -> Routine:
 
 
 def _bind_folded(x: Array, out: Array, partial_sums: Array) -> Launch:
-    rows, total = x.reshape(-1, partial_sums.size), out.reshape(-1)
-    return in_order([partial(np.add.reduce, rows, 0, out.dtype, partial_sums.reshape(-1)),
+    rows, flat, total = x.reshape(-1, partial_sums.size), partial_sums.reshape(-1), out.reshape(-1)
+    return in_order([partial(np.add.reduce, rows, 0, out.dtype, flat),
                      partial(np.add.reduce, partial_sums, 0, out.dtype, total)])
 
 
@@ -64,7 +65,7 @@ def position(function: Any) -> Make:
     """argmax or argmin."""
 
     def make(command: Command) -> Routine:
-        axis, keepdims = command.attributes
+        axis, keepdims = attributes_of(command)
         return Routine(lambda x, out: partial(function, x, axis=axis, out=out, keepdims=keepdims))
 
     return prepared(make)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -38,6 +38,11 @@ class Routine(NamedTuple):
 Make: TypeAlias = Callable[[Command], Routine]
 
 
+def attributes_of(command: Command) -> tuple[Any, ...]:
+    """They are of the types that the operator's declaration says."""
+    return command.attributes
+
+
 def _aligned(nbytes: int) -> int:
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
@@ -69,11 +74,9 @@ def prepared(make: Make, *, wide: bool = False) -> Make:
     What is not so is copied to scratch memory before, or from it after."""
 
     def made(command: Command) -> Routine:
-        dtypes = [accumulator(x.dtype) if wide else x.dtype for x in (*command.inputs, *command.outputs)]
-        wanted = [Layout.packed(x.shape, d) for x, d in zip((*command.inputs, *command.outputs), dtypes, strict=True)]
-        given = (*command.inputs, *command.outputs)
-        copied = [i for i, (x, y) in enumerate(zip(given, wanted, strict=True)) if x.dtype != y.dtype or not x.contiguous]
-        count = len(command.inputs)
+        given, count = (*command.inputs, *command.outputs), len(command.inputs)
+        wanted = [Layout.packed(x.shape, accumulator(x.dtype) if wide else x.dtype) for x in given]
+        copied = [i for i, x in enumerate(given) if x.dtype != wanted[i].dtype or not x.contiguous]
         inner = make(command._replace(inputs=tuple(wanted[:count]), outputs=tuple(wanted[count:])))
         if not copied:
             return inner._replace(bind=partial(_bind_canonical, inner.bind))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from nnc_cpu.memory import Array
 from nnc_cpu.routine import converting, scratch
 
 
-class Geometry(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Geometry:
     """Where windows lie: `size` is the image's height and width, `count` how many windows there are along each."""
 
     batch: int

@@ -1,0 +1,179 @@
+"""Every operator: eager kernel, bound kernel and reference agree, whatever the strides, in place or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nnc_core.base import dtype as dt
+from nnc_core.base.dtype import DType
+from nnc_core.base.errors import DTypeError
+from nnc_core.base.layout import Layout
+from nnc_core.operator import OPERATORS
+from nnc_cpu.backends import BACKENDS
+from nnc_cpu.device import CpuDevice
+from tests.cpu.cases import CASES, Case, Draw
+from tests.cpu.harness import bits, by_kernel, by_reference, spec_of
+
+Array = np.ndarray[Any, Any]
+NAMES = sorted({name for name, op in OPERATORS.items() if op.reference is not None} | set(BACKENDS))
+DTYPES = (dt.float32, dt.float64, dt.bfloat16, dt.float16, dt.int32, dt.uint8, dt.boolean, dt.uint64)
+EPS = {dt.float64: 1e-13, dt.float32: 2e-6, dt.float16: 2e-3, dt.bfloat16: 1.6e-2}
+ELSEWHERE = {"transfer"}
+"""Not run by the device's eager kernels."""
+
+
+@pytest.fixture(scope="module")
+def device() -> CpuDevice:
+    return CpuDevice()
+
+
+def admitted(name: str, dtype: DType) -> list[Case]:
+    """The cases of an operator that its rule lets pass."""
+    cases = []
+    for case in CASES[name](Draw(dtype)):
+        try:
+            spec_of(name, case.arrays, case.attributes)
+        except DTypeError:
+            continue
+        cases.append(case)
+    return cases
+
+
+def everything() -> Iterator[Any]:
+    for name in NAMES:
+        for dtype in DTYPES:
+            if name in CASES and admitted(name, dtype):
+                yield pytest.param(name, dtype, id=f"{name}-{dtype}")
+
+
+def test_every_operator_has_a_case_and_a_kernel() -> None:
+    assert [name for name in NAMES if name not in CASES] == []
+    assert [name for name in NAMES if name not in BACKENDS] == []
+    assert [name for name in NAMES if not any(admitted(name, dtype) for dtype in DTYPES)] == []
+
+
+def agree(name: str, actual: Any, wanted: Array) -> None:
+    """To the bit for exact operators on what the order of operands cannot change, else to rounding."""
+    assert (actual.shape, actual.dtype) == (wanted.shape, wanted.dtype)
+    if OPERATORS[name].exact or not dt.is_float(wanted.dtype):
+        np.testing.assert_array_equal(actual, wanted)
+        return
+    eps, a, w = EPS[wanted.dtype], np.asarray(actual, np.float64), np.asarray(wanted, np.float64)
+    size = np.max(np.abs(w[np.isfinite(w)]), initial=1.0) if name not in ("power", "exp") else 0.0
+    np.testing.assert_allclose(a, w, rtol=eps, atol=eps * float(size))
+
+
+@pytest.mark.parametrize(("name", "dtype"), everything())
+def test_eager_and_bound_kernels_give_what_the_reference_gives(device: CpuDevice, name: str, dtype: DType) -> None:
+    for case in admitted(name, dtype):
+        spec = spec_of(name, case.arrays, case.attributes)
+        bound = by_kernel(device, name, case.arrays, case.attributes)
+        assert (bound.shape, bound.dtype) == (spec.shape, spec.dtype)
+        agree(name, bound, by_reference(name, case.arrays, case.attributes))
+        if name not in ELSEWHERE:
+            eager = device.eager[name](*case.arrays, *case.attributes)
+            assert (eager.shape, eager.dtype) == (spec.shape, spec.dtype)
+            assert bits(eager) == bits(bound)
+
+
+def gapped(x: Array) -> Array:
+    """The same values with gaps between them along every axis, away from the start of the memory."""
+    room = np.empty([2 * n + 1 for n in x.shape], x.dtype)[tuple(slice(1, None, 2) for _ in x.shape)]
+    room[...] = x
+    return room
+
+
+def reversed_axes(x: Array) -> Array:
+    return np.asfortranarray(x)
+
+
+def repeated(x: Array) -> Array:
+    """Along the first axis that is longer than 1, the first slice again and again."""
+    axis = next((i for i, n in enumerate(x.shape) if n > 1), None)
+    return x if axis is None else np.broadcast_to(x.take([0], axis), x.shape)
+
+
+@pytest.mark.parametrize("strided", [gapped, reversed_axes, repeated])
+@pytest.mark.parametrize(("name", "dtype"), everything())
+def test_strides_change_no_bit(device: CpuDevice, name: str, dtype: DType, strided: Any) -> None:
+    for case in admitted(name, dtype):
+        arrays = [strided(x) for x in case.arrays]
+        wanted = by_kernel(device, name, [np.array(x, order="C") for x in arrays], case.attributes)
+        assert bits(by_kernel(device, name, arrays, case.attributes)) == bits(wanted)
+        if name not in ELSEWHERE:
+            assert bits(device.eager[name](*arrays, *case.attributes)) == bits(wanted)
+
+
+def spread_out(packed: Layout) -> Layout:
+    """Every element three places from the next, some places into the storage."""
+    return Layout(packed.shape, packed.dtype, 5 * packed.dtype.itemsize, tuple(3 * s for s in packed.strides))
+
+
+def turned(packed: Layout) -> Layout:
+    step, strides = packed.dtype.itemsize, []
+    for n in packed.shape:
+        strides.append(step)
+        step *= n
+    return packed._replace(strides=tuple(strides))
+
+
+@pytest.mark.parametrize("layout", [spread_out, turned])
+@pytest.mark.parametrize(("name", "dtype"), everything())
+def test_outputs_may_have_any_strides(device: CpuDevice, name: str, dtype: DType, layout: Any) -> None:
+    for case in admitted(name, dtype):
+        wanted = by_kernel(device, name, case.arrays, case.attributes)
+        assert bits(by_kernel(device, name, case.arrays, case.attributes, layout)) == bits(wanted)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if OPERATORS[n].inplace])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float16, dt.int32, dt.boolean], ids=str)
+def test_results_may_take_over_the_memory_that_the_kernel_consents_to(device: CpuDevice, name: str,
+                                                                      dtype: DType) -> None:
+    (backend,) = device.backends(name)
+    for case in admitted(name, dtype):
+        wanted = by_kernel(device, name, case.arrays, case.attributes)
+        layout = spec_of(name, case.arrays, case.attributes).layout()
+        for i in consent(device, name, case, layout):
+            assert bits(by_kernel(device, name, case.arrays, case.attributes, onto=i)) == bits(wanted), (i, case)
+    assert backend.name == "numpy"
+
+
+def consent(device: CpuDevice, name: str, case: Case, out: Layout) -> tuple[int, ...]:
+    from nnc_core.base.command import Command
+
+    command = Command(name, case.attributes, tuple(map(device.layout_of, case.arrays)), (out,))
+    return device.backends(name)[0].inplace(command, OPERATORS[name].inplace)
+
+
+def test_consent_is_given_where_it_costs_nothing_and_never_for_another_shape(device: CpuDevice) -> None:
+    x, y = np.zeros((3, 4), np.float32), np.zeros(4, np.float32)
+    out = Layout.packed((3, 4), dt.float32)
+    assert consent(device, "add", Case((x, x)), out) == (0, 1)
+    assert consent(device, "add", Case((x, y)), out) == (0,)
+    assert consent(device, "where", Case((x > 0, x, x)), out) == (1, 2)
+    assert consent(device, "clip", Case((x, y, y)), out) == (0,)
+    assert consent(device, "scatter", Case((x, np.zeros(1, int), x[:1]), (0, "add")), out) == (0,)
+
+
+def test_where_in_place_of_both_choices_is_that_choice(device: CpuDevice) -> None:
+    from nnc_core.base.command import Command
+
+    layout, truth = Layout.packed((4,), dt.float32), Layout.packed((4,), dt.boolean)
+    command = Command("where", (), (truth, layout, layout), (layout,))
+    (backend,) = device.backends("where")
+    condition, x, room = device.allocate(4), device.allocate(16), device.allocate(backend.workspace(command))
+    device.upload(np.array([True, False, True, False]), condition)
+    device.upload(np.arange(4, dtype=np.float32), x)
+    backend.prepare(command).bind([condition, x, x, x, room])()
+    assert device.array(x, layout).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64], ids=str)
+def test_claimed_composites_are_their_decomposition_to_the_bit(device: CpuDevice, name: str, dtype: DType) -> None:
+    for case in admitted(name, dtype):
+        assert bits(device.eager[name](*case.arrays, *case.attributes)) == bits(by_reference(name, case.arrays, case.attributes))

@@ -1,0 +1,44 @@
+"""A stack on the strict device, and graphs written node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nnc_core.base.dtype import float32
+from nnc_core.composition import Stack, stack_for
+from nnc_core.engine import ComputationGraph
+from nnc_core.graph import SymbolicGraph
+from nnc_core.operator import Nodes
+from nnc_core.symbol import Node
+from nnc_core.type import TensorSpec
+
+Run = Callable[..., dict[str, np.ndarray[Any, Any]]]
+
+
+@pytest.fixture
+def stack() -> Stack:
+    return stack_for("strict:0")
+
+
+@pytest.fixture
+def F(stack: Stack) -> Nodes:
+    return stack.operator.open()
+
+
+def floats(F: Nodes, name: str, *shape: int) -> Node:
+    return F.placeholder(name, TensorSpec(shape, float32))
+
+
+def graph(inputs: dict[str, Node], outputs: dict[str, Node], *pairs: tuple[str, str]) -> SymbolicGraph:
+    return SymbolicGraph(inputs, outputs, pairs)
+
+
+def call(compiled: ComputationGraph, **given: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Host arrays in and out."""
+    executor = compiled.executor
+    arrays = {k: executor.upload(np.asarray(v)) for k, v in given.items()}
+    return {k: executor.download(a) for k, a in compiled.run(arrays).items()}

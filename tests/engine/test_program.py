@@ -1,0 +1,98 @@
+"""Calls of compiled graphs: at the same time, failing, step by step, timed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnc_core.base.config import config
+from nnc_core.base.errors import ExecutionError
+from nnc_core.composition import Stack
+from nnc_core.device import Buffer, Kernel, Launch, Stream
+from nnc_core.engine import LostStateError
+from nnc_core.operator import Nodes
+from tests.engine.conftest import call, floats, graph
+
+
+class Broken(Kernel):
+    """A kernel that cannot be launched."""
+
+    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
+        def launch() -> None:
+            raise RuntimeError("out of luck")
+
+        return launch
+
+
+def test_calls_at_the_same_time_have_arenas_of_their_own(stack: Stack, F: Nodes) -> None:
+    x = floats(F, "x", 64)
+    run = stack.engine.compile(graph({"x": x}, {"y": F.sum(F.multiply(F.exp(x), F.sin(x)), axis=(0,))}))
+    wrong: list[float] = []
+
+    def work(k: int) -> None:
+        given = np.full(64, k, np.float32)
+        expected = call(run, x=given)["y"]
+        wrong.extend(1.0 for _ in range(20) if call(run, x=given)["y"] != expected)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_a_failing_command_is_named_and_the_next_call_works(stack: Stack, F: Nodes) -> None:
+    x = floats(F, "x", 4)
+    run = stack.engine.compile(graph({"x": x}, {"y": F.sin(F.exp(x))}))
+    whole = run.records
+    run.records = (whole[0], type(whole[1])(Broken(), whole[1].slots, whole[1].label))
+    run._idle.clear()
+    with pytest.raises(ExecutionError, match="out of luck") as caught:
+        call(run, x=np.zeros(4, np.float32))
+    assert caught.value.operator == "sin" and caught.value.device == "strict:0"
+    run.records = whole
+    np.testing.assert_array_equal(call(run, x=np.zeros(4, np.float32))["y"], np.sin(np.ones(4, np.float32)))
+
+
+@pytest.mark.parametrize(("broken", "lost"), [(0, frozenset()), (2, frozenset({"w"}))])
+def test_only_state_that_was_begun_is_lost(stack: Stack, F: Nodes, broken: int, lost: frozenset[str]) -> None:
+    w, g = floats(F, "w", 4), floats(F, "g", 4)
+    new = F.subtract(w, g)
+    run = stack.engine.compile(graph({"w": w, "g": g}, {"a": F.exp(w), "new": new, "b": F.exp(new)}, ("new", "w")))
+    assert [r.label for r in run.records] == ["exp", "subtract", "exp"]
+    record = run.records[broken]
+    run.records = (*run.records[:broken], type(record)(Broken(), record.slots, record.label), *run.records[broken + 1 :])
+    with pytest.raises(LostStateError) as caught:
+        call(run, w=np.zeros(4, np.float32), g=np.zeros(4, np.float32))
+    assert caught.value.lost == lost
+
+
+def test_step_by_step(stack: Stack, F: Nodes) -> None:
+    x = floats(F, "x", 4)
+    run = stack.engine.compile(graph({"x": x}, {"y": F.sin(F.exp(x))}))
+    with config.using(eager=True):
+        np.testing.assert_array_equal(call(run, x=np.zeros(4, np.float32))["y"], np.sin(np.ones(4, np.float32)))
+
+
+def test_profile(stack: Stack, F: Nodes, tmp_path: Path) -> None:
+    x = floats(F, "x", 16)
+    run = stack.engine.compile(graph({"x": x}, {"y": F.sin(F.exp(x))}))
+    profile = run.profile_arrays({"x": stack.engine.executor.upload(np.zeros(16, np.float32))})
+    assert [t.command.split("(")[0] for t in profile.timings] == ["exp", "sin"]
+    assert "exp(float32[16])" in str(profile) and profile.seconds > 0
+    events = json.loads(profile.save_trace(tmp_path / "trace.json").read_text())["traceEvents"]
+    assert [e["name"].split("(")[0] for e in events] == ["exp", "sin"]
+
+
+def test_profiling_leaves_state_alone(stack: Stack, F: Nodes) -> None:
+    w = floats(F, "w", 4)
+    run = stack.engine.compile(graph({"w": w}, {"new": F.add(w, 1.0)}, ("new", "w")))
+    array = stack.engine.executor.upload(np.zeros(4, np.float32))
+    run.profile_arrays({"w": array}, repeats=3)
+    np.testing.assert_array_equal(stack.engine.executor.download(array), np.zeros(4))

@@ -1,0 +1,251 @@
+"""Wrong shapes, dtypes, axes and attributes: one error of the right class, which names the operator and its inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nnc_core.base import dtype as dt
+from nnc_core.base.errors import (
+    AttributeValueError,
+    AxisError,
+    DTypeError,
+    Error,
+    OperandError,
+    ShapeError,
+    UnknownAttributeError,
+)
+from nnc_core.builtin import FLAVOURS, NullDevice, StrictDevice
+from nnc_core.operator import OPERATORS, Operator
+from nnc_core.shape import Shape
+from nnc_core.symbol import Number, Symbol
+from nnc_core.type import Dim, TensorSpec, Type
+from tests.operator.host import HOST, HostValue
+
+
+def spec(*shape, dtype=dt.float32):
+    return TensorSpec(shape, dtype)
+
+
+INT, BOOL = spec(3, 4, dtype=dt.int32), spec(3, 4, dtype=dt.boolean)
+X, IMAGE, KERNEL = spec(3, 4), spec(2, 5, 6, 3), spec(3, 3, 3, 4)
+KEY = spec(2, dtype=dt.uint64)
+SLIDE = ((1, 1), ((0, 0), (0, 0)), (1, 1))
+
+
+def conv(strides=(1, 1), padding=((0, 0), (0, 0)), dilation=(1, 1), groups=1, layout="NHWC"):
+    return strides, padding, dilation, groups, layout
+
+
+def pool(window=(2, 2), strides=(1, 1), padding=((0, 0), (0, 0)), dilation=(1, 1), layout="NHWC"):
+    return window, strides, padding, dilation, layout
+
+
+POOLED = spec(2, 4, 5, 3)
+INDEX = spec(2, 4, 5, 3, dtype=dt.int32)
+
+BAD = {
+    "elementwise": [
+        ("add", (X, spec(5)), (), ShapeError, r"shapes \(3, 4\) and \(5,\) do not broadcast"),
+        ("add", (X, INT), (), DTypeError, "float32 and int32 differ"),
+        ("multiply", (BOOL, BOOL), (), DTypeError, "needs numbers, not booleans"),
+        ("negative", (BOOL,), (), DTypeError, "needs numbers"),
+        ("exp", (INT,), (), DTypeError, "needs floating-point numbers, not int32"),
+        ("divide", (INT, INT), (), DTypeError, "floating-point"),
+        ("logical_and", (BOOL, INT), (), DTypeError, "differ"),
+        ("logical_not", (INT,), (), DTypeError, "needs booleans, not int32"),
+        ("less", (X, spec(2, 1, 5)), (), ShapeError, "do not broadcast"),
+        ("where", (INT, X, X), (), DTypeError, "the condition is int32, not boolean"),
+        ("where", (BOOL, X, INT), (), DTypeError, "differ"),
+        ("where", (BOOL, X, spec(5)), (), ShapeError, "do not broadcast"),
+        ("clip", (X, spec(), spec(3)), (), ShapeError, "do not broadcast"),
+    ],
+    "reduction": [
+        ("sum", (X,), ((2,), False), AxisError, "axis 2 is out of range for 2 dimensions"),
+        ("sum", (X,), ((-1,), False), AxisError, "axis -1 is out of range"),
+        ("sum", (BOOL,), ((0,), False), DTypeError, "needs numbers"),
+        ("mean", (INT,), ((0,), False), DTypeError, "floating-point"),
+        ("mean", (X,), ((5,), False), AxisError, "axis 5"),
+        ("max", (spec(0, 3),), ((0,), False), ShapeError, "no extremum over an empty axis"),
+        ("min", (X,), ((9,), True), AxisError, "axis 9"),
+        ("argmax", (spec(2, 0),), (1, False), ShapeError, "no extremum over an empty axis"),
+        ("argmin", (X,), (2, False), AxisError, "axis 2"),
+        ("argmax", (BOOL,), (0, False), DTypeError, "needs numbers"),
+        ("all", (X,), ((0,), False), DTypeError, "needs booleans, not float32"),
+        ("any", (BOOL,), ((3,), False), AxisError, "axis 3"),
+    ],
+    "linear": [
+        ("matmul", (spec(3), X), (False, False), ShapeError, "needs matrices"),
+        ("matmul", (X, X), (False, False), ShapeError, "inner dimensions 4 and 3 differ"),
+        ("matmul", (X, X), (True, True), ShapeError, "inner dimensions 3 and 4 differ"),
+        ("matmul", (spec(2, 3, 4), spec(3, 4, 2)), (False, False), ShapeError, "do not broadcast"),
+        ("matmul", (BOOL, spec(4, 2, dtype=dt.boolean)), (False, False), DTypeError, "needs numbers"),
+        ("matmul", (X, spec(4, 2, dtype=dt.float64)), (False, False), DTypeError, "differ"),
+    ],
+    "movement": [
+        ("reshape", (X,), ((5, 2),), ShapeError, r"12 elements and cannot be reshaped to \(5, 2\)"),
+        ("reshape", (X,), ((-1, 12),), ShapeError, "negative dimension"),
+        ("permute", (X,), ((0, 0),), AttributeValueError, r"\(0, 0\) is no permutation"),
+        ("permute", (X,), ((0,),), AttributeValueError, "no permutation of the 2 axes"),
+        ("broadcast_to", (X,), ((3, 5),), ShapeError, "do not broadcast|cannot be broadcast"),
+        ("broadcast_to", (X,), ((4,),), ShapeError, "cannot be broadcast"),
+        ("broadcast_to", (X,), ((3, 1),), ShapeError, "cannot be broadcast"),
+        ("slice", (X,), ((0,), (3,), (1,)), AttributeValueError, "one entry for each of 2 axes"),
+        ("slice", (X,), ((0, 0), (4, 4), (1, 1)), AttributeValueError, "0:4:1 does not lie within length 3"),
+        ("slice", (X,), ((2, 0), (1, 4), (1, 1)), AttributeValueError, "2:1:1"),
+        ("slice", (X,), ((-1, 0), (3, 4), (1, 1)), AttributeValueError, "-1:3:1"),
+        ("slice", (X,), ((0, 0), (3, 4), (1, 0)), AttributeValueError, "0:4:0"),
+        ("pad", (X,), ((1,), (1,), (0,), 0), AttributeValueError, "one entry for each of 2 axes"),
+        ("pad", (X,), ((0, -1), (0, 0), (0, 0), 0), AttributeValueError, "negative padding"),
+        ("pad", (X,), ((0, 0), (0, 0), (-2, 0), 0), AttributeValueError, "negative padding"),
+        ("flip", (X,), ((2,),), AxisError, "axis 2"),
+        ("concat", (X, spec(3, 5)), (0,), ShapeError, "differ in more than axis 0"),
+        ("concat", (X, spec(3, 4, 1)), (0,), ShapeError, "differ in more than axis 0"),
+        ("concat", (X, X), (2,), AxisError, "axis 2"),
+        ("concat", (X, INT), (0,), DTypeError, "differ"),
+        ("concat", (), (0,), ShapeError, "nothing to concatenate"),
+        ("update_slice", (X, spec(2, 2)), ((2, 0), (1, 1)), ShapeError, "do not lie within length 3"),
+        ("update_slice", (X, spec(2, 2)), ((-1, 0), (1, 1)), ShapeError, "do not lie within length 3"),
+        ("update_slice", (X, spec(2, 2)), ((0, 0), (0, 1)), AttributeValueError, "step"),
+        ("update_slice", (X, spec(2)), ((0,), (1,)), AttributeValueError, "one entry for each of 2 axes"),
+        ("update_slice", (X, spec(1, 1, dtype=dt.int32)), ((0, 0), (1, 1)), DTypeError, "differ"),
+    ],
+    "indexing": [
+        ("take", (X, X), (0,), DTypeError, "indices are float32, not integers"),
+        ("take", (X, INT), (2,), AxisError, "axis 2"),
+        ("scatter", (X, INT, X), (0, "set"), ShapeError, r"should have shape \(3, 4, 4\)"),
+        ("scatter", (X, spec(dtype=dt.int8), spec(4)), (0, "multiply"), AttributeValueError, "neither 'set' nor 'add'"),
+        ("scatter", (X, spec(dtype=dt.int8), spec(4, dtype=dt.float64)), (0, "add"), DTypeError, "differ"),
+        ("scatter", (BOOL, spec(dtype=dt.int8), spec(4, dtype=dt.boolean)), (0, "add"), DTypeError, "not booleans"),
+        ("one_hot", (X,), (3, dt.float32), DTypeError, "not integers"),
+        ("one_hot", (INT,), (-1, dt.float32), AttributeValueError, "depth -1 is negative"),
+    ],
+    "windows": [
+        ("conv2d", (IMAGE, KERNEL), conv(layout="HWCN"), AttributeValueError, "layout 'HWCN'"),
+        ("conv2d", (X, KERNEL), conv(), ShapeError, "four dimensions NHWC"),
+        ("conv2d", (IMAGE, X), conv(), ShapeError, "kernel float32.* should have four dimensions"),
+        ("conv2d", (IMAGE, spec(3, 3, 2, 4)), conv(), ShapeError, "takes 2 channels .* the input has 3"),
+        ("conv2d", (IMAGE, spec(3, 3, 1, 4)), conv(groups=3), ShapeError, "4 output channels do not divide"),
+        ("conv2d", (IMAGE, KERNEL), conv(groups=0), AttributeValueError, "groups 0"),
+        ("conv2d", (IMAGE, KERNEL), conv(strides=(0, 1)), AttributeValueError, "stride 0"),
+        ("conv2d", (IMAGE, KERNEL), conv(dilation=(1, -1)), AttributeValueError, "dilation -1"),
+        ("conv2d", (IMAGE, KERNEL), conv(padding=((-1, 0), (0, 0))), AttributeValueError, "padding"),
+        ("conv2d", (IMAGE, KERNEL), conv(dilation=(3, 1)), ShapeError, "does not fit in length 5"),
+        ("conv2d", (spec(2, 5, 6, 3, dtype=dt.int8), spec(3, 3, 3, 4, dtype=dt.int8)), conv(), DTypeError, "floating"),
+        ("conv2d", (IMAGE, spec(3, 3, 3, 4, dtype=dt.float64)), conv(), DTypeError, "differ"),
+        ("conv2d_input_gradient", (spec(2, 3, 4, 5), KERNEL), ((5, 6), *conv()), ShapeError, "the cotangent is"),
+        ("conv2d_input_gradient", (spec(2, 3, 4, 4), KERNEL), ((5, 6), *conv(groups=0)), AttributeValueError, "groups"),
+        ("conv2d_kernel_gradient", (IMAGE, spec(2, 2, 4, 4)), ((3, 3), *conv()), ShapeError, "the cotangent is"),
+        ("conv2d_kernel_gradient", (IMAGE, spec(2, 3, 4, 4)), ((3, 3), *conv(groups=0)), AttributeValueError, "groups"),
+        ("conv2d_kernel_gradient", (IMAGE, spec(2, 3, 4, 4)), ((3, 3), *conv(groups=2)), ShapeError, "2 groups"),
+        ("max_pool2d", (IMAGE,), pool(window=(0, 2)), AttributeValueError, "window"),
+        ("max_pool2d", (IMAGE,), pool(window=(6, 2)), ShapeError, "does not fit in length 5"),
+        ("max_pool2d", (IMAGE,), pool(padding=((2, 0), (0, 0))), AttributeValueError, "see nothing of length 5"),
+        ("max_pool2d", (IMAGE,), pool(padding=((0, 0), (0, 2))), AttributeValueError, "see nothing of length 6"),
+        ("max_pool2d", (spec(1, 1, 9, 1),), pool(padding=((1, 1), (0, 0)), dilation=(2, 1)), AttributeValueError,
+         "see nothing of length 1"),
+        ("max_pool2d", (spec(2, 5, 6, 3, dtype=dt.boolean),), pool(), DTypeError, "not booleans"),
+        ("max_pool2d_index", (X,), pool(), ShapeError, "four dimensions"),
+        ("sum_pool2d", (IMAGE,), pool(strides=(1, 0)), AttributeValueError, "stride 0"),
+        ("sum_pool2d_gradient", (IMAGE,), ((5, 6), *pool()), ShapeError, "where the pool gives"),
+        ("pool2d_take", (IMAGE, INDEX), pool(strides=(2, 2)), ShapeError, "the index is"),
+        ("pool2d_take", (IMAGE, POOLED), pool(), DTypeError, "the index is float32"),
+        ("pool2d_put", (POOLED, spec(2, 4, 5, 2, dtype=dt.int32)), ((5, 6), *pool()), ShapeError, "the index is"),
+        ("pool2d_put", (POOLED, INDEX), ((9, 9), *pool()), ShapeError, "where the pool gives"),
+        ("avg_pool2d", (IMAGE,), (*pool(window=(9, 9))[:4], True, "NHWC"), ShapeError, "does not fit"),
+        ("avg_pool2d", (spec(2, 5, 6, 3, dtype=dt.int32),), (*pool()[:4], True, "NHWC"), DTypeError, "floating"),
+    ],
+    "composites": [
+        ("softmax", (X,), (2,), AxisError, "axis 2"),
+        ("softmax", (INT,), (0,), DTypeError, "floating"),
+        ("log_softmax", (X,), (-3,), AxisError, "axis -3"),
+        ("cross_entropy", (X, spec(3)), (), DTypeError, "labels are float32, not integers"),
+        ("cross_entropy", (X, spec(4, dtype=dt.int32)), (), ShapeError, "should have the shape of"),
+        ("cross_entropy", (spec(), spec(dtype=dt.int32)), (), ShapeError, "should have the shape of"),
+        ("cross_entropy", (INT, spec(3, dtype=dt.int32)), (), DTypeError, "floating"),
+    ],
+    "random": [
+        ("random_bits", (spec(3, dtype=dt.uint64),), ((2,), dt.uint32), ShapeError, "a key is"),
+        ("random_bits", (spec(2, dtype=dt.uint32),), ((2,), dt.uint32), DTypeError, "a key is"),
+        ("random_bits", (KEY,), ((2,), dt.int32), DTypeError, "uint32 or uint64, not int32"),
+        ("random_bits", (KEY,), ((-2,), dt.uint32), ShapeError, "negative dimension"),
+        ("uniform", (KEY,), ((2,), dt.int32), DTypeError, "floating-point"),
+        ("normal", (spec(3, dtype=dt.uint64),), ((2,), dt.float32), ShapeError, "a key is"),
+        ("bernoulli", (KEY,), ((2,), 1.5), AttributeValueError, "probability 1.5"),
+        ("bernoulli", (KEY,), ((2,), float("nan")), AttributeValueError, "probability nan"),
+    ],
+    "creation": [
+        ("filled", (), ((2, -1), Number(0, dt.float32)), ShapeError, "negative dimension"),
+        ("progression", (), (Number(0, dt.int64), Number(1, dt.int64), -1, dt.int64), AttributeValueError, "-1 is neg"),
+        ("progression", (), (Number(0, dt.int64), Number(1, dt.int64), 1, dt.boolean), DTypeError, "not booleans"),
+    ],
+}
+ROWS = [row for rows in BAD.values() for row in rows]
+
+
+@pytest.mark.parametrize(("name", "inputs", "attributes", "error", "message"), ROWS,
+                         ids=[f"{row[0]} {row[4]}"[:60] for row in ROWS])
+def test_one_clear_error(name, inputs, attributes, error, message) -> None:
+    shape = Shape(Type(NullDevice()))
+    with pytest.raises(error, match=message) as caught:
+        shape.infer(OPERATORS[name], inputs, attributes)
+    assert isinstance(caught.value, Error)
+    text = str(caught.value)
+    assert text.startswith(f"{name}: ")
+    assert all(repr(x) in text for x in inputs)
+
+
+def test_attributes_of_the_wrong_kind_are_a_shape_error() -> None:
+    with pytest.raises(ShapeError, match="reshape: attributes do not fit"):
+        Shape(Type(NullDevice())).infer(OPERATORS["reshape"], (X,), (7,))
+    with pytest.raises(ShapeError, match="permute: attributes do not fit"):
+        Shape(Type(NullDevice())).infer(OPERATORS["permute"], (X,), (("a", 1),))
+
+
+RESULTS = [
+    ("cast", (X,), (dt.float64,)), ("one_hot", (INT,), (3, dt.float64)),
+    ("filled", (), ((2,), Number(1, dt.float64))), ("uniform", (KEY,), ((2,), dt.float64)),
+    ("progression", (), (Number(0, dt.float64), Number(1, dt.float64), 3, dt.float64)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "inputs", "attributes"), RESULTS, ids=[row[0] for row in RESULTS])
+def test_results_that_the_device_does_not_have(name, inputs, attributes) -> None:
+    flavour = next(f for f in FLAVOURS if f.suffix == "nofloat64")
+    with pytest.raises(DTypeError, match=rf"{name}: device has no float64[\s\S]*strict-nofloat64:0"):
+        Shape(Type(StrictDevice(flavour))).infer(OPERATORS[name], inputs, attributes)
+    assert Shape(Type(StrictDevice())).infer(OPERATORS[name], inputs, attributes).dtype == dt.float64
+
+
+def test_unknown_and_missing_attributes() -> None:
+    F = Operator(Symbol(Shape(Type(NullDevice())))).open()
+    x = F.placeholder("x", X)
+    for call in (lambda: F.sum(x, axes=(0,)), lambda: F.softmax(x)):
+        with pytest.raises(TypeError):
+            call()
+    assert issubclass(UnknownAttributeError, TypeError)
+
+
+def test_operands_that_are_no_numbers() -> None:
+    F = Operator(Symbol(Shape(Type(NullDevice())))).open()
+    x = F.placeholder("x", X)
+    for wrong in ("two", None, [1.0], 1j):
+        with pytest.raises(OperandError, match=f"add: {type(wrong).__name__} is no array and no real number"):
+            F.add(x, wrong)
+    with pytest.raises(OperandError, match="exp: str is no array"):
+        HOST.exp("x")
+    with pytest.raises(DTypeError, match="add: uint64 and int8 have no common integer dtype"):
+        HOST.add(HostValue(np.zeros(1, np.uint64)), HostValue(np.zeros(1, np.int8)))
+    assert HOST.add(HostValue([1.0]), 1).array.tolist() == [2.0]
+
+
+def test_named_dimensions_are_checked_as_far_as_they_are_known() -> None:
+    n, m, shape = Dim("n"), Dim("m"), Shape(Type(NullDevice()))
+    assert shape.infer(OPERATORS["add"], (spec(n, 4), spec(n, 1)), ()) == spec(n, 4)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        shape.infer(OPERATORS["add"], (spec(n), spec(m)), ())
+    assert shape.infer(OPERATORS["concat"], (spec(n), spec(m), spec(2)), (0,)) == spec(n + m + 2)
+    with pytest.raises(ShapeError, match="inner dimensions"):
+        shape.infer(OPERATORS["matmul"], (spec(3, n), spec(m, 2)), (False, False))
+    pooled = shape.infer(OPERATORS["max_pool2d"], (spec(n, 8, 8, m),), pool(strides=(2, 2)))
+    assert pooled == spec(n, 4, 4, m)
