@@ -46,10 +46,10 @@ ROUND = """\
 ODD_FLOAT = """\
 /* Rounded to an odd last bit where inexact, so that rounding once more to fewer bits is right. */
 {function} float nnc_odd_float(double x) {{
-  const float near = (float)x;
-  const {uint} bits = nnc_bitcast_float32_uint32(near);
-  if ((double)near == x || x != x || (bits & 1U)) return near;
-  return nnc_bitcast_uint32_float32(fabs((double)near) > fabs(x) ? bits - 1U : bits + 1U);
+  const float closest = (float)x;
+  const {uint} bits = nnc_bitcast_float32_uint32(closest);
+  if ((double)closest == x || x != x || (bits & 1U)) return closest;
+  return nnc_bitcast_uint32_float32(fabs((double)closest) > fabs(x) ? bits - 1U : bits + 1U);
 }}
 """
 BITCAST = """\

@@ -149,7 +149,8 @@ def _check_setting(minimiser: str, name: str, value: Any) -> None:
         return
     if not isinstance(value, (int, float)) or not value >= 0:
         hint = "a learning rate that changes is a function of the step" if name == "learning_rate" else None
-        raise AttributeValueError(f"{name} is {value!r}, expected a number of at least 0", operator=minimiser, hint=hint)
+        raise AttributeValueError(f"{name} is {value!r}, expected a number of at least 0", operator=minimiser,
+                                  hint=hint)
 
 
 def zeros_of(p: Cell) -> Tensor:
@@ -159,4 +160,4 @@ def zeros_of(p: Cell) -> Tensor:
 
 def representable(epsilon: float, dtype: DType) -> float:
     """An epsilon that is not rounded to zero: at least the smallest normal number of the dtype."""
-    return max(epsilon, float(ml_dtypes.finfo(dtype).smallest_normal)  # type: ignore[no-untyped-call])
+    return max(epsilon, float(ml_dtypes.finfo(dtype).smallest_normal))  # type: ignore[no-untyped-call]

@@ -7,7 +7,6 @@ rest of them is marked slow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 from zlib import crc32
 
 import numpy as np
@@ -24,10 +23,10 @@ from nnc_plugins.conformance.conftest import chosen_seed, opened
 from nnc_plugins.conformance.host import expected
 from nnc_plugins.conformance.running import called, eager, one_operator_graph
 
-SAMPLE = 6
+SAMPLE, SAMPLE_COMPILED = 6, 2
+"""Cases of a sample; where each needs a kernel compiled, which takes long, there are fewer."""
 ELSEWHERE = frozenset(("transfer",))
 """Operators with a test file of their own."""
-Share = Literal["sample", "rest"]
 
 
 def test_every_operator_has_cases() -> None:
@@ -37,23 +36,24 @@ def test_every_operator_has_cases() -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "share" not in metafunc.fixturenames:
         return
-    known = opened(metafunc.config).device.spec.dtypes
+    spec = opened(metafunc.config).device.spec
+    size = SAMPLE_COMPILED if "codegen" in spec.features else SAMPLE
     found = []
     for name in sorted(CASES.keys() - ELSEWHERE):
-        dtypes = {dtype for case in CASES[name] for dtype in case.dtypes if dtype.name in known}
+        dtypes = {dtype for case in CASES[name] for dtype in case.dtypes if dtype.name in spec.dtypes}
         for dtype in (d for d in DTYPES.values() if d in dtypes):
-            sample, rest = split(name, dtype, chosen_seed(metafunc.config))
+            sample, rest = split(name, dtype, chosen_seed(metafunc.config), size)
             found.append(pytest.param(name, dtype, sample, id=f"{name}-{dtype}"))
             if rest:
                 found.append(pytest.param(name, dtype, rest, id=f"{name}-{dtype}-rest", marks=pytest.mark.slow))
     metafunc.parametrize(("name", "dtype", "share"), found)
 
 
-def split(name: str, dtype: DType, seed: int) -> tuple[list[Case], list[Case]]:
+def split(name: str, dtype: DType, seed: int, size: int) -> tuple[list[Case], list[Case]]:
     """The first case and some drawn by the seed; the others."""
     cases = [case for case in CASES[name] if dtype in case.dtypes]
     drawn = np.random.default_rng([seed, crc32(f"{name} {dtype}".encode())]).permutation(len(cases) - 1) + 1
-    chosen = {0, *(int(k) for k in drawn[: SAMPLE - 1])}
+    chosen = {0, *(int(k) for k in drawn[: size - 1])}
     return ([c for k, c in enumerate(cases) if k in chosen], [c for k, c in enumerate(cases) if k not in chosen])
 
 

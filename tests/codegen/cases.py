@@ -23,7 +23,11 @@ def movement_cases() -> Iterator[Case]:
     yield offset_bfloat16()
     yield from (gathered(rng, index) for index in (np.int64, np.int32, np.uint8, np.uint64))
     yield scattered_store()
+    yield far_away()
     yield positions()
+    yield constants()
+    yield one_number()
+    yield no_points()
     yield booleans()
 
 
@@ -70,7 +74,8 @@ def repeated() -> Case:
 def offset_bfloat16() -> Case:
     x = np.arange(10).astype(bfloat16)
     n = Writer("bfloat16", (4,), [(bfloat16, False), (bfloat16, True)])
-    n.store(1, n.op("divide", bfloat16, n.load(0, at({0: 2}, 1), offset=3), n.constant(3.0, bfloat16)), at({0: 1}, 1))
+    third = n.op("divide", bfloat16, n.load(0, at({0: 2}, 1), offset=3), n.constant(3.0, bfloat16))
+    n.store(1, third, at({0: 1}, 1))
     return Case(n.build(), [x, np.zeros(4, bfloat16)], {1: x[3::2] / bfloat16.type(3)})
 
 
@@ -95,6 +100,47 @@ def scattered_store() -> Case:
     value, to = n.load(0, at({0: 1}, 1)), n.load(1, at({0: 1}, 1))
     n.store(2, value, at({}, 1, extent=6, checked=True, gather=to))
     return Case(n.build(), [x, index, np.full(6, -1)], {2: np.array([3, -1, -1, 1, -1, 5])})
+
+
+def far_away() -> Case:
+    """Subscripts that need 64 bits: in 32, each would come back to 0 and be valid."""
+    n = Writer("far away", (4,), [(float32, False), (float32, True)])
+    value = n.load(0, at({0: 2**32}, 1, extent=1, checked=True), fill=-1.0)
+    n.store(1, value, at({0: 1}, 1))
+    expected = np.array([7, -1, -1, -1], np.float32)
+    return Case(n.build(), [np.array([7], np.float32), np.zeros(4, np.float32)], {1: expected})
+
+
+CONSTANTS = [
+    (float32, [0.1, -0.0, NAN, -INF, 1e-45]), (float64, [0.1, 5e-324, INF, -2.5]), (float16, [0.1, 1e-7, INF]),
+    (bfloat16, [0.1, NAN, -3e38]), (boolean, [True, False]), (int64, [-(2**63), 2**63 - 1]),
+    (int32, [-(2**31), 2**31 - 1]), (np.dtype(np.int8), [-128, 127]), (np.dtype(np.uint64), [2**64 - 1, 2**63]),
+    (np.dtype(np.uint16), [65535]),
+]  # fmt: skip
+
+
+def constants() -> Case:
+    """Every kind of literal, at a nest without outer axes."""
+    n = Writer("constants!", (), [(dtype, True) for dtype, _ in CONSTANTS])
+    for place, (dtype, literals) in enumerate(CONSTANTS):
+        for index, literal in enumerate(literals):
+            n.store(place, n.constant(literal, dtype), offset=index)
+    expected = {place: np.array(literals).astype(d) for place, (d, literals) in enumerate(CONSTANTS)}
+    return Case(n.build(), [np.zeros_like(array) for array in expected.values()], expected)
+
+
+def one_number() -> Case:
+    """One outer point, several axes of length one."""
+    n = Writer("one number", (1, 1), [(float32, False), (float32, True)])
+    n.store(1, n.load(0, at({0: 3}, 2**40, offset=0), at({1: 1}, 1), offset=2), at({0: 1}, 1))
+    x = np.arange(3, dtype=np.float32)
+    return Case(n.build(), [x, np.zeros(1, np.float32)], {1: x[2:]})
+
+
+def no_points() -> Case:
+    n = Writer("no points", (3, 0), [(float32, False), (float32, True)])
+    n.store(1, n.load(0, at({0: 1}, 1)), at({0: 1}, 1))
+    return Case(n.build(), [np.zeros(0, np.float32), np.ones(3, np.float32)], {1: np.ones(3, np.float32)})
 
 
 def positions() -> Case:

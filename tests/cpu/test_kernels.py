@@ -43,11 +43,14 @@ def admitted(name: str, dtype: DType) -> list[Case]:
     return cases
 
 
-def everything() -> Iterator[Any]:
+def _everything() -> Iterator[Any]:
     for name in NAMES:
         for dtype in DTYPES:
             if name in CASES and admitted(name, dtype):
                 yield pytest.param(name, dtype, id=f"{name}-{dtype}")
+
+
+EVERYTHING = list(_everything())
 
 
 def test_every_operator_has_a_case_and_a_kernel() -> None:
@@ -67,7 +70,7 @@ def agree(name: str, actual: Any, wanted: Array) -> None:
     np.testing.assert_allclose(a, w, rtol=eps, atol=eps * float(size))
 
 
-@pytest.mark.parametrize(("name", "dtype"), everything())
+@pytest.mark.parametrize(("name", "dtype"), EVERYTHING)
 def test_eager_and_bound_kernels_give_what_the_reference_gives(device: CpuDevice, name: str, dtype: DType) -> None:
     for case in admitted(name, dtype):
         spec = spec_of(name, case.arrays, case.attributes)
@@ -98,7 +101,7 @@ def repeated(x: Array) -> Array:
 
 
 @pytest.mark.parametrize("strided", [gapped, reversed_axes, repeated])
-@pytest.mark.parametrize(("name", "dtype"), everything())
+@pytest.mark.parametrize(("name", "dtype"), EVERYTHING)
 def test_strides_change_no_bit(device: CpuDevice, name: str, dtype: DType, strided: Any) -> None:
     for case in admitted(name, dtype):
         arrays = [strided(x) for x in case.arrays]
@@ -122,7 +125,7 @@ def turned(packed: Layout) -> Layout:
 
 
 @pytest.mark.parametrize("layout", [spread_out, turned])
-@pytest.mark.parametrize(("name", "dtype"), everything())
+@pytest.mark.parametrize(("name", "dtype"), EVERYTHING)
 def test_outputs_may_have_any_strides(device: CpuDevice, name: str, dtype: DType, layout: Any) -> None:
     for case in admitted(name, dtype):
         wanted = by_kernel(device, name, case.arrays, case.attributes)

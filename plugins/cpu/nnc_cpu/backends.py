@@ -31,15 +31,16 @@ from nnc_cpu.silence import quiet_launch
 MAKERS: Mapping[str, Make] = {
     **elementwise.MAKERS, **reductions.MAKERS, **linear.MAKERS, **movement.MAKERS, **indexing.MAKERS,
     **convolution.MAKERS, **pooling.MAKERS, **neural.MAKERS, **random.MAKERS, **creation.MAKERS,
-    **fused.MAKERS,
 }  # fmt: skip
+"""Operators that users call; fused commands are made by the engine alone."""
+COMMANDS: Mapping[str, Make] = {**MAKERS, **fused.MAKERS}
 INPLACE: Mapping[str, Sequence[int]] = {**elementwise.INPLACE, **fused.INPLACE, "update_slice": (0,), "scatter": (0,)}
 
 
 @lru_cache(maxsize=4096)
 def routine_for(command: Command) -> Routine:
     """The routine of a command; it holds no arrays, so all threads and graphs share it."""
-    return MAKERS[command.name](command)
+    return COMMANDS[command.name](command)
 
 
 class NumpyKernel(Kernel):
@@ -80,7 +81,7 @@ class NumpyBackend(CommandBackend):
                      if i in willing and (command.inputs[i].shape, command.inputs[i].dtype) == (out.shape, out.dtype))
 
 
-BACKENDS: Mapping[str, tuple[CommandBackend, ...]] = {name: (NumpyBackend(name),) for name in MAKERS}
+BACKENDS: Mapping[str, tuple[CommandBackend, ...]] = {name: (NumpyBackend(name),) for name in COMMANDS}
 
 
 class InterpretedKernel(Kernel):

@@ -1,0 +1,92 @@
+"""What the renderer writes: index types, names, helpers and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nnc_core.base.dtype import boolean, float16, float32, float64, int32, int64
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.codegen import C99, OPENCL, entry_name, index_type, render, render_program
+from tests.codegen.nests import Writer, at, elementwise
+
+
+def copy(axes: tuple[int, ...], stride: int, **rest: int) -> LoopNest:
+    n = Writer("copy", axes, [(float32, False), (float32, True)])
+    n.store(1, n.load(0, at({0: 1}, stride, **rest)), at({0: 1}, 1))
+    return n.build()
+
+
+@pytest.mark.parametrize(
+    ("nest", "wanted"),
+    [
+        (copy((1000,), 1), int32),
+        (copy((2**31 - 1,), 1), int32),
+        (copy((2**31,), 1), int64),
+        (copy((2**16, 2**16), 1), int64),
+        (copy((3,), 2**30), int64),
+        (copy((2,), 2**30), int32),
+        (copy((2,), -(2**31)), int64),
+        (copy((2,), 1, offset=2**31), int64),
+        (copy((0,), 1), int32),
+    ],
+)
+def test_indices_are_wide_only_where_they_must_be(nest: LoopNest, wanted: np.dtype) -> None:
+    assert index_type(nest) == wanted
+    assert ("long rest" in render(nest, OPENCL)) == (wanted == int64 and nest.points > 0)
+
+
+@pytest.mark.parametrize(("extent", "stride", "wanted"), [(100, 7, int32), (2**31, 7, int64), (0, 1, int64), (2**20, 2**12, int64)])
+def test_a_gathered_index_reaches_as_far_as_its_extent(extent: int, stride: int, wanted: np.dtype) -> None:
+    n = Writer("take", (4,), [(float32, False), (int64, False), (float32, True)])
+    value = n.load(0, at({}, stride, extent=extent, gather=n.load(1, at({0: 1}, 1))))
+    n.store(2, value, at({0: 1}, 1))
+    assert index_type(n.build()) == wanted
+
+
+def test_inner_axes_count() -> None:
+    n = Writer("sum", (2,), [(float32, False)])
+    n.stage(2**20, 2**20)
+    n.reduce("sum", n.load(0), float32)
+    assert index_type(n.build()) == int64
+
+
+@pytest.mark.parametrize("name", ["", "while", "conv2d+bias", "1x1", "größe", "a b\n#define x"])
+def test_names_are_identifiers(name: str) -> None:
+    nest = LoopNest(name, (), (), ())
+    assert entry_name(nest).isascii()
+    assert entry_name(nest).isidentifier()
+    assert entry_name(nest) in render(nest, C99)
+
+
+def test_opencl_kernels_have_typed_arguments_and_a_guard() -> None:
+    nest = elementwise("product", "multiply", float32, [np.zeros(10, np.float32)] * 2, float32)
+    text = render(nest, OPENCL)
+    assert "__kernel void kernel_product(__global const float *a0, __global const float *a1, __global float *a2)" in text
+    assert "if (get_global_id(0) >= 10UL) return;" in text
+    assert "FP_CONTRACT OFF" in text
+    assert "cl_khr" not in text
+
+
+def test_float64_is_announced_where_it_is_used() -> None:
+    assert "cl_khr_fp64" in render(elementwise("x", "sqrt", float64, [np.zeros(1)], float64), OPENCL)
+
+
+def test_helpers_are_written_once_for_a_program() -> None:
+    nest = elementwise("h", "add", float16, [np.zeros(3, np.float16)] * 2, float16)
+    text = render_program({"first": nest, "second": nest}, C99)
+    assert text.count("float nnc_round_float16(") == 1
+    assert text.count("void first(") == text.count("void second(") == 1
+
+
+@pytest.mark.parametrize(("operation", "dtype"), [("add", boolean), ("divide", int32), ("shift_left", float32)])
+def test_an_operation_that_makes_no_sense(operation: str, dtype: np.dtype) -> None:
+    x = np.ones(2, dtype)
+    with pytest.raises(NotSupportedError, match=f"{operation} on {dtype}"):
+        render(elementwise("senseless", operation, dtype, [x, x], dtype), C99)
+
+
+def test_a_bitcast_between_widths_is_refused() -> None:
+    with pytest.raises(NotSupportedError, match="float32 to float64"):
+        render(elementwise("bits", "bitcast", float64, [np.ones(2, np.float32)], float64), C99)

@@ -1,0 +1,111 @@
+"""A run that is saved goes on bit for bit, and a file that does not fit changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core import nn, optim
+from nnc_core.base.errors import FileFormatError, ShapeError, StateError
+from nnc_core.io import MissingFileError
+from nnc_core.io.training_state import load_training_state, save_training_state
+from tests.nn.network import chosen_device, digits, make_training, small_lenet
+
+pytest.importorskip("safetensors.numpy")
+
+
+@pytest.fixture(autouse=True)
+def _on_device() -> Iterator[None]:
+    with nnc.use_device(chosen_device()):
+        yield
+
+
+class Run:
+    """A training run with noise from a generator of its own."""
+
+    def __init__(self, mode: str, seed: int) -> None:
+        self.model, self.noise = small_lenet(seed), nnc.Generator(seed)
+        self.minimiser = optim.Adam(self.model.named_parameters(), 0.01)
+        self.step, self.generators = make_training(self.model, self.minimiser, mode), {"noise": self.noise}
+
+    def train(self, first: int, last: int) -> list[bytes]:
+        losses = []
+        for k in range(first, last):
+            x, y = digits(4, seed=k)
+            losses.append(self.step(x + self.noise.normal(x.shape), y).numpy().tobytes())
+        return losses
+
+    def state(self) -> dict[str, bytes]:
+        arrays = {**self.model.state_dict(), **self.minimiser.state_dict(), "noise": self.noise.key.read().numpy()}
+        return {name: a.tobytes() for name, a in arrays.items()}
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_a_resumed_run_goes_on_bit_for_bit(mode: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.safetensors"
+    with nnc.config.using(deterministic=True):
+        run = Run(mode, 0)
+        run.train(0, 2)
+        save_training_state(path, run.model, run.minimiser, run.generators, {"epoch": "2"})
+        losses, state = run.train(2, 4), run.state()
+        for other in (Run(mode, 7), run):  # a fresh one, and the old one turned back after its code was compiled
+            assert load_training_state(path, other.model, other.minimiser, other.generators) == {"epoch": "2"}
+            assert other.train(2, 4) == losses
+            assert other.state() == state
+
+
+def test_a_file_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "run.safetensors"
+    run = Run("eager", 0)
+    save_training_state(path, run.model, run.minimiser)
+    other = Run("eager", 1)
+    before = other.state()
+    with pytest.raises(StateError, match=r"run.safetensors' does not fit: missing random/noise"):
+        load_training_state(path, other.model, other.minimiser, other.generators)
+    with pytest.raises(StateError, match="unexpected minimiser/correction.first"):
+        load_training_state(path, other.model, optim.SGD(other.model.named_parameters(), 0.1))
+    wider = nn.Linear(3, 4)
+    save_training_state(path, nn.Linear(3, 5), optim.SGD(wider.named_parameters(), 0.1))
+    with pytest.raises(ShapeError, match=r"'module/weight' has shape \(3, 5\)"):
+        load_training_state(path, wider, optim.SGD(wider.named_parameters(), 0.1))
+    assert other.state() == before
+
+
+def test_missing_and_damaged_files(tmp_path: Path) -> None:
+    run = Run("eager", 0)
+    before = run.state()
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(MissingFileError, match="there is no checkpoint"):
+        load_training_state(path, run.model, run.minimiser)
+    save_training_state(path, run.model, run.minimiser)
+    content = path.read_bytes()
+    path.write_bytes(content[:-3])
+    with pytest.raises(FileFormatError, match="not a whole checkpoint"):
+        load_training_state(path, run.model, run.minimiser)
+    assert run.state() == before
+
+
+def test_saving_does_not_disturb_a_compiled_run(tmp_path: Path) -> None:
+    def losses(save: bool) -> Any:
+        run = Run("compiled", 0)
+        found = run.train(0, 1)
+        if save:
+            save_training_state(tmp_path / "run.safetensors", run.model, run.minimiser, run.generators)
+        return found + run.train(1, 3)
+
+    with nnc.config.using(deterministic=True):
+        assert losses(True) == losses(False)
+
+
+def test_metadata_is_text(tmp_path: Path) -> None:
+    model = nn.Linear(1, 1)
+    minimiser = optim.SGD(model.named_parameters(), 0.1)
+    save_training_state(tmp_path / "a.safetensors", model, minimiser, metadata={"note": "größer"})
+    model.weight.write(nnc.zeros((1, 1)))
+    assert load_training_state(tmp_path / "a.safetensors", model, minimiser) == {"note": "größer"}
+    assert np.any(model.state_dict()["weight"] != 0)
