@@ -73,13 +73,14 @@ def plugin_manager() -> Manager:
         return _manager
 
 
-def stack_for(device: str | Device | Stack | None = None) -> Stack:
-    """The stack of a device: by id, by kind ("cpu" is "cpu:0"), or the default one for None."""
+def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:
+    """The stack of a device: by id or spec, by kind ("cpu" is "cpu:0"), or the default one for None."""
     if isinstance(device, Stack):
         return device
     if isinstance(device, Device):
         return _stack_of(device)
-    id = device or config.default_device or default_device_id()
+    id = device.id if isinstance(device, DeviceSpec) else device
+    id = id or config.default_device or default_device_id()
     id = id if ":" in id else f"{id}:0"
     stack = _stacks.get(id)
     if stack is None:

@@ -63,6 +63,19 @@ class Instruction(NamedTuple):
     axis: int | None = None
     access: Access | None = None
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Instruction) and self._structure() == other._structure()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._structure())
+
+    def _structure(self) -> tuple[object, ...]:
+        """The fields with the literal as text: 0.0 and -0.0 are equal as numbers, and no NaN equals another."""
+        return (self.operation, self.dtype, self.operands, repr(self.literal), self.axis, self.access)
+
 
 OPERATIONS: dict[str, int] = {
     # arithmetic; floor_divide and remainder round towards minus infinity, an integer divided by zero gives 0

@@ -104,14 +104,21 @@ def _print_plugin(result: ProbeResult, console: Console) -> None:
     head = Text.assemble((result.name, "bold"), f"  {result.source}  ",
                          (result.state, STYLES.get(result.state, "red")), f"  {result.seconds:.1f} s")
     console.print(head)
-    failed = result.detail if result.state != "device failed" else ""  # each device says it below
-    for line in filter(None, (failed, *result.diagnosis)):
+    for line in filter(None, (_remarks(result), *result.diagnosis)):
         console.print(Text(f"    {line}"))
     for device in result.devices:
         _print_device(device, console)
     if step := next_step(result):
         console.print(Text.assemble(("    next: ", "bold"), step))
     console.print()
+
+
+def _remarks(result: ProbeResult) -> str:
+    """The detail, less what the lines of the devices say."""
+    if result.state == "device failed":
+        return ""
+    ids = ", ".join(device.id for device in result.devices)
+    return result.detail.removeprefix(ids).removeprefix("; ") if result.state == "ok" else result.detail
 
 
 def _print_device(device: DeviceProbe, console: Console) -> None:

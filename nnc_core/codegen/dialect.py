@@ -24,6 +24,7 @@ class Dialect:
     preamble: str
     float64_preamble: str = ""  # only where a program uses float64
     function: str = "static inline"  # qualifiers of helper functions
+    ordered_loop: str = ""  # a line before loops that add up floats, for compilers that would change the order
     suffixed_math: bool = True  # fmodf beside fmod
     long_suffix: str = "LL"
     infinity: str = "INFINITY"
@@ -62,12 +63,13 @@ OPENCL = Dialect(
     point="get_global_id(0)",
     preamble="#pragma OPENCL FP_CONTRACT OFF\n",
     float64_preamble="#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n",
-    function="static inline",
+    ordered_loop="#pragma clang loop vectorize(disable) interleave(disable)",
     suffixed_math=False,
     long_suffix="L",
 )  # fmt: skip
 """One work item for each outer point, in one dimension; the range may be rounded up.
 
 Build with -cl-fp32-correctly-rounded-divide-sqrt where the device has it: without, float32 division is good to
-2.5 ULP only.  No extension is needed for float16, which is stored as bits and computed in float32.
+2.5 ULP only.  Intel's CPU compiler adds up the floats of a loop in an order of its own, whatever its options say,
+unless a pragma forbids it, which others ignore.  No extension is needed for float16, which is stored as bits and computed in float32.
 """

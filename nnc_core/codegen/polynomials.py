@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf, nan
 
 from nnc_core.base.dtype import DType, float32, float64, int32, int64
 from nnc_core.codegen.scalar import Scalar
@@ -95,8 +96,8 @@ def log(x: Scalar) -> Scalar:
     power = (exponent + form.rounder_bits).bitcast(x.dtype) - form.rounder  # exact, without a cast
     power = subnormal.select(power - float(shift), power)
     result = _LOG_PARTS[x.dtype](mantissa - 1.0, power, form)
-    result = (x > 0.0).select(result, x.equal(0.0).select(x.lift(-float("inf")), float("nan")))
-    return (x < float("inf")).select(result, x)
+    result = (x > 0.0).select(result, x.equal(0.0).select(x.lift(-inf), nan))
+    return (x < inf).select(result, x)
 
 
 def tanh(x: Scalar) -> Scalar:

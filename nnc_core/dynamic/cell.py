@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -23,12 +24,13 @@ class Cell:
     overwrites a cell's array only if nobody else can hold it: a cell that was read out is copied first.
     """
 
-    __slots__ = ("__weakref__", "_lost", "_shared", "_value", "name")
+    __slots__ = ("__weakref__", "_lost", "_past", "_shared", "_value", "name")
 
     def __init__(self, tensor: Tensor, name: str = "") -> None:
         self._value = tensor._value
         self._shared = True
         self._lost = ""
+        self._past: deque[Value] = deque()
         self.name = name
 
     @property
@@ -63,7 +65,16 @@ class Cell:
         if trace is not None:
             trace.write(self, tensor._value)
         else:
+            self._past.append(self._value)
+            self._forget()
             self._value, self._shared, self._lost = tensor._value, True, ""
+
+    def _forget(self) -> None:
+        """Former values that are computed lose their history, or deferred training would keep all of its past."""
+        while self._past and self._past[0].array is not None:
+            old = self._past.popleft()
+            if not old.tracked:
+                old.step = None
 
     def move(self, device: Any) -> None:
         """Bring the tensor to another device."""

@@ -25,7 +25,7 @@ def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | No
     Host data is always copied.  Without dtype, NumPy arrays keep theirs; Python floats get `config.default_float`.
     """
     if isinstance(x, Tensor):
-        out = x if device is None else x.to(_device_id(device))
+        out = Tensor(value_of(x)) if device is None else x.to(_device_id(device))
         wanted = out.dtype if dtype is None else admit_numpy(dtype)
         return out if wanted == out.dtype else Tensor(F.cast(value_of(out), dtype=wanted))
     if copy is False:

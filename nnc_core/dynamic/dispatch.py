@@ -22,7 +22,7 @@ from nnc_core.base.errors import (
     SymbolValueError,
 )
 from nnc_core.composition import Stack, stack_for
-from nnc_core.dynamic.modes import computing, current_stack, gradients, lazy
+from nnc_core.dynamic.modes import computing, current_stack, gradients, lazy, use_device
 from nnc_core.dynamic.value import Step, Value
 from nnc_core.operator import OPERATORS, Namespace
 from nnc_core.symbol import Number, postorder, show_line, user_line
@@ -77,7 +77,8 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     trace = _common_trace(values)
     tracked = gradients.get() and op.differentiable and any([v.tracked for v in values])
     if op.decompose is not None and tracked and not (op.vjp or op.partials):
-        return op.decompose(F, *values, *attributes)  # type: ignore[no-any-return]
+        with use_device(stack):
+            return op.decompose(F, *values, *attributes)  # type: ignore[no-any-return]
     spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
     if trace is not None or lazy.get():
         return Value(None, stack, spec, Step(op, values, attributes, line), tracked, trace)
@@ -114,7 +115,7 @@ def run_now(op: Op, values: Sequence[Value], attributes: Attributes, spec: Tenso
     arrays = [v.array for v in values]
     if op.decompose is not None and not executor.claims(op, arrays, attributes, spec):
         plain = [Value(v.array, v.stack, v._spec) for v in values]
-        with computing():
+        with computing(), use_device(stack):
             return op.decompose(F, *plain, *attributes).array
     if op is _TRANSFER:
         return stack.engine.executor.upload(values[0].stack.engine.executor.download(arrays[0]))
@@ -176,6 +177,10 @@ class Values(Namespace[Value]):
 
     def _is_value(self, x: Any) -> bool:
         return x.__class__ is Value
+
+    def full_like(self, x: Value, value: Any) -> Value:
+        with use_device(x.stack):
+            return super().full_like(x, value)
 
     def _number(self, value: Any, dtype: DType, like: Value | None) -> Value:
         stack = like.stack if like is not None else current_stack()

@@ -123,7 +123,8 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True) -> Tensor:
     """The elements converted to another dtype."""
     wanted = admit_numpy(dtype)
-    return x if wanted == x.dtype else Tensor(F.cast(value_of(x), dtype=wanted))
+    v = value_of(x)
+    return Tensor(v if wanted == v.dtype else F.cast(v, dtype=wanted))
 
 
 # ---- reductions

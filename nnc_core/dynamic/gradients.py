@@ -9,7 +9,7 @@ from typing import Any
 from nnc_core.base.dtype import int64, is_float
 from nnc_core.base.errors import GradientError
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.modes import gradients, no_grad, sweeps
+from nnc_core.dynamic.modes import current_stack, gradients, no_grad, sweeps, use_device
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.tree import flatten, tree_map, unflatten
 from nnc_core.dynamic.value import Step, Value
@@ -75,7 +75,7 @@ class Sweep:
         """Cotangents of the leaves; zeros where nothing depends on one."""
         order = self.order(outputs)
         seeds: dict[int, Value] = {}
-        with self.recorded(order):
+        with self.recorded(order), use_device(outputs[0].stack if outputs else current_stack()):
             for y, g in zip(outputs, cotangents, strict=True):
                 seeds[id(y)] = F.add(seeds[id(y)], g) if id(y) in seeds else g
             found = reverse(F, order, seeds, self.leaves)
@@ -180,19 +180,25 @@ def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
 
         x = args[argnums]
         y, pull = vjp(of_one, x)
-        flat, count = y.spec, y.size
-        unit = F.reshape(F.one_hot(F.arange(size=count, dtype=int64), depth=count, dtype=y.dtype),
-                         shape=(count, *flat.shape))
-        ones = (1,) * (y.ndim + 1)
-        rows = []
-        for k in range(count):
-            row = F.slice(unit, start=(k, *(0,) * y.ndim), stop=(k + 1, *flat.shape), step=ones)
-            rows.append(F.reshape(pull(Tensor(F.reshape(row, shape=flat.shape)))[0]._value, shape=(1, *x.shape)))
-        if not rows:
-            return Tensor(F.full(shape=(*flat.shape, *x.shape), value=0, dtype=y.dtype))
-        return Tensor(F.reshape(F.concat(*rows, axis=0), shape=(*flat.shape, *x.shape)))
+        with use_device(y._value.stack):
+            return _stacked_rows(y, pull, x.shape)
 
     return wrapped
+
+
+def _stacked_rows(y: Tensor, pull: Callable[..., tuple[Any, ...]], shape: tuple[Any, ...]) -> Tensor:
+    """The cotangents of each unit vector, in the shape (*result, *argument)."""
+    flat, count = y.spec, y.size
+    unit = F.reshape(F.one_hot(F.arange(size=count, dtype=int64), depth=count, dtype=y.dtype),
+                     shape=(count, *flat.shape))
+    ones = (1,) * (y.ndim + 1)
+    rows = []
+    for k in range(count):
+        row = F.slice(unit, start=(k, *(0,) * y.ndim), stop=(k + 1, *flat.shape), step=ones)
+        rows.append(F.reshape(pull(Tensor(F.reshape(row, shape=flat.shape)))[0]._value, shape=(1, *shape)))
+    if not rows:
+        return Tensor(F.full(shape=(*flat.shape, *shape), value=0, dtype=y.dtype))
+    return Tensor(F.reshape(F.concat(*rows, axis=0), shape=(*flat.shape, *shape)))
 
 
 def hessian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
@@ -220,7 +226,7 @@ def backward(y: Tensor, gradient: Tensor | None = None) -> None:
     if not leaves:
         raise GradientError(f"{root.spec} depends on no variable", line=show_line(root.line),
                             hint="make the tensors to differentiate by with nnc.variable")
-    with no_grad():
+    with no_grad(), use_device(root.stack):
         seed = _ones(root) if gradient is None else gradient._value
         for leaf, g in zip(leaves, reverse(F, order, {id(root): seed}, leaves), strict=True):
             if g is not None:

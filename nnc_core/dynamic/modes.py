@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from nnc_core.composition import Stack, stack_for
-from nnc_core.device import Device
+from nnc_core.device import Device, DeviceSpec
 
 if TYPE_CHECKING:
     from nnc_core.dynamic.cell import Trace
@@ -52,7 +52,7 @@ def no_grad() -> Iterator[None]:
 
 
 @contextmanager
-def use_device(device: str | Device) -> Iterator[None]:
+def use_device(device: str | Device | DeviceSpec | Stack) -> Iterator[None]:
     """The device of arrays made without naming one."""
     token = _stack.set(stack_for(device))
     try:

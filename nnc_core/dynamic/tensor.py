@@ -221,11 +221,11 @@ class Tensor:
     __hash__ = object.__hash__
 
     # ---- devices
-    def to(self, device: str | Device) -> Tensor:
-        """The same value on another device; itself if it is there already."""
+    def to(self, device: str | Device | DeviceSpec) -> Tensor:
+        """The same value on another device, as a tensor of its own: later item assignments do not reach it."""
         stack = stack_for(device)
         if stack is self._value.stack:
-            return self
+            return Tensor(value_of(self))
         return Tensor(F.transfer(value_of(self), source=self.device.id, target=stack.device.spec.id))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:

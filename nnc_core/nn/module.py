@@ -112,8 +112,8 @@ class Module(Branch):
 
     def train(self, mode: bool = True) -> Self:
         """Set this module and all its parts to training, or with False to evaluation."""
-        for _, module in walk(self):
-            module.__dict__["_training"] = bool(mode)
+        for place in walk(self):
+            place.module.__dict__["_training"] = bool(mode)
         return self
 
     def eval(self) -> Self:

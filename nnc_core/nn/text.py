@@ -12,10 +12,9 @@ from nnc_core.nn.tree import Branch, entries, walk
 def tree_text(root: Branch) -> str:
     """One line a module, indented by depth."""
     lines = []
-    for path, module in walk(root):
-        parts = path.split(".")
-        indent, label = ("  " * len(parts), f"{parts[-1]}: ") if path else ("", "")
-        lines.append(f"{indent}{label}{_title(module)}")
+    for module, _, name, depth in walk(root):
+        label = f"{name}: " if name else ""
+        lines.append(f"{'  ' * depth}{label}{_title(module)}")
     return "\n".join(lines)
 
 
@@ -28,7 +27,7 @@ def summary(root: Branch) -> str:
     seen: set[Cell] = set()
     rows = [("module", "kind", "parameters", "count")]
     trained = kept = 0
-    for path, module in walk(root):
+    for module, path, _, _ in walk(root):
         own = [(name, x) for name, x in entries(module) if isinstance(x, Cell) and x not in seen]
         seen.update(x for _, x in own)
         weights = [(name, x) for name, x in own if isinstance(x, Parameter)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from nnc_core.base.errors import StateError
 from nnc_core.dynamic.cell import Cell
@@ -18,27 +18,37 @@ class Branch:
         return ""
 
 
-def walk(root: Branch) -> Iterator[tuple[str, Branch]]:
-    """(path, module) in the order of definition, the root with path ""; a shared module at its first path only."""
+class Place(NamedTuple):
+    """A module where it was found; the root has path and name "" and depth 0."""
+
+    module: Branch
+    path: str
+    name: str
+    depth: int
+
+
+def walk(root: Branch) -> Iterator[Place]:
+    """All modules in the order of definition; a shared one at its first place only."""
     seen: set[int] = set()
-    waiting: list[tuple[str, Branch]] = [("", root)]
+    waiting = [Place(root, "", "", 0)]
     while waiting:
-        path, module = waiting.pop()
-        if id(module) in seen:
+        place = waiting.pop()
+        if id(place.module) in seen:
             continue
-        seen.add(id(module))
-        yield path, module
-        inside = [(join(path, name), x) for name, x in entries(module) if isinstance(x, Branch)]
+        seen.add(id(place.module))
+        yield place
+        inside = [Place(x, join(place.path, name), name, place.depth + 1)
+                  for name, x in entries(place.module) if isinstance(x, Branch)]
         waiting.extend(reversed(inside))
 
 
 def cells_of(root: Branch) -> dict[str, Cell]:
     """Parameters and buffers by path; a shared one under its first name only."""
     found: dict[Cell, str] = {}
-    for path, module in walk(root):
-        for name, x in entries(module):
+    for place in walk(root):
+        for name, x in entries(place.module):
             if isinstance(x, Cell):
-                found.setdefault(x, join(path, name))
+                found.setdefault(x, join(place.path, name))
     return {name: cell for cell, name in found.items()}
 
 

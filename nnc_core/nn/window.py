@@ -28,7 +28,8 @@ class Conv2d(Module):
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Pair, strides: Pair = 1,
                  padding: Any = "VALID", dilation: Pair = 1, groups: int = 1, bias: bool = True,
-                 layout: str = "NHWC", *, init: Initialiser = glorot_uniform, generator: Generator | None = None, dtype: Any = None) -> None:
+                 layout: str = "NHWC", *, init: Initialiser = glorot_uniform, generator: Generator | None = None,
+                 dtype: Any = None) -> None:
         at_least_one("Conv2d", in_channels=in_channels, out_channels=out_channels, groups=groups)
         _check_layout("Conv2d", layout)
         if in_channels % groups or out_channels % groups:

@@ -141,8 +141,8 @@ def pool2d(x: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilatio
         raise AttributeValueError(f"window {window} should be at least 1")
     h = window_count(image.h, window[0], strides[0], padding[0], dilation[0])
     w = window_count(image.w, window[1], strides[1], padding[1], dilation[1])
-    for length, *slide in zip((image.h, image.w), window, strides, padding, dilation, strict=True):
-        _check_windows_see(length, *slide)
+    _check_windows_see(image.h, window[0], strides[0], padding[0], dilation[0])
+    _check_windows_see(image.w, window[1], strides[1], padding[1], dilation[1])
     return Image(image.n, h, w, image.c).spec(layout, x.dtype)
 
 

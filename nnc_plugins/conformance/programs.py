@@ -145,12 +145,12 @@ def _update(g: _Growth) -> Node:
     return g.F.update_slice(x, g.F.negative(part), start=start, step=(1,) * x.ndim)
 
 
-def _softmax(g: _Growth) -> Node:
+def _softmax(g: _Growth) -> Node | None:
     x = g.floating()
-    return g.F.softmax(x, axis=x.ndim - 1)
+    return g.F.softmax(x, axis=x.ndim - 1) if x.ndim and x.shape[-1] != 0 else None
 
 
-STEPS: tuple[Callable[[_Growth], Node], ...] = (
+STEPS: tuple[Callable[[_Growth], Node | None], ...] = (
     _unary, _unary, _binary, _binary, _binary, _with_number, _choice, _cast, _reduce, _permute, _reshape, _slice, _pad,
     _flip, _broadcast, _concat, _matmul, _update, _softmax,
 )  # fmt: skip

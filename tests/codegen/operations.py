@@ -49,6 +49,7 @@ def operation_cases() -> Iterator[Case]:
             yield case(f"unary {dtype}", dtype, (awkward(dtype),), unary(dtype))
             yield casts(dtype)
         yield from (fma_case(DTYPES[name]) for name in ("float32", "float64"))
+        yield from (library_case(DTYPES[name]) for name in ("float16", "bfloat16", "float32", "float64"))
         yield select_case()
         yield from (bitcast_case(DTYPES[a], DTYPES[b]) for a, b in BITCASTS)
 
@@ -212,6 +213,25 @@ def nearest(exact: Fraction, dtype: np.dtype) -> np.floating:
     finite = [v for v in near if np.isfinite(v)]
     best = min(finite, key=lambda v: (abs(Fraction(float(v)) - exact), int(np.array(v).view(unsigned)) & 1))
     return np.copysign(best, dtype.type(1 if exact > 0 else -1)) if best == 0 else best
+
+
+def library_case(dtype: np.dtype) -> Case:
+    """Functions that are left to the language: within a few units of NumPy's in a wider format."""
+    rng = np.random.default_rng(4)
+    x = np.concatenate([rng.uniform(0.01, 9, 200), [0.0, 1.0, np.inf, np.nan]]).astype(dtype)
+    y = np.concatenate([rng.uniform(-5, 5, 200), [2.0, np.nan, -1.0, 0.0]]).astype(dtype)
+    table: dict[str, Callable[..., Values]] = {name: getattr(np, name) for name in ("exp", "log", "tanh", "sin", "cos")}
+    table |= {"sigmoid": lambda v: 1 / (1 + np.exp(-v)), "power": np.power}
+    n = Writer(f"library {dtype}", (x.size,), [(dtype, False)] * 2 + [(dtype, True)] * len(table))
+    loaded = [n.load(place, at({0: 1}, 1)) for place in range(2)]
+    expected, labels = {}, {}
+    for place, (operation, function) in enumerate(table.items(), 2):
+        operands = 2 if operation == "power" else 1
+        n.store(place, n.op(operation, dtype, *loaded[:operands]), at({0: 1}, 1))
+        expected[place] = function(*(v.astype(np.float64) for v in (x, y)[:operands])).astype(dtype)
+        labels[place] = f"{operation} {dtype}"
+    arrays = [x, y, *(np.zeros_like(x) for _ in table)]
+    return Case(n.build(), arrays, expected, labels, ulp=4)
 
 
 def select_case() -> Case:

@@ -90,3 +90,26 @@ def test_an_operation_that_makes_no_sense(operation: str, dtype: np.dtype) -> No
 def test_a_bitcast_between_widths_is_refused() -> None:
     with pytest.raises(NotSupportedError, match="float32 to float64"):
         render(elementwise("bits", "bitcast", float64, [np.ones(2, np.float32)], float64), C99)
+
+
+def test_loops_that_add_floats_keep_their_order() -> None:
+    """Intel's compiler would add up the floats of a loop in an order of its own."""
+    texts = []
+    for kind, dtype in (("sum", float32), ("sum", int32), ("maximum", float32)):
+        n = Writer("row", (2,), [(dtype, False)])
+        n.stage(3, 4)
+        n.reduce(kind, n.load(0, at({0: 12, 1: 4, 2: 1}, 1)), dtype)
+        texts.append(render(n.build(), OPENCL))
+    assert [text.count("vectorize(disable)") for text in texts] == [2, 0, 0]
+
+
+def test_nests_that_differ_in_a_literal_only_are_not_equal() -> None:
+    """Else a cache of kernels would mix them up; nests with NaN are equal to their likes."""
+    nests = []
+    for literal in (0.0, -0.0, 0, float("nan"), float("nan")):
+        n = Writer("fill", (2,), [(float32, True)])
+        n.store(0, n.constant(literal, float32), at({0: 1}, 1))
+        nests.append(n.build())
+    assert len(set(nests)) == 4
+    assert nests[0] != nests[1]
+    assert nests[3] == nests[4]

@@ -13,13 +13,13 @@ from nnc_core.base.dtype import DType
 from nnc_core.base.errors import DTypeError
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
-from nnc_cpu.backends import BACKENDS
+from nnc_cpu.backends import MAKERS
 from nnc_cpu.device import CpuDevice
 from tests.cpu.cases import CASES, Case, Draw
 from tests.cpu.harness import bits, by_kernel, by_reference, spec_of
 
 Array = np.ndarray[Any, Any]
-NAMES = sorted({name for name, op in OPERATORS.items() if op.reference is not None} | set(BACKENDS))
+NAMES = sorted({name for name, op in OPERATORS.items() if op.reference is not None} | set(MAKERS))
 DTYPES = (dt.float32, dt.float64, dt.bfloat16, dt.float16, dt.int32, dt.uint8, dt.boolean, dt.uint64)
 EPS = {dt.float64: 1e-13, dt.float32: 2e-6, dt.float16: 2e-3, dt.bfloat16: 1.6e-2}
 ELSEWHERE = {"transfer"}
@@ -55,7 +55,7 @@ EVERYTHING = list(_everything())
 
 def test_every_operator_has_a_case_and_a_kernel() -> None:
     assert [name for name in NAMES if name not in CASES] == []
-    assert [name for name in NAMES if name not in BACKENDS] == []
+    assert [name for name in NAMES if name not in MAKERS] == []
     assert [name for name in NAMES if not any(admitted(name, dtype) for dtype in DTYPES)] == []
 
 

@@ -252,8 +252,8 @@ def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(p for key, part in steps for p in places(part, (*path, key)))]
 
 
-PARTS = [None, True, -2, 0, 1, 2, 9, 1e308, "x", [], [0], {"dim": [[1, ["n"]]]}, {"dim": [[1, [[7, 0]]]]}, {"float": "00"},
-         {"number": ["int32", "00"]}, {"dtype": "int8"}, {"spec": ["int32", [0]]}]  # fmt: skip
+PARTS = [None, True, -2, 0, 1, 2, 9, 1e308, "x", [], [0], {"dim": [[1, ["n"]]]}, {"dim": [[1, [[7, 0]]]]},
+         {"float": "00"}, {"number": ["int32", "00"]}, {"dtype": "int8"}, {"spec": ["int32", [0]]}]  # fmt: skip
 
 
 @settings(max_examples=10 * settings().max_examples)

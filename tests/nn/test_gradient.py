@@ -44,6 +44,7 @@ class Everything(nn.Module):
         return self.out(self.lstm(x, state)[0])
 
 
+@pytest.mark.filterwarnings("ignore:scatter has no kernel on strict")
 @pytest.mark.parametrize("mode", MODES)
 def test_gradients_against_finite_differences(mode: str, rng: np.random.Generator) -> None:
     model, indices, labels = Everything(), nnc.asarray([1, 3]), nnc.asarray([2, 0])

@@ -44,7 +44,7 @@ def test_a_regression_is_learnt(rng: np.random.Generator) -> None:
     x = rng.normal(size=(64, 3)).astype(np.float32)
     y = x @ np.array([[1.0], [-2.0], [0.5]], np.float32) + 3
     model = nn.Linear(3, 1, generator=nnc.Generator(0))
-    minimiser = optim.SGD(model.named_parameters(), 0.1, 0.9)
+    minimiser = optim.SGD(model.named_parameters(), 0.1, 0.5)
     step = optim.make_step(nn.value_and_grad(model, lambda x, y: ((model(x) - y) ** 2).mean()), minimiser)
     seen: list[tuple[int, float]] = []
     losses = optim.fit(step, lambda epoch: [(x[k : k + 16], y[k : k + 16]) for k in range(0, 64, 16)], 20,

@@ -115,7 +115,9 @@ def through_routine(name: str) -> Eager:
     return call
 
 
-_ROUTINES: Mapping[str, Eager] = {name: through_routine(name) for name in MAKERS if name != "concat"}
+_ROUTINES: Mapping[str, Eager] = {
+    name: through_routine(name) for name, op in OPERATORS.items() if name in MAKERS and not op.variadic
+}
 
 
 def _clip() -> Eager:

@@ -1,0 +1,85 @@
+"""`nnc demo` on few digits: what it prints and leaves, in both ways of running; and, slowly, what it promises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnc_core.cli import training
+from nnc_core.cli.lenet import LeNet
+from nnc_core.cli.training import Epoch
+from nnc_core.data import load_mnist
+from nnc_core.io import load_arrays
+from nnc_core.io.training_state import load_training_state
+from tests.cli.conftest import Run
+
+LAST_LINE = re.compile(r"accuracy: (\d{1,3}\.\d) %")
+
+
+def accuracy_said(output: str) -> float:
+    """By the last line, which has exactly that form."""
+    found = LAST_LINE.fullmatch(output.splitlines()[-1])
+    assert found, output
+    return float(found[1])
+
+
+def test_one_epoch(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run("demo", "--epochs", 1, "--limit", 200, "--out", out)
+    assert result.exit_code == 0
+    assert 0 <= accuracy_said(result.output) <= 100
+    assert re.search(r"\nepoch 1/1  loss \d+\.\d{4}  accuracy \d+\.\d %  \d+\.\d s\n", result.output)
+    assert re.search(r"\d+/\d+ -> \d+/\d+ \(Owl", result.output)
+    assert re.search(r"peak .* bound .* sum ", result.output)
+    assert sorted(file.name for file in out.iterdir()) == [
+        "curve.svg", "lenet-memory.svg", "lenet.safetensors", "lenet.svg"]
+    assert all("<svg" in file.read_text() for file in out.glob("*.svg"))
+
+
+def test_the_checkpoint_is_the_trained_network(run: Run, tmp_path: Path) -> None:
+    result = run("demo", "--epochs", 1, "--limit", 200, "--out", tmp_path)
+    lenet, digits = LeNet(seed=5), load_mnist("sample")
+    metadata = load_training_state(tmp_path / "lenet.safetensors", lenet.module, lenet.minimiser)
+    assert metadata == {"network": "lenet", "epoch": "1"}
+    found = lenet.accuracy(digits.test_images[:200], digits.test_labels[:200])
+    assert f"{100 * found:.1f}" == f"{accuracy_said(result.output):.1f}"
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(run: Run, tmp_path: Path) -> None:
+    weights = []
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        run("demo", "--epochs", 1, "--limit", 100, "--seed", seed, "--out", tmp_path / name)
+        weights.append(load_arrays(tmp_path / name / "lenet.safetensors")[0]["module/1.kernel"])
+    assert np.array_equal(weights[0], weights[1])
+    assert not np.array_equal(weights[0], weights[2])
+
+
+def test_eager(run: Run, tmp_path: Path) -> None:
+    result = run("demo", "--epochs", 1, "--limit", 100, "--eager", "--out", tmp_path)
+    assert result.exit_code == 0
+    accuracy_said(result.output)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["curve.svg", "lenet.safetensors"]
+
+
+def test_an_interrupted_run_leaves_its_last_checkpoint(run: Run, tmp_path: Path,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object) -> Iterator[Epoch]:
+        yield Epoch(1, 2.0, 0.1, 1.0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "train", interrupted)
+    result = run("demo", "--limit", 100, "--out", tmp_path)
+    assert result.exit_code == 130
+    assert result.output.endswith("lenet.safetensors is of epoch 1\n")
+    assert load_arrays(tmp_path / "lenet.safetensors")[1]["epoch"] == "1"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_promise(run: Run, tmp_path: Path, seed: int) -> None:
+    result = run("demo", "--seed", seed, "--out", tmp_path)
+    assert accuracy_said(result.output) >= 97.0

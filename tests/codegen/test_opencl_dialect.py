@@ -1,0 +1,112 @@
+"""The cases through the OpenCL C dialect, on the first device found; no plugin is involved."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nnc_core.base.dtype import DTYPES
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.codegen import OPENCL, expand, render_program
+from tests.codegen.nests import Case, Values, agree, elementwise
+from tests.codegen.test_expand import ALL, interpreted, points
+from tests.codegen.test_nests import CASES
+
+OPTIONS = ["-cl-fp32-correctly-rounded-divide-sqrt"]
+LOOSER = 16.0  # units in the last place that OpenCL grants its own functions (pow)
+Runner = Callable[[LoopNest, Sequence[Values]], None]
+
+
+def intel_library() -> str | None:
+    """The driver's library inside the pip package, if it is installed."""
+    try:
+        files = importlib.metadata.files("intel-opencl-rt") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return next((str(file.locate().resolve()) for file in files if file.name == "libintelocl.so"), None)
+
+
+def first_device(cl: Any) -> Any:
+    """A device that computes float64, or None."""
+    try:
+        found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+    except cl.Error:
+        return None
+    return next((device for device in found if "cl_khr_fp64" in device.extensions), None)
+
+
+@pytest.fixture(scope="module")
+def context() -> Any:
+    cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+    library = intel_library()
+    if library is not None and "OCL_ICD_VENDORS" not in os.environ:
+        with pytest.MonkeyPatch.context() as patch:  # read at the first query of platforms
+            patch.setenv("OCL_ICD_VENDORS", library)
+            device = first_device(cl)
+    else:
+        device = first_device(cl)
+    if device is None:
+        pytest.skip("no OpenCL device with float64 on this machine")
+    return cl.Context([device])
+
+
+@pytest.fixture(scope="module")
+def opencl(context: Any) -> Runner:
+    return runner(context, {case.nest: f"case_{place}" for place, case in enumerate(CASES)})
+
+
+@pytest.fixture(scope="module")
+def expansions(context: Any) -> Runner:
+    return runner(context, {nest: f"expansion_{place}" for place, nest in enumerate(map(expansion, ALL))})
+
+
+def expansion(case: tuple[str, str]) -> LoopNest:
+    x = points(case[0], DTYPES[case[1]])
+    return expand(elementwise("expansion", case[0], x.dtype, [x], x.dtype))
+
+
+def runner(context: Any, names: dict[LoopNest, str]) -> Runner:
+    """Build all nests as one program; the result runs one, with the range rounded up."""
+    import pyopencl as cl
+
+    source = render_program({name: nest for nest, name in names.items()}, OPENCL)
+    program = cl.Program(context, source).build(options=OPTIONS)
+    queue = cl.CommandQueue(context)
+
+    def run(nest: LoopNest, arrays: Sequence[Values]) -> None:
+        flags = cl.mem_flags.READ_WRITE
+        buffers = [cl.Buffer(context, flags, max(array.nbytes, 1)) for array in arrays]
+        flat = [array.reshape(-1).view(np.uint8) for array in arrays]
+        for buffer, array in zip(buffers, flat, strict=True):
+            if array.size:
+                cl.enqueue_copy(queue, buffer, array)
+        kernel = cl.Kernel(program, names[nest])
+        kernel(queue, (-(-max(nest.points, 1) // 64) * 64,), None, *buffers)
+        for buffer, array in zip(buffers, flat, strict=True):
+            if array.size:
+                cl.enqueue_copy(queue, array, buffer)
+        queue.finish()
+
+    return run
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_opencl(case: Case, opencl: Runner) -> None:
+    arrays = case.copies()
+    opencl(case.nest, arrays)
+    allowed = max(case.ulp, LOOSER) if case.ulp else 0.0
+    Case(case.nest, case.arrays, case.expected, case.labels, allowed, case.loose_sign).check(arrays)
+
+
+@pytest.mark.parametrize(("function", "name"), ALL)
+def test_expansions_follow_the_interpreter(function: str, name: str, expansions: Runner) -> None:
+    nest = expansion((function, name))
+    x = points(function, nest.arguments[0].dtype)
+    result = np.zeros_like(x)
+    expansions(nest, [x, result])
+    assert agree(result, interpreted(nest, x)).all()
