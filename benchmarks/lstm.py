@@ -14,10 +14,10 @@ import numpy as np
 import nnc_core as nnc
 from benchmarks._measure import peak_megabytes, seconds, show
 from nnc_core.base.dtype import float32, int64
-from nnc_core.engine import Engine, without_collector
+from nnc_core.engine import Engine
 from nnc_core.graph import SymbolicGraph, reverse
 from nnc_core.operator import Nodes
-from nnc_core.symbol import Node
+from nnc_core.symbol import Node, without_collector
 from nnc_core.type import TensorSpec
 
 WINDOW, VOCABULARY, EMBEDDING, HIDDEN, LINEAR, BATCH = 100, 60, 40, 128, 512, 100

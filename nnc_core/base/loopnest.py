@@ -23,7 +23,8 @@ class Subscript(NamedTuple):
     """One dimension of an access: index = (offset + sum(coefficient * axis)) / divisor [+ a gathered value].
 
     A checked subscript makes the access *invalid* where the division leaves a remainder or the index is outside
-    [0, extent).  `gather` is the number of an integer value added to the index.
+    [0, extent).  `gather` is the number of an integer value added to the index, before the check.  An unchecked
+    division rounds down.
     """
 
     offset: int

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnc_core.base.config import config
 from nnc_core.base.dtype import DTYPES
 from nnc_core.composition import PREFERENCE
 from nnc_plugins.discovery import BLOCK_VARIABLE
@@ -61,8 +60,6 @@ def _kind(device: DeviceProbe) -> str:
 def default_device(results: Iterable[ProbeResult]) -> str | None:
     """The id that computing without naming a device would take, of the devices that work."""
     working = [device for result in results for device in result.devices if _computes(device)]
-    if config.default_device is not None:
-        return str(config.default_device)
     return next((device.id for kind in PREFERENCE for device in working if _kind(device) == kind), None)
 
 

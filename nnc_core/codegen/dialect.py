@@ -71,5 +71,6 @@ OPENCL = Dialect(
 
 Build with -cl-fp32-correctly-rounded-divide-sqrt where the device has it: without, float32 division is good to
 2.5 ULP only.  Intel's CPU compiler adds up the floats of a loop in an order of its own, whatever its options say,
-unless a pragma forbids it, which others ignore.  No extension is needed for float16, which is stored as bits and computed in float32.
+unless a pragma forbids it, which others ignore.  No extension is needed for float16, which is stored as bits and
+computed in float32.
 """

@@ -58,7 +58,5 @@ def _expansion(body: Body, function: str, operand: int, dtype: DType) -> int:
 def _renumber_access(access: Access | None, renumbered: Numbering) -> Access | None:
     if access is None or all(s.gather is None for s in access.subscripts):
         return access
-    subscripts = tuple(
-        s if s.gather is None else s._replace(gather=renumbered[s.gather]) for s in access.subscripts
-    )
+    subscripts = tuple(s if s.gather is None else s._replace(gather=renumbered[s.gather]) for s in access.subscripts)
     return access._replace(subscripts=subscripts)

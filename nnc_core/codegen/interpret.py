@@ -148,9 +148,7 @@ class _Run:
         inside = (index >= 0) & (index < subscript.extent)
         return index, inside if whole is None else inside & whole
 
-    def guard(
-        self, name: str, access: Access, elements: Values, valid: Values, lengths: Sequence[int]
-    ) -> None:
+    def guard(self, name: str, access: Access, elements: Values, valid: Values, lengths: Sequence[int]) -> None:
         """OutOfRangeError for accesses outside the buffer; looks at them only if the axes prove nothing."""
         size = self.arrays[access.argument].size
         reach = element_range(access, lengths)
@@ -186,4 +184,3 @@ def _store(array: Values, elements: Values, valid: Values, value: Values) -> Non
         array[elements.ravel()] = value.ravel()
     else:
         array[elements[valid]] = value[valid]
-

@@ -105,7 +105,8 @@ def _shift_left(a: Values, b: Values) -> Values:
 def _shift_right(a: Values, b: Values) -> Values:
     fits = _count_fits(a, b)
     shifted = np.right_shift(a, np.where(fits, b, 0).astype(b.dtype))
-    return np.where(fits, shifted, np.negative((a < 0).astype(a.dtype)))
+    emptied: Values = np.negative(np.less(a, 0).astype(a.dtype))
+    return np.where(fits, shifted, emptied)
 
 
 def _count_fits(a: Values, count: Values) -> Values:

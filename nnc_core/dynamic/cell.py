@@ -17,6 +17,10 @@ from nnc_core.symbol import show_line, user_line
 from nnc_core.type import TensorSpec
 
 
+LONGEST_PAST = 256
+"""Deferred writes that a cell remembers."""
+
+
 class Cell:
     """A mutable place for one tensor: a weight, a running statistic, a step count, a random key.
 
@@ -70,7 +74,12 @@ class Cell:
             self._value, self._shared, self._lost = tensor._value, True, ""
 
     def _forget(self) -> None:
-        """Former values that are computed lose their history, or deferred training would keep all of its past."""
+        """Former values that are computed lose their history, or deferred training would keep all of its past.
+
+        What nobody looks at, such as a step count, is computed now and then for that reason.
+        """
+        if len(self._past) > LONGEST_PAST:
+            evaluate([self._past[-1]])
         while self._past and self._past[0].array is not None:
             old = self._past.popleft()
             if not old.tracked:

@@ -8,10 +8,9 @@ from math import prod
 from nnc_core.base.errors import UnconnectedError
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
-from nnc_core.engine import without_collector
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
-from nnc_core.symbol import Literal, Node, Number, postorder, show_line
+from nnc_core.symbol import Literal, Node, Number, postorder, show_line, without_collector
 
 Outside = Callable[[Nodes, Value], Node]
 """Makes the node of a value that has no history and is no input."""

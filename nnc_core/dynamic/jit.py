@@ -19,7 +19,7 @@ from nnc_core.dynamic.value import Value
 from nnc_core.engine import LostStateError
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
-from nnc_core.symbol import Node
+from nnc_core.symbol import Node, without_collector
 
 
 class Compilation(NamedTuple):
@@ -68,6 +68,7 @@ class Jitted:
         known.append(self._compile(leaves, tensors, structure))
         return known[-1]
 
+    @without_collector()
     def _compile(self, leaves: Sequence[Any], tensors: Sequence[Value], structure: Structure) -> Compilation:
         self.traces += 1
         trace = Trace()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from nnc_core.base.command import Command
@@ -19,10 +16,10 @@ from nnc_core.engine.profile import Profile
 from nnc_core.engine.program import ComputationGraph, LostStateError
 from nnc_core.engine.schedule import schedule
 from nnc_core.graph import Graph, SymbolicGraph
-from nnc_core.symbol import Node, postorder
+from nnc_core.symbol import Node, postorder, without_collector
 from nnc_core.type import is_static
 
-__all__ = ["ComputationGraph", "Engine", "Executor", "LostStateError", "MemoryPlan", "Profile", "without_collector"]
+__all__ = ["ComputationGraph", "Engine", "Executor", "LostStateError", "MemoryPlan", "Profile"]
 
 
 class Engine:
@@ -61,15 +58,3 @@ def _check_static(graph: SymbolicGraph) -> None:
         if not is_static(node.shape):
             raise GraphError(f"input {name!r} of {graph.name!r} is {node.spec}, whose dimensions have no numbers",
                              hint="specialise the graph with a size for each name")
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Pause the cyclic collector: it doubles the time of building and compiling large graphs, and finds nothing."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

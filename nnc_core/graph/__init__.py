@@ -11,7 +11,7 @@ from nnc_core.graph.autodiff import forward, reverse
 from nnc_core.graph.symbolic import SymbolicGraph
 from nnc_core.operator import Nodes
 from nnc_core.optimiser import Optimiser, rebuild
-from nnc_core.symbol import Node
+from nnc_core.symbol import Node, without_collector
 from nnc_core.type import Attributes, Dim, Op, TensorSpec, substitute
 
 __all__ = ["Graph", "SymbolicGraph", "forward", "reverse"]
@@ -23,14 +23,17 @@ class Graph:
     def __init__(self, optimiser: Optimiser) -> None:
         self.optimiser = optimiser
 
+    @without_collector()
     def optimise(self, graph: SymbolicGraph) -> SymbolicGraph:
         """The same values by fewer nodes."""
         return self._with(graph, self.optimiser.run(_roots(graph)))
 
+    @without_collector()
     def expand(self, graph: SymbolicGraph, wanted: Any = None) -> SymbolicGraph:
         """Composites (those that are `wanted`, or all) replaced by their bodies."""
         return self._with(graph, self.optimiser.expand(_roots(graph), wanted or (lambda node: True)))
 
+    @without_collector()
     def grad(self, graph: SymbolicGraph, output: str, wrt: Sequence[str]) -> SymbolicGraph:
         """The graph with an output "d<name>" for each input in `wrt`: the gradient of a scalar output by it.
 
@@ -46,6 +49,7 @@ class Graph:
                 for name, x, g in zip(wrt, leaves, found, strict=True)}
         return SymbolicGraph(graph.inputs, graph.outputs | made, graph.iopairs, graph.name)
 
+    @without_collector()
     def specialise(self, graph: SymbolicGraph, sizes: Mapping[str, int]) -> SymbolicGraph:
         """Numbers for named dimensions, in inputs and in every attribute that holds one.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from types import CodeType
@@ -12,14 +13,25 @@ Line: TypeAlias = tuple[CodeType, int] | str
 read from a file: the line as it was shown when the file was written."""
 
 _HOUSE = str(Path(__file__).parent.parent) + "/"
+_COMMANDS = _HOUSE + "cli/"  # they write graphs as users do
+_outside: dict[str, bool] = {}
+"""By file name: asked for several frames of every operation."""
+
+
+def _is_outside(file: str) -> bool:
+    between = contextlib.__file__  # whose frames lie around functions of ours that a context manager decorates
+    _outside[file] = file.startswith(_COMMANDS) or not (file.startswith(_HOUSE) or file == between)
+    return _outside[file]
 
 
 def user_line() -> Line | None:
-    """The innermost frame that is not in this package; None at interpreter exit."""
+    """The innermost frame that is not in this package, or in its commands; None at interpreter exit."""
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_HOUSE):
+        file = code.co_filename
+        outside = _outside.get(file)
+        if _is_outside(file) if outside is None else outside:
             return (code, frame.f_lasti)
         frame = frame.f_back  # type: ignore[assignment]
     return None

@@ -30,7 +30,7 @@ class Quotient:
     def __hash__(self) -> int:
         return hash(self.text)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.text
 
 

@@ -47,9 +47,10 @@ def test_arguments_that_share_memory_in_place() -> None:
 
 def test_no_warning_of_floating_point() -> None:
     x, zero, result = np.array([1.0, -1.0, 0.0]), np.zeros(3), np.zeros(3)
+    nest = elementwise("quotient", "divide", float64, [x, zero], float64)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        interpret(elementwise("quotient", "divide", float64, [x, zero], float64), [as_bytes(a) for a in (x, zero, result)])
+        interpret(nest, [as_bytes(array) for array in (x, zero, result)])
     np.testing.assert_array_equal(result, [np.inf, -np.inf, np.nan])
 
 

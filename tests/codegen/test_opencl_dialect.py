@@ -32,12 +32,15 @@ def intel_library() -> str | None:
 
 
 def first_device(cl: Any) -> Any:
-    """A device that computes float64, or None."""
+    """A device that computes as IEEE 754 says (float64, exact division, subnormal numbers), or None."""
     try:
         found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
     except cl.Error:
         return None
-    return next((device for device in found if "cl_khr_fp64" in device.extensions), None)
+    config = cl.device_fp_config
+    wanted = config.CORRECTLY_ROUNDED_DIVIDE_SQRT | config.DENORM
+    exact = [d for d in found if d.single_fp_config & wanted == wanted]
+    return next((device for device in exact if "cl_khr_fp64" in device.extensions), None)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +54,7 @@ def context() -> Any:
     else:
         device = first_device(cl)
     if device is None:
-        pytest.skip("no OpenCL device with float64 on this machine")
+        pytest.skip("no OpenCL device here that computes float64 and rounds divisions exactly")
     return cl.Context([device])
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nnc_core.base.dtype import DTYPES, boolean, float16, float32, float64, is_float, is_integer
+from nnc_core.base.dtype import DTYPES, boolean, is_float, is_integer
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import expand, interpret
 from tests.codegen.compiled import compile_c99, compiler
@@ -114,5 +114,3 @@ def test_interpreter_and_c_agree(drawn: list[tuple[LoopNest, list[Values]]]) -> 
             run(str(place), theirs)
             for a, b in zip(ours, theirs, strict=True):
                 assert agree(a, b).all(), nest
-
-

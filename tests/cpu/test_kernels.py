@@ -85,7 +85,7 @@ def test_eager_and_bound_kernels_give_what_the_reference_gives(device: CpuDevice
 
 def gapped(x: Array) -> Array:
     """The same values with gaps between them along every axis, away from the start of the memory."""
-    room = np.empty([2 * n + 1 for n in x.shape], x.dtype)[tuple(slice(1, None, 2) for _ in x.shape)]
+    room = np.empty([2 * n + 1 for n in x.shape], x.dtype)[(*[slice(1, None, 2)] * x.ndim, ...)]
     room[...] = x
     return room
 

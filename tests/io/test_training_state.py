@@ -67,7 +67,7 @@ def test_a_file_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
     before = other.state()
     with pytest.raises(StateError, match=r"run.safetensors' does not fit: missing random/noise"):
         load_training_state(path, other.model, other.minimiser, other.generators)
-    with pytest.raises(StateError, match="unexpected minimiser/correction.first"):
+    with pytest.raises(StateError, match=r"unexpected minimiser/correction\.first"):
         load_training_state(path, other.model, optim.SGD(other.model.named_parameters(), 0.1))
     wider = nn.Linear(3, 4)
     save_training_state(path, nn.Linear(3, 5), optim.SGD(wider.named_parameters(), 0.1))

@@ -38,7 +38,7 @@ def in_pieces(work: Work, temporaries: int) -> Make:
 
     def make(command: Command) -> Routine:
         out = command.output
-        whole = all(x.shape in ((), out.shape) for x in command.inputs)
+        whole = out.shape != () and all(x.shape in ((), out.shape) for x in command.inputs)
         size = min(PIECE, out.size) if whole else out.size
         shape = (max(size, 1),) if whole else out.shape
 

@@ -19,12 +19,8 @@ def seen(view: Callable[..., Array]) -> Make:
     return lambda command: Routine(lambda x, out: converting(view(x, *attributes_of(command)), out))
 
 
-def slices(start: Sequence[int], stop: Sequence[int], step: Sequence[int]) -> tuple[slice, ...]:
-    return tuple(map(slice, start, stop, step))
-
-
 def slice_view(x: Array, start: Any, stop: Any, step: Any) -> Array:
-    return x[slices(start, stop, step)]
+    return x[(*map(slice, start, stop, step), ...)]
 
 
 def reshape(command: Command) -> Routine:
@@ -33,9 +29,11 @@ def reshape(command: Command) -> Routine:
     return prepared(reshape)(command)
 
 
-def spaced(low: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> tuple[slice, ...]:
-    """Where `shape` elements lie that begin at `low` and follow each other in steps."""
-    return tuple(slice(a, a + max((n - 1) * k + 1, 0), k) for a, n, k in zip(low, shape, step, strict=True))
+def spaced(low: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> tuple[Any, ...]:
+    """Where `shape` elements lie that begin at `low` and follow each other in steps.
+
+    The ellipsis at the end makes a view of 0-d arrays too."""
+    return (*[slice(a, a + max((n - 1) * k + 1, 0), k) for a, n, k in zip(low, shape, step, strict=True)], ...)
 
 
 def pad(command: Command) -> Routine:
