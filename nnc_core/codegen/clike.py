@@ -104,11 +104,10 @@ class _Kernel:
         after = self.written + len(stage.body)
         for number, reduction in enumerate(stage.reductions, after):
             self.start_reduction(number, reduction)
-        ordered = any(r.kind in ("sum", "product") and is_float(r.dtype) for r in stage.reductions)
+        adds_floats = any(r.kind in ("sum", "product") and is_float(r.dtype) for r in stage.reductions)
+        order = self.dialect.ordered_loop if adds_floats else ""
         for axis, length in enumerate(stage.axes, len(self.nest.axes)):
-            if ordered and self.dialect.ordered_loop:
-                self.line(self.dialect.ordered_loop)
-            self.open(f"for ({self.index} x{axis} = 0; x{axis} < {self.number(length)}; ++x{axis})")
+            self.open(f"{order}for ({self.index} x{axis} = 0; x{axis} < {self.number(length)}; ++x{axis})")
         for instruction in stage.body:
             self.instruction(instruction, axis_lengths(self.nest, stage))
         for number, reduction in enumerate(stage.reductions, after):

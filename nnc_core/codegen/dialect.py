@@ -24,7 +24,7 @@ class Dialect:
     preamble: str
     float64_preamble: str = ""  # only where a program uses float64
     function: str = "static inline"  # qualifiers of helper functions
-    ordered_loop: str = ""  # a line before loops that add up floats, for compilers that would change the order
+    ordered_loop: str = ""  # before loops that add up floats, for compilers that would change the order
     suffixed_math: bool = True  # fmodf beside fmod
     long_suffix: str = "LL"
     infinity: str = "INFINITY"
@@ -63,7 +63,7 @@ OPENCL = Dialect(
     point="get_global_id(0)",
     preamble="#pragma OPENCL FP_CONTRACT OFF\n",
     float64_preamble="#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n",
-    ordered_loop="#pragma clang loop vectorize(disable) interleave(disable)",
+    ordered_loop='_Pragma("clang loop vectorize(disable) interleave(disable)") ',
     suffixed_math=False,
     long_suffix="L",
 )  # fmt: skip

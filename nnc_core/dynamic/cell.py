@@ -16,7 +16,6 @@ from nnc_core.dynamic.value import Value
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import TensorSpec
 
-
 LONGEST_PAST = 256
 """Deferred writes that a cell remembers."""
 

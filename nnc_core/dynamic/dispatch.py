@@ -178,6 +178,10 @@ class Values(Namespace[Value]):
     def _is_value(self, x: Any) -> bool:
         return x.__class__ is Value
 
+    def transfer(self, x: Value, *, source: str, target: str) -> Value:
+        """Never a kernel of one device."""
+        return _slow(_TRANSFER, (x,), (source, target))
+
     def full_like(self, x: Value, value: Any) -> Value:
         with use_device(x.stack):
             return super().full_like(x, value)

@@ -7,7 +7,6 @@ import random
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -22,8 +21,12 @@ STACK, SEED = pytest.StashKey[Stack](), pytest.StashKey[int]()
 UNMATCHED = pytest.StashKey[list[str]]()
 
 
+class NoDeviceError(Exception):
+    """There is nothing to test."""
+
+
 def opened(config: pytest.Config) -> Stack:
-    """The layers on the device that --nnc-device names, opened at the first call; ends the run if it cannot be."""
+    """The layers on the device that --nnc-device names, opened at the first call; NoDeviceError if it cannot be."""
     if STACK not in config.stash:
         with warnings.catch_warnings():
             warnings.simplefilter("default")  # other plugins' faults are no failure of this device
@@ -35,15 +38,12 @@ def _open(id: str) -> Stack:
     try:
         stack = stack_for(id)
     except Error as error:
-        _give_up(f"{error}")
+        plugins = "\n".join(f"  {record}" for record in plugin_manager().records)
+        raise NoDeviceError(f"{error}\nplugins:\n{plugins or '  none'}") from error
     if stack.device.spec.kind == "null":
-        _give_up(f"{id} counts and computes nothing: there is no result to check.  Use strict:0 or a real device")
+        raise NoDeviceError(f"{id} counts and computes nothing: there is no result to check; "
+                            "take strict:0 or a real device")
     return stack
-
-
-def _give_up(why: str) -> NoReturn:
-    plugins = "\n".join(f"  {record}" for record in plugin_manager().records)
-    pytest.exit(f"nnc conformance: {why}\nplugins:\n{plugins or '  none'}", returncode=4)
 
 
 def chosen_seed(config: pytest.Config) -> int:
@@ -61,6 +61,11 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     mine = [item for item in items if HERE in item.path.parents]
+    if mine:
+        try:
+            opened(config)
+        except NoDeviceError as error:
+            pytest.exit(f"nnc conformance: {error}", returncode=4)
     for item in mine:
         # A host fallback is announced in the summary of warnings and is no failure.
         item.add_marker(pytest.mark.filterwarnings("default::nnc_core.base.errors.FallbackWarning"))

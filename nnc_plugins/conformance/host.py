@@ -8,7 +8,7 @@ import numpy as np
 
 from nnc_core.base.dtype import DType
 from nnc_core.operator import Namespace
-from nnc_core.type import Attributes, Op, TensorSpec
+from nnc_core.type import Attributes, Dims, Op, TensorSpec
 from nnc_plugins.conformance.case import Array
 
 
@@ -20,12 +20,12 @@ class HostValue:
         self.spec = TensorSpec(self.array.shape, self.array.dtype)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self.array.shape
+    def shape(self) -> Dims:
+        return self.spec.shape
 
     @property
     def dtype(self) -> DType:
-        return self.array.dtype
+        return self.spec.dtype
 
     @property
     def ndim(self) -> int:

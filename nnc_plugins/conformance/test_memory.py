@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_a_memory_error_and_harms_nothing(stack: Stack) -> 
         with pytest.raises(DeviceMemoryError) as caught:
             device.allocate(nbytes)
         assert isinstance(caught.value, MemoryError) and caught.value.device == device.spec.id
-        assert str(nbytes) in str(caught.value), "the error says how much was asked for"
+        assert str(nbytes) in str(caught.value).replace(",", ""), "the error says how much was asked for"
         assert (get(device, buffer, kept) == kept).all()
         assert _adds(stack)
 

@@ -19,7 +19,7 @@ def network(p: Parameters, x: Any) -> nnc.Tensor:
     """Convolution, pool and two dense layers: logits."""
     y = nnc.max_pool2d(nnc.relu(nnc.conv2d(x, p["kernel"], padding="SAME") + p["shift"]), 2)
     y = nnc.tanh(y.reshape(y.shape[0], -1) @ p["hidden"])
-    return y @ p["out"]
+    return nnc.matmul(y, p["out"])
 
 
 def loss(p: Parameters, x: Any, labels: Any) -> nnc.Tensor:

@@ -19,7 +19,7 @@ from nnc_core.type import Attributes, Op
 from nnc_plugins.conformance.agreement import assert_agree
 from nnc_plugins.conformance.case import Array, Case
 from nnc_plugins.conformance.cases import CASES
-from nnc_plugins.conformance.conftest import chosen_seed, opened
+from nnc_plugins.conformance.conftest import NoDeviceError, chosen_seed, opened
 from nnc_plugins.conformance.host import expected
 from nnc_plugins.conformance.running import called, eager, one_operator_graph
 
@@ -36,7 +36,10 @@ def test_every_operator_has_cases() -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "share" not in metafunc.fixturenames:
         return
-    spec = opened(metafunc.config).device.spec
+    try:
+        spec = opened(metafunc.config).device.spec
+    except NoDeviceError:
+        return metafunc.parametrize(("name", "dtype", "share"), [])  # the run ends when all is collected
     size = SAMPLE_COMPILED if "codegen" in spec.features else SAMPLE
     found = []
     for name in sorted(CASES.keys() - ELSEWHERE):

@@ -118,8 +118,10 @@ def test_signal_and_await_order_two_streams(stack: Stack) -> None:
     device, add, host = stack.device, kernel(stack, "add", ROW, ROW), np.arange(33, dtype=np.int32)
     buffers = [put(device, host), *(device.allocate(ROW.nbytes) for _ in range(3))]
     streams = [device.stream(), device.stream()]
-    records = [Call(add, (0, 0, 1), "add", 0), Signal(0, 0), Await(0, 1), Call(add, (1, 0, 2), "add", 1), Signal(1, 1),
-               Await(1, 0), Call(add, (2, 0, 3), "add", 0)]
+    records: list[Record] = [
+        Call(add, (0, 0, 1), "add", 0), Signal(0, 0), Await(0, 1), Call(add, (1, 0, 2), "add", 1), Signal(1, 1),
+        Await(1, 0), Call(add, (2, 0, 3), "add", 0),
+    ]  # fmt: skip
     program = device.capture(records, buffers, streams)
     for _ in range(5):
         device.fill(buffers[3], b"\x00").wait()

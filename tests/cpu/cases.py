@@ -40,7 +40,9 @@ class Draw:
         return (whole if dt.is_integer(self.dtype) else whole + self.rng.random(shape)).astype(self.dtype)
 
     def positive(self, *shape: int) -> Array:
-        return np.abs(self.any(*shape)) if self.dtype.kind in "iu" else (self.rng.random(shape) + 0.25).astype(self.dtype)
+        if dt.is_integer(self.dtype):
+            return np.abs(self.any(*shape))
+        return (self.rng.random(shape) + 0.25).astype(self.dtype)
 
     def special(self) -> Array:
         """Values on which kernels differ: signed zeros, infinities, NaN, the largest and the smallest."""
@@ -88,7 +90,8 @@ def where(d: Draw) -> Iterator[Case]:
 def cast(d: Draw) -> Iterator[Case]:
     for dtype in dt.DTYPES.values():
         yield Case((d.positive(3, 5),), (dtype,))
-    yield from [Case((d.any(),), (dt.float32,)), Case((d.any(0, 2),), (dt.float16,)), Case((d.special(),), (dt.float16,))]
+    for x, dtype in [(d.any(), dt.float32), (d.any(0, 2), dt.float16), (d.special(), dt.float16)]:
+        yield Case((x,), (dtype,))
 
 
 def take(d: Draw) -> Iterator[Case]:
@@ -124,7 +127,8 @@ def matmul(d: Draw) -> Iterator[Case]:
 
 
 def reshape(d: Draw) -> Iterator[Case]:
-    for old, new in [((4, 6), (3, 8)), ((4, 6), (24,)), ((), (1, 1)), ((1,), ()), ((0, 3), (3, 0)), ((2, 3), (2, 1, 3))]:
+    for old, new in [((4, 6), (3, 8)), ((4, 6), (24,)), ((), (1, 1)), ((1,), ()), ((0, 3), (3, 0)),
+                     ((2, 3), (2, 1, 3))]:
         yield Case((d.any(*old),), (new,))
 
 
@@ -167,8 +171,8 @@ def update_slice(d: Draw) -> Iterator[Case]:
 
 
 def reduction(d: Draw) -> Iterator[Case]:
-    for shape, axis in [((4, 5, 6), (0, 2)), ((4, 5, 6), (0, 1, 2)), ((3, 4), ()), ((), ()), ((0, 3), (1,)), ((16,), (0,)),
-                        ((8, 8, 6, 5), (0, 1, 2)), ((96, 3), (0,)), ((7, 3), (0,)), ((64, 3, 2), (0, 1))]:
+    for shape, axis in [((4, 5, 6), (0, 2)), ((4, 5, 6), (0, 1, 2)), ((3, 4), ()), ((), ()), ((0, 3), (1,)),
+                        ((16,), (0,)), ((8, 8, 6, 5), (0, 1, 2)), ((96, 3), (0,)), ((7, 3), (0,)), ((64, 3, 2), (0, 1))]:
         for keepdims in (False, True):
             yield Case((d.special() if shape == (16,) else d.any(*shape),), (axis, keepdims))
 
@@ -213,7 +217,7 @@ def counts(size: Any, window: Any, strides: Any, padding: Any, dilation: Any) ->
 
 def convolutions(d: Draw) -> Iterator[tuple[Array, Array, Array, dict[str, Any]]]:
     """Image, kernel, an array of the result's shape, and geometry."""
-    channels = [(2, 1, 1, 3), (1, 2, 2, 3), (2, 3, 1, 2), (0, 1, 2, 1), (2, 6, 1, 2), (3, 17, 1, 2)]
+    channels = [(2, 1, 1, 3), (2, 6, 1, 2), (2, 2, 2, 3), (1, 17, 1, 2), (2, 6, 1, 2), (0, 1, 2, 1), (2, 5, 2, 2)]
     for at, layout in product(range(len(WINDOWS)), LAYOUTS):
         size, window, strides, padding, dilation = WINDOWS[at]
         n, i, groups, o = channels[at % len(channels)]
@@ -292,6 +296,8 @@ def drawing(*kinds: Any) -> Callable[[Draw], Iterator[Case]]:
     """Random operators: `kinds` are last attributes."""
 
     def cases(d: Draw) -> Iterator[Case]:
+        if d.dtype != dt.float32:  # the attributes say all
+            return
         key = np.array([0x0123456789ABCDEF, (5 << 32) + 7], np.uint64)
         for shape, kind in product([(3, 5), (), (0,), (7,), (40_000,)], kinds):
             yield Case((key,), (shape, kind))
@@ -304,16 +310,17 @@ def transfer(d: Draw) -> Iterator[Case]:
 
 
 CASES: dict[str, Callable[[Draw], Iterator[Case]]] = {
-    **dict.fromkeys(["add", "subtract", "multiply", "divide", "floor_divide", "remainder", "maximum", "minimum", "equal",
-                     "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
-                     "logical_xor"], binary),
+    **dict.fromkeys(["add", "subtract", "multiply", "divide", "floor_divide", "remainder", "maximum", "minimum",
+                     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and",
+                     "logical_or", "logical_xor"], binary),
     **dict.fromkeys(["negative", "abs", "sign", "exp", "log", "tanh", "sigmoid", "sqrt", "sin", "cos", "relu",
                      "logical_not", "copy", "identity", "stop_gradient"], unary),
     "power": power, "clip": clip, "where": where, "cast": cast, "transfer": transfer,
     "take": take, "scatter": scatter, "one_hot": one_hot, "matmul": matmul,
     "reshape": reshape, "permute": permute, "broadcast_to": broadcast_to, "slice": slice_, "pad": pad, "flip": flip,
     "concat": concat, "update_slice": update_slice,
-    "sum": sum_, **dict.fromkeys(["max", "min", "all", "any"], reduction), **dict.fromkeys(["argmax", "argmin"], position),
+    "sum": sum_, **dict.fromkeys(["max", "min", "all", "any"], reduction),
+    **dict.fromkeys(["argmax", "argmin"], position),
     **dict.fromkeys(["softmax", "log_softmax"], along),
     "conv2d": conv2d, "conv2d_input_gradient": conv2d_input_gradient, "conv2d_kernel_gradient": conv2d_kernel_gradient,
     "max_pool2d": pool("max_pool2d"), "max_pool2d_index": pool("max_pool2d_index"), "sum_pool2d": pool("sum_pool2d"),

@@ -51,3 +51,12 @@ def test_compiled_code_that_reads_a_variable_can_be_differentiated() -> None:
     assert v.grad.item() == 2.0
     with nnc.no_grad():
         assert not f(nnc.asarray([2.0])).requires_grad
+
+
+@pytest.mark.parametrize("first", ["cpu:0", "strict:0", OTHER])
+def test_a_tensor_moves_whatever_kernels_its_device_has(first: str) -> None:
+    if first == "cpu:0":
+        pytest.importorskip("nnc_cpu")
+    moved = nnc.ones(2, device=first).to("strict-small:0")
+    assert moved.device.id == "strict-small:0"
+    np.testing.assert_array_equal(moved.numpy(), [1, 1])

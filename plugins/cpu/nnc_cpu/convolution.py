@@ -142,7 +142,7 @@ def _kernel_gradient(command: Command) -> Routine:
             steps += product_of(c, image, g, total if part.start == 0 else product, part, room)
             if part.start:
                 steps.append(partial(np.add, total, product, total))
-        return in_order(steps or [partial(out.fill, 0)])
+        return in_order(steps if c.batch else [partial(out.fill, 0)])
 
     return Routine(bind, (scratch(shape, c.dtype), *turned, *c.image_scratch()))
 

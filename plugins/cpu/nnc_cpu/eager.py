@@ -22,7 +22,7 @@ from nnc_cpu.elementwise import UFUNCS, write_sigmoid
 from nnc_cpu.indexing import check_indices
 from nnc_cpu.linear import turned
 from nnc_cpu.memory import layout_of
-from nnc_cpu.movement import slice_view
+from nnc_cpu.movement import flip_view, slice_view
 from nnc_cpu.routine import Routine
 from nnc_cpu.silence import quietly, retry_quietly, run_quietly
 
@@ -220,6 +220,6 @@ EAGER: Mapping[str, Eager] = {
     "argmin": lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
     "matmul": matmul, "take": take, "filled": filled,
     "reshape": lambda x, shape: x.reshape(shape), "permute": lambda x, axes: x.transpose(axes),
-    "broadcast_to": np.broadcast_to, "slice": slice_view, "flip": lambda x, axes: np.flip(x, axes).copy(),
+    "broadcast_to": np.broadcast_to, "slice": slice_view, "flip": lambda x, axes: flip_view(x, axes).copy(),
     "concat": lambda *arguments: np.concatenate(arguments[:-1], arguments[-1]),
 }  # fmt: skip

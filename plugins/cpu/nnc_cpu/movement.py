@@ -20,7 +20,13 @@ def seen(view: Callable[..., Array]) -> Make:
 
 
 def slice_view(x: Array, start: Any, stop: Any, step: Any) -> Array:
-    return x[(*map(slice, start, stop, step), ...)]
+    within: Any = (*map(slice, start, stop, step), ...)  # the ellipsis makes a view of 0-d arrays too
+    return x[within]
+
+
+def flip_view(x: Array, axes: Sequence[int]) -> Array:
+    backwards: Any = (*[slice(None, None, -1 if i in axes else 1) for i in range(x.ndim)], ...)
+    return x[backwards]
 
 
 def reshape(command: Command) -> Routine:
@@ -30,9 +36,7 @@ def reshape(command: Command) -> Routine:
 
 
 def spaced(low: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> tuple[Any, ...]:
-    """Where `shape` elements lie that begin at `low` and follow each other in steps.
-
-    The ellipsis at the end makes a view of 0-d arrays too."""
+    """Where `shape` elements lie that begin at `low` and follow each other in steps."""
     return (*[slice(a, a + max((n - 1) * k + 1, 0), k) for a, n, k in zip(low, shape, step, strict=True)], ...)
 
 
@@ -61,6 +65,6 @@ def update_slice(command: Command) -> Routine:
 
 
 MAKERS: dict[str, Make] = {
-    "reshape": reshape, "permute": seen(np.transpose), "slice": seen(slice_view), "flip": seen(np.flip),
+    "reshape": reshape, "permute": seen(np.transpose), "slice": seen(slice_view), "flip": seen(flip_view),
     "broadcast_to": lambda command: Routine(converting), "pad": pad, "concat": concat, "update_slice": update_slice,
 }  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import deque
 from collections.abc import Sequence
@@ -27,20 +26,12 @@ def build(nest: LoopNest, context: cl.Context, spec: DeviceSpec) -> cl.Program:
     if "float64" not in spec.dtypes and _uses_float64(nest):
         raise NotSupportedError(f"{nest.name} needs float64, which {spec.name} does not have",
                                 device=spec.id, hint="cast to float32, or use another device")
-    source = _with_loops_in_order(render(expand(nest), OPENCL))
+    source = render(expand(nest), OPENCL)
     try:
         return _build_source(source, context, _options(context.devices[0]))
     except cl.Error as error:
         raise DeviceFailureError(f"the driver cannot build the kernel of {nest.name}: {last_words(str(error))}",
                             device=spec.id, hint="`nnc devices` examines the driver") from error
-
-
-def _with_loops_in_order(source: str) -> str:
-    """Intel's driver vectorises sums of floats, which changes their order, whatever FP_CONTRACT and options say.
-
-    The pragma concerns loops within a work item; that items run in vectors is another matter, and stays.
-    """
-    return re.sub(r"^ *for \(", r"#pragma clang loop vectorize(disable)\n\g<0>", source, flags=re.MULTILINE)
 
 
 def _uses_float64(nest: LoopNest) -> bool:
