@@ -1,4 +1,4 @@
-"""The LeNet training step written in NumPy by hand: im2col, one matrix product a layer, gradients worked out on paper."""
+"""The LeNet training step written in NumPy by hand: im2col, one product a layer, gradients worked out on paper."""
 
 from __future__ import annotations
 

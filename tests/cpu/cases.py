@@ -172,7 +172,8 @@ def update_slice(d: Draw) -> Iterator[Case]:
 
 def reduction(d: Draw) -> Iterator[Case]:
     for shape, axis in [((4, 5, 6), (0, 2)), ((4, 5, 6), (0, 1, 2)), ((3, 4), ()), ((), ()), ((0, 3), (1,)),
-                        ((16,), (0,)), ((8, 8, 6, 5), (0, 1, 2)), ((96, 3), (0,)), ((7, 3), (0,)), ((64, 3, 2), (0, 1))]:
+                        ((16,), (0,)), ((8, 8, 6, 5), (0, 1, 2)), ((96, 3), (0,)), ((7, 3), (0,)),
+                        ((64, 3, 2), (0, 1))]:
         for keepdims in (False, True):
             yield Case((d.special() if shape == (16,) else d.any(*shape),), (axis, keepdims))
 

@@ -25,7 +25,7 @@ def stack() -> Stack:
 
 
 @pytest.fixture
-def F(stack: Stack) -> Nodes:
+def F(stack: Stack) -> Nodes:  # noqa: N802
     return stack.operator.open()
 
 

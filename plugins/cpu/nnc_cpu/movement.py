@@ -21,12 +21,14 @@ def seen(view: Callable[..., Array]) -> Make:
 
 def slice_view(x: Array, start: Any, stop: Any, step: Any) -> Array:
     within: Any = (*map(slice, start, stop, step), ...)  # the ellipsis makes a view of 0-d arrays too
-    return x[within]
+    part: Array = x[within]
+    return part
 
 
 def flip_view(x: Array, axes: Sequence[int]) -> Array:
     backwards: Any = (*[slice(None, None, -1 if i in axes else 1) for i in range(x.ndim)], ...)
-    return x[backwards]
+    turned: Array = x[backwards]
+    return turned
 
 
 def reshape(command: Command) -> Routine:
