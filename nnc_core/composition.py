@@ -59,6 +59,7 @@ registry = Registry()
 _stacks: dict[str, Stack] = {}
 _lock = threading.RLock()
 _manager: Manager | None = None
+_default_id = ""
 
 
 def plugin_manager() -> Manager:
@@ -99,6 +100,9 @@ def _stack_of(device: Device) -> Stack:
 
 def default_device_id() -> str:
     """The first device of the preferred kinds; without any plugin `strict:0`, with one warning."""
+    global _default_id
+    if _default_id:
+        return _default_id
     plugin_manager()
     for kind in PREFERENCE:
         found = [id for id in registry.ids if id.split(":")[0] == kind]
@@ -106,8 +110,8 @@ def default_device_id() -> str:
             if kind == "strict":
                 warnings.warn("no device plugin is installed: computing on strict:0, slowly; "
                               "`pip install nnc-cpu` (or nnc-opencl) for speed", FallbackWarning, stacklevel=2)
-            config.default_device = found[0]
-            return found[0]
+            _default_id = found[0]
+            return _default_id
     return registry.get("cpu:0").spec.id  # raises, saying what is there
 
 
