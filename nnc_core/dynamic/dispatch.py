@@ -32,10 +32,14 @@ _FLOATS = frozenset(FLOATS)
 _FILLED, _TRANSFER = OPERATORS["filled"], OPERATORS["transfer"]
 
 
+_accepted: set[tuple[Op, DType, bool]] = set()
+"""Operators on operands of one dtype (and Python numbers: True) that inference has accepted once: kernels check less."""
+
+
 def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
     """Values and Python numbers in, a value out."""
     if not lazy.get():
-        stack, dtype, arrays = None, None, []
+        stack, dtype, arrays, numbers = None, None, [], False
         for x in inputs:
             if x.__class__ is Value:
                 array = x.array
@@ -46,12 +50,13 @@ def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
                 elif array.dtype is not dtype and op.promote:
                     break
                 arrays.append(array)
-            elif (x.__class__ is float or x.__class__ is int) and dtype in _FLOATS:
+            elif x.__class__ is float or x.__class__ is int:
+                numbers = True
                 arrays.append(x)
             else:
                 break
         else:
-            if stack is not None and (not op.to_float or dtype in _FLOATS):
+            if stack is not None and (op, dtype, numbers) in _accepted:
                 kernel = stack.device.eager.get(op.name)
                 if kernel is not None:
                     try:
@@ -61,6 +66,16 @@ def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
                     if result is not NotImplemented:
                         return Value(result, stack)
     return _slow(op, inputs, attributes)
+
+
+def _accept(op: Op, inputs: tuple[Any, ...]) -> None:
+    """Remember that these operands need neither promotion nor another look at their dtypes."""
+    dtypes = [x.dtype for x in inputs if x.__class__ is Value]
+    numbers = len(dtypes) < len(inputs)
+    if not dtypes or (op.promote and any(d != dtypes[0] for d in dtypes)):
+        return
+    if dtypes[0] in _FLOATS or not (numbers or op.to_float):
+        _accepted.add((op, dtypes[0], numbers))
 
 
 def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
@@ -84,6 +99,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
         return Value(None, stack, spec, Step(op, values, attributes, line), tracked, trace)
     evaluate([v for v in values if v.array is None])
     array = run_now(op, values, attributes, spec, stack)
+    _accept(op, inputs)
     return Value(array, stack, spec, Step(op, values, attributes, line) if tracked else None, tracked)
 
 

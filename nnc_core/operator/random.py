@@ -157,7 +157,8 @@ class Random(Base[V], Generic[V]):
     def bernoulli(self, key: V, *, shape: Dims, probability: float) -> V:
         """True with the given probability, to within 2^-32."""
         F: Any = self
-        if probability == 1:
+        threshold = round(probability * 2**32)
+        if threshold == 2**32:
             return F.full(shape=shape, value=True, dtype=dt.boolean)  # type: ignore[no-any-return]
         bits = F.random_bits(key, shape=shape, dtype=dt.uint32)
-        return F.less(bits, round(probability * 2**32))  # type: ignore[no-any-return]
+        return F.less(bits, threshold)  # type: ignore[no-any-return]
