@@ -12,10 +12,11 @@ import numpy as np
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.composition import stack_for
 from nnc_core.device import Device, DeviceSpec
-from nnc_core.dynamic.dispatch import F, checked_number, host_value
+from nnc_core.dynamic.dispatch import F, host_value
 from nnc_core.dynamic.modes import _stack, current_stack
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.value import Value
+from nnc_core.symbol import checked_number
 from nnc_core.type import DimLike, admit_numpy, default_float, default_for
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from nnc_core.base.dtype import FLOATS, DType
 from nnc_core.base.errors import (
-    AttributeValueError,
     DeviceError,
     Error,
     ExecutionError,
@@ -25,7 +24,7 @@ from nnc_core.composition import Stack, stack_for
 from nnc_core.dynamic.modes import computing, current_stack, gradients, lazy, use_device
 from nnc_core.dynamic.value import Step, Value
 from nnc_core.operator import OPERATORS, Namespace
-from nnc_core.symbol import Number, postorder, show_line, user_line
+from nnc_core.symbol import Number, checked_number, postorder, show_line, user_line
 from nnc_core.type import Attributes, Op, TensorSpec, admit_numpy, default_float
 
 _FLOATS = frozenset(FLOATS)
@@ -33,7 +32,7 @@ _FILLED, _TRANSFER = OPERATORS["filled"], OPERATORS["transfer"]
 
 
 _accepted: set[tuple[Op, DType, bool]] = set()
-"""Operators on operands of one dtype (and Python numbers: True) that inference has accepted once: kernels check less."""
+"""Operators on operands of one dtype (and numbers: True) that inference has accepted once; kernels check less."""
 
 
 def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
@@ -163,6 +162,9 @@ def _common_trace(values: Sequence[Value]) -> Any:
 def evaluate(values: Sequence[Value]) -> None:
     """Compute what is deferred, inputs first, each once; a symbol has no value."""
     wanted = [v for v in values if v.array is None]
+    for v in wanted:
+        if v.trace is not None:
+            raise _no_value(v)
     for v in postorder(wanted, leaf=_is_computed):
         if v.array is None:
             v.array = _evaluated(v)
@@ -172,10 +174,14 @@ def _is_computed(v: Value) -> bool:
     return v.array is not None
 
 
+def _no_value(v: Value) -> SymbolValueError:
+    return SymbolValueError(f"a symbol {v.spec} has no value", line=show_line(v.line or user_line()),
+                            hint="call the compiled graph, or assign the symbol and eval")
+
+
 def _evaluated(v: Value) -> Any:
     if v.step is None or v.trace is not None:
-        raise SymbolValueError(f"a symbol {v.spec} has no value", line=show_line(v.line),
-                               hint="call the compiled graph, or assign the symbol and eval")
+        raise _no_value(v)
     try:
         return run_now(v.op, v.inputs, v.attributes, v.spec, v.stack)
     except Error as error:
@@ -218,16 +224,6 @@ F = Values()
 @lru_cache(maxsize=1024)
 def _float_number(value: float, dtype: DType) -> Number:
     """Not for zeros: 0.0 and -0.0 are one key."""
-    return Number(value, dtype)
-
-
-def checked_number(value: Any, dtype: DType) -> Number:
-    """A Python number as a scalar of that dtype; an integer that does not fit is an error, not another number."""
-    if dtype.kind in "iu" and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        limits = np.iinfo(dtype)
-        if not limits.min <= value <= limits.max:
-            raise AttributeValueError(f"{value} does not fit into {dtype} ({limits.min} to {limits.max})",
-                                      hint="cast the array with astype first")
     return Number(value, dtype)
 
 

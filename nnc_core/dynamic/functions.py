@@ -11,7 +11,8 @@ import numpy as np
 
 from nnc_core.base import dtype as dt
 from nnc_core.base.errors import AttributeValueError, Error, OperandError, ShapeError
-from nnc_core.dynamic.dispatch import F, dispatch
+from nnc_core.composition import Stack
+from nnc_core.dynamic.dispatch import F, dispatch, host_value
 from nnc_core.dynamic.tensor import Tensor, operand, value_of
 from nnc_core.dynamic.value import Value
 from nnc_core.operator import OPERATORS
@@ -38,14 +39,25 @@ def located(f: Callable[P, Tensor]) -> Callable[P, Tensor]:
     return call
 
 
-def _value(x: ArrayLike) -> Value:
+def _value(x: ArrayLike, stack: Stack | None = None) -> Value:
     """Like `operand`, with Python numbers made values."""
-    v = operand(x)
-    if isinstance(v, Value):
-        return v
-    from nnc_core.dynamic.creation import asarray
+    v = operand(x, stack)
+    return v if isinstance(v, Value) else host_value(v, stack=stack)
 
-    return asarray(v)._value
+
+def _stack_of(xs: Sequence[ArrayLike]) -> Stack | None:
+    """Host arrays beside tensors go where those are."""
+    return next((x._value.stack for x in xs if isinstance(x, Tensor)), None)
+
+
+def _values(*xs: ArrayLike) -> list[Value]:
+    stack = _stack_of(xs)
+    return [_value(x, stack) for x in xs]
+
+
+def _operands(*xs: ArrayLike) -> list[Any]:
+    stack = _stack_of(xs)
+    return [operand(x, stack) for x in xs]
 
 
 # ---- elementwise: the names, doc strings and signatures follow the declarations
@@ -62,7 +74,9 @@ def _binary(name: str) -> Callable[[ArrayLike, ArrayLike], Tensor]:
     op = OPERATORS[name]
 
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-        return Tensor(dispatch(op, (operand(x1), operand(x2)), ()))
+        if x1.__class__ is Tensor and x2.__class__ is Tensor:
+            return Tensor(dispatch(op, (value_of(x1), value_of(x2)), ()))
+        return Tensor(dispatch(op, tuple(_operands(x1, x2)), ()))
 
     return _named(function, name)
 
@@ -107,17 +121,17 @@ def isnan(x: ArrayLike, /) -> Tensor:
 
 def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 where the condition is true, x2 elsewhere."""
-    return Tensor(F.where(_value(condition), operand(x1), operand(x2)))
+    stack = _stack_of((condition, x1, x2))
+    return Tensor(F.where(_value(condition, stack), operand(x1, stack), operand(x2, stack)))
 
 
 def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
     """x brought into [min, max]; None means no limit."""
-    v = operand(x)
     if min is None and max is None:
         return positive(x)
     if max is None:
-        return Tensor(F.maximum(v, operand(min)))
-    return Tensor(F.minimum(v, operand(max)) if min is None else F.clip(v, operand(min), operand(max)))
+        return maximum(x, min)
+    return minimum(x, max) if min is None else Tensor(F.clip(*_operands(x, min, max)))
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True) -> Tensor:
@@ -207,7 +221,7 @@ def any(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
 @located
 def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Matrix products of the last two axes, the others broadcast; vectors as NumPy has them."""
-    a, b = _value(x1), _value(x2)
+    a, b = _values(x1, x2)
     if a.ndim == 0 or b.ndim == 0:
         raise ShapeError(f"{a.spec} and {b.spec}: a scalar has no matrix product", hint="multiply it")
     left = F.reshape(a, shape=(1, *a.shape)) if a.ndim == 1 else a
@@ -265,7 +279,7 @@ def broadcast_to(x: ArrayLike, /, shape: Sequence[DimLike]) -> Tensor:
 
 def broadcast_arrays(*arrays: ArrayLike) -> list[Tensor]:
     """All brought to their common shape."""
-    values = [_value(x) for x in arrays]
+    values = _values(*arrays)
     shape = broadcast(*[v.shape for v in values])
     return [Tensor(v if v.shape == shape else F.broadcast_to(v, shape=shape)) for v in values]
 
@@ -299,7 +313,7 @@ def flip(x: ArrayLike, /, *, axis: Axis = None) -> Tensor:
 @located
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Tensor:
     """One after another along an axis; flattened first if it is None."""
-    values = [_value(x) for x in arrays]
+    values = _values(*arrays)
     if not values:
         raise OperandError("nothing to concatenate")
     if axis is None:
@@ -310,7 +324,7 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Tensor:
 @located
 def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Tensor:
     """Joined along a new axis."""
-    values = [_value(x) for x in arrays]
+    values = _values(*arrays)
     if not values:
         raise OperandError("nothing to stack")
     at = normalise_axis(axis, values[0].ndim + 1)
@@ -329,7 +343,7 @@ def pad(x: ArrayLike, /, pad_width: int | Sequence[Any], *, value: float = 0) ->
 @located
 def take(x: ArrayLike, indices: ArrayLike, /, *, axis: int | None = None) -> Tensor:
     """Slices of x along an axis; of the flattened x if it is None.  Negative indices count from the end."""
-    v, i = _value(x), _value(indices)
+    v, i = _values(x, indices)
     if axis is None:
         return Tensor(F.take(F.reshape(v, shape=(_size(v.shape),)), i, axis=0))
     return Tensor(F.take(v, i, axis=normalise_axis(axis, v.ndim)))
@@ -381,7 +395,7 @@ def conv2d(x: ArrayLike, kernel: ArrayLike, /, *, strides: int | Sequence[int] =
 
     `padding` is "SAME", "VALID", a number, or ((top, bottom), (left, right)).
     """
-    v, k = _value(x), _value(kernel)
+    v, k = _values(x, kernel)
     how = _window(v, _spatial(k, layout, True), strides, padding, dilation, layout)
     return Tensor(F.conv2d(v, k, groups=groups, layout=layout, **how))
 
@@ -439,7 +453,7 @@ def log_softmax(x: ArrayLike, /, *, axis: int = -1) -> Tensor:
 @located
 def cross_entropy(logits: ArrayLike, labels: ArrayLike, /, *, reduction: str = "mean") -> Tensor:
     """-log softmax(logits)[label]; logits (..., classes), integer labels (...); reduction "mean", "sum" or "none"."""
-    rows = F.cross_entropy(_value(logits), _value(labels))
+    rows = F.cross_entropy(*_values(logits, labels))
     if reduction == "none":
         return Tensor(rows)
     if reduction not in ("mean", "sum"):

@@ -204,8 +204,8 @@ class AtKey:
 
     def set(self, value: Any) -> Tensor:
         """x with x[key] = value."""
-        return Tensor(set_item(value_of(self._x), self._key, operand(value)))
+        return Tensor(set_item(value_of(self._x), self._key, operand(value, self._x._value.stack)))
 
     def add(self, value: Any) -> Tensor:
         """x with value added at x[key]; equal indices all count."""
-        return Tensor(set_item(value_of(self._x), self._key, operand(value), "add"))
+        return Tensor(set_item(value_of(self._x), self._key, operand(value, self._x._value.stack), "add"))

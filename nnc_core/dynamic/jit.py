@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from nnc_core.base.config import config
-from nnc_core.base.errors import OperandError
+from nnc_core.base.errors import OperandError, SymbolValueError
 from nnc_core.dynamic.cell import Cell, Trace
 from nnc_core.dynamic.compiled import CompiledGraph, compile_graph
 from nnc_core.dynamic.dispatch import evaluate
@@ -128,7 +128,8 @@ def _signature(leaves: Sequence[Any], structure: Structure) -> Hashable:
             except TypeError:
                 raise OperandError(f"argument of type {type(x).__name__} is neither a tensor nor hashable",
                                    hint="pass arrays as tensors: nnc.asarray(...)") from None
-            parts.append((type(x), x))
+            # By its bits: 0.0 and -0.0 are equal, a NaN is not even equal to itself.
+            parts.append((type(x), x.hex() if isinstance(x, float) else x))
     return tuple(parts)
 
 
@@ -157,8 +158,11 @@ def _finish(trace: Trace, symbols: Sequence[Value], result: Any, name: str) -> C
     captured: dict[str, Tensor] = {}
 
     def outside(H: Nodes, v: Value) -> Node:
+        if v.array is None:
+            raise SymbolValueError(f"{name} depends on a symbol {v.spec} that is none of its arguments",
+                                   hint="pass it as an argument, or a tensor that has a value")
         tensor = trace.seen.get(id(v))
-        if tensor is None or v.array is None:
+        if tensor is None:
             return constant(H, v)
         k = f"outside{len(captured)}"
         captured[k] = tensor

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from nnc_core.base.errors import GraphError, ShapeError, UnassignedError
+from nnc_core.base.errors import Error, GraphError, ShapeError, UnassignedError
 from nnc_core.composition import stack_for
 from nnc_core.device import Array
 from nnc_core.dynamic.creation import asarray
@@ -58,9 +58,12 @@ class _Symbols:
         self.evaluations += 1
         inputs = [Value(self._array(x), x.stack) for x in v.inputs]
         specs = tuple(x.spec for x in inputs)
-        with computing():
-            spec = v.stack.shape.infer(v.op, specs, v.attributes)
-            return run_now(v.op, inputs, v.attributes, spec, v.stack)
+        try:
+            with computing():
+                spec = v.stack.shape.infer(v.op, specs, v.attributes)
+                return run_now(v.op, inputs, v.attributes, spec, v.stack)
+        except Error as error:
+            raise error.locate(operator=v.op.name, line=show_line(v.line))  # noqa: B904
 
     def _array(self, x: Value) -> Array:
         if x.trace is not None:

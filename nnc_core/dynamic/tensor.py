@@ -9,7 +9,7 @@ import numpy as np
 
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import DeferredInplaceError, OperandError, ShapeError, SymbolValueError
-from nnc_core.composition import stack_for
+from nnc_core.composition import Stack, stack_for
 from nnc_core.device import Device, DeviceSpec
 from nnc_core.dynamic.dispatch import F, dispatch, evaluate, host_value
 from nnc_core.dynamic.modes import current_trace, gradients, lazy
@@ -31,8 +31,8 @@ def value_of(t: Tensor) -> Value:
     return value
 
 
-def operand(x: Any) -> Any:
-    """A value, or a Python number as it is; NumPy arrays and lists become values of the current device."""
+def operand(x: Any, stack: Stack | None = None) -> Any:
+    """A value, or a Python number as it is; NumPy arrays and lists become values of that device, or the current one."""
     if x.__class__ is Tensor:
         return value_of(x)
     if isinstance(x, (bool, int, float, np.generic)):
@@ -40,7 +40,7 @@ def operand(x: Any) -> Any:
     if isinstance(x, Tensor):
         return value_of(x)
     if isinstance(x, (np.ndarray, list, tuple)):
-        return host_value(x)
+        return host_value(x, stack=stack)
     raise OperandError(f"{type(x).__name__} is no array and no number", hint="make it an array with nnc.asarray")
 
 
@@ -270,7 +270,7 @@ class Tensor:
     def __setitem__(self, key: Any, value: Any) -> None:
         from nnc_core.dynamic.indexing import set_item
 
-        self._rebind(lambda: set_item(value_of(self), key, operand(value)))
+        self._rebind(lambda: set_item(value_of(self), key, operand(value, self._value.stack)))
 
     @property
     def at(self) -> At:

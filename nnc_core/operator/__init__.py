@@ -15,7 +15,7 @@ from nnc_core.operator.neural import Neural
 from nnc_core.operator.random import Random
 from nnc_core.operator.reduction import Reduction
 from nnc_core.operator.window import Windows
-from nnc_core.symbol import Literal, Node, Number, Symbol, Table, Uid
+from nnc_core.symbol import Literal, Node, Symbol, Table, Uid, checked_number
 from nnc_core.type import Attributes, Op, TensorSpec
 
 __all__ = ["CONSTANT", "OPERATORS", "PLACEHOLDER", "Base", "Namespace", "Nodes", "Operator"]
@@ -48,7 +48,7 @@ class Nodes(Namespace[Node]):
         return self.symbol.node(self.table, op, inputs, attributes)  # type: ignore[arg-type]
 
     def _number(self, value: Any, dtype: DType, like: Node | None) -> Node:
-        return self.filled(shape=(), number=Number(value, dtype))
+        return self.filled(shape=(), number=checked_number(value, dtype))
 
     def _is_value(self, x: Any) -> bool:
         return isinstance(x, Node)

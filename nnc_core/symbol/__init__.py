@@ -7,14 +7,14 @@ from nnc_core.shape import Shape
 from nnc_core.symbol.collector import without_collector
 from nnc_core.symbol.line import Line, show_line, user_line
 from nnc_core.symbol.node import Node
-from nnc_core.symbol.number import Literal, Number
+from nnc_core.symbol.number import Literal, Number, checked_number
 from nnc_core.symbol.order import postorder
 from nnc_core.symbol.table import Table, Uid
 from nnc_core.type import Attributes, Op
 
 __all__ = [
-    "Line", "Literal", "Node", "Number", "Symbol", "Table", "Uid", "postorder", "show_line", "user_line",
-    "without_collector",
+    "Line", "Literal", "Node", "Number", "Symbol", "Table", "Uid", "checked_number", "postorder", "show_line",
+    "user_line", "without_collector",
 ]  # fmt: skip
 
 

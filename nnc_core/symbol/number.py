@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import DType
+from nnc_core.base.errors import AttributeValueError
 
 
 class Number:
@@ -32,6 +33,16 @@ class Number:
 
     def __repr__(self) -> str:
         return str(self.value)
+
+
+def checked_number(value: Any, dtype: DType) -> Number:
+    """A Python number as a scalar of that dtype; an integer that does not fit is an error, not another number."""
+    if dtype.kind in "iu" and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            raise AttributeValueError(f"{value} does not fit into {dtype} ({limits.min} to {limits.max})",
+                                      hint="cast the array with astype first")
+    return Number(value, dtype)
 
 
 class Literal:
