@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,34 @@ from nnc_core.dynamic.compiled import CompiledGraph
 from nnc_core.dynamic.jit import Jitted
 from nnc_core.dynamic.modes import current_stack
 from nnc_core.io.training_state import save_training_state
-from nnc_core.nn.initialise import glorot_uniform
+from nnc_core.nn.initialise import Initialiser, glorot_uniform
 
 BATCH = 100
 LEARNING_RATE = 0.005
+# Adagrad's first step moves each weight by the whole rate, whatever its gradient, and it never forgets the squares of
+# gradients.  This epsilon, and dense weights that are large against the rate, keep the first steps from throwing the
+# network off, which would leave little rate for the rest.
+EPSILON = 1e-3
+CONVOLUTION_GAIN, HIDDEN_GAIN, OUTPUT_GAIN = 0.3, 2.0, 6.0
 
 
 def network() -> nn.Sequential:
     """Images (N, 28, 28, 1), uint8 in 0-255, to logits (N, 10); weights from the default generator."""
     return nn.Sequential(
         nn.Lambda(_scaled),
-        nn.Conv2d(1, 32, 5, padding="SAME"), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.1), nn.Flatten(),
-        nn.Linear(14 * 14 * 32, 1024, init=glorot_uniform), nn.ReLU(),
-        nn.Linear(1024, 10, init=glorot_uniform),
+        nn.Conv2d(1, 32, 5, padding="SAME", init=_glorot_times(CONVOLUTION_GAIN)), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Dropout(0.1), nn.Flatten(),
+        nn.Linear(14 * 14 * 32, 1024, init=_glorot_times(HIDDEN_GAIN)), nn.ReLU(),
+        nn.Linear(1024, 10, init=_glorot_times(OUTPUT_GAIN)),
     )
+
+
+def _glorot_times(gain: float) -> Initialiser:
+    def drawn(generator: nnc.Generator, shape: Sequence[int], fan_in: int, fan_out: int, dtype: Any) -> nnc.Tensor:
+        weights: nnc.Tensor = glorot_uniform(generator, shape, fan_in, fan_out, dtype) * gain
+        return weights
+
+    return drawn
 
 
 def _scaled(images: nnc.Tensor) -> nnc.Tensor:
@@ -47,7 +62,7 @@ class LeNet:
         self.device: DeviceSpec = current_stack().device.spec
         self.compiled = compiled
         self.module = network()
-        self.minimiser = optim.Adagrad(self.module.named_parameters(), learning_rate=LEARNING_RATE)
+        self.minimiser = optim.Adagrad(self.module.named_parameters(), learning_rate=LEARNING_RATE, epsilon=EPSILON)
         gradients = nn.value_and_grad(self.module, self._loss)
         self.step = optim.make_step(gradients, self.minimiser, eager=not compiled)
         self._label = nnc.jit(self._likeliest) if compiled else self._likeliest

@@ -14,10 +14,12 @@ import numpy as np
 
 from nnc_core.base.dtype import FLOATS, DType
 from nnc_core.base.errors import (
+    AttributeValueError,
     DeviceError,
     Error,
     ExecutionError,
     LeakedTraceError,
+    OperandError,
     SymbolValueError,
 )
 from nnc_core.composition import Stack, stack_for
@@ -241,10 +243,20 @@ def _scalar_array(stack: Stack, number: Number) -> Any:
     return array
 
 
+def _host_array(x: Any, dtype: DType | None) -> Any:
+    try:
+        return np.asarray(x, dtype)
+    except TypeError as error:
+        raise OperandError(f"{type(x).__name__} is no array of numbers: {error}") from None
+    except (ValueError, OverflowError) as error:
+        wanted = "numbers" if dtype is None else dtype
+        raise AttributeValueError(f"{type(x).__name__} is no array of {wanted}: {error}") from None
+
+
 def host_value(x: Any, dtype: Any = None, stack: Stack | None = None) -> Value:
     """A host array (or nested lists of numbers) as a value of a device: a copy."""
     stack = stack or current_stack()
-    host = np.asarray(x) if dtype is None else np.asarray(x, admit_numpy(dtype))
+    host = _host_array(x, None if dtype is None else admit_numpy(dtype))
     if dtype is None and host.dtype == np.float64 and not isinstance(x, (np.ndarray, np.generic)):
         host = host.astype(default_float())
     admitted = stack.type.admit(admit_numpy(host.dtype))

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nnc_core.base.dtype import is_integer
-from nnc_core.base.errors import NotSupportedError, OperandError, OutOfRangeError
+from nnc_core.base.errors import Error, NotSupportedError, OperandError, OutOfRangeError, ShapeError
 from nnc_core.dynamic.dispatch import F, host_value
 from nnc_core.dynamic.tensor import Tensor, operand, value_of
 from nnc_core.dynamic.value import Value
+from nnc_core.symbol import show_line, user_line
 from nnc_core.type import DimLike
 
 
@@ -26,6 +27,21 @@ class _Ranges(NamedTuple):
 
 def get_item(x: Value, key: Any) -> Value:
     """x[key]"""
+    try:
+        return _read(x, key)
+    except Error as error:
+        raise error.locate(operator="getitem", line=show_line(user_line()))  # noqa: B904 - the same, with its place
+
+
+def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
+    """x with x[key] replaced by value (a number, a tensor, a host array), or added to: a new value."""
+    try:
+        return _written(x, key, operand(value, x.stack), mode)
+    except Error as error:
+        raise error.locate(operator="setitem", line=show_line(user_line()))  # noqa: B904 - the same, with its place
+
+
+def _read(x: Value, key: Any) -> Value:
     keys = _as_tuple(key)
     if any(_is_array(k) for k in keys):
         return _take(x, keys)
@@ -36,12 +52,9 @@ def get_item(x: Value, key: Any) -> Value:
     return cut if cut.shape == ranges.shape else F.reshape(cut, shape=ranges.shape)
 
 
-def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
-    """x with x[key] replaced by value, or added to: a new value."""
+def _written(x: Value, key: Any, value: Any, mode: str) -> Value:
     if _is_mask(key):
-        mask = _as_value(key, x)
-        new = F.where(mask, value if mode == "set" else F.add(x, value), x)
-        return _same(new, x)
+        return _masked(x, _as_value(key, x), _numeric(value, x), mode)
     keys = _as_tuple(key)
     if any(_is_array(k) for k in keys):
         return _scatter(x, keys, value, mode)
@@ -56,8 +69,15 @@ def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
     return F.update_slice(x, piece, start=ranges.start, step=ranges.step)
 
 
-def _same(new: Value, x: Value) -> Value:
-    return new if new.dtype == x.dtype else F.cast(new, dtype=x.dtype)
+def _masked(x: Value, mask: Value, value: Value, mode: str) -> Value:
+    """The mask is for the first axes of x."""
+    if mask.shape != x.shape[: mask.ndim]:
+        raise ShapeError(f"a mask {mask.spec} does not fit {x.spec}")
+    if value.shape not in ((), x.shape):
+        raise NotSupportedError(f"{value.spec} for the elements of {x.spec} that a mask chooses",
+                                hint="give one number, or an array of the whole shape")
+    whole = F.reshape(mask, shape=(*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+    return F.where(whole, value if mode == "set" else F.add(x, value), x)
 
 
 def _numeric(value: Any, like: Value) -> Value:
@@ -204,8 +224,8 @@ class AtKey:
 
     def set(self, value: Any) -> Tensor:
         """x with x[key] = value."""
-        return Tensor(set_item(value_of(self._x), self._key, operand(value, self._x._value.stack)))
+        return Tensor(set_item(value_of(self._x), self._key, value))
 
     def add(self, value: Any) -> Tensor:
         """x with value added at x[key]; equal indices all count."""
-        return Tensor(set_item(value_of(self._x), self._key, operand(value, self._x._value.stack), "add"))
+        return Tensor(set_item(value_of(self._x), self._key, value, "add"))

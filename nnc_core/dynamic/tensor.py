@@ -270,7 +270,7 @@ class Tensor:
     def __setitem__(self, key: Any, value: Any) -> None:
         from nnc_core.dynamic.indexing import set_item
 
-        self._rebind(lambda: set_item(value_of(self), key, operand(value, self._value.stack)))
+        self._rebind(lambda: set_item(value_of(self), key, value))
 
     @property
     def at(self) -> At:

@@ -73,3 +73,18 @@ class Value:
     @property
     def line(self) -> Line | None:
         return self.step.line if self.step is not None else None
+
+    # copy, deepcopy and pickle: by way of the host, without the history
+    def __reduce__(self) -> tuple[Any, ...]:
+        from nnc_core.dynamic.dispatch import evaluate
+
+        evaluate([self])
+        host = self.stack.engine.executor.download(self.array)
+        return _restored, (host, self.stack.device.spec.id, self.tracked and self.step is None)
+
+
+def _restored(host: Any, device: str, variable: bool) -> Value:
+    from nnc_core.composition import stack_for
+
+    stack = stack_for(device)
+    return Value(stack.engine.executor.upload(host), stack, None, None, variable)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.command import Command
-from nnc_core.base.errors import Error
+from nnc_core.base.errors import DeviceMemoryError, Error
 from nnc_core.base.layout import Layout
 from nnc_core.device import Array, Device, HostArray
 from nnc_core.engine.lower import Lowering, download
@@ -29,7 +29,10 @@ class Executor:
         """The result, by the device's own eager kernel if it has one, by a prepared command otherwise."""
         eager = self.device.eager.get(op.name)
         if eager is not None:
-            result = eager(*arrays, *attributes)
+            try:
+                result = eager(*arrays, *attributes)
+            except MemoryError as error:
+                raise _out_of_memory(error, op, self.device)  # noqa: B904 - the same error, with its place
             if result is not NotImplemented:
                 return result
         layouts = [self.device.layout_of(a) for a in arrays]
@@ -45,12 +48,14 @@ class Executor:
         command = Command(op.name, attributes, tuple(layouts), (out,))
         choice = self.lowering.choose(op, command)
         buffers = [self.device.buffer_of(a) for a in arrays]
-        target = self.device.allocate(max(out.nbytes, 1))
-        scratch = [self.device.allocate(choice.workspace)] if choice.workspace else []
         try:
+            target = self.device.allocate(max(out.nbytes, 1))
+            scratch = [self.device.allocate(choice.workspace)] if choice.workspace else []
             choice.kernel.bind([*buffers, target, *scratch])()
         except Error as error:
             raise error.locate(operator=op.name, operands=str(command), device=self.device.spec.id)  # noqa: B904
+        except MemoryError as error:
+            raise _out_of_memory(error, op, self.device)  # noqa: B904 - the same error, with its place
         return self.device.array(target, out)
 
     def claims(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TensorSpec) -> bool:
@@ -86,3 +91,9 @@ class Executor:
         """A host copy; waits for the work that makes the array."""
         layout = self.device.layout_of(array)
         return download(self.device, self.device.buffer_of(array), layout)
+
+
+def _out_of_memory(error: MemoryError, op: Op, device: Device) -> Error:
+    """Of a kernel that ran out of the host's memory, or of the device's own."""
+    known = error if isinstance(error, Error) else DeviceMemoryError(str(error))
+    return known.locate(operator=op.name, device=device.spec.id)

@@ -10,6 +10,7 @@ from nnc_core.base.errors import DeviceMemoryError
 from nnc_core.composition import Stack
 from nnc_core.device import Device
 from nnc_core.operator import OPERATORS
+from nnc_core.symbol import Number
 from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.case import Array, draw
 from nnc_plugins.conformance.running import eager, get, kernel, put
@@ -132,8 +133,6 @@ def test_what_does_not_fit_is_a_memory_error_and_harms_nothing(stack: Stack) -> 
 def test_an_array_that_does_not_fit_is_a_memory_error_and_harms_nothing(stack: Stack) -> None:
     """By way of an operator: 2^58 elements of 4 bytes."""
     filled = OPERATORS["filled"]
-    from nnc_core.symbol import Number
-
     with pytest.raises(DeviceMemoryError) as caught:
         eager(stack, filled, [], ((1 << 29, 1 << 29), Number(1, float32)))
     assert caught.value.device == stack.device.spec.id

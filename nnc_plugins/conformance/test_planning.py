@@ -6,15 +6,19 @@ before it is written, or after it was overwritten, shows.  Compared bit for bit,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 from nnc_core.base.config import config
+from nnc_core.base.dtype import float32
 from nnc_core.composition import Stack
 from nnc_core.device import Buffer, Device
 from nnc_core.graph import SymbolicGraph
+from nnc_core.operator import Nodes
+from nnc_core.symbol import Node
+from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.agreement import same_bits
 from nnc_plugins.conformance.case import Array
 from nnc_plugins.conformance.programs import RandomProgram, random_program
@@ -81,13 +85,37 @@ def test_random_graphs(stack: Stack, rng: np.random.Generator, poison: Poison, m
         check(stack, program, poison, monkeypatch, optimise=optimise)
 
 
+VIEWS: dict[str, Callable[[Nodes, Node], Node]] = {
+    "transposed": lambda F, y: F.permute(y, axes=(1, 0)),
+    "its first row": lambda F, y: F.slice(y, start=(0, 0), stop=(1, 6), step=(1, 1)),
+    "every other column": lambda F, y: F.reshape(F.slice(y, start=(0, 0), stop=(6, 6), step=(1, 2)), shape=(3, 6)),
+    "broadcast": lambda F, y: F.broadcast_to(F.slice(y, start=(2, 0), stop=(3, 6), step=(1, 1)), shape=(6, 6)),
+    "transposed twice over": lambda F, y: F.permute(F.reshape(F.permute(y, axes=(1, 0)), shape=(6, 6)), axes=(1, 0)),
+    "itself": lambda F, y: F.reshape(F.reshape(y, shape=(36,)), shape=(6, 6)),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_memory_is_not_taken_over_while_a_view_of_it_is_read(
+        stack: Stack, rng: np.random.Generator, poison: Poison, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """y dies in y - view(y), which may be written over y only if the view lies there element by element."""
+    F = stack.operator.open()
+    x = F.placeholder("x", TensorSpec((6, 6), float32))
+    y, z = F.tanh(x), F.sin(x)
+    seen = VIEWS[name](F, y)
+    rows = F.concat(seen, seen, axis=0) if seen.shape == (3, 6) else seen
+    later = F.multiply(F.subtract(y, rows), z)
+    before = F.subtract(VIEWS[name](F, z), F.slice(z, start=(0, 0), stop=seen.shape, step=(1, 1)))
+    graph = SymbolicGraph({"x": x}, {"later": F.negative(later), "before": F.negative(before)})
+    given = {"x": rng.uniform(-1, 1, (6, 6)).astype(np.float32)}
+    for optimise in (False, True):
+        check(stack, RandomProgram(graph, given), poison, monkeypatch, optimise=optimise)
+
+
 def test_a_chain_reuses_its_memory(stack: Stack, rng: np.random.Generator, poison: Poison,
                                    monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty products of matrices need two places at a time, not forty."""
     F = stack.operator.open()
-    from nnc_core.base.dtype import float32
-    from nnc_core.type import TensorSpec
-
     x = y = F.placeholder("x", TensorSpec((8, 8), float32))
     for _ in range(40):
         y = F.tanh(F.matmul(y, x))
@@ -102,9 +130,6 @@ def test_state_is_updated_in_place_and_read_before(stack: Stack, rng: np.random.
                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     """w' = w - x takes the memory of w, and the other reader of w runs first."""
     F = stack.operator.open()
-    from nnc_core.base.dtype import float32
-    from nnc_core.type import TensorSpec
-
     w, x = (F.placeholder(k, TensorSpec((5, 7), float32)) for k in "wx")
     graph = SymbolicGraph({"w": w, "x": x}, {"new": F.subtract(w, x), "seen": F.multiply(w, 2)}, (("new", "w"),))
     run = stack.engine.compile(graph)

@@ -8,7 +8,9 @@ import pytest
 import nnc_core as nnc
 from nnc_core.base.dtype import DTYPES
 from nnc_core.composition import Stack, stack_for
+from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS
+from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.case import draw, extremes
 from nnc_plugins.conformance.cases import CASES
 from nnc_plugins.conformance.running import called
@@ -78,9 +80,6 @@ def test_a_graph_runs_wherever_it_is_compiled(stack: Stack, rng: np.random.Gener
     """One graph, made on one stack, compiled on both."""
     F = stack.operator.open()
     host = draw(rng, np.dtype(np.float32), (4, 5))
-    from nnc_core.graph import SymbolicGraph
-    from nnc_core.type import TensorSpec
-
     x = F.placeholder("x", TensorSpec((4, 5), host.dtype))
     graph = SymbolicGraph({"x": x}, {"y": F.add(F.multiply(x, x), F._apply(OPERATORS["negative"], (x,), ()))})
     here, there = (called(s.engine.compile(graph), {"x": host})["y"] for s in (stack, stack_for(OTHER)))

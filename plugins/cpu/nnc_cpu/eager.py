@@ -15,10 +15,11 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.errors import OutOfRangeError
 from nnc_core.base.layout import Layout
+from nnc_core.codegen.numpy_scalars import cast as numpy_cast
 from nnc_core.operator import OPERATORS
 from nnc_core.type import TensorSpec
 from nnc_cpu.backends import MAKERS, routine_for
-from nnc_cpu.elementwise import UFUNCS, write_sigmoid
+from nnc_cpu.elementwise import UFUNCS, converts_as_numpy_does, write_sigmoid
 from nnc_cpu.indexing import check_indices
 from nnc_cpu.linear import turned
 from nnc_cpu.memory import layout_of
@@ -130,7 +131,11 @@ def _clip() -> Eager:
     return clip
 
 
-_maximum, _astype, _matmul = binary(np.maximum), guarded(lambda x, dtype: x.astype(dtype)), guarded(np.matmul)
+def _converted(x: Any, dtype: dt.DType) -> Any:
+    return x.astype(dtype) if converts_as_numpy_does(x.dtype, dtype) else numpy_cast(x, dtype)
+
+
+_maximum, _astype, _matmul = binary(np.maximum), guarded(_converted), guarded(np.matmul)
 _write_sigmoid, _add_reduce = guarded(write_sigmoid), guarded(np.add.reduce)
 
 

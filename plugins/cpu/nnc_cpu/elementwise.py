@@ -7,7 +7,10 @@ from functools import partial
 
 import numpy as np
 
+from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
+from nnc_core.base.dtype import DType
+from nnc_core.codegen.numpy_scalars import cast as numpy_cast
 from nnc_core.device import Launch
 from nnc_cpu.memory import Array, same_start
 from nnc_cpu.routine import Make, Routine, converting, in_order, prepared, scratch
@@ -95,8 +98,22 @@ def where(command: Command) -> Routine:
     return Routine(bind, (scratch(out.shape, np.dtype(f"i{out.dtype.itemsize}")),))
 
 
+def converts_as_numpy_does(source: DType, target: DType) -> bool:
+    """Floats to integers saturate, and what becomes a half goes through float32: NumPy does otherwise."""
+    if dt.is_float(source) and dt.is_integer(target):
+        return False
+    return dt.accumulator(target) == target or source == target
+
+
 def cast(command: Command) -> Routine:
-    return Routine(converting)
+    if converts_as_numpy_does(command.inputs[0].dtype, command.output.dtype):
+        return Routine(converting)
+    return Routine(lambda source, target: partial(write_cast, source, target))
+
+
+def write_cast(source: Array, target: Array) -> None:
+    with np.errstate(all="ignore"):
+        np.copyto(target, numpy_cast(source, target.dtype))
 
 
 MAKERS: dict[str, Make] = {

@@ -32,7 +32,7 @@ def allocate(nbytes: int) -> Bytes:
 def _no_memory(nbytes: int) -> DeviceMemoryError:
     known = host.memory()
     there = "" if known is None else f"; {known[0]:,} of {known[1]:,} bytes are available"
-    return DeviceMemoryError(f"cannot allocate {nbytes:,} bytes{there}",
+    return DeviceMemoryError(f"cannot allocate {nbytes:,} bytes{there}", device="cpu:0",
                              hint="use smaller batches, or free arrays that are not needed any more")
 
 
