@@ -20,8 +20,9 @@ from nnc_core.symbol import Node, postorder
 from nnc_core.type import Attributes, Op, TensorSpec
 from nnc_plugins.conformance.case import Array
 
-SETTLED = ("float32", "int32", "bool")
-"""Dtypes that every device has."""
+def compiles_slowly(device: Device) -> bool:
+    """Whether each kernel has to go through a compiler: not where loop nests are interpreted or code is ready."""
+    return device.spec.kind != "strict" and not device.backends("add")
 
 
 def spec_of(array: Array) -> TensorSpec:

@@ -21,7 +21,7 @@ from nnc_plugins.conformance.case import Array, Case
 from nnc_plugins.conformance.cases import CASES
 from nnc_plugins.conformance.conftest import NoDeviceError, chosen_seed, opened
 from nnc_plugins.conformance.host import expected
-from nnc_plugins.conformance.running import called, eager, one_operator_graph
+from nnc_plugins.conformance.running import called, compiles_slowly, eager, one_operator_graph
 
 SAMPLE, SAMPLE_COMPILED = 6, 2
 """Cases of a sample; where each needs a kernel compiled, which takes long, there are fewer."""
@@ -37,13 +37,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "share" not in metafunc.fixturenames:
         return
     try:
-        spec = opened(metafunc.config).device.spec
+        device = opened(metafunc.config).device
     except NoDeviceError:
         return metafunc.parametrize(("name", "dtype", "share"), [])  # the run ends when all is collected
-    size = SAMPLE_COMPILED if "codegen" in spec.features else SAMPLE
+    size = SAMPLE_COMPILED if compiles_slowly(device) else SAMPLE
     found = []
     for name in sorted(CASES.keys() - ELSEWHERE):
-        dtypes = {dtype for case in CASES[name] for dtype in case.dtypes if dtype.name in spec.dtypes}
+        dtypes = {dtype for case in CASES[name] for dtype in case.dtypes if dtype.name in device.spec.dtypes}
         for dtype in (d for d in DTYPES.values() if d in dtypes):
             sample, rest = split(name, dtype, chosen_seed(metafunc.config), size)
             found.append(pytest.param(name, dtype, sample, id=f"{name}-{dtype}"))

@@ -22,7 +22,7 @@ from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.agreement import same_bits
 from nnc_plugins.conformance.case import Array
 from nnc_plugins.conformance.programs import RandomProgram, random_program
-from nnc_plugins.conformance.running import called, one_by_one
+from nnc_plugins.conformance.running import called, compiles_slowly, one_by_one
 
 GRAPHS, GRAPHS_COMPILED = 12, 3  # in a test; where each kernel has to be compiled there are fewer
 
@@ -78,7 +78,7 @@ def check(stack: Stack, program: RandomProgram, poison: Poison, monkeypatch: pyt
 @pytest.mark.parametrize("batch", range(4), ids="batch {}".format)
 def test_random_graphs(stack: Stack, rng: np.random.Generator, poison: Poison, monkeypatch: pytest.MonkeyPatch,
                        batch: int, optimise: bool) -> None:
-    few = "codegen" in stack.device.spec.features
+    few = compiles_slowly(stack.device)
     rng = np.random.default_rng([batch, *rng.integers(0, 2**32, 2)])
     for _ in range(GRAPHS_COMPILED if few else GRAPHS):
         program = random_program(stack, rng)
