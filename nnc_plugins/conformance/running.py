@@ -20,6 +20,7 @@ from nnc_core.symbol import Node, postorder
 from nnc_core.type import Attributes, Op, TensorSpec
 from nnc_plugins.conformance.case import Array
 
+
 def compiles_slowly(device: Device) -> bool:
     """Whether each kernel has to go through a compiler: not where loop nests are interpreted or code is ready."""
     return device.spec.kind != "strict" and not device.backends("add")
