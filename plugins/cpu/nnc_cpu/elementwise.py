@@ -27,13 +27,32 @@ UFUNCS: Mapping[str, np.ufunc] = {
 }  # fmt: skip
 
 
-def ufunc(function: np.ufunc) -> Make:
+def ufunc(f: np.ufunc) -> Make:
     """The function itself is the launch."""
 
     def bind(*arrays: Array) -> Launch:
-        return partial(function, *arrays[:-1], out=arrays[-1])
+        return partial(f, *arrays[:-1], out=arrays[-1])
 
     return lambda command: Routine(bind)
+
+
+def function(name: str) -> Make:
+    """A function that NumPy computes by other code, with other last bits, where the output has gaps: it goes through
+    packed memory then."""
+    direct = ufunc(UFUNCS[name])
+
+    def make(command: Command) -> Routine:
+        out = command.output
+        if out.contiguous:
+            return direct(command)
+
+        def bind(*arrays: Array) -> Launch:
+            *inputs, target, packed = arrays
+            return in_order([partial(UFUNCS[name], *inputs, out=packed), converting(packed, target)])
+
+        return Routine(bind, (scratch(out.shape, out.dtype),))
+
+    return make
 
 
 def clip(command: Command) -> Routine:
@@ -117,7 +136,8 @@ def write_cast(source: Array, target: Array) -> None:
 
 
 MAKERS: dict[str, Make] = {
-    **{name: ufunc(function) for name, function in UFUNCS.items()},
+    **{name: ufunc(f) for name, f in UFUNCS.items()},
+    **{name: function(name) for name in ("exp", "log", "tanh", "sin", "cos", "power")},
     "clip": clip, "relu": relu, "sigmoid": sigmoid, "where": where, "cast": cast,
     "copy": cast, "identity": cast, "stop_gradient": cast, "transfer": cast,
 }  # fmt: skip
