@@ -16,6 +16,8 @@ from nnc_core.operator import OPERATORS
 from nnc_cpu import convolution
 from nnc_cpu.backends import MAKERS, routine_for
 from nnc_cpu.device import CpuDevice
+from nnc_cpu.reference import by_reference as by_reference_routine
+from nnc_cpu.silence import quiet_launch
 from nnc_plugins.conformance.agreement import assert_agree
 from tests.cpu.cases import Case, admitted
 from tests.cpu.harness import bits, by_kernel, by_reference, spec_of
@@ -165,3 +167,17 @@ def test_claimed_composites_are_their_decomposition_to_the_bit(device: CpuDevice
     for case in admitted(name, dtype):
         claimed = device.eager[name](*case.arrays, *case.attributes)
         assert bits(claimed) == bits(by_reference(name, case.arrays, case.attributes))
+
+
+@pytest.mark.parametrize("name", ["add", "matmul", "pad", "take", "max_pool2d", "filled"])
+def test_the_reference_serves_where_there_is_no_kernel(device: CpuDevice, name: str) -> None:
+    reference = OPERATORS[name].reference
+    assert reference is not None
+    for case in admitted(name, dt.float32):
+        layouts = tuple(map(device.layout_of, case.arrays))
+        out = spec_of(name, case.arrays, case.attributes).layout()
+        routine = by_reference_routine(reference)(Command(name, case.attributes, layouts, (out,)))
+        result = np.empty(out.shape, out.dtype)
+        scratch = routine.scratch_in(np.empty(routine.workspace, np.uint8))
+        quiet_launch(routine.bind(*case.arrays, result, *scratch))()
+        assert bits(result) == bits(by_reference(name, case.arrays, case.attributes))

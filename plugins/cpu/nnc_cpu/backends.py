@@ -11,6 +11,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen.interpret import interpret
 from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
+from nnc_core.operator import OPERATORS
 from nnc_cpu import (
     convolution,
     creation,
@@ -25,10 +26,12 @@ from nnc_cpu import (
     reductions,
 )
 from nnc_cpu.memory import array_in
+from nnc_cpu.reference import by_reference
 from nnc_cpu.routine import Make, Routine
 from nnc_cpu.silence import quiet_launch
 
 MAKERS: Mapping[str, Make] = {
+    **{name: by_reference(op.reference) for name, op in OPERATORS.items() if op.reference is not None},
     **elementwise.MAKERS, **reductions.MAKERS, **linear.MAKERS, **movement.MAKERS, **indexing.MAKERS,
     **convolution.MAKERS, **pooling.MAKERS, **neural.MAKERS, **random.MAKERS, **creation.MAKERS,
 }  # fmt: skip
