@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from nnc_core.base.errors import DTypeError, LostCellError, ShapeError
+from nnc_core.base.errors import DeviceError, DTypeError, LostCellError, ShapeError
 from nnc_core.composition import stack_for
 from nnc_core.device import DeviceSpec
 from nnc_core.dynamic.dispatch import evaluate, host_value
@@ -64,6 +64,9 @@ class Cell:
             raise ShapeError(f"cell {self.name!r} holds {spec}, not {tensor.spec}")
         if tensor.dtype != spec.dtype:
             raise DTypeError(f"cell {self.name!r} holds {spec}, not {tensor.spec}", hint="cast with astype")
+        if tensor._value.stack is not self._value.stack:
+            raise DeviceError(f"cell {self.name!r} is on {self.device.id}, the tensor on {tensor.device.id}",
+                              hint="move one of them: cell.move(...) or tensor.to(...)")
         trace = current_trace.get()
         if trace is not None:
             trace.write(self, tensor._value)

@@ -98,9 +98,12 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
     if trace is not None or lazy.get():
         return Value(None, stack, spec, Step(op, values, attributes, line), tracked, trace)
-    evaluate([v for v in values if v.array is None])
+    late = [v for v in values if v.array is None]
+    if late:
+        evaluate(late)
     array = run_now(op, values, attributes, spec, stack)
-    _accept(op, inputs)
+    if not tracked:
+        _accept(op, inputs)
     return Value(array, stack, spec, Step(op, values, attributes, line) if tracked else None, tracked)
 
 

@@ -35,6 +35,8 @@ class Neural(Base[V], Generic[V]):
         jvp=_softmax_jvp)
     def softmax(self, x: V, *, axis: int) -> V:
         """exp(x) / sum(exp(x)) along an axis, without overflow."""
+        if x.shape[axis] == 0:
+            return x  # nothing has no maximum
         F: Any = self
         e = F.exp(F.subtract(x, F.max(x, axis=(axis,), keepdims=True)))
         return F.divide(e, F.sum(e, axis=(axis,), keepdims=True))  # type: ignore[no-any-return]
@@ -46,6 +48,8 @@ class Neural(Base[V], Generic[V]):
             t[0], F.sum(F.multiply(F.exp(y), t[0]), axis=(axis,), keepdims=True)))
     def log_softmax(self, x: V, *, axis: int) -> V:
         """log(softmax(x)), exact where softmax underflows."""
+        if x.shape[axis] == 0:
+            return x  # nothing has no maximum
         F: Any = self
         shifted = F.subtract(x, F.max(x, axis=(axis,), keepdims=True))
         return F.subtract(shifted, F.log(F.sum(F.exp(shifted), axis=(axis,), keepdims=True)))  # type: ignore[no-any-return]

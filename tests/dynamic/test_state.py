@@ -239,3 +239,19 @@ def test_a_cell_that_others_hold_is_never_lost(strict: Any, monkeypatch: pytest.
     with fails(RuntimeError, "the cable was pulled", operator="sin"):
         f()
     assert a.read().tolist() == [1, 1, 1] and b.read().tolist() == [1, 1, 1]
+
+
+def test_a_cell_stays_on_its_device() -> None:
+    cell = nnc.Cell(nnc.zeros(2, device="strict:0"), "state")
+    with pytest.raises(nnc.Error, match="cell 'state' is on strict:0") as caught:
+        cell.write(nnc.zeros(2, device="strict-poison:0"))
+    assert isinstance(caught.value, ValueError)
+    cell.move("strict-poison:0")
+    cell.write(nnc.ones(2, device="strict-poison:0"))
+    assert cell.read().tolist() == [1, 1]
+
+
+def test_softmax_of_nothing() -> None:
+    x = nnc.zeros((3, 0), device="strict:0")
+    assert nnc.softmax(x).shape == nnc.log_softmax(x).shape == (3, 0)
+    assert nnc.jit(nnc.softmax)(x).shape == (3, 0)
