@@ -136,7 +136,3 @@ class GraphError(Error, ValueError):
 
 class FallbackWarning(RuntimeWarning):
     """Work that is done somewhere slower than asked for."""
-
-
-class RetraceWarning(RuntimeWarning):
-    """A function that is traced again and again."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from nnc_core.base.config import config
@@ -20,6 +21,9 @@ from nnc_core.engine import LostStateError
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
 from nnc_core.symbol import Node, without_collector
+
+KEPT = 8
+"""Compilations of one signature that are kept, for when a value that was read from outside changes back."""
 
 
 class Compilation(NamedTuple):
@@ -66,6 +70,7 @@ class Jitted:
             if _still_valid(compilation):
                 return compilation
         known.append(self._compile(leaves, tensors, structure))
+        del known[:-KEPT]
         return known[-1]
 
     @without_collector()
@@ -75,13 +80,9 @@ class Jitted:
         symbols = [trace.symbol(v) for v in tensors]
         rest = iter([Tensor(v) for v in symbols])
         args, kwargs = unflatten(structure, iter([next(rest) if isinstance(x, Tensor) else x for x in leaves]))
-        tokens = current_trace.set(trace), lazy.set(True)
         try:
-            result = self.f(*args, **kwargs)
-        finally:
-            current_trace.reset(tokens[0])
-            lazy.reset(tokens[1])
-        try:
+            with _tracing(trace):
+                result = self.f(*args, **kwargs)
             return _finish(trace, symbols, result, getattr(self.f, "__name__", "function"))
         finally:
             trace.ended = True
@@ -100,6 +101,17 @@ class Jitted:
         evaluate(tensors)
         found = self._find(leaves, tensors, structure)
         return found.run.profile_arrays(_given(found, tensors, take=False), repeats)
+
+
+@contextmanager
+def _tracing(trace: Trace) -> Iterator[None]:
+    """Operations are recorded, cells and outside tensors noted."""
+    tokens = current_trace.set(trace), lazy.set(True)
+    try:
+        yield
+    finally:
+        current_trace.reset(tokens[0])
+        lazy.reset(tokens[1])
 
 
 def jit(f: Callable[..., Any]) -> Jitted:

@@ -313,3 +313,27 @@ def test_the_compiled_graph_can_be_looked_at(x: nnc.Tensor) -> None:
     profile = f.profile(x, repeats=2)
     assert any("exp" in t.command for t in profile.timings) and profile.seconds > 0
     assert f(x).shape == (3,) and f.traces == 1
+
+
+def test_a_trace_that_fails_has_ended() -> None:
+    kept: list[nnc.Tensor] = []
+
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        kept.append(x * 2)
+        raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        nnc.jit(f)(nnc.ones(2))
+    assert not nnc.is_deferred_mode()
+    with pytest.raises(nnc.Error, match="outlived"):
+        kept[0] + 1
+
+
+def test_compilations_for_changing_outside_values_are_bounded() -> None:
+    held = [nnc.ones(1)]
+    f = nnc.jit(lambda x: x + held[0].sum())
+    w = held[0]
+    for n in range(1, 30):
+        w._value = nnc.ones(n)._value  # the same handle, another shape: traced again
+        assert f(nnc.zeros(1)).item() == n
+    assert sum(len(known) for known in f._compiled.values()) <= 8
