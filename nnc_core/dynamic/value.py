@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nnc_core.base.dtype import DType
 from nnc_core.device import Array
 from nnc_core.symbol import Line
-from nnc_core.type import Attributes, Dims, Op, TensorSpec
+from nnc_core.type import Attributes, Op, Specified, TensorSpec
 
 if TYPE_CHECKING:
     from nnc_core.composition import Stack
@@ -22,7 +21,7 @@ class Step:
         self.op, self.inputs, self.attributes, self.line = op, inputs, attributes, line
 
 
-class Value:
+class Value(Specified):
     """An array, or a step that would make it, or both (kept for a gradient or an export), or neither: a symbol.
 
     `tracked`: a gradient may be asked through it.  `trace`: the trace whose symbol it is or depends on.
@@ -43,18 +42,6 @@ class Value:
             array: Any = self.array
             spec = self._spec = TensorSpec(tuple(array.shape), array.dtype)
         return spec
-
-    @property
-    def shape(self) -> Dims:
-        return self.spec.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self.spec.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.spec.shape)
 
     # what sweeps and walks ask of a node
     @property

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from nnc_core.base.dtype import DType
 from nnc_core.symbol.line import Line, show_line
-from nnc_core.type import Attributes, Dims, Op, TensorSpec
+from nnc_core.type import Attributes, Op, Specified, TensorSpec
 
 
-class Node:
+class Node(Specified):
     """An operator applied to nodes.  Never changed; compared by identity; names no device."""
 
     __slots__ = ("attributes", "inputs", "line", "op", "spec")
@@ -15,18 +14,6 @@ class Node:
     def __init__(self, op: Op, inputs: tuple[Node, ...], attributes: Attributes, spec: TensorSpec,
                  line: Line | None) -> None:
         self.op, self.inputs, self.attributes, self.spec, self.line = op, inputs, attributes, spec, line
-
-    @property
-    def shape(self) -> Dims:
-        return self.spec.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self.spec.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.spec.shape)
 
     def __repr__(self) -> str:
         return f"<{self.op.name} {self.spec} {show_line(self.line)}>"

@@ -8,11 +8,11 @@ from nnc_core.device import Device
 from nnc_core.type.dim import Dim, DimLike, Dims, is_static, names_of, substitute
 from nnc_core.type.op import Attributes, Op
 from nnc_core.type.promotion import admit_numpy, default_float, default_for, promote, promote_number
-from nnc_core.type.spec import TensorSpec
+from nnc_core.type.spec import Specified, TensorSpec
 
 __all__ = [
-    "Attributes", "Dim", "DimLike", "Dims", "Op", "TensorSpec", "Type", "admit_numpy", "default_float", "default_for",
-    "is_static", "names_of", "promote", "promote_number", "substitute",
+    "Attributes", "Dim", "DimLike", "Dims", "Op", "Specified", "TensorSpec", "Type", "admit_numpy", "default_float",
+    "default_for", "is_static", "names_of", "promote", "promote_number", "substitute",
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from nnc_core.base.dtype import DType
 from nnc_core.base.layout import Layout
@@ -47,3 +48,25 @@ class TensorSpec:
     def layout(self, offset: int = 0) -> Layout:
         """Packed in C order."""
         return Layout.packed(self.static_shape, self.dtype, offset)
+
+
+class Specified:
+    """What has a spec, as an attribute or a property, also has its shape, dtype and number of dimensions."""
+
+    __slots__ = ()
+
+    spec: Any
+
+    @property
+    def shape(self) -> Dims:
+        shape: Dims = self.spec.shape
+        return shape
+
+    @property
+    def dtype(self) -> DType:
+        dtype: DType = self.spec.dtype
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.spec.shape)

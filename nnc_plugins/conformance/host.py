@@ -8,28 +8,17 @@ import numpy as np
 
 from nnc_core.base.dtype import DType
 from nnc_core.operator import Namespace
-from nnc_core.type import Attributes, Dims, Op, TensorSpec
+from nnc_core.type import Attributes, Op, Specified, TensorSpec
 from nnc_plugins.conformance.case import Array
 
 
-class HostValue:
+class HostValue(Specified):
     """A NumPy array that tells its spec."""
 
     def __init__(self, array: Any) -> None:
         self.array: Array = np.asarray(array)
         self.spec = TensorSpec(self.array.shape, self.array.dtype)
 
-    @property
-    def shape(self) -> Dims:
-        return self.spec.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self.spec.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.array.ndim
 
 
 class Host(Namespace[HostValue]):

@@ -8,21 +8,10 @@ import numpy as np
 
 from nnc_core.base import dtype as dt
 from nnc_core.operator import OPERATORS, Namespace
-from nnc_core.type import Attributes, Op, TensorSpec
+from nnc_core.type import Attributes, Op
 from nnc_plugins.conformance.agreement import assert_agree
 from nnc_plugins.conformance.cases import examples
-
-
-class HostValue:
-    """A NumPy array that tells its spec."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = np.asarray(array)
-        self.spec = TensorSpec(self.array.shape, self.array.dtype)
-
-    shape = property(lambda self: self.array.shape)
-    dtype = property(lambda self: self.array.dtype)
-    ndim = property(lambda self: self.array.ndim)
+from nnc_plugins.conformance.host import HostValue
 
 
 class Host(Namespace[HostValue]):
