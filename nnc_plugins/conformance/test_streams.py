@@ -83,3 +83,9 @@ def test_events_may_be_waited_for_often_and_of_nothing(device: Device) -> None:
     stream.synchronize()
     device.default_stream.wait(event)
     device.default_stream.synchronize()
+    sent, back = np.arange(N, dtype=np.int32), np.zeros(N, np.int32)
+    buffer = device.allocate(sent.nbytes)
+    device.upload(sent, buffer, stream)
+    stream.record().wait()
+    device.download(buffer, back, stream).wait()
+    assert (back == sent).all()  # the streams still work, in order

@@ -179,14 +179,15 @@ def test_the_users_error_settings_stay_and_are_not_heeded(device: CpuDevice) -> 
 def test_a_taken_context_is_got_around(device: CpuDevice) -> None:
     """As when another thread, or a finaliser in the middle of a kernel, computes at the same time."""
     x = np.array([-1.0, 4.0])
+    column = x[:, None]
+    calls = (("log", (x,)), ("add", (x, x)), ("sum", (x, (0,), False)),
+             ("matmul", (column, column, True, False)), ("softmax", (column, 0)))
 
-    def inside() -> None:
-        column = x[:, None]
-        for name, arguments in (("log", (x,)), ("add", (x, x)), ("sum", (x, (0,), False)),
-                                ("matmul", (column, column, True, False)), ("softmax", (column, 0))):
-            device.eager[name](*arguments)
+    def results() -> list[Any]:
+        return [device.eager[name](*arguments) for name, arguments in calls]
 
-    run_quietly(inside)
+    for inside, outside in zip(run_quietly(results), results(), strict=True):
+        np.testing.assert_array_equal(inside, outside)
 
 
 def test_errors_that_kernels_raise_come_through(device: CpuDevice) -> None:
