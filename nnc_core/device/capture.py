@@ -22,6 +22,8 @@ class Program(ABC):
 
     position: int = 0
     """Index of the record that ran last, to name it when it fails; -1 when the device cannot tell."""
+    started: bool = True
+    """Whether the last run came as far as launching anything: before that nothing is overwritten."""
 
     @abstractmethod
     def bind(self, slot: int, buffer: Buffer) -> None:
@@ -37,53 +39,56 @@ class Program(ABC):
 
 
 class PythonProgram(Program):
-    """Runs records one after another.  A list of plain calls costs the launches alone; arguments are set by `bind`."""
+    """Runs records one after another.  A run costs the launches alone, and the setting of arguments for those whose
+    buffers have changed since the last one."""
 
     def __init__(self, device: Device, records: Sequence[Record], slots: Sequence[Buffer | None],
                  streams: Sequence[Stream]) -> None:
         self.device, self.records, self.streams = device, tuple(records), streams
         self.slots = list(slots)
         self.events: dict[int, Event] = {}
-        self.launches: dict[Call, Launch | None] = {}
-        self.users: dict[int, list[Call]] = {}
-        for call in _calls(self.records):
-            self._add(call)
-        self.flat = all(isinstance(r, Call) for r in self.records)
-        self.program: list[Launch] | None = None
-
-    def _add(self, call: Call) -> None:
-        self.launches[call] = None
-        for slot in set(call.slots):
-            self.users.setdefault(slot, []).append(call)
+        self.calls = _calls(self.records)
+        self.number = {id(call): n for n, call in enumerate(self.calls)}  # records live as long as the program
+        self.launches: list[Launch] = [_unbound] * len(self.calls)
+        self.stale = set(range(len(self.calls)))
+        self.users: dict[int, list[int]] = {}
+        for n, call in enumerate(self.calls):
+            for slot in set(call.slots):
+                self.users.setdefault(slot, []).append(n)
+        self.flat = list(self.records) == self.calls
 
     def bind(self, slot: int, buffer: Buffer) -> None:
         if self.slots[slot] is not buffer:
             self.slots[slot] = buffer
-            self.program = None
-            for call in self.users.get(slot, ()):
-                self.launches[call] = None
+            self.stale.update(self.users.get(slot, ()))
 
     def run(self) -> None:
         if not self.flat:
             self._interpret(self.records)
             return
-        if self.program is None:
-            self.program = [self.launch(call) for call in self.records if isinstance(call, Call)]
+        self.started = False
+        for n in sorted(self.stale):
+            self.position = n
+            self._set_arguments(n)
+        self.started = True
         position = 0
         try:
-            for launch in self.program:
+            for launch in self.launches:
                 launch()
                 position += 1
         finally:
             self.position = position
 
     def launch(self, call: Call) -> Launch:
-        launch = self.launches[call]
-        if launch is None:
-            buffers = [self.slots[s] for s in call.slots]
-            launch = call.kernel.bind(buffers, self.streams[call.stream])
-            self.launches[call] = launch
-        return launch
+        n = self.number[id(call)]
+        if n in self.stale:
+            self._set_arguments(n)
+        return self.launches[n]
+
+    def _set_arguments(self, n: int) -> None:
+        call = self.calls[n]
+        self.launches[n] = call.kernel.bind([self.slots[s] for s in call.slots], self.streams[call.stream])
+        self.stale.discard(n)
 
     def _interpret(self, records: Sequence[Record]) -> None:
         at = 0
@@ -124,12 +129,16 @@ class PythonProgram(Program):
 
 
 def _calls(records: Sequence[Record]) -> list[Call]:
-    """All calls, those of sub-lists included, each once."""
-    found: dict[Call, None] = {}
+    """All calls, those of sub-lists included, each object once."""
+    found: dict[int, Call] = {}
     pending = list(records)
     for record in pending:
         if isinstance(record, Call):
-            found[record] = None
+            found[id(record)] = record
         elif isinstance(record, SubList):
             pending.extend(record.records)
-    return list(found)
+    return list(found.values())
+
+
+def _unbound() -> None:
+    raise AssertionError("a launch without arguments")

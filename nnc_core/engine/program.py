@@ -107,7 +107,7 @@ class ComputationGraph:
 
     def _failure(self, program: Program, error: Exception) -> ExecutionError:
         position = program.position
-        lost = self._begun(position)
+        lost = self._begun(position) if program.started else frozenset()
         text = f"{type(error).__name__}: {error.message if isinstance(error, Error) else error}"
         if not 0 <= position < len(self.plan.steps):
             return LostStateError.of(f"a call failed: {text}", lost, device=self.device.spec.id)

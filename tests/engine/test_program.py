@@ -74,6 +74,27 @@ def test_only_state_that_was_begun_is_lost(stack: Stack, F: Nodes, broken: int, 
     assert caught.value.lost == lost
 
 
+class Unbindable(Kernel):
+    """A kernel whose arguments cannot be set."""
+
+    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
+        raise RuntimeError("no such argument")
+
+
+def test_nothing_is_lost_if_nothing_was_launched(stack: Stack, F: Nodes) -> None:
+    w, g = floats(F, "w", 4), floats(F, "g", 4)
+    run = stack.engine.compile(graph({"w": w, "g": g}, {"new": F.subtract(w, g), "b": F.exp(g)}, ("new", "w")))
+    given = {"w": np.zeros(4, np.float32), "g": np.zeros(4, np.float32)}
+    call(run, **given)  # a run that ended well says nothing about the next
+    (program,) = run._idle
+    last = len(run.records) - 1
+    broken = type(run.records[last])(Unbindable(), run.records[last].slots, run.records[last].label)
+    program.calls[last] = broken  # type: ignore[attr-defined]
+    with pytest.raises(LostStateError, match="no such argument") as caught:
+        call(run, **given)
+    assert caught.value.lost == frozenset() and caught.value.operator == broken.label
+
+
 def test_step_by_step(stack: Stack, F: Nodes) -> None:
     x = floats(F, "x", 4)
     run = stack.engine.compile(graph({"x": x}, {"y": F.sin(F.exp(x))}))
