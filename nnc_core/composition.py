@@ -52,6 +52,12 @@ def make_stack(device: Device, *, Type: type[Type] = Type, Shape: type[Shape] = 
     return Stack(device, type_, shape, symbol, operator, optimiser, graph, Engine(graph))
 
 
+def opened() -> list[Stack]:
+    """The stacks of all devices that have been used."""
+    with _lock:
+        return list(_stacks.values())
+
+
 PREFERENCE = ("cpu", "opencl", "cuda", "strict")
 """Kinds of device in the order in which a default is sought."""
 

@@ -98,12 +98,28 @@ class UnconnectedError(Error, ValueError):
     """An export whose inputs and outputs do not hang together."""
 
 
+class VariableRebindError(Error, ValueError):
+    """One tensor under two names, or one name for two tensors, where a graph needs one for the other."""
+
+
 class DeferredInplaceError(Error, NotImplementedError):
     """An in-place write to an array that is not computed yet."""
 
 
+class ImplicitComputeError(Error, RuntimeError):
+    """A deferred value computed on the side, where `config.implicit_compute` forbids it."""
+
+
+class ConcretizationError(SymbolValueError):
+    """Python asked for the value of a tensor that is being traced."""
+
+
 class LeakedTraceError(Error, RuntimeError):
     """A symbolic tensor used after the trace that made it has ended."""
+
+
+class DonatedError(Error, RuntimeError):
+    """A tensor used after it was donated to a compiled function."""
 
 
 class GradientError(Error, ValueError):
@@ -112,6 +128,14 @@ class GradientError(Error, ValueError):
 
 class ExecutionError(Error, RuntimeError):
     """A command of a compiled graph that failed."""
+
+
+class NonfiniteError(Error, FloatingPointError):
+    """A NaN or an infinity made of operands without one, where `config.check_nan` asks for it."""
+
+
+class ExchangeError(Error, BufferError):
+    """Memory that cannot be shared with another library, or not in the way it asks for."""
 
 
 class LostCellError(Error, RuntimeError):
@@ -132,6 +156,22 @@ class DataError(Error, ValueError):
 
 class GraphError(Error, ValueError):
     """A graph that is not well formed."""
+
+
+class UnusedInputWarning(UserWarning):
+    """An input that no output of an exported graph depends on."""
+
+
+class ResumeWarning(UserWarning):
+    """A saved run that goes on, though not bit for bit."""
+
+
+class ImplicitComputeWarning(RuntimeWarning):
+    """A deferred value computed on the side, where `config.implicit_compute` asks for a warning."""
+
+
+class RetraceWarning(RuntimeWarning):
+    """A function that is traced again and again."""
 
 
 class FallbackWarning(RuntimeWarning):

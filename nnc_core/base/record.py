@@ -65,4 +65,79 @@ class Await:
     stream: int
 
 
-Record: TypeAlias = Call | JumpIf | LoopEnd | RotatePointer | SubList | Signal | Await
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Go on at the target that the integer of `dtype` in `slot` chooses; at `otherwise` for any other number, which
+    is an error if that is -1."""
+
+    slot: int
+    dtype: str
+    targets: tuple[int, ...]
+    otherwise: int
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Run records of their own `count` times, or once for each buffer of the tape in slot `tape`."""
+
+    records: tuple[Record, ...]
+    count: int
+    tape: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Let `slot` have the buffer of `source`."""
+
+    slot: int
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Let `slot` have the `nbytes` bytes of `source` that begin at offset + step * (rounds of the innermost Repeat)."""
+
+    slot: int
+    source: int
+    offset: int
+    step: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Put the buffer in `slot` at the end of a tape, and let the slot have a fresh one of `nbytes` bytes."""
+
+    tape: int
+    slot: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """Let `slot` have the tape's buffer that belongs to the round of the innermost Repeat, counted from the end if
+    `reverse`; the tape keeps it."""
+
+    slot: int
+    tape: int
+    reverse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Begin a tape: what was on it may be used again."""
+
+    tape: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Reverse a tape: a loop that went backwards has pushed its last part first."""
+
+    tape: int
+
+
+Record: TypeAlias = (Call | JumpIf | LoopEnd | RotatePointer | SubList | Signal | Await | Switch | Repeat | Point | Window
+                     | Push | Pull | Clear | Turn)
+"""Jump targets are indices into the list that the jump stands in; its length is its end."""

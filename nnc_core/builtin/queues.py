@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from nnc_core.base.errors import DeviceFailureError, Error
 from nnc_core.device import Event, Stream
+from nnc_core.symbol import Line, show_line, user_line
 
 Work: TypeAlias = Callable[[], object]
 DELAY = 4e-4
@@ -24,16 +25,16 @@ class _Line:
 
     def __init__(self, device: str) -> None:
         self.device = device
-        self.work: SimpleQueue[tuple[int, str, Work] | None] = SimpleQueue()
+        self.work: SimpleQueue[tuple[int, str, Work, Line | None] | None] = SimpleQueue()
         self.failure: tuple[int, Error] | None = None
         self.count = 0
         self.lock = threading.Lock()
         self.delays = random.Random(0)
 
-    def put(self, command: str, work: Work) -> int:
+    def put(self, command: str, work: Work, line: Line | None = None) -> int:
         with self.lock:
             self.count += 1
-            self.work.put((self.count, command, work))
+            self.work.put((self.count, command, work, line))
             return self.count
 
     def serve(self) -> None:
@@ -41,13 +42,14 @@ class _Line:
             self.do(*item)
             del item  # the buffers of finished work are free while the thread waits for more
 
-    def do(self, number: int, command: str, work: Work) -> None:
+    def do(self, number: int, command: str, work: Work, line: Line | None) -> None:
         try:
             work()
         except Exception as error:
             located = error if isinstance(error, Error) else DeviceFailureError(f"{type(error).__name__}: {error}")
+            located.locate(operator=command, device=self.device, line=None if line is None else show_line(line))
             with self.lock:
-                self.failure = self.failure or (number, located.locate(operator=command, device=self.device))
+                self.failure = self.failure or (number, located)
 
     def raise_failure(self, until: int) -> None:
         """Raise, once, the first error of work up to number `until`."""
@@ -83,10 +85,10 @@ class QueueStream(Stream):
         threading.Thread(target=self._line.serve, name=f"nnc {device}", daemon=True).start()
         weakref.finalize(self, self._line.work.put, None)
 
-    def enqueue(self, command: str, work: Work) -> None:
-        """Do `work` after a small delay; an error names `command`."""
+    def enqueue(self, command: str, work: Work, line: Line | None = None) -> None:
+        """Do `work` after a small delay; an error names `command`, and `line` or the user's line that runs now."""
         self._line.put("pause", partial(time.sleep, self._line.delays.uniform(0, DELAY)))
-        self._line.put(command, work)
+        self._line.put(command, work, line or user_line())
 
     def record(self) -> QueueEvent:
         return QueueEvent(self._line)

@@ -37,7 +37,9 @@ from nnc_core.device import (
     Launch,
     SerialStream,
     Stream,
+    origin,
 )
+from nnc_core.symbol import Line
 
 
 class StrictDevice(Device):
@@ -149,14 +151,14 @@ class StrictDevice(Device):
     def default_stream(self) -> Stream:
         return self._stream
 
-    def run(self, command: str, stream: Stream | None, work: Work) -> None:
+    def run(self, command: str, stream: Stream | None, work: Work, line: Line | None = None) -> None:
         """Do `work` in the order of the stream: now, or later where the flavour queues."""
         self._check_open()
         stream = stream or self._stream
         if not isinstance(stream, QueueStream if self.flavour.queues else SerialStream):
             raise DeviceError(f"{stream!r} is no stream of this device", device=self.spec.id)
         if isinstance(stream, QueueStream):
-            stream.enqueue(command, work)
+            stream.enqueue(command, work, line)
             return
         try:
             work()
@@ -213,7 +215,7 @@ class StrictKernel(Kernel):
                                       operator=self.nest.name, device=self.device.spec.id)
         mine = [self.device.own(buffer) for buffer in buffers]
         work = partial(self._interpret, mine)
-        return partial(self.device.run, self.nest.name, stream, work)
+        return partial(self.device.run, self.nest.name, stream, work, origin.get())
 
     def _interpret(self, buffers: Sequence[StrictBuffer]) -> None:
         interpret(self.nest, [buffer.open(self.device) for buffer in buffers])

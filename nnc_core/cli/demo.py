@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nnc_core.cli.lenet import LeNet
-    from nnc_core.cli.training import Epoch
+    from nnc_core.cli.training import Epoch, Progress
 
 CHECKPOINT = "lenet.safetensors"
 INTERRUPTED = 130  # the exit status that shells give to Ctrl-C
@@ -32,27 +32,35 @@ INTERRUPTED = 130  # the exit status that shells give to Ctrl-C
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True,
               help="Folder for checkpoint and pictures.")
 @click.option("--eager", is_flag=True, help="Run operator by operator instead of one compiled graph per step.")
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint in that folder, if there is one.")
+@click.option("--checkpoint", type=click.IntRange(min=1), metavar="STEPS",
+              help="Write a checkpoint each time so many steps are done, and after each epoch.")
 @click.option("--limit", type=click.IntRange(min=100), hidden=True, help="Use at most so many digits.")
-def demo(seed: int, epochs: int, device: str | None, out: Path, eager: bool, limit: int | None) -> None:
+def demo(seed: int, epochs: int, device: str | None, out: Path, eager: bool, resume: bool,
+         checkpoint: int | None, limit: int | None) -> None:
     """Train a LeNet-like network on handwritten digits.
 
     Writes its checkpoint after each epoch (Ctrl-C leaves the last one), then pictures of the curve, the graph and the
-    memory.  The last line is the accuracy on digits that it has not been trained on.
+    memory.  The last line is the accuracy on digits that it has not been trained on.  A run that was interrupted, or
+    killed, goes on with --resume as if nothing had happened.
     """
     from rich.console import Console
 
     from nnc_core.cli.lenet import LeNet
+    from nnc_core.cli.training import Progress
 
     _check_packages()
     out.mkdir(parents=True, exist_ok=True)
     digits = _limited(load_mnist("sample"), limit)
     console = Console(highlight=False, markup=False, soft_wrap=True)
     with use_device(stack_for(device).device):
-        lenet = LeNet(seed, compiled=not eager)
+        lenet, progress = LeNet(seed, compiled=not eager), Progress(digits, seed, eager=eager, limit=limit)
+        if resume:
+            _take_up(lenet, progress, out, console)
         _introduce(lenet, digits, console)
-        history = _trained(lenet, digits, epochs, seed, out, console)
-    _draw(lenet, history, out, console)
-    click.echo(f"accuracy: {100 * history[-1].accuracy:.1f} %")
+        _train(lenet, digits, epochs, progress, out, checkpoint, console)
+    _draw(lenet, progress.history, out, console)
+    click.echo(f"accuracy: {100 * progress.history[-1].accuracy:.1f} %")
 
 
 def _check_packages() -> None:
@@ -75,23 +83,46 @@ def _introduce(lenet: LeNet, digits: Dataset, console: Console) -> None:
         console.print(line)
 
 
-def _trained(lenet: LeNet, digits: Dataset, epochs: int, seed: int, out: Path, console: Console) -> list[Epoch]:
-    """Train, with a checkpoint after each epoch; Ctrl-C ends the command."""
+def _take_up(lenet: LeNet, progress: Progress, out: Path, console: Console) -> None:
+    from nnc_core.base.errors import StateError
+
+    path = out / CHECKPOINT
+    if not path.exists():
+        console.print(f"there is no {path}: starting from the beginning")
+        return
+    try:
+        lenet.load(path, progress)
+    except StateError as error:
+        raise click.ClickException(str(error)) from error
+    console.print(f"resumed {path}: epoch {progress.order.epoch}, step {progress.order.position}")
+
+
+def _train(lenet: LeNet, digits: Dataset, epochs: int, progress: Progress, out: Path, every: int | None,
+           console: Console) -> None:
+    """Train, with a checkpoint after each epoch and each `every` steps; Ctrl-C ends the command."""
     from nnc_core.cli.training import train
     from nnc_core.cli.watching import Bar
 
-    history: list[Epoch] = []
+    path, kept = out / CHECKPOINT, "no epoch was finished"
+
+    def save(done: int) -> None:
+        nonlocal kept
+        lenet.save(path, done, progress)
+        step = progress.order.position
+        kept = f"{path} is of epoch {done}" + (f" and step {step} of the next" if step else "")
+
+    def after_step() -> None:
+        if every and progress.order.position % every == 0:
+            save(progress.order.epoch - 1)
+
     try:
         with Bar(console, epochs) as bar:
-            for epoch in train(lenet, digits, epochs, seed, bar):
-                history.append(epoch)
+            for epoch in train(lenet, digits, epochs, progress, bar, after_step):
                 bar.end(epoch)
-                lenet.save(out / CHECKPOINT, epoch.number)
+                save(epoch.number)
     except KeyboardInterrupt:
-        kept = f"{out / CHECKPOINT} is of epoch {len(history)}" if history else "no epoch was finished"
         console.print(f"interrupted; {kept}")
         raise click.exceptions.Exit(INTERRUPTED) from None
-    return history
 
 
 def _draw(lenet: LeNet, history: list[Epoch], out: Path, console: Console) -> None:

@@ -15,7 +15,7 @@ from nnc_core.device import DeviceSpec
 from nnc_core.dynamic.compiled import CompiledGraph
 from nnc_core.dynamic.jit import Jitted
 from nnc_core.dynamic.modes import current_stack
-from nnc_core.io.training_state import save_training_state
+from nnc_core.io.training_state import Progress, load_training_state, save_training_state
 from nnc_core.nn.initialise import Initialiser, glorot_uniform
 
 BATCH = 100
@@ -94,6 +94,11 @@ class LeNet:
                                           nnc.zeros(batch, dtype=nnc.int64))
         return found
 
-    def save(self, path: Path, epoch: int) -> None:
-        """Write weights, minimiser and random keys, so that training can go on."""
-        save_training_state(path, self.module, self.minimiser, metadata={"network": "lenet", "epoch": str(epoch)})
+    def save(self, path: Path, epoch: int, progress: Progress | None = None) -> None:
+        """Write weights, minimiser, random keys and where the run is, so that training can go on."""
+        save_training_state(path, self.module, self.minimiser, metadata={"network": "lenet", "epoch": str(epoch)},
+                            progress=progress)
+
+    def load(self, path: Path, progress: Progress) -> None:
+        """Go on where a run was saved."""
+        load_training_state(path, self.module, self.minimiser, progress=progress)

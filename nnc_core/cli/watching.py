@@ -30,7 +30,8 @@ class Bar:
         self.progress.stop()
 
     def begin(self, epoch: int, steps: int) -> None:
-        self.progress.update(self.task, description=f"epoch {epoch}/{self.epochs}", total=steps * self.epochs)
+        self.progress.update(self.task, description=f"epoch {epoch}/{self.epochs}", total=steps * self.epochs,
+                             completed=steps * (epoch - 1))
 
     def step(self, loss: float | None) -> None:
         self.progress.advance(self.task)

@@ -18,7 +18,7 @@ class Buffer(Protocol):
 class StridedArray:
     """A buffer and how an array lies in it: the array of every device that has no array type of its own."""
 
-    __slots__ = ("buffer", "layout")
+    __slots__ = ("__weakref__", "buffer", "layout")
 
     def __init__(self, buffer: Buffer, layout: Layout) -> None:
         self.buffer, self.layout = buffer, layout

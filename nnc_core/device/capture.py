@@ -3,39 +3,45 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
-from nnc_core.base.record import Await, Call, JumpIf, LoopEnd, Record, RotatePointer, Signal, SubList
+from nnc_core.base.record import Call, Record
 from nnc_core.device.buffer import Buffer
+from nnc_core.device.interpret import Interpreter
 from nnc_core.device.kernel import Launch
-from nnc_core.device.stream import Event, Stream
+from nnc_core.device.stream import Stream
 
 if TYPE_CHECKING:
     from nnc_core.device.device import Device
+
+Around: TypeAlias = Callable[[Call, Launch], object]
 
 
 class Program(ABC):
     """Records with a table of buffers.  Used by one call at a time."""
 
     position: int = 0
-    """Index of the record that ran last, to name it when it fails; -1 when the device cannot tell."""
+    """Number of the call, counted in the order of `calls_of`, that ran last, to name it when it fails; -1 when the
+    device cannot tell."""
     started: bool = True
     """Whether the last run came as far as launching anything: before that nothing is overwritten."""
 
     @abstractmethod
-    def bind(self, slot: int, buffer: Buffer) -> None:
-        """Put a buffer into a slot; what was bound before is kept alive no longer."""
+    def bind(self, slot: int, buffer: Any) -> None:
+        """Put a buffer, or a tape, into a slot; what was bound before is kept alive no longer."""
+
+    @abstractmethod
+    def buffer(self, slot: int) -> Any:
+        """What is in a slot now."""
 
     @abstractmethod
     def run(self) -> None:
         """Enqueue everything.  All slots are bound."""
 
     @abstractmethod
-    def launch(self, call: Call) -> Launch:
-        """One of the calls with its arguments set, to run alone."""
+    def run_with(self, around: Around) -> None:
+        """Run from Python, one call at a time: `around(call, launch)` is to launch it."""
 
 
 class PythonProgram(Program):
@@ -45,9 +51,8 @@ class PythonProgram(Program):
     def __init__(self, device: Device, records: Sequence[Record], slots: Sequence[Buffer | None],
                  streams: Sequence[Stream]) -> None:
         self.device, self.records, self.streams = device, tuple(records), streams
-        self.slots = list(slots)
-        self.events: dict[int, Event] = {}
-        self.calls = _calls(self.records)
+        self.slots: list[Any] = list(slots)
+        self.calls = calls_of(self.records)
         self.number = {id(call): n for n, call in enumerate(self.calls)}  # records live as long as the program
         self.launches: list[Launch] = [_unbound] * len(self.calls)
         self.stale = set(range(len(self.calls)))
@@ -55,18 +60,21 @@ class PythonProgram(Program):
         for n, call in enumerate(self.calls):
             for slot in set(call.slots):
                 self.users.setdefault(slot, []).append(n)
-        self.flat = list(self.records) == self.calls
+        self.interpreter = None if list(self.records) == self.calls else Interpreter(self)
 
-    def bind(self, slot: int, buffer: Buffer) -> None:
+    def bind(self, slot: int, buffer: Any) -> None:
         if self.slots[slot] is not buffer:
             self.slots[slot] = buffer
             self.stale.update(self.users.get(slot, ()))
 
+    def buffer(self, slot: int) -> Any:
+        return self.slots[slot]
+
     def run(self) -> None:
-        if not self.flat:
-            self._interpret(self.records)
-            return
         self.started = False
+        if self.interpreter is not None:
+            self.interpreter.run(self.records)
+            return
         for n in sorted(self.stale):
             self.position = n
             self._set_arguments(n)
@@ -79,10 +87,16 @@ class PythonProgram(Program):
         finally:
             self.position = position
 
+    def run_with(self, around: Around) -> None:
+        self.started = False
+        Interpreter(self, around).run(self.records)
+
     def launch(self, call: Call) -> Launch:
-        n = self.number[id(call)]
+        """One of the calls with its arguments set."""
+        n = self.position = self.number[id(call)]
         if n in self.stale:
             self._set_arguments(n)
+        self.started = True
         return self.launches[n]
 
     def _set_arguments(self, n: int) -> None:
@@ -90,53 +104,17 @@ class PythonProgram(Program):
         self.launches[n] = call.kernel.bind([self.slots[s] for s in call.slots], self.streams[call.stream])
         self.stale.discard(n)
 
-    def _interpret(self, records: Sequence[Record]) -> None:
-        at = 0
-        while at < len(records):
-            self.position = at
-            jump = self._step(records[at])
-            at = at + 1 if jump is None else jump
 
-    def _step(self, record: Record) -> int | None:
-        match record:
-            case Call():
-                self.launch(record)()
-            case JumpIf(slot, when, target):
-                return target if self._truth(slot) == when else None
-            case LoopEnd(target):
-                return target
-            case RotatePointer(slots):
-                self._rotate(slots)
-            case SubList(records):
-                self._interpret(records)
-            case Signal(event, stream):
-                self.events[event] = self.streams[stream].record()
-            case Await(event, stream):
-                self.streams[stream].wait(self.events[event])
-        return None
-
-    def _truth(self, slot: int) -> bool:
-        buffer, host = self.slots[slot], np.empty((), np.bool_)
-        assert buffer is not None
-        self.device.download(buffer, host).wait()
-        return bool(host)
-
-    def _rotate(self, slots: tuple[int, ...]) -> None:
-        buffers = [self.slots[s] for s in slots]
-        for slot, buffer in zip(slots, [buffers[-1], *buffers[:-1]], strict=True):
-            assert buffer is not None
-            self.bind(slot, buffer)
-
-
-def _calls(records: Sequence[Record]) -> list[Call]:
-    """All calls, those of sub-lists included, each object once."""
+def calls_of(records: Sequence[Record]) -> list[Call]:
+    """All calls in the order in which they are written, those of inner lists included, each object once."""
     found: dict[int, Call] = {}
-    pending = list(records)
-    for record in pending:
+    pending = list(reversed(records))
+    while pending:
+        record = pending.pop()
         if isinstance(record, Call):
-            found[id(record)] = record
-        elif isinstance(record, SubList):
-            pending.extend(record.records)
+            found.setdefault(id(record), record)
+        else:
+            pending.extend(reversed(getattr(record, "records", ())))
     return list(found.values())
 
 

@@ -86,6 +86,17 @@ class Device(ABC):
         """How the array lies in `buffer_of(array)`."""
         return array.layout  # type: ignore[no-any-return]
 
+    def adopt(self, array: HostArray) -> Array | None:
+        """An array of this device that lies in a host array's own memory, keeps it alive and is only read.
+
+        None where it cannot be: the caller copies.  Only devices that compute in the host's memory adopt.
+        """
+        return None
+
+    def expose(self, array: Array) -> HostArray | None:
+        """An array's own memory as the host sees it, read-only and kept alive; None where the host cannot see it."""
+        return None
+
     def capture(self, records: Sequence[Record], slots: Sequence[Buffer | None], streams: Sequence[Stream]) -> Program:
         """Make a program of records; slots that are None are bound before it runs."""
         return PythonProgram(self, records, slots, streams)

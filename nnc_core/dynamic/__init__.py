@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 from nnc_core.dynamic import compiled, methods  # noqa: F401 - they complete graphs and tensors
 from nnc_core.dynamic.dispatch import evaluate
 from nnc_core.dynamic.tensor import Tensor
 
 
-def realize(*tensors: Tensor | Sequence[Tensor]) -> None:
-    """Compute several deferred tensors in one walk."""
+def realize(*trees: Any) -> None:
+    """Compute all deferred tensors in some structures in one walk: what they share is computed once."""
     from nnc_core.dynamic.tree import flatten
 
-    evaluate([t._value for t in flatten(list(tensors))[0]])
+    evaluate([t._value for t in flatten(trees)[0] if isinstance(t, Tensor)])

@@ -1,9 +1,9 @@
-"""State: the only thing that changes besides handles; and the trace that makes it visible to compiled code."""
+"""State: the only thing that changes besides handles."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 from nnc_core.base.errors import DeviceError, DTypeError, LostCellError, ShapeError
@@ -12,9 +12,11 @@ from nnc_core.device import DeviceSpec
 from nnc_core.dynamic.dispatch import evaluate, host_value
 from nnc_core.dynamic.modes import current_trace
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.value import Value
-from nnc_core.symbol import show_line, user_line
+from nnc_core.dynamic.trace import Trace, guarded
+from nnc_core.dynamic.value import Value, owned
 from nnc_core.type import TensorSpec
+
+__all__ = ["LONGEST_PAST", "Cell", "Trace", "guarded"]
 
 LONGEST_PAST = 256
 """Deferred writes that a cell remembers."""
@@ -27,13 +29,14 @@ class Cell:
     overwrites a cell's array only if nobody else can hold it: a cell that was read out is copied first.
     """
 
-    __slots__ = ("__weakref__", "_lost", "_past", "_shared", "_value", "name")
+    __slots__ = ("__weakref__", "_lock", "_lost", "_past", "_shared", "_value", "name")
 
     def __init__(self, tensor: Tensor, name: str = "") -> None:
-        self._value = tensor._value
+        self._value = owned(tensor._value)
         self._shared = True
         self._lost = ""
         self._past: deque[Value] = deque()
+        self._lock = Lock()  # held by the compiled call that overwrites the array
         self.name = name
 
     @property
@@ -46,7 +49,10 @@ class Cell:
 
     def __reduce__(self) -> Any:
         """Copies and pickles go through a host array."""
-        return _made_again, (type(self), Tensor(self.lend()).numpy(), self.device.id, self.name)
+        held = Tensor(self.lend())
+        if current_trace.get() is not None:
+            self.read()._value.__reduce__()  # of a symbol: an error
+        return _made_again, (type(self), held.numpy(), self.device.id, self.name)
 
     def read(self) -> Tensor:
         """The tensor that is there now."""
@@ -73,7 +79,7 @@ class Cell:
         else:
             self._past.append(self._value)
             self._forget()
-            self._value, self._shared, self._lost = tensor._value, True, ""
+            self._value, self._shared, self._lost = owned(tensor._value), True, ""
 
     def _forget(self) -> None:
         """Former values that are computed lose their history, or deferred training would keep all of its past.
@@ -98,6 +104,11 @@ class Cell:
                                 hint="write it again, for example from the last checkpoint")
 
     # ---- for compiled graphs
+    @property
+    def tracked(self) -> bool:
+        """Whether what is read out is a variable, whose gradient may be asked."""
+        return False
+
     def lend(self) -> Value:
         """The value, to be read only."""
         self._check()
@@ -121,47 +132,3 @@ class Cell:
 
 def _made_again(kind: type[Cell], host: Any, device: str, name: str) -> Cell:
     return kind(Tensor(host_value(host, stack=stack_for(device))), name)
-
-
-class Trace:
-    """A function being traced: its symbols, the tensors and cells it reads from outside, the cells it writes."""
-
-    def __init__(self) -> None:
-        self.ended = False
-        self.line = user_line()
-        self.seen: dict[int, Tensor] = {}
-        """Handles of outside values by the value's id: read anew at each call."""
-        self.cells: dict[Cell, Value] = {}
-        self.now: dict[Cell, Value] = {}
-        self.guards: list[tuple[Callable[[], Any], Any]] = []
-
-    def symbol(self, like: Value) -> Value:
-        return Value(None, like.stack, like.spec, None, False, self)
-
-    def note(self, tensor: Tensor) -> None:
-        self.seen.setdefault(id(tensor._value), tensor)
-
-    def read(self, cell: Cell) -> Tensor:
-        if cell not in self.now:
-            self.cells[cell] = self.now[cell] = self.symbol(cell.lend())
-        return Tensor(self.now[cell])
-
-    def write(self, cell: Cell, value: Value) -> None:
-        if cell not in self.cells:
-            self.read(cell)
-        self.now[cell] = value
-
-    def guard(self, read: Callable[[], Any]) -> Any:
-        """A Python value that the traced code depends on: it is read again before each call."""
-        value = read()
-        self.guards.append((read, value))
-        return value
-
-    def __repr__(self) -> str:
-        return f"<trace at {show_line(self.line)}>"
-
-
-def guarded(read: Callable[[], Any]) -> Any:
-    """Read a Python value that compiled code must be traced again for when it changes."""
-    trace = current_trace.get()
-    return read() if trace is None else trace.guard(read)

@@ -13,27 +13,43 @@ from nnc_core.base.errors import AttributeValueError
 from nnc_core.composition import stack_for
 from nnc_core.device import Device, DeviceSpec
 from nnc_core.dynamic.dispatch import F, host_value
+from nnc_core.dynamic.interop import imported, shared
 from nnc_core.dynamic.modes import _stack, current_stack
 from nnc_core.dynamic.tensor import Tensor, value_of
-from nnc_core.dynamic.value import Value
+from nnc_core.dynamic.value import Value, owned
 from nnc_core.symbol import checked_number
-from nnc_core.type import DimLike, admit_numpy, default_float, default_for
+from nnc_core.type import Dim, DimLike, admit_numpy, default_float, default_for
 
 
 def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor from a host array, nested lists, a number or a tensor.
 
-    Host data is always copied.  Without dtype, NumPy arrays keep theirs; Python floats get `config.default_float`.
+    Without dtype, NumPy arrays keep theirs; Python floats get `config.default_float`.  Host data is copied, so that
+    nobody else can change it.  With copy=False the tensor shares the array's memory instead, where the device computes
+    in the host's memory, and otherwise it is a ValueError.  It then shows what is in the array at each eager read and
+    at each call of compiled code; what is recorded or computed from it keeps what was there at that moment.  Nothing
+    is ever written to the array through the tensor.
     """
     if isinstance(x, Tensor):
-        out = Tensor(value_of(x)) if device is None else x.to(_device_id(device))
-        wanted = out.dtype if dtype is None else admit_numpy(dtype)
-        return out if wanted == out.dtype else Tensor(F.cast(value_of(out), dtype=wanted))
+        return _converted(x, dtype, device, copy)
+    if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
+        x = imported(x)
     if copy is False:
-        raise AttributeValueError("host memory cannot be shared with a tensor here", hint="copy=None or copy=True")
+        return shared(x, dtype, _stack_for(device))
     if hasattr(x, "__array__") or not isinstance(x, (list, tuple)):
         return Tensor(host_value(x, dtype, _stack_for(device)))
     return Tensor(host_value(_plain(x), dtype, _stack_for(device)))
+
+
+def _converted(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:
+    out = Tensor(value_of(x)) if device is None else x.to(_device_id(device))
+    wanted = out.dtype if dtype is None else admit_numpy(dtype)
+    if copy is False and (wanted != x.dtype or out.device is not x.device):
+        raise AttributeValueError(f"{x.spec} on {x.device.id} is no {wanted} on {out.device.id} without a copy",
+                                  operator="asarray", hint="copy=None")
+    if wanted != out.dtype:
+        return Tensor(F.cast(value_of(out), dtype=wanted))
+    return Tensor(owned(value_of(out))) if copy else out
 
 
 def _plain(x: Any) -> Any:
@@ -113,10 +129,19 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     first, last = (0, start) if stop is None else (start, stop)
     if step == 0:
         raise AttributeValueError("arange with step 0 never ends")
-    wanted = default_for(first + last + step) if dtype is None else admit_numpy(dtype)
-    size = max(ceil((last - first) / step), 0)
+    first = int(first) if isinstance(first, Dim) else first
+    total = first + step + (0 if isinstance(last, Dim) else last)
+    wanted = default_for(total) if dtype is None else admit_numpy(dtype)
     with _on(device):
-        return Tensor(F.arange(size=size, dtype=_admitted(wanted), start=first, step=step))
+        return Tensor(F.arange(size=_count(first, last, step), dtype=_admitted(wanted), start=first, step=step))
+
+
+def _count(first: Any, last: Any, step: Any) -> Any:
+    """How many numbers there are; of a named dimension in whole numbers as a dimension."""
+    if isinstance(last, Dim) and isinstance(first, int) and isinstance(step, int):
+        count = -((first - last) // step)
+        return 0 if count < 0 else count
+    return max(ceil((last - first) / step), 0)
 
 
 def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None,

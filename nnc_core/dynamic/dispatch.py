@@ -6,35 +6,53 @@ to be promoted, tracked or lazy operands, composites, errors) takes the slow way
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import FLOATS, DType
+from nnc_core.base.config import config
+from nnc_core.base.dtype import FLOATS, DType, int64
 from nnc_core.base.errors import (
     AttributeValueError,
     DeviceError,
     Error,
     ExecutionError,
-    LeakedTraceError,
+    ImplicitComputeError,
+    ImplicitComputeWarning,
     OperandError,
+    ShapeError,
     SymbolValueError,
 )
 from nnc_core.composition import Stack, stack_for
-from nnc_core.dynamic.modes import computing, current_stack, gradients, lazy, use_device
-from nnc_core.dynamic.value import Step, Value
+from nnc_core.device import enqueued_for
+from nnc_core.dynamic import debug, memo
+from nnc_core.dynamic.modes import (
+    FORGOTTEN,
+    computing,
+    current_stack,
+    current_trace,
+    deferred,
+    gradients,
+    lazy,
+    use_device,
+)
+from nnc_core.dynamic.unknown import count_on_host, has_unknown, missing_counts, put_in, refresh, tell
+from nnc_core.dynamic.value import Borrowed, PassingStep, Step, Value, owned
 from nnc_core.operator import OPERATORS, Namespace
+from nnc_core.operator.control import PICK
 from nnc_core.symbol import Number, checked_number, postorder, show_line, user_line
-from nnc_core.type import Attributes, Op, TensorSpec, admit_numpy, default_float
+from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, admit_numpy, any_unknown, default_float, is_static
 
 _FLOATS = frozenset(FLOATS)
-_FILLED, _TRANSFER = OPERATORS["filled"], OPERATORS["transfer"]
+_FILLED, _IDENTITY, _TRANSFER = OPERATORS["filled"], OPERATORS["identity"], OPERATORS["transfer"]
 
 
 _accepted: set[tuple[Op, DType, bool]] = set()
 """Operators on operands of one dtype (and numbers: True) that inference has accepted once; kernels check less."""
+debug.closes_fast_path(_accepted.clear)
 
 
 def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
@@ -77,6 +95,8 @@ def _accept(op: Op, inputs: tuple[Any, ...]) -> None:
         return
     if dtypes[0] in _FLOATS or not (numbers or op.to_float):
         _accepted.add((op, dtypes[0], numbers))
+        if debug.WATCHING:  # looked at last, so that whoever began to watch meanwhile finds the set empty
+            _accepted.clear()
 
 
 def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
@@ -88,23 +108,67 @@ def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
 
 
 def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) -> Value:
-    values = _agreeing(op, inputs) or F._operands(op, inputs)
+    agreeing = _agreeing(op, inputs)
+    if agreeing is None and any([x.__class__ is Borrowed for x in inputs]):
+        return _on_borrowed(op, inputs, attributes, line)
+    values = F._operands(op, inputs) if agreeing is None else agreeing
     stack = _common_stack(values) if op is not _TRANSFER else stack_for(attributes[1])
     trace = _common_trace(values)
     tracked = gradients.get() and op.differentiable and any([v.tracked for v in values])
     if op.decompose is not None and tracked and not (op.vjp or op.partials):
         with use_device(stack):
             return op.decompose(F, *values, *attributes)  # type: ignore[no-any-return]
-    spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
-    if trace is not None or lazy.get():
-        return Value(None, stack, spec, Step(op, values, attributes, line), tracked, trace)
+    try:
+        spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
+    except ShapeError:
+        if not _learn_sizes(op, values):
+            raise
+        attributes = put_in(attributes, stack)
+        spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
+    mode = lazy.get()
+    if trace is not None or mode:
+        step = (PassingStep if mode == FORGOTTEN else Step)(op, values, attributes, line)
+        value = Value(None, stack, spec, step, tracked, trace)
+        if trace is None and (running := current_trace.get()) is not None:
+            running.made(value)
+        return value
     late = [v for v in values if v.array is None]
     if late:
-        evaluate(late)
+        compute(late, f"{op.name} runs now and needs it")
+        if any_unknown():
+            attributes, spec = _inferred_again(op, values, attributes, stack)
     array = run_now(op, values, attributes, spec, stack)
     if not tracked:
         _accept(op, inputs)
-    return Value(array, stack, spec, Step(op, values, attributes, line) if tracked else None, tracked)
+    made = None if op.counted else spec
+    return Value(array, stack, made, Step(op, values, attributes, line) if tracked else None, tracked)
+
+
+# ---- sizes that depend on data
+def _inferred_again(op: Op, values: Sequence[Value], attributes: Attributes, stack: Stack) -> tuple[Attributes, Any]:
+    """Attributes and spec with numbers for sizes; whoever can tell one that is missing is computed."""
+    if not op.counted:
+        evaluate(missing_counts(attributes))
+    attributes = put_in(attributes, stack)
+    return attributes, stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
+
+
+def _learn_sizes(op: Op, values: Sequence[Value]) -> bool:
+    """Shapes that do not fit may do so when the sizes that depend on data are known: compute what has them."""
+    unknown = [v for v in values if v.trace is None and has_unknown(v.spec.shape)] if any_unknown() else []
+    if not unknown or current_trace.get() is not None:
+        return False
+    compute([v for v in unknown if not refresh(v)], f"{op.name} needs to know its shape")
+    return True
+
+
+def shape_of(v: Value) -> Dims:
+    """Numbers: a deferred value is computed if its shape depends on data.  Symbols keep their names."""
+    shape = v.spec.shape
+    if is_static(shape) or v.trace is not None or refresh(v) or current_trace.get() is not None:
+        return v.spec.shape
+    compute([v], "its shape, which depends on data, was asked for")
+    return v.spec.shape
 
 
 def _agreeing(op: Op, inputs: tuple[Any, ...]) -> tuple[Value, ...] | None:
@@ -129,10 +193,53 @@ def _agreeing(op: Op, inputs: tuple[Any, ...]) -> tuple[Value, ...] | None:
     return tuple([x if x.__class__ is Value else F._number(x, dtype, like) for x in inputs])  # type: ignore[arg-type]
 
 
+def _on_borrowed(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) -> Value:
+    """An operator on memory that others may change: it is read now.  A step that is recorded holds a snapshot, and a
+    result that would be a view is copied."""
+    recorded = lazy.get() or any([isinstance(x, Value) and (x.tracked or x.trace is not None) for x in inputs])
+    read = {id(x): snapshot(x, line) if recorded else Value(x.array, x.stack, x._spec)
+            for x in inputs if x.__class__ is Borrowed}
+    with memo.paused():
+        result = _record(op, tuple([read.get(id(x), x) for x in inputs]), attributes, line)
+    if result.step is None and any([_shares_memory(result, x) for x in inputs if x.__class__ is Borrowed]):
+        duplicate, array = result.stack.engine.executor.duplicate, result.array
+        copied = tuple(map(duplicate, array)) if isinstance(array, tuple) else duplicate(array)
+        return Value(copied, result.stack, result._spec)
+    return result
+
+
+def snapshot(x: Value, line: Any = None) -> Value:
+    """What a step holds instead of borrowed memory.  It hangs on x, so that a graph can be cut there; a trace reads x
+    at each call, and so needs no copy."""
+    array = None if current_trace.get() is not None else owned(x).array
+    return Value(array, x.stack, x.spec, Step(_IDENTITY, (x,), (), line))
+
+
+def _shares_memory(result: Value, x: Value) -> bool:
+    if result.stack is not x.stack:
+        return False
+    expose = x.stack.device.expose
+    parts = result.array if isinstance(result.array, tuple) else (result.array,)
+    seen = [expose(part) for part in (*parts, x.array)]
+    return any(a is not None and np.may_share_memory(a, seen[-1]) for a in seen[:-1])
+
+
 def run_now(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Any:
     """The array of an operator whose inputs are there."""
+    if not debug.WATCHING:
+        return _run(op, values, attributes, spec, stack)
+    watched = debug.watch(op, values, attributes, stack)
+    array = memo.recalled(op, values, attributes, stack, lambda: _run(op, values, attributes, spec, stack))
+    if watched is not None:
+        debug.check(watched, stack, array)
+    return array
+
+
+def _run(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Any:
     executor = stack.engine.executor
     arrays = [v.array for v in values]
+    if op.counted:
+        return executor.upload(count_on_host(op, [executor.download(a) for a in arrays], attributes))
     if op.decompose is not None and not executor.claims(op, arrays, attributes, spec):
         plain = [Value(v.array, v.stack, v._spec) for v in values]
         with computing(), use_device(stack):
@@ -158,9 +265,9 @@ def _common_trace(values: Sequence[Value]) -> Any:
     for v in values:
         if v.trace is not None:
             if v.trace.ended:
-                raise LeakedTraceError("a symbolic tensor outlived the function that was traced",
-                                       hint="return it from the function instead of storing it outside")
-            found = v.trace
+                raise v.trace.refusal(v)
+            if found is None or v.trace.depth > found.depth:
+                found = v.trace
     return found
 
 
@@ -169,31 +276,72 @@ def evaluate(values: Sequence[Value]) -> None:
     wanted = [v for v in values if v.array is None]
     for v in wanted:
         if v.trace is not None:
-            raise _no_value(v)
-    for v in postorder(wanted, leaf=_is_computed):
+            raise no_value(v)
+    order = postorder(wanted, leaf=_is_computed)
+    order.reverse()
+    while order:  # what is done is let go at once
+        v = order.pop()
         if v.array is None:
             v.array = _evaluated(v)
+            if v.step.__class__ is PassingStep and not v.tracked:
+                v.step = None
+            if any_unknown() and has_unknown(v.spec.shape):
+                v._spec = None  # the array tells it now
+
+
+def compute(values: Sequence[Value], why: str) -> None:
+    """`evaluate` for somebody who did not ask for it: `config.implicit_compute` may object."""
+    late = [v for v in values if v.array is None]
+    if late:
+        if config.implicit_compute != "allow" and late[0].trace is None:
+            _object(late[0], why)
+        evaluate(late)
+
+
+def _object(v: Value, why: str) -> None:
+    recorded = "" if v.line is None else f", recorded at {show_line(v.line)},"
+    error = ImplicitComputeError(
+        f"a deferred {v.spec}{recorded} is computed: {why}", line=show_line(user_line()),
+        hint="nnc.realize(...) where it should be computed, or nnc.config.implicit_compute = \"allow\"")
+    if config.implicit_compute == "error":
+        raise error
+    warnings.warn(str(error), ImplicitComputeWarning, stacklevel=3)
 
 
 def _is_computed(v: Value) -> bool:
     return v.array is not None
 
 
-def _no_value(v: Value) -> SymbolValueError:
-    return SymbolValueError(f"a symbol {v.spec} has no value", line=show_line(v.line or user_line()),
-                            hint="call the compiled graph, or assign the symbol and eval")
+def no_value(v: Value, what: str = "the value") -> Error:
+    """The error for asking a symbol for its value; a trace knows more about it."""
+    refusal = getattr(v.trace, "refusal", None)
+    if refusal is not None:
+        return refusal(v, what)  # type: ignore[no-any-return]
+    return SymbolValueError(f"a symbol {v.spec} has no value: {what} was asked for",
+                            line=show_line(v.line or user_line()),
+                            hint="call the compiled graph, or assign the symbol and eval; nnc.where chooses by data")
 
 
 def _evaluated(v: Value) -> Any:
-    if v.step is None or v.trace is not None:
-        raise _no_value(v)
+    step = v.step
+    if step is None or v.trace is not None:
+        if v.array is not None:
+            return v.array  # another thread was quicker
+        raise no_value(v)
+    op, attributes, spec = step.op, step.attributes, v.spec
     try:
-        return run_now(v.op, v.inputs, v.attributes, v.spec, v.stack)
+        if any_unknown():
+            attributes, spec = _inferred_again(op, step.inputs, attributes, v.stack)
+        with enqueued_for(step.line):
+            array = run_now(op, step.inputs, attributes, spec, v.stack)
+        if op.counted:
+            tell(op, attributes, v.stack.device.layout_of(array).shape[0])
+        return array
     except Error as error:
-        raise error.locate(operator=v.op.name, line=show_line(v.line))  # noqa: B904
+        raise error.locate(operator=op.name, line=show_line(step.line))  # noqa: B904
     except Exception as error:
-        raise ExecutionError(f"{type(error).__name__}: {error}", operator=v.op.name, device=v.stack.device.spec.id,
-                             line=show_line(v.line)) from error
+        raise ExecutionError(f"{type(error).__name__}: {error}", operator=op.name, device=v.stack.device.spec.id,
+                             line=show_line(step.line)) from error
 
 
 class Values(Namespace[Value]):
@@ -205,6 +353,17 @@ class Values(Namespace[Value]):
     def _is_value(self, x: Any) -> bool:
         return x.__class__ is Value
 
+    def _bodies(self, like: Value) -> Any:
+        return like.stack.operator.open()
+
+    def _from(self, value: Value) -> None:
+        if debug.WATCHING:
+            debug.differentiating(value)
+
+    def pick(self, x: Value, *, index: int) -> Value:
+        """x is no array, so that no kernel is tried."""
+        return _slow(PICK, (x,), (index,))
+
     def transfer(self, x: Value, *, source: str, target: str) -> Value:
         """Never a kernel of one device."""
         return _slow(_TRANSFER, (x,), (source, target))
@@ -212,6 +371,12 @@ class Values(Namespace[Value]):
     def full_like(self, x: Value, value: Any) -> Value:
         with use_device(x.stack):
             return super().full_like(x, value)
+
+    def _operands(self, op: Op, inputs: tuple[Value | float, ...]) -> tuple[Value, ...]:
+        if any([x.__class__ is Dim for x in inputs]):
+            like = next((x for x in inputs if x.__class__ is Value), None)
+            inputs = tuple([_size(x, like) if x.__class__ is Dim else x for x in inputs])
+        return super()._operands(op, inputs)
 
     def _number(self, value: Any, dtype: DType, like: Value | None) -> Value:
         stack = like.stack if like is not None else current_stack()
@@ -224,6 +389,14 @@ class Values(Namespace[Value]):
 
 
 F = Values()
+
+
+def _size(d: Any, like: Any) -> Value | int:
+    """A named dimension as an operand beside floats: counted where its number is known."""
+    if like is None or like.dtype not in _FLOATS:
+        return int(d)
+    with deferred(), use_device(like.stack):
+        return F.cast(F.sum(F.full(shape=(d,), value=1, dtype=int64), axis=(0,)), dtype=like.dtype)
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,13 +24,14 @@ from nnc_core.type import DimLike, Dims, admit_numpy, default_float
 ArrayLike = Any
 Axis = int | Sequence[int] | None
 P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def located(f: Callable[P, Tensor]) -> Callable[P, Tensor]:
+def located(f: Callable[P, R]) -> Callable[P, R]:
     """Errors of normalisation name the function and the user's line."""
 
     @wraps(f)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return f(*args, **kwargs)
         except Error as error:

@@ -8,11 +8,12 @@ from typing import Any
 
 from nnc_core.base.dtype import int64, is_float
 from nnc_core.base.errors import GradientError
-from nnc_core.dynamic.dispatch import F
+from nnc_core.dynamic.dispatch import F, snapshot
+from nnc_core.dynamic.hooks import hooks_of
 from nnc_core.dynamic.modes import current_stack, gradients, no_grad, sweeps, use_device
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.tree import flatten, tree_map, unflatten
-from nnc_core.dynamic.value import Step, Value
+from nnc_core.dynamic.value import Step, Value, owned
 from nnc_core.graph import forward, reverse
 from nnc_core.operator import OPERATORS
 from nnc_core.symbol import postorder, show_line
@@ -22,6 +23,7 @@ _IDENTITY = OPERATORS["identity"]
 
 def leaf_of(v: Value) -> Value:
     """The same value as the leaf of a sweep; what is computed from it is recorded."""
+    v = snapshot(v) if v.borrowed else v
     return Value(v.array, v.stack, v._spec, Step(_IDENTITY, (v,), (), None), True, v.trace)
 
 
@@ -62,7 +64,7 @@ class Sweep:
             sweeps.reset(depth)
 
     def order(self, outputs: Sequence[Value]) -> list[Value]:
-        return postorder(outputs, {id(v) for v in self.leaves})
+        return postorder(outputs, {id(v) for v in self.leaves}, leaf=lambda v: not v.tracked)
 
     def recorded(self, order: Sequence[Value]) -> Any:
         """Whether the sweep itself is recorded: iff somebody can differentiate it."""
@@ -78,7 +80,7 @@ class Sweep:
         with self.recorded(order), use_device(outputs[0].stack if outputs else current_stack()):
             for y, g in zip(outputs, cotangents, strict=True):
                 seeds[id(y)] = F.add(seeds[id(y)], g) if id(y) in seeds else g
-            found = reverse(F, order, seeds, self.leaves)
+            found = reverse(F, order, seeds, self.leaves, hooks_of(order))
             return [F.zeros_like(v) if g is None else g for g, v in zip(found, self.leaves, strict=True)]
 
     def in_shape(self, values: Sequence[Value]) -> tuple[Any, ...]:
@@ -213,21 +215,6 @@ def variable(x: Any, dtype: Any = None, device: Any = None) -> Tensor:
     v = asarray(x, dtype=dtype, device=device)._value
     if not is_float(v.dtype):
         raise GradientError(f"a variable is floating-point, not {v.dtype}", hint="cast with astype")
-    return Tensor(Value(v.array, v.stack, v._spec, None, True))
-
-
-def backward(y: Tensor, gradient: Tensor | None = None) -> None:
-    """Add to `.grad` of every variable that y was computed from."""
-    root = _scalar(y) if gradient is None else y._value
-    if gradient is not None and gradient.spec != root.spec:
-        raise GradientError(f"the gradient is {gradient.spec} where the tensor is {root.spec}")
-    order = postorder([root])
-    leaves = [v for v in order if v.tracked and v.step is None]
-    if not leaves:
-        raise GradientError(f"{root.spec} depends on no variable", line=show_line(root.line),
-                            hint="make the tensors to differentiate by with nnc.variable")
-    with no_grad(), use_device(root.stack):
-        seed = _ones(root) if gradient is None else gradient._value
-        for leaf, g in zip(leaves, reverse(F, order, {id(root): seed}, leaves), strict=True):
-            if g is not None:
-                leaf.grad = g if leaf.grad is None else F.add(leaf.grad, g)
+    made = Value(owned(v).array, v.stack, v._spec, None, True)
+    made.kept_adjoint()
+    return Tensor(made)

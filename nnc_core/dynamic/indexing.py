@@ -1,28 +1,23 @@
-"""Reading and replacing items, with NumPy's keys: integers, slices, ..., None, and one array of integers."""
+"""Reading and replacing items, with NumPy's keys: integers, slices, ..., None, arrays of integers, masks."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-import numpy as np
-
-from nnc_core.base.dtype import is_integer
 from nnc_core.base.errors import Error, NotSupportedError, OperandError, OutOfRangeError, ShapeError
-from nnc_core.dynamic.dispatch import F, host_value
+from nnc_core.dynamic import gathering, ranges
+from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.tensor import Tensor, operand, value_of
 from nnc_core.dynamic.value import Value
 from nnc_core.symbol import show_line, user_line
-from nnc_core.type import DimLike
 
-
-class _Ranges(NamedTuple):
-    """A basic key in canonical form: one range for each axis of x, then what happens to the axes."""
-
-    start: tuple[DimLike, ...]
-    stop: tuple[DimLike, ...]
-    step: tuple[int, ...]
-    flipped: tuple[int, ...]
-    shape: tuple[DimLike, ...]  # of the result
+CHANGES: dict[str, Callable[[Value, Value], Value]] = {
+    "set": lambda old, new: new, "add": lambda old, new: F.add(old, new),
+    "multiply": lambda old, new: F.multiply(old, new), "min": lambda old, new: F.minimum(old, new),
+    "max": lambda old, new: F.maximum(old, new),
+}  # fmt: skip
+"""What `x.at[key]` does with an old element and a new one."""
 
 
 def get_item(x: Value, key: Any) -> Value:
@@ -34,7 +29,7 @@ def get_item(x: Value, key: Any) -> Value:
 
 
 def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
-    """x with x[key] replaced by value (a number, a tensor, a host array), or added to: a new value."""
+    """x with x[key] changed by value (a number, a tensor, a host array) in one of the CHANGES: a new value."""
     try:
         return _written(x, key, operand(value, x.stack), mode)
     except Error as error:
@@ -42,42 +37,50 @@ def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
 
 
 def _read(x: Value, key: Any) -> Value:
-    keys = _as_tuple(key)
-    if any(_is_array(k) for k in keys):
-        return _take(x, keys)
-    ranges = _ranges(x, keys)
-    cut = F.slice(x, start=ranges.start, stop=ranges.stop, step=ranges.step)
-    if ranges.flipped:
-        cut = F.flip(cut, axes=ranges.flipped)
-    return cut if cut.shape == ranges.shape else F.reshape(cut, shape=ranges.shape)
+    keys, arrays = _expanded(key, x.ndim)
+    if arrays:
+        return gathering.read(x, gathering.taken_apart(x, keys))
+    return ranges.read(x, ranges.ranges(x, keys))
 
 
 def _written(x: Value, key: Any, value: Any, mode: str) -> Value:
-    if _is_mask(key):
-        return _masked(x, _as_value(key, x), _numeric(value, x), mode)
-    keys = _as_tuple(key)
-    if any(_is_array(k) for k in keys):
-        return _scatter(x, keys, value, mode)
-    ranges = _ranges(x, keys)
-    whole = _cut_shape(ranges)
-    piece = F.broadcast_to(_numeric(value, x), shape=ranges.shape)
-    piece = piece if piece.shape == whole else F.reshape(piece, shape=whole)
-    if ranges.flipped:
-        piece = F.flip(piece, axes=ranges.flipped)
-    if mode == "add":
-        piece = F.add(piece, F.slice(x, start=ranges.start, stop=ranges.stop, step=ranges.step))
-    return F.update_slice(x, piece, start=ranges.start, step=ranges.step)
+    keys, arrays = _expanded(key, x.ndim)
+    new = _numeric(value, x)
+    if not arrays:
+        cut = ranges.ranges(x, keys)
+        new = gathering.spread(new, cut.shape)
+        return ranges.write(x, cut, new if mode == "set" else CHANGES[mode](ranges.read(x, cut), new))
+    mask = _only_mask(x, keys)
+    if mask is not None and (new.ndim <= x.ndim - mask.ndim or new.shape == x.shape):
+        return _masked(x, mask, new, mode)
+    apart = gathering.taken_apart(x, keys)
+    if mode not in ("set", "add"):
+        if not gathering.is_distinct(apart):
+            raise NotSupportedError(f"{mode!r} where an array of indices may mean an element twice",
+                                    hint="use add, a mask, or a host array of different indices")
+        new, mode = CHANGES[mode](gathering.read(x, apart), new), "set"
+    return gathering.write(x, apart, new, mode)
 
 
-def _masked(x: Value, mask: Value, value: Value, mode: str) -> Value:
-    """The mask is for the first axes of x."""
+def _only_mask(x: Value, keys: list[Any]) -> Value | None:
+    """The mask for the first axes of x that a key is, beside full slices."""
+    if not gathering.is_mask(keys[0]) or any(k is not Ellipsis and k != ranges.FULL for k in keys[1:] if k is not None):
+        return None
+    if any(k is None for k in keys):
+        return None
+    mask = gathering.device_value(keys[0], x)
     if mask.shape != x.shape[: mask.ndim]:
         raise ShapeError(f"a mask {mask.spec} does not fit {x.spec}")
-    if value.shape not in ((), x.shape):
-        raise NotSupportedError(f"{value.spec} for the elements of {x.spec} that a mask chooses",
-                                hint="give one number, or an array of the whole shape")
+    return mask
+
+
+def _masked(x: Value, mask: Value, new: Value, mode: str) -> Value:
+    """No element has to be counted: the value is one for all, or has one for each element of x."""
     whole = F.reshape(mask, shape=(*mask.shape, *(1,) * (x.ndim - mask.ndim)))
-    return F.where(whole, value if mode == "set" else F.add(x, value), x)
+    changed = F.where(whole, CHANGES[mode](x, new), x)
+    if changed.shape != x.shape:
+        raise ShapeError(f"{new.spec} does not fit the elements of {x.spec} that a mask chooses")
+    return changed
 
 
 def _numeric(value: Any, like: Value) -> Value:
@@ -87,119 +90,31 @@ def _numeric(value: Any, like: Value) -> Value:
     return F._number(value, like.dtype, like)
 
 
-def _as_tuple(key: Any) -> tuple[Any, ...]:
-    return key if isinstance(key, tuple) else (key,)
+def _expanded(key: Any, ndim: int) -> tuple[list[Any], bool]:
+    """The key with a full slice for each axis that is not mentioned, and whether there are arrays in it.
 
-
-def _is_array(k: Any) -> bool:
-    return isinstance(k, (list, np.ndarray)) or (isinstance(k, Tensor) and (k.ndim > 0 or not is_integer(k.dtype)))
-
-
-def _is_mask(key: Any) -> bool:
-    return isinstance(key, (Tensor, np.ndarray)) and key.dtype.kind == "b"
-
-
-def _as_value(k: Any, like: Value) -> Value:
-    return value_of(k) if isinstance(k, Tensor) else host_value(np.asarray(k), stack=like.stack)
-
-
-def _expanded(keys: tuple[Any, ...], ndim: int) -> list[Any]:
-    """The ellipsis written out, and full slices for the axes that are not mentioned."""
-    used = sum(k is not None and k is not Ellipsis for k in keys)
+    An ellipsis stays before the slices that it stands for: it keeps arrays apart.
+    """
+    keys = key if isinstance(key, tuple) else (key,)
+    arrays = any(map(gathering.is_array, keys))
+    if arrays:
+        keys = tuple(map(gathering.as_array, keys))
+    used = sum(_axes(k) for k in keys)
     if used > ndim:
         raise OutOfRangeError(f"{used} indices for {ndim} dimensions")
     places = [i for i, k in enumerate(keys) if k is Ellipsis]
     if len(places) > 1:
         raise OperandError("an index has at most one ...")
     at = places[0] if places else len(keys)
-    return [*keys[:at], *[slice(None)] * (ndim - used), *keys[at + 1 :]]
+    marked = [Ellipsis] if arrays and places else []
+    return [*keys[:at], *marked, *[ranges.FULL] * (ndim - used), *keys[at + 1 :]], arrays
 
 
-def _ranges(x: Value, keys: tuple[Any, ...]) -> _Ranges:
-    start: list[DimLike] = []
-    stop: list[DimLike] = []
-    step: list[int] = []
-    flipped: list[int] = []
-    shape: list[DimLike] = []
-    for k in _expanded(keys, x.ndim):
-        if k is None:
-            shape.append(1)
-            continue
-        axis = len(start)
-        length = x.shape[axis]
-        if isinstance(k, slice):
-            low, high, by = _slice(k, length)
-            if by < 0:
-                flipped.append(axis)
-                low, high, by = _reversed(low, high, by)
-            shape.append((high - low + by - 1) // by if by > 1 else high - low)
-        else:
-            low = _position(k, length, axis)
-            high, by = low + 1, 1
-        start.append(low)
-        stop.append(high)
-        step.append(by)
-    return _Ranges(tuple(start), tuple(stop), tuple(step), tuple(flipped), tuple(shape))
-
-
-def _cut_shape(r: _Ranges) -> tuple[DimLike, ...]:
-    return tuple((b - a + k - 1) // k if k > 1 else b - a for a, b, k in zip(r.start, r.stop, r.step, strict=True))
-
-
-def _slice(k: slice, length: DimLike) -> tuple[Any, Any, int]:
-    """Start, stop and step within the length; a named dimension takes only what needs no comparison."""
-    if isinstance(length, int):
-        low, high, by = k.indices(length)
-        return (low, max(low, high), by) if by > 0 else (low, min(low, high), by)
-    if k.step not in (None, 1) or any(v is not None and (not isinstance(v, int)) for v in (k.start, k.stop)):
-        raise NotSupportedError(f"slice {k} of an axis of unknown length {length}", hint="give the axis a number")
-    return _bound(k.start, 0, length), _bound(k.stop, length, length), 1
-
-
-def _bound(given: int | None, default: DimLike, length: DimLike) -> DimLike:
-    return default if given is None else given if given >= 0 else length + given
-
-
-def _reversed(low: int, high: int, by: int) -> tuple[int, int, int]:
-    """The range of a negative step, from its other end."""
-    count = len(range(low, high, by))
-    last = low + (count - 1) * by
-    return (last, low + 1, -by) if count else (0, 0, -by)
-
-
-def _position(k: Any, length: DimLike, axis: int) -> Any:
-    if isinstance(k, (bool, np.bool_)) or not hasattr(k, "__index__"):
-        raise OperandError(f"{type(k).__name__} is no index",
-                           hint="integers, slices, ..., None, or an array of integers")
-    index = k.__index__()
-    if isinstance(length, int) and not -length <= index < length:
-        raise OutOfRangeError(f"index {index} is out of range for axis {axis} of length {length}")
-    return index if index >= 0 else index + length
-
-
-def _array_axis(x: Value, keys: tuple[Any, ...]) -> tuple[int, Value, tuple[Any, ...]]:
-    """The axis that the one array indexes, the array, and the key without it."""
-    full = _expanded(keys, x.ndim)
-    arrays = [i for i, k in enumerate(full) if _is_array(k)]
-    index = _as_value(full[arrays[0]], x)
-    if len(arrays) > 1 or not is_integer(index.dtype):
-        raise NotSupportedError(f"an index of {len(arrays)} arrays, the first {index.spec}",
-                                hint="index with one array of integers; nnc.where chooses by a mask")
-    rest = (*full[: arrays[0]], slice(None), *full[arrays[0] + 1 :])
-    if any(not isinstance(k, slice) or k != slice(None) for k in rest):
-        raise NotSupportedError("an array index mixed with others", hint="index in two steps: x[1:][:, i]")
-    return arrays[0], index, rest
-
-
-def _take(x: Value, keys: tuple[Any, ...]) -> Value:
-    axis, index, _ = _array_axis(x, keys)
-    return F.take(x, index, axis=axis)
-
-
-def _scatter(x: Value, keys: tuple[Any, ...], value: Any, mode: str) -> Value:
-    axis, index, _ = _array_axis(x, keys)
-    shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
-    return F.scatter(x, index, F.broadcast_to(_numeric(value, x), shape=shape), axis=axis, mode=mode)
+def _axes(k: Any) -> int:
+    """How many axes a key speaks of."""
+    if k is None or k is Ellipsis:
+        return 0
+    return int(k.ndim) if gathering.is_mask(k) else 1
 
 
 class At:
@@ -222,10 +137,25 @@ class AtKey:
     def __init__(self, x: Tensor, key: Any) -> None:
         self._x, self._key = x, key
 
+    def _changed(self, value: Any, mode: str) -> Tensor:
+        return Tensor(set_item(value_of(self._x), self._key, value, mode))
+
     def set(self, value: Any) -> Tensor:
-        """x with x[key] = value."""
-        return Tensor(set_item(value_of(self._x), self._key, value))
+        """x with x[key] = value; of equal indices the last one counts."""
+        return self._changed(value, "set")
 
     def add(self, value: Any) -> Tensor:
         """x with value added at x[key]; equal indices all count."""
-        return Tensor(set_item(value_of(self._x), self._key, value, "add"))
+        return self._changed(value, "add")
+
+    def multiply(self, value: Any) -> Tensor:
+        """x with x[key] times value; indices must be different ones, and known to be."""
+        return self._changed(value, "multiply")
+
+    def min(self, value: Any) -> Tensor:
+        """x with the smaller of x[key] and value; indices must be different ones, and known to be."""
+        return self._changed(value, "min")
+
+    def max(self, value: Any) -> Tensor:
+        """x with the larger of x[key] and value; indices must be different ones, and known to be."""
+        return self._changed(value, "max")

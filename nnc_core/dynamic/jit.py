@@ -3,110 +3,345 @@
 from __future__ import annotations
 
 import functools
+import threading
+import types
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple, overload
 
-from nnc_core.base.config import config
-from nnc_core.base.errors import OperandError, SymbolValueError
-from nnc_core.dynamic.cell import Cell, Trace
-from nnc_core.dynamic.compiled import CompiledGraph, compile_graph
-from nnc_core.dynamic.dispatch import evaluate
-from nnc_core.dynamic.export import constant, to_nodes
-from nnc_core.dynamic.modes import current_stack, current_trace, gradients, lazy, sweeps
+from nnc_core.base.errors import AttributeValueError, FallbackWarning, ShapeError, SymbolicDimensionError
+from nnc_core.dynamic.compilation import Compilation, DataDependentError, Traced, finish
+from nnc_core.dynamic.compiled import CompiledGraph
+from nnc_core.dynamic.dimensions import Shapes, Sizes, answered_by
+from nnc_core.dynamic.dispatch import compute
+from nnc_core.dynamic.donation import check_not_donated
+from nnc_core.dynamic.family import Family
+from nnc_core.dynamic.modes import KEPT, current_trace, gradients, lazy, sweeps
+from nnc_core.dynamic.report import explained, shown
+from nnc_core.dynamic.retrace import Storm, reason
+from nnc_core.dynamic.signature import Arguments, Parameters, Signature, ambient
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.tree import Structure, flatten, unflatten
+from nnc_core.dynamic.trace import Trace
 from nnc_core.dynamic.value import Value
-from nnc_core.engine import LostStateError
-from nnc_core.graph import SymbolicGraph
-from nnc_core.operator import Nodes
-from nnc_core.symbol import Node, without_collector
+from nnc_core.symbol import without_collector
+from nnc_core.type import TensorSpec, any_unknown
 
-KEPT = 8
+SIGNATURES = 64
+"""Signatures of one function whose compilations are kept; the one not called for longest goes first."""
+VARIANTS = 8
 """Compilations of one signature that are kept, for when a value that was read from outside changes back."""
 
+call_hook: Callable[[Jitted, tuple[Any, ...], dict[str, Any]], Any] | None = None
+"""Makes one step of a function that is called where its operations are recorded (in a trace, in deferred mode, for a
+gradient), or gives NotImplemented for one that is small enough (`Jitted.inline_limit`) to be written out there.  It is
+asked for functions that have a limit.  None: all are written out."""
 
-class Compilation(NamedTuple):
-    """A function compiled for one signature, and what a call must bring and take away."""
 
-    run: CompiledGraph
-    cells: tuple[tuple[str, Cell, bool], ...]  # input name, cell, whether its memory is taken over
-    outside: tuple[tuple[str, Tensor], ...]
-    writes: tuple[tuple[str, Cell], ...]
-    guards: tuple[tuple[Callable[[], Any], Any], ...]
-    outputs: tuple[str, ...]
-    structure: Structure
-    leaves: tuple[Any, ...]  # results that are no tensors, None for those that are
+class CacheInfo(NamedTuple):
+    """How often calls found compiled code (`hits`) or did not (`misses`), how often Python was traced and a graph
+    compiled since the cache was last cleared, and the signatures that are kept, as text."""
+
+    hits: int
+    misses: int
+    traces: int
+    compilations: int
+    signatures: tuple[str, ...]
+
+
+class Entry:
+    """What is kept for one signature."""
+
+    __slots__ = ("as_written", "used", "variants")
+
+    def __init__(self) -> None:
+        self.variants: tuple[Compilation, ...] = ()
+        self.used = 0
+        self.as_written = ""
+        """Why it cannot be compiled; "" if it can."""
+
+    def current(self) -> Compilation | None:
+        """The compilation that is right now."""
+        for compilation in self.variants:
+            if compilation.is_current():
+                return compilation
+        return None
 
 
 class Jitted:
-    """`f` compiled per signature: the structure of the arguments, shapes, dtypes and devices of tensors, the values
-    of everything else."""
+    """`f` compiled per signature: see `jit`."""
 
-    def __init__(self, f: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, f)
+    def __init__(self, f: Callable[..., Any], *, static: tuple[Any, Any] = ((), ()),
+                 donated: tuple[Any, Any] = ((), ()), named_dims: bool = True, static_alloc: bool = False,
+                 static_shape: bool = False, inline_limit: int | None = None,
+                 face: Callable[..., Any] | None = None) -> None:
+        """`face` is the function as users know it, where f only calls it."""
+        functools.update_wrapper(self, face or f)
         self.f = f
-        self._compiled: dict[Hashable, list[Compilation]] = {}
+        self.named_dims, self.static_alloc, self.static_shape = named_dims, static_alloc, static_shape
+        self.inline_limit = inline_limit
+        """Largest number of operators that is written out inside another trace, for `call_hook`; None: any number."""
         self.traces = 0
+        self._options = {"static": static, "donated": donated, "named_dims": named_dims, "static_alloc": static_alloc,
+                         "static_shape": static_shape, "inline_limit": inline_limit, "face": face}
+        self._parameters = Parameters(face or f, static, donated)
+        self._plain = not (self._parameters.static or self._parameters.donated)
+        self._name = _name_of(f) if face is None else getattr(face, "__qualname__", "").rpartition("<locals>.")[2]
+        self._lock = threading.Lock()
+        self.cache_clear()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else types.MethodType(self, instance)
 
+    def __reduce__(self) -> Any:
+        """Copies start without compiled code."""
+        return _made_again, (self.f, self._options)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._name}, traced {self.traces} times>"
+
+    # ---- calls
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, structure = flatten((args, kwargs))
-        tensors = [x._value for x in leaves if isinstance(x, Tensor)]
-        if _inline(tensors):
-            return self.f(*args, **kwargs)
-        evaluate(tensors)
-        found = self._find(leaves, tensors, structure)
-        if gradients.get() and any(t._value.tracked for _, t in found.outside):
-            return self.f(*args, **kwargs)  # it reads a variable from outside, whose gradient may be asked
-        return _call(found, tensors)
+        """f(*args, **kwargs), compiled."""
+        if lazy.get() or current_trace.get() is not None or (sweeps.get() and gradients.get()):
+            return self._inline(args, kwargs)
+        if self._plain and not kwargs:
+            key: list[Any] = [ambient()]
+            arrays = []
+            for x in args:
+                if x.__class__ is not Tensor:
+                    break
+                v = x._value
+                array = v.array
+                if array is None or v.tracked or v.trace is not None:
+                    break
+                spec = v._spec or v.spec
+                key += (spec.shape, spec.dtype, v.stack)
+                arrays.append(array)
+            else:
+                entry = self._quick.get(tuple(key))
+                found = None if entry is None else entry.current()
+                if found is not None and (found.pure or not found.is_differentiated()):
+                    self._hits = entry.used = self._hits + 1  # type: ignore[union-attr]
+                    return found.call(arrays)
+                return self._call(args, kwargs, tuple(key))
+        return self._call(args, kwargs, None)
 
-    def _find(self, leaves: Sequence[Any], tensors: Sequence[Value], structure: Structure) -> Compilation:
-        key = _signature(leaves, structure)
-        known = self._compiled.setdefault(key, [])
-        for compilation in known:
-            if _still_valid(compilation):
-                return compilation
-        known.append(self._compile(leaves, tensors, structure))
-        del known[:-KEPT]
-        return known[-1]
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], quick: Hashable) -> Any:
+        arguments = self._parameters.taken_apart(args, kwargs)
+        for t in arguments.tensors:
+            check_not_donated(t._value)
+        if _is_inlined([t._value for t in arguments.tensors]):
+            return self._inline(args, kwargs)
+        compute([t._value for t in arguments.tensors], f"{self._name!r} is compiled and takes it as an argument")
+        signature, entry = self._entry(arguments)
+        if quick is not None:
+            self._quick[quick] = entry
+        found = self._find(arguments, signature, entry)
+        if found is None or found.is_differentiated():
+            return self.f(*args, **kwargs)
+        donated = self._donated(arguments)
+        if donated:
+            return found.call_donating(arguments.tensors, donated)
+        return found.call([t._value.array for t in arguments.tensors])
+
+    def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The function as it is written, in whatever mode is on."""
+        if call_hook is not None and self.inline_limit is not None:
+            made = call_hook(self, args, kwargs)
+            if made is not NotImplemented:
+                return made
+        return self.f(*args, **kwargs)
+
+    def _donated(self, arguments: Arguments) -> dict[int, str]:
+        """The donated ones among the tensors, by number, with what they are called."""
+        chosen = self._parameters.donated
+        if not chosen:
+            return {}
+        structure = arguments.structure
+        places = zip(arguments.leaves, self._parameters.arguments(structure), self._parameters.labels(structure),
+                     strict=True)
+        tensors = [(place, label) for x, place, label in places if isinstance(x, Tensor)]
+        return {i: label for i, (place, label) in enumerate(tensors) if place in chosen}
+
+    # ---- what is kept
+    def _entry(self, arguments: Arguments) -> tuple[Signature, Entry]:
+        signature = arguments.signature(lambda: self._parameters.labels(arguments.structure))
+        entry = self._entries.get(signature)
+        if entry is None:
+            with self._lock:
+                entry = self._entries.setdefault(signature, Entry())
+                entry.used = self._hits
+                if len(self._entries) > SIGNATURES:
+                    self._forget_oldest(signature)
+        return signature, entry
+
+    def _forget_oldest(self, new: Signature) -> None:
+        oldest = min((s for s in self._entries if s != new), key=lambda s: self._entries[s].used)
+        del self._entries[oldest]
+        self._quick.clear()
+        alive = {s.family for s in self._entries}
+        self._families = {key: family for key, family in self._families.items() if key in alive}
+
+    def _find(self, arguments: Arguments, signature: Signature, entry: Entry) -> Compilation | None:
+        """Compiled for this signature, now if it has to be; None for a function that runs as it is written."""
+        found = entry.current()
+        if found is None and not entry.as_written:
+            with self._lock:
+                family = self._families.setdefault(signature.family, Family())
+            with family.lock:  # so that threads that call at once compile once
+                found = entry.current()
+                if found is None and not entry.as_written:
+                    return self._make(arguments, signature, entry, family)
+        self._hits = entry.used = self._hits + 1
+        return found
+
+    def _make(self, arguments: Arguments, signature: Signature, entry: Entry, family: Family) -> Compilation | None:
+        self._misses += 1
+        traces = self.traces
+        because = reason(self._parameters, self._entries, signature, entry.variants)
+        self._check_shape(signature, because)
+        try:
+            found = self._specialised(signature, entry, family) or self._traced(arguments, signature, family, because)
+        except DataDependentError as error:
+            entry.as_written = error.message
+            warnings.warn(f"{self._name!r} runs operator by operator: {error.message}, at {error.line}", FallbackWarning,
+                          stacklevel=5)
+            return None
+        if self.static_alloc:
+            found.run.reserve()
+        self._compilations += 1
+        entry.variants = (*entry.variants, found)[-VARIANTS:]
+        if self.traces > traces:
+            self._storm.note(self._name, self.traces, because)
+        return found
+
+    def _check_shape(self, signature: Signature, because: str) -> None:
+        if not self.static_shape:
+            return
+        wanted = signature.but_shapes
+        for other, entry in self._entries.items():
+            if entry.variants and other.shapes != signature.shapes and other.but_shapes == wanted:
+                raise ShapeError(f"{self._name!r} was compiled with static_shape=True and is called with another shape: "
+                                 f"{because}", hint="hybridize(static_shape=False), or pad the arguments to one shape")
+
+    def _specialised(self, signature: Signature, entry: Entry, family: Family) -> Compilation | None:
+        """From a trace that is there already: for these sizes, or again because other backends were chosen."""
+        for old in entry.variants:
+            if old.traced.is_current():
+                entry.variants = tuple([c for c in entry.variants if c is not old])
+                return old.traced.compile(old.numbers)
+        return family.specialised(signature.shapes)
+
+    def _traced(self, arguments: Arguments, signature: Signature, family: Family, because: str) -> Compilation:
+        found = None
+        labels = functools.partial(self._tensor_labels, arguments)
+        chosen = family.named(signature.shapes, labels()) if self.named_dims and not self.static_shape else None
+        if chosen is not None:
+            found = self._with_names(arguments, *chosen, labels, because)
+        if found is None:
+            found = self._trace(arguments, signature.shapes, None, labels, because).compile({})
+            if chosen is not None:
+                family.hopeless = True  # with names it fails, with numbers it works
+        family.keep(signature.shapes, found.traced)
+        return found
+
+    def _with_names(self, arguments: Arguments, shapes: Shapes, sizes: Sizes, labels: Callable[[], list[str]],
+                    because: str) -> Compilation | None:
+        """None if the code does not get on with names; what is wrong with it otherwise, tracing with numbers tells."""
+        try:
+            return self._trace(arguments, shapes, sizes, labels, because).compile(sizes.numbers)
+        except DataDependentError:
+            raise
+        except ShapeError:
+            if sizes.by_chance:
+                return None
+            return self._with_names(arguments, shapes, Sizes(sizes.numbers, by_chance=True), labels, because)
+        except Exception:
+            return None
 
     @without_collector()
-    def _compile(self, leaves: Sequence[Any], tensors: Sequence[Value], structure: Structure) -> Compilation:
+    def _trace(self, arguments: Arguments, shapes: Shapes, sizes: Sizes | None, labels: Callable[[], list[str]],
+               because: str) -> Traced:
         self.traces += 1
-        trace = Trace()
-        symbols = [trace.symbol(v) for v in tensors]
-        rest = iter([Tensor(v) for v in symbols])
-        args, kwargs = unflatten(structure, iter([next(rest) if isinstance(x, Tensor) else x for x in leaves]))
+        trace = Trace(self._name, labels)
+        symbols = [Tensor(trace.symbol(t._value, TensorSpec(shape, t.dtype)))
+                   for t, shape in zip(arguments.tensors, shapes, strict=True)]
+        args, kwargs = arguments.rebuilt(symbols)
         try:
-            with _tracing(trace):
-                result = self.f(*args, **kwargs)
-            return _finish(trace, symbols, result, getattr(self.f, "__name__", "function"))
+            with nullcontext() if sizes is None else answered_by(sizes):
+                with _tracing(trace):
+                    result = self.f(*args, **kwargs)
+                return finish(trace, result, shapes, sizes, list(self._donated(arguments)), because)
+        except (ShapeError, SymbolicDimensionError) as error:
+            if any_unknown() and sizes is None:  # perhaps the sizes that depend on data do not fit: eager will tell
+                raise DataDependentError(error.message, line=error.line) from error
+            raise
         finally:
             trace.ended = True
 
+    def _tensor_labels(self, arguments: Arguments) -> list[str]:
+        labels = self._parameters.labels(arguments.structure)
+        return [label for x, label in zip(arguments.leaves, labels, strict=True) if isinstance(x, Tensor)]
+
+    # ---- for users
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses, traces, compilations, and the signatures that are kept."""
+        kept = tuple(shown(self._name, self._parameters, s) for s, e in list(self._entries.items()) if e.variants)
+        return CacheInfo(self._hits, self._misses, self.traces, self._compilations, kept)
+
+    def cache_clear(self) -> None:
+        """Forget everything compiled, and start counting again."""
+        with self._lock:
+            self._entries: dict[Signature, Entry] = {}
+            self._quick: dict[Hashable, Entry] = {}
+            self._families: dict[Hashable, Family] = {}
+            self._storm = Storm()
+            self.traces = self._hits = self._misses = self._compilations = 0
+
     def lower(self, *args: Any, **kwargs: Any) -> CompiledGraph:
         """The compiled graph for these arguments: `.explain()`, `.memory_plan`, `.graph`."""
-        leaves, structure = flatten((args, kwargs))
-        tensors = [x._value for x in leaves if isinstance(x, Tensor)]
-        evaluate(tensors)
-        return self._find(leaves, tensors, structure).run
+        return self._compiled_for(args, kwargs)[0].run
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """Why the code for these arguments was traced, what it holds for, where its memory is, and each command with
+        its backend, as text.  Compiles if it has to, runs nothing."""
+        found, arguments = self._compiled_for(args, kwargs)
+        signature = self._entry(arguments)[0]
+        counts = (f"{self.traces} traces, {self._compilations} compilations, {self._hits} hits, {self._misses} misses")
+        return explained(shown(self._name, self._parameters, signature), found, counts)
 
     def profile(self, *args: Any, repeats: int = 5, **kwargs: Any) -> Any:
-        """Time each command of the compiled graph on these arguments; cells keep their values."""
-        leaves, structure = flatten((args, kwargs))
-        tensors = [x._value for x in leaves if isinstance(x, Tensor)]
-        evaluate(tensors)
-        found = self._find(leaves, tensors, structure)
-        return found.run.profile_arrays(_given(found, tensors, take=False), repeats)
+        """Time each command of the compiled graph on these arguments; cells and donated arguments keep their values."""
+        found, arguments = self._compiled_for(args, kwargs)
+        given = {k: t._value.array for k, t in zip(found.arguments, arguments.tensors, strict=True)}
+        return found.run.profile_arrays(given | found.state(take=True), repeats)
+
+    def _compiled_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Compilation, Arguments]:
+        arguments = self._parameters.taken_apart(args, kwargs)
+        for t in arguments.tensors:
+            check_not_donated(t._value)
+        compute([t._value for t in arguments.tensors], f"{self._name!r} is compiled and takes it as an argument")
+        signature, entry = self._entry(arguments)
+        found = self._find(arguments, signature, entry)
+        if found is None:
+            raise DataDependentError(f"{self._name!r} is not compiled: {entry.as_written}",
+                                     hint="call it: it runs operator by operator")
+        return found, arguments
+
+
+def _name_of(f: Callable[..., Any]) -> str:
+    return str(getattr(f, "__name__", type(f).__name__))
+
+
+def _made_again(f: Callable[..., Any], options: dict[str, Any]) -> Jitted:
+    return Jitted(f, **options)
 
 
 @contextmanager
 def _tracing(trace: Trace) -> Iterator[None]:
     """Operations are recorded, cells and outside tensors noted."""
-    tokens = current_trace.set(trace), lazy.set(True)
+    tokens = current_trace.set(trace), lazy.set(KEPT)
     try:
         yield
     finally:
@@ -114,104 +349,46 @@ def _tracing(trace: Trace) -> Iterator[None]:
         lazy.reset(tokens[1])
 
 
-def jit(f: Callable[..., Any]) -> Jitted:
-    """Compile a function of tensors: traced at the first call with each signature.
+def _is_inlined(tensors: Sequence[Value]) -> bool:
+    """Symbols, and what a gradient may be asked through, are for the function as it is written."""
+    return any([v.trace is not None or (v.tracked and gradients.get()) for v in tensors])
 
-    Tensors and cells that it reads from outside are read again at each call; cells that it writes are updated in
-    place.  Inside another trace, or where a gradient is recorded, the function runs as it is written.
+
+@overload
+def jit(f: Callable[..., Any], /, **options: Any) -> Jitted: ...
+@overload
+def jit(f: None = None, /, **options: Any) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(f: Callable[..., Any] | None = None, /, *, static_argnums: int | Sequence[int] = (),
+        static_argnames: str | Sequence[str] = (), donate_argnums: int | Sequence[int] = (),
+        donate_argnames: str | Sequence[str] = (), named_dims: bool = True,
+        inline_limit: int | None = None) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
+    """Compile a function of tensors: `nnc.jit(f)`, `@nnc.jit`, or `@nnc.jit(static_argnums=...)`.
+
+    It is traced when it is first called with a signature: the structure of the arguments (nested dicts, lists and
+    tuples), shape, dtype and device of each tensor, type and value of everything else, and of arguments declared static
+    as a whole, which must be hashable.  It is traced again when what it has read has changed: modes and attributes of
+    modules, replaced cells, settings of `nnc.config`.  Tensors and cells that it reads from outside are read again at
+    each call; cells that it writes are updated in place.  Variables of the function's surroundings that are no tensors,
+    and lists and dicts that are changed in place, cannot be watched: pass these as arguments.
+
+    When only sizes differ from an earlier call, it is traced with names for them (`named_dims`), and further sizes
+    only compile.  Inside the function such a size is no int but answers every question like one, and the trace is
+    used for those sizes for which all answers would have been the same.
+
+    Donated arguments give up their memory to results of the same shape and dtype, unless somebody else can see it;
+    afterwards every use of them is a DonatedError.
+
+    Inside another trace, in deferred mode, or where a gradient is recorded, the function runs as it is written and
+    nothing is donated.  So does a function with sizes that depend on data, with one FallbackWarning.
+
+    Raises ConcretizationError where Python needs the value of a traced tensor, LeakedTraceError where one is used after
+    the trace, OperandError for an argument that is neither tensor nor hashable.
     """
-    return Jitted(f)
+    if f is not None and not callable(f):
+        raise AttributeValueError(f"{type(f).__name__} is no function", hint="@nnc.jit(static_argnums=...)")
 
+    def wrap(f: Callable[..., Any]) -> Jitted:
+        return Jitted(f, static=(static_argnums, static_argnames), donated=(donate_argnums, donate_argnames),
+                      named_dims=named_dims, inline_limit=inline_limit)
 
-def _inline(tensors: Sequence[Value]) -> bool:
-    if lazy.get() or current_trace.get() is not None or (sweeps.get() > 0 and gradients.get()):
-        return True
-    return any(v.trace is not None or (v.tracked and gradients.get()) for v in tensors)
-
-
-def _signature(leaves: Sequence[Any], structure: Structure) -> Hashable:
-    parts: list[Hashable] = [structure, config.deterministic]
-    for x in leaves:
-        if isinstance(x, Tensor):
-            parts.append((x._value.stack, x._value.spec))
-        else:
-            try:
-                hash(x)
-            except TypeError:
-                raise OperandError(f"argument of type {type(x).__name__} is neither a tensor nor hashable",
-                                   hint="pass arrays as tensors: nnc.asarray(...)") from None
-            # By its bits: 0.0 and -0.0 are equal, a NaN is not even equal to itself.
-            parts.append((type(x), x.hex() if isinstance(x, float) else x))
-    return tuple(parts)
-
-
-def _still_valid(c: Compilation) -> bool:
-    """Everything that the trace read from outside is as it was, or has only changed its elements."""
-    run = c.run
-    held = [(k, t._value) for k, t in c.outside] + [(k, cell._value) for k, cell, _ in c.cells]
-    return (all(v.spec == run.graph.inputs[k].spec and v.stack is run.stack for k, v in held)
-            and all(read() == value for read, value in c.guards))
-
-
-def _finish(trace: Trace, symbols: Sequence[Value], result: Any, name: str) -> Compilation:
-    """The graph of what was traced, compiled."""
-    leaves, structure = flatten(result)
-    outputs = {f"out{i}": x._value for i, x in enumerate(leaves) if isinstance(x, Tensor)}
-    written = [c for c in trace.now if trace.now[c] is not trace.cells[c]]
-    writes = {f"new{i}": trace.now[c] for i, c in enumerate(written)}
-    stack = next((v.stack for v in [*outputs.values(), *writes.values(), *symbols]), None) or current_stack()
-    G = stack.operator.open()
-    inputs: dict[str, Node] = {}
-    cuts: dict[int, Node] = {}
-    named = [(f"arg{i}", v) for i, v in enumerate(symbols)]
-    named += [(f"cell{i}", v) for i, v in enumerate(trace.cells.values())]
-    for k, v in named:
-        inputs[k] = cuts[id(v)] = G.placeholder(k, v.spec)
-    captured: dict[str, Tensor] = {}
-
-    def outside(H: Nodes, v: Value) -> Node:
-        if v.array is None:
-            raise SymbolValueError(f"{name} depends on a symbol {v.spec} that is none of its arguments",
-                                   hint="pass it as an argument, or a tensor that has a value")
-        tensor = trace.seen.get(id(v))
-        if tensor is None:
-            return constant(H, v)
-        k = f"outside{len(captured)}"
-        captured[k] = tensor
-        inputs[k] = H.placeholder(k, v.spec)
-        return inputs[k]
-
-    nodes = to_nodes(G, [*outputs.values(), *writes.values()], cuts, outside)
-    names = {cell: f"cell{i}" for i, cell in enumerate(trace.cells)}
-    pairs = tuple((f"new{i}", names[cell]) for i, cell in enumerate(written))
-    graph = SymbolicGraph(inputs, dict(zip([*outputs, *writes], nodes, strict=True)), pairs, name)
-    run = compile_graph(graph, stack)
-    return Compilation(run, tuple((k, cell, k in run.donated) for cell, k in names.items()), tuple(captured.items()),
-                       tuple(zip(writes, written, strict=True)), tuple(trace.guards), tuple(outputs), structure,
-                       tuple(None if isinstance(x, Tensor) else x for x in leaves))
-
-
-def _given(c: Compilation, tensors: Sequence[Value], take: bool) -> dict[str, Any]:
-    given = {f"arg{i}": v.array for i, v in enumerate(tensors)}
-    for k, tensor in c.outside:
-        if tensor._value.array is None:
-            evaluate([tensor._value])
-        given[k] = tensor._value.array
-    for k, cell, taken in c.cells:
-        given[k] = cell.take() if taken and take else cell.lend().array
-    return given
-
-
-def _call(c: Compilation, tensors: Sequence[Value]) -> Any:
-    stack = c.run.stack
-    try:
-        arrays = c.run.run(_given(c, tensors, take=True))
-    except LostStateError as error:
-        for k, cell, _ in c.cells:
-            if k in error.lost and not cell._shared:
-                cell.lose(f"a call of {c.run.graph.name!r} failed")
-        raise
-    for k, cell in c.writes:
-        cell.put(Value(arrays[k], stack))
-    made = iter([Tensor(Value(arrays[k], stack)) for k in c.outputs])
-    return unflatten(c.structure, iter([next(made) if x is None else x for x in c.leaves]))
+    return wrap if f is None else wrap(f)

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from nnc_core.base.errors import OperandError
 from nnc_core.dynamic import functions as public
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.dynamic.tensor import Tensor, value_of
+from nnc_core.dynamic.value import owned
 
 METHODS = ("argmax", "argmin", "astype", "clip", "mean", "squeeze", "take")
 REDUCTIONS = ("sum", "max", "min", "all", "any", "mean")
 
 
 def _positional_axis(name: str) -> Callable[..., Tensor]:
-    """x.sum(0): the axis may be positional, as in NumPy."""
+    """x.sum(0): the axis may be positional, as in NumPy, whose np.sum(x) calls this with `dtype` and `out`."""
     function = getattr(public, name)
 
-    def method(self: Tensor, axis: Any = None, **options: Any) -> Tensor:
-        return function(self, axis=axis, **options)  # type: ignore[no-any-return]
+    def method(self: Tensor, axis: Any = None, *, out: None = None, **options: Any) -> Tensor:
+        if out is not None:
+            raise OperandError("tensors are not written through out=", operator=name, hint="y[...] = the result")
+        given = {k: v for k, v in options.items() if k != "dtype" or v is not None}
+        return function(self, axis=axis, **given)  # type: ignore[no-any-return]
 
     method.__name__, method.__doc__ = name, function.__doc__
     return method
@@ -32,6 +37,11 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """All axes reversed, or permuted as given."""
     given = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
     return public.permute_dims(self, given or tuple(reversed(range(self.ndim))))
+
+
+def _copy(self: Tensor) -> Tensor:
+    """A tensor of its own with the same value: writing to one never changes the other."""
+    return Tensor(owned(value_of(self)))
 
 
 def _flatten(self: Tensor) -> Tensor:
@@ -57,7 +67,8 @@ def install() -> None:
     for name in (*REDUCTIONS, "argmax", "argmin"):
         setattr(Tensor, name, _positional_axis(name))
     named: dict[str, Any] = {
-        "reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "__matmul__": _matmul,
+        "reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "ravel": _flatten, "copy": _copy,
+        "__matmul__": _matmul,
         "__rmatmul__": _rmatmul, "__imatmul__": _imatmul, "T": property(_transpose),
         "mT": property(public.matrix_transpose),
     }  # fmt: skip

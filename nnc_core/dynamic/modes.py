@@ -11,9 +11,11 @@ from nnc_core.composition import Stack, stack_for
 from nnc_core.device import Device, DeviceSpec
 
 if TYPE_CHECKING:
-    from nnc_core.dynamic.cell import Trace
+    from nnc_core.dynamic.trace import Trace
 
-lazy: ContextVar[bool] = ContextVar("nnc_lazy", default=False)
+NOW, KEPT, FORGOTTEN = 0, 1, 2
+"""Operations run now; are recorded, and keep their history; are recorded, and lose it when they have been computed."""
+lazy: ContextVar[int] = ContextVar("nnc_lazy", default=NOW)
 gradients: ContextVar[bool] = ContextVar("nnc_gradients", default=True)
 sweeps: ContextVar[int] = ContextVar("nnc_sweeps", default=0)
 """How many functions that take gradients are running around this code."""
@@ -22,9 +24,15 @@ _stack: ContextVar[Stack | None] = ContextVar("nnc_stack", default=None)
 
 
 @contextmanager
-def deferred() -> Iterator[None]:
-    """Operations are recorded and shapes checked here; values are computed when somebody looks."""
-    token = lazy.set(True)
+def deferred(active: bool = True, *, keep_graph: bool = True) -> Iterator[None]:
+    """Operations are recorded and shapes checked here; values are computed when somebody looks.
+
+    What was recorded can be exported for as long as its results live, computed or not.  With keep_graph=False a value
+    forgets how it came about as soon as it has been computed, unless a gradient may be asked through it, and what it
+    was computed from is freed: for loops that carry tensors from one round to the next.  active=False: operations in
+    the block run now.
+    """
+    token = lazy.set((KEPT if keep_graph else FORGOTTEN) if active else NOW)
     try:
         yield
     finally:
@@ -34,7 +42,7 @@ def deferred() -> Iterator[None]:
 @contextmanager
 def computing() -> Iterator[None]:
     """The opposite of `deferred`: operations run now."""
-    token = lazy.set(False)
+    token = lazy.set(NOW)
     try:
         yield
     finally:
@@ -66,4 +74,4 @@ def current_stack() -> Stack:
 
 
 def is_deferred_mode() -> bool:
-    return lazy.get()
+    return lazy.get() != NOW

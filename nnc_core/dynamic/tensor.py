@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnc_core.base.dtype import DType
-from nnc_core.base.errors import DeferredInplaceError, OperandError, ShapeError, SymbolValueError
+from nnc_core.base.errors import DeferredInplaceError, OperandError, ShapeError
 from nnc_core.composition import Stack, stack_for
 from nnc_core.device import Device, DeviceSpec
-from nnc_core.dynamic.dispatch import F, dispatch, evaluate, host_value
+from nnc_core.dynamic.dispatch import F, compute, dispatch, evaluate, host_value, no_value, shape_of
+from nnc_core.dynamic.hooks import HookHandle, register_accumulation_hook, register_hook
 from nnc_core.dynamic.modes import current_trace, gradients, lazy
-from nnc_core.dynamic.value import Value
+from nnc_core.dynamic.unknown import refresh
+from nnc_core.dynamic.value import Value, owned
 from nnc_core.operator import OPERATORS
 from nnc_core.symbol import show_line
-from nnc_core.type import Dims, TensorSpec
+from nnc_core.type import Dim, Dims, TensorSpec, any_unknown
 
 if TYPE_CHECKING:
     from nnc_core.dynamic.indexing import At
@@ -35,7 +37,7 @@ def operand(x: Any, stack: Stack | None = None) -> Any:
     """A value, or a Python number as it is; NumPy arrays and lists become values of that device, or the current one."""
     if x.__class__ is Tensor:
         return value_of(x)
-    if isinstance(x, (bool, int, float, np.generic)):
+    if isinstance(x, (bool, int, float, np.generic, Dim)):
         return x
     if isinstance(x, Tensor):
         return value_of(x)
@@ -65,7 +67,7 @@ def _binary(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Tensor]
 
 def _foreign(self: Tensor, other: Any) -> Any:
     """An operand that is no tensor: arrays and lists go to this tensor's device."""
-    if isinstance(other, (bool, np.generic)):
+    if isinstance(other, (bool, np.generic, Dim)):
         return other
     if isinstance(other, (np.ndarray, list)):
         return host_value(other, stack=self._value.stack)
@@ -110,7 +112,14 @@ class Tensor:
 
     @property
     def shape(self) -> Dims:
-        return self._value.spec.shape
+        """Numbers; a deferred tensor whose shape depends on data is computed for them.  A symbol may have names."""
+        return shape_of(self._value) if any_unknown() else self._value.spec.shape
+
+    @property
+    def static_shape(self) -> tuple[int | None, ...]:
+        """The shape as far as it is known without computing anything: None for a dimension that has no number."""
+        refresh(self._value)
+        return tuple([d if isinstance(d, int) else None for d in self._value.spec.shape])
 
     @property
     def dtype(self) -> DType:
@@ -125,7 +134,7 @@ class Tensor:
         """Number of elements."""
         count = 1
         for d in self.shape:
-            count = count * d  # type: ignore[assignment]
+            count = count * d
         return count
 
     @property
@@ -166,11 +175,39 @@ class Tensor:
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A host copy."""
-        array: np.ndarray[Any, Any] = self._value.stack.engine.executor.download(self.realize()._value.array)
+        trace = current_trace.get()
+        if trace is not None and self._value.trace is None:
+            trace.concretized(self)
+        if self._value.array is None:
+            compute([self._value], "it was converted")
+        array: np.ndarray[Any, Any] = self._value.stack.engine.executor.download(self._value.array)
         return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """A host copy; with copy=False a read-only view of the tensor's own memory, or ValueError."""
+        if copy is False:
+            from nnc_core.dynamic.interop import host_view
+
+            return host_view(self, dtype)
         return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The module with the Array API's functions."""
+        from nnc_core.dynamic.interop import namespace
+
+        return namespace(api_version)
+
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        """Host memory for another library: this tensor's own, read-only, where the device computes there and the
+        other side knows read-only memory (DLPack 1.0); a copy otherwise."""
+        from nnc_core.dynamic.interop import to_dlpack
+
+        return to_dlpack(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Host memory: what `__dlpack__` gives, whatever the device."""
+        return (1, 0)
 
     def item(self) -> Any:
         """The only element, as a Python number."""
@@ -183,8 +220,7 @@ class Tensor:
 
     def _scalar(self, what: str) -> Any:
         if self.is_symbol:
-            raise SymbolValueError(f"{what} of a symbol {self.spec}: it has a value only when its graph is called",
-                                   line=show_line(self._value.line), hint="use nnc.where for a choice by data")
+            raise no_value(self._value, what)
         return self.item()
 
     def __bool__(self) -> bool:
@@ -212,7 +248,7 @@ class Tensor:
 
     def __repr__(self) -> str:
         if self.is_symbol:
-            return f"Tensor(symbol, {self.spec}, device={self.device.id})"
+            return f"Tensor({getattr(self._value.trace, 'word', 'symbol')}, {self.spec}, device={self.device.id})"
         if self.is_deferred:
             return f"Tensor(deferred, {self.spec}, device={self.device.id})"
         text = np.array2string(self.numpy(), prefix="Tensor(", threshold=200)
@@ -241,7 +277,7 @@ class Tensor:
 
     @grad.setter
     def grad(self, g: Tensor | None) -> None:
-        self._value.grad = None if g is None else g._value
+        self._value.grad = None if g is None else owned(g._value)
 
     @property
     def requires_grad(self) -> bool:
@@ -250,16 +286,34 @@ class Tensor:
 
     def backward(self, gradient: Tensor | None = None) -> None:
         """Add the gradient of this scalar to `.grad` of every variable that it was computed from."""
-        from nnc_core.dynamic.gradients import backward
+        from nnc_core.dynamic.backward import backward
 
         backward(self, gradient)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
+        """Call `hook` with the gradient of this value when a backward pass has it complete; what it gives, unless
+        None, takes the gradient's place.  `remove()` of the result takes the hook away."""
+        return register_hook(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> HookHandle:
+        """Call `hook` with this variable whenever a backward pass has added to its `.grad`."""
+        return register_accumulation_hook(self, hook)
 
     def detach(self) -> Tensor:
         """The same value as a constant to differentiation."""
         v = self._value
+        if v.borrowed:
+            return Tensor(v)
         if v.array is not None:
             return Tensor(Value(v.array, v.stack, v._spec))
         return Tensor(F.stop_gradient(value_of(self)))
+
+    def detach_(self) -> Tensor:
+        """Cut the dynamic graph here: this value becomes a constant, also to what was computed from it, and the
+        history that only it kept is freed."""
+        from nnc_core.dynamic.queries import detach_
+
+        return detach_(self)
 
     # ---- items
     def __getitem__(self, key: Any) -> Tensor:
@@ -282,6 +336,8 @@ class Tensor:
     def _rebind(self, make: Callable[[], Value]) -> Tensor:
         """Point at a new value; a variable changed under no_grad stays a variable."""
         old = self._value
+        if old.trace is not None and old.trace.ended:
+            raise old.trace.refusal(old)
         if (old.array is None and old.trace is None) or lazy.get() or old.trace is not None:
             what = "symbol" if old.trace is not None else "deferred tensor"
             raise DeferredInplaceError(f"in-place change of a {what} {old.spec}",
@@ -291,7 +347,7 @@ class Tensor:
             raise ShapeError(f"the result is {new.spec}, which cannot take the place of {old.spec}",
                              hint="write x = x + y instead of x += y")
         if old.tracked and old.step is None and not gradients.get():
-            new.tracked, new.grad = True, old.grad
+            new.tracked, new.adjoint = True, old.kept_adjoint()
         self._value = new
         return self
 
@@ -335,7 +391,9 @@ class Tensor:
         def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
         def astype(self, dtype: Any, *, copy: bool = True) -> Tensor: ...
         def clip(self, min: Any = None, max: Any = None) -> Tensor: ...
+        def copy(self) -> Tensor: ...
         def flatten(self) -> Tensor: ...
+        def ravel(self) -> Tensor: ...
         def reshape(self, *shape: Any) -> Tensor: ...
         def squeeze(self, axis: Any) -> Tensor: ...
         def take(self, indices: Any, *, axis: int | None = None) -> Tensor: ...

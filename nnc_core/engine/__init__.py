@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.errors import GraphError
-from nnc_core.device import Device
+from nnc_core.device import Array, Device
 from nnc_core.engine.execute import Executor
 from nnc_core.engine.fuse import fuse, with_own_outputs
 from nnc_core.engine.lower import Lowering
 from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.plan import make_plan
 from nnc_core.engine.profile import Profile
-from nnc_core.engine.program import ComputationGraph, LostStateError
+from nnc_core.engine.program import ComputationGraph, LostStateError, TapeArray
+from nnc_core.engine.rows import IndexedRows
 from nnc_core.engine.schedule import schedule
 from nnc_core.graph import Graph, SymbolicGraph
-from nnc_core.symbol import Node, postorder, without_collector
-from nnc_core.type import is_static
+from nnc_core.operator.control import TRIPS, is_tape
+from nnc_core.symbol import Node, Table, postorder, without_collector
+from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec, is_static
 
 __all__ = ["ComputationGraph", "Engine", "Executor", "LostStateError", "MemoryPlan", "Profile"]
+
+
+CONTROLS_KEPT = 256
+"""Loops and branches run outside of graphs that are kept compiled."""
 
 
 class Engine:
@@ -29,16 +37,23 @@ class Engine:
         self.graph = graph
         self.device: Device = graph.optimiser.operator.symbol.shape.type.device
         self.lowering = Lowering(self.device)
-        self.executor = Executor(self.device, self.lowering)
+        self.executor = Executor(self.device, self.lowering, self._run_control)
+        self._controls: dict[Any, ComputationGraph] = {}
 
     def compile(self, graph: SymbolicGraph, *, optimise: bool = True,
                 kind: type[ComputationGraph] = ComputationGraph) -> Any:
         """Expand what the device does not claim, optimise, fuse, schedule, plan, choose code and bind."""
         with without_collector():
             _check_static(graph)
+            controlled = any(node.op.bodies for node in graph.nodes)
+            if controlled:
+                graph = self.graph.inline(graph)
             graph = self.graph.expand(graph, lambda node: not self._claims(node))
             if optimise:
                 graph = self.graph.optimise(graph)
+            if controlled:
+                symbol = self.graph.optimiser.operator.symbol
+                graph = self.graph.rebuilt(graph, IndexedRows(symbol, Table(), self.device.spec))
             outputs = with_own_outputs(graph.outputs)
             nodes = postorder(outputs.values())
             updates = {outputs[o]: graph.inputs[i] for o, i in graph.iopairs}
@@ -46,8 +61,34 @@ class Engine:
             plan = make_plan(groups, list(outputs.values()), updates, self.lowering)
             return kind(graph, outputs, plan, self.executor)
 
+    def _run_control(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TupleSpec) -> Any:
+        """Loops, branches and calls run as graphs of one node, which are kept."""
+        specs = tuple([self._spec_of(a) for a in arrays])
+        key = (op, attributes, specs, config.deterministic)
+        compiled = self._controls.get(key)
+        if compiled is None:
+            F = self.graph.optimiser.operator.open()
+            inputs = {f"x{i}": F.placeholder(f"x{i}", s) for i, s in enumerate(specs)}
+            node = F._apply(op, tuple(inputs.values()), attributes)
+            outputs = {f"y{i}": y for i, y in enumerate(F.picks(node))}
+            used = set(postorder(outputs.values()))
+            graph = SymbolicGraph({k: x for k, x in inputs.items() if x in used}, outputs)
+            if len(self._controls) >= CONTROLS_KEPT:
+                self._controls.pop(next(iter(self._controls)))
+            compiled = self._controls[key] = self.compile(graph)
+        found = compiled.run({f"x{i}": a for i, a in enumerate(arrays)})
+        return tuple([found[f"y{i}"] for i in range(len(spec.parts))])
+
+    def _spec_of(self, array: Array) -> TensorSpec:
+        if isinstance(array, TapeArray):
+            return TensorSpec((TRIPS, *array.layout.shape), array.layout.dtype)
+        layout = self.device.layout_of(array)
+        return TensorSpec(layout.shape, layout.dtype)
+
     def _claims(self, node: Node) -> bool:
         """Whether a backend takes this composite as it is."""
+        if node.op.decompose is None:
+            return True
         inputs = tuple([x.spec.layout() for x in node.inputs])
         command = Command(node.op.name, node.attributes, inputs, (node.spec.layout(),))
         return self.lowering.claims(node.op, command)
@@ -55,6 +96,6 @@ class Engine:
 
 def _check_static(graph: SymbolicGraph) -> None:
     for name, node in graph.inputs.items():
-        if not is_static(node.shape):
+        if not is_static(node.shape) and not is_tape(node.spec):
             raise GraphError(f"input {name!r} of {graph.name!r} is {node.spec}, whose dimensions have no numbers",
                              hint="specialise the graph with a size for each name")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from nnc_core.base.layout import Layout
 from nnc_core.device import Array, Device, HostArray
 from nnc_core.engine.lower import Lowering, download
 from nnc_core.operator import OPERATORS
-from nnc_core.type import Attributes, Op, TensorSpec
+from nnc_core.operator.control import CONTROL, PICK
+from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec
 
 _COPY = OPERATORS["copy"]
 
@@ -21,12 +22,19 @@ _COPY = OPERATORS["copy"]
 class Executor:
     """Runs operators one at a time on one device."""
 
-    def __init__(self, device: Device, lowering: Lowering) -> None:
-        self.device, self.lowering = device, lowering
+    def __init__(self, device: Device, lowering: Lowering,
+                 run_control: Callable[[Op, Sequence[Array], Attributes, Any], Array] | None = None) -> None:
+        self.device, self.lowering, self.run_control = device, lowering, run_control
         self.views = "no-views" not in device.spec.features
 
     def run(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TensorSpec) -> Array:
-        """The result, by the device's own eager kernel if it has one, by a prepared command otherwise."""
+        """The result, by the device's own eager kernel if it has one, by a prepared command otherwise; of an operator
+        that has several results a tuple of them."""
+        if op is PICK:
+            return arrays[0][attributes[0]]
+        if op.name in CONTROL:
+            assert self.run_control is not None
+            return self.run_control(op, arrays, attributes, spec)
         eager = self.device.eager.get(op.name)
         if eager is not None:
             try:
@@ -44,19 +52,20 @@ class Executor:
 
     def _launch(self, op: Op, arrays: Sequence[Array], layouts: Sequence[Layout], attributes: Attributes,
                 spec: TensorSpec) -> Array:
-        out = spec.layout()
-        command = Command(op.name, attributes, tuple(layouts), (out,))
+        outs = tuple([part.layout() for part in (spec.parts if isinstance(spec, TupleSpec) else (spec,))])
+        command = Command(op.name, attributes, tuple(layouts), outs)
         choice = self.lowering.choose(op, command)
         buffers = [self.device.buffer_of(a) for a in arrays]
         try:
-            target = self.device.allocate(max(out.nbytes, 1))
+            targets = [self.device.allocate(max(out.nbytes, 1)) for out in outs]
             scratch = [self.device.allocate(choice.workspace)] if choice.workspace else []
-            choice.kernel.bind([*buffers, target, *scratch])()
+            choice.kernel.bind([*buffers, *targets, *scratch])()
         except Error as error:
             raise error.locate(operator=op.name, operands=str(command), device=self.device.spec.id)  # noqa: B904
         except MemoryError as error:
             raise _out_of_memory(error, op, self.device)  # noqa: B904 - the same error, with its place
-        return self.device.array(target, out)
+        made = tuple([self.device.array(target, out) for target, out in zip(targets, outs, strict=True)])
+        return made if isinstance(spec, TupleSpec) else made[0]
 
     def claims(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TensorSpec) -> bool:
         """Whether the device runs a composite whole."""

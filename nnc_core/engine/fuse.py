@@ -17,6 +17,7 @@ from nnc_core.base.config import config
 from nnc_core.base.dtype import is_float
 from nnc_core.device import Device
 from nnc_core.operator import CONSTANT, OPERATORS, PLACEHOLDER
+from nnc_core.operator.control import is_tape
 from nnc_core.shape import elementwise as rule
 from nnc_core.symbol import Node
 from nnc_core.type import Attributes, Op
@@ -112,7 +113,7 @@ def with_own_outputs(outputs: dict[str, Node]) -> dict[str, Node]:
     copies: dict[Node, Node] = {}
 
     def own(node: Node) -> Node:
-        if node.op not in LEAVES and node.op.view is None and not is_number(node):
+        if (node.op not in LEAVES and node.op.view is None and not is_number(node)) or is_tape(node.spec):
             return node
         if node not in copies:
             copies[node] = Node(COPY, (node,), (), node.spec, node.line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,8 @@ from nnc_core.base.errors import FallbackWarning, NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import Buffer, Device, Kernel, Launch, Stream
+from nnc_core.engine.pins import EXPANDED, HOST, NEST, Pins, command_key
+from nnc_core.operator.host import CALLBACK
 from nnc_core.operator.loops import elementwise_nest
 from nnc_core.type import Op
 
@@ -36,51 +38,115 @@ class Lowering:
     def __init__(self, device: Device) -> None:
         self.device = device
         self._choices: dict[tuple[Op, Command], Choice] = {}
+        self._expanded: dict[tuple[Op, Command], bool] = {}
         self._announced: set[str] = set()
+        self.pins = Pins(device.spec.id)
+        self.version = 0
+        """Counts how often pinned backends have made earlier choices void: what was compiled then is out of date."""
 
     def choose(self, op: Op, command: Command) -> Choice:
-        """The first that can: the choice depends on the command alone, so eager and compiled run the same code."""
+        """The first that can: the choice depends on the command alone, so eager and compiled run the same code.
+
+        A backend that was pinned for the command goes first (see `Pins`).
+        """
         key = (op, command)
         choice = self._choices.get(key)
         if choice is None:
             choice = self._prepare(op, command)
-            if len(self._choices) >= CACHED:
-                self._choices.pop(next(iter(self._choices)), None)
-            self._choices[key] = choice
+            if op is not CALLBACK:  # which is used once, and would keep its function alive
+                _keep(self._choices, key, choice)
         return choice
 
     def claims(self, op: Op, command: Command) -> bool:
         """Whether a backend takes a composite whole."""
-        return any(b.refuse(command) is None for b in self.device.backends(op.name))
+        key = (op, command)
+        expanded = self._expanded.get(key)
+        if expanded is None:
+            pinned = self.pins.of(command)
+            expanded = pinned == EXPANDED or all(b.refuse(command) for b in self.device.backends(op.name))
+            if expanded and pinned not in (None, EXPANDED):
+                self.pins.broken(command, "no backend takes it whole")
+            _keep(self._expanded, key, expanded)
+        return not expanded
+
+    def decisions(self) -> dict[str, str]:
+        """The backend of each command that was prepared here, by a text that is the same in every process."""
+        found = {command_key(command): choice.backend for (_, command), choice in self._choices.items()}
+        return found | {command_key(command): EXPANDED for (_, command), expanded in self._expanded.items() if expanded}
+
+    def pin(self, wanted: Mapping[str, str], strict: bool, told: bool = False) -> None:
+        """Take these backends from now on; see `Pins`.  Whatever was prepared otherwise is prepared anew."""
+        self.pins = Pins(self.device.spec.id, wanted, strict, told)
+        void = {key for key, name in self.decisions().items() if wanted.get(key, name) != name}
+        if void:
+            self.version += 1
+            self._choices = {k: v for k, v in self._choices.items() if command_key(k[1]) not in void}
+            self._expanded = {k: v for k, v in self._expanded.items() if command_key(k[1]) not in void}
+
+    def obstacles(self, wanted: Mapping[str, str]) -> list[str]:
+        """Why commands cannot run by these backends, as far as is known before they are prepared."""
+        pairs = sorted({(key.split("(")[0], name) for key, name in wanted.items()})
+        return [f"{operator} has no backend {name!r} any more" for operator, name in pairs
+                if name not in (NEST, HOST, EXPANDED, *[b.name for b in self.device.backends(operator)])]
 
     def _prepare(self, op: Op, command: Command) -> Choice:
         refusals: list[str] = []
-        for backend in self.device.backends(op.name):
-            reason = backend.refuse(command)
-            if reason is None:
-                inplace = backend.inplace(command, op.inplace)
-                kernel, workspace = backend.prepare(command), backend.workspace(command)
-                return Choice(kernel, backend.name, workspace, inplace, tuple(refusals))
-            refusals.append(f"{backend.name}: {reason}")
-        nest = loop_nest(op, command)
-        if nest is not None:
-            try:
-                kernel = self.device.compile(nest)
-                return Choice(kernel, "loop nest", 0, _inplace_of_nest(op, command), tuple(refusals))
-            except NotSupportedError as error:
-                refusals.append(f"loop nest: {error.message}")
+        pinned = self.pins.of(command)
+        if pinned is not None:
+            choice = self._by(pinned, op, command, refusals)
+            if choice is not None:
+                return choice
+            self.pins.broken(command, "; ".join(refusals) or "there is no such backend")
+            refusals.clear()
+        names = [b.name for b in self.device.backends(op.name)]
+        for name in (*names, NEST):
+            choice = self._by(name, op, command, refusals)
+            if choice is not None:
+                return choice
         return self._on_host(op, command, refusals)
+
+    def _by(self, name: str, op: Op, command: Command, refusals: list[str]) -> Choice | None:
+        """The command as that backend runs it; None, and a reason among the refusals, if it does not."""
+        if name == HOST:
+            return self._on_host(op, command, refusals)
+        if name == NEST:
+            return self._by_nest(op, command, refusals)
+        backend = next((b for b in self.device.backends(op.name) if b.name == name), None)
+        if backend is None:
+            return None
+        reason = backend.refuse(command)
+        if reason is not None:
+            refusals.append(f"{name}: {reason}")
+            return None
+        inplace = backend.inplace(command, op.inplace)
+        return Choice(backend.prepare(command), name, backend.workspace(command), inplace, tuple(refusals))
+
+    def _by_nest(self, op: Op, command: Command, refusals: list[str]) -> Choice | None:
+        nest = loop_nest(op, command)
+        if nest is None:
+            return None
+        try:
+            return Choice(self.device.compile(nest), NEST, 0, _inplace_of_nest(op, command), tuple(refusals))
+        except NotSupportedError as error:
+            refusals.append(f"{NEST}: {error.message}")
+            return None
 
     def _on_host(self, op: Op, command: Command, refusals: list[str]) -> Choice:
         if op.reference is None:
             raise NotSupportedError(f"no code for {command}", operator=op.name, device=self.device.spec.id,
                                     hint="; ".join(refusals) or "install a plugin that has it")
-        if op.name not in self._announced:
+        if not op.host and op.name not in self._announced:
             self._announced.add(op.name)
             why = f" ({'; '.join(refusals)})" if refusals else ""
             warnings.warn(f"{op.name} has no kernel on {self.device.spec.id}{why}: it runs on the host, with transfers",
                           FallbackWarning, stacklevel=2)
-        return Choice(HostKernel(self.device, op.reference, command), "host", 0, (), tuple(refusals))
+        return Choice(HostKernel(self.device, op.reference, command), HOST, 0, (), tuple(refusals))
+
+
+def _keep(cache: dict[tuple[Op, Command], Any], key: tuple[Op, Command], value: Any) -> None:
+    if len(cache) >= CACHED:
+        cache.pop(next(iter(cache)), None)
+    cache[key] = value
 
 
 def loop_nest(op: Op, command: Command) -> LoopNest | None:
@@ -102,15 +168,17 @@ class HostKernel(Kernel):
         self.device, self.reference, self.command = device, reference, command
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
-        *sources, target = buffers
+        inputs, outputs = self.command.inputs, self.command.outputs
+        sources, targets = buffers[: len(inputs)], buffers[len(inputs) :]
 
         def launch() -> None:
-            arrays = [self._download(b, layout, stream) for b, layout in zip(sources, self.command.inputs, strict=True)]
+            arrays = [self._download(b, layout, stream) for b, layout in zip(sources, inputs, strict=True)]
             with np.errstate(all="ignore"):
                 result = self.reference(*arrays, *self.command.attributes)
-            out = self.command.output
-            host = np.ascontiguousarray(np.asarray(result, out.dtype).reshape(out.shape))
-            self.device.upload(host, target, stream).wait()
+            results = result if isinstance(result, tuple) else (result,)
+            for x, target, out in zip(results, targets, outputs, strict=True):
+                host = np.ascontiguousarray(np.asarray(x, out.dtype).reshape(out.shape))
+                self.device.upload(host, target, stream).wait()
 
         return launch
 

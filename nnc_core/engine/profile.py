@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -11,7 +11,7 @@ from time import perf_counter
 
 from nnc_core.base.atomic import open_atomically
 from nnc_core.base.record import Call
-from nnc_core.device import Device, Program
+from nnc_core.device import Device, Launch, Program
 from nnc_core.engine.plan import Plan
 from nnc_core.symbol import show_line
 
@@ -57,16 +57,20 @@ class Profile:
         return Path(path)
 
 
-def measure(plan: Plan, records: Sequence[Call], program: Program, device: Device, repeats: int) -> Profile:
-    """Run every command on its own, in order, `repeats` times over."""
-    samples: list[list[float]] = [[] for _ in records]
+def measure(plan: Plan, step_of: Mapping[int, int], program: Program, device: Device, repeats: int) -> Profile:
+    """Run the program `repeats` times, waiting after each command; one in a loop counts with all of its rounds."""
+    samples: list[dict[int, float]] = []
+
+    def timed(call: Call, launch: Launch) -> None:
+        start = perf_counter()
+        launch()
+        device.default_stream.synchronize()
+        step = step_of[id(call)]
+        samples[-1][step] = samples[-1].get(step, 0.0) + perf_counter() - start
+
     for _ in range(max(repeats, 1)):
-        for seconds, record in zip(samples, records, strict=True):
-            launch = program.launch(record)
-            start = perf_counter()
-            launch()
-            device.default_stream.synchronize()
-            seconds.append(perf_counter() - start)
-    timings = [Timing(str(step.command), step.choice.backend, median(s), show_line(step.group.node.line))
-               for step, s in zip(plan.steps, samples, strict=True)]
+        samples.append({})
+        program.run_with(timed)
+    timings = [Timing(str(step.command), step.choice.backend, median(s.get(i, 0.0) for s in samples),
+                      show_line(step.group.node.line)) for i, step in enumerate(plan.steps)]
     return Profile(device.spec.id, tuple(timings))

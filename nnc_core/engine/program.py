@@ -9,12 +9,14 @@ from typing import Any
 
 from nnc_core.base.config import config
 from nnc_core.base.errors import Error, ExecutionError, GraphError
+from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call
-from nnc_core.device import Array, Buffer, Program
+from nnc_core.device import Array, Buffer, Launch, Program, Tape, calls_of
+from nnc_core.engine.emit import Emitter
 from nnc_core.engine.execute import Executor
 from nnc_core.engine.explain import explain
 from nnc_core.engine.memory import MemoryPlan
-from nnc_core.engine.plan import Plan, Step, Storage
+from nnc_core.engine.plan import Plan
 from nnc_core.engine.profile import Profile, measure
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import CONSTANT
@@ -31,9 +33,11 @@ class ComputationGraph:
     def __init__(self, graph: SymbolicGraph, outputs: Mapping[str, Node], plan: Plan, executor: Executor) -> None:
         self.graph, self.plan, self.executor, self.device = graph, plan, executor, executor.device
         self.outputs = dict(outputs)
-        self._slots = _Slots(graph, self.outputs, plan)
+        emitter = Emitter(plan)
+        self._slots = _Slots(graph, self.outputs, plan, emitter)
         self._constants = {slot: self._constant_buffer(node) for node, slot in self._slots.constants.items()}
-        self.records = tuple(self._record(step) for step in plan.steps)
+        self.records = emitter.records
+        self._step_of = [emitter.step_of[id(call)] for call in calls_of(self.records)]
         self._idle: deque[Program] = deque()
 
     def _constant_buffer(self, node: Node) -> Buffer:
@@ -49,44 +53,54 @@ class ComputationGraph:
                              hint="export with the array as an input, or move it with .to(...) first")
         return self.device.buffer_of(self.executor.upload(literal.array))
 
-    def _record(self, step: Step) -> Call:
-        places = [self.plan.place[x].storage for x in (*step.group.inputs, step.group.node)]
-        if step.workspace is not None:
-            places.append(step.workspace)
-        return Call(step.choice.kernel, tuple(self._slots.of[s] for s in places), step.group.op.name)
-
     def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """One call.  Arrays by name in, arrays by name out; ExecutionError names the command and line that failed."""
-        program, arrays = self._bound(given)
+        program = self._bound(given)
         try:
-            self._run_stepwise(program) if config.eager else program.run()
+            if config.eager:
+                program.run_with(self._wait_after)
+            else:
+                program.run()
         except Exception as error:
             raise self._failure(program, error) from error
+        arrays = {name: self._output(program, slot, layout) for name, (slot, layout) in self._slots.outputs.items()}
         self._idle.append(program)
         return arrays
 
-    def _bound(self, given: Mapping[str, Array]) -> tuple[Program, dict[str, Array]]:
+    def _wait_after(self, call: Call, launch: Launch) -> None:
+        """So that an error is raised where it happened."""
+        launch()
+        self.device.default_stream.synchronize()
+
+    def _bound(self, given: Mapping[str, Array]) -> Program:
         """A program of our own with this call's inputs and fresh outputs."""
         device, slots = self.device, self._slots
         program = self._program()
-        buffers: dict[int, Buffer] = {}
         for name, slot in slots.inputs.items():
-            buffers[slot] = device.buffer_of(self.executor.pack(given[name]))
+            array = given[name]
+            program.bind(slot, array.buffers if isinstance(array, TapeArray)
+                         else device.buffer_of(self.executor.pack(array)))
         for slot, nbytes in slots.fresh.items():
-            buffers[slot] = device.allocate(nbytes)
-        for slot, buffer in buffers.items():
-            program.bind(slot, buffer)
-        return program, {name: device.array(buffers[slot], layout) for name, (slot, layout) in slots.outputs.items()}
+            program.bind(slot, device.allocate(nbytes) if nbytes else Tape())
+        return program
+
+    def _output(self, program: Program, slot: int, layout: Layout) -> Array:
+        buffer = program.buffer(slot)
+        return TapeArray(buffer, layout) if isinstance(buffer, Tape) else self.device.array(buffer, layout)
 
     def _program(self) -> Program:
         with suppress(IndexError):
             return self._idle.popleft()
         device = self.device
-        table: list[Buffer | None] = [None] * len(self._slots.of)
+        table: list[Any] = [None] * len(self._slots.of)
         for slot, buffer in self._constants.items():
             table[slot] = buffer
         for storage, buffer in zip(self.plan.arena, self._arena(), strict=True):
             table[self._slots.of[storage]] = buffer
+        for slot, bytes_of_row in self._slots.pushed.items():
+            table[slot] = device.allocate(bytes_of_row)
+        for slot in self._slots.tapes:
+            table[slot] = Tape()
         return device.capture(self.records, table, [device.default_stream])
 
     def _arena(self) -> list[Buffer]:
@@ -98,15 +112,8 @@ class ComputationGraph:
         size = plan.segment
         return [device.view(segments[s.offset // size], s.offset % size, s.nbytes) for s in plan.arena]
 
-    def _run_stepwise(self, program: Program) -> None:
-        """Command by command, waiting after each, so that an error is raised where it happened."""
-        for index, record in enumerate(self.records):
-            program.position = index
-            program.launch(record)()
-            self.device.default_stream.synchronize()
-
     def _failure(self, program: Program, error: Exception) -> ExecutionError:
-        position = program.position
+        position = self._step_of[program.position] if 0 <= program.position < len(self._step_of) else -1
         lost = self._begun(position) if program.started else frozenset()
         text = f"{type(error).__name__}: {error.message if isinstance(error, Error) else error}"
         if not 0 <= position < len(self.plan.steps):
@@ -139,8 +146,9 @@ class ComputationGraph:
     def profile_arrays(self, given: Mapping[str, Array], repeats: int = 5) -> Profile:
         """Time each command, waiting after it; donated inputs are copied first."""
         safe = {k: self.executor.duplicate(a) if k in self.donated else a for k, a in given.items()}
-        program, _ = self._bound(safe)
-        return measure(self.plan, self.records, program, self.device, repeats)
+        program = self._bound(safe)
+        step_of = dict(zip(map(id, calls_of(self.records)), self._step_of, strict=True))
+        return measure(self.plan, step_of, program, self.device, repeats)
 
 
 class LostStateError(ExecutionError):
@@ -155,16 +163,35 @@ class LostStateError(ExecutionError):
         return error
 
 
-class _Slots:
-    """A number for each storage, and which of them change with each call."""
+class TapeArray:
+    """What a loop has stacked up while a condition held: a buffer for each round.  Only loops read it."""
 
-    def __init__(self, graph: SymbolicGraph, outputs: Mapping[str, Node], plan: Plan) -> None:
-        self.of: dict[Storage, int] = {}
-        for storage in [p.storage for p in plan.place.values()] + [s.workspace for s in plan.steps if s.workspace]:
-            self.of.setdefault(storage, len(self.of))
+    __slots__ = ("buffers", "layout")
+
+    def __init__(self, buffers: Tape, layout: Layout) -> None:
+        self.buffers, self.layout = buffers, layout
+
+    @property
+    def dtype(self) -> Any:
+        return self.layout.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.buffers), *self.layout.shape)
+
+
+class _Slots:
+    """Which slots change with each call, and what the others hold."""
+
+    def __init__(self, graph: SymbolicGraph, outputs: Mapping[str, Node], plan: Plan, emitter: Emitter) -> None:
         place = plan.place
-        self.inputs = {k: self.of[place[node].storage] for k, node in graph.inputs.items() if node in place}
-        self.constants = {node: self.of[p.storage] for node, p in plan.place.items() if p.storage.kind == "constant"
+        self.inputs = {k: emitter.slot(place[node].storage) for k, node in graph.inputs.items() if node in place}
+        self.constants = {node: emitter.slot(p.storage) for node, p in place.items() if p.storage.kind == "constant"
                           and not node.inputs}
+        self.outputs = {k: (emitter.slot(place[node].storage), place[node].layout) for k, node in outputs.items()}
+        for storage in plan.arena:
+            emitter.slot(storage)
+        self.of = emitter.slots
         self.fresh = {slot: s.nbytes for s, slot in self.of.items() if s.kind == "output"}
-        self.outputs = {k: (self.of[place[node].storage], place[node].layout) for k, node in outputs.items()}
+        self.pushed = {slot: s.nbytes for s, slot in self.of.items() if s.kind == "pushed"}
+        self.tapes = [slot for s, slot in self.of.items() if s.kind == "tape"]

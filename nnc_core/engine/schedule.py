@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nnc_core.engine.fuse import LEAVES, Group, is_number
+from nnc_core.engine.fuse import Group
 from nnc_core.symbol import Node, postorder
 
 
@@ -58,13 +58,3 @@ def _users_of(node: Node, groups: Sequence[Group]) -> set[Node]:
         if not found.isdisjoint(group.inputs):
             found.add(group.node)
     return found
-
-
-def leaves_of(groups: Sequence[Group]) -> list[Node]:
-    """Inputs, constants and numbers that the groups read, each once, in order of first use."""
-    found: dict[Node, None] = {}
-    for group in groups:
-        for x in group.inputs:
-            if x.op in LEAVES or is_number(x):
-                found[x] = None
-    return list(found)

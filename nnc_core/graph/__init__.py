@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nnc_core.base.dtype import is_float
-from nnc_core.base.errors import GradientError, GraphError
+from nnc_core.base.errors import Error, GradientError, GraphError
+from nnc_core.graph import branches, loops  # noqa: F401 - they bring the derivatives of control flow
 from nnc_core.graph.autodiff import forward, reverse
+from nnc_core.graph.batching import batch
+from nnc_core.graph.bodies import needs_its_body
 from nnc_core.graph.symbolic import SymbolicGraph
 from nnc_core.operator import Nodes
 from nnc_core.optimiser import Optimiser, rebuild
-from nnc_core.symbol import Node, without_collector
-from nnc_core.type import Attributes, Dim, Op, TensorSpec, substitute
+from nnc_core.symbol import Node, show_line, without_collector
+from nnc_core.type import Attributes, Dim, Op, TensorSpec, specialised
 
-__all__ = ["Graph", "SymbolicGraph", "forward", "reverse"]
+__all__ = ["Graph", "SymbolicGraph", "batch", "forward", "reverse"]
 
 
 class Graph:
@@ -34,6 +37,16 @@ class Graph:
         return self._with(graph, self.optimiser.expand(_roots(graph), wanted or (lambda node: True)))
 
     @without_collector()
+    def inline(self, graph: SymbolicGraph) -> SymbolicGraph:
+        """Calls replaced by the bodies that they call."""
+        return self._with(graph, self.optimiser.inline(_roots(graph)))
+
+    @without_collector()
+    def rebuilt(self, graph: SymbolicGraph, namespace: Nodes) -> SymbolicGraph:
+        """The graph as that namespace makes it."""
+        return self._with(graph, rebuild(_roots(graph), namespace))
+
+    @without_collector()
     def grad(self, graph: SymbolicGraph, output: str, wrt: Sequence[str]) -> SymbolicGraph:
         """The graph with an output "d<name>" for each input in `wrt`: the gradient of a scalar output by it.
 
@@ -41,7 +54,7 @@ class Graph:
         there; GraphError if an output "d<name>" is there already.
         """
         _check_gradient(graph, output, wrt)
-        graph = self.expand(graph, _needs_its_body)
+        graph = self.expand(graph, needs_its_body)
         y, F = graph.outputs[output], self._continue(graph)
         leaves = [graph.inputs[name] for name in wrt]
         found = reverse(F, graph.nodes, {id(y): F.full(shape=(), value=1, dtype=y.dtype)}, leaves)
@@ -53,18 +66,21 @@ class Graph:
     def specialise(self, graph: SymbolicGraph, sizes: Mapping[str, int]) -> SymbolicGraph:
         """Numbers for named dimensions, in inputs and in every attribute that holds one.
 
-        Specs are inferred again.
+        Specs are inferred again.  Sizes that depend on data may stay names.
         """
 
         def number(value: Any) -> Any:
             if isinstance(value, Dim):
-                return substitute(value, sizes)
+                return specialised(value, sizes)
             if isinstance(value, tuple):
                 return tuple([number(v) for v in value])
             return TensorSpec(number(value.shape), value.dtype) if isinstance(value, TensorSpec) else value
 
         def make(F: Nodes, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
-            return F._apply(op, inputs, number(attributes))
+            try:
+                return F._apply(op, inputs, number(attributes))
+            except Error as error:
+                raise error.locate(operator=op.name, line=show_line(F.table.line))  # noqa: B904
 
         return self._with(graph, rebuild(_roots(graph), self.optimiser.operator.open(), make))
 
@@ -81,11 +97,6 @@ class Graph:
         if len(set(inputs.values())) < len(inputs):
             raise GraphError(f"two inputs of {graph.name!r} became one")
         return SymbolicGraph(inputs, outputs, graph.iopairs, graph.name)
-
-
-def _needs_its_body(node: Node) -> bool:
-    """A composite without rules is differentiated through its body."""
-    return node.op.differentiable and not (node.op.vjp or node.op.partials)
 
 
 def _check_gradient(graph: SymbolicGraph, output: str, wrt: Sequence[str]) -> None:

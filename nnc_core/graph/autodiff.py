@@ -6,38 +6,66 @@ differentiated again, to any order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import is_float
 from nnc_core.base.errors import GradientError
 from nnc_core.operator import Namespace
+from nnc_core.operator.control import PICK, add_rows, is_tape
 from nnc_core.symbol import show_line
+from nnc_core.type import Op, TensorSpec, TupleSpec
+
+
+class BodyRules(NamedTuple):
+    """How an operator that holds bodies is differentiated; both rules need the sweeps of this file for the bodies."""
+
+    reverse: Callable[..., Sequence[Any]]
+    """(F, cotangents of the results, y, ids of live values) -> the cotangents of the inputs."""
+    forward: Callable[..., Sequence[Any]]
+    """(F, tangents of the inputs, y) -> the tangents of the results."""
+
+
+BODY_RULES: dict[Op, BodyRules] = {}
 
 
 def reverse(
-    F: Namespace[Any], order: Sequence[Any], seeds: Mapping[int, Any], wrt: Sequence[Any]
+    F: Namespace[Any], order: Sequence[Any], seeds: Mapping[int, Any], wrt: Sequence[Any],
+    hooks: Mapping[int, Callable[[Any], Any]] | None = None,
 ) -> list[Any]:
     """The cotangents of `wrt`, None where nothing depends on it.
 
     `order` has inputs before users; `seeds` gives the cotangents of some values by id.  A value of `wrt` is a
-    leaf of the sweep unless another one lies behind it.
+    leaf of the sweep unless another one lies behind it.  `hooks`, by id of a value, change its cotangent when it is
+    complete.
     """
-    live = _depending(order, wrt)
+    live = depending(order, wrt)
     cotangents: dict[int, Any] = dict(seeds)
     for value in reversed(order):
         g = cotangents.get(id(value))
+        if hooks and g is not None and id(value) in hooks:
+            g = cotangents[id(value)] = hooks[id(value)](g)
         if g is None or not _passes_on(value) or not any(id(x) in live for x in value.inputs):
             continue
         F._from(value)
+        if value.op is PICK:
+            (whole,), (index,) = value.inputs, value.attributes
+            parts = cotangents.setdefault(id(whole), [None] * len(whole.spec.parts))
+            parts[index] = g if parts[index] is None else _sum_of_two(F, parts[index], g)
+            continue
         for x, gx in zip(value.inputs, _cotangents(F, g, value, live), strict=True):
             if gx is not None and id(x) in live:
                 known = cotangents.get(id(x))
-                cotangents[id(x)] = gx if known is None else F.add(known, gx)
+                cotangents[id(x)] = gx if known is None else _sum_of_two(F, known, gx)
     return [cotangents.get(id(w)) for w in wrt]
 
 
-def _depending(order: Sequence[Any], sources: Sequence[Any]) -> set[int]:
+def _sum_of_two(F: Namespace[Any], a: Any, b: Any) -> Any:
+    """What loops stack up while a condition holds has a length that no kernel knows: it is added row by row."""
+    return add_rows(F, a, b) if is_tape(a.spec) else F.add(a, b)
+
+
+def depending(order: Sequence[Any], sources: Sequence[Any]) -> set[int]:
     """Ids of the values that depend differentiably on the sources."""
     live = {id(s) for s in sources}
     for value in order:
@@ -48,11 +76,17 @@ def _depending(order: Sequence[Any], sources: Sequence[Any]) -> set[int]:
 
 def _passes_on(value: Any) -> bool:
     """Whether a derivative goes through its operator to its inputs."""
-    return bool(value.inputs) and value.op.differentiable and is_float(value.dtype)
+    return value.tracked and bool(value.inputs) and value.op.differentiable and _has_float(value.spec)
+
+
+def _has_float(spec: TensorSpec) -> bool:
+    return any(map(_has_float, spec.parts)) if isinstance(spec, TupleSpec) else is_float(spec.dtype)
 
 
 def _cotangents(F: Namespace[Any], g: Any, y: Any, live: set[int]) -> Sequence[Any]:
     op = y.op
+    if op in BODY_RULES:
+        return BODY_RULES[op].reverse(F, g, y, live)
     if op.partials:
         return [_scaled(F, g, op.partials[i if len(op.partials) > 1 else 0], y, x) if id(x) in live else None
                 for i, x in enumerate(y.inputs)]
@@ -89,18 +123,22 @@ def forward(
     for value in order:
         if id(value) in known or not _passes_on(value):
             continue
-        given = [known.get(id(x)) for x in value.inputs]
+        given: list[Any] = [known.get(id(x)) for x in value.inputs]
         if any(t is not None for t in given):
             F._from(value)
-            known[id(value)] = _tangent(F, given, value)
+            known[id(value)] = given[0][value.attributes[0]] if value.op is PICK else _tangent(F, given, value)
     return [known.get(id(y)) for y in outputs]
 
 
 def _tangent(F: Namespace[Any], given: Sequence[Any], y: Any) -> Any:
     op = y.op
+    if op in BODY_RULES:
+        return BODY_RULES[op].forward(F, given, y)
     if op.partials:
         terms = [_times(F, t, p, y) for t, p in zip(given, op.partials, strict=True) if t is not None]
         return _sum(F, [t for t in terms if t is not None], y)
+    if isinstance(y.spec, TupleSpec) and op.jvp is not None:
+        return op.jvp(F, given, y, *y.inputs, *y.attributes)
     if op.jvp is not None:
         return _sum(F, [op.jvp(F, given, y, *y.inputs, *y.attributes)], y)
     if op.linear == "jointly":

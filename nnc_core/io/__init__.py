@@ -6,6 +6,7 @@ from nnc_core.base.atomic import open_atomically, write_atomically
 from nnc_core.base.missing import MissingFileError, MissingPackageError, NotAFileError
 from nnc_core.io.checkpoint import load_arrays, save_arrays
 from nnc_core.io.graph_file import load_graph, save_graph
+from nnc_core.io.training_state import load_training_state, save_training_state
 
 __all__ = [
     "MissingFileError",
@@ -13,8 +14,10 @@ __all__ = [
     "NotAFileError",
     "load_arrays",
     "load_graph",
+    "load_training_state",
     "open_atomically",
     "save_arrays",
     "save_graph",
+    "save_training_state",
     "write_atomically",
 ]

@@ -1,4 +1,4 @@
-"""Attributes of nodes as JSON and back: numbers, texts, tuples, dtypes, specs and named dimensions, each to the bit."""
+"""Attributes of nodes as JSON and back: numbers, texts, tuples, dtypes, specs, named dimensions, numbers of bodies."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ import numpy as np
 
 from nnc_core.base.dtype import DTYPES, DType
 from nnc_core.base.errors import FileFormatError, NotSupportedError
-from nnc_core.symbol import Number
-from nnc_core.type import Dim, DimLike, Dims, TensorSpec
+from nnc_core.symbol import Body, Number
+from nnc_core.type import Dim, DimLike, Dims, TensorSpec, TupleSpec
 
 
-def encode(value: Any) -> Any:
+def encode(value: Any, number_of: Callable[[Body], int] | None = None) -> Any:
     """JSON for an attribute: plain where JSON says the same, else an object of one member that names the kind.
 
-    Floats are stored as the hexadecimal bytes of a big-endian double, so that NaN, infinities and -0 survive.
+    Floats are stored as the hexadecimal bytes of a big-endian double, so that NaN, infinities and -0 survive; bodies
+    as the numbers that `number_of` gives them.
     NotSupportedError for anything that is no attribute of a graph (arrays and objects of a device are not).
     """
     if value is None or type(value) in (bool, int, str):
         return value
     if isinstance(value, tuple):
-        return [encode(v) for v in value]
+        return [encode(v, number_of) for v in value]
+    if isinstance(value, Body) and number_of is not None:
+        return {_BODY: number_of(value)}
     for kind, (type_, write, _) in _KINDS.items():
         if isinstance(value, type_):
             return {kind: write(value)}
@@ -32,16 +35,18 @@ def encode(value: Any) -> Any:
                             hint="attributes are numbers, texts, dtypes, specs, dimensions and tuples of these")
 
 
-def decode(data: Any) -> Any:
+def decode(data: Any, body: Callable[[Any], Body] | None = None) -> Any:
     """The attribute that `encode` gave this JSON for; FileFormatError for any other."""
     if data is None or type(data) in (bool, int, str):
         return data
     if isinstance(data, list):
-        return tuple([decode(d) for d in data])
+        return tuple([decode(d, body) for d in data])
     if isinstance(data, dict) and len(data) == 1:
         ((kind, content),) = data.items()
         if kind in _KINDS:
             return _KINDS[kind][2](content)
+        if kind == _BODY and body is not None:
+            return body(content)
     raise FileFormatError(f"{str(data)[:80]} stands for no attribute")
 
 
@@ -74,6 +79,17 @@ def _read_scalar(data: list[str]) -> Any:
     name, bits = data
     (value,) = np.frombuffer(bytes.fromhex(bits), _read_dtype(name))
     return value
+
+
+def _write_specs(spec: TupleSpec) -> list[Any]:
+    return [encode(part) for part in spec.parts]
+
+
+def _read_specs(data: list[Any]) -> TupleSpec:
+    parts = tuple([decode(d) for d in data])
+    if not all(isinstance(part, TensorSpec) for part in parts):
+        raise FileFormatError(f"{str(data)[:80]} are no specs")
+    return TupleSpec(parts)
 
 
 def _write_spec(spec: TensorSpec) -> list[Any]:
@@ -119,11 +135,13 @@ def _read_atom(data: Any) -> DimLike:
     return _read_dim(numerator) // _read_dim(denominator)
 
 
+_BODY = "body"
 _KINDS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "scalar": (np.generic, _write_scalar, _read_scalar),  # before float: np.float64 is one
     "float": (float, _write_float, _read_float),
     "dtype": (np.dtype, lambda dtype: dtype.name, _read_dtype),
     "number": (Number, _write_number, _read_number),
+    "specs": (TupleSpec, _write_specs, _read_specs),  # before spec: it is one
     "spec": (TensorSpec, _write_spec, _read_spec),
     "dim": (Dim, _write_polynomial, _read_polynomial),
 }

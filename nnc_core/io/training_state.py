@@ -1,40 +1,96 @@
-"""A training run on disk: weights, buffers, the minimiser's state and random keys in one checkpoint."""
+"""A training run on disk: all that it needs to go on bit for bit, in one file.
+
+That is weights and buffers, the minimiser's state and its settings that are numbers, random keys (the default
+generator's too), the place in the data, and by which backends each command ran, so that the resumed run takes the same
+code even where a plugin has been added since.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import warnings
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
+from nnc_core.base.config import config
+from nnc_core.base.errors import FileFormatError, NotSupportedError, ResumeWarning, StateError
+from nnc_core.composition import Stack
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.random import Generator
+from nnc_core.dynamic.random import Generator, default_generator
 from nnc_core.dynamic.state import load_state, save_state
 from nnc_core.io.checkpoint import load_arrays, save_arrays
-from nnc_core.nn import Module
-from nnc_core.optim import Minimiser
+
+if TYPE_CHECKING:
+    from nnc_core.nn import Module
+    from nnc_core.optim import Minimiser
 
 Path = str | os.PathLike[str]
 Generators = Mapping[str, Generator]
+_KEY, _DEFAULT = "nnc.training", "random/the default generator"
+SHOWN = 3
+"""Obstacles that a message names."""
+
+
+class Progress(Protocol):
+    """What knows where a run is, such as a `DataOrder`; its state is what JSON can hold."""
+
+    def state_dict(self) -> Mapping[str, Any]: ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
 
 
 def save_training_state(path: Path, module: Module, minimiser: Minimiser, generators: Generators | None = None,
-                        metadata: Mapping[str, str] | None = None) -> None:
+                        metadata: Mapping[str, str] | None = None, *, progress: Progress | None = None) -> None:
     """Write all that a run needs to go on bit for bit; an old file stays until the new one is whole.
 
-    `generators` are those that are no part of the module, by names of the caller's choice; `metadata` is text, for
-    example the epoch.  Settings of the minimiser are not saved.
+    `generators` are those that are no part of the module, by names of the caller's choice (the default generator is
+    saved unasked); `progress` is the run's `DataOrder`, or anything else with the same two methods; `metadata` is text.
     """
-    save_arrays(path, save_state(_cells(module, minimiser, generators)), metadata)
+    cells = _cells(module, minimiser, generators) | {_DEFAULT: default_generator().key}
+    run = {"settings": _numbers(minimiser), "progress": None if progress is None else dict(progress.state_dict()),
+           "devices": [_describe(stack) for stack in _stacks(cells)]}
+    save_arrays(path, save_state(cells), {**(metadata or {}), _KEY: json.dumps(run)})
 
 
-def load_training_state(path: Path, module: Module, minimiser: Minimiser,
-                        generators: Generators | None = None) -> dict[str, str]:
-    """Put a saved run into a module, a minimiser and generators of the same kinds; the metadata.
+def load_training_state(path: Path, module: Module, minimiser: Minimiser, generators: Generators | None = None, *,
+                        progress: Progress | None = None, exact: bool | None = None) -> dict[str, str]:
+    """Put a saved run into a module, a minimiser, generators and a place in the data of the same kinds; the metadata.
+
+    Where the run cannot go on bit for bit, because it is on another device or a backend
+    is missing, one ResumeWarning says why; with `exact=True` (the default under `config.deterministic`) that is an
+    error, and with `exact=False` backends are chosen anew and nothing is said.
 
     Nothing changes unless everything fits.  Raises StateError for names that are missing or unexpected, ShapeError,
-    DTypeError, and what `load_arrays` raises for files that are missing or damaged.
+    DTypeError, NotSupportedError for `exact`, and what `load_arrays` raises for files that are missing or damaged.
     """
+    what = f"the training state in {os.fspath(path)!r}"
     arrays, metadata = load_arrays(path)
-    load_state(_cells(module, minimiser, generators), arrays, f"the training state in {os.fspath(path)!r}")
+    run = _run(metadata, what)
+    if progress is not None and run["progress"] is None:
+        raise StateError(f"{what} has no place in the data", hint="save it with progress=...")
+    cells = _cells(module, minimiser, generators)
+    if _DEFAULT in arrays:
+        cells[_DEFAULT] = default_generator().key
+    strict = config.deterministic if exact is None else exact
+    reasons = [] if exact is False else _obstacles(run, cells)
+    if reasons and strict:
+        raise NotSupportedError(f"{what} cannot go on bit for bit: {'; '.join(reasons)}",
+                                hint="load it with exact=False to go on by other code")
+    before = None if progress is None else dict(progress.state_dict())
+    if progress is not None:
+        progress.load_state_dict(run["progress"])
+    try:
+        load_state(cells, arrays, what)
+    except BaseException:
+        if progress is not None and before is not None:
+            progress.load_state_dict(before)
+        raise
+    _take_settings(minimiser, run["settings"])
+    for stack, saved in _matching(run, cells):
+        stack.engine.lowering.pin({} if exact is False else saved["choices"], strict, told=bool(reasons))
+    if reasons:
+        warnings.warn(f"{what}: {'; '.join(reasons)}; the run goes on, not bit for bit", ResumeWarning, stacklevel=2)
     return metadata
 
 
@@ -42,3 +98,60 @@ def _cells(module: Module, minimiser: Minimiser, generators: Generators | None) 
     keys = {name: g.key for name, g in (generators or {}).items()}
     parts = {"module": module.cells(), "minimiser": minimiser.cells(), "random": keys}
     return {f"{part}/{name}": cell for part, cells in parts.items() for name, cell in cells.items()}
+
+
+def _stacks(cells: Mapping[str, Cell]) -> list[Stack]:
+    return list({id(c._value.stack): c._value.stack for c in cells.values()}.values())
+
+
+def _describe(stack: Stack) -> dict[str, Any]:
+    """A device, and by what its commands ran."""
+    spec = stack.device.spec
+    return {"id": spec.id, "name": spec.name, "driver": spec.driver, "choices": stack.engine.lowering.decisions()}
+
+
+def _numbers(minimiser: Minimiser) -> dict[str, float]:
+    """Settings that may have been changed on the way; a schedule is code, which the caller has."""
+    settings = {name: getattr(minimiser, name) for name in minimiser.settings}
+    return {name: value for name, value in settings.items() if isinstance(value, (int, float))}
+
+
+def _take_settings(minimiser: Minimiser, saved: Mapping[str, float]) -> None:
+    for name in saved.keys() & _numbers(minimiser).keys():
+        setattr(minimiser, name, saved[name])
+
+
+def _run(metadata: dict[str, str], what: str) -> dict[str, Any]:
+    """Take what `save_training_state` added out of the metadata."""
+    text = metadata.pop(_KEY, None)
+    if text is None:
+        return {"settings": {}, "progress": None, "devices": []}
+    try:
+        run = json.loads(text)
+        return {name: run[name] for name in ("settings", "progress", "devices")}
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileFormatError(f"{what} is not what save_training_state writes: {error!r}",
+                              hint="restore the file from a copy") from error
+
+
+def _matching(run: Mapping[str, Any], cells: Mapping[str, Cell]) -> list[tuple[Stack, dict[str, Any]]]:
+    """The stacks of the cells that the run was on, with what is saved of each."""
+    saved = {d["id"]: d for d in run["devices"]}
+    return [(s, saved[s.device.spec.id]) for s in _stacks(cells) if s.device.spec.id in saved]
+
+
+def _obstacles(run: Mapping[str, Any], cells: Mapping[str, Cell]) -> list[str]:
+    """Why the run cannot go on bit for bit: what differs between its devices and backends and those that are here."""
+    if not run["devices"]:
+        return ["it says nothing of devices"]
+    matching = _matching(run, cells)
+    elsewhere = {s.device.spec.id for s in _stacks(cells)} - {d["id"] for _, d in matching}
+    there = ", ".join(d["id"] for d in run["devices"])
+    reasons = [f"it was on {there}, it is now on {id}" for id in sorted(elsewhere)]
+    for stack, saved in matching:
+        spec = stack.device.spec
+        if (saved["name"], saved["driver"]) != (spec.name, spec.driver):
+            reasons.append(f"{spec.id} was {saved['name']} ({saved['driver']}), it is now {spec.name} ({spec.driver})")
+        found = stack.engine.lowering.obstacles(saved["choices"])
+        reasons += found[:SHOWN] + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
+    return reasons

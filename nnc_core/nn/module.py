@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
-from nnc_core.base.errors import NotSupportedError, OperandError
-from nnc_core.dynamic.cell import Cell, guarded
-from nnc_core.dynamic.jit import Jitted, jit
+from nnc_core.base.errors import AttributeValueError, NotSupportedError, OperandError
+from nnc_core.dynamic.cell import Cell
+from nnc_core.dynamic.hooks import HookHandle
+from nnc_core.dynamic.jit import Jitted
 from nnc_core.dynamic.state import HostArray, load_state, save_state
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.nn.parameter import Parameter, is_substituted
+from nnc_core.dynamic.trace import guarded
+from nnc_core.nn.hooks import AFTER, BEFORE, Hook, arguments_after, register, result_after
+from nnc_core.nn.parameter import Parameter, accumulated, is_substituted
 from nnc_core.nn.text import summary, tree_text
 from nnc_core.nn.tree import Branch, cells_of, walk
 
@@ -26,6 +30,8 @@ class Module(Branch):
     _training = True
     _version = 0
     _compiled: Jitted | None = None
+    _before_forward: Mapping[int, Hook] = MappingProxyType({})
+    _after_forward: Mapping[int, Hook] = MappingProxyType({})
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
@@ -33,6 +39,12 @@ class Module(Branch):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         guarded(self._read_version)
+        if self._before_forward or self._after_forward:
+            args = arguments_after(self, args)
+            return result_after(self, args, self._run(*args, **kwargs))
+        return self._run(*args, **kwargs)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
         if self._compiled is not None and not is_substituted():
             return self._compiled(*args, **kwargs)
         return self.forward(*args, **kwargs)
@@ -60,8 +72,8 @@ class Module(Branch):
         return self._version
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles start without compiled code."""
-        return {name: x for name, x in vars(self).items() if name != "_compiled"}
+        """Copies and pickles start without compiled code and without hooks."""
+        return {name: x for name, x in vars(self).items() if name not in ("_compiled", BEFORE, AFTER)}
 
     # ---- state
     def cells(self) -> dict[str, Cell]:
@@ -120,10 +132,64 @@ class Module(Branch):
         """Set this module and all its parts to evaluation."""
         return self.train(False)
 
-    def hybridize(self, active: bool = True) -> Self:
-        """Compile calls of this module from now on, as `jit` does."""
-        self.__dict__["_compiled"] = jit(self.forward) if active else None
+    def hybridize(self, active: bool = True, *, static_alloc: bool = False, static_shape: bool = False,
+                  inline_limit: int = 2) -> Self:
+        """Compile calls of this module and of all its parts from now on, as `jit` does; active=False undoes it.
+
+        A part that is called by a compiled module is compiled with it.  `static_alloc`: memory for intermediate values
+        is allocated when a call is compiled, not when it first runs, so that a call allocates its results only; it is
+        kept in either case, once for each call that runs at the same time as others.  `static_shape`, which needs
+        static_alloc: another shape is a ShapeError instead of another compilation.  `inline_limit`: a module of at
+        most so many operators is written out where another trace calls it, a larger one may be called there as a
+        whole; with static_alloc, every one may.
+        """
+        if static_shape and not static_alloc:
+            raise AttributeValueError("static_shape=True needs static_alloc=True: what is fixed is the memory",
+                                      operator="hybridize")
+        for place in walk(self):
+            module: Any = place.module
+            module.__dict__["_compiled"] = Jitted(
+                module._forward, static_alloc=static_alloc, static_shape=static_shape,
+                inline_limit=0 if static_alloc else inline_limit, face=module.forward) if active else None
         return self
+
+    def _forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What is compiled: forward, traced again when an attribute is replaced."""
+        guarded(self._read_version)
+        return self.forward(*args, **kwargs)
+
+    # ---- hooks
+    def register_forward_pre_hook(self, hook: Hook) -> HookHandle:
+        """Call hook(module, arguments) before forward; the arguments that it gives, unless None, are used instead.
+
+        Inside compiled code it runs when the code is traced, which is done again when a hook is added or removed.
+        """
+        return register(self, BEFORE, hook)
+
+    def register_forward_hook(self, hook: Hook) -> HookHandle:
+        """Call hook(module, arguments, result) after forward; what it gives, unless None, is the result instead.
+
+        Inside compiled code it runs when the code is traced, which is done again when a hook is added or removed.
+        """
+        return register(self, AFTER, hook)
+
+    # ---- the dynamic graph
+    def requires_grad_(self, on: bool = True) -> Self:
+        """Make the parameters variables of the dynamic graph: `loss.backward()` adds to their `grad`."""
+        for parameter in self.parameters():
+            parameter.requires_grad = on
+        return self
+
+    def gradients(self) -> dict[str, Tensor]:
+        """What `backward` has added up, by the names of the parameters, zeros where it is nothing: what a minimiser's
+        `update` takes."""
+        return accumulated(self.named_parameters())
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters():
+            if parameter.requires_grad:
+                parameter.grad = None
 
     # ---- text
     def __repr__(self) -> str:

@@ -10,8 +10,10 @@ from typing import Any
 from nnc_core.base.dtype import is_float
 from nnc_core.base.errors import DTypeError, GradientError
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.creation import asarray
+from nnc_core.dynamic.creation import asarray, zeros_like
+from nnc_core.dynamic.modes import gradients
 from nnc_core.dynamic.tensor import Tensor
+from nnc_core.dynamic.value import Adjoint, Value
 
 _NONE: Mapping[Cell, Tensor] = {}
 _leaves: ContextVar[Mapping[Cell, Tensor]] = ContextVar("nnc_parameter_leaves", default=_NONE)
@@ -19,30 +21,95 @@ _leaves: ContextVar[Mapping[Cell, Tensor]] = ContextVar("nnc_parameter_leaves", 
 
 
 class Parameter(Cell):
-    """A weight.  `read()` gives the tensor; inside `nn.value_and_grad` the leaf that is differentiated by."""
+    """A weight.  `read()` gives the tensor; inside `nn.value_and_grad` the leaf that is differentiated by.
 
-    __slots__ = ()
+    With `requires_grad` it is a variable of the dynamic graph: what is computed from it eagerly is recorded, and
+    `backward` adds to its `grad`.
+    """
 
-    def __init__(self, tensor: Any, name: str = "") -> None:
+    __slots__ = ("_adjoint", "_variable")
+
+    def __init__(self, tensor: Any, name: str = "", requires_grad: bool = False) -> None:
         first = asarray(tensor)
         if not is_float(first.dtype):
             raise DTypeError(f"a parameter is floating-point, not {first.spec}", hint="keep integers in a Cell")
         super().__init__(first.detach(), name)
+        self._adjoint = Adjoint() if requires_grad else None
+        self._variable: Value | None = None
 
     def read(self) -> Tensor:
         """The tensor that is there now, or the leaf that stands for it."""
         leaf = _leaves.get().get(self)
-        return super().read() if leaf is None else leaf
+        if leaf is not None:
+            return leaf
+        tensor = super().read()
+        return tensor if self._adjoint is None or tensor.is_symbol or not gradients.get() else self._as_variable()
+
+    def _as_variable(self) -> Tensor:
+        """The same leaf until the parameter is written: its array is that of the cell."""
+        held, known = self.lend(), self._variable
+        if known is None or known.array is not held.array:
+            known = self._variable = Value(held.array, held.stack, held.spec, None, True)
+            known.adjoint = self._adjoint
+        return Tensor(known)
 
     def write(self, tensor: Tensor) -> None:
         """Put another tensor of the same shape and dtype there; not while a gradient by this one is taken."""
         if self in _leaves.get():
             raise GradientError(f"parameter {self.name!r} is written inside the function that is differentiated by it",
                                 hint="write it after the gradient, or keep what changes in a Cell")
-        super().write(tensor)
+        super().write(tensor if self._adjoint is None else tensor.detach())
+        self._variable = None
+
+    def put(self, value: Value) -> None:
+        super().put(value)
+        self._variable = None
+
+    @property
+    def tracked(self) -> bool:
+        return self._adjoint is not None
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether `backward` gives it a gradient."""
+        return self._adjoint is not None
+
+    @requires_grad.setter
+    def requires_grad(self, on: bool) -> None:
+        if on != self.requires_grad:
+            self._adjoint, self._variable = Adjoint() if on else None, None
+
+    @property
+    def grad(self) -> Tensor | None:
+        """What `backward` has added up; None before."""
+        g = None if self._adjoint is None else self._adjoint.grad
+        return None if g is None else Tensor(g)
+
+    @grad.setter
+    def grad(self, g: Tensor | None) -> None:
+        if self._adjoint is None:
+            raise GradientError(f"parameter {self.name!r} has no gradient", hint="parameter.requires_grad = True")
+        self._adjoint.grad = None if g is None else g._value
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles go through a host array; what was added to `grad` is not part of them."""
+        make, arguments = super().__reduce__()
+        return _made_again, (make, arguments, self.requires_grad)
 
     def __repr__(self) -> str:
         return f"Parameter({self.spec})"
+
+
+def _made_again(make: Any, arguments: tuple[Any, ...], requires_grad: bool) -> Parameter:
+    parameter: Parameter = make(*arguments)
+    parameter.requires_grad = requires_grad
+    return parameter
+
+
+def accumulated(parameters: Mapping[str, Parameter]) -> dict[str, Tensor]:
+    """The gradient of each, zeros where nothing was added."""
+    found = {name: p.grad for name, p in parameters.items()}
+    return {name: zeros_like(Tensor(parameters[name].lend())) if g is None else g for name, g in found.items()}
 
 
 @contextmanager

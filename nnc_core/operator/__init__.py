@@ -5,25 +5,29 @@ from __future__ import annotations
 from typing import Any, Generic
 
 from nnc_core.base.dtype import DType, is_float
+from nnc_core.operator.control import CONTROL, Control
 from nnc_core.operator.creation import CONSTANT, PLACEHOLDER, Creation, Transfer
 from nnc_core.operator.declare import OPERATORS, Base, V
 from nnc_core.operator.elementwise import Arithmetic, Casts, Comparison, Functions, Logic
+from nnc_core.operator.host import Hosted
 from nnc_core.operator.indexing import Indexing
 from nnc_core.operator.linear import Linear
 from nnc_core.operator.movement import Movement
 from nnc_core.operator.neural import Neural
 from nnc_core.operator.random import Random
 from nnc_core.operator.reduction import Reduction
+from nnc_core.operator.selection import Selection
 from nnc_core.operator.window import Windows
 from nnc_core.symbol import Literal, Node, Symbol, Table, Uid, checked_number
 from nnc_core.type import Attributes, Op, TensorSpec
 
-__all__ = ["CONSTANT", "OPERATORS", "PLACEHOLDER", "Base", "Namespace", "Nodes", "Operator"]
+__all__ = ["CONSTANT", "CONTROL", "OPERATORS", "PLACEHOLDER", "Base", "Namespace", "Nodes", "Operator"]
 
 
 class Namespace(
     Arithmetic[V], Functions[V], Comparison[V], Logic[V], Casts[V], Reduction[V], Linear[V], Movement[V], Indexing[V],
-    Windows[V], Neural[V], Random[V], Creation[V], Transfer[V], Generic[V],
+    Selection[V], Windows[V], Neural[V], Random[V], Creation[V], Transfer[V], Control[V], Hosted[V],
+    Generic[V],
 ):  # fmt: skip
     """All operators over one kind of value."""
 
@@ -52,6 +56,13 @@ class Nodes(Namespace[Node]):
 
     def _is_value(self, x: Any) -> bool:
         return isinstance(x, Node)
+
+    def fresh(self) -> Nodes:
+        """The same kind of namespace with a table of its own: for bodies, whose nodes are not those around them."""
+        return Nodes(self.symbol, Table())
+
+    def _bodies(self, like: Node) -> Nodes:
+        return Nodes(self.symbol, Table())
 
     def _from(self, value: Node) -> None:
         self.table.line = value.line

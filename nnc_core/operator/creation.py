@@ -86,7 +86,8 @@ class Creation(Base[V], Generic[V]):
 
 class Transfer(Base[V], Generic[V]):
     @op(infer=lambda x, source, target: x, reference=lambda x, source, target: x, exact=True, linear="jointly",
+        view=lambda x, source, target: x,
         vjp=lambda F, g, y, x, source, target: (F.transfer(g, source=target, target=source),))
     def transfer(self, x: V, *, source: str, target: str) -> V:
-        """The value on another device; devices are named by id."""
+        """The value on another device, named by id; in an exported graph a place, "" for the device compiled for."""
         ...

@@ -45,6 +45,10 @@ class Base(Generic[V]):
     def _is_value(self, x: Any) -> bool:
         raise NotImplementedError
 
+    def _bodies(self, like: V) -> Any:
+        """A namespace over nodes, to build the bodies of control flow on the device of `like`."""
+        raise NotImplementedError
+
     def _from(self, value: V) -> None:
         """What is made next comes from the same line as `value`."""
 

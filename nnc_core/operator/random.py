@@ -22,7 +22,7 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import Index, NestBuilder, Scalar
 from nnc_core.shape.movement import check_shape
-from nnc_core.type import Dims, TensorSpec
+from nnc_core.type import DimLike, Dims, TensorSpec
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -124,6 +124,14 @@ def _bernoulli_spec(key: TensorSpec, shape: Dims, probability: float) -> TensorS
     return TensorSpec(_bits_spec(key, shape, dt.uint32).shape, dt.boolean)
 
 
+def _permutation_spec(key: TensorSpec, size: DimLike) -> TensorSpec:
+    return TensorSpec(_bits_spec(key, (size,), dt.uint64).shape, dt.int64)
+
+
+def _permutation(key: Any, size: int) -> Any:
+    return np.argsort(_random_bits(key, (size,), dt.uint64), kind="stable").astype(np.int64, copy=False)
+
+
 class Random(Base[V], Generic[V]):
     """The state that makes each draw differ is a Cell above this floor; nothing here remembers anything."""
 
@@ -162,3 +170,11 @@ class Random(Base[V], Generic[V]):
             return F.full(shape=shape, value=True, dtype=dt.boolean)  # type: ignore[no-any-return]
         bits = F.random_bits(key, shape=shape, dtype=dt.uint32)
         return F.less(bits, threshold)  # type: ignore[no-any-return]
+
+    @op(infer=_permutation_spec, reference=_permutation, exact=True, random=True, host=True, differentiable=False)
+    def permutation(self, key: V, *, size: DimLike) -> V:
+        """0 … size-1 in the order of so many words of uint64, equal ones in their own order.
+
+        Sorted on the host where a device has no kernel of its own; the key is all that is fetched for it.
+        """
+        ...

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
 
 from nnc_core.base.config import config
 from nnc_core.operator import Nodes, Operator
 from nnc_core.optimiser import fold, identities, movement  # noqa: F401 - their rewrites register themselves
+from nnc_core.optimiser.control import simplify_control
+from nnc_core.optimiser.rebuild import Expanding, Inlining, inline_body, rebuild, rebuild_body
 from nnc_core.optimiser.registry import REWRITES, Rewrite, Rule, rewrite
-from nnc_core.symbol import Node, Symbol, Table, postorder
+from nnc_core.symbol import Node, Symbol, Table
 from nnc_core.type import Attributes, Op
 
-__all__ = ["REWRITES", "Optimiser", "Rewrite", "Rewriting", "rebuild", "rewrite"]
-
-Make: TypeAlias = Callable[[Nodes, Op, "tuple[Node, ...]", Attributes], Node]
+__all__ = [
+    "REWRITES", "Expanding", "Optimiser", "Rewrite", "Rewriting", "inline_body", "rebuild", "rebuild_body", "rewrite",
+]  # fmt: skip
 
 
 class Rewriting(Nodes):
@@ -23,6 +24,9 @@ class Rewriting(Nodes):
     def __init__(self, symbol: Symbol, table: Table, rules: Mapping[str, Sequence[Rule]]) -> None:
         super().__init__(symbol, table)
         self.rules = rules
+
+    def fresh(self) -> Rewriting:
+        return Rewriting(self.symbol, Table(), self.rules)
 
     def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
         return self.simplify(super()._apply(op, inputs, attributes))
@@ -51,48 +55,18 @@ class Optimiser:
         for entry in self.rewrites():
             for name in entry.operators:
                 rules.setdefault(name, []).append(entry.rule)
-        return rebuild(outputs, Rewriting(self.operator.symbol, Table(), rules))
+        found = list(outputs)
+        while True:
+            found = rebuild(found, Rewriting(self.operator.symbol, Table(), rules))
+            better = simplify_control(found, self.operator.open())
+            if better is None:
+                return found
+            found = better
 
     def expand(self, outputs: Sequence[Node], wanted: Callable[[Node], bool]) -> list[Node]:
         """Replace the composites that are wanted so by their bodies, and those in the bodies likewise."""
         return rebuild(outputs, Expanding(self.operator.symbol, Table(), wanted))
 
-
-class Expanding(Nodes):
-    """Composites are replaced by their bodies when they are made."""
-
-    def __init__(self, symbol: Symbol, table: Table, wanted: Callable[[Node], bool]) -> None:
-        super().__init__(symbol, table)
-        self.wanted = wanted
-
-    def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
-        return self.simplify(super()._apply(op, inputs, attributes))
-
-    def simplify(self, node: Node) -> Node:
-        if node.op.decompose is None or not self.wanted(node):
-            return node
-        return node.op.decompose(self, *node.inputs, *node.attributes)  # type: ignore[no-any-return]
-
-
-def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
-            replaced: Mapping[Node, Node] | None = None) -> list[Node]:
-    """Copy a graph into F's table, inputs first; nodes that nothing changes stay themselves.  Lines follow.
-
-    `make` builds each node instead of F; `replaced` gives nodes that stand for others.
-    """
-    new: dict[Node, Node] = dict(replaced or {})
-    simplify = getattr(F, "simplify", None)
-    for node in postorder(outputs, {id(n) for n in new}):
-        if node in new:
-            continue
-        F.table.line = node.line
-        inputs = tuple([new[x] for x in node.inputs])
-        if make is not None:
-            new[node] = make(F, node.op, inputs, node.attributes)
-        elif all([a is b for a, b in zip(inputs, node.inputs, strict=True)]):
-            adopted = F.table.adopt(node)
-            new[node] = adopted if simplify is None else simplify(adopted)
-        else:
-            new[node] = F._apply(node.op, inputs, node.attributes)
-    F.table.line = None
-    return [new[o] for o in outputs]
+    def inline(self, outputs: Sequence[Node]) -> list[Node]:
+        """Calls replaced by the bodies that they call."""
+        return rebuild(outputs, Inlining(self.operator.symbol, Table()))

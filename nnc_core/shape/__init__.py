@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nnc_core.base.errors import Error, ShapeError
-from nnc_core.type import Attributes, Op, TensorSpec, Type
+from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec, Type
 
 __all__ = ["Shape"]
 
@@ -21,7 +21,8 @@ class Shape:
             for x in inputs:
                 if spec.dtype is x.dtype:
                     return spec
-            self.type.admit(spec.dtype)
+            for part in spec.parts if isinstance(spec, TupleSpec) else (spec,):
+                self.type.admit(part.dtype)
             return spec
         except Error as error:
             raise error.locate(operator=op.name, operands=show_operands(op, inputs, attributes))  # noqa: B904

@@ -10,6 +10,7 @@ class Node(Specified):
     """An operator applied to nodes.  Never changed; compared by identity; names no device."""
 
     __slots__ = ("attributes", "inputs", "line", "op", "spec")
+    tracked = True  # derivatives go through every node; through values of the tape only where they are wanted
 
     def __init__(self, op: Op, inputs: tuple[Node, ...], attributes: Attributes, spec: TensorSpec,
                  line: Line | None) -> None:

@@ -5,14 +5,29 @@ from __future__ import annotations
 from nnc_core.base.dtype import DTYPES, DType
 from nnc_core.base.errors import DTypeError
 from nnc_core.device import Device
-from nnc_core.type.dim import Dim, DimLike, Dims, is_static, names_of, substitute
+from nnc_core.type.dim import (
+    Dim,
+    DimLike,
+    Dims,
+    Unknown,
+    any_unknown,
+    is_static,
+    is_unknown,
+    known,
+    names_of,
+    renamed,
+    specialised,
+    substitute,
+    unknown_name,
+)
 from nnc_core.type.op import Attributes, Op
 from nnc_core.type.promotion import admit_numpy, default_float, default_for, promote, promote_number
-from nnc_core.type.spec import Specified, TensorSpec
+from nnc_core.type.spec import Specified, TensorSpec, TupleSpec
 
 __all__ = [
-    "Attributes", "Dim", "DimLike", "Dims", "Op", "Specified", "TensorSpec", "Type", "admit_numpy", "default_float",
-    "default_for", "is_static", "names_of", "promote", "promote_number", "substitute",
+    "Attributes", "Dim", "DimLike", "Dims", "Op", "Specified", "TensorSpec", "TupleSpec", "Type", "Unknown",
+    "admit_numpy", "any_unknown", "default_float", "default_for", "is_static", "is_unknown", "known", "names_of",
+    "promote", "promote_number", "renamed", "specialised", "substitute", "unknown_name",
 ]  # fmt: skip
 
 

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
+from itertools import count
 from math import prod
-from operator import index
-from typing import TypeAlias, Union
+from typing import Any, TypeAlias, Union
+
+import numpy as np
 
 from nnc_core.base.errors import SymbolicDimensionError
+from nnc_core.type.watching import Watcher, watching
 
 Monomial: TypeAlias = tuple["str | Quotient", ...]
 Terms: TypeAlias = "dict[Monomial, int]"
 DimLike: TypeAlias = Union[int, "Dim"]
 Dims: TypeAlias = tuple[DimLike, ...]
+
+
+class Unknown(str):
+    """The name of a size that depends on data: told when it has been counted."""
+
+    size: int | None = None
+    source: Any = None
+    """For whoever needs the size: what it is the count of."""
+
+    def tell(self, size: int) -> None:
+        """What it is, from now on."""
+        self.size = size
 
 
 class Quotient:
@@ -22,7 +38,7 @@ class Quotient:
 
     def __init__(self, numerator: DimLike, denominator: DimLike) -> None:
         self.numerator, self.denominator = numerator, denominator
-        self.text = f"({numerator}//{denominator})"
+        self.text = f"({_text(numerator)}//{_text(denominator)})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quotient) and self.text == other.text
@@ -35,7 +51,11 @@ class Quotient:
 
 
 class Dim:
-    """A polynomial; equal polynomials are equal objects, and one without names is an int from the start."""
+    """A polynomial; equal polynomials are equal objects, and one without names is an int from the start.
+
+    Nobody knows its number, so that it differs from every int, has no order, and is no index.  While a function is
+    traced whose sizes are known this time (`watching`), all these questions are answered by the number, and noted.
+    """
 
     __slots__ = ("_key", "terms")
 
@@ -68,26 +88,53 @@ class Dim:
         return frozenset(found)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Dim) and self._key == other._key
+        if isinstance(other, Dim) and self._key == other._key:
+            return True
+        if isinstance(other, float):
+            return (watcher := _watcher(self)) is not None and watcher.number(self) == other
+        if not isinstance(other, _WHOLE) or (watcher := _watcher(self, other)) is None:
+            return False
+        difference = self - other
+        return watcher.equal(difference) if isinstance(difference, Dim) else difference == 0
+
+    def __lt__(self, other: Any) -> bool:
+        return _is_negative(self - other)
+
+    def __gt__(self, other: Any) -> bool:
+        return _is_negative(other - self)
+
+    def __le__(self, other: Any) -> bool:
+        return not _is_negative(other - self)
+
+    def __ge__(self, other: Any) -> bool:
+        return not _is_negative(self - other)
+
+    def __bool__(self) -> bool:
+        return _watcher(self) is None or not _is_zero(self)
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        watcher = watching.get()
+        known = None if watcher is None else watcher.hashed(self)
+        return hash(self._key) if known is None else hash(known)
 
     def __repr__(self) -> str:
-        def show(monomial: Monomial, factor: int) -> str:
-            sign = "-" if factor < 0 else "+"
-            return sign + "*".join([str(abs(factor))] * (abs(factor) != 1 or not monomial) + [str(a) for a in monomial])
+        watcher = _watcher(self)
+        return _text(self) if watcher is None else str(watcher.number(self))
 
-        ordered = sorted(self.terms.items(), key=lambda t: (-len(t[0]), str(t[0])))
-        return "".join(show(m, f) for m, f in ordered).removeprefix("+")
+    def __format__(self, spec: str) -> str:
+        return format(self.__index__(), spec) if spec else repr(self)
 
-    def __add__(self, other: DimLike) -> DimLike:
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, _WHOLE):
+            return self.__index__() + other if isinstance(other, float) else NotImplemented
         total = dict(self.terms)
         for monomial, factor in _terms(other).items():
             total[monomial] = total.get(monomial, 0) + factor
         return Dim._of(total)
 
-    def __mul__(self, other: DimLike) -> DimLike:
+    def __mul__(self, other: Any) -> Any:
+        if not isinstance(other, _WHOLE):
+            return self.__index__() * other if isinstance(other, float) else NotImplemented
         product: Terms = {}
         for m, f in self.terms.items():
             for n, g in _terms(other).items():
@@ -97,32 +144,113 @@ class Dim:
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __neg__(self) -> DimLike:
+    def __neg__(self) -> Any:
         return self * -1
 
-    def __sub__(self, other: DimLike) -> DimLike:
+    def __sub__(self, other: Any) -> Any:
         return self + other * -1
 
-    def __rsub__(self, other: DimLike) -> DimLike:
+    def __rsub__(self, other: Any) -> Any:
         return self * -1 + other
 
-    def __floordiv__(self, other: DimLike) -> DimLike:
+    def __floordiv__(self, other: Any) -> Any:
+        if not isinstance(other, _WHOLE):
+            return self.__index__() // other if isinstance(other, float) else NotImplemented
         if isinstance(other, int) and other > 0 and all(f % other == 0 for f in self.terms.values()):
             return Dim._of({m: f // other for m, f in self.terms.items()})
         return Dim._of({(Quotient(self, other),): 1})
 
-    def __rfloordiv__(self, other: DimLike) -> DimLike:
+    def __rfloordiv__(self, other: Any) -> Any:
+        if not isinstance(other, _WHOLE):
+            return other // self.__index__() if isinstance(other, float) else NotImplemented
         return Dim._of({(Quotient(other, self),): 1})
 
     def __index__(self) -> int:
+        watcher = _watcher(self)
+        if watcher is not None:
+            return watcher.number(self)
         raise SymbolicDimensionError(f"dimension {self!r} has no number until the graph is specialised or called",
                                      hint="give the shape as a number, or keep the expression in dimensions")
 
     __int__ = __index__
 
 
+_WHOLE = (int, Dim, np.integer)
+_BY_NUMBER = {"truediv": operator.truediv, "mod": operator.mod, "divmod": divmod, "pow": operator.pow}
+"""Operations that leave the polynomials: done with the number, where there is one."""
+
+
+def _by_number(function: Callable[[Any, Any], Any], swapped: bool) -> Callable[[Dim, Any], Any]:
+    def method(self: Dim, other: Any) -> Any:
+        if not isinstance(other, (*_WHOLE, float)):
+            return NotImplemented
+        mine, its = operator.index(self), operator.index(other) if isinstance(other, Dim) else other
+        return function(its, mine) if swapped else function(mine, its)
+
+    return method
+
+
+for _name, _function in _BY_NUMBER.items():
+    setattr(Dim, f"__{_name}__", _by_number(_function, swapped=False))
+    setattr(Dim, f"__r{_name}__", _by_number(_function, swapped=True))
+
+
+def _watcher(*dims: Any) -> Watcher | None:
+    """Who knows the numbers of all these dimensions, if anybody does."""
+    watcher = watching.get()
+    return watcher if watcher is not None and names_of(dims) <= watcher.names else None
+
+
+def _is_zero(difference: Any) -> bool:
+    watcher = _watcher(difference)
+    return watcher.is_zero(difference) if watcher is not None and isinstance(difference, Dim) else difference == 0
+
+
+def _is_negative(difference: Any) -> bool:
+    if not isinstance(difference, Dim):
+        return bool(difference < 0)
+    watcher = _watcher(difference)
+    return operator.index(difference) < 0 if watcher is None else watcher.is_negative(difference)
+
+
+def _text(dim: DimLike) -> str:
+    """The polynomial, of the highest degree first."""
+
+    def show(monomial: Monomial, factor: int) -> str:
+        sign = "-" if factor < 0 else "+"
+        return sign + "*".join([str(abs(factor))] * (abs(factor) != 1 or not monomial) + [str(a) for a in monomial])
+
+    if not isinstance(dim, Dim):
+        return str(dim)
+    ordered = sorted(dim.terms.items(), key=lambda t: (-len(t[0]), str(t[0])))
+    return "".join(show(m, f) for m, f in ordered).removeprefix("+")
+
+
+_counted = count(1)
+_asked = False
+
+
+def unknown_name(source: Any = None) -> Unknown:
+    """A name unlike every other, for a size that depends on data."""
+    global _asked
+    _asked = True
+    name = Unknown(f"n#{next(_counted)}")
+    name.source = source
+    return name
+
+
+def any_unknown() -> bool:
+    """False as long as nobody has asked for an unknown dimension: spares all other programs looking for them."""
+    return _asked
+
+
+def is_unknown(name: str) -> bool:
+    """Whether it is the name of an unknown dimension, also of one that was read from a file."""
+    return "#" in name
+
+
 def _terms(dim: DimLike) -> Terms:
-    return dim.terms if isinstance(dim, Dim) else {(): index(dim)}
+    return dim.terms if isinstance(dim, Dim) else {(): operator.index(dim)}
 
 
 def substitute(dim: DimLike, sizes: Mapping[str, int]) -> int:
@@ -130,6 +258,43 @@ def substitute(dim: DimLike, sizes: Mapping[str, int]) -> int:
     if isinstance(dim, int):
         return dim
     return sum(factor * prod(_atom(atom, sizes) for atom in monomial) for monomial, factor in dim.terms.items())
+
+
+def specialised(dim: DimLike, sizes: Mapping[str, int]) -> DimLike:
+    """Numbers for the names in a dimension; those of unknown ones may be missing, and then they stay."""
+    if not isinstance(dim, Dim):
+        return dim
+    if all(name in sizes or not is_unknown(name) for name in dim.names):
+        return substitute(dim, sizes)
+    return renamed(dim, lambda name: name if name not in sizes and is_unknown(name) else _atom(name, sizes))
+
+
+def known(dim: DimLike) -> DimLike:
+    """Numbers for the unknown dimensions whose size has been told."""
+    return dim if not isinstance(dim, Dim) else renamed(dim, _told)
+
+
+def _told(name: str) -> str | int:
+    size = name.size if isinstance(name, Unknown) else None
+    return name if size is None else size
+
+
+def renamed(dim: DimLike, replace: Callable[[str], str | int]) -> DimLike:
+    """The dimension with names replaced by names or numbers."""
+    if not isinstance(dim, Dim):
+        return dim
+    total: DimLike = 0
+    for monomial, factor in dim.terms.items():
+        term: DimLike = factor
+        for atom in monomial:
+            if isinstance(atom, Quotient):
+                value = renamed(atom.numerator, replace) // renamed(atom.denominator, replace)
+            else:
+                new = replace(atom)
+                value = Dim(new) if isinstance(new, str) else new
+            term = value * term
+        total = term + total
+    return total
 
 
 def _atom(atom: str | Quotient, sizes: Mapping[str, int]) -> int:

@@ -59,8 +59,13 @@ class Op:
     exact: bool = False
     """Every right kernel gives the same bits: movement, integers, correctly rounded arithmetic."""
     random: bool = False
+    bodies: bool = False
+    """Attributes are bodies, or tuples of bodies: transforms of graphs go into them."""
     host: bool = False
     """Runs on the host by nature."""
+    counted: bool = False
+    """The length of the result's first axis depends on data: the attribute `size` holds it, a number or, until the
+    operator has run, an unknown dimension."""
 
     @property
     def variadic(self) -> bool:

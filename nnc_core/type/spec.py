@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from nnc_core.base.dtype import DType
 from nnc_core.base.layout import Layout
 from nnc_core.type.dim import Dims
@@ -48,6 +50,32 @@ class TensorSpec:
     def layout(self, offset: int = 0) -> Layout:
         """Packed in C order."""
         return Layout.packed(self.static_shape, self.dtype, offset)
+
+
+class TupleSpec(TensorSpec):
+    """The specs of an operator that has several results, in order; `pick` gives one of them.
+
+    It is the spec of no array: its shape is () and its dtype is one that no array has, so that no rule about either
+    applies to a tuple by accident.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[TensorSpec, ...]) -> None:
+        super().__init__((), _NO_DTYPE)
+        self.parts = parts
+        self._hash = hash(parts)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, TupleSpec) and self.parts == other.parts)
+
+    __hash__ = TensorSpec.__hash__
+
+    def __repr__(self) -> str:
+        return f"({', '.join(map(repr, self.parts))})"
+
+
+_NO_DTYPE: DType = np.dtype("V")
 
 
 class Specified:

@@ -13,12 +13,13 @@ from nnc_core.base.dtype import DType
 from nnc_core.operator import OPERATORS
 from nnc_core.type import Op
 from nnc_plugins.conformance.case import Case
-from nnc_plugins.conformance.tables import creation, elementwise, movement, reduction, window
+from nnc_plugins.conformance.tables import creation, elementwise, movement, reduction, selection, window
 
 __all__ = ["CASES", "Case", "Example", "admitted_dtypes", "examples"]
 
 CASES: dict[str, list[Case]] = {
     **elementwise.CASES, **reduction.CASES, **movement.CASES, **window.CASES, **creation.CASES,
+    **selection.CASES,
 }  # fmt: skip
 """Cases by operator name."""
 

@@ -12,6 +12,7 @@ import pytest
 from nnc_core.cli import training
 from nnc_core.cli.lenet import LeNet
 from nnc_core.cli.training import Epoch
+from nnc_core.cli.watching import Bar
 from nnc_core.data import load_mnist
 from nnc_core.io import load_arrays
 from nnc_core.io.training_state import load_training_state
@@ -76,6 +77,41 @@ def test_an_interrupted_run_leaves_its_last_checkpoint(run: Run, tmp_path: Path,
     assert result.exit_code == 130
     assert result.output.endswith("lenet.safetensors is of epoch 1\n")
     assert load_arrays(tmp_path / "lenet.safetensors")[1]["epoch"] == "1"
+
+
+def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(run: Run, tmp_path: Path,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ("demo", "--limit", 300, "--epochs", 2, "--out")
+    whole = run(*options, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        steps = iter(range(6))
+
+        def step(bar: Bar, loss: float | None) -> None:
+            if next(steps) == 4:  # the second of the second epoch: its checkpoint is not written
+                raise KeyboardInterrupt
+
+        patch.setattr(Bar, "step", step)
+        broken = run(*options, tmp_path / "broken", "--checkpoint", 1)
+    assert broken.exit_code == 130
+    assert broken.output.endswith("lenet.safetensors is of epoch 1 and step 1 of the next\n")
+    resumed = run(*options, tmp_path / "broken", "--resume")
+    assert re.search(r"resumed .*lenet.safetensors: epoch 2, step 1\n", resumed.output)
+    assert accuracy_said(resumed.output) == accuracy_said(whole.output)
+    a, b = (load_arrays(tmp_path / name / "lenet.safetensors")[0] for name in ("whole", "broken"))
+    assert {name: x.tobytes() for name, x in a.items()} == {name: x.tobytes() for name, x in b.items()}
+    lines = [re.sub(r"  [\d.]+ s$", "", line) for line in whole.output.splitlines() if line.startswith("epoch 2")]
+    assert lines
+    assert lines[0] in resumed.output  # the mean loss counts the steps before the interruption
+
+
+def test_resuming_what_is_not_there_or_was_started_otherwise(run: Run, tmp_path: Path) -> None:
+    first = run("demo", "--limit", 100, "--epochs", 1, "--out", tmp_path, "--resume")
+    assert "lenet.safetensors: starting from the beginning" in first.output
+    other = run("demo", "--limit", 100, "--epochs", 1, "--seed", 1, "--out", tmp_path, "--resume")
+    assert other.exit_code == 1
+    assert "started with other options: seed 0 instead of 1" in other.output
+    again = run("demo", "--limit", 100, "--epochs", 1, "--out", tmp_path, "--resume")  # there is nothing left to do
+    assert accuracy_said(again.output) == accuracy_said(first.output)
 
 
 @pytest.mark.slow

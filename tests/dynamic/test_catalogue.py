@@ -57,8 +57,12 @@ CASES: dict[str, Computation] = {
     "C18 integer index": lambda a: [a[1] + 1],
     "C19 mixed index": lambda a: [nnc.reshape(a, (5, 2))[:2, 1] + 1],
     "C20 tuple index": lambda a: [nnc.reshape(a, (5, 2))[(1, 1)] + 1],
+    "C17 size by data": lambda a: [nnc.flatnonzero(a)],
+    "C21 mask": lambda a: [nnc.reshape(a[a > 5], (2, 2))],
     "C22 list index": lambda a: [a[[1, 2, 3]]],
     "C23 array index": lambda a: [a[np.array([1, -2, 3])] * 2],
+    "C28 mask and indices": lambda a: [a[a > 2] * 2, nnc.flatnonzero(a - 1)],
+    "C29 sum of a mask": lambda a: [nnc.sum(a[a > 2]) + 1],
 }
 SOURCELESS: dict[str, Callable[[], Sequence[nnc.Tensor]]] = {
     "C01 one output": lambda: _plus_range(_count()),
@@ -111,16 +115,12 @@ def _check(mode: str, f: Computation, device: str, args: Sequence[nnc.Tensor]) -
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", CASES)
 def test_with_an_input(device: str, name: str, mode: str) -> None:
-    if "devices" in name and mode not in ("deferred", "used eagerly") and device != "strict:0":
-        pytest.skip("a compiled graph runs on one device for now")
     _check(mode, CASES[name], device, args=[_count()])
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", SOURCELESS)
 def test_without_inputs(device: str, name: str, mode: str) -> None:
-    if "devices" in name and mode not in ("deferred", "used eagerly") and device != "strict:0":
-        pytest.skip("a compiled graph runs on one device for now")
     _check(mode, SOURCELESS[name], device, args=[])
 
 

@@ -12,6 +12,8 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import FileFormatError, ShapeError, StateError
+from nnc_core.data import DataOrder
+from nnc_core.dynamic.random import default_generator
 from nnc_core.io import MissingFileError
 from nnc_core.io.training_state import load_training_state, save_training_state
 from tests.nn.network import chosen_device, digits, make_training, small_lenet
@@ -109,3 +111,57 @@ def test_metadata_is_text(tmp_path: Path) -> None:
     model.weight.write(nnc.zeros((1, 1)))
     assert load_training_state(tmp_path / "a.safetensors", model, minimiser) == {"note": "größer"}
     assert np.any(model.state_dict()["weight"] != 0)
+
+
+def test_the_default_generator_is_part_of_the_run(tmp_path: Path) -> None:
+    path, model = tmp_path / "run.safetensors", nn.Linear(1, 1)
+    minimiser = optim.SGD(model.named_parameters(), 0.1)
+    generator = nnc.manual_seed(11)
+    generator.bits(3)
+    save_training_state(path, model, minimiser)
+    drawn = generator.bits(5).tolist()
+    nnc.manual_seed(12).bits(7)
+    load_training_state(path, model, minimiser)
+    assert default_generator().bits(5).tolist() == drawn
+
+
+def test_settings_that_are_numbers_are_part_of_the_run(tmp_path: Path) -> None:
+    path, model = tmp_path / "run.safetensors", nn.Linear(1, 1)
+    minimiser = optim.SGD(model.named_parameters(), 0.1, momentum=0.5)
+    minimiser.learning_rate = 0.025
+    save_training_state(path, model, minimiser)
+    other = optim.SGD(model.named_parameters(), 0.1, momentum=0.5)
+    load_training_state(path, model, other)
+    assert (other.learning_rate, other.momentum, other.nesterov) == (0.025, 0.5, False)
+
+    def schedule(step: nnc.Tensor) -> nnc.Tensor:
+        return step * 0.0
+
+    scheduled = optim.SGD(model.named_parameters(), schedule, momentum=0.5)
+    load_training_state(path, model, scheduled)
+    assert scheduled.learning_rate is schedule
+
+
+def test_the_place_in_the_data_is_part_of_the_run(tmp_path: Path) -> None:
+    path, model = tmp_path / "run.safetensors", nn.Linear(1, 1)
+    minimiser = optim.SGD(model.named_parameters(), 0.1)
+    order = DataOrder(10, 3, seed=1)
+    whole = [next(iter(order)).tolist() for _ in range(2)]
+    save_training_state(path, model, minimiser, progress=order)
+    rest = [b.tolist() for b in order]
+    assert len({i for batch in whole + rest for i in batch}) == 9
+    other = DataOrder(10, 3, seed=1)
+    load_training_state(path, model, minimiser, progress=other)
+    assert (other.epoch, other.position) == (0, 2)
+    assert [b.tolist() for b in other] == rest
+    for wrong in (DataOrder(11, 3, seed=1), DataOrder(10, 3, seed=2)):
+        with pytest.raises(StateError, match="the order of examples is another one"):
+            load_training_state(path, model, minimiser, progress=wrong)
+        assert (wrong.epoch, wrong.position) == (0, 0)
+    with pytest.raises(StateError, match="does not fit"):  # the state of other parts: the place stays what it was
+        new = DataOrder(10, 3, seed=1)
+        load_training_state(path, model, minimiser, {"noise": nnc.Generator(0)}, progress=new)
+    assert new.position == 0
+    save_training_state(path, model, minimiser)
+    with pytest.raises(StateError, match="has no place in the data"):
+        load_training_state(path, model, minimiser, progress=other)

@@ -122,3 +122,9 @@ def test_bernoulli_has_its_probability(probability) -> None:
     assert abs(drawn.mean() - probability) <= 4 * spread
     bits = host("random_bits", KEY, shape=(COUNT,), dtype=dt.uint32).astype(np.float64)
     np.testing.assert_array_equal(drawn, bits < probability * 2.0**32)
+
+
+@pytest.mark.parametrize("size", [0, 1, 9, 500])
+def test_a_permutation_sorts_the_words_of_its_key(size) -> None:
+    words = host("random_bits", KEY, shape=(size,), dtype=dt.uint64).tolist()
+    assert host("permutation", KEY, size=size).tolist() == sorted(range(size), key=lambda i: (words[i], i))

@@ -60,6 +60,11 @@ def _drawn(shape: tuple[int, ...], dtypes: tuple[DType, ...], key: int = 1, **mo
     return Case(f"{shape} by key {key}{shown}", make, dtypes, attributes)
 
 
+def _ordered(size: int, key: int = 1) -> Case:
+    drawn = _drawn((), (dt.int64,), key)
+    return Case(f"{size} by key {key}", drawn.inputs, drawn.dtypes, lambda dtype: {"size": size})
+
+
 def _draws(dtypes: tuple[DType, ...]) -> list[Case]:
     shapes = ((5,), (3, 7), (), (0, 2), (1,), (41, 25))
     return [*(_drawn(shape, dtypes) for shape in shapes),
@@ -76,4 +81,5 @@ CASES: dict[str, list[Case]] = {
     **dict.fromkeys(("uniform", "normal"), _draws(FLOATS)),
     "bernoulli": [_drawn((6, 7), (dt.boolean,), probability=p) for p in (0.0, 0.1, 0.5, 1.0)]
     + [_drawn(shape, (dt.boolean,), probability=0.5) for shape in ((), (0,))],
+    "permutation": [*(_ordered(size) for size in (0, 1, 2, 10, 1025)), *(_ordered(7, key) for key in range(len(KEYS)))],
 }  # fmt: skip

@@ -80,5 +80,11 @@ class CpuDevice(Device):
     def layout_of(self, array: Array) -> Layout:
         return memory.layout_of(array)
 
+    def adopt(self, array: HostArray) -> Array | None:
+        return memory.adopted(array)
+
+    def expose(self, array: Array) -> HostArray | None:
+        return memory.exposed(array)
+
     def memory_info(self) -> tuple[int, int] | None:
         return host.memory()

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nnc_core.base.dtype import DTYPES
 from nnc_core.base.errors import DeviceMemoryError
 from nnc_core.base.layout import Layout, packed_strides
 from nnc_cpu import host
@@ -43,18 +44,45 @@ def array_in(buffer: Bytes, layout: Layout) -> Array:
 
 
 def layout_of(array: Any) -> Layout:
-    """As seen from the array's own element zero."""
-    return Layout(array.shape, array.dtype, 0, array.strides)
+    """As seen from the array's lowest address: element zero, unless axes run backwards."""
+    strides = array.strides
+    offset = _backwards(array.shape, strides) if strides and min(strides) < 0 else 0
+    return Layout(array.shape, array.dtype, offset, strides)
+
+
+def _backwards(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """How many bytes before element zero the array begins."""
+    return -sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if s < 0 < n)
 
 
 def bytes_of(array: Any) -> Bytes:
-    """The bytes from element zero to the last element; the array's own memory but for NumPy scalars."""
+    """All bytes from the array's lowest address to its highest; its own memory but for NumPy scalars."""
     array = np.asarray(array)
     if array.flags.c_contiguous:
         flat: Bytes = array.reshape(-1).view(np.uint8)
         return flat
-    first = array[(slice(0, 1),) * array.ndim].reshape(-1).view(np.uint8)
+    forwards = array[tuple([slice(None, None, -1 if s < 0 else 1) for s in array.strides])]
+    first = forwards[(slice(0, 1),) * array.ndim].reshape(-1).view(np.uint8)
     return np.lib.stride_tricks.as_strided(first, (layout_of(array).extent,), (1,))
+
+
+def adopted(array: Any) -> Array | None:
+    """A read-only view of a host array, if kernels can read it where it lies: elements whole and aligned."""
+    dtype = DTYPES.get(array.dtype.name)
+    if dtype is None or array.dtype != dtype or not array.dtype.isnative or not array.flags.aligned:
+        return None
+    if any(s % dtype.itemsize for s in array.strides):
+        return None
+    view: Array = np.asarray(array).view(dtype)  # one object for each dtype: they are told apart by identity
+    view.flags.writeable = False
+    return view
+
+
+def exposed(array: Any) -> Array:
+    """A read-only view."""
+    view: Array = np.asarray(array)[...]
+    view.flags.writeable = False
+    return view
 
 
 def packed_like(array: Array) -> Array:

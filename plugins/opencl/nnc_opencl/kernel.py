@@ -13,7 +13,8 @@ from nnc_core.base.dtype import float64
 from nnc_core.base.errors import DeviceError, DeviceFailureError, FallbackWarning, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import OPENCL, entry_name, expand, render
-from nnc_core.device import Buffer, DeviceSpec, Kernel, Launch, Stream
+from nnc_core.device import Buffer, DeviceSpec, Kernel, Launch, Stream, origin
+from nnc_core.symbol import Line, user_line
 from nnc_opencl.failure import failure, last_words
 from nnc_opencl.stream import OpenCLStream
 
@@ -115,20 +116,21 @@ class OpenCLKernel(Kernel):
 class OpenCLLaunch:
     """Enqueues one kernel with its arguments set, and keeps the buffers alive, which OpenCL does not."""
 
-    __slots__ = ("_buffers", "_free", "_global", "_handle", "_label", "_local", "_queue", "_stream")
+    __slots__ = ("_buffers", "_free", "_global", "_handle", "_label", "_line", "_local", "_queue", "_stream")
 
     def __init__(self, label: str, handle: cl.Kernel, free: deque[cl.Kernel], sizes: tuple[int, int],
                  buffers: Sequence[Buffer], stream: OpenCLStream) -> None:
         self._label, self._handle, self._free, self._buffers = label, handle, free, tuple(buffers)
         self._global, self._local = (sizes[0],), (sizes[1],)
         self._stream, self._queue = stream, stream.queue
+        self._line: Line | None = origin.get()
 
     def __call__(self) -> None:
         try:
             event = cl.enqueue_nd_range_kernel(self._queue, self._handle, self._global, self._local)
         except cl.Error as error:
             raise failure(f"launching {self._label}", error, self._stream.id) from error
-        self._stream.remember(event, self._label)
+        self._stream.remember(event, self._label, self._line or user_line())
 
     def __del__(self) -> None:
         self._free.append(self._handle)  # what is enqueued has its arguments already

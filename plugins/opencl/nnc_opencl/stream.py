@@ -15,6 +15,7 @@ import pyopencl as cl
 
 from nnc_core.base.errors import Error
 from nnc_core.device import Event, Stream
+from nnc_core.symbol import Line, show_line
 from nnc_opencl.failure import failure, failure_of_code
 
 REMEMBERED = 1024
@@ -27,7 +28,7 @@ class OpenCLStream(Stream):
     def __init__(self, context: cl.Context, device: cl.Device, id: str) -> None:
         self.context, self.id = context, id
         self.queue = cl.CommandQueue(context, device)
-        self._commands: deque[tuple[cl.Event, str]] = deque()
+        self._commands: deque[tuple[cl.Event, str, Line | None]] = deque()
         self._failures: list[Error] = []
         self._followed: set[OpenCLStream] = set()
         self._lock = threading.RLock()  # the collector may end an upload, and come back, while it is held
@@ -42,8 +43,9 @@ class OpenCLStream(Stream):
         self.remember(event, label)
         return OpenCLEvent(self, event)
 
-    def remember(self, event: cl.Event, label: str) -> None:
-        self._commands.append((event, label))
+    def remember(self, event: cl.Event, label: str, line: Line | None = None) -> None:
+        """Keep a command until it is done; `line` of the user asked for it."""
+        self._commands.append((event, label, line))
         if len(self._commands) >= REMEMBERED:
             self.forget_done()
 
@@ -51,13 +53,14 @@ class OpenCLStream(Stream):
         """Let go of finished commands and of the host arrays that they held; keep failures for a wait."""
         with self._lock:
             while self._commands:
-                event, label = self._commands[0]
+                event, label, line = self._commands[0]
                 status = event.command_execution_status
                 if status > cl.command_execution_status.COMPLETE:
                     return
                 self._commands.popleft()
                 if status < 0:
-                    self._failures.append(failure_of_code(label, status, self.id))
+                    error = failure_of_code(label, status, self.id)
+                    self._failures.append(error if line is None else error.locate(line=show_line(line)))
 
     def raise_failure(self) -> None:
         """Raise the first failure of what is done, here and in streams that this one waited for.

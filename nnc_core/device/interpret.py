@@ -1,0 +1,128 @@
+"""Running records from Python: jumps, loops, moving pointers, tapes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnc_core.base.errors import OutOfRangeError
+from nnc_core.base.record import (
+    Await,
+    Call,
+    Clear,
+    JumpIf,
+    LoopEnd,
+    Point,
+    Pull,
+    Push,
+    Record,
+    Repeat,
+    RotatePointer,
+    Signal,
+    SubList,
+    Switch,
+    Turn,
+    Window,
+)
+
+if TYPE_CHECKING:
+    from nnc_core.device.capture import Around, PythonProgram
+    from nnc_core.device.stream import Event
+
+
+class Tape(list[Any]):
+    """Buffers in the order in which a loop has pushed them, and those of earlier runs that may be used again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spare: deque[Any] = deque()
+
+
+class Interpreter:
+    """Runs the records of one program."""
+
+    def __init__(self, program: PythonProgram, around: Around | None = None) -> None:
+        self.program, self.around = program, around
+        self.events: dict[int, Event] = {}
+        self.actions: dict[type, Callable[[Any, int], int | None]] = {
+            Call: self._call, JumpIf: self._jump, LoopEnd: lambda r, i: r.target, RotatePointer: self._rotate,
+            SubList: self._sub_list, Signal: self._signal, Await: self._await, Switch: self._switch,
+            Repeat: self._repeat, Point: self._point, Window: self._window, Push: self._push, Pull: self._pull,
+            Clear: self._clear, Turn: lambda r, i: self.program.slots[r.tape].reverse()}  # fmt: skip
+
+    def run(self, records: Sequence[Record], round: int = 0) -> None:
+        """`round` counts those of the innermost Repeat."""
+        at, actions, end = 0, self.actions, len(records)
+        while at < end:
+            record = records[at]
+            jump = actions[record.__class__](record, round)
+            at = at + 1 if jump is None else jump
+
+    def _call(self, record: Call, round: int) -> None:
+        launch = self.program.launch(record)
+        if self.around is None:
+            launch()
+        else:
+            self.around(record, launch)
+
+    def _jump(self, record: JumpIf, round: int) -> int | None:
+        return record.target if bool(self._scalar(record.slot, np.bool_)) == record.when else None
+
+    def _switch(self, record: Switch, round: int) -> int:
+        number = int(self._scalar(record.slot, record.dtype))
+        if 0 <= number < len(record.targets):
+            return record.targets[number]
+        if record.otherwise < 0:
+            raise OutOfRangeError(f"there is no branch {number} among {len(record.targets)}", operator="case_of",
+                                  line=record.label or None, hint="give replacements for when no branch runs")
+        return record.otherwise
+
+    def _scalar(self, slot: int, dtype: Any) -> Any:
+        host = np.empty((), dtype)
+        self.program.device.download(self.program.slots[slot], host).wait()
+        return host
+
+    def _rotate(self, record: RotatePointer, round: int) -> None:
+        slots = record.slots
+        buffers = [self.program.slots[s] for s in slots]
+        for slot, buffer in zip(slots, [buffers[-1], *buffers[:-1]], strict=True):
+            self.program.bind(slot, buffer)
+
+    def _point(self, record: Point, round: int) -> None:
+        self.program.bind(record.slot, self.program.slots[record.source])
+
+    def _sub_list(self, record: SubList, round: int) -> None:
+        self.run(record.records, round)
+
+    def _repeat(self, record: Repeat, round: int) -> None:
+        count = record.count if record.tape < 0 else len(self.program.slots[record.tape])
+        for i in range(count):
+            self.run(record.records, i)
+
+    def _window(self, record: Window, round: int) -> None:
+        program = self.program
+        part = program.device.view(program.slots[record.source], record.offset + record.step * round, record.nbytes)
+        program.bind(record.slot, part)
+
+    def _push(self, record: Push, round: int) -> None:
+        program, tape = self.program, self.program.slots[record.tape]
+        tape.append(program.slots[record.slot])
+        program.bind(record.slot, tape.spare.popleft() if tape.spare else program.device.allocate(record.nbytes))
+
+    def _pull(self, record: Pull, round: int) -> None:
+        tape = self.program.slots[record.tape]
+        self.program.bind(record.slot, tape[len(tape) - 1 - round if record.reverse else round])
+
+    def _clear(self, record: Clear, round: int) -> None:
+        tape = self.program.slots[record.tape]
+        tape.spare.extend(tape)
+        tape.clear()
+
+    def _signal(self, record: Signal, round: int) -> None:
+        self.events[record.event] = self.program.streams[record.stream].record()
+
+    def _await(self, record: Await, round: int) -> None:
+        self.program.streams[record.stream].wait(self.events[record.event])

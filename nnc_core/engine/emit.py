@@ -1,0 +1,235 @@
+"""Records from a plan: commands, loops and branches written down over numbered slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nnc_core.base.record import (
+    Call,
+    Clear,
+    JumpIf,
+    LoopEnd,
+    Point,
+    Pull,
+    Push,
+    Record,
+    Repeat,
+    RotatePointer,
+    Switch,
+    Turn,
+    Window,
+)
+from nnc_core.engine.plan import Block, BranchesPlan, LoopPlan, Plan, Rows, Step, Storage
+from nnc_core.engine.plan_control import state_after
+from nnc_core.operator.control import TRIPS
+from nnc_core.symbol import show_line
+
+Moved = Mapping[Any, Any]
+"""Which storage stands for a role at the moment; those not in it stand for themselves."""
+
+
+class Emitter:
+    """Numbers storages as slots and writes records."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.slots: dict[Storage, int] = {}
+        self.step_of: dict[int, int] = {}
+        """For each call, by its id, the number of its command."""
+        self.number = {id(step): i for i, step in enumerate(plan.steps)}
+        for place in plan.place.values():
+            self.slot(place.storage)
+        self.records = tuple(self.blocks(plan.blocks, {}, []))
+
+    def slot(self, storage: Storage) -> int:
+        return self.slots.setdefault(storage, len(self.slots))
+
+    def blocks(self, blocks: Sequence[Block], moved: dict[Any, Any], out: list[Record],
+               roles: Any = None) -> list[Record]:
+        """Append the records of some blocks; `moved` follows the values of the loop whose `roles` these are."""
+        for block in blocks:
+            match block:
+                case Step():
+                    out.append(self.call(block, moved, roles))
+                case LoopPlan():
+                    _LoopWriter(self, block, moved, out).write()
+                case BranchesPlan():
+                    self.branches(block, moved, out)
+        return out
+
+    def call(self, step: Step, moved: dict[Any, Any], roles: Any = None) -> Call:
+        reads = [self.slot(moved.get(s, s)) for s in step.reads]
+        if roles is not None:
+            for s in step.writes:
+                if s in roles.movable():
+                    moved[s] = roles.target(s, moved)
+        rest = [moved.get(s, s) for s in step.writes] + ([step.workspace] if step.workspace is not None else [])
+        call = Call(step.choice.kernel, (*reads, *[self.slot(s) for s in rest]), step.group.op.name)
+        self.step_of[id(call)] = self.number[id(step)]
+        return call
+
+    def branches(self, block: BranchesPlan, moved: Moved, out: list[Record]) -> None:
+        """Switch to one of the arms; each but the last jumps to the end."""
+        at = len(out)
+        out.append(Clear(-1))  # stands for the switch until the targets are known
+        starts, ends = [], []
+        for arm in block.arms:
+            starts.append(len(out))
+            self.blocks(arm, dict(moved), out)
+            ends.append(len(out))
+            out.append(Clear(-1))
+        for end in ends:
+            out[end] = LoopEnd(len(out))
+        split = len(starts) - block.otherwise
+        otherwise = starts[-1] if block.otherwise else -1
+        out[at] = Switch(self.slot(moved.get(block.index, block.index)), block.dtype, tuple(starts[:split]), otherwise,
+                         show_line(block.group.node.line))
+
+
+class _LoopWriter:
+    """One loop, in the situation `moved` of the loops around it."""
+
+    def __init__(self, emitter: Emitter, plan: LoopPlan, moved: Moved, out: list[Record]) -> None:
+        self.emitter, self.plan, self.moved, self.out = emitter, plan, moved, out
+        self.length = plan.group.attributes[2]
+        self.backwards = plan.group.attributes[5]
+        self.slot = emitter.slot
+        self.start = {role: moved.get(s, s) for role, s in plan.start.items()}
+
+    def write(self) -> None:
+        for rows in self.plan.stacked:
+            if rows.row.kind == "pushed":
+                self.out.append(Clear(self.slot(self._outside(rows.whole))))
+        if self.plan.passes is None:
+            self._rotating()
+        elif self.plan.test is None:
+            self._counted()
+        else:
+            self._conditional()
+        for rows in self.plan.stacked:
+            if rows.row.kind == "pushed" and self.backwards:
+                self.out.append(Turn(self.slot(self._outside(rows.whole))))
+
+    def _outside(self, storage: Storage) -> Storage:
+        found: Storage = self.moved.get(storage, storage)
+        return found
+
+    # ---- the body, once
+    def _round(self, out: list[Record], state: Moved, offset: int, step: int) -> None:
+        """One round from a state; rows are `offset + step * (rounds of the Repeat)` from the begin or the end."""
+        moved = {**self.moved, **state}
+        for rows in self.plan.scanned:
+            out.append(self._row(rows, offset, step))
+        for rows in self.plan.stacked:
+            if rows.row.kind == "window":
+                out.append(self._row(rows, offset, step))
+        self.emitter.blocks(self.plan.body, moved, out, self.plan.roles)
+        for rows in self.plan.stacked:
+            if rows.row.kind == "pushed":
+                out.append(Push(self.slot(self._outside(rows.whole)), self.slot(rows.row), rows.row.nbytes))
+
+    def _row(self, rows: Rows, offset: int, step: int) -> Record:
+        whole = self.slot(self._outside(rows.whole))
+        if self.length == TRIPS:
+            return Pull(self.slot(rows.row), whole, self.backwards)
+        if self.backwards:
+            offset, step = self.length - 1 - offset, -step
+        return Window(self.slot(rows.row), whole, offset * rows.nbytes, step * rows.nbytes, rows.nbytes)
+
+    # ---- pointers rotate
+    def _rotating(self) -> None:
+        """The body is written once; whatever comes from outside is copied first, since its memory goes round."""
+        for role, step in self.plan.copies.items():
+            if self.start[role] is not role:
+                self.out.append(self.emitter.call(step, dict(self.moved)))
+        state = {role: role for role in self.plan.roles.carried} | {r: r for r in self.plan.roles.after}
+        turn = [RotatePointer(tuple(map(self.slot, cycle))) for cycle in self.plan.roles.cycles if len(cycle) > 1]
+        if self.plan.test is None:
+            inner: list[Record] = []
+            self._round(inner, state, 0, 1)
+            tape = self.slot(self._outside(self.plan.scanned[0].whole)) if self.length == TRIPS else -1
+            self.out.append(Repeat((*inner, *turn), 0 if tape >= 0 else self.length, tape))
+            return
+        top = len(self.out)
+        leave = self._test(state)
+        self._round(self.out, state, 0, 0)
+        self.out += [*turn, LoopEnd(top)]
+        self._jump(leave, len(self.out))
+
+    # ---- every value at a fixed place in each copy of the body
+    def _counted(self) -> None:
+        passes = self.plan.passes
+        assert passes is not None
+        first, again = passes.first[: self.length], passes.again
+        for i, before in enumerate(first):
+            self._round(self.out, self._inside(before), i, 0)
+        left = self.length - len(first)
+        if left >= 2 * len(again):
+            inner: list[Record] = []
+            for i, before in enumerate(again):
+                self._round(inner, self._inside(before), len(first) + i, len(again))
+            self.out.append(Repeat(tuple(inner), left // len(again)))
+            done = len(first) + left // len(again) * len(again)
+        else:
+            done = len(first)
+        for i in range(done, self.length):
+            self._round(self.out, self._inside(again[(i - len(first)) % len(again)]), i, 0)
+        for role, step in self.plan.copies.items():
+            if state_after(passes, self.length)[role] is self.plan.start[role]:
+                self.out.append(self.emitter.call(step, dict(self.moved)))
+
+    def _conditional(self) -> None:
+        passes = self.plan.passes
+        assert passes is not None
+        leaves: list[tuple[int, Moved]] = []
+        for state in passes.first:
+            leaves.append((self._test(self._inside(state)), state))
+            self._round(self.out, self._inside(state), 0, 0)
+        top = len(self.out)
+        for state in passes.again:
+            leaves.append((self._test(self._inside(state)), state))
+            self._round(self.out, self._inside(state), 0, 0)
+        self.out.append(LoopEnd(top))
+        ends = []
+        for at, state in leaves:
+            self._jump(at, len(self.out))
+            self._leave(state)
+            ends.append(len(self.out))
+            self.out.append(Clear(-1))  # stands for the jump to the end
+        for end in ends:
+            self.out[end] = LoopEnd(len(self.out))
+
+    def _inside(self, state: Moved) -> dict[Any, Any]:
+        """A state, with what came from outside where the loops around this one have it now."""
+        came = {s: self.start[role] for role, s in self.plan.start.items() if s is not role}
+        return {role: came.get(s, s) for role, s in state.items()}
+
+    def _test(self, state: Moved) -> int:
+        """The condition; gives the place of the jump that leaves."""
+        assert self.plan.test is not None
+        moved = {**self.moved, **state}
+        self.emitter.blocks(self.plan.cond, moved, self.out)
+        self.out.append(JumpIf(self.slot(moved.get(self.plan.test, self.plan.test)), False, -1))
+        return len(self.out) - 1
+
+    def _jump(self, at: int, target: int) -> None:
+        jump = self.out[at]
+        assert isinstance(jump, JumpIf)
+        self.out[at] = JumpIf(jump.slot, jump.when, target)
+
+    def _leave(self, state: Moved) -> None:
+        """Point at where the values lie; what is still outside and must be our own is copied."""
+        inside, held = self._inside(state), dict(state)
+        for i, (role, final) in enumerate(zip(self.plan.roles.carried, self.plan.finals, strict=True)):
+            lies: Storage = inside[role]
+            if i in self.plan.owned and state[role] not in self.plan.roles.movable():
+                lies = held[role] = self.plan.roles.target(role, held)
+                self._copy_to(role, inside[role], lies)
+            self.out.append(Point(self.slot(final), self.slot(lies)))
+
+    def _copy_to(self, role: Storage, source: Storage, target: Storage) -> None:
+        step = self.plan.copies[role]
+        call = Call(step.choice.kernel, (self.slot(source), self.slot(target)), step.group.op.name)
+        self.emitter.step_of[id(call)] = self.emitter.number[id(step)]
+        self.out.append(call)

@@ -1,0 +1,187 @@
+"""Planning loops and branches: bodies on the same line of positions and in the same arena as what is around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nnc_core.engine.order import BranchesItem, LoopItem
+from nnc_core.engine.passes import Passes, Roles, play
+from nnc_core.engine.plan import Block, BranchesPlan, LoopPlan, Place, Planner, Rows, Storage, row_layout
+from nnc_core.operator.control import TRIPS, is_tape
+from nnc_core.symbol import Node
+
+WRITTEN_OUT = 8
+"""Copies of a body that are written before pointers rotate instead."""
+DEEPEST = 2
+"""Loops within loops whose bodies are written more than once: each level multiplies."""
+
+
+class ControlPlanner(Planner):
+    """Carried values keep the roles that the body gives them; nothing is copied from round to round."""
+
+    def loop(self, item: LoopItem) -> list[Block]:
+        cond, body, length, n, m, _ = item.group.attributes
+        blocks: list[Block] = []
+        inits = [self._packed(blocks, item.begin, x) for x in item.group.inputs[:n]]
+        wholes = [self._packed(blocks, item.begin, x) for x in item.group.inputs[n : n + m]]
+        owned = [self._takes_over(item, i, place) for i, place in enumerate(inits)]
+        roles = [p.storage if own else self.in_arena(p.storage.nbytes, item.begin, item.end, f"carried {i}")
+                 for i, (p, own) in enumerate(zip(inits, owned, strict=True))]
+        self._place_inputs(item, roles, wholes, cond, body)
+        self.depth += 1
+        in_cond = self.blocks(item.cond)
+        stacked = self._stacked(item, n, length)
+        in_body = self.blocks(item.body)
+        self.depth -= 1
+        test = None if item.test is None else self.place[item.test].storage
+        moving = Roles(roles, [self.place[y].storage for y in item.results[:n]])
+        start = {r: r if own else p.storage for r, p, own in zip(roles, inits, owned, strict=True)}
+        passes = self._passes(moving, start, _written(in_body, moving.movable()), length, cond is not None)
+        picked = self.picked.get(item.group.node, {})
+        plan = LoopPlan(item.group, in_cond, test, in_body, moving, start, passes, [],
+                        {}, {i for i in range(n) if picked.get(i) in self.outputs},
+                        [Rows(self.place[x].storage, w.storage, self.place[x].layout.nbytes)
+                         for x, w in zip(body.inputs[n : n + m], wholes, strict=True)], stacked)
+        self._keep(item, plan, picked)
+        for i, role in enumerate(roles):
+            if start[role] is not role and (passes is None or i in plan.owned):
+                plan.copies[role] = self.copy(item.begin, item.group.inputs[i], inits[i], role)
+        plan.finals = [self._final(plan, role) for role in roles]
+        out = [Place(s, x.spec.layout()) for s, x in zip(plan.finals, item.group.inputs[:n], strict=True)]
+        self.parts[item.group.node] = out + [self._whole(item, n + j, r) for j, r in enumerate(stacked)]
+        return [*blocks, plan]
+
+    def _packed(self, blocks: list[Block], index: int, x: Node) -> Place:
+        """Where x lies, copied to memory of its own if it is a strided view of something."""
+        place = self.place[x]
+        if is_tape(x.spec) or place.layout == x.spec.layout():
+            return place
+        storage = self.in_arena(x.spec.nbytes, index, max(index, self.last[x]), "packed")
+        blocks.append(self.copy(index, x, place, storage))
+        return Place(storage, x.spec.layout())
+
+    def _takes_over(self, item: LoopItem, i: int, place: Place) -> bool:
+        """Whether the loop may write where a carried value comes from: nobody reads it there any more."""
+        storage, x = place.storage, item.group.inputs[i]
+        others = [self.place[y].storage for j, y in enumerate(item.group.inputs) if j != i]
+        alive = storage.last > item.end
+        return (storage.kind == "arena" and not alive and not storage.carried and storage not in others
+                and storage.nbytes == max(x.spec.nbytes, 1))
+
+    def _place_inputs(self, item: LoopItem, roles: Sequence[Storage], wholes: Sequence[Place], cond: Any,
+                      body: Any) -> None:
+        n, m = len(roles), len(wholes)
+        for c, role in zip(body.inputs[:n], roles, strict=True):
+            role.last, role.carried = self.last.get(c, item.begin), True  # until then no command may overwrite it
+            self.place[c] = Place(role, c.spec.layout())
+        for row in body.inputs[n : n + m]:
+            self.place[row] = Place(Storage("window", max(row.spec.nbytes, 1), item.begin, item.end, "row"),
+                                    row.spec.layout())
+        for p, x in zip(body.inputs[n + m :], item.group.inputs[n + m :], strict=True):
+            self.place[p] = self.place[x]
+        if cond is not None:
+            for p, x in zip(cond.inputs, (*body.inputs[:n], *body.inputs[n + m :]), strict=True):
+                self.place[p] = self.place[x]
+
+    def _stacked(self, item: LoopItem, n: int, length: Any) -> list[Rows]:
+        """Each round's part is computed where it stays: into its window of the whole, or into what a tape takes."""
+        picked = self.picked.get(item.group.node, {})
+        found = []
+        for j, y in enumerate(item.results[n:]):
+            nbytes = max(y.spec.nbytes, 1)
+            node = picked.get(n + j, item.group.node)
+            if length == TRIPS:
+                row = Storage("pushed", nbytes, item.begin, item.end, "pushed on a tape")
+                whole = Storage("output" if node in self.outputs else "tape", 0, item.begin, item.end, "tape")
+            else:
+                row = Storage("window", nbytes, item.begin, item.end, "row of the result")
+                whole = self.fresh(item.begin, node, length * y.spec.nbytes)
+                whole.last = max(whole.last, item.end)
+            self.assigned[y] = row
+            found.append(Rows(row, whole, y.spec.nbytes))
+        return found
+
+    def _whole(self, item: LoopItem, index: int, rows: Rows) -> Place:
+        node = self.picked.get(item.group.node, {}).get(index)
+        whole: Any = item.group.node.spec
+        spec = whole.parts[index]
+        rows.whole.last = max(rows.whole.last, item.end if node is None else self.last[node])
+        return Place(rows.whole, row_layout(spec) if is_tape(spec) else spec.layout())
+
+    def _passes(self, roles: Roles, start: dict[Storage, Storage], written: Sequence[Storage], length: Any,
+                conditional: bool) -> Passes | None:
+        if self.depth >= DEEPEST or (length == TRIPS and not conditional):
+            return None
+        return play(roles, dict(start), written, WRITTEN_OUT)
+
+    def _keep(self, item: LoopItem, plan: LoopPlan, picked: dict[int, Node]) -> None:
+        """The buffers among which values move belong to the loop from its begin to the last use of its results."""
+        end = max([item.end, *[self.last[node] for i, node in picked.items() if i < len(plan.roles.carried)]])
+        outputs = {id(plan.roles.cycle_of(plan.roles.carried[i])) for i in plan.owned}
+        for cycle in plan.roles.cycles:
+            first = min([item.begin, *[s.first for s in cycle]])
+            for storage in cycle:
+                storage.first, storage.last = first, end
+                storage.carried = storage.fixed = self.depth > 0
+                if id(cycle) in outputs:
+                    self.make_output(storage)
+        for storage in plan.start.values():
+            storage.last = max(storage.last, end)
+
+    def _final(self, plan: LoopPlan, role: Storage) -> Storage:
+        """Where a carried value is at the end: known for a loop of known length; else a pointer says it."""
+        if plan.passes is None:
+            return role
+        if plan.test is not None:
+            return Storage("pointer", 0, role.first, role.last, "result of a loop")
+        length = plan.group.attributes[2]
+        state = state_after(plan.passes, length)
+        final: Storage = state[role]
+        if plan.roles.carried.index(role) in plan.owned and final is plan.start[role] and final is not role:
+            return role  # it comes from outside and is copied
+        return final
+
+    def branches(self, item: BranchesItem) -> list[Block]:
+        branches, otherwise = item.group.attributes
+        index, *operands = item.group.inputs
+        blocks: list[Block] = []
+        at = self._packed(blocks, item.begin, index)
+        picked = self.picked.get(item.group.node, {})
+        results = [Place(self.fresh(item.begin, picked.get(j, item.group.node), y.spec.nbytes), y.spec.layout())
+                   for j, y in enumerate(item.results[0])]
+        arms = []
+        self.depth += 1
+        for branch, arm, own in zip(branches, item.arms, item.results, strict=True):
+            for p, x in zip(branch.inputs, operands, strict=True):
+                self.place[p] = self.place[x]
+            self.assigned |= {y: r.storage for y, r in zip(own, results, strict=True)}
+            arms.append(self.blocks(arm))
+        self.depth -= 1
+        for j, place in enumerate(results):
+            node = picked.get(j)
+            place.storage.last = max(item.end, self.last[node] if node is not None else item.end)
+            place.storage.fixed = self.depth > 0
+        self.parts[item.group.node] = results
+        return [*blocks, BranchesPlan(item.group, at.storage, index.dtype.name, arms, otherwise)]
+
+
+def state_after(passes: Passes, rounds: int) -> dict[Any, Any]:
+    """Where the carried values lie after so many rounds."""
+    if rounds < len(passes.first):
+        return passes.first[rounds]
+    return passes.again[(rounds - len(passes.first)) % len(passes.again)]
+
+
+def _written(blocks: Sequence[Block], roles: set[Any]) -> list[Storage]:
+    """Roles in the order in which the commands of a body write them."""
+    found: list[Storage] = []
+    for block in blocks:
+        if isinstance(block, BranchesPlan):
+            for arm in block.arms:
+                found += _written(arm, roles)
+        elif isinstance(block, LoopPlan):
+            found += _written([*block.cond, *block.body], roles)
+        else:
+            found += [s for s in block.writes if s in roles]
+    return found

@@ -1,0 +1,126 @@
+"""Bodies taken apart for differentiation: the part that runs forward, what it keeps, and the part that runs back.
+
+What the way back reads of the way forward are *residuals*.  A body's residuals become more results of the forward
+body, as a tape; whatever costs nothing to make again (views, broadcasts, numbers) is made again from what it is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from nnc_core.base.dtype import is_float
+from nnc_core.graph.autodiff import depending, reverse
+from nnc_core.operator import OPERATORS, PLACEHOLDER, Nodes
+from nnc_core.operator.control import CALL, LOOP, PICK, is_tape
+from nnc_core.optimiser import Expanding, rebuild
+from nnc_core.symbol import Body, Node, postorder
+from nnc_core.type import TupleSpec
+
+_BROADCAST = OPERATORS["broadcast_to"]
+
+
+def needs_its_body(node: Node) -> bool:
+    """A composite without rules is differentiated through its body."""
+    return node.op.differentiable and not (node.op.vjp or node.op.partials)
+
+
+def expanded(G: Nodes, body: Body) -> Body:
+    """The body in G's table, with the same placeholders and no composite that lacks a rule."""
+    return Body(body.inputs, tuple(rebuild(body.outputs, Expanding(G.symbol, G.table, needs_its_body))))
+
+
+def like(G: Nodes, nodes: Iterable[Node], prefix: str) -> dict[Node, Node]:
+    """A placeholder for each node, of its spec."""
+    return {x: G.placeholder(f"{prefix}{i}", x.spec) for i, x in enumerate(nodes)}
+
+
+def live_inputs(body: Body, given: Sequence[bool], carried: int = 0) -> list[Node]:
+    """The placeholders that a derivative runs through: those given and, in a loop, those that come to depend on them."""
+    live = {x for x, on in zip(body.inputs, given, strict=True) if on and is_float(x.dtype)}
+    pairs = list(zip(body.inputs[:carried], body.outputs[:carried], strict=True))
+    order = body.nodes
+    while True:
+        reached = depending(order, list(live))
+        more = {c for c, after in pairs if id(after) in reached and is_float(c.dtype)} - live
+        if not more:
+            return [x for x in body.inputs if x in live]
+        live |= more
+
+
+class Halves(NamedTuple):
+    """A body and its way back."""
+
+    forward: Body
+    """The body with its residuals as further results."""
+    residuals: list[Node]
+    back: list[Node]
+    """For each node that was asked for: its cotangent, computed from `stand_ins`, cotangents and placeholders."""
+    stand_ins: dict[Node, Node]
+    """A placeholder for each residual."""
+
+
+def halves(G: Nodes, body: Body, seeds: Sequence[tuple[Node, Node]], wrt: Sequence[Node], *,
+           extra: Mapping[Node, Node] | None = None, direct: Iterable[Node] = ()) -> Halves:
+    """`seeds` are results with their cotangents; `extra` gives values to add to the cotangents of some of `wrt`;
+    `direct` are the placeholders that the way back can read itself."""
+    given: dict[int, Node] = {}
+    for y, g in seeds:
+        given[id(y)] = G.add(given[id(y)], g) if id(y) in given else g
+    found = reverse(G, body.nodes, given, wrt)
+    back = [G.zeros_like(x) if g is None else g for x, g in zip(wrt, found, strict=True)]
+    for i, x in enumerate(wrt):
+        if extra and x in extra:
+            back[i] = extra[x] if found[i] is None else G.add(extra[x], back[i])
+    known = _before(back, set(body.nodes) | set(body.inputs))
+    residuals = _residuals(back, known, set(body.inputs) - set(direct))
+    stand_ins = like(G, residuals, "kept")
+    made = rebuild(back, Nodes(G.symbol, G.table), replaced=stand_ins)
+    return Halves(Body(body.inputs, (*body.outputs, *residuals)), residuals, made, stand_ins)
+
+
+def _before(back: Sequence[Node], forward: set[Node]) -> set[Node]:
+    """The forward nodes, and loops and calls that the sweep has made to run in their place."""
+    known, free = set(forward), set(forward)
+    for node in postorder(back):
+        if node in free or node.op is PLACEHOLDER or not all(x in free for x in node.inputs):
+            continue
+        free.add(node)
+        whole = node.inputs[0] if node.op is PICK else node
+        if whole.op in (LOOP, CALL) and isinstance(whole.spec, TupleSpec) and not any(map(is_tape, whole.spec.parts)):
+            known.add(node)
+    return known
+
+
+def _residuals(back: Sequence[Node], known: set[Node], kept_inputs: set[Node]) -> list[Node]:
+    """What is read of the known nodes."""
+    found: dict[Node, None] = {}
+    pending = [x for node in postorder(back) if node not in known for x in node.inputs if x in known]
+    pending += [x for x in back if x in known]
+    seen: set[Node] = set()
+    while pending:
+        node = pending.pop(0)
+        if node in seen:
+            continue
+        seen.add(node)
+        if not node.inputs:
+            if node in kept_inputs:
+                found[node] = None
+        elif _is_made_again(node):
+            pending.extend(node.inputs)
+        else:
+            found[node] = None
+    return list(found)
+
+
+def _is_made_again(node: Node) -> bool:
+    """Views and broadcasts cost nothing; a tape is not kept on a tape: the loop that made it runs again."""
+    if node.op is PICK:
+        return is_tape(node.spec)
+    return node.op.view is not None or node.op is _BROADCAST or isinstance(node.spec, TupleSpec)
+
+
+def used(outputs: Sequence[Node], among: Iterable[Node]) -> list[Node]:
+    """Those that some output depends on, in the order given."""
+    reached = set(postorder(outputs))
+    return [x for x in among if x in reached]

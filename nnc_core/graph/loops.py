@@ -1,0 +1,120 @@
+"""Derivatives of loops: a loop that runs back along the tape of the first; a loop that carries tangents along.
+
+Both are loops again, so that they can be differentiated to any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from nnc_core.base.dtype import boolean, is_float
+from nnc_core.graph.autodiff import BODY_RULES, BodyRules, forward
+from nnc_core.graph.bodies import expanded, halves, like, live_inputs, used
+from nnc_core.operator import Nodes
+from nnc_core.operator.control import LOOP, TRIPS
+from nnc_core.symbol import Body, Node, Number
+from nnc_core.type import DimLike
+
+
+class Loop(NamedTuple):
+    """The parts of a loop's node or value."""
+
+    cond: Body | None
+    body: Body
+    length: DimLike
+    reverse: bool
+    carried: tuple[Any, ...]
+    scanned: tuple[Any, ...]
+    captured: tuple[Any, ...]
+
+    @staticmethod
+    def of(y: Any) -> Loop:
+        cond, body, length, n, m, reverse = y.attributes
+        return Loop(cond, body, length, reverse, y.inputs[:n], y.inputs[n : n + m], y.inputs[n + m :])
+
+    def split(self, of_inputs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Something for each input, as carried, scanned and captured."""
+        n, m = len(self.carried), len(self.scanned)
+        return list(of_inputs[:n]), list(of_inputs[n : n + m]), list(of_inputs[n + m :])
+
+
+def _reverse(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[Any]:
+    loop = Loop.of(y)
+    G = F._bodies(y)
+    body = expanded(G, loop.body)
+    n = len(loop.carried)
+    inner = live_inputs(body, [id(x) in live for x in y.inputs], n)
+    c, x, k = loop.split(body.inputs)
+    active, rows, shared = ([p for p in group if p in set(inner)] for group in (c, x, k))
+    d_c, d_k = like(G, active, "dc"), like(G, shared, "dk")
+    stacked = {j: g for j, g in enumerate(gs[n:]) if g is not None and is_float(body.outputs[n + j].dtype)}
+    d_y = {j: G.placeholder(f"dy{j}", body.outputs[n + j].spec) for j in stacked}
+    seeds = [(body.outputs[c.index(p)], d_c[p]) for p in active] + [(body.outputs[n + j], d) for j, d in d_y.items()]
+    two = halves(G, body, seeds, [*active, *shared, *rows], extra=d_k, direct=[*x, *k])
+    kept, stand_ins, x_read, k_read = two.residuals, two.stand_ins, used(two.back, x), used(two.back, k)
+    if loop.length == TRIPS and not (kept or stacked or x_read):  # some tape has to say how often to go back
+        x_read = x[:1]
+        kept = [] if x else [G.filled(shape=(), number=Number(True, boolean))]
+        stand_ins = like(G, kept, "trip")
+    taped = _taped(F, loop, body, kept) if kept else []
+    outer = dict(zip(body.inputs, y.inputs, strict=True))
+    first = [F.zeros_like(outer[p]) if (g := gs[c.index(p)]) is None else g for p in active]
+    first += [F.zeros_like(outer[p]) for p in shared]
+    steps = [*taped, *stacked.values(), *[outer[p] for p in x_read]]
+    row_inputs = [*[stand_ins[r] for r in kept], *d_y.values(), *x_read]
+    inputs = (*[d_c[p] for p in active], *[d_k[p] for p in shared], *row_inputs, *k_read)
+    found = F.picks(F.loop(first, steps, [outer[p] for p in k_read], body=Body(inputs, tuple(two.back)),
+                           length=loop.length, reverse=not loop.reverse))
+    by_input = dict(zip([*active, *shared, *rows], found, strict=True))
+    return [by_input.get(p) for p in body.inputs]
+
+
+def _taped(F: Any, loop: Loop, body: Body, kept: Sequence[Node]) -> list[Any]:
+    """The loop once more, with what is kept stacked up; the optimiser makes the two one."""
+    taped = F.loop(loop.carried, loop.scanned, loop.captured, body=Body(body.inputs, (*body.outputs, *kept)),
+                   cond=loop.cond, length=loop.length, reverse=loop.reverse)
+    first = len(body.outputs)
+    return [F.pick(taped, index=first + i) for i in range(len(kept))]
+
+
+def _forward(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
+    loop = Loop.of(y)
+    G = F._bodies(y)
+    body = expanded(G, loop.body)
+    n = len(loop.carried)
+    inner = live_inputs(body, [t is not None for t in tangents], n)
+    c, x, k = loop.split(body.inputs)
+    active, rows, shared = ([p for p in group if p in set(inner)] for group in (c, x, k))
+    d = like(G, inner, "d")
+    found = forward(G, body.nodes, {id(p): t for p, t in d.items()}, body.outputs)
+    of_output = [G.zeros_like(z) if t is None else t for t, z in zip(found, body.outputs, strict=True)]
+    stacked = [j for j, t in enumerate(found[n:]) if t is not None]
+    outputs = (*body.outputs[:n], *[of_output[c.index(p)] for p in active], *body.outputs[n:],
+               *[of_output[n + j] for j in stacked])
+    inputs = (*c, *[d[p] for p in active], *x, *[d[p] for p in rows], *k, *[d[p] for p in shared])
+    outer = dict(zip(body.inputs, zip(y.inputs, tangents, strict=True), strict=True))
+
+    def given(group: Sequence[Node]) -> list[Any]:
+        return [F.zeros_like(outer[p][0]) if outer[p][1] is None else outer[p][1] for p in group]
+
+    made = F.picks(F.loop([*loop.carried, *given(active)], [*loop.scanned, *given(rows)],
+                          [*loop.captured, *given(shared)], body=Body(inputs, outputs),
+                          cond=_widened(G, loop, len(active), [d[p] for p in shared], [d[p] for p in active]),
+                          length=loop.length, reverse=loop.reverse))
+    by_carried = {p: made[n + i] for i, p in enumerate(active)}
+    after = n + len(active) + len(body.outputs) - n
+    by_stack = {j: made[after + i] for i, j in enumerate(stacked)}
+    return [by_carried.get(p) for p in c] + [by_stack.get(j) for j in range(len(body.outputs) - n)]
+
+
+def _widened(G: Nodes, loop: Loop, active: int, shared: Sequence[Node], carried: Sequence[Node]) -> Body | None:
+    """The condition, taking no notice of tangents."""
+    if loop.cond is None:
+        return None
+    n = len(loop.carried)
+    names = [*like(G, carried, "unread").values()], [*like(G, shared, "unread").values()]
+    return Body((*loop.cond.inputs[:n], *names[0], *loop.cond.inputs[n:], *names[1]), loop.cond.outputs)
+
+
+BODY_RULES[LOOP] = BodyRules(_reverse, _forward)

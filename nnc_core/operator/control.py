@@ -1,0 +1,72 @@
+"""Control flow: nodes that hold bodies, and the picking of one result among several.
+
+These operators have no kernels: the engine turns them into records (jumps, loops, sub-lists), and their derivatives,
+which take whole bodies apart, are in `nnc_core.graph`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic
+
+from nnc_core.operator.declare import Base, V
+from nnc_core.shape import control as rule
+from nnc_core.symbol import Body
+from nnc_core.type import Dim, DimLike, Op, TensorSpec
+
+PICK = Op("pick", ("x",), ("index",), rule.pick, doc="One of the results of an operator that has several.")
+LOOP = Op("loop", ("*operands",), ("cond", "body", "length", "carried", "scanned", "reverse"), rule.loop,
+          doc="A body run again and again: while a condition holds, or along a first axis.", bodies=True)
+CASE_OF = Op("case_of", ("index", "*operands"), ("branches", "otherwise"), rule.case_of,
+             doc="One of several bodies, chosen by an integer.", bodies=True)
+CALL = Op("call", ("*operands",), ("body", "name"), rule.call, doc="A body run once: a compiled function.",
+          bodies=True)
+CONTROL = {op.name: op for op in (PICK, LOOP, CASE_OF, CALL)}
+"""They are not among OPERATORS, whose members all have kernels, expressions or bodies of their own."""
+
+TRIPS = Dim("trips")
+"""The length of what a loop under a condition stacks up: known when it has run."""
+
+
+def is_tape(spec: TensorSpec) -> bool:
+    """Whether it is stacked up by a loop that runs while a condition holds: only loops read it, row by row."""
+    return bool(spec.shape) and spec.shape[0] == TRIPS
+
+
+def add_rows(F: Any, a: Any, b: Any) -> Any:
+    """a + b of two tapes of the same loop."""
+    G = F._bodies(a)
+    row = TensorSpec(a.spec.shape[1:], a.spec.dtype)
+    rows = tuple([G.placeholder(name, row) for name in "ab"])
+    return F.pick(F.loop((), (a, b), (), body=Body(rows, (G.add(*rows),))), index=0)
+
+
+class Control(Base[V], Generic[V]):
+    def pick(self, x: V, *, index: int) -> V:
+        """One of the results of x, an operator that has several."""
+        return self._apply(PICK, (x,), (index,))
+
+    def picks(self, x: V) -> list[V]:
+        """All results."""
+        parts: Any = x.spec
+        return [self.pick(x, index=i) for i in range(len(parts.parts))]
+
+    def loop(self, carried: Sequence[V], scanned: Sequence[V], captured: Sequence[V], *, body: Body,
+             cond: Body | None = None, length: DimLike = TRIPS, reverse: bool = False) -> V:
+        """Results: the carried values at the end, then the body's other outputs stacked along a new first axis.
+
+        The body takes carried values, one row of each scanned value, and the captured ones; the condition the carried
+        and captured ones.  `length` is that of the scanned and stacked values; `reverse` goes from the last row to
+        the first.  With a condition there is nothing scanned and the length is TRIPS.
+        """
+        return self._apply(LOOP, (*carried, *scanned, *captured),
+                           (cond, body, length, len(carried), len(scanned), reverse))
+
+    def case_of(self, index: V, operands: Sequence[V], *, branches: tuple[Body, ...], otherwise: bool) -> V:
+        """The results of branch number `index`.  With `otherwise` the last branch serves every number that none of
+        the others has; without it, such a number is an error when the graph runs."""
+        return self._apply(CASE_OF, (index, *operands), (branches, otherwise))
+
+    def call(self, operands: Sequence[V], *, body: Body, name: str) -> V:
+        """The results of a body."""
+        return self._apply(CALL, tuple(operands), (body, name))

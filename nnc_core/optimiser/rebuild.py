@@ -1,0 +1,104 @@
+"""Copying graphs node by node, into the bodies of control flow too, with each node changed as it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from nnc_core.operator import Nodes
+from nnc_core.operator.control import CALL, PICK
+from nnc_core.symbol import Body, Node, Symbol, Table, postorder
+from nnc_core.type import Attributes, Op
+
+Make: TypeAlias = Callable[[Nodes, Op, "tuple[Node, ...]", Attributes], Node]
+
+
+def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
+            replaced: Mapping[Node, Node] | None = None) -> list[Node]:
+    """Copy a graph into F's table, inputs first; nodes that nothing changes stay themselves.  Lines follow.
+
+    `make` builds each node instead of F; `replaced` gives nodes that stand for others.
+    """
+    new: dict[Node, Node] = dict(replaced or {})
+    simplify = getattr(F, "simplify", None)
+    for node in postorder(outputs, {id(n) for n in new}):
+        if node in new:
+            continue
+        F.table.line = node.line
+        inputs = tuple([new[x] for x in node.inputs])
+        attributes = node.attributes
+        if node.op.bodies:
+            attributes = tuple([_with_bodies(a, F, make) for a in attributes])
+        if make is not None:
+            new[node] = make(F, node.op, inputs, attributes)
+        elif node.op.bodies:
+            new[node] = F._apply(node.op, inputs, attributes)
+        elif all([a is b for a, b in zip(inputs, node.inputs, strict=True)]):
+            adopted = F.table.adopt(node)
+            new[node] = adopted if simplify is None else simplify(adopted)
+        else:
+            new[node] = F._apply(node.op, inputs, node.attributes)
+    F.table.line = None
+    return [new[o] for o in outputs]
+
+
+def _with_bodies(attribute: Any, F: Nodes, make: Make | None) -> Any:
+    """An attribute whose bodies, if it is or has any, are rebuilt in tables of their own."""
+    if isinstance(attribute, tuple):
+        return tuple([_with_bodies(a, F, make) for a in attribute])
+    return rebuild_body(attribute, F, make) if isinstance(attribute, Body) else attribute
+
+
+def rebuild_body(body: Body, F: Nodes, make: Make | None = None) -> Body:
+    """A body as `rebuild` makes it; the same object if nothing changes."""
+    nodes = rebuild([*body.inputs, *body.outputs], F.fresh(), make)
+    split = len(body.inputs)
+    if all(a is b for a, b in zip(nodes, [*body.inputs, *body.outputs], strict=True)):
+        return body
+    return Body(tuple(nodes[:split]), tuple(nodes[split:]))
+
+
+def inline_body(body: Body, F: Nodes, inputs: Sequence[Node]) -> list[Node]:
+    """The nodes of a body among those of F, its placeholders replaced."""
+    return rebuild(body.outputs, F, replaced=dict(zip(body.inputs, inputs, strict=True)))
+
+
+class Expanding(Nodes):
+    """Composites are replaced by their bodies when they are made."""
+
+    def __init__(self, symbol: Symbol, table: Table, wanted: Callable[[Node], bool]) -> None:
+        super().__init__(symbol, table)
+        self.wanted = wanted
+
+    def fresh(self) -> Expanding:
+        return Expanding(self.symbol, Table(), self.wanted)
+
+    def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
+        return self.simplify(super()._apply(op, inputs, attributes))
+
+    def simplify(self, node: Node) -> Node:
+        if node.op.decompose is None or not self.wanted(node):
+            return node
+        return node.op.decompose(self, *node.inputs, *node.attributes)  # type: ignore[no-any-return]
+
+
+class Inlining(Nodes):
+    """What is picked from a call is picked from its body instead."""
+
+    def __init__(self, symbol: Symbol, table: Table) -> None:
+        super().__init__(symbol, table)
+        self.inlined: dict[Node, list[Node]] = {}
+
+    def fresh(self) -> Inlining:
+        return Inlining(self.symbol, Table())
+
+    def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
+        return self.simplify(super()._apply(op, inputs, attributes))
+
+    def simplify(self, node: Node) -> Node:
+        if node.op is not PICK or node.inputs[0].op is not CALL:
+            return node
+        (call,), (index,) = node.inputs, node.attributes
+        if call not in self.inlined:
+            self.inlined[call] = inline_body(call.attributes[0], self, call.inputs)
+        return self.inlined[call][index]

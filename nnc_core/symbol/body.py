@@ -1,0 +1,51 @@
+"""Bodies: the graphs inside a node of control flow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nnc_core.symbol.node import Node
+from nnc_core.symbol.order import postorder
+
+
+class Body:
+    """A function of nodes: placeholders in, nodes out.  Everything that it reads from around it is an input.
+
+    Bodies are equal if they compute the same by the same nodes, whatever their placeholders are called.
+    """
+
+    __slots__ = ("_hash", "_key", "inputs", "outputs")
+
+    def __init__(self, inputs: tuple[Node, ...], outputs: tuple[Node, ...]) -> None:
+        self.inputs, self.outputs = inputs, outputs
+        self._key: tuple[Any, ...] | None = None
+        self._hash = 0
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All that the outputs depend on, inputs first."""
+        return postorder(self.outputs)
+
+    def key(self) -> tuple[Any, ...]:
+        """What it computes, as a tuple that equal bodies share."""
+        if self._key is None:
+            number: dict[Node, int] = {x: i for i, x in enumerate(self.inputs)}
+            lines: list[tuple[Any, ...]] = []
+            for node in self.nodes:
+                if node not in number:
+                    number[node] = len(number)
+                    lines.append((node.op, tuple([number[x] for x in node.inputs]), node.attributes))
+            self._key = (tuple([x.spec for x in self.inputs]), tuple(lines), tuple([number[y] for y in self.outputs]))
+            self._hash = hash(self._key)
+        return self._key
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Body) and self.key() == other.key())
+
+    def __hash__(self) -> int:
+        self.key()
+        return self._hash
+
+    def __repr__(self) -> str:
+        ins, outs = (", ".join(repr(n.spec) for n in ns) for ns in (self.inputs, self.outputs))
+        return f"<body ({ins}) -> ({outs}), {len(self.nodes)} nodes>"

@@ -1,0 +1,36 @@
+"""Devices and modes for the semantics tests, and the table of counts that they print."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.devices import device, parametrise
+from tests.semantics.modes import MODES
+from tests.semantics.table import Table, mark
+
+__all__ = ["device"]
+
+TABLE = Table()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    parametrise(metafunc)
+    if "mode" in metafunc.fixturenames:
+        metafunc.parametrize("mode", getattr(metafunc.module, "MODES", MODES))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each test knows its row in the table; scatter runs on the host where a device has none, and says so."""
+    for item in items:
+        if "tests/semantics" in item.nodeid:
+            mark(item)
+            item.add_marker(pytest.mark.filterwarnings("ignore:scatter has no kernel"))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    TABLE.note(report)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in TABLE.lines():
+        terminalreporter.line(line)
