@@ -17,6 +17,7 @@ class Call:
     slots: tuple[int, ...]
     label: str = ""
     stream: int = 0
+    line: Any = None  # of the user, opaque here: asynchronous work names it when it fails
 
 
 @dataclass(frozen=True, slots=True)

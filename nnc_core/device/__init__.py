@@ -1,7 +1,7 @@
 """Floor 1: what a device is.  Knows bytes, layouts and loop nests; nothing of graphs."""
 
 from nnc_core.device.buffer import Array, Buffer, StridedArray
-from nnc_core.device.capture import Program, PythonProgram, calls_of
+from nnc_core.device.capture import Around, Program, PythonProgram, calls_of
 from nnc_core.device.device import Device, HostArray
 from nnc_core.device.interpret import Tape
 from nnc_core.device.kernel import CommandBackend, Kernel, Launch
@@ -11,7 +11,26 @@ from nnc_core.device.spec import DeviceSpec
 from nnc_core.device.stream import DONE, DoneEvent, Event, SerialStream, Stream
 
 __all__ = [
-    "DONE", "Array", "Buffer", "CommandBackend", "Device", "DeviceSpec", "DoneEvent", "Event", "HostArray", "Kernel",
-    "Launch", "Program", "PythonProgram", "Registry", "SerialStream", "Stream", "StridedArray", "Tape",
-    "calls_of", "enqueued_for", "origin",
+    "DONE",
+    "Around",
+    "Array",
+    "Buffer",
+    "CommandBackend",
+    "Device",
+    "DeviceSpec",
+    "DoneEvent",
+    "Event",
+    "HostArray",
+    "Kernel",
+    "Launch",
+    "Program",
+    "PythonProgram",
+    "Registry",
+    "SerialStream",
+    "Stream",
+    "StridedArray",
+    "Tape",
+    "calls_of",
+    "enqueued_for",
+    "origin",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from nnc_core.base.record import Call, Record
 from nnc_core.device.buffer import Buffer
 from nnc_core.device.interpret import Interpreter
 from nnc_core.device.kernel import Launch
+from nnc_core.device.origin import enqueued_for
 from nnc_core.device.stream import Stream
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ class PythonProgram(Program):
 
     def _set_arguments(self, n: int) -> None:
         call = self.calls[n]
-        self.launches[n] = call.kernel.bind([self.slots[s] for s in call.slots], self.streams[call.stream])
+        with enqueued_for(call.line):
+            self.launches[n] = call.kernel.bind([self.slots[s] for s in call.slots], self.streams[call.stream])
         self.stale.discard(n)
 
 

@@ -49,7 +49,8 @@ class Traced(NamedTuple):
     def stale(self) -> list[str]:
         """What the trace read from outside and is not as it was; its elements may have changed."""
         said = []
-        for k, holder in (*self.outside, *self.cells):
+        holders: list[tuple[str, Tensor | Cell]] = [*self.outside, *self.cells]
+        for k, holder in holders:
             then, now = self.graph.inputs[k].spec, holder._value
             stack = self.elsewhere.get(k, self.stack)
             if now.spec != then or now.stack is not stack:
@@ -112,25 +113,19 @@ class Compilation:
         """The function's result for these argument arrays."""
         if self.pure:
             return self.results(self.run.run(dict(zip(self.arguments, arrays, strict=True))))
-        return self._call(dict(zip(self.arguments, arrays, strict=True)), {})
+        return self._call(dict(zip(self.arguments, arrays, strict=True)), {}, {})
 
     def call_donating(self, tensors: Sequence[Tensor], labels: Mapping[int, str]) -> Any:
         """The same, with tensors by their number that give up their memory; labels are what they are called."""
         given = {k: t._value.array for i, (k, t) in enumerate(zip(self.arguments, tensors, strict=True))
                  if i not in labels}
-        name = self.run.graph.name
-        try:
-            result = self._call(given, {f"arg{i}": tensors[i] for i in labels})
-        except LostStateError as error:
-            for i, label in labels.items():
-                if f"arg{i}" in error.lost:
-                    give_up(tensors[i], name, label, lost=True)
-            raise
+        donated = {f"arg{i}": tensors[i] for i in labels}
+        result = self._call(given, donated, {f"arg{i}": label for i, label in labels.items()})
         for i, label in labels.items():
-            give_up(tensors[i], name, label)
+            give_up(tensors[i], self.run.graph.name, label)
         return result
 
-    def _call(self, given: dict[str, Any], donated: Mapping[str, Tensor]) -> Any:
+    def _call(self, given: dict[str, Any], donated: Mapping[str, Tensor], labels: Mapping[str, str]) -> Any:
         with _held(self.locks):
             given |= self.state(take=False)
             for k, tensor in donated.items():
@@ -140,13 +135,22 @@ class Compilation:
             try:
                 arrays = self.run.run(given)
             except LostStateError as error:
-                for k, cell in self.taken:
-                    if k in error.lost and not cell._shared:
-                        cell.lose(f"a call of {self.run.graph.name!r} failed")
+                self._mark_lost(error.lost, given, donated, labels)
                 raise
             for k, cell in self.writes:
                 cell.put(Value(arrays[k], self.run.stack_of(k)))
         return self.results(arrays)
+
+    def _mark_lost(self, lost: frozenset[str], given: Mapping[str, Any], donated: Mapping[str, Tensor],
+                   labels: Mapping[str, str]) -> None:
+        """What the failing call had begun to overwrite; of what was shared it had a copy."""
+        name = self.run.graph.name
+        for k, cell in self.taken:
+            if k in lost and not cell._shared:
+                cell.lose(f"a call of {name!r} failed")
+        for k, tensor in donated.items():
+            if k in lost and given[k] is tensor._value.array:
+                give_up(tensor, name, labels[k], lost=True)
 
     def state(self, take: bool) -> dict[str, Any]:
         """The arrays that are read from outside; of cells that will be overwritten only if they are taken too."""
@@ -240,10 +244,13 @@ def _donated_pairs(outputs: Mapping[str, Node], donated: Mapping[str, Node],
                    inputs: Mapping[str, Node]) -> list[tuple[str, str]]:
     """For each donated input the first output that fits into its memory; an output that is an input has its own."""
     given = set(inputs.values())
-    free = {node: k for k, node in reversed(outputs.items()) if node not in given}
+    free: dict[Node, str] = {}
+    for k, node in outputs.items():
+        if node not in given:
+            free.setdefault(node, k)
     pairs = []
     for name, x in donated.items():
-        found = next((node for node in reversed(free) if node.spec == x.spec), None)
+        found = next((node for node in free if node.spec == x.spec), None)
         if found is not None:
             pairs.append((free.pop(found), name))
     return pairs

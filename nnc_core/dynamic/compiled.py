@@ -34,7 +34,8 @@ class CompiledGraph(ComputationGraph):
         """One call: tensors by name in and out.  Where a gradient may be asked through it, or inside a trace, its
         source is recorded instead."""
         if must_be_recorded([value_of(x) for x in given.values() if isinstance(x, Tensor)]):
-            return {name: Tensor(v) for name, v in replay(self.source, self.values(given), self.stack, self.place_of).items()}
+            outputs = replay(self.source, self.values(given), self.stack, self.place_of)
+            return {name: Tensor(v) for name, v in outputs.items()}
         results = self.run(self.admit(given))
         return {name: Tensor(Value(array, self.stack_of(name))) for name, array in results.items()}
 
@@ -139,7 +140,7 @@ def compile_graph(graph: SymbolicGraph, device: Any = None, *, optimise: bool = 
     options = {"optimise": optimise, "places": places, "on": on}
     if not all(is_static(n.shape) for n in graph.inputs.values()):
         return PolymorphicGraph(graph, stack, options)
-    staged = in_stages(graph, stack, **options)
+    staged = in_stages(graph, stack, optimise, places, on)
     if staged is not None:
         return staged
     compiled = stack.engine.compile(graph, optimise=optimise, kind=CompiledGraph)

@@ -373,9 +373,9 @@ class Values(Namespace[Value]):
             return super().full_like(x, value)
 
     def _operands(self, op: Op, inputs: tuple[Value | float, ...]) -> tuple[Value, ...]:
-        if any([x.__class__ is Dim for x in inputs]):
+        if any([isinstance(x, Dim) for x in inputs]):
             like = next((x for x in inputs if x.__class__ is Value), None)
-            inputs = tuple([_size(x, like) if x.__class__ is Dim else x for x in inputs])
+            inputs = tuple([_size(x, like) if isinstance(x, Dim) else x for x in inputs])
         return super()._operands(op, inputs)
 
     def _number(self, value: Any, dtype: DType, like: Value | None) -> Value:

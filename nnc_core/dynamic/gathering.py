@@ -205,7 +205,7 @@ def _positions(y: Value, g: Gather) -> tuple[Value, int, Value]:
         y = F.permute(y, axes=_order(g, y.ndim))
     axis = 0 if g.first else g.axes[0]
     rest = y.shape[axis + len(g.axes) :]
-    return F.reshape(y, shape=(*y.shape[:axis], prod(lengths), *rest)), axis, index  # type: ignore[arg-type]
+    return F.reshape(y, shape=(*y.shape[:axis], prod(lengths), *rest)), axis, index
 
 
 def _back(y: Value, piece: Value, g: Gather) -> Value:
@@ -229,11 +229,12 @@ def _linear(indices: Sequence[Index], lengths: Dims, like: Value) -> Index:
     if len(numbers) < len(lengths):
         raise NotSupportedError(f"several index arrays for axes of unknown lengths {lengths}",
                                 hint="index in two steps: x[rows][:, columns]")
-    shape = broadcast(*[tuple(i.shape) for i in indices])
     strides = [prod(numbers[k + 1 :]) for k in range(len(numbers))]
-    if all(isinstance(i, np.ndarray) for i in indices):
-        total = sum(i * s for i, s in zip(indices, strides, strict=True))  # type: ignore[misc]
-        return np.broadcast_to(np.asarray(total, np.int64), shape)  # type: ignore[arg-type]
+    known = [i for i in indices if isinstance(i, np.ndarray)]
+    if len(known) == len(indices):
+        shape: Any = broadcast(*[i.shape for i in known])
+        total = sum(i * s for i, s in zip(known, strides, strict=True))
+        return np.broadcast_to(np.asarray(total, np.int64), shape)
     position: Any = None
     valid: Any = None
     for index, length, stride in zip(indices, numbers, strides, strict=True):

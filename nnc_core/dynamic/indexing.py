@@ -64,9 +64,7 @@ def _written(x: Value, key: Any, value: Any, mode: str) -> Value:
 
 def _only_mask(x: Value, keys: list[Any]) -> Value | None:
     """The mask for the first axes of x that a key is, beside full slices."""
-    if not gathering.is_mask(keys[0]) or any(k is not Ellipsis and k != ranges.FULL for k in keys[1:] if k is not None):
-        return None
-    if any(k is None for k in keys):
+    if not gathering.is_mask(keys[0]) or not all(k is Ellipsis or ranges.is_full(k) for k in keys[1:]):
         return None
     mask = gathering.device_value(keys[0], x)
     if mask.shape != x.shape[: mask.ndim]:

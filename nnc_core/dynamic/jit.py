@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import types
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 from nnc_core.base.errors import AttributeValueError, FallbackWarning, ShapeError, SymbolicDimensionError
 from nnc_core.dynamic.compilation import Compilation, DataDependentError, Traced, finish
@@ -25,7 +26,10 @@ from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.trace import Trace
 from nnc_core.dynamic.value import Value
 from nnc_core.symbol import without_collector
-from nnc_core.type import TensorSpec, any_unknown
+from nnc_core.type import TensorSpec
+
+Numbers: TypeAlias = int | Sequence[int]
+Names: TypeAlias = str | Sequence[str]
 
 SIGNATURES = 64
 """Signatures of one function whose compilations are kept; the one not called for longest goes first."""
@@ -88,14 +92,22 @@ class Jitted:
         self._plain = not (self._parameters.static or self._parameters.donated)
         self._name = _name_of(f) if face is None else getattr(face, "__qualname__", "").rpartition("<locals>.")[2]
         self._lock = threading.Lock()
-        self.cache_clear()
+        self._entries: dict[Signature, Entry] = {}
+        self._quick: dict[Hashable, Entry] = {}
+        self._families: dict[Hashable, Family] = {}
+        self._storm = Storm()
+        self._hits = self._misses = self._compilations = 0
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        """Copies start without compiled code."""
-        return _made_again, (self.f, self._options)
+        """What a module's name leads to is that name; other copies start without compiled code."""
+        path = str(getattr(self, "__qualname__", ""))
+        found: Any = sys.modules.get(self.__module__)
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        return path if found is self else (_made_again, (self.f, self._options))
 
     def __repr__(self) -> str:
         return f"<jit of {self._name}, traced {self.traces} times>"
@@ -121,8 +133,8 @@ class Jitted:
             else:
                 entry = self._quick.get(tuple(key))
                 found = None if entry is None else entry.current()
-                if found is not None and (found.pure or not found.is_differentiated()):
-                    self._hits = entry.used = self._hits + 1  # type: ignore[union-attr]
+                if entry is not None and found is not None and (found.pure or not found.is_differentiated()):
+                    self._hits = entry.used = self._hits + 1
                     return found.call(arrays)
                 return self._call(args, kwargs, tuple(key))
         return self._call(args, kwargs, None)
@@ -274,7 +286,7 @@ class Jitted:
                     result = self.f(*args, **kwargs)
                 return finish(trace, result, shapes, sizes, list(self._donated(arguments)), because)
         except (ShapeError, SymbolicDimensionError) as error:
-            if any_unknown() and sizes is None:  # perhaps the sizes that depend on data do not fit: eager will tell
+            if trace.counts and sizes is None:  # perhaps the sizes that depend on data do not fit: eager will tell
                 raise DataDependentError(error.message, line=error.line) from error
             raise
         finally:
@@ -293,9 +305,7 @@ class Jitted:
     def cache_clear(self) -> None:
         """Forget everything compiled, and start counting again."""
         with self._lock:
-            self._entries: dict[Signature, Entry] = {}
-            self._quick: dict[Hashable, Entry] = {}
-            self._families: dict[Hashable, Family] = {}
+            self._entries, self._quick, self._families = {}, {}, {}
             self._storm = Storm()
             self.traces = self._hits = self._misses = self._compilations = 0
 
@@ -355,12 +365,13 @@ def _is_inlined(tensors: Sequence[Value]) -> bool:
 
 
 @overload
-def jit(f: Callable[..., Any], /, **options: Any) -> Jitted: ...
+def jit(f: Callable[..., Any], /, *, static_argnums: Numbers = ..., static_argnames: Names = ..., donate_argnums: Numbers = ...,
+        donate_argnames: Names = ..., named_dims: bool = ..., inline_limit: int | None = ...) -> Jitted: ...
 @overload
-def jit(f: None = None, /, **options: Any) -> Callable[[Callable[..., Any]], Jitted]: ...
-def jit(f: Callable[..., Any] | None = None, /, *, static_argnums: int | Sequence[int] = (),
-        static_argnames: str | Sequence[str] = (), donate_argnums: int | Sequence[int] = (),
-        donate_argnames: str | Sequence[str] = (), named_dims: bool = True,
+def jit(f: None = None, /, *, static_argnums: Numbers = ..., static_argnames: Names = ..., donate_argnums: Numbers = ...,
+        donate_argnames: Names = ..., named_dims: bool = ..., inline_limit: int | None = ...) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(f: Callable[..., Any] | None = None, /, *, static_argnums: Numbers = (), static_argnames: Names = (),
+        donate_argnums: Numbers = (), donate_argnames: Names = (), named_dims: bool = True,
         inline_limit: int | None = None) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
     """Compile a function of tensors: `nnc.jit(f)`, `@nnc.jit`, or `@nnc.jit(static_argnums=...)`.
 

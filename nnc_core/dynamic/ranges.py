@@ -25,6 +25,11 @@ class Ranges(NamedTuple):
     shape: Dims  # of the result
 
 
+def is_full(k: Any) -> bool:
+    """Whether a key takes its axis as it is."""
+    return isinstance(k, slice) and k in (FULL, slice(None, None, 1))
+
+
 def ranges(x: Value, keys: Sequence[Any]) -> Ranges:
     """Of a key in which every axis is mentioned."""
     start: list[DimLike] = []
@@ -74,7 +79,7 @@ def _lengths(x: Value, keys: Sequence[Any]) -> Dims:
     if is_static(x.shape):
         return x.shape
     mentioned = [k for k in keys if k is not None]
-    needed = [k != FULL for k, d in zip(mentioned, x.shape, strict=True) if not isinstance(d, int)]
+    needed = [not is_full(k) for k, d in zip(mentioned, x.shape, strict=True) if not isinstance(d, int)]
     return shape_of(x) if any(needed) else x.shape
 
 

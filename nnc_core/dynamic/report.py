@@ -21,6 +21,7 @@ def explained(signature: str, found: Compilation, counts: str) -> str:
 
 def _lines(found: Compilation, counts: str) -> Iterator[str]:
     traced, run = found.traced, found.run
+    written = {cell for _, cell in traced.writes}
     yield f"  {counts}"
     yield f"  traced because {traced.because}"
     if traced.sizes is not None:
@@ -29,8 +30,8 @@ def _lines(found: Compilation, counts: str) -> Iterator[str]:
         yield from (f"  guard: {g}" for g in traced.sizes.guards())
     yield from (f"  guard: {g} is {g.value!r}" for g in traced.guards)
     for k, cell in traced.cells:
-        updated = ", updated in place" if k in run.donated else ", updated" if cell in dict(traced.writes).values() else ""
-        yield f"  cell {cell.name or k!r}: {run.graph.inputs[k].spec}{updated}"
+        how = ", updated in place" if k in run.donated else ", updated" if cell in written else ""
+        yield f"  cell {cell.name or k!r}: {run.graph.inputs[k].spec}{how}"
     yield from (f"  read from outside at each call: {run.graph.inputs[k].spec}" for k, _ in traced.outside)
     taken = [k for k in found.arguments if k in run.donated]
     if taken:

@@ -51,8 +51,8 @@ class Storm:
             return
         self.warned = True
         warnings.warn(
-            f"{name!r} has been traced {traces} times, the last time because of {because}.  Numbers that change should be "
-            "tensors (nnc.asarray); Python values that the code reads should stay as they are; "
+            f"{name!r} has been traced {traces} times, the last time because of {because}.  Numbers that change should "
+            "be tensors (nnc.asarray); Python values that the code reads should stay as they are; "
             "nnc.config.trace_limit says how often is too often", RetraceWarning, stacklevel=_users_frame())
 
 

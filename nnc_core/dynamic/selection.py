@@ -15,7 +15,6 @@ from nnc_core.dynamic.unknown import size_for
 from nnc_core.dynamic.value import Value
 from nnc_core.operator import OPERATORS
 
-
 _NONZERO, _UNIQUE = OPERATORS["nonzero"], OPERATORS["unique_index"]
 
 

@@ -109,6 +109,9 @@ class Arguments(NamedTuple):
                 v = x._value
                 keys.append(TensorKey(v.spec.shape, v.spec.dtype, v.stack))
                 continue
+            if isinstance(x, Static) and any(isinstance(y, Tensor) for y in flatten(x.value)[0]):
+                raise OperandError(f"the static argument {labels()[i]} has a tensor in it",
+                                   hint="tensors are traced: leave it out of static_argnums")
             try:
                 keys.append(StaticKey(x.value if isinstance(x, Static) else x))
             except TypeError:
@@ -192,9 +195,9 @@ class Parameters:
     def arguments(self, structure: Structure) -> list[int | str]:
         """For each leaf the number or the name of the argument that it is part of."""
         positional, keywords = structure.parts
-        return [i for i, part in enumerate(positional.parts) for _ in paths(part, "")] + [
-            k for k, part in zip(keywords.keys, keywords.parts, strict=True)  # type: ignore[misc]
-            for _ in paths(part, "")]
+        places: list[tuple[int | str, Structure]] = [*enumerate(positional.parts)]
+        places += zip(map(str, keywords.keys), keywords.parts, strict=True)
+        return [place for place, part in places for _ in paths(part, "")]
 
     def _name(self, i: int) -> str:
         if i < len(self.names):

@@ -87,6 +87,8 @@ def _graph_of(part: Part, stack: Stack) -> SymbolicGraph:
 class StagedGraph(CompiledGraph):
     """Called like any compiled graph.  No input gives up its memory, whatever the iopairs say."""
 
+    place_of: Callable[[str], Place]
+
     def __init__(self, graph: SymbolicGraph, stack: Stack, place_of: Callable[[str], Place], on: Mapping[str, Place],
                  optimise: bool) -> None:
         self.graph = self.source = graph

@@ -26,6 +26,7 @@ class Guard(NamedTuple):
     value: Any
 
     def holds(self) -> bool:
+        """Whether it reads as it did."""
         return unchanged(self.read(), self.value)
 
     def change(self) -> str:
@@ -42,7 +43,7 @@ class Guard(NamedTuple):
 
 
 def unchanged(now: Any, then: Any) -> bool:
-    """Equal, of the same type, and floats to the bit: 1, 1.0 and True are traced differently, and so are 0.0 and -0.0."""
+    """Equal, of the same type, and floats to the bit: 1, 1.0 and True are traced differently, so are 0.0 and -0.0."""
     if now is then:
         return True
     if type(now) is not type(then):
@@ -92,6 +93,8 @@ class Trace:
         self.cells: dict[Cell, Value] = {}
         self.now: dict[Cell, Value] = {}
         self.guards: list[Guard] = []
+        self.counts = False
+        """Whether there are sizes that depend on data."""
         self.effects: list[Value] = []
         """What is computed although nothing may need it: callbacks with effects, in the order in which they were met."""
 

@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from nnc_core.base.errors import ExecutionError
-from nnc_core.dynamic.modes import lazy
-from nnc_core.dynamic.value import Step, Value
+from nnc_core.dynamic.modes import current_trace, lazy
+from nnc_core.dynamic.value import Step, Value, is_snapshot
 from nnc_core.operator import Nodes
 from nnc_core.optimiser import rebuild_body
 from nnc_core.symbol import Body, Node
@@ -31,21 +31,45 @@ if TYPE_CHECKING:
     from nnc_core.composition import Stack
 
 _ANY = Dim("n")
-_names: WeakValueDictionary[tuple[int, str], Unknown] = WeakValueDictionary()
-"""By the id of a value, which lives as long as the name does, and what is counted."""
+_names: WeakValueDictionary[_Key, Unknown] = WeakValueDictionary()
+"""By what is counted, and how the counted value came about: see `_origin`."""
+_DEPTH = 4
 _GROUPS = frozenset(("unique_index", "unique_counts"))
 
 
+class _Key(tuple[Any, ...]):
+    """Hashed here: a dimension takes whoever hashes it outside of this package for a user who wants its number."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
 def size_for(x: Value, op: Op) -> Dim:
-    """The size of what an operator counts in x: the same name however often it is asked for, so that two readings by
-    one mask are known to be equally long.  What runs now needs no name."""
+    """The size of what an operator counts in x: one name however often it is asked for, so that two readings by the
+    same mask, or by one that was computed in the same way, are known to be equally long.  What runs now needs none."""
     if x.trace is None and not lazy.get():
         return _ANY
-    key = (id(x), "groups" if op.name in _GROUPS else op.name)
+    trace = current_trace.get()
+    if trace is not None:
+        trace.counts = True
+    leaves: list[Value] = []
+    key = _Key((_origin(x, _DEPTH, leaves), "groups" if op.name in _GROUPS else op.name))
     name = _names.get(key)
     if name is None:
-        name = _names[key] = unknown_name((op, x))
+        name = _names[key] = unknown_name((op, x, leaves))
     return Dim(name)
+
+
+def _origin(x: Value, depth: int, leaves: list[Value]) -> Any:
+    """Equal for values that are equal because the same was computed from the same.  It holds ids of the leaves, which
+    live as long as the name that is found by it."""
+    step = x.step
+    if depth == 0 or step is None or is_snapshot(x) or step.op.bodies or (step.op.host and not step.op.counted):
+        leaves.append(x)
+        return id(x)
+    return step.op, tuple([_origin(v, depth - 1, leaves) for v in step.inputs]), step.attributes
 
 
 # ---- numbers for names
@@ -91,7 +115,7 @@ def missing_counts(attributes: Attributes) -> list[Value]:
 
 
 def _count(name: Unknown) -> Value:
-    op, x = name.source
+    op, x, _ = name.source
     size = Dim(name)
     spec = op.infer(x.spec, size)
     return Value(None, x.stack, spec, Step(op, (x,), (size,), x.line))

@@ -65,7 +65,8 @@ class Emitter:
                 if s in roles.movable():
                     moved[s] = roles.target(s, moved)
         rest = [moved.get(s, s) for s in step.writes] + ([step.workspace] if step.workspace is not None else [])
-        call = Call(step.choice.kernel, (*reads, *[self.slot(s) for s in rest]), step.group.op.name)
+        call = Call(step.choice.kernel, (*reads, *[self.slot(s) for s in rest]), step.group.op.name,
+                    line=step.group.node.line)
         self.step_of[id(call)] = self.number[id(step)]
         return call
 

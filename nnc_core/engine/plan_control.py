@@ -46,7 +46,8 @@ class ControlPlanner(Planner):
         self._keep(item, plan, picked)
         for i, role in enumerate(roles):
             if start[role] is not role and (passes is None or i in plan.owned):
-                plan.copies[role] = self.copy(item.begin, item.group.inputs[i], inits[i], role)
+                plan.copies[role] = step = self.copy(item.begin, item.group.inputs[i], inits[i], role)
+                step.note = "before the first round" if passes is None else "only if too few rounds run to move it"
         plan.finals = [self._final(plan, role) for role in roles]
         out = [Place(s, x.spec.layout()) for s, x in zip(plan.finals, item.group.inputs[:n], strict=True)]
         self.parts[item.group.node] = out + [self._whole(item, n + j, r) for j, r in enumerate(stacked)]
@@ -123,7 +124,8 @@ class ControlPlanner(Planner):
             first = min([item.begin, *[s.first for s in cycle]])
             for storage in cycle:
                 storage.first, storage.last = first, end
-                storage.carried = storage.fixed = self.depth > 0
+                # where pointers have rotated, a storage's memory is that of another one of the cycle
+                storage.carried = storage.fixed = self.depth > 0 or plan.passes is None
                 if id(cycle) in outputs:
                     self.make_output(storage)
         for storage in plan.start.values():

@@ -8,18 +8,19 @@ from contextlib import suppress
 from typing import Any
 
 from nnc_core.base.config import config
-from nnc_core.base.errors import Error, ExecutionError, GraphError
+from nnc_core.base.errors import Error, ExecutionError, GraphError, NonfiniteError
 from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call
-from nnc_core.device import Array, Buffer, Launch, Program, Tape, calls_of
+from nnc_core.device import Around, Array, Buffer, Launch, Program, Tape, calls_of
 from nnc_core.engine.emit import Emitter
 from nnc_core.engine.execute import Executor
 from nnc_core.engine.explain import explain
 from nnc_core.engine.memory import MemoryPlan
+from nnc_core.engine.nonfinite import run_watched
 from nnc_core.engine.plan import Plan
 from nnc_core.engine.profile import Profile, measure
 from nnc_core.graph import SymbolicGraph
-from nnc_core.operator import CONSTANT
+from nnc_core.operator import CONSTANT, PLACEHOLDER
 from nnc_core.symbol import Node, show_line
 
 
@@ -57,15 +58,28 @@ class ComputationGraph:
         """One call.  Arrays by name in, arrays by name out; ExecutionError names the command and line that failed."""
         program = self._bound(given)
         try:
-            if config.eager:
-                program.run_with(self._wait_after)
-            else:
+            around = self._around(program)
+            if around is None:
                 program.run()
+            else:
+                program.run_with(around)
         except Exception as error:
             raise self._failure(program, error) from error
         arrays = {name: self._output(program, slot, layout) for name, (slot, layout) in self._slots.outputs.items()}
         self._idle.append(program)
         return arrays
+
+    def _around(self, program: Program) -> Around | None:
+        """What is done around each command: nothing, unless somebody debugs."""
+        mode = config.check_nan
+        if mode == "off":
+            return self._wait_after if config.eager else None
+
+        def watched(call: Call, launch: Launch) -> None:
+            command = self.plan.steps[self._step_of[program.position]].command
+            run_watched(self.device, mode, command, [program.buffer(s) for s in call.slots], launch)
+
+        return watched
 
     def _wait_after(self, call: Call, launch: Launch) -> None:
         """So that an error is raised where it happened."""
@@ -119,8 +133,10 @@ class ComputationGraph:
         if not 0 <= position < len(self.plan.steps):
             return LostStateError.of(f"a call failed: {text}", lost, device=self.device.spec.id)
         step = self.plan.steps[position]
-        return LostStateError.of(text, lost, operator=step.group.op.name, operands=str(step.command),
-                                 device=self.device.spec.id, line=show_line(step.group.node.line))
+        kind = NonfiniteStateError if isinstance(error, NonfiniteError) else LostStateError
+        known = error if isinstance(error, Error) else Error("")
+        return kind.of(text, lost, operator=step.group.op.name, operands=known.operands or str(step.command),
+                       device=self.device.spec.id, line=known.line or show_line(step.group.node.line), hint=known.hint)
 
     def _begun(self, position: int) -> frozenset[str]:
         """Inputs whose memory a call that failed there may have begun to overwrite."""
@@ -156,11 +172,15 @@ class LostStateError(ExecutionError):
 
     lost: frozenset[str] = frozenset()
 
-    @staticmethod
-    def of(message: str, lost: frozenset[str], **where: str) -> LostStateError:
-        error = LostStateError(message, **where)
+    @classmethod
+    def of(cls, message: str, lost: frozenset[str], **where: str | None) -> LostStateError:
+        error = cls(message, **where)
         error.lost = lost
         return error
+
+
+class NonfiniteStateError(LostStateError, NonfiniteError):
+    """A command that made a NaN or an infinity, found by `config.check_nan`."""
 
 
 class TapeArray:
@@ -187,7 +207,7 @@ class _Slots:
         place = plan.place
         self.inputs = {k: emitter.slot(place[node].storage) for k, node in graph.inputs.items() if node in place}
         self.constants = {node: emitter.slot(p.storage) for node, p in place.items() if p.storage.kind == "constant"
-                          and not node.inputs}
+                          and not node.inputs and node.op is not PLACEHOLDER}
         self.outputs = {k: (emitter.slot(place[node].storage), place[node].layout) for k, node in outputs.items()}
         for storage in plan.arena:
             emitter.slot(storage)

@@ -13,6 +13,7 @@ from nnc_core.graph.batching import batch
 from nnc_core.graph.bodies import needs_its_body
 from nnc_core.graph.symbolic import SymbolicGraph
 from nnc_core.operator import Nodes
+from nnc_core.operator.control import TRIPS
 from nnc_core.optimiser import Optimiser, rebuild
 from nnc_core.symbol import Node, show_line, without_collector
 from nnc_core.type import Attributes, Dim, Op, TensorSpec, specialised
@@ -71,7 +72,7 @@ class Graph:
 
         def number(value: Any) -> Any:
             if isinstance(value, Dim):
-                return specialised(value, sizes)
+                return value if value == TRIPS else specialised(value, sizes)
             if isinstance(value, tuple):
                 return tuple([number(v) for v in value])
             return TensorSpec(number(value.shape), value.dtype) if isinstance(value, TensorSpec) else value

@@ -156,14 +156,12 @@ class Dim:
     def __floordiv__(self, other: Any) -> Any:
         if not isinstance(other, _WHOLE):
             return self.__index__() // other if isinstance(other, float) else NotImplemented
-        if isinstance(other, int) and other > 0 and all(f % other == 0 for f in self.terms.values()):
-            return Dim._of({m: f // other for m, f in self.terms.items()})
-        return Dim._of({(Quotient(self, other),): 1})
+        return _floor(self, other)
 
     def __rfloordiv__(self, other: Any) -> Any:
         if not isinstance(other, _WHOLE):
             return other // self.__index__() if isinstance(other, float) else NotImplemented
-        return Dim._of({(Quotient(other, self),): 1})
+        return _floor(other, self)
 
     def __index__(self) -> int:
         watcher = _watcher(self)
@@ -213,6 +211,34 @@ def _is_negative(difference: Any) -> bool:
     return operator.index(difference) < 0 if watcher is None else watcher.is_negative(difference)
 
 
+def _floor(numerator: Any, denominator: Any) -> DimLike:
+    """The quotient as a polynomial if there is no rest, unless it is known to be by zero."""
+    exact = _divided(_terms(numerator), _terms(denominator))
+    if exact is not None and not (isinstance(denominator, Dim) and _watcher(denominator) and _is_zero(denominator)):
+        return Dim._of(exact)
+    return Dim._of({(Quotient(numerator, denominator),): 1})
+
+
+def _divided(terms: Terms, divisor: Terms) -> Terms | None:
+    """The polynomial by one monomial with a positive factor, if there is no rest: 64*n by n is 64."""
+    if len(divisor) != 1:
+        return None
+    ((atoms, factor),) = divisor.items()
+    found: Terms = {}
+    for monomial, f in terms.items():
+        if not f:
+            continue
+        left = list(monomial)
+        for atom in atoms:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if factor < 1 or f % factor:
+            return None
+        found[tuple(left)] = f // factor
+    return found
+
+
 def _text(dim: DimLike) -> str:
     """The polynomial, of the highest degree first."""
 
@@ -249,7 +275,7 @@ def is_unknown(name: str) -> bool:
     return "#" in name
 
 
-def _terms(dim: DimLike) -> Terms:
+def _terms(dim: Any) -> Terms:
     return dim.terms if isinstance(dim, Dim) else {(): operator.index(dim)}
 
 

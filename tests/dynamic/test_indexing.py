@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, basic_indices
+from hypothesis.extra.numpy import array_shapes, arrays, basic_indices
 
 import nnc_core as nnc
 from tests.dynamic.conftest import devices
@@ -141,10 +141,15 @@ def test_elements_beside_a_mask_keep_every_bit(device: str) -> None:
     assert x.tolist() == [large, 7]
 
 
-def test_a_row_of_values_for_a_mask_is_said_not_to_work(x: nnc.Tensor) -> None:
-    """NumPy would give them out in order, which needs the number of chosen elements."""
-    with fails(NotImplementedError, "float32[3]"):
-        x[x > 2] = [1.0, 2.0, 3.0]
+def test_a_row_of_values_for_a_mask(x: nnc.Tensor) -> None:
+    x[x > 2] = [10.0, 20.0, 30.0]
+    assert x.tolist() == [[0, 1, 2], [10, 20, 30]]
+    x[np.array([True, False])] = nnc.asarray([[7.0, 8.0, 9.0]])
+    assert x.tolist() == [[7, 8, 9], [10, 20, 30]]
+    for wrong in ([1.0, 2.0], nnc.ones((2, 2))):
+        with fails(ValueError, "does not fit"):
+            x[x > 9] = wrong
+    assert x.tolist() == [[7, 8, 9], [10, 20, 30]]
 
 
 def test_values_are_cast_and_broadcast_to_the_place(device: str) -> None:
@@ -173,9 +178,17 @@ def test_integers_may_be_tensors_and_numpys(device: str) -> None:
     (1.5, TypeError, "float"),
     ("a", TypeError, "str"),
     (True, TypeError, "bool"),
-    (([0, 1], [0, 1]), NotImplementedError, "2 arrays"),
-    ((slice(1), [0]), NotImplementedError, "mixed"),
-    (np.array([0.5]), NotImplementedError, "float64[1]"),
+    (([0, 1], [0, 1, 2]), ValueError, "(2,) and (3,) do not broadcast"),
+    (([0, 1], [0, 3]), IndexError, "index 3 is out of range for axis 1 of length 3"),
+    ((slice(1), [0, -4]), IndexError, "index -4 is out of range for axis 1 of length 3"),
+    ([2], IndexError, "index 2 is out of range for axis 0 of length 2"),
+    (([0], [0], [0]), IndexError, "3 indices for 2 dimensions"),
+    (np.zeros((2, 3, 1), bool), IndexError, "3 indices for 2 dimensions"),
+    (np.zeros((3,), bool), ValueError, "a mask bool[3] does not fit float32[2,3]"),
+    ((slice(None), [True, False]), ValueError, "a mask bool[2] does not fit float32[2,3]"),
+    ((np.zeros((2, 3), bool), 0), IndexError, "3 indices for 2 dimensions"),
+    (np.array([0.5]), TypeError, "float64"),
+    (["a"], TypeError, "an index array is <U1"),
 ], ids=str)  # fmt: skip
 def test_keys_that_do_not_work(x: nnc.Tensor, key: Any, kind: type[BaseException], said: str) -> None:
     with fails(kind, said):
@@ -186,9 +199,172 @@ def test_keys_that_do_not_work(x: nnc.Tensor, key: Any, kind: type[BaseException
         x.at[key].set(0)
 
 
-def test_reading_by_a_mask_is_said_not_to_work(x: nnc.Tensor) -> None:
-    with fails(NotImplementedError, "nnc.where"):
-        x[x > 2]
+# ---- several arrays, masks, and both mixed with basic keys
+@st.composite
+def shapes_and_mixed_keys(draw: st.DrawFn) -> tuple[tuple[int, ...], Any]:
+    """A key of integers, slices, None, ..., arrays of integers and masks, in any order."""
+    shape = draw(array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4))
+    common = draw(st.sampled_from([(3,), (2, 3), (1,), ()]))
+    keys: list[Any] = []
+    axis, ellipsis = 0, False
+    while axis < len(shape) and draw(st.integers(0, 6)):
+        length = shape[axis]
+        kind = draw(st.sampled_from(["integer", "slice", "array", "array", "mask", "None", "..."]))
+        if kind == "integer":
+            keys.append(draw(st.integers(-length, length - 1)))
+        elif kind == "slice":
+            keys.append(draw(st.slices(length)))
+        elif kind == "array":
+            kept = common[draw(st.integers(0, len(common))) :]
+            keys.append(draw(arrays(np.int64, kept, elements=st.integers(-length, length - 1))))
+        elif kind == "mask":
+            axes = draw(st.integers(1, len(shape) - axis))
+            keys.append(draw(arrays(np.bool_, shape[axis : axis + axes])))
+            axis += axes - 1
+        elif kind == "None" or (kind == "..." and not ellipsis):
+            keys.append(None if kind == "None" else ...)
+            ellipsis = ellipsis or kind == "..."
+            continue
+        else:
+            continue
+        axis += 1
+    key = tuple(keys)
+    try:
+        numbered(shape)[key]
+    except IndexError:  # masks and arrays that do not broadcast
+        assume(False)
+    return shape, key
+
+
+def on_device(key: Any, which: int, masks: bool = True) -> Any:
+    """Every second array, or every other one, as a tensor; without masks where a trace has to know their counts."""
+    return tuple(nnc.asarray(k) if isinstance(k, np.ndarray) and k.ndim and i % 2 == which
+                 and (masks or k.dtype != np.bool_) else k for i, k in enumerate(key))
+
+
+@each_device
+@given(shapes_and_mixed_keys(), st.integers(0, 1))
+def test_mixed_keys_read_what_numpy_reads(where: str, drawn: Any, which: int) -> None:
+    shape, key = drawn
+    host = numbered(shape)
+    with nnc.use_device(where):
+        found = nnc.asarray(host)[on_device(key, which)]
+    assert found.shape == host[key].shape
+    np.testing.assert_array_equal(found.numpy(), host[key])
+
+
+@each_device
+@given(shapes_and_mixed_keys(), st.integers(0, 1), st.booleans())
+def test_mixed_keys_write_what_numpy_writes(where: str, drawn: Any, which: int, scalar: bool) -> None:
+    shape, key = drawn
+    host = numbered(shape)
+    value: Any = -7.0 if scalar else -1 - numbered(np.shape(host[key]))
+    wanted, added = host.copy(), host.copy()
+    wanted[key] = value
+    np.add.at(added, key, np.broadcast_to(np.float32(value), host[key].shape))
+    with nnc.use_device(where):
+        given_value = value if scalar else nnc.asarray(value)
+        x = nnc.asarray(host)
+        x[on_device(key, which)] = given_value
+        np.testing.assert_array_equal(x.numpy(), wanted)
+        found = nnc.asarray(host).at[on_device(key, which)].add(given_value)
+    np.testing.assert_allclose(found.numpy(), added, rtol=1e-6)
+
+
+@given(shapes_and_mixed_keys(), st.integers(0, 1))
+def test_every_mode_reads_mixed_keys_the_same(drawn: Any, which: int) -> None:
+    shape, key = drawn
+    host = numbered(shape)
+    weights = 1 + numbered(np.shape(host[key]))
+
+    def f(x: nnc.Tensor, masks: bool = False) -> nnc.Tensor:
+        return x[on_device(key, which, masks)]
+
+    with nnc.use_device("strict:0"):
+        x = nnc.asarray(host)
+        with nnc.deferred():
+            deferred = f(x, masks=True)
+        found = deferred.numpy(), nnc.jit(f)(x).numpy()
+        g = nnc.grad(lambda x: nnc.sum(f(x) * nnc.asarray(weights)))(x)
+    for array in found:
+        np.testing.assert_array_equal(array, host[key])
+    wanted = np.zeros_like(host)
+    np.add.at(wanted, key, weights)
+    np.testing.assert_allclose(g.numpy(), wanted, rtol=1e-6)
+
+
+def test_an_index_that_is_not_known_yet(x: nnc.Tensor) -> None:
+    """In deferred and compiled code a 0-dimensional integer tensor is not looked at."""
+    row = nnc.asarray(np.array(1))
+    with nnc.deferred():
+        i = row * 1
+        deferred = x[i, 1:]
+        assert deferred.is_deferred and i.is_deferred
+    assert deferred.tolist() == [4, 5]
+    f = nnc.jit(lambda x, i: x[i])
+    assert f(x, row).tolist() == [3, 4, 5] and f(x, row - 1).tolist() == [0, 1, 2] and f.traces == 1
+
+
+def test_empty_keys_and_masks_of_no_dimensions(x: nnc.Tensor) -> None:
+    host = numbered((2, 3))
+    for key in ([], np.array([], np.int64), np.array(True), np.array(False), (np.array(True), 0)):
+        np.testing.assert_array_equal(x[key].numpy(), host[key])
+    assert nnc.asarray(5.0)[np.array(True)].tolist() == [5.0]
+
+
+# ---- other changes than set and add
+@pytest.mark.parametrize("name", ["multiply", "min", "max", "add", "set"])
+@pytest.mark.parametrize("key", [
+    1, (slice(None), slice(None, None, 2)), np.array([[True, False, True], [False, False, True]]), ([0, 1], [2, 0]),
+    (np.array([True, False]), [1, 2]),
+], ids=["integer", "slices", "mask", "arrays", "mask and array"])
+def test_changes_at_a_key(x: nnc.Tensor, name: str, key: Any) -> None:
+    host = numbered((2, 3))
+    value = np.asarray(np.arange(host[key].size).reshape(host[key].shape) * 3 % 4 + 0.5, np.float32)
+    change = {"multiply": np.multiply, "min": np.minimum, "max": np.maximum, "add": np.add,
+              "set": lambda old, new: new}[name]  # fmt: skip
+    wanted = host.copy()
+    wanted[key] = change(host[key], value)
+    np.testing.assert_array_equal(getattr(x.at[key], name)(value).numpy(), wanted)
+    np.testing.assert_array_equal(x.numpy(), host)
+
+
+def test_changes_where_an_element_may_be_meant_twice(x: nnc.Tensor) -> None:
+    for key in ([0, 0], nnc.asarray(np.array([0, 1]))):
+        with fails(NotImplementedError, "mean an element twice"):
+            x.at[key].multiply(2.0)
+    assert x.at[[0, 0]].add(1.0).tolist() == [[2, 3, 4], [3, 4, 5]]
+    assert x.at[[0, 0]].set([[1.0], [2.0]]).tolist() == [[2, 2, 2], [3, 4, 5]]
+
+
+# ---- code as it is written in scientific Python
+def test_code_like_that_of_scikit_learn(device: str) -> None:
+    """Standardise, clip outliers, impute, count labels, build a confusion matrix, pick the k best."""
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(20, 4)).astype(np.float32)
+    data[3, 1] = data[7, 2] = np.nan
+    labels = rng.integers(0, 3, 20)
+
+    def program(xp: Any, x: Any, y: Any) -> list[Any]:
+        missing = xp.isnan(x)
+        x[missing] = 0
+        columns = xp.nonzero(xp.sum(xp.astype(missing, xp.float32), axis=0) > 0)[0]
+        x[:, columns] *= 2
+        rows = xp.nonzero(y == 1)[0]
+        sub = x[rows][:, [0, 2]]
+        x[x > 1] = 1
+        x[0] += 1
+        x[rows, -1] = -5
+        x[5:7, :2] = [[1.0], [2.0]]
+        confusion = xp.zeros((3, 3), dtype=xp.float32)
+        confusion[y[:3], y[3:6]] += 1
+        best = x[y == 2, 1:]
+        return [x, columns, sub, confusion, best, x[~missing], x[rows[:, None], [0, 1]]]
+
+    wanted = program(np, data.copy(), labels)
+    found = program(nnc, nnc.asarray(data), nnc.asarray(labels))
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a.numpy(), b, rtol=1e-6)
 
 
 def test_values_that_do_not_fit_the_place(x: nnc.Tensor) -> None:

@@ -83,7 +83,7 @@ def test_python_runs_twice_for_any_number_of_sizes(device: str, name: str) -> No
 NUMBERS: dict[str, tuple[Function, int]] = {
     # one run for the first size, then one for each answer that differs
     "== 1": (lambda x: x * 10 if x.shape[0] == 1 else x + 1, 3),
-    "!= 1": (lambda x: x + 1 if 1 != x.shape[0] else x * 10, 3),
+    "!= 1": (lambda x: x + 1 if x.shape[0] != 1 else x * 10, 3),
     "> 3": (lambda x: x * 10 if x.shape[0] > 3 else x + 1, 4),
     "< and max": (lambda x: nnc.ones(max(x.shape[0], 3)) * (2 if x.shape[0] < 5 else 3), 5),
     "truth": (lambda x: x if x.shape[0] else x + 1, 3),

@@ -52,19 +52,9 @@ def test_a_static_argument_is_taken_whole(x: nnc.Tensor) -> None:
     assert f(x, (3, 2)).shape == (3, 2) and f(x, (6,)).shape == (6,) and f.traces == 2
     with fails(TypeError, "static argument shape is a list", "tuple", line=False):
         f(x, [3, 2])
-    with fails(TypeError, "static argument shape is a Tensor", line=False):
-        nnc.jit(lambda x, shape: x, static_argnames=["shape"])(x, {"a": x}["a"][None] if False else _Unhashable(x))
-
-
-class _Unhashable(nnc.Tensor):
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, x: nnc.Tensor) -> None:
-        super().__init__(x._value)
-
-    @property
-    def __class__(self) -> Any:  # its name in messages
-        return nnc.Tensor
+    for given in (x, (1, [x])):
+        with fails(TypeError, "static argument shape has a tensor in it", line=False):
+            f(x, given)
 
 
 def test_choices_of_arguments_that_are_wrong(device: str) -> None:
@@ -223,7 +213,7 @@ def test_cache_info_counts(x: nnc.Tensor) -> None:
     f(x.reshape((3, 2)))
     f(x.reshape((6, 1)))
     info = f.cache_info()
-    assert (info.hits, info.misses, info.traces, info.compilations) == (1, 4, 4, 4)
+    assert (info.hits, info.misses, info.traces, info.compilations) == (1, 4, 3, 4), "the last one is for any size"
     assert info.signatures[0].startswith("f(x=float32[2,3] on ") and info.signatures[1].endswith(", n=3)")
     f.cache_clear()
     assert f.cache_info() == (0, 0, 0, 0, ())
@@ -266,17 +256,20 @@ def test_explain_says_everything(x: nnc.Tensor) -> None:
 
 
 def test_copies_start_without_compiled_code(x: nnc.Tensor) -> None:
-    for twin in (copy.deepcopy(scaled), pickle.loads(pickle.dumps(scaled))):
-        assert twin(x, 2.0).tolist() == (HOST * 2).tolist() and twin.traces == 1 and twin.__name__ == "scaled"
+    f = nnc.jit(_scaled)
+    f(x, 2.0)
+    for twin in (copy.deepcopy(f), pickle.loads(pickle.dumps(f))):
+        assert twin.traces == 0 and twin(x, 2.0).tolist() == (HOST * 2).tolist() and twin.traces == 1
+    assert pickle.loads(pickle.dumps(decorated)) is decorated, "as functions are, by name"
 
 
 def _scaled(x: Any, n: float) -> Any:
     return x * n
 
 
-scaled = nnc.jit(_scaled)
-_scaled.__name__ = _scaled.__qualname__ = "_scaled"
-scaled.__name__ = "scaled"
+@nnc.jit
+def decorated(x: Any) -> Any:
+    return x
 
 
 # ---- threads and failures
@@ -367,10 +360,10 @@ def test_methods_know_their_function(x: nnc.Tensor) -> None:
     assert s.times.cache_info().compilations == 1 and Scaled.times.traces == 1
 
 
-def test_sizes_that_depend_on_data_run_as_they_are_written(x: nnc.Tensor) -> None:
-    f = nnc.jit(lambda x: x[x > 1] * 2)
-    with pytest.warns(FallbackWarning, match="depends on data"):
-        assert f(x).tolist() == [4, 6, 8, 10]
-    assert f(x - 4).tolist() == [] and f.traces == 1
+def test_what_needs_a_size_that_depends_on_data_runs_as_it_is_written(x: nnc.Tensor) -> None:
+    f = nnc.jit(lambda x: x * len(x[x > 1]))
+    with pytest.warns(FallbackWarning, match="'<lambda>' runs operator by operator"):
+        assert f(x).tolist() == (HOST * 4).tolist()
+    assert f(x - 4).tolist() == (HOST * 0).tolist() and f.traces == 1
     with pytest.raises(NotImplementedError, match="not compiled"):
         f.lower(x)

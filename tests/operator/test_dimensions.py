@@ -79,6 +79,14 @@ def test_whole_multiples_divide_without_a_rest(x, n) -> None:
     assert (x * n) // n == x
 
 
+@given(polynomials, st.lists(st.sampled_from(NAMES), max_size=3), st.integers(1, 6))
+def test_whole_multiples_of_a_monomial_divide_without_a_rest(x, names, n) -> None:
+    by = n
+    for name in names:
+        by = by * Dim(name)
+    assert (x * by) // by == x
+
+
 @given(dimensions, dimensions, sizes)
 def test_quotients_of_dimensions(x, y, at) -> None:
     assume(substitute(y, at) != 0)

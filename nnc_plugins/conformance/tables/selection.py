@@ -37,8 +37,7 @@ def _distinct_count(x: Array) -> int:
 
 def _cases(count: Any, arrays: dict[str, Array], dtypes: tuple[DType, ...] = ALL) -> list[Case]:
     def case(label: str, x: Array) -> Case:
-        attributes = (lambda dtype: {"size": count(x.astype(dtype))}) if count else {}
-        return Case(label, fixed(x), dtypes, attributes)
+        return Case(label, fixed(x), dtypes, lambda dtype: {"size": count(x.astype(dtype))} if count else {})
 
     return [case(label, x) for label, x in arrays.items()]
 

@@ -17,9 +17,13 @@ Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
 ALIGNMENT = 64
 
 
+LARGE = 1 << 28
+"""Bytes from which on it is worth knowing beforehand that the machine has not got them."""
+
+
 def allocate(nbytes: int) -> Bytes:
     """Uninitialised and aligned.  DeviceMemoryError beyond the machine's memory."""
-    known = host.memory()
+    known = host.memory() if nbytes > LARGE else None  # asking the system costs more than most allocations
     if known is not None and nbytes > known[1]:
         raise _no_memory(nbytes)
     try:
