@@ -28,6 +28,8 @@ class BodyTrace(Trace):
         super().__init__(name, arguments)
         self.around: Trace | None = current_trace.get()
         self.depth = self.around.depth + 1 if self.around is not None else 1
+        self.held: dict[Cell, Value] = {}
+        """What the cells that the body reads hold around it."""
 
     def note(self, tensor: Tensor) -> None:
         super().note(tensor)
@@ -49,9 +51,22 @@ class BodyTrace(Trace):
         if self.around is not None:
             self.around.concretized(tensor)
 
+    def read(self, cell: Cell) -> Tensor:
+        if cell not in self.now:
+            held = self.held[cell] = self._around(cell)
+            self.cells[cell] = self.now[cell] = Value(None, held.stack, held.spec, None, False, self)
+        return Tensor(self.now[cell])
+
     def outer(self, cell: Cell) -> Value:
-        """What a cell holds around the body."""
-        return (self.around.read(cell) if self.around is not None else cell.read())._value
+        """What a cell holds around the body, before it."""
+        return self.held[cell] if cell in self.held else self._around(cell)
+
+    def _around(self, cell: Cell) -> Value:
+        token = current_trace.set(self.around)
+        try:
+            return cell.read()._value
+        finally:
+            current_trace.reset(token)
 
 
 class Traced:

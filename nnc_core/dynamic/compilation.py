@@ -1,8 +1,9 @@
-"""What tracing gives: a graph with everything that a call must bring and take away; compiled for the sizes of a call."""
+"""What tracing gives: a graph with all that a call must bring and take away; compiled for the sizes of a call."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from nnc_core.dynamic.value import Value
 from nnc_core.engine import LostStateError
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
-from nnc_core.symbol import Node, postorder, show_line
+from nnc_core.symbol import Body, Node, postorder, show_line
 from nnc_core.type import Dim, any_unknown, is_unknown, substitute
 
 
@@ -98,6 +99,8 @@ class Compilation:
         self.pure = not (traced.cells or traced.outside or traced.guards)
         self.single = traced.structure.kind is None and leaves == (None,)
         self.leaves = leaves
+        self.body: Body | None = None
+        """The graph as one differentiable step, made when somebody differentiates it."""
 
     def is_current(self) -> bool:
         """Nothing that the trace depends on has changed, nor the choice of backends."""
@@ -209,7 +212,8 @@ def finish(trace: Trace, result: Any, shapes: Shapes, sizes: Sizes | None, donat
     nodes = dict(zip(wanted, to_nodes(G, list(wanted.values()), cuts, leaf), strict=True))
     names = {cell: f"cell{i}" for i, cell in enumerate(trace.cells)}
     pairs = [(f"new{i}", names[cell]) for i, cell in enumerate(written)]
-    pairs += _donated_pairs({k: nodes[k] for k in outputs}, {k: inputs[k] for k in [f"arg{i}" for i in donated]}, inputs)
+    given_up = {f"arg{i}": inputs[f"arg{i}"] for i in donated}
+    pairs += _donated_pairs({k: nodes[k] for k in outputs}, given_up, set(inputs.values()))
     graph = SymbolicGraph(inputs, nodes, tuple(pairs), trace.name)
     check_sizes(graph)
     return Traced(graph, stack, shapes, sizes, tuple((k, cell) for cell, k in names.items()), tuple(outside.items()),
@@ -241,9 +245,8 @@ def _read_outside(trace: Trace, wanted: Sequence[Value]) -> list[Tensor]:
 
 
 def _donated_pairs(outputs: Mapping[str, Node], donated: Mapping[str, Node],
-                   inputs: Mapping[str, Node]) -> list[tuple[str, str]]:
+                   given: AbstractSet[Node]) -> list[tuple[str, str]]:
     """For each donated input the first output that fits into its memory; an output that is an input has its own."""
-    given = set(inputs.values())
     free: dict[Node, str] = {}
     for k, node in outputs.items():
         if node not in given:

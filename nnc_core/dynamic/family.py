@@ -38,9 +38,10 @@ class Family:
             if numbers is None or not traced.is_current():
                 continue
             try:
-                return traced.compile(numbers)
+                found: Compilation = traced.compile(numbers)
             except (Error, ZeroDivisionError):
                 continue  # an operator does not take this size; tracing it tells the user why, if it has to be so
+            return found
         return None
 
     def named(self, shapes: Shapes, labels: Sequence[str]) -> tuple[Shapes, Sizes] | None:
@@ -48,7 +49,7 @@ class Family:
         if self.hopeless or not self.shapes:
             return None
         fixed = frozenset(axis for axis, count in self._needs.items() if count >= NEEDED)
-        return named(self.shapes, shapes, labels, fixed, f"#{len(self.traces)}" if self.traces else "")
+        return named(self.shapes, shapes, labels, fixed, f"@{len(self.traces)}" if self.traces else "")
 
     def keep(self, shapes: Shapes, traced: Traced) -> None:
         """Remember a trace and the shapes it was made for."""

@@ -20,7 +20,7 @@ from nnc_core.dynamic.donation import check_not_donated
 from nnc_core.dynamic.family import Family
 from nnc_core.dynamic.modes import KEPT, current_trace, gradients, lazy, sweeps
 from nnc_core.dynamic.report import explained, shown
-from nnc_core.dynamic.retrace import Storm, reason
+from nnc_core.dynamic.retrace import Storm, reason, users_frame
 from nnc_core.dynamic.signature import Arguments, Parameters, Signature, ambient
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.trace import Trace
@@ -98,6 +98,11 @@ class Jitted:
         self._storm = Storm()
         self._hits = self._misses = self._compilations = 0
 
+    @property
+    def name(self) -> str:
+        """The function's."""
+        return self._name
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
@@ -151,19 +156,27 @@ class Jitted:
             self._quick[quick] = entry
         found = self._find(arguments, signature, entry)
         if found is None or found.is_differentiated():
-            return self.f(*args, **kwargs)
+            return self._inline(args, kwargs)
         donated = self._donated(arguments)
         if donated:
             return found.call_donating(arguments.tensors, donated)
         return found.call([t._value.array for t in arguments.tensors])
 
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The function as it is written, in whatever mode is on."""
-        if call_hook is not None and self.inline_limit is not None:
+        """One step, or the function as it is written, in whatever mode is on."""
+        if call_hook is not None:
             made = call_hook(self, args, kwargs)
             if made is not NotImplemented:
                 return made
         return self.f(*args, **kwargs)
+
+    def taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        """The arguments of a call as their leaves."""
+        return self._parameters.taken_apart(args, kwargs)
+
+    def compiled_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compilation:
+        """What a call with these arguments runs; DataDependentError where it is not compiled."""
+        return self._compiled_for(args, kwargs)[0]
 
     def _donated(self, arguments: Arguments) -> dict[int, str]:
         """The donated ones among the tensors, by number, with what they are called."""
@@ -217,8 +230,8 @@ class Jitted:
             found = self._specialised(signature, entry, family) or self._traced(arguments, signature, family, because)
         except DataDependentError as error:
             entry.as_written = error.message
-            warnings.warn(f"{self._name!r} runs operator by operator: {error.message}, at {error.line}", FallbackWarning,
-                          stacklevel=5)
+            warnings.warn(f"{self._name!r} runs operator by operator: {error.message}, at {error.line}",
+                          FallbackWarning, stacklevel=users_frame())
             return None
         if self.static_alloc:
             found.run.reserve()
@@ -234,8 +247,9 @@ class Jitted:
         wanted = signature.but_shapes
         for other, entry in self._entries.items():
             if entry.variants and other.shapes != signature.shapes and other.but_shapes == wanted:
-                raise ShapeError(f"{self._name!r} was compiled with static_shape=True and is called with another shape: "
-                                 f"{because}", hint="hybridize(static_shape=False), or pad the arguments to one shape")
+                raise ShapeError(
+                    f"{self._name!r} was compiled with static_shape=True and is called with another shape: {because}",
+                    hint="hybridize(static_shape=False), or pad the arguments to one shape")
 
     def _specialised(self, signature: Signature, entry: Entry, family: Family) -> Compilation | None:
         """From a trace that is there already: for these sizes, or again because other backends were chosen."""
@@ -365,11 +379,13 @@ def _is_inlined(tensors: Sequence[Value]) -> bool:
 
 
 @overload
-def jit(f: Callable[..., Any], /, *, static_argnums: Numbers = ..., static_argnames: Names = ..., donate_argnums: Numbers = ...,
-        donate_argnames: Names = ..., named_dims: bool = ..., inline_limit: int | None = ...) -> Jitted: ...
+def jit(f: Callable[..., Any], /, *, static_argnums: Numbers = ..., static_argnames: Names = ...,
+        donate_argnums: Numbers = ..., donate_argnames: Names = ..., named_dims: bool = ...,
+        inline_limit: int | None = ...) -> Jitted: ...
 @overload
-def jit(f: None = None, /, *, static_argnums: Numbers = ..., static_argnames: Names = ..., donate_argnums: Numbers = ...,
-        donate_argnames: Names = ..., named_dims: bool = ..., inline_limit: int | None = ...) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(f: None = None, /, *, static_argnums: Numbers = ..., static_argnames: Names = ...,
+        donate_argnums: Numbers = ..., donate_argnames: Names = ..., named_dims: bool = ...,
+        inline_limit: int | None = ...) -> Callable[[Callable[..., Any]], Jitted]: ...
 def jit(f: Callable[..., Any] | None = None, /, *, static_argnums: Numbers = (), static_argnames: Names = (),
         donate_argnums: Numbers = (), donate_argnames: Names = (), named_dims: bool = True,
         inline_limit: int | None = None) -> Jitted | Callable[[Callable[..., Any]], Jitted]:

@@ -53,10 +53,10 @@ class Storm:
         warnings.warn(
             f"{name!r} has been traced {traces} times, the last time because of {because}.  Numbers that change should "
             "be tensors (nnc.asarray); Python values that the code reads should stay as they are; "
-            "nnc.config.trace_limit says how often is too often", RetraceWarning, stacklevel=_users_frame())
+            "nnc.config.trace_limit says how often is too often", RetraceWarning, stacklevel=users_frame())
 
 
-def _users_frame() -> int:
+def users_frame() -> int:
     """How many frames up the user is, for `stacklevel`."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HOUSE):

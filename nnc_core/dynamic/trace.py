@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from nnc_core.base.errors import ConcretizationError, Error, LeakedTraceError
 from nnc_core.dynamic.modes import current_trace
 from nnc_core.dynamic.tensor import Tensor
@@ -49,10 +51,10 @@ def unchanged(now: Any, then: Any) -> bool:
     if type(now) is not type(then):
         return False
     if isinstance(now, float):
-        return now.hex() == then.hex()
+        return bool(now.hex() == then.hex())
     if isinstance(now, tuple):
         return len(now) == len(then) and all(map(unchanged, now, then))
-    return bool(now == then)
+    return not isinstance(now, (Tensor, np.ndarray)) and bool(now == then)
 
 
 class Rebound:
@@ -93,10 +95,11 @@ class Trace:
         self.cells: dict[Cell, Value] = {}
         self.now: dict[Cell, Value] = {}
         self.guards: list[Guard] = []
+        self._read: set[tuple[int, str]] = set()
         self.counts = False
         """Whether there are sizes that depend on data."""
         self.effects: list[Value] = []
-        """What is computed although nothing may need it: callbacks with effects, in the order in which they were met."""
+        """What is computed although nothing may need it: callbacks with effects, in the order in which they came."""
 
     def symbol(self, like: Value, spec: TensorSpec | None = None) -> Value:
         """An argument like this value, or with another spec."""
@@ -128,7 +131,9 @@ class Trace:
     def guard(self, read: Callable[[], Any]) -> Any:
         """A Python value that the traced code depends on: it is read again before each call."""
         value = read()
-        if not any(g.read == read for g in self.guards):
+        key = id(getattr(read, "__self__", read)), getattr(read, "__name__", "")
+        if key not in self._read:
+            self._read.add(key)
             self.guards.append(Guard(read, value))
         return value
 

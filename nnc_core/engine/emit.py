@@ -176,9 +176,11 @@ class _LoopWriter:
             done = len(first)
         for i in range(done, self.length):
             self._round(self.out, self._inside(again[(i - len(first)) % len(again)]), i, 0)
-        for role, step in self.plan.copies.items():
-            if state_after(passes, self.length)[role] is self.plan.start[role]:
-                self.out.append(self.emitter.call(step, dict(self.moved)))
+        state = state_after(passes, self.length)
+        inside = self._inside(state)
+        for role, final in zip(self.plan.roles.carried, self.plan.finals, strict=True):
+            if final is not state[role]:
+                self._copy_to(role, inside[role], final)
 
     def _conditional(self) -> None:
         passes = self.plan.passes

@@ -38,7 +38,30 @@ class Storage:
     carried: bool = False
     """Memory among which a loop's values move: no inner loop may move its own there."""
     fixed: bool = False
-    """What inner loops and branches compute into: no command may overwrite it in place and so make it move."""
+    """What inner loops and branches compute into, and where pointers rotate: no command may overwrite it in place."""
+    holds: list[Storage] = field(default_factory=list)
+    """Where else the value may lie when the program runs, and so what has to live as long."""
+
+    def keep_until(self, last: int) -> None:
+        """Live at least until that position, with all that this one holds."""
+        pending = [self]
+        while pending:
+            storage = pending.pop()
+            if storage.last < last:
+                storage.last = last
+                pending += storage.holds
+
+    def may_be(self, other: Storage) -> bool:
+        """Whether the value here may lie in that memory."""
+        seen, pending = {id(self)}, [self]
+        while pending:
+            storage = pending.pop()
+            if storage is other:
+                return True
+            new = [s for s in storage.holds if id(s) not in seen]
+            seen.update(map(id, new))
+            pending += new
+        return False
 
 
 class Place(NamedTuple):
@@ -196,12 +219,12 @@ class Planner:
         node = group.node
         if group.op is PICK:
             self.place[node] = place = self.parts[group.inputs[0]][group.attributes[0]]
-            place.storage.last = max(place.storage.last, self.last[node])
+            place.storage.keep_until(self.last[node])
             return []
         alias = self._alias(group)
         if alias is not None:
             self.place[node] = alias
-            alias.storage.last = max(alias.storage.last, self.last[node])
+            alias.storage.keep_until(self.last[node])
             self.plan.aliases += 1
             return []
         if isinstance(node.spec, TupleSpec):
@@ -210,7 +233,7 @@ class Planner:
         out = node.spec.layout()
         storage = self.assigned.get(node) or self._donated(index, step) or self._overwritten(index, step)
         storage = storage or self.fresh(index, node, out.nbytes)
-        storage.last = max(storage.last, self.last[node])
+        storage.keep_until(self.last[node])
         self.place[node] = Place(storage, out)
         step.writes = (storage,)
         return [step]
@@ -288,9 +311,9 @@ class Planner:
         return None
 
     def _may_share(self, step: Step, storage: Storage) -> bool:
-        """The kernel consents for every input that lies there, and each lies there as the output would."""
+        """The kernel consents for every input that may lie there, and each lies there as the output would."""
         return all(i in step.choice.inplace and self.place[x].layout == step.command.output
-                   for i, x in enumerate(step.group.inputs) if self.place[x].storage is storage)
+                   for i, x in enumerate(step.group.inputs) if self.place[x].storage.may_be(storage))
 
     def make_output(self, storage: Storage) -> None:
         """Memory of the arena becomes memory that each call has anew."""

@@ -26,11 +26,13 @@ class ControlPlanner(Planner):
         inits = [self._packed(blocks, item.begin, x) for x in item.group.inputs[:n]]
         wholes = [self._packed(blocks, item.begin, x) for x in item.group.inputs[n : n + m]]
         owned = [self._takes_over(item, i, place) for i, place in enumerate(inits)]
-        roles = [p.storage if own else self.in_arena(p.storage.nbytes, item.begin, item.end, f"carried {i}")
-                 for i, (p, own) in enumerate(zip(inits, owned, strict=True))]
+        roles = [p.storage if own else self.in_arena(x.spec.nbytes, item.begin, item.end, f"carried {i}")
+                 for i, (x, p, own) in enumerate(zip(item.group.inputs, inits, owned, strict=False))]
         self._place_inputs(item, roles, wholes, cond, body)
         self.depth += 1
         in_cond = self.blocks(item.cond)
+        for c, role in zip(body.inputs, roles, strict=False):
+            role.last = self.last.get(c, item.begin)  # after its last use in the body it may be overwritten
         stacked = self._stacked(item, n, length)
         in_body = self.blocks(item.body)
         self.depth -= 1
@@ -44,11 +46,11 @@ class ControlPlanner(Planner):
                         [Rows(self.place[x].storage, w.storage, self.place[x].layout.nbytes)
                          for x, w in zip(body.inputs[n : n + m], wholes, strict=True)], stacked)
         self._keep(item, plan, picked)
+        plan.finals = self._finals(plan)
         for i, role in enumerate(roles):
-            if start[role] is not role and (passes is None or i in plan.owned):
+            if _has_to_copy(plan, i, role):
                 plan.copies[role] = step = self.copy(item.begin, item.group.inputs[i], inits[i], role)
                 step.note = "before the first round" if passes is None else "only if too few rounds run to move it"
-        plan.finals = [self._final(plan, role) for role in roles]
         out = [Place(s, x.spec.layout()) for s, x in zip(plan.finals, item.group.inputs[:n], strict=True)]
         self.parts[item.group.node] = out + [self._whole(item, n + j, r) for j, r in enumerate(stacked)]
         return [*blocks, plan]
@@ -67,14 +69,14 @@ class ControlPlanner(Planner):
         storage, x = place.storage, item.group.inputs[i]
         others = [self.place[y].storage for j, y in enumerate(item.group.inputs) if j != i]
         alive = storage.last > item.end
-        return (storage.kind == "arena" and not alive and not storage.carried and storage not in others
-                and storage.nbytes == max(x.spec.nbytes, 1))
+        return (storage.kind == "arena" and not alive and not storage.carried
+                and storage.nbytes == max(x.spec.nbytes, 1) and not any(other.may_be(storage) for other in others))
 
     def _place_inputs(self, item: LoopItem, roles: Sequence[Storage], wholes: Sequence[Place], cond: Any,
                       body: Any) -> None:
         n, m = len(roles), len(wholes)
         for c, role in zip(body.inputs[:n], roles, strict=True):
-            role.last, role.carried = self.last.get(c, item.begin), True  # until then no command may overwrite it
+            role.last, role.carried = item.end, True  # the condition overwrites nothing
             self.place[c] = Place(role, c.spec.layout())
         for row in body.inputs[n : n + m]:
             self.place[row] = Place(Storage("window", max(row.spec.nbytes, 1), item.begin, item.end, "row"),
@@ -126,23 +128,26 @@ class ControlPlanner(Planner):
                 storage.first, storage.last = first, end
                 # where pointers have rotated, a storage's memory is that of another one of the cycle
                 storage.carried = storage.fixed = self.depth > 0 or plan.passes is None
+                if plan.passes is None:
+                    storage.holds = [s for s in cycle if s is not storage]
                 if id(cycle) in outputs:
                     self.make_output(storage)
         for storage in plan.start.values():
-            storage.last = max(storage.last, end)
+            storage.keep_until(end)
 
-    def _final(self, plan: LoopPlan, role: Storage) -> Storage:
-        """Where a carried value is at the end: known for a loop of known length; else a pointer says it."""
+    def _finals(self, plan: LoopPlan) -> list[Storage]:
+        """Where the carried values are at the end: known for a loop of known length; else pointers say it."""
+        carried = plan.roles.carried
         if plan.passes is None:
-            return role
+            return list(carried)
         if plan.test is not None:
-            return Storage("pointer", 0, role.first, role.last, "result of a loop")
-        length = plan.group.attributes[2]
-        state = state_after(plan.passes, length)
-        final: Storage = state[role]
-        if plan.roles.carried.index(role) in plan.owned and final is plan.start[role] and final is not role:
-            return role  # it comes from outside and is copied
-        return final
+            return [Storage("pointer", 0, role.first, role.last, "result of a loop", holds=_lies_in(plan.passes, role))
+                    for role in carried]
+        held = dict(state_after(plan.passes, plan.group.attributes[2]))
+        for i, role in enumerate(carried):
+            if i in plan.owned and held[role] not in plan.roles.movable():
+                held[role] = plan.roles.target(role, held)  # it comes from outside and is copied
+        return [held[role] for role in carried]
 
     def branches(self, item: BranchesItem) -> list[Block]:
         branches, otherwise = item.group.attributes
@@ -173,6 +178,20 @@ def state_after(passes: Passes, rounds: int) -> dict[Any, Any]:
     if rounds < len(passes.first):
         return passes.first[rounds]
     return passes.again[(rounds - len(passes.first)) % len(passes.again)]
+
+
+def _lies_in(passes: Passes, role: Any) -> list[Any]:
+    """Where a carried value may be, each place once."""
+    return list(dict.fromkeys(state[role] for state in (*passes.first, *passes.again)))
+
+
+def _has_to_copy(plan: LoopPlan, i: int, role: Any) -> bool:
+    """Whether the value that a role has can be outside where it has to be in memory of the loop's own."""
+    if plan.passes is None:
+        return plan.start[role] is not role
+    if plan.test is None:
+        return plan.finals[i] is not state_after(plan.passes, plan.group.attributes[2])[role]
+    return i in plan.owned and any(s not in plan.roles.movable() for s in _lies_in(plan.passes, role))
 
 
 def _written(blocks: Sequence[Block], roles: set[Any]) -> list[Storage]:

@@ -135,7 +135,9 @@ class ComputationGraph:
         step = self.plan.steps[position]
         kind = NonfiniteStateError if isinstance(error, NonfiniteError) else LostStateError
         known = error if isinstance(error, Error) else Error("")
-        return kind.of(text, lost, operator=step.group.op.name, operands=known.operands or str(step.command),
+        operator = known.operator or step.group.op.name  # a choice between branches is no command
+        operands = known.operands or (str(step.command) if operator == step.group.op.name else None)
+        return kind.of(text, lost, operator=operator, operands=operands,
                        device=self.device.spec.id, line=known.line or show_line(step.group.node.line), hint=known.hint)
 
     def _begun(self, position: int) -> frozenset[str]:

@@ -11,6 +11,7 @@ from nnc_core.graph import branches, loops  # noqa: F401 - they bring the deriva
 from nnc_core.graph.autodiff import forward, reverse
 from nnc_core.graph.batching import batch
 from nnc_core.graph.bodies import needs_its_body
+from nnc_core.graph.branches import with_residuals
 from nnc_core.graph.symbolic import SymbolicGraph
 from nnc_core.operator import Nodes
 from nnc_core.operator.control import TRIPS
@@ -18,7 +19,7 @@ from nnc_core.optimiser import Optimiser, rebuild
 from nnc_core.symbol import Node, show_line, without_collector
 from nnc_core.type import Attributes, Dim, Op, TensorSpec, specialised
 
-__all__ = ["Graph", "SymbolicGraph", "batch", "forward", "reverse"]
+__all__ = ["Graph", "SymbolicGraph", "batch", "forward", "reverse", "with_residuals"]
 
 
 class Graph:

@@ -45,7 +45,7 @@ class Module(Branch):
         return self._run(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        if self._compiled is not None and not is_substituted():
+        if self._compiled is not None:
             return self._compiled(*args, **kwargs)
         return self.forward(*args, **kwargs)
 

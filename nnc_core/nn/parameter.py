@@ -11,7 +11,7 @@ from nnc_core.base.dtype import is_float
 from nnc_core.base.errors import DTypeError, GradientError
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.creation import asarray, zeros_like
-from nnc_core.dynamic.modes import gradients
+from nnc_core.dynamic.modes import current_trace, gradients
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Adjoint, Value
 
@@ -40,7 +40,7 @@ class Parameter(Cell):
     def read(self) -> Tensor:
         """The tensor that is there now, or the leaf that stands for it."""
         leaf = _leaves.get().get(self)
-        if leaf is not None:
+        if leaf is not None and (leaf.is_symbol or current_trace.get() is None):  # else a function is being traced
             return leaf
         tensor = super().read()
         return tensor if self._adjoint is None or tensor.is_symbol or not gradients.get() else self._as_variable()

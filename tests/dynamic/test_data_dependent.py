@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -316,6 +317,17 @@ def test_exported_after_computing(device: str) -> None:
     assert y.item() == 22
     run = nnc.export({"x": x}, {"y": y}).compile(device)
     assert run(x=HOST + 1)["y"].item() == 2 * (HOST + 1)[HOST > -1].sum()
+
+
+def test_a_graph_file_keeps_sizes_by_data(device: str, tmp_path: Path) -> None:
+    x = nnc.asarray(HOST)
+    with nnc.deferred():
+        y = x[x > 0] * 2
+        z = nnc.unique_values(y)
+    nnc.save_graph(nnc.export({"x": x}, {"y": y, "z": z}), tmp_path / "graph.nnc")
+    found = nnc.load_graph(tmp_path / "graph.nnc").compile(device)(x=HOST + 1)
+    wanted = (HOST + 1)[HOST > -1] * 2
+    same([found["y"].numpy(), found["z"].numpy()], [wanted, np.unique(wanted)])
 
 
 def test_named_dimensions_beside_sizes_by_data(device: str) -> None:

@@ -175,8 +175,8 @@ def test_h08_a_short_function_is_written_out_a_longer_one_is_one_step(device: st
     net = three_steps()
     net.hybridize(inline_limit=limit)
     v = nnc.variable(X)
-    net(v)
-    steps = {u.op.name for u in postorder([net(v)._value]) if u.step is not None}
+    with nnc.config.using(deterministic=False):  # where the gradient of one step may be rounded in another way
+        steps = {u.op.name for u in postorder([net(v)._value]) if u.step is not None}
     assert ({"exp", "sin", "tanh"} <= steps) == (limit == 3), steps
     assert steps & {"exp", "sin", "tanh"} == set() or limit == 3, steps
 
