@@ -195,9 +195,9 @@ class _LoopWriter:
             self._round(self.out, self._inside(state), 0, 0)
         self.out.append(LoopEnd(top))
         ends = []
-        for at, state in leaves:
+        for at, left in leaves:
             self._jump(at, len(self.out))
-            self._leave(state)
+            self._leave(left)
             ends.append(len(self.out))
             self.out.append(Clear(-1))  # stands for the jump to the end
         for end in ends:
