@@ -68,8 +68,9 @@ def main() -> None:
         rows.append(measured("scan", by_scan, length))
         if length <= UNROLLED:
             rows.append(measured("unrolled", unrolled, length))
+    columns = ["compile ms", "peak MiB", "/ bound", "run ms"]
     show(f"LSTM on {nnc.stack_for(None).device.spec.id}: forward, then forward and backward",
-         ["", "length", "compile ms", "peak MiB", "/ bound", "run ms", "compile ms", "peak MiB", "/ bound", "run ms"], rows)
+         ["", "length", *columns, *columns], rows)
 
 
 if __name__ == "__main__":

@@ -139,6 +139,6 @@ class Turn:
     tape: int
 
 
-Record: TypeAlias = (Call | JumpIf | LoopEnd | RotatePointer | SubList | Signal | Await | Switch | Repeat | Point | Window
-                     | Push | Pull | Clear | Turn)
+Record: TypeAlias = (Call | JumpIf | LoopEnd | RotatePointer | SubList | Signal | Await | Switch | Repeat | Point
+                     | Window | Push | Pull | Clear | Turn)
 """Jump targets are indices into the list that the jump stands in; its length is its end."""

@@ -11,9 +11,8 @@ from typing import Any
 
 from nnc_core.base.errors import ShapeError
 from nnc_core.composition import Stack
-from nnc_core.optimiser import rebuild_body
-from nnc_core.symbol import Body
-from nnc_core.type import Dim, Dims, Op, TensorSpec, TupleSpec, is_unknown, specialised, substitute
+from nnc_core.dynamic.unknown import mapped, names_in
+from nnc_core.type import Dim, Dims, Op, TensorSpec, is_unknown, map_dims, specialised, substitute
 
 SIZED = frozenset({"shape", "size", "start", "stop", "low", "high", "padding", "length", "repeats", "sections"})
 """Names of attributes that speak of sizes.  `Op.attributes` of a new operator should use them in this sense."""
@@ -105,24 +104,14 @@ def solved(pairs: Iterable[tuple[str, Dims, Dims]]) -> dict[str, int]:
 def numbered(value: Any, sizes: Mapping[str, int], stack: Stack | None = None) -> Any:
     """An attribute or a spec with numbers in the place of its named dimensions, as far as their sizes are given; with a
     stack also in the bodies of control flow."""
-    if isinstance(value, Dim):
-        is_given = all(name in sizes or is_unknown(name) for name in value.names)
-        return specialised(value, sizes) if is_given else value
-    if isinstance(value, tuple):
-        return tuple([numbered(v, sizes, stack) for v in value])
-    if isinstance(value, TupleSpec):
-        return TupleSpec(numbered(value.parts, sizes))
-    if isinstance(value, Body) and stack is not None:
-        return rebuild_body(value, stack.operator.open(), lambda F, op, inputs, attributes: F._apply(
-            op, inputs, numbered(attributes, sizes, stack)))
-    return TensorSpec(numbered(value.shape, sizes), value.dtype) if isinstance(value, TensorSpec) else value
+
+    def number(d: Dim) -> Any:
+        is_given = all(name in sizes or is_unknown(name) for name in d.names)
+        return specialised(d, sizes) if is_given else d
+
+    return map_dims(value, number) if stack is None else mapped(value, number, stack)
 
 
 def has_names(value: Any) -> bool:
     """Whether an attribute, or a body in it, holds a named dimension."""
-    if isinstance(value, TensorSpec):
-        value = value.shape
-    if isinstance(value, Body):
-        value = tuple([a for node in value.nodes for a in node.attributes])
-    return any(map(has_names, value)) if isinstance(value, tuple) else isinstance(value, Dim)
-
+    return any(True for _ in names_in(value))

@@ -20,10 +20,12 @@ from nnc_core.type import (
     Dims,
     Op,
     TensorSpec,
+    TupleSpec,
     Unknown,
     is_static,
     is_unknown,
     known,
+    map_dims,
     unknown_name,
 )
 
@@ -75,18 +77,13 @@ def _origin(x: Value, depth: int, leaves: list[Value]) -> Any:
 # ---- numbers for names
 def mapped(value: Any, change: Callable[[Dim], Any], stack: Stack) -> Any:
     """An attribute with its dimensions changed, also in the bodies of control flow."""
-    if isinstance(value, Dim):
-        return change(value)
-    if isinstance(value, tuple):
-        return tuple([mapped(v, change, stack) for v in value])
-    if isinstance(value, TensorSpec):
-        return TensorSpec(mapped(value.shape, change, stack), value.dtype)
-    if isinstance(value, Body):
-        def make(F: Nodes, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
-            return F._apply(op, inputs, mapped(attributes, change, stack))
+    def make(F: Nodes, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
+        return F._apply(op, inputs, mapped(attributes, change, stack))
 
-        return rebuild_body(value, stack.operator.open(), make)
-    return value
+    def within(other: Any) -> Any:
+        return rebuild_body(other, stack.operator.open(), make) if isinstance(other, Body) else other
+
+    return map_dims(value, change, within)
 
 
 def put_in(attributes: Attributes, stack: Stack) -> Any:
@@ -101,6 +98,8 @@ def names_in(value: Any) -> Iterator[str]:
     elif isinstance(value, tuple):
         for v in value:
             yield from names_in(v)
+    elif isinstance(value, TupleSpec):
+        yield from names_in(value.parts)
     elif isinstance(value, TensorSpec):
         yield from names_in(value.shape)
     elif isinstance(value, Body):

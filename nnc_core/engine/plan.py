@@ -12,7 +12,17 @@ from nnc_core.device import Device
 from nnc_core.engine.allocation import Allocation, Lifetime, allocate
 from nnc_core.engine.fuse import COPY, Group
 from nnc_core.engine.lower import Choice, Lowering
-from nnc_core.engine.order import FOREVER, BranchesItem, CommandItem, Item, LoopItem, in_line, last_uses, leaves_of, walk
+from nnc_core.engine.order import (
+    FOREVER,
+    BranchesItem,
+    CommandItem,
+    Item,
+    LoopItem,
+    in_line,
+    last_uses,
+    leaves_of,
+    walk,
+)
 from nnc_core.engine.passes import Passes, Roles
 from nnc_core.operator import PLACEHOLDER
 from nnc_core.operator.control import PICK, is_tape

@@ -66,7 +66,7 @@ class IndexedRows(Nodes):
 
     def _indexed(self, loop: Node) -> list[Node] | None:
         """All results of a loop that takes and puts rows by index; None if windows will do."""
-        cond, body, length, n, m, reverse = loop.attributes
+        _, body, length, n, m, reverse = loop.attributes
         if not isinstance(length, int):
             return None
         taken = [j for j in range(n, n + m) if self._needs_index(body.inputs[j].spec)]
@@ -78,7 +78,8 @@ class IndexedRows(Nodes):
             G.table.adopt(x)
         index = G.placeholder("index", TensorSpec((), int64))
         wholes = [G.placeholder("whole", loop.inputs[j].spec) for j in taken]
-        so_far = [G.placeholder("rows", TensorSpec((length, *body.outputs[j].shape), body.outputs[j].dtype)) for j in put]
+        so_far = [G.placeholder("rows", TensorSpec((length, *body.outputs[j].shape), body.outputs[j].dtype))
+                  for j in put]
         rows = {body.inputs[j]: G.take(w, index, axis=0) for j, w in zip(taken, wholes, strict=True)}
         outputs = rebuild(body.outputs, G, replaced=rows)
         new = [G.symbol.node(G.table, PUT_ROW, (acc, outputs[j], index), ())
@@ -86,7 +87,8 @@ class IndexedRows(Nodes):
         scanned = [j for j in range(n, n + m) if j not in taken]
         stacked = [j for j in range(n, len(outputs)) if j not in put]
         step = G.add(index, G.full(shape=(), value=-1 if reverse else 1, dtype=int64))
-        inner = Body((*body.inputs[:n], index, *so_far, *[body.inputs[j] for j in scanned], *wholes, *body.inputs[n + m :]),
+        inner = Body((*body.inputs[:n], index, *so_far, *[body.inputs[j] for j in scanned], *wholes,
+                      *body.inputs[n + m :]),
                      (*outputs[:n], step, *new, *[outputs[j] for j in stacked]))
         F: Any = self
         start = F.full(shape=(), value=length - 1 if reverse else 0, dtype=int64)

@@ -17,7 +17,7 @@ from nnc_core.operator import Nodes
 from nnc_core.operator.control import TRIPS
 from nnc_core.optimiser import Optimiser, rebuild
 from nnc_core.symbol import Node, show_line, without_collector
-from nnc_core.type import Attributes, Dim, Op, TensorSpec, specialised
+from nnc_core.type import Attributes, Dim, Op, map_dims, specialised
 
 __all__ = ["Graph", "SymbolicGraph", "batch", "forward", "reverse", "with_residuals"]
 
@@ -71,16 +71,12 @@ class Graph:
         Specs are inferred again.  Sizes that depend on data may stay names.
         """
 
-        def number(value: Any) -> Any:
-            if isinstance(value, Dim):
-                return value if value == TRIPS else specialised(value, sizes)
-            if isinstance(value, tuple):
-                return tuple([number(v) for v in value])
-            return TensorSpec(number(value.shape), value.dtype) if isinstance(value, TensorSpec) else value
+        def number(d: Dim) -> Any:
+            return d if d == TRIPS else specialised(d, sizes)
 
         def make(F: Nodes, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
             try:
-                return F._apply(op, inputs, number(attributes))
+                return F._apply(op, inputs, map_dims(attributes, number))
             except Error as error:
                 raise error.locate(operator=op.name, line=show_line(F.table.line))  # noqa: B904
 

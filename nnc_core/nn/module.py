@@ -14,7 +14,7 @@ from nnc_core.dynamic.state import HostArray, load_state, save_state
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.trace import guarded
 from nnc_core.nn.hooks import AFTER, BEFORE, Hook, arguments_after, register, result_after
-from nnc_core.nn.parameter import Parameter, accumulated, is_substituted
+from nnc_core.nn.parameter import Parameter, accumulated
 from nnc_core.nn.text import summary, tree_text
 from nnc_core.nn.tree import Branch, cells_of, walk
 

@@ -48,8 +48,8 @@ def _specs(nodes: Any) -> list[TensorSpec]:
 def loop(*arguments: Any) -> TupleSpec:
     *inputs, cond, body, length, carried, scanned, _ = arguments
     if min(carried, scanned) < 0 or carried + scanned > len(inputs) or carried > len(body.outputs):
-        raise ShapeError(f"{len(inputs)} inputs and {len(body.outputs)} results of the body, of which {carried} should be "
-                         f"carried and {scanned} scanned over")
+        raise ShapeError(f"{len(inputs)} inputs and {len(body.outputs)} results of the body, of which {carried} should "
+                         f"be carried and {scanned} scanned over")
     first, over, captured = inputs[:carried], inputs[carried : carried + scanned], inputs[carried + scanned :]
     rows = [row(x, length) for x in over]
     _fits("the body's inputs", _specs(body.inputs), [*first, *rows, *captured])

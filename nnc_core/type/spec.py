@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from nnc_core.base.dtype import DType
 from nnc_core.base.layout import Layout
-from nnc_core.type.dim import Dims
+from nnc_core.type.dim import Dim, Dims
 
 
 class TensorSpec:
@@ -76,6 +77,19 @@ class TupleSpec(TensorSpec):
 
 
 _NO_DTYPE: DType = np.dtype("V")
+
+
+def map_dims(value: Any, change: Callable[[Dim], Any], other: Callable[[Any], Any] = lambda value: value) -> Any:
+    """An attribute with its dimensions changed, in tuples and specs too; `other` is asked about everything else."""
+    if isinstance(value, Dim):
+        return change(value)
+    if isinstance(value, tuple):
+        return tuple([map_dims(v, change, other) for v in value])
+    if isinstance(value, TupleSpec):
+        return TupleSpec(map_dims(value.parts, change, other))
+    if isinstance(value, TensorSpec):
+        return TensorSpec(map_dims(value.shape, change, other), value.dtype)
+    return other(value)
 
 
 class Specified:

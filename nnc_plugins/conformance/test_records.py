@@ -10,7 +10,7 @@ import pytest
 from nnc_core.base.dtype import int32
 from nnc_core.base.record import Await, Call, JumpIf, LoopEnd, Record, RotatePointer, Signal, SubList
 from nnc_core.composition import Stack
-from nnc_core.device import Buffer, Program
+from nnc_core.device import Buffer, Launch, Program
 from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.running import get, kernel, put
 
@@ -152,8 +152,15 @@ def test_empty_slots_are_filled_before_the_run(machine: Machine) -> None:
     assert int(get(machine.device, target, np.empty((), np.int32))) == 6
 
 
-def test_one_call_runs_alone(machine: Machine) -> None:
-    call = Call(machine.add, (TOTAL, LIMIT, SUM), "add")
-    program = machine.capture([call, *machine.increase(TOTAL, ONE)])
-    program.launch(call)()
-    assert (machine.read(SUM), machine.read(TOTAL)) == (5, 0)
+def test_calls_can_be_launched_one_at_a_time(machine: Machine) -> None:
+    """What debugging does: it sees each call, in order, and launches it, or not."""
+    program, seen = machine.capture([*machine.increase(TOTAL, LIMIT), Call(machine.add, (ONE, ONE, N), "twice")]), []
+
+    def around(call: Call, launch: Launch) -> None:
+        seen.append(call.label)
+        if call.label != "copy":
+            launch()
+
+    program.run_with(around)
+    assert seen == ["add", "copy", "twice"]
+    assert (machine.read(SUM), machine.read(TOTAL), machine.read(N)) == (5, 0, 2)

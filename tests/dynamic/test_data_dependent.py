@@ -361,6 +361,17 @@ def test_two_calls_of_one_graph_in_one_function(device: str) -> None:
     np.testing.assert_array_equal(nnc.grad(f)(x).numpy(), np.where(HOST > 1, 4, np.where(HOST > 0, 2, 0)))
 
 
+def test_several_results_beside_a_size_that_nobody_knows(x: nnc.Tensor) -> None:
+    """A tuple of specs stays one when told sizes are put in."""
+    with nnc.deferred():
+        found = nnc.nonzero(x)[0]
+        pair = (nnc.TensorSpec((), "float32"), nnc.TensorSpec((4,), "float32"))
+        total, each = nnc.callback(lambda a: (a.sum(), a + 1), pair, nnc.asarray([1.0, 2.0, 3.0, 4.0]))
+        summed, doubled = nnc.scan(lambda s, v: (s + v, 2 * v), nnc.asarray(0.0), each)
+    assert (total.item(), summed.item(), doubled.tolist()) == (10, 14, [4, 6, 8, 10])
+    assert found.is_deferred
+
+
 def test_loops_cannot_count(device: str) -> None:
     def body(i: nnc.Tensor, x: nnc.Tensor) -> tuple[nnc.Tensor, nnc.Tensor]:
         return i + 1, x + nnc.sum(x[x > 2])
