@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nnc_core.dynamic import calls, compiled, methods  # noqa: F401 - they complete graphs, functions and tensors
-from nnc_core.dynamic.dispatch import evaluate
+from nnc_core.dynamic.evaluation import evaluate
 from nnc_core.dynamic.tensor import Tensor
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from nnc_core.base.errors import OperandError, StateError
 from nnc_core.composition import Stack
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.dispatch import F, host_value
+from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.export import to_nodes
+from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.modes import KEPT, current_trace, lazy
 from nnc_core.dynamic.tensor import Tensor, operand
 from nnc_core.dynamic.trace import Trace
@@ -136,7 +137,8 @@ def _tracing(trace: Trace) -> Iterator[None]:
 class Surroundings:
     """What several bodies of one node read from around them, each once: arrays, symbols of outer traces, cells."""
 
-    def __init__(self, traced: Sequence[Traced], outputs: Sequence[Sequence[Value]], moving: Sequence[Cell] = ()) -> None:
+    def __init__(self, traced: Sequence[Traced], outputs: Sequence[Sequence[Value]],
+                 moving: Sequence[Cell] = ()) -> None:
         self.values: dict[int, Value] = {}
         self.inner: dict[int, list[list[Value]]] = {}
         for i, (t, ys) in enumerate(zip(traced, outputs, strict=True)):

@@ -9,7 +9,8 @@ from typing import Any
 from nnc_core.base.errors import DeviceError, DTypeError, LostCellError, ShapeError
 from nnc_core.composition import stack_for
 from nnc_core.device import DeviceSpec
-from nnc_core.dynamic.dispatch import evaluate, host_value
+from nnc_core.dynamic.evaluation import evaluate
+from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.modes import current_trace
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.trace import Trace, guarded

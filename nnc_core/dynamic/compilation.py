@@ -12,8 +12,8 @@ from nnc_core.composition import Stack
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.compiled import CompiledGraph, compile_graph
 from nnc_core.dynamic.dimensions import Shapes, Sizes, bound
-from nnc_core.dynamic.dispatch import evaluate
 from nnc_core.dynamic.donation import array_to_overwrite, give_up
+from nnc_core.dynamic.evaluation import evaluate
 from nnc_core.dynamic.export import constant, to_nodes
 from nnc_core.dynamic.modes import current_stack, gradients
 from nnc_core.dynamic.tensor import Tensor

@@ -7,7 +7,8 @@ from typing import Any
 
 from nnc_core.base.errors import DeviceError, DTypeError, Error, OperandError, ShapeError
 from nnc_core.composition import Stack, stack_for
-from nnc_core.dynamic.dispatch import evaluate, host_value
+from nnc_core.dynamic.evaluation import evaluate
+from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.replay import must_be_recorded, replay
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.value import Value

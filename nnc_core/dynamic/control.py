@@ -31,11 +31,12 @@ def _stack_of(values: Sequence[Value]) -> Stack:
 def _same_specs(what: str, wanted: Sequence[TensorSpec], found: Sequence[Value]) -> None:
     for i, (spec, v) in enumerate(zip(wanted, found, strict=True)):
         if v.spec.dtype != spec.dtype:
-            raise DTypeError(f"{what}: value {i} is {v.spec}, it should be {spec}", line=show_line(v.line or user_line()),
-                             hint="cast it with astype")
+            raise DTypeError(f"{what}: value {i} is {v.spec}, it should be {spec}", hint="cast it with astype",
+                             line=show_line(v.line or user_line()))
         if v.spec.shape != spec.shape:
-            raise ShapeError(f"{what}: value {i} is {v.spec}, it should be {spec}", line=show_line(v.line or user_line()),
-                             hint="what is carried keeps its shape; reshape, pad or broadcast it")
+            raise ShapeError(f"{what}: value {i} is {v.spec}, it should be {spec}",
+                             hint="what is carried keeps its shape; reshape, pad or broadcast it",
+                             line=show_line(v.line or user_line()))
 
 
 def _as_tuple(result: Any, what: str) -> tuple[Any, ...]:

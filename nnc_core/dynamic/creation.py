@@ -12,7 +12,8 @@ import numpy as np
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.composition import stack_for
 from nnc_core.device import Device, DeviceSpec
-from nnc_core.dynamic.dispatch import F, host_value
+from nnc_core.dynamic.dispatch import F
+from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.interop import imported, shared
 from nnc_core.dynamic.modes import _stack, current_stack
 from nnc_core.dynamic.tensor import Tensor, value_of

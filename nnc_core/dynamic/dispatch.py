@@ -6,49 +6,26 @@ to be promoted, tracked or lazy operands, composites, errors) takes the slow way
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from nnc_core.base.config import config
 from nnc_core.base.dtype import FLOATS, DType, int64
-from nnc_core.base.errors import (
-    AttributeValueError,
-    DeviceError,
-    Error,
-    ExecutionError,
-    ImplicitComputeError,
-    ImplicitComputeWarning,
-    OperandError,
-    ShapeError,
-    SymbolValueError,
-)
+from nnc_core.base.errors import DeviceError, Error, ShapeError
 from nnc_core.composition import Stack, stack_for
-from nnc_core.device import enqueued_for
 from nnc_core.dynamic import debug, memo
-from nnc_core.dynamic.modes import (
-    FORGOTTEN,
-    computing,
-    current_stack,
-    current_trace,
-    deferred,
-    gradients,
-    lazy,
-    use_device,
-)
-from nnc_core.dynamic.unknown import count_on_host, has_unknown, missing_counts, put_in, refresh, tell
-from nnc_core.dynamic.value import Borrowed, PassingStep, Step, Value, owned
+from nnc_core.dynamic.borrowed import shares_memory, snapshot
+from nnc_core.dynamic.evaluation import compute, inferred_again, learn_sizes, run_now
+from nnc_core.dynamic.from_host import float_number, scalar_array
+from nnc_core.dynamic.modes import FORGOTTEN, current_stack, current_trace, deferred, gradients, lazy, use_device
+from nnc_core.dynamic.unknown import put_in
+from nnc_core.dynamic.value import Borrowed, PassingStep, Step, Value
 from nnc_core.operator import OPERATORS, Namespace
 from nnc_core.operator.control import PICK
-from nnc_core.symbol import Number, checked_number, postorder, show_line, user_line
-from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, admit_numpy, any_unknown, default_float, is_static
+from nnc_core.symbol import checked_number, show_line, user_line
+from nnc_core.type import Attributes, Dim, Op, TensorSpec, any_unknown
 
 _FLOATS = frozenset(FLOATS)
-_FILLED, _IDENTITY, _TRANSFER = OPERATORS["filled"], OPERATORS["identity"], OPERATORS["transfer"]
-
+_FILLED, _TRANSFER = OPERATORS["filled"], OPERATORS["transfer"]
 
 _accepted: set[tuple[Op, DType, bool]] = set()
 """Operators on operands of one dtype (and numbers: True) that inference has accepted once; kernels check less."""
@@ -121,7 +98,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     try:
         spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
     except ShapeError:
-        if not _learn_sizes(op, values):
+        if not learn_sizes(op, values):
             raise
         attributes = put_in(attributes, stack)
         spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
@@ -136,39 +113,12 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     if late:
         compute(late, f"{op.name} runs now and needs it")
         if any_unknown():
-            attributes, spec = _inferred_again(op, values, attributes, stack)
+            attributes, spec = inferred_again(op, values, attributes, stack)
     array = run_now(op, values, attributes, spec, stack)
     if not tracked:
         _accept(op, inputs)
     made = None if op.counted else spec
     return Value(array, stack, made, Step(op, values, attributes, line) if tracked else None, tracked)
-
-
-# ---- sizes that depend on data
-def _inferred_again(op: Op, values: Sequence[Value], attributes: Attributes, stack: Stack) -> tuple[Attributes, Any]:
-    """Attributes and spec with numbers for sizes; whoever can tell one that is missing is computed."""
-    if not op.counted:
-        evaluate(missing_counts(attributes))
-    attributes = put_in(attributes, stack)
-    return attributes, stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
-
-
-def _learn_sizes(op: Op, values: Sequence[Value]) -> bool:
-    """Shapes that do not fit may do so when the sizes that depend on data are known: compute what has them."""
-    unknown = [v for v in values if v.trace is None and has_unknown(v.spec.shape)] if any_unknown() else []
-    if not unknown or current_trace.get() is not None:
-        return False
-    compute([v for v in unknown if not refresh(v)], f"{op.name} needs to know its shape")
-    return True
-
-
-def shape_of(v: Value) -> Dims:
-    """Numbers: a deferred value is computed if its shape depends on data.  Symbols keep their names."""
-    shape = v.spec.shape
-    if is_static(shape) or v.trace is not None or refresh(v) or current_trace.get() is not None:
-        return v.spec.shape
-    compute([v], "its shape, which depends on data, was asked for")
-    return v.spec.shape
 
 
 def _agreeing(op: Op, inputs: tuple[Any, ...]) -> tuple[Value, ...] | None:
@@ -201,52 +151,11 @@ def _on_borrowed(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: 
             for x in inputs if x.__class__ is Borrowed}
     with memo.paused():
         result = _record(op, tuple([read.get(id(x), x) for x in inputs]), attributes, line)
-    if result.step is None and any([_shares_memory(result, x) for x in inputs if x.__class__ is Borrowed]):
+    if result.step is None and any([shares_memory(result, x) for x in inputs if x.__class__ is Borrowed]):
         duplicate, array = result.stack.engine.executor.duplicate, result.array
         copied = tuple(map(duplicate, array)) if isinstance(array, tuple) else duplicate(array)
         return Value(copied, result.stack, result._spec)
     return result
-
-
-def snapshot(x: Value, line: Any = None) -> Value:
-    """What a step holds instead of borrowed memory.  It hangs on x, so that a graph can be cut there; a trace reads x
-    at each call, and so needs no copy."""
-    array = None if current_trace.get() is not None else owned(x).array
-    return Value(array, x.stack, x.spec, Step(_IDENTITY, (x,), (), line))
-
-
-def _shares_memory(result: Value, x: Value) -> bool:
-    if result.stack is not x.stack:
-        return False
-    expose = x.stack.device.expose
-    parts = result.array if isinstance(result.array, tuple) else (result.array,)
-    seen = [expose(part) for part in (*parts, x.array)]
-    return any(a is not None and np.may_share_memory(a, seen[-1]) for a in seen[:-1])
-
-
-def run_now(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Any:
-    """The array of an operator whose inputs are there."""
-    if not debug.WATCHING:
-        return _run(op, values, attributes, spec, stack)
-    watched = debug.watch(op, values, attributes, stack)
-    array = memo.recalled(op, values, attributes, stack, lambda: _run(op, values, attributes, spec, stack))
-    if watched is not None:
-        debug.check(watched, stack, array)
-    return array
-
-
-def _run(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Any:
-    executor = stack.engine.executor
-    arrays = [v.array for v in values]
-    if op.counted:
-        return executor.upload(count_on_host(op, [executor.download(a) for a in arrays], attributes))
-    if op.decompose is not None and not executor.claims(op, arrays, attributes, spec):
-        plain = [Value(v.array, v.stack, v._spec) for v in values]
-        with computing(), use_device(stack):
-            return op.decompose(F, *plain, *attributes).array
-    if op is _TRANSFER:
-        return stack.engine.executor.upload(values[0].stack.engine.executor.download(arrays[0]))
-    return executor.run(op, arrays, attributes, spec)
 
 
 def _common_stack(values: Sequence[Value]) -> Stack:
@@ -269,79 +178,6 @@ def _common_trace(values: Sequence[Value]) -> Any:
             if found is None or v.trace.depth > found.depth:
                 found = v.trace
     return found
-
-
-def evaluate(values: Sequence[Value]) -> None:
-    """Compute what is deferred, inputs first, each once; a symbol has no value."""
-    wanted = [v for v in values if v.array is None]
-    for v in wanted:
-        if v.trace is not None:
-            raise no_value(v)
-    order = postorder(wanted, leaf=_is_computed)
-    order.reverse()
-    while order:  # what is done is let go at once
-        v = order.pop()
-        if v.array is None:
-            v.array = _evaluated(v)
-            if v.step.__class__ is PassingStep and not v.tracked:
-                v.step = None
-            if any_unknown() and has_unknown(v.spec.shape):
-                v._spec = None  # the array tells it now
-
-
-def compute(values: Sequence[Value], why: str) -> None:
-    """`evaluate` for somebody who did not ask for it: `config.implicit_compute` may object."""
-    late = [v for v in values if v.array is None]
-    if late:
-        if config.implicit_compute != "allow" and late[0].trace is None:
-            _object(late[0], why)
-        evaluate(late)
-
-
-def _object(v: Value, why: str) -> None:
-    recorded = "" if v.line is None else f", recorded at {show_line(v.line)},"
-    error = ImplicitComputeError(
-        f"a deferred {v.spec}{recorded} is computed: {why}", line=show_line(user_line()),
-        hint="nnc.realize(...) where it should be computed, or nnc.config.implicit_compute = \"allow\"")
-    if config.implicit_compute == "error":
-        raise error
-    warnings.warn(str(error), ImplicitComputeWarning, stacklevel=3)
-
-
-def _is_computed(v: Value) -> bool:
-    return v.array is not None
-
-
-def no_value(v: Value, what: str = "the value") -> Error:
-    """The error for asking a symbol for its value; a trace knows more about it."""
-    refusal = getattr(v.trace, "refusal", None)
-    if refusal is not None:
-        return refusal(v, what)  # type: ignore[no-any-return]
-    return SymbolValueError(f"a symbol {v.spec} has no value: {what} was asked for",
-                            line=show_line(v.line or user_line()),
-                            hint="call the compiled graph, or assign the symbol and eval; nnc.where chooses by data")
-
-
-def _evaluated(v: Value) -> Any:
-    step = v.step
-    if step is None or v.trace is not None:
-        if v.array is not None:
-            return v.array  # another thread was quicker
-        raise no_value(v)
-    op, attributes, spec = step.op, step.attributes, v.spec
-    try:
-        if any_unknown():
-            attributes, spec = _inferred_again(op, step.inputs, attributes, v.stack)
-        with enqueued_for(step.line):
-            array = run_now(op, step.inputs, attributes, spec, v.stack)
-        if op.counted:
-            tell(op, attributes, v.stack.device.layout_of(array).shape[0])
-        return array
-    except Error as error:
-        raise error.locate(operator=op.name, line=show_line(step.line))  # noqa: B904
-    except Exception as error:
-        raise ExecutionError(f"{type(error).__name__}: {error}", operator=op.name, device=v.stack.device.spec.id,
-                             line=show_line(step.line)) from error
 
 
 class Values(Namespace[Value]):
@@ -380,12 +216,12 @@ class Values(Namespace[Value]):
 
     def _number(self, value: Any, dtype: DType, like: Value | None) -> Value:
         stack = like.stack if like is not None else current_stack()
-        number = _float_number(value, dtype) if value.__class__ is float and value else checked_number(value, dtype)
+        number = float_number(value, dtype) if value.__class__ is float and value else checked_number(value, dtype)
         stack.type.admit(dtype)
         if lazy.get() or (like is not None and like.trace is not None):
             spec = TensorSpec((), dtype)
             return Value(None, stack, spec, Step(_FILLED, (), ((), number), None))
-        return Value(_scalar_array(stack, number), stack, TensorSpec((), dtype))
+        return Value(scalar_array(stack, number), stack, TensorSpec((), dtype))
 
 
 F = Values()
@@ -397,43 +233,3 @@ def _size(d: Any, like: Any) -> Value | int:
         return int(d)
     with deferred(), use_device(like.stack):
         return F.cast(F.sum(F.full(shape=(d,), value=1, dtype=int64), axis=(0,)), dtype=like.dtype)
-
-
-@lru_cache(maxsize=1024)
-def _float_number(value: float, dtype: DType) -> Number:
-    """Not for zeros: 0.0 and -0.0 are one key."""
-    return Number(value, dtype)
-
-
-_scalars: dict[tuple[Stack, Number], Any] = {}
-
-
-def _scalar_array(stack: Stack, number: Number) -> Any:
-    """Scalars on the device, so that `x * 2` uploads the 2 once."""
-    key = (stack, number)
-    array = _scalars.get(key)
-    if array is None:
-        if len(_scalars) >= 1024:
-            _scalars.clear()
-        array = _scalars[key] = stack.engine.executor.upload(np.asarray(number.value).reshape(()))
-    return array
-
-
-def _host_array(x: Any, dtype: DType | None) -> Any:
-    try:
-        return np.asarray(x, dtype)
-    except TypeError as error:
-        raise OperandError(f"{type(x).__name__} is no array of numbers: {error}") from None
-    except (ValueError, OverflowError) as error:
-        wanted = "numbers" if dtype is None else dtype
-        raise AttributeValueError(f"{type(x).__name__} is no array of {wanted}: {error}") from None
-
-
-def host_value(x: Any, dtype: Any = None, stack: Stack | None = None) -> Value:
-    """A host array (or nested lists of numbers) as a value of a device: a copy."""
-    stack = stack or current_stack()
-    host = _host_array(x, None if dtype is None else admit_numpy(dtype))
-    if dtype is None and host.dtype == np.float64 and not isinstance(x, (np.ndarray, np.generic)):
-        host = host.astype(default_float())
-    admitted = stack.type.admit(admit_numpy(host.dtype))
-    return Value(stack.engine.executor.upload(host.astype(admitted, copy=False)), stack)

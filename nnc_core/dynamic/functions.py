@@ -12,7 +12,8 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.errors import AttributeValueError, Error, OperandError, ShapeError
 from nnc_core.composition import Stack
-from nnc_core.dynamic.dispatch import F, dispatch, host_value
+from nnc_core.dynamic.dispatch import F, dispatch
+from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.tensor import Tensor, operand, value_of
 from nnc_core.dynamic.value import Value
 from nnc_core.operator import OPERATORS

@@ -16,7 +16,8 @@ import numpy as np
 from nnc_core.base.dtype import int64, is_integer
 from nnc_core.base.errors import NotSupportedError, OperandError, OutOfRangeError, ShapeError
 from nnc_core.dynamic import ranges as basic
-from nnc_core.dynamic.dispatch import F, host_value
+from nnc_core.dynamic.dispatch import F
+from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.modes import current_trace
 from nnc_core.dynamic.selection import places_of
 from nnc_core.dynamic.tensor import Tensor, value_of

@@ -8,7 +8,8 @@ from typing import Any
 
 from nnc_core.base.dtype import int64, is_float
 from nnc_core.base.errors import GradientError
-from nnc_core.dynamic.dispatch import F, snapshot
+from nnc_core.dynamic.borrowed import snapshot
+from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.hooks import hooks_of
 from nnc_core.dynamic.modes import current_stack, gradients, no_grad, sweeps, use_device
 from nnc_core.dynamic.tensor import Tensor, value_of

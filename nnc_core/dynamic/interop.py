@@ -10,7 +10,7 @@ import numpy as np
 from nnc_core.base.errors import AttributeValueError, Error, ExchangeError, OperandError
 from nnc_core.composition import Stack
 from nnc_core.device import HostArray
-from nnc_core.dynamic.dispatch import host_value
+from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.modes import current_stack
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Borrowed

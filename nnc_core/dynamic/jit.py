@@ -15,8 +15,8 @@ from nnc_core.base.errors import AttributeValueError, FallbackWarning, ShapeErro
 from nnc_core.dynamic.compilation import Compilation, DataDependentError, Traced, finish
 from nnc_core.dynamic.compiled import CompiledGraph
 from nnc_core.dynamic.dimensions import Shapes, Sizes, answered_by
-from nnc_core.dynamic.dispatch import compute
 from nnc_core.dynamic.donation import check_not_donated
+from nnc_core.dynamic.evaluation import compute
 from nnc_core.dynamic.family import Family
 from nnc_core.dynamic.modes import KEPT, current_trace, gradients, lazy, sweeps
 from nnc_core.dynamic.report import explained, shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnc_core.dynamic.dispatch import evaluate
+from nnc_core.dynamic.evaluation import evaluate
 from nnc_core.dynamic.tape import history, variables
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.graph.autodiff import depending

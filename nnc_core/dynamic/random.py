@@ -12,7 +12,8 @@ from nnc_core.base.dtype import DType, boolean, is_integer, uint64
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.composition import stack_for
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.dispatch import F, host_value
+from nnc_core.dynamic.dispatch import F
+from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.modes import current_stack
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.value import Value

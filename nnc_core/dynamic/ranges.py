@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nnc_core.base.errors import NotSupportedError, OperandError, OutOfRangeError
-from nnc_core.dynamic.dispatch import F, shape_of
+from nnc_core.dynamic.dispatch import F
+from nnc_core.dynamic.evaluation import shape_of
 from nnc_core.dynamic.value import Value
 from nnc_core.type import DimLike, Dims, is_static
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nnc_core.base.errors import DTypeError, OperandError, ShapeError, StateError
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.dispatch import host_value
+from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.tensor import Tensor
 
 HostArray = np.ndarray[Any, Any]

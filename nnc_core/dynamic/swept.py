@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nnc_core.base.errors import Error, FallbackWarning
-from nnc_core.dynamic.dispatch import evaluate
+from nnc_core.dynamic.evaluation import evaluate
 from nnc_core.dynamic.tape import Key, Tape, structure
 from nnc_core.dynamic.value import Value
 from nnc_core.engine import ComputationGraph

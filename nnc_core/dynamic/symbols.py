@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from nnc_core.base.errors import Error, ExecutionError, ShapeError, SymbolValueError, UnassignedError
 from nnc_core.device import Array
-from nnc_core.dynamic.dispatch import evaluate, run_now
+from nnc_core.dynamic.evaluation import evaluate, run_now
 from nnc_core.dynamic.modes import computing
 from nnc_core.dynamic.sizes import baked, has_names, numbered, solved
 from nnc_core.dynamic.value import Value

@@ -11,7 +11,9 @@ from nnc_core.base.dtype import DType
 from nnc_core.base.errors import DeferredInplaceError, OperandError, ShapeError
 from nnc_core.composition import Stack, stack_for
 from nnc_core.device import Device, DeviceSpec
-from nnc_core.dynamic.dispatch import F, compute, dispatch, evaluate, host_value, no_value, shape_of
+from nnc_core.dynamic.dispatch import F, dispatch
+from nnc_core.dynamic.evaluation import compute, evaluate, no_value, shape_of
+from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.hooks import HookHandle, register_accumulation_hook, register_hook
 from nnc_core.dynamic.modes import current_trace, gradients, lazy
 from nnc_core.dynamic.unknown import refresh

@@ -107,7 +107,7 @@ class Value(Specified):
 
     # copy, deepcopy and pickle: by way of the host, with the gradient, without the history and the hooks
     def __reduce__(self) -> tuple[Any, ...]:
-        from nnc_core.dynamic.dispatch import evaluate
+        from nnc_core.dynamic.evaluation import evaluate
 
         if self.trace is not None:
             raise SymbolValueError(f"a symbol {self.spec} cannot be copied or pickled: it has no value of its own",

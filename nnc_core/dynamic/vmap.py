@@ -44,7 +44,8 @@ def _run(f: Callable[..., Any], args: tuple[Any, ...], in_axes: Axes, out_axes: 
     size = _size(values, along)
     stack = values[0].stack
     with use_device(stack):
-        first = [v if a is None else _moved(v, normalise_axis(a, v.ndim), 0) for v, a in zip(values, along, strict=True)]
+        first = [v if a is None else _moved(v, normalise_axis(a, v.ndim), 0)
+                 for v, a in zip(values, along, strict=True)]
         flags = [a is not None for a in along]
         specs = [TensorSpec(v.shape[1:], v.dtype) if b else v.spec for v, b in zip(first, flags, strict=True)]
         traced = Traced(f, "vmap of", first, specs, lambda ts: tensors(structure, [t._value for t in ts]))

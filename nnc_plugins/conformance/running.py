@@ -10,7 +10,7 @@ import numpy as np
 from nnc_core.base.command import Command
 from nnc_core.composition import Stack
 from nnc_core.device import Buffer, Device, Kernel
-from nnc_core.dynamic.dispatch import run_now
+from nnc_core.dynamic.evaluation import run_now
 from nnc_core.dynamic.modes import use_device
 from nnc_core.dynamic.value import Value
 from nnc_core.engine import ComputationGraph

@@ -14,7 +14,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import DeferredInplaceError, ImplicitComputeError, ImplicitComputeWarning
-from nnc_core.dynamic import dispatch
+from nnc_core.dynamic import evaluation
 from tests.dynamic.conftest import devices
 from tests.dynamic.faults import fails
 
@@ -26,13 +26,13 @@ QUICKEST = devices()[0]
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the operators that have run."""
     seen: list[str] = []
-    run = dispatch._run
+    run = evaluation._run
 
     def counted(op, *rest):  # type: ignore[no-untyped-def]
         seen.append(op.name)
         return run(op, *rest)
 
-    monkeypatch.setattr(dispatch, "_run", counted)
+    monkeypatch.setattr(evaluation, "_run", counted)
     return seen
 
 
