@@ -8,10 +8,19 @@ from typing import Any
 from nnc_core.base.dtype import int64
 from nnc_core.base.errors import DTypeError, OperandError, OutOfRangeError, ShapeError
 from nnc_core.composition import Stack
-from nnc_core.dynamic.body import Surroundings, Traced, no_writes, results_like, tensors, values_of
+from nnc_core.dynamic.body import (
+    Surroundings,
+    Traced,
+    has_effects,
+    keep_effects,
+    no_writes,
+    results_like,
+    tensors,
+    values_of,
+)
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.functions import located
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.modes import current_stack, deferred, lazy, use_device
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.tree import Structure
@@ -73,6 +82,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carried: Sequ
                       body=step.body(stack, new, [*[[s] for s in own], *around.inputs(1)]),
                       cond=test.body(stack, [answer], [*in_test, *around.inputs(0)]))
         results = F.picks(loop)
+        keep_effects([test, step], results)
     _write_cells(moving, results[n:])
     return tensors(structure, results[:n])  # type: ignore[no-any-return]
 
@@ -153,12 +163,13 @@ def _branches(index: Any, branches: Sequence[Callable[..., Any]], operands: tupl
             _same_specs(f"what branch {i} gives, beside branch 0", [v.spec for v in first], found)
             outputs.append([*found, *[t.trace.now.get(c) or t.trace.outer(c) for c in moving]])
         around = Surroundings(traced, outputs)
-        bodies = tuple([t.body(stack, ys, [*[[s] for s in t.symbols], *around.inputs(i)])
+        bodies = tuple([t.body(stack, ys, [*[[s] for s in t.symbols], *around.inputs(i)], has_effects(traced))
                         for i, (t, ys) in enumerate(zip(traced, outputs, strict=True))])
         node = F.case_of(F.cast(number, dtype=int64), [*values, *around.operands()], branches=bodies,
                          otherwise=otherwise)
         results = F.picks(node)
-    _write_cells(moving, results[len(first) :])
+        keep_effects(traced, results)
+    _write_cells(moving, results[len(first) : len(first) + len(moving)])
     return tensors(made, results[: len(first)])
 
 
@@ -223,9 +234,10 @@ def _scan_recorded(f: Callable[..., Any], init: tuple[list[Value], Structure], x
         around = Surroundings([step], [outputs], moving)
         own = [*step.symbols[:n], *[step.trace.cells[c] for c in moving], *step.symbols[n:]]
         loop = F.loop([*carry, *[step.trace.outer(c) for c in moving]], rows, around.operands(),
-                      body=step.body(stack, outputs, [*[[s] for s in own], *around.inputs(0)]),
+                      body=step.body(stack, outputs, [*[[s] for s in own], *around.inputs(0)], has_effects([step])),
                       length=length, reverse=reverse)
         results = F.picks(loop)
+        keep_effects([step], results)
     m = n + len(moving)
     _write_cells(moving, results[n:m])
     return tensors(carry_tree, results[:n]), tensors(ys_tree, results[m:])

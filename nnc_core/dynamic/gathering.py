@@ -18,8 +18,8 @@ from nnc_core.base.errors import NotSupportedError, OperandError, OutOfRangeErro
 from nnc_core.dynamic import ranges as basic
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.functions.selection import places_of
 from nnc_core.dynamic.modes import current_trace
-from nnc_core.dynamic.selection import places_of
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.value import Value
 from nnc_core.shape.elementwise import broadcast

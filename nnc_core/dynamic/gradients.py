@@ -211,7 +211,7 @@ def hessian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
 
 def variable(x: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor whose gradient `backward` computes."""
-    from nnc_core.dynamic.creation import asarray
+    from nnc_core.dynamic.functions.creation import asarray
 
     v = asarray(x, dtype=dtype, device=device)._value
     if not is_float(v.dtype):

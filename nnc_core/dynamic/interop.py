@@ -53,7 +53,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     Memory is shared where the device (the current one by default) computes in the host's memory: `asarray` says what
     that means when it is changed.  copy=True copies, copy=False is a ValueError where it would have to.
     """
-    from nnc_core.dynamic.creation import _stack_for, asarray
+    from nnc_core.dynamic.functions.creation import _stack_for, asarray
 
     if isinstance(x, Tensor):
         return asarray(x, device=device, copy=copy)

@@ -10,7 +10,7 @@ import numpy as np
 from nnc_core.base.dtype import uint64
 from nnc_core.base.errors import GraphError, OperandError, ShapeError, UnassignedError
 from nnc_core.composition import stack_for
-from nnc_core.dynamic.creation import asarray
+from nnc_core.dynamic.functions.creation import asarray
 from nnc_core.dynamic.modes import computing, current_stack
 from nnc_core.dynamic.random import Generator
 from nnc_core.dynamic.symbols import SYMBOLS

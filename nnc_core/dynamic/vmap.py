@@ -9,7 +9,7 @@ from typing import Any
 from nnc_core.base.errors import AxisError, ShapeError
 from nnc_core.dynamic.body import Surroundings, Traced, no_writes, tensors, values_of
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.functions import located
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.modes import use_device
 from nnc_core.dynamic.value import Value
 from nnc_core.graph import batch

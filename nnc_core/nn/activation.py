@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from nnc_core.base.errors import AxisError
-from nnc_core.dynamic.functions import log_softmax, relu, reshape, sigmoid, softmax, tanh
+from nnc_core.dynamic.functions.elementwise import relu, sigmoid, tanh
+from nnc_core.dynamic.functions.movement import reshape
+from nnc_core.dynamic.functions.neural import log_softmax, softmax
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.module import Module
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import Any
 
-from nnc_core.dynamic.creation import zeros
+from nnc_core.dynamic.functions.creation import zeros
 from nnc_core.dynamic.modes import current_stack
 from nnc_core.dynamic.random import Generator, default_generator
 from nnc_core.dynamic.tensor import Tensor

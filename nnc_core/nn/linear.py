@@ -6,8 +6,8 @@ from typing import Any
 
 from nnc_core.base.dtype import is_integer
 from nnc_core.base.errors import DTypeError, ShapeError
-from nnc_core.dynamic.creation import zeros
-from nnc_core.dynamic.functions import take
+from nnc_core.dynamic.functions.creation import zeros
+from nnc_core.dynamic.functions.indexing import take
 from nnc_core.dynamic.random import Generator
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.checks import at_least_one

@@ -10,7 +10,7 @@ from typing import Any
 from nnc_core.base.dtype import is_float
 from nnc_core.base.errors import DTypeError, GradientError
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.creation import asarray, zeros_like
+from nnc_core.dynamic.functions.creation import asarray, zeros_like
 from nnc_core.dynamic.modes import current_trace, gradients
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Adjoint, Value

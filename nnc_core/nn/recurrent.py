@@ -6,8 +6,9 @@ from math import sqrt
 from typing import Any
 
 from nnc_core.base.errors import ShapeError
-from nnc_core.dynamic.creation import zeros
-from nnc_core.dynamic.functions import concat, sigmoid, tanh
+from nnc_core.dynamic.functions.creation import zeros
+from nnc_core.dynamic.functions.elementwise import sigmoid, tanh
+from nnc_core.dynamic.functions.movement import concat
 from nnc_core.dynamic.random import Generator
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.checks import at_least_one

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.creation import zeros
-from nnc_core.dynamic.functions import avg_pool2d, conv2d, max_pool2d
+from nnc_core.dynamic.functions.creation import zeros
+from nnc_core.dynamic.functions.window import avg_pool2d, conv2d, max_pool2d
 from nnc_core.dynamic.random import Generator
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.checks import as_pair, at_least_one

@@ -9,8 +9,8 @@ import numpy as np
 
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.creation import asarray
-from nnc_core.dynamic.functions import sqrt
+from nnc_core.dynamic.functions.creation import asarray
+from nnc_core.dynamic.functions.elementwise import sqrt
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.minimiser import Minimiser, Schedule, Updates, representable
 

@@ -18,7 +18,7 @@ from nnc_core.base.errors import (
     StateError,
 )
 from nnc_core.dynamic.cell import Cell, guarded
-from nnc_core.dynamic.creation import asarray, zeros
+from nnc_core.dynamic.functions.creation import asarray, zeros
 from nnc_core.dynamic.modes import no_grad
 from nnc_core.dynamic.state import HostArray, load_state, save_state
 from nnc_core.dynamic.tensor import Tensor

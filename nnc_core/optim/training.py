@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.errors import DataError
-from nnc_core.dynamic.creation import asarray
+from nnc_core.dynamic.functions.creation import asarray
 from nnc_core.dynamic.jit import jit
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.tree import tree_map

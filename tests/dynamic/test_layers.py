@@ -10,7 +10,7 @@ import numpy as np
 import nnc_core as nnc
 from nnc_core.composition import stack_for
 from nnc_core.device import Device
-from nnc_core.dynamic.creation import asarray
+from nnc_core.dynamic.functions.creation import asarray
 from nnc_core.dynamic.modes import _stack
 from nnc_core.engine import Engine
 from nnc_core.graph import SymbolicGraph

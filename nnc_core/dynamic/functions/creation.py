@@ -21,6 +21,11 @@ from nnc_core.dynamic.value import Value, owned
 from nnc_core.symbol import checked_number
 from nnc_core.type import Dim, DimLike, admit_numpy, default_float, default_for
 
+__all__ = [
+    "arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like",
+    "zeros", "zeros_like",
+]  # fmt: skip
+
 
 def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor from a host array, nested lists, a number or a tensor.

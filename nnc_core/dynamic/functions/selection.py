@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.functions import located
-from nnc_core.dynamic.tensor import Tensor, operand, value_of
+from nnc_core.dynamic.functions.face import as_value, count_of, located
+from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.unknown import size_for
 from nnc_core.dynamic.value import Value
 from nnc_core.operator import OPERATORS
+
+__all__ = ["argwhere", "flatnonzero", "nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
 _NONZERO, _UNIQUE = OPERATORS["nonzero"], OPERATORS["unique_index"]
 
@@ -41,21 +43,9 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def _value(x: Any) -> Value:
-    v = operand(x)
-    if isinstance(v, Value):
-        return v
-    from nnc_core.dynamic.creation import asarray
-
-    return value_of(asarray(v))
-
-
 def flattened(v: Value) -> Value:
     """The elements in C order."""
-    count: Any = 1
-    for d in v.shape:
-        count = d * count
-    return v if v.ndim == 1 else F.reshape(v, shape=(count,))
+    return v if v.ndim == 1 else F.reshape(v, shape=(count_of(v.shape),))
 
 
 def rows_of(v: Value) -> Value:
@@ -73,18 +63,18 @@ def places_of(v: Value) -> Value:
 @located
 def argwhere(x: Any, /) -> Tensor:
     """int64[n, ndim]: the indices of the elements that are not zero, in C order."""
-    return Tensor(rows_of(_value(x)))
+    return Tensor(rows_of(as_value(x)))
 
 
 @located
 def flatnonzero(x: Any, /) -> Tensor:
     """int64[n]: where in the flattened x the elements are that are not zero."""
-    return Tensor(places_of(_value(x)))
+    return Tensor(places_of(as_value(x)))
 
 
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The indices of the elements that are not zero: one int64[n] for each axis, in C order."""
-    v = _value(x)
+    v = as_value(x)
     rows = rows_of(v)
     n = rows.shape[0]
     columns = [F.slice(rows, start=(0, a), stop=(n, a + 1), step=(1, 1)) for a in range(v.ndim)]
@@ -106,24 +96,24 @@ def _counts(v: Value) -> Tensor:
 @located
 def unique_values(x: Any, /) -> Tensor:
     """The distinct values, rising; each NaN is one of its own, 0.0 and -0.0 are one."""
-    v = _value(x)
+    v = as_value(x)
     return _distinct(v, _first(v))
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The distinct values, rising, and how often each occurs."""
-    v = _value(x)
+    v = as_value(x)
     return UniqueCounts(_distinct(v, _first(v)), _counts(v))
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct values, rising, and for each element of x the number of its value: values[inverse] is x."""
-    v = _value(x)
+    v = as_value(x)
     return UniqueInverse(_distinct(v, _first(v)), Tensor(F.unique_inverse(v)))
 
 
 def unique_all(x: Any, /) -> UniqueAll:
     """The distinct values, rising; where in the flattened x each occurs first; inverse; counts."""
-    v = _value(x)
+    v = as_value(x)
     first = _first(v)
     return UniqueAll(_distinct(v, first), Tensor(first), Tensor(F.unique_inverse(v)), _counts(v))

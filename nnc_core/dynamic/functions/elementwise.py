@@ -1,0 +1,99 @@
+"""Elementwise functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nnc_core.dynamic.dispatch import F, dispatch
+from nnc_core.dynamic.functions.face import ArrayLike, P, as_operands, as_value, stack_of
+from nnc_core.dynamic.tensor import Tensor, operand, value_of
+from nnc_core.operator import OPERATORS
+from nnc_core.type import admit_numpy
+
+__all__ = [
+    "abs", "add", "astype", "clip", "cos", "divide", "equal", "exp", "floor_divide", "greater", "greater_equal",
+    "isnan", "less", "less_equal", "log", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum",
+    "minimum", "multiply", "negative", "not_equal", "positive", "pow", "relu", "remainder", "sigmoid", "sign",
+    "sin", "sqrt", "square", "stop_gradient", "subtract", "tanh", "where",
+]  # fmt: skip
+
+
+def _unary(name: str) -> Callable[[ArrayLike], Tensor]:
+    op = OPERATORS[name]
+
+    def function(x: ArrayLike, /) -> Tensor:
+        return Tensor(dispatch(op, (operand(x),), ()))
+
+    return _named(function, name)
+
+
+def _binary(name: str) -> Callable[[ArrayLike, ArrayLike], Tensor]:
+    op = OPERATORS[name]
+
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+        if x1.__class__ is Tensor and x2.__class__ is Tensor:
+            return Tensor(dispatch(op, (value_of(x1), value_of(x2)), ()))
+        return Tensor(dispatch(op, tuple(as_operands(x1, x2)), ()))
+
+    return _named(function, name)
+
+
+def _named(function: Callable[P, Tensor], name: str) -> Callable[P, Tensor]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = OPERATORS[name].doc or f"Elementwise {name.replace('_', ' ')}."
+    return function
+
+
+add, subtract, multiply = _binary("add"), _binary("subtract"), _binary("multiply")
+divide, floor_divide, remainder = _binary("divide"), _binary("floor_divide"), _binary("remainder")
+pow = _binary("power")
+maximum, minimum = _binary("maximum"), _binary("minimum")
+equal, not_equal = _binary("equal"), _binary("not_equal")
+less, less_equal = _binary("less"), _binary("less_equal")
+greater, greater_equal = _binary("greater"), _binary("greater_equal")
+logical_and, logical_or, logical_xor = _binary("logical_and"), _binary("logical_or"), _binary("logical_xor")
+logical_not = _unary("logical_not")
+negative, abs, sign = _unary("negative"), _unary("abs"), _unary("sign")
+exp, log, sqrt, sin, cos = _unary("exp"), _unary("log"), _unary("sqrt"), _unary("sin"), _unary("cos")
+tanh, sigmoid, relu = _unary("tanh"), _unary("sigmoid"), _unary("relu")
+stop_gradient = _unary("stop_gradient")
+
+
+def positive(x: ArrayLike, /) -> Tensor:
+    """x itself."""
+    return Tensor(as_value(x))
+
+
+def square(x: ArrayLike, /) -> Tensor:
+    """x * x"""
+    v = operand(x)
+    return Tensor(F.multiply(v, v))
+
+
+def isnan(x: ArrayLike, /) -> Tensor:
+    """True where x is not a number."""
+    v = as_value(x)
+    return Tensor(F.not_equal(v, v))
+
+
+def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """x1 where the condition is true, x2 elsewhere."""
+    stack = stack_of((condition, x1, x2))
+    return Tensor(F.where(as_value(condition, stack), operand(x1, stack), operand(x2, stack)))
+
+
+def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
+    """x brought into [min, max]; None means no limit."""
+    if min is None and max is None:
+        return positive(x)
+    if max is None:
+        return maximum(x, min)
+    return minimum(x, max) if min is None else Tensor(F.clip(*as_operands(x, min, max)))
+
+
+def astype(x: Tensor, dtype: Any, /, *, copy: bool = True) -> Tensor:
+    """The elements converted to another dtype."""
+    wanted = admit_numpy(dtype)
+    v = value_of(x)
+    return Tensor(v if wanted == v.dtype else F.cast(v, dtype=wanted))

@@ -1,0 +1,63 @@
+"""What the public functions share: operands made values, errors with their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from nnc_core.base.errors import Error
+from nnc_core.composition import Stack
+from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.tensor import Tensor, operand
+from nnc_core.dynamic.value import Value
+from nnc_core.symbol import show_line, user_line
+from nnc_core.type import DimLike, Dims
+
+ArrayLike = Any
+Axis = int | Sequence[int] | None
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+
+def located(f: Callable[P, R]) -> Callable[P, R]:
+    """Errors of normalisation name the function and the user's line."""
+
+    @wraps(f)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return f(*args, **kwargs)
+        except Error as error:
+            raise error.locate(operator=f.__name__, line=show_line(user_line()))  # noqa: B904
+
+    return call
+
+
+def as_value(x: ArrayLike, stack: Stack | None = None) -> Value:
+    """Like `operand`, with Python numbers made values."""
+    v = operand(x, stack)
+    return v if isinstance(v, Value) else host_value(v, stack=stack)
+
+
+def stack_of(xs: Sequence[ArrayLike]) -> Stack | None:
+    """Host arrays beside tensors go where those are."""
+    return next((x._value.stack for x in xs if isinstance(x, Tensor)), None)
+
+
+def as_values(*xs: ArrayLike) -> list[Value]:
+    stack = stack_of(xs)
+    return [as_value(x, stack) for x in xs]
+
+
+def as_operands(*xs: ArrayLike) -> list[Any]:
+    stack = stack_of(xs)
+    return [operand(x, stack) for x in xs]
+
+
+def count_of(shape: Dims) -> DimLike:
+    """The number of elements."""
+    count: DimLike = 1
+    for d in shape:
+        count = d * count
+    return count
