@@ -2,6 +2,8 @@
 #   make demo | test | test-all | check | bench | clean      (OPENCL=intel adds Intel's OpenCL driver for the CPU)
 PYTHON ?= python3
 OPENCL ?=
+# Processes that run tests: one for each core.
+JOBS ?= auto
 
 VENV := .venv
 RUN := $(VENV)/bin/python -m
@@ -54,16 +56,16 @@ demo: $(READY)
 define run_kit
 @devices="$$($(KIT_DEVICES) $(1))" || exit 1; for device in $$devices; do \
     echo "conformance kit on $$device"; \
-    $(RUN) pytest -q $(2) --pyargs nnc_plugins.conformance --nnc-device=$$device || exit 1; done
+    $(RUN) pytest -q -n $(JOBS) $(2) --pyargs nnc_plugins.conformance --nnc-device=$$device || exit 1; done
 endef
 
 test: $(READY)
-	@$(RUN) pytest -q
+	@$(RUN) pytest -q -n $(JOBS)
 	$(call run_kit,quick)
 
 test-all: export HYPOTHESIS_PROFILE = all
 test-all: $(READY)
-	@$(RUN) pytest -q -m ""
+	@$(RUN) pytest -q -n $(JOBS) -m ""
 	$(call run_kit,all,-m "")
 
 lint: $(READY)

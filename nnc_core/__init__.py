@@ -5,9 +5,12 @@ This module is the Array API namespace; see README.md and docs/architecture.md.
 
 from __future__ import annotations
 
+from nnc_core import fft, linalg
 from nnc_core.base.config import config
 from nnc_core.base.dtype import (
     bfloat16,
+    complex64,
+    complex128,
     float16,
     float32,
     float64,
@@ -32,24 +35,100 @@ from nnc_core.dynamic.custom import custom_jvp, custom_vjp
 from nnc_core.dynamic.debug import synchronize
 from nnc_core.dynamic.export import export
 from nnc_core.dynamic.functions import (
+    activation,
+    adaptive,
+    attention,
+    bits,
+    classification,
+    complex_numbers,
+    contraction,
     creation,
+    ctc,
+    cumulative,
+    diagonals,
+    differences,
+    dropouts,
+    dtypes,
+    editing,
     elementwise,
+    embeddings,
+    exponentials,
+    grids,
+    histograms,
     indexing,
+    joining,
     linear,
+    loss,
     movement,
+    nan_reductions,
     neural,
+    normalisation,
+    padding,
+    pooling,
+    predicates,
+    quantiles,
+    recurrent,
     reduction,
+    regions,
+    resampling,
+    rounding,
+    sampling,
+    scattering,
     selection,
+    sets,
+    signals,
+    sorting,
+    special,
+    statistics,
+    trigonometry,
     window,
 )
+from nnc_core.dynamic.functions.activation import *
+from nnc_core.dynamic.functions.adaptive import *
+from nnc_core.dynamic.functions.attention import *
+from nnc_core.dynamic.functions.bits import *
+from nnc_core.dynamic.functions.classification import *
+from nnc_core.dynamic.functions.complex_numbers import *
+from nnc_core.dynamic.functions.contraction import *
 from nnc_core.dynamic.functions.creation import *
+from nnc_core.dynamic.functions.ctc import *
+from nnc_core.dynamic.functions.cumulative import *
+from nnc_core.dynamic.functions.diagonals import *
+from nnc_core.dynamic.functions.differences import *
+from nnc_core.dynamic.functions.dropouts import *
+from nnc_core.dynamic.functions.dtypes import *
+from nnc_core.dynamic.functions.editing import *
 from nnc_core.dynamic.functions.elementwise import *
+from nnc_core.dynamic.functions.embeddings import *
+from nnc_core.dynamic.functions.exponentials import *
+from nnc_core.dynamic.functions.grids import *
+from nnc_core.dynamic.functions.histograms import *
 from nnc_core.dynamic.functions.indexing import *
+from nnc_core.dynamic.functions.joining import *
 from nnc_core.dynamic.functions.linear import *
+from nnc_core.dynamic.functions.loss import *
 from nnc_core.dynamic.functions.movement import *
+from nnc_core.dynamic.functions.nan_reductions import *
 from nnc_core.dynamic.functions.neural import *
+from nnc_core.dynamic.functions.normalisation import *
+from nnc_core.dynamic.functions.padding import *
+from nnc_core.dynamic.functions.pooling import *
+from nnc_core.dynamic.functions.predicates import *
+from nnc_core.dynamic.functions.quantiles import *
+from nnc_core.dynamic.functions.recurrent import *
 from nnc_core.dynamic.functions.reduction import *
+from nnc_core.dynamic.functions.regions import *
+from nnc_core.dynamic.functions.resampling import *
+from nnc_core.dynamic.functions.rounding import *
+from nnc_core.dynamic.functions.sampling import *
+from nnc_core.dynamic.functions.scattering import *
 from nnc_core.dynamic.functions.selection import *
+from nnc_core.dynamic.functions.sets import *
+from nnc_core.dynamic.functions.signals import *
+from nnc_core.dynamic.functions.sorting import *
+from nnc_core.dynamic.functions.special import *
+from nnc_core.dynamic.functions.statistics import *
+from nnc_core.dynamic.functions.trigonometry import *
 from nnc_core.dynamic.functions.window import *
 from nnc_core.dynamic.gradients import grad, hessian, jacobian, jvp, value_and_grad, variable, vjp
 from nnc_core.dynamic.host import callback, debug_print
@@ -93,22 +172,60 @@ newaxis = None
 __all__ = [
     "Cell", "Dim", "Error", "Generator", "Stack", "SymbolicGraph", "Tensor", "TensorSpec", "__array_api_version__",
     "__version__", "assign", "backward", "backward_info", "bfloat16", "bookkeeping_count", "bool", "callback",
-    "case_of", "cond", "config", "const_arr", "const_elt", "custom_jvp", "custom_vjp", "debug_print", "deferred",
-    "delay", "delay_array", "depends_on", "devices", "e", "eval_arr", "eval_elt", "eval_graph", "export", "float16",
-    "float32", "float64", "foreach", "freeze", "from_dlpack", "grad", "gradients", "hessian", "host_fold",
-    "host_map", "host_scan", "inf", "int16", "int32", "int64", "int8", "is_assigned", "is_deferred_mode",
-    "is_frozen", "is_iopair_safe", "is_valid", "jacobian", "jit", "jvp", "lazy_print", "load_graph", "make_graph",
-    "make_iopair", "make_stack", "manual_seed", "map", "memo_info", "memoise", "nan", "newaxis", "no_grad", "pi",
-    "realize", "restore", "save_graph", "scan", "snapshot", "stack_for", "synchronize", "uint16", "uint32",
-    "uint64", "uint8", "unfreeze", "unpack_arr", "unpack_elt", "update_iopair", "use_device", "value_and_grad",
-    "var_arr", "var_elt", "var_random", "variable", "vjp", "vmap", "while_loop",
+    "case_of", "complex128", "complex64", "cond", "config", "const_arr", "const_elt", "custom_jvp", "custom_vjp",
+    "debug_print", "deferred", "delay", "delay_array", "depends_on", "devices", "e", "eval_arr", "eval_elt",
+    "eval_graph", "export", "fft", "float16", "float32", "float64", "foreach", "freeze", "from_dlpack", "grad",
+    "gradients", "hessian", "host_fold", "host_map", "host_scan", "inf", "int16", "int32", "int64", "int8",
+    "is_assigned", "is_deferred_mode", "is_frozen", "is_iopair_safe", "is_valid", "jacobian", "jit", "jvp",
+    "lazy_print", "linalg", "load_graph", "make_graph", "make_iopair", "make_stack", "manual_seed", "map", "memo_info",
+    "memoise", "nan", "newaxis", "no_grad", "pi", "realize", "restore", "save_graph", "scan", "snapshot", "stack_for",
+    "synchronize", "uint16", "uint32", "uint64", "uint8", "unfreeze", "unpack_arr", "unpack_elt", "update_iopair",
+    "use_device", "value_and_grad", "var_arr", "var_elt", "var_random", "variable", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
+__all__ += activation.__all__
+__all__ += adaptive.__all__
+__all__ += attention.__all__
+__all__ += bits.__all__
+__all__ += classification.__all__
+__all__ += complex_numbers.__all__
+__all__ += contraction.__all__
 __all__ += creation.__all__
+__all__ += ctc.__all__
+__all__ += cumulative.__all__
+__all__ += diagonals.__all__
+__all__ += differences.__all__
+__all__ += dropouts.__all__
+__all__ += dtypes.__all__
+__all__ += editing.__all__
 __all__ += elementwise.__all__
+__all__ += embeddings.__all__
+__all__ += exponentials.__all__
+__all__ += grids.__all__
+__all__ += histograms.__all__
 __all__ += indexing.__all__
+__all__ += joining.__all__
 __all__ += linear.__all__
+__all__ += loss.__all__
 __all__ += movement.__all__
+__all__ += nan_reductions.__all__
 __all__ += neural.__all__
+__all__ += normalisation.__all__
+__all__ += padding.__all__
+__all__ += pooling.__all__
+__all__ += predicates.__all__
+__all__ += quantiles.__all__
+__all__ += recurrent.__all__
 __all__ += reduction.__all__
+__all__ += regions.__all__
+__all__ += resampling.__all__
+__all__ += rounding.__all__
+__all__ += sampling.__all__
+__all__ += scattering.__all__
 __all__ += selection.__all__
+__all__ += sets.__all__
+__all__ += signals.__all__
+__all__ += sorting.__all__
+__all__ += special.__all__
+__all__ += statistics.__all__
+__all__ += trigonometry.__all__
 __all__ += window.__all__

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.semantics.table import Table
+
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
 
 # Neither the speed of an example nor of its data is a matter for a test.
@@ -29,6 +31,7 @@ def _chosen_seed() -> int:
 
 
 SEED = pytest.StashKey[int]()
+TABLE = Table()  # here, where all reports arrive, also those of other processes
 
 
 @pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its option
@@ -38,7 +41,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SEED] = int(config.option.hypothesis_seed)
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    TABLE.note(report)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for line in TABLE.lines():
+        terminalreporter.line(line)
     seed = config.stash[SEED]
     terminalreporter.line(f"hypothesis profile {PROFILE}; seed {seed}: NNC_TEST_SEED={seed} repeats this run")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numpy.linalg import LinAlgError as NumPyLinAlgError
+
 
 class Error(Exception):
     """Root of all errors raised by nnc.
@@ -56,6 +58,10 @@ class UnknownAttributeError(Error, TypeError):
 
 class OperandError(Error, TypeError):
     """Something given to an operator that is no array or number."""
+
+
+class ProtocolError(OperandError, AttributeError):
+    """Something that does not have the methods by which arrays are exchanged."""
 
 
 class OutOfRangeError(Error, IndexError):
@@ -136,6 +142,10 @@ class NonfiniteError(Error, FloatingPointError):
 
 class ExchangeError(Error, BufferError):
     """Memory that cannot be shared with another library, or not in the way it asks for."""
+
+
+class LinAlgError(Error, NumPyLinAlgError):
+    """A matrix without what was asked of it: singular, not positive definite, an iteration that does not converge."""
 
 
 class LostCellError(Error, RuntimeError):

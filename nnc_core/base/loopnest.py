@@ -5,9 +5,13 @@ axes* of its own, a body of scalar instructions in SSA form, run at each inner p
 *reductions* that fold values of the body over the inner points.  Later stages read the results of earlier reductions,
 which gives epilogues and row kernels (softmax: a maximum, a sum, a store) in one nest.
 
-Values are numbered through the nest: each stage numbers first its instructions, then its reductions.  Instructions of
-one stage's body are visible in that body only; reductions (and the instructions of stages without inner axes) are
-visible in all later stages.  Axes are numbered outer first, then the inner ones of the stage at hand.
+A *scan* is a stage with a `running` part: more instructions, run at each inner point after the reductions have folded
+it.  To them a reduction is what has been folded so far, this point included (a cumulative sum stores it).
+
+Values are numbered through the nest: each stage numbers first the instructions of its body, then its reductions, then
+its running instructions.  Instructions of one stage are visible in that stage only, those of its body also to the
+running ones; reductions (and the instructions of stages without inner axes) are visible in all later stages.  Axes are
+numbered outer first, then the inner ones of the stage at hand.
 """
 
 from __future__ import annotations
@@ -79,17 +83,21 @@ class Instruction(NamedTuple):
 
 
 OPERATIONS: dict[str, int] = {
-    # arithmetic; floor_divide and remainder round towards minus infinity, an integer divided by zero gives 0
-    "add": 2, "subtract": 2, "multiply": 2, "divide": 2, "floor_divide": 2, "remainder": 2, "fma": 3,
-    "negative": 1, "abs": 1, "sign": 1, "minimum": 2, "maximum": 2,  # minimum and maximum pass NaN on
+    # arithmetic; floor_divide and remainder round towards minus infinity, fmod has the sign of the dividend, an integer
+    # divided by zero gives 0; gcd is of integers, and never negative but for the smallest one
+    "add": 2, "subtract": 2, "multiply": 2, "divide": 2, "floor_divide": 2, "remainder": 2, "fmod": 2, "fma": 3,
+    "gcd": 2, "negative": 1, "abs": 1, "sign": 1, "minimum": 2, "maximum": 2,  # minimum and maximum pass NaN on
     "floor": 1, "ceil": 1, "trunc": 1, "round": 1,  # round: halves to even
     # comparison, logic and bits; on booleans the bitwise operations are the logical ones
     "equal": 2, "not_equal": 2, "less": 2, "less_equal": 2, "greater": 2, "greater_equal": 2,
     "bitwise_and": 2, "bitwise_or": 2, "bitwise_xor": 2, "bitwise_invert": 1,
     "shift_left": 2, "shift_right": 2, "multiply_high": 2,  # upper half of the product of two uint32
     "select": 3, "cast": 1, "bitcast": 1,
-    # functions
-    "sqrt": 1, "exp": 1, "log": 1, "tanh": 1, "sigmoid": 1, "sin": 1, "cos": 1, "power": 2,
+    # functions; atan2 takes y before x
+    "sqrt": 1, "cbrt": 1, "hypot": 2, "power": 2, "exp": 1, "exp2": 1, "expm1": 1, "log": 1, "log2": 1, "log10": 1,
+    "log1p": 1, "sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "atan2": 2, "sinh": 1, "cosh": 1,
+    "tanh": 1, "asinh": 1, "acosh": 1, "atanh": 1, "sigmoid": 1, "logit": 1, "erf": 1, "erfc": 1, "erfcx": 1,
+    "erfinv": 1, "ndtr": 1, "log_ndtr": 1, "dawsn": 1, "lgamma": 1, "digamma": 1, "i0": 1, "i1": 1, "i0e": 1, "i1e": 1,
 }  # fmt: skip
 
 
@@ -97,25 +105,44 @@ class Reduction(NamedTuple):
     """Fold `value` over the inner points of its stage.
 
     Kinds: sum, product, maximum, minimum (NaN wins), all, any, and argmax, argmin (first of equals, first NaN wins),
-    which give the int64 position in the flattened inner axes.  Over no points: 0, 1, -inf or the smallest value,
-    +inf or the largest, True, False, 0, 0.
+    which give the int64 position in the flattened inner axes; logsumexp, of float32 or float64: the logarithm of
+    the sum of the exponentials; recurrence: what was folded so far times `factor`, another value of the body, plus
+    the value.
+    Over no points: 0, 1, -inf or the smallest value, +inf or the largest, True, False, 0, 0, -inf, 0.
     """
 
     kind: str
     value: int
     dtype: DType
+    factor: int | None = None
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """The values that it reads."""
+        return (self.value,) if self.factor is None else (self.value, self.factor)
 
 
-REDUCTIONS = ("sum", "product", "maximum", "minimum", "all", "any", "argmax", "argmin")
+REDUCTIONS = ("sum", "product", "maximum", "minimum", "all", "any", "argmax", "argmin", "logsumexp", "recurrence")
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Inner axes, the body run at each of their points, and what is folded over them."""
+    """Inner axes, the body run at each of their points, what is folded over them, and what follows at each point."""
 
     axes: tuple[int, ...]
     body: tuple[Instruction, ...]
     reductions: tuple[Reduction, ...] = ()
+    running: tuple[Instruction, ...] = ()
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """All that is run at an inner point; their numbers have the reductions' between them."""
+        return self.body + self.running
+
+    @property
+    def values(self) -> int:
+        """How many numbers it takes."""
+        return len(self.body) + len(self.reductions) + len(self.running)
 
 
 class Argument(NamedTuple):

@@ -45,7 +45,7 @@ class Flavour:
 
 FLAVOURS = (
     Flavour(),
-    Flavour("nofloat64", "has no float64", lacks=frozenset({"float64"})),
+    Flavour("nofloat64", "has no float64", lacks=frozenset({"float64", "complex128"})),
     Flavour("noviews", "has packed arrays in whole buffers only", views=False),
     Flavour("align128", "views begin at multiples of 128 bytes", alignment=128),
     Flavour("small", "64 MiB, in allocations of at most 1 MiB", memory=64 * _MIB, max_allocation=_MIB),

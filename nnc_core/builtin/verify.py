@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from nnc_core.base.dtype import DType, boolean, int64, is_integer
+from nnc_core.base.dtype import DType, boolean, float32, float64, int64, is_integer
 from nnc_core.base.errors import AttributeValueError, NotSupportedError
 from nnc_core.base.loopnest import OPERATIONS, REDUCTIONS, Access, Instruction, LoopNest, Reduction, Stage
 
@@ -52,12 +52,16 @@ class _Verifier:
             self.instruction(instruction, known, len(self.nest.axes) + len(stage.axes))
             known[number] = instruction.dtype
         after = first + len(stage.body)
+        folded: dict[int, DType] = {}
         for number, reduction in enumerate(stage.reductions, after):
             self.reduction(reduction, known)
-            self.visible[number] = reduction.dtype
-        if not stage.axes:
-            self.visible.update(known)
-        return after + len(stage.reductions)
+            folded[number] = reduction.dtype
+        known |= folded
+        for number, instruction in enumerate(stage.running, after + len(stage.reductions)):
+            self.instruction(instruction, known, len(self.nest.axes) + len(stage.axes))
+            known[number] = instruction.dtype
+        self.visible.update(folded if stage.axes else known)
+        return first + stage.values
 
     def instruction(self, instruction: Instruction, known: Known, axes: int) -> None:
         operation, dtype = instruction.operation, instruction.dtype
@@ -94,9 +98,14 @@ class _Verifier:
     def reduction(self, reduction: Reduction, known: Known) -> None:
         kind, dtype = reduction.kind, reduction.dtype
         _require(kind in REDUCTIONS, f"no reduction {kind!r}")
-        _require(reduction.value in known, f"{kind} folds value {reduction.value}, which it cannot see")
+        for operand in reduction.operands:
+            _require(operand in known, f"{kind} folds value {operand}, which it cannot see")
         wanted = _RESULT_DTYPES.get(kind, known[reduction.value])
         _require(dtype == wanted, f"{kind} of {known[reduction.value]} gives {wanted}, not {dtype}")
+        _require(kind != "logsumexp" or dtype in (float32, float64), f"logsumexp of {dtype}")
+        _require((kind == "recurrence") == (reduction.factor is not None), f"{kind} with factor {reduction.factor}")
+        alike = all(known[operand] == known[reduction.value] for operand in reduction.operands)
+        _require(alike, f"{kind} of {' and '.join(str(known[o]) for o in reduction.operands)}")
 
 
 def _computation(operation: str, dtype: DType, operands: list[DType]) -> None:

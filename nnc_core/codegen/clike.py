@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from math import log
 from typing import NamedTuple
 
 from nnc_core.base.dtype import DType, boolean, int64, is_float, uint32, uint64
@@ -104,7 +105,7 @@ class _Kernel:
         after = self.written + len(stage.body)
         for number, reduction in enumerate(stage.reductions, after):
             self.start_reduction(number, reduction)
-        adds_floats = any(r.kind in ("sum", "product") and is_float(r.dtype) for r in stage.reductions)
+        adds_floats = any(r.kind in _ORDERED and is_float(r.dtype) for r in stage.reductions)
         order = self.dialect.ordered_loop if adds_floats else ""
         for axis, length in enumerate(stage.axes, len(self.nest.axes)):
             self.open(f"{order}for ({self.index} x{axis} = 0; x{axis} < {self.number(length)}; ++x{axis})")
@@ -112,9 +113,11 @@ class _Kernel:
             self.instruction(instruction, axis_lengths(self.nest, stage))
         for number, reduction in enumerate(stage.reductions, after):
             self.fold(number, reduction)
+        self.written += len(stage.reductions)
+        for instruction in stage.running:
+            self.instruction(instruction, axis_lengths(self.nest, stage))
         for _ in stage.axes:
             self.close()
-        self.written += len(stage.reductions)
 
     def start_reduction(self, number: int, reduction: Reduction) -> None:
         first = self.scalars.literal(identity(reduction.kind, reduction.dtype), reduction.dtype)
@@ -128,12 +131,26 @@ class _Kernel:
         if reduction.kind in ("argmax", "argmin"):
             self.fold_position(number, reduction, source)
             return
-        operation = _FOLDS[reduction.kind]
         value = f"v{number}_next"
         converted = self.scalars.cast(f"v{reduction.value}", source, reduction.dtype)
         self.line(f"const {self.scalars.held(reduction.dtype)} {value} = {converted};")
+        if reduction.kind == "logsumexp":
+            self.line(f"v{number} = {self.log_add_exp(reduction.dtype)}(v{number}, {value});")
+            return
+        if reduction.factor is not None:
+            factors = f"v{number}", f"v{reduction.factor}"
+            scaled = self.scalars.expression("multiply", reduction.dtype, factors, reduction.dtype)
+            self.line(f"v{number} = {scaled};")
+        operation = _FOLDS[reduction.kind]
         folded = self.scalars.expression(operation, reduction.dtype, (f"v{number}", value), reduction.dtype)
         self.line(f"v{number} = {folded};")
+
+    def log_add_exp(self, dtype: DType) -> str:
+        """The name of log(exp(a) + exp(b)), as a helper."""
+        helpers = self.scalars.helpers
+        words = {name: helpers.math(name, dtype) for name in ("log1p", "exp", "fabs")}
+        return helpers.define(f"nnc_log_add_exp_{dtype.name}", LOG_ADD_EXP, type=self.scalars.held(dtype),
+                              dtype=dtype.name, log2=self.scalars.literal(log(2), dtype), **words)
 
     def fold_position(self, number: int, reduction: Reduction, source: DType) -> None:
         """The first of equals; a NaN beats numbers, and nothing beats it."""
@@ -247,8 +264,16 @@ class _Kernel:
 
 _FOLDS = {
     "sum": "add", "product": "multiply", "maximum": "maximum", "minimum": "minimum",
-    "all": "bitwise_and", "any": "bitwise_or",
+    "all": "bitwise_and", "any": "bitwise_or", "recurrence": "add",
 }  # fmt: skip
+_ORDERED = ("sum", "product", "logsumexp", "recurrence")
+"""Reductions of floats whose result depends on the order."""
+LOG_ADD_EXP = """\
+{function} {type} nnc_log_add_exp_{dtype}({type} a, {type} b) {{
+  if (a == b) return a + {log2};
+  return (a > b ? a : b) + {log1p}({exp}(-{fabs}(a - b)));
+}}
+"""
 
 
 def _dtypes(nest: LoopNest) -> list[DType]:
@@ -257,4 +282,5 @@ def _dtypes(nest: LoopNest) -> list[DType]:
     for stage in nest.stages:
         dtypes += [instruction.dtype for instruction in stage.body]
         dtypes += [reduction.dtype for reduction in stage.reductions]
+        dtypes += [instruction.dtype for instruction in stage.running]
     return dtypes

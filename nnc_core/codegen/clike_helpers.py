@@ -108,6 +108,17 @@ INTEGER_POWER = """\
   return ({type})result;
 }}
 """
+INTEGER_GCD = """\
+{function} {type} nnc_gcd_{dtype}({type} a, {type} b) {{
+  {unsigned} large = a < 0 ? 0U - ({unsigned})a : ({unsigned})a, small = b < 0 ? 0U - ({unsigned})b : ({unsigned})b;
+  while (small) {{
+    const {unsigned} rest = large % small;
+    large = small;
+    small = rest;
+  }}
+  return ({type})large;
+}}
+"""
 
 
 class Helpers:

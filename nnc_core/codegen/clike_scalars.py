@@ -26,6 +26,7 @@ from nnc_core.base.dtype import (
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.codegen import clike_helpers as template
 from nnc_core.codegen.clike_helpers import Helpers
+from nnc_core.codegen.expansions import EXPANSIONS
 
 _COMPARISONS = {
     "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
@@ -35,6 +36,10 @@ _BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 _MATH = {
     "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint", "abs": "fabs", "sqrt": "sqrt",
     "exp": "exp", "log": "log", "tanh": "tanh", "sin": "sin", "cos": "cos", "power": "pow", "fma": "fma",
+    "fmod": "fmod", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "atan2": "atan2", "sinh": "sinh",
+    "cosh": "cosh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "exp2": "exp2", "expm1": "expm1",
+    "log1p": "log1p", "log2": "log2", "log10": "log10", "cbrt": "cbrt", "hypot": "hypot", "erf": "erf", "erfc": "erfc",
+    "lgamma": "lgamma",
 }  # fmt: skip
 _WHOLE = ("floor", "ceil", "trunc", "round")
 
@@ -164,6 +169,8 @@ class Scalars:
         if dtype in UNSIGNED:
             sign = "/" if operation == "floor_divide" else "%"
             return f"{b} == 0 ? 0 : ({self.dialect.types[dtype.name]})({a} {sign} {b})"
+        if operation == "fmod":
+            return f"({b} == 0 || {b} == -1) ? 0 : ({self.dialect.types[dtype.name]})({a} % {b})"
         text = template.SIGNED_REMAINDER if operation == "remainder" else template.SIGNED_FLOOR_DIVIDE
         return self._call(operation, text, dtype, operands)
 
@@ -222,7 +229,8 @@ def _signed(text: str) -> str:
 
 
 def _unsupported(operation: str, dtype: DType) -> NotSupportedError:
-    return NotSupportedError(f"no scalar instruction {operation} on {dtype}")
+    hint = "nnc_core.codegen.expand writes it out" if operation in EXPANSIONS and is_float(dtype) else None
+    return NotSupportedError(f"no scalar instruction {operation} on {dtype}", hint=hint)
 
 
 _IntegerRule = Callable[[Scalars, DType, Sequence[str], str, Sequence[str]], str]
@@ -235,6 +243,8 @@ _INTEGER: dict[str, _IntegerRule] = {
     "bitwise_invert": lambda s, d, v, to, wide: f"{to}~{v[0]}",
     "floor_divide": lambda s, d, v, to, wide: s._divide("floor_divide", d, v),
     "remainder": lambda s, d, v, to, wide: s._divide("remainder", d, v),
+    "fmod": lambda s, d, v, to, wide: s._divide("fmod", d, v),
+    "gcd": lambda s, d, v, to, wide: s._call("gcd", template.INTEGER_GCD, d, v),
     "shift_left": lambda s, d, v, to, wide: s._shift(d, v, "<<"),
     "shift_right": lambda s, d, v, to, wide: s._shift(d, v, ">>"),
     "multiply_high": lambda s, d, v, to, wide: f"{to}((({s.dialect.types['uint64']}){v[0]} * {v[1]}) >> 32)",

@@ -2,57 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from nnc_core.base.dtype import DType, accumulator
-from nnc_core.base.loopnest import Access, LoopNest, Stage
-from nnc_core.codegen.polynomials import EXPANSIONS
+from nnc_core.base.loopnest import Access, Instruction, LoopNest, Reduction, Stage
+from nnc_core.codegen.expansions import BY_DEFAULT, EXPANSIONS
 from nnc_core.codegen.scalar import Body
 
 Numbering = Mapping[int, int]
 
 
-def expand(nest: LoopNest, functions: Collection[str] = frozenset(EXPANSIONS)) -> LoopNest:
-    """The nest with `functions` (of exp, log, tanh, sigmoid) written out in scalar instructions.
+def expand(nest: LoopNest, functions: Collection[str] = BY_DEFAULT) -> LoopNest:
+    """The nest with `functions` (of EXPANSIONS; all but sin, cos and tan) written out in scalar instructions.
 
     float16 and bfloat16 are computed in float32 between casts.  Values are renumbered.  A nest without such
     instructions is returned as it is.
     """
     if unknown := set(functions) - set(EXPANSIONS):
         raise ValueError(f"no expansion of {sorted(unknown)}; there are {sorted(EXPANSIONS)}")
-    if not any(i.operation in functions for stage in nest.stages for i in stage.body):
+    if not any(i.operation in functions for stage in nest.stages for i in stage.instructions):
         return nest
     renumbered: dict[int, int] = {}
     stages: list[Stage] = []
     first = 0
     for stage in nest.stages:
         stages.append(_expand_stage(stage, first, renumbered, functions))
-        first += len(stages[-1].body) + len(stage.reductions)
+        first += stages[-1].values
     return LoopNest(nest.name, nest.arguments, nest.axes, tuple(stages))
 
 
 def _expand_stage(stage: Stage, first: int, renumbered: dict[int, int], functions: Collection[str]) -> Stage:
     """Expand one stage; `renumbered` holds the new numbers of all values before it and gets this stage's."""
+    body = _expand_body(stage.body, first, renumbered, functions)
+    reductions = tuple(_renumber_reduction(r, renumbered) for r in stage.reductions)
+    for place in range(len(reductions)):
+        renumbered[len(renumbered)] = body.next + place
+    running = _expand_body(stage.running, body.next + len(reductions), renumbered, functions)
+    return Stage(stage.axes, tuple(body.instructions), reductions, tuple(running.instructions))
+
+
+def _expand_body(instructions: Sequence[Instruction], first: int, renumbered: dict[int, int],
+                 functions: Collection[str]) -> Body:
     body = Body(first)
-    for instruction in stage.body:
+    for instruction in instructions:
         operands = tuple(renumbered[operand] for operand in instruction.operands)
         if instruction.operation in functions:
-            number = _expansion(body, instruction.operation, operands[0], instruction.dtype)
+            number = _expansion(body, instruction.operation, operands, instruction.dtype)
         else:
             access = _renumber_access(instruction.access, renumbered)
             number = body.append(instruction._replace(operands=operands, access=access))
         renumbered[len(renumbered)] = number
-    reductions = tuple(r._replace(value=renumbered[r.value]) for r in stage.reductions)
-    for place in range(len(reductions)):
-        renumbered[len(renumbered)] = body.next + place
-    return Stage(stage.axes, tuple(body.instructions), reductions)
+    return body
 
 
-def _expansion(body: Body, function: str, operand: int, dtype: DType) -> int:
-    x, wide = body.scalar(operand, dtype), accumulator(dtype)
+def _renumber_reduction(reduction: Reduction, renumbered: Numbering) -> Reduction:
+    factor = None if reduction.factor is None else renumbered[reduction.factor]
+    return reduction._replace(value=renumbered[reduction.value], factor=factor)
+
+
+def _expansion(body: Body, function: str, operands: Sequence[int], dtype: DType) -> int:
+    xs, wide = [body.scalar(operand, dtype) for operand in operands], accumulator(dtype)
     if wide == dtype:
-        return EXPANSIONS[function](x).number
-    return EXPANSIONS[function](x.cast(wide)).cast(dtype).number
+        return EXPANSIONS[function](*xs).number
+    return EXPANSIONS[function](*(x.cast(wide) for x in xs)).cast(dtype).number
 
 
 def _renumber_access(access: Access | None, renumbered: Numbering) -> Access | None:

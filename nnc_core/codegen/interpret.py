@@ -66,22 +66,33 @@ class _Run:
         first = 0
         for stage in self.nest.stages:
             self.stage(stage, first)
-            first += len(stage.body) + len(stage.reductions)
+            first += stage.values
 
     def stage(self, stage: Stage, first: int) -> None:
         """Run a stage whose body's first value has the number `first`."""
         folds = [Fold(reduction) for reduction in stage.reductions]
         lengths = axis_lengths(self.nest, stage)
+        after = first + len(stage.body)
         for points in self.inner_chunks(stage):
             inner = _positions(points, stage.axes)
             axes = [p[:, None] for p in self.outer] + [p[None, :] for p in inner]
             for number, instruction in enumerate(stage.body, first):
                 self.values[number] = self.run(instruction, axes, lengths)
-            for reduction, fold in zip(stage.reductions, folds, strict=True):
-                value = self.values[reduction.value]
-                fold.add(np.broadcast_to(value, (len(value), len(points))))
-        for number, fold in enumerate(folds, first + len(stage.body)):
+            for number, fold in enumerate(folds, after):
+                self.fold(fold, number, len(points), bool(stage.running))
+            for number, instruction in enumerate(stage.running, after + len(folds)):
+                self.values[number] = self.run(instruction, axes, lengths)
+        for number, fold in enumerate(folds, after):
             self.values[number] = fold.result
+
+    def fold(self, fold: Fold, number: int, columns: int, running: bool) -> None:
+        """Fold further inner points; value `number` is what it was after each of them, where that is read."""
+        rows = max(len(self.values[operand]) for operand in fold.reduction.operands)
+        operands = [np.broadcast_to(self.values[o], (rows, columns)) for o in fold.reduction.operands]
+        if running:
+            self.values[number] = fold.scan(*operands)
+        else:
+            fold.add(*operands)
 
     def inner_chunks(self, stage: Stage) -> Iterator[Values]:
         points = prod(stage.axes)
@@ -92,8 +103,8 @@ class _Run:
 
     def needs_order(self, stage: Stage) -> bool:
         """True if inner points might see each other's stores."""
-        stores = [i.access.argument for i in stage.body if i.operation == "store" and i.access]
-        loads = {i.access.argument for i in stage.body if i.operation == "load" and i.access}
+        stores = [i.access.argument for i in stage.instructions if i.operation == "store" and i.access]
+        loads = {i.access.argument for i in stage.instructions if i.operation == "load" and i.access}
         touched = [*stores, *loads]
         return any(
             np.may_share_memory(self.arrays[a], self.arrays[b])

@@ -18,18 +18,29 @@ class Fold:
     """The state of one reduction, fed chunk by chunk; `result` has one column."""
 
     def __init__(self, reduction: Reduction) -> None:
-        self.kind, self.dtype = reduction.kind, reduction.dtype
+        self.reduction, self.kind, self.dtype = reduction, reduction.kind, reduction.dtype
         self.result = np.array([[identity(reduction.kind, reduction.dtype)]], reduction.dtype)
         self._best: Values | None = None
         self._seen = 0
 
-    def add(self, values: Values) -> None:
+    def add(self, values: Values, factors: Values | None = None) -> None:
         """Fold further inner points, at least one."""
         if self.kind in _EXTREME_POSITION:
             self._add_positions(values)
-        else:
+        elif self.kind in _FOLDS:
             self.result = _FOLDS[self.kind](_behind(self.result, cast(values, self.dtype)), self.dtype)
+        else:
+            self.scan(values, factors)
         self._seen += values.shape[1]
+
+    def scan(self, values: Values, factors: Values | None = None) -> Values:
+        """Fold further inner points; what was folded after each of them, a column each."""
+        if self.kind in _EXTREME_POSITION:
+            return self._scan_positions(values)
+        row = _behind(self.result, cast(values, self.dtype))
+        every = _recurring(row, cast(factors, self.dtype)) if factors is not None else _scanned(self.kind, row)
+        self.result = every[:, -1:].copy()
+        return every[:, 1:]
 
     def _add_positions(self, values: Values) -> None:
         known = self._best is not None
@@ -38,6 +49,16 @@ class Fold:
         self._best = np.take_along_axis(row, place, axis=1)
         position = (place + (self._seen - known)).astype(self.dtype)
         self.result = np.where(place == 0, self.result, position) if known else position
+
+    def _scan_positions(self, values: Values) -> Values:
+        known = self._best is not None
+        row = _behind(self._best, values) if self._best is not None else values
+        place = _running_positions(self.kind, row)
+        position = (place + (self._seen - known)).astype(self.dtype)
+        every = np.where(place == 0, self.result, position) if known else position
+        self._best, self.result = np.take_along_axis(row, place[:, -1:], axis=1), every[:, -1:].copy()
+        self._seen += values.shape[1]
+        return every[:, known:]
 
 
 def identity(kind: str, dtype: DType) -> float | int | bool:
@@ -53,7 +74,8 @@ def identity(kind: str, dtype: DType) -> float | int | bool:
 
 
 _IDENTITIES: dict[str, float | int | bool] = {
-    "sum": 0, "product": 1, "all": True, "any": False, "argmax": 0, "argmin": 0,
+    "sum": 0, "product": 1, "all": True, "any": False, "argmax": 0, "argmin": 0, "logsumexp": -float("inf"),
+    "recurrence": 0,
 }  # fmt: skip
 
 
@@ -87,3 +109,33 @@ _FOLDS: dict[str, Callable[[Values, DType], Values]] = {
     "all": lambda row, dtype: np.all(row, axis=1, keepdims=True),
     "any": lambda row, dtype: np.any(row, axis=1, keepdims=True),
 }
+_TOTALS: dict[str, np.ufunc] = {
+    "sum": np.add, "product": np.multiply, "all": np.logical_and, "any": np.logical_or, "logsumexp": np.logaddexp,
+}  # fmt: skip
+
+
+def _scanned(kind: str, row: Values) -> Values:
+    """The running results of a row whose first column is carried."""
+    if kind in _TOTALS:
+        return np.asarray(_TOTALS[kind].accumulate(row, axis=1, dtype=row.dtype))
+    return np.asarray(np.take_along_axis(row, _running_positions(kind, row), axis=1))
+
+
+def _running_positions(kind: str, row: Values) -> Values:
+    """Where the extreme element up to each place is: the first of equals, the first NaN."""
+    wide = row.astype(accumulator(row.dtype), copy=False)
+    largest = kind in ("maximum", "argmax")
+    best = (np.maximum if largest else np.minimum).accumulate(wide, axis=1)[:, :-1]
+    later = wide[:, 1:]
+    better = (later > best if largest else later < best) | ((later != later) & (best == best))
+    places = np.zeros(row.shape, np.int64)
+    places[:, 1:] = np.where(better, np.arange(1, row.shape[1]), 0)
+    return np.asarray(np.maximum.accumulate(places, axis=1))
+
+
+def _recurring(row: Values, factors: Values) -> Values:
+    """Each column is the one before times its factor, plus what stands there; the first is carried."""
+    every = row.copy()
+    for place in range(1, row.shape[1]):
+        every[:, place] += every[:, place - 1] * factors[:, place - 1]
+    return every

@@ -29,12 +29,17 @@ def compute(operation: str, dtype: DType, operands: list[Values]) -> Values:
     if operation == "select":
         return np.where(operands[0], operands[1], operands[2])
     source = operands[0].dtype
+    result = rule(operation, source)(*(operand.astype(accumulator(source), copy=False) for operand in operands))
+    return result.astype(dtype, copy=False)
+
+
+def rule(operation: str, source: DType) -> Callable[..., Values]:
+    """What an operation does with arrays of a dtype; halves have become float32."""
     table = _INTEGER if is_integer(source) else _FLOAT if is_float(source) else _BOOLEAN
     function = table.get(operation) or _ANY.get(operation)
     if function is None:
         raise NotSupportedError(f"no scalar instruction {operation} on {source}")
-    result = function(*(operand.astype(accumulator(source), copy=False) for operand in operands))
-    return result.astype(dtype, copy=False)
+    return function
 
 
 def cast(values: Values, dtype: DType) -> Values:
@@ -124,6 +129,17 @@ def _sigmoid(x: Values) -> Values:
     return 1 / (1 + np.exp(-x))
 
 
+def _expanded(function: str) -> Callable[..., Values]:
+    """A function that NumPy does not have."""
+
+    def compute(*operands: Values) -> Values:
+        from nnc_core.codegen.numpy_expansions import evaluate  # which needs this module's tables
+
+        return evaluate(function, *operands)
+
+    return compute
+
+
 _Table = dict[str, Callable[..., Values]]
 _ANY: _Table = {
     "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal,
@@ -142,11 +158,16 @@ _INTEGER: _Table = _NUMBER | {
     "floor": np.positive, "ceil": np.positive, "trunc": np.positive, "round": np.positive,
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
     "bitwise_invert": np.invert, "shift_left": _shift_left, "shift_right": _shift_right,
-    "multiply_high": _multiply_high, "power": _integer_power,
+    "multiply_high": _multiply_high, "power": _integer_power, "fmod": np.fmod, "gcd": np.gcd,
 }  # fmt: skip
 _FLOAT: _Table = _NUMBER | {
     "divide": np.divide, "floor_divide": _float_floor_divide, "remainder": _float_remainder, "fma": fma,
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "sqrt": np.sqrt,
     "exp": np.exp, "log": np.log, "tanh": np.tanh, "sigmoid": _sigmoid, "sin": np.sin, "cos": np.cos,
-    "power": np.power,
+    "power": np.power, "fmod": np.fmod, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "exp2": np.exp2, "expm1": np.expm1, "log1p": np.log1p, "log2": np.log2, "log10": np.log10,
+    "cbrt": np.cbrt, "hypot": np.hypot,
+    **{name: _expanded(name) for name in ("logit", "erf", "erfc", "erfcx", "erfinv", "ndtr", "log_ndtr", "dawsn",
+                                          "lgamma", "digamma", "i0", "i1", "i0e", "i1e")},
 }  # fmt: skip

@@ -70,7 +70,7 @@ def _sizes(nest: LoopNest) -> Iterator[int]:
     for stage in nest.stages:
         lengths = axis_lengths(nest, stage)
         yield prod(stage.axes)
-        for instruction in stage.body:
+        for instruction in stage.instructions:
             if instruction.access is not None:
                 yield from _access_sizes(instruction.access, lengths)
 

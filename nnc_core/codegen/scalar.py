@@ -68,11 +68,19 @@ class Scalar:
     def __sub__(self, other: Scalar | Number) -> Scalar:
         return self._with("subtract", other)
 
+    def __rsub__(self, other: Number) -> Scalar:
+        return self.lift(other) - self
+
     def __mul__(self, other: Scalar | Number) -> Scalar:
         return self._with("multiply", other)
 
+    __radd__, __rmul__ = __add__, __mul__
+
     def __truediv__(self, other: Scalar | Number) -> Scalar:
         return self._with("divide", other)
+
+    def __rtruediv__(self, other: Number) -> Scalar:
+        return self.lift(other) / self
 
     def __neg__(self) -> Scalar:
         return self._with("negative")
@@ -92,11 +100,20 @@ class Scalar:
     def __or__(self, other: Scalar | Number) -> Scalar:
         return self._with("bitwise_or", other)
 
+    def __xor__(self, other: Scalar | Number) -> Scalar:
+        return self._with("bitwise_xor", other)
+
     def __lt__(self, other: Scalar | Number) -> Scalar:
         return self._with("less", other, dtype=boolean)
 
+    def __le__(self, other: Scalar | Number) -> Scalar:
+        return self._with("less_equal", other, dtype=boolean)
+
     def __gt__(self, other: Scalar | Number) -> Scalar:
         return self._with("greater", other, dtype=boolean)
+
+    def __ge__(self, other: Scalar | Number) -> Scalar:
+        return self._with("greater_equal", other, dtype=boolean)
 
     def equal(self, other: Scalar | Number) -> Scalar:
         return self._with("equal", other, dtype=boolean)
@@ -106,6 +123,13 @@ class Scalar:
 
     def maximum(self, other: Scalar | Number) -> Scalar:
         return self._with("maximum", other)
+
+    def sqrt(self) -> Scalar:
+        return self._with("sqrt")
+
+    def rounded(self) -> Scalar:
+        """To the nearest integer, halves to even."""
+        return self._with("round")
 
     def select(self, true: Scalar, false: Scalar | Number) -> Scalar:
         """`true` where this boolean holds, else `false`."""

@@ -86,6 +86,12 @@ class Device(ABC):
         """How the array lies in `buffer_of(array)`."""
         return array.layout  # type: ignore[no-any-return]
 
+    def packed_buffer(self, array: Array) -> Buffer | None:
+        """The array's buffer if it lies at its start in C order, else None: asked for each input of a compiled
+        graph."""
+        layout = self.layout_of(array)
+        return self.buffer_of(array) if layout.offset == 0 and layout.contiguous else None
+
     def adopt(self, array: HostArray) -> Array | None:
         """An array of this device that lies in a host array's own memory, keeps it alive and is only read.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nnc_core.base.dtype import DTYPES
+from nnc_core.base.dtype import REAL_DTYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,5 +19,5 @@ class DeviceSpec:
     memory: int | None = None
     max_allocation: int | None = None
     alignment: int = 64  # of the offset of every view into a buffer
-    dtypes: frozenset[str] = frozenset(DTYPES)
+    dtypes: frozenset[str] = REAL_DTYPES
     features: frozenset[str] = field(default_factory=frozenset)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from nnc_core.base.dtype import boolean
 from nnc_core.base.errors import OperandError, StateError
 from nnc_core.composition import Stack
 from nnc_core.dynamic.cell import Cell
@@ -17,8 +18,10 @@ from nnc_core.dynamic.tensor import Tensor, operand
 from nnc_core.dynamic.trace import Trace
 from nnc_core.dynamic.tree import Structure, flatten, unflatten
 from nnc_core.dynamic.value import Value
+from nnc_core.graph.bodies import host_functions
+from nnc_core.graph.unfolded import bodies_of
 from nnc_core.operator import Nodes
-from nnc_core.symbol import Body, Node, postorder, show_line, without_collector
+from nnc_core.symbol import Body, Node, Number, postorder, show_line, without_collector
 from nnc_core.type import TensorSpec
 
 
@@ -38,7 +41,7 @@ class BodyTrace(Trace):
             self.around.note(tensor)
 
     def made(self, value: Value) -> None:
-        if value.step is not None and value.step.op.host:
+        if value.step is not None and (value.op.host or any(host_functions(b.outputs) for _, b in bodies_of(value))):
             value.trace = self  # it runs whenever the body does, whatever it depends on
             return
         super().made(value)
@@ -79,7 +82,7 @@ class Traced:
         self.symbols = [self.trace.symbol(v, s) for v, s in zip(values, specs, strict=True)]
         try:
             with _tracing(self.trace):
-                self.result = with_effects(f(*arrange([Tensor(s) for s in self.symbols])), self.trace.effects)
+                self.result = f(*arrange([Tensor(s) for s in self.symbols]))
         finally:
             self.trace.ended = True
 
@@ -89,30 +92,39 @@ class Traced:
 
     def captured(self, outputs: Sequence[Value]) -> dict[int, Value]:
         """What the outputs depend on outside: by id, the first values met there."""
-        order = postorder(outputs, leaf=lambda v: v.trace is not self.trace and not _is_constant(v))
+        order = postorder([*outputs, *self.trace.effects],
+                          leaf=lambda v: v.trace is not self.trace and not _is_constant(v))
         return {id(v): v for v in order if v.trace is not self.trace and not _is_constant(v)}
 
     def read(self) -> dict[Cell, Value]:
         """The symbols of the cells that it reads."""
         return self.trace.cells
 
-    def body(self, stack: Stack, outputs: Sequence[Value], inputs: Sequence[Sequence[Value]]) -> Body:
-        """`inputs`: for each placeholder the values that it stands for; the first gives its spec."""
+    def body(self, stack: Stack, outputs: Sequence[Value], inputs: Sequence[Sequence[Value]],
+             token: bool = False) -> Body:
+        """`inputs`: for each placeholder the values that it stands for; the first gives its spec.  What has effects
+        comes before every output; with `token` there is one output that stands for it, for want of others."""
         G = stack.operator.open()
         placeholders = [G.placeholder(f"x{i}", vs[0].spec) for i, vs in enumerate(inputs)]
         cuts = {id(v): p for vs, p in zip(inputs, placeholders, strict=True) for v in vs}
         with without_collector():
-            return Body(tuple(placeholders), tuple(to_nodes(G, outputs, cuts, _unexpected)))
+            nodes = to_nodes(G, [*outputs, *self.trace.effects], cuts, _unexpected)
+            results, effects = nodes[: len(outputs)], nodes[len(outputs) :]
+            if token and not results:
+                results = [G.filled(shape=(), number=Number(True, boolean))]
+            tied = [G.tied(y, effects) for y in results] if effects else results
+            return Body(tuple(placeholders), tuple(tied))
 
 
-def with_effects(result: Any, effects: Sequence[Value]) -> Any:
-    """What a body gives, computed after the effects that were met in it."""
-    if not effects:
-        return result
-    leaves, structure = flatten(result)
-    tied = [Tensor(F.tied(operand(x), effects)) if isinstance(x, (Tensor, bool, int, float)) and i == 0 else x
-            for i, x in enumerate(leaves)]
-    return unflatten(structure, iter(tied))
+def keep_effects(traced: Sequence[Traced], results: Sequence[Value]) -> None:
+    """What is traced around bodies that have effects runs them, whether it uses their results or not."""
+    trace = current_trace.get()
+    if trace is not None and results and has_effects(traced):
+        trace.effects.append(results[0])
+
+
+def has_effects(traced: Sequence[Traced]) -> bool:
+    return any(t.trace.effects for t in traced)
 
 
 def _unexpected(G: Nodes, v: Value) -> Node:
@@ -167,9 +179,15 @@ def no_writes(traced: Traced, what: str) -> None:
                          hint="write state (and draw random numbers) in the body")
 
 
+def stack_among(*trees: Any) -> Stack | None:
+    """That of the first tensor: numbers and host arrays beside it go where it is."""
+    return next((x._value.stack for tree in trees for x in flatten(tree)[0] if isinstance(x, Tensor)), None)
+
+
 def values_of(tree: Any, stack: Stack | None = None) -> tuple[list[Value], Structure]:
     """The leaves of an argument as values; numbers and host arrays become tensors."""
     leaves, structure = flatten(tree)
+    stack = stack_among(leaves) if stack is None else stack
     return [as_value(x, stack) for x in leaves], structure
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 from nnc_core.base.config import config
 from nnc_core.dynamic import jit
-from nnc_core.dynamic.body import Surroundings, Traced
-from nnc_core.dynamic.compilation import Compilation, DataDependentError
+from nnc_core.dynamic.body import Surroundings, Traced, has_effects, keep_effects
+from nnc_core.dynamic.compilation import Compilation
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.modes import current_trace, gradients, lazy, use_device
 from nnc_core.dynamic.tensor import Tensor, value_of
+from nnc_core.dynamic.traced import DataDependentError
 from nnc_core.dynamic.tree import flatten, unflatten
 from nnc_core.dynamic.value import Value
 from nnc_core.graph import SymbolicGraph, with_residuals
@@ -88,16 +89,17 @@ def _in_graph(jitted: jit.Jitted, arguments: Any, values: Sequence[Value]) -> An
     stack = values[0].stack
     with use_device(stack):
         traced = Traced(body, jitted.name, values, [v.spec for v in values], tuple)
-        leaves, structure = flatten(traced.result)
+        leaves, structure = flatten(traced.result, sort=False)
         moving = traced.written
         outputs = [x._value for x in leaves if isinstance(x, Tensor)]
         outputs += [traced.trace.now[c] for c in moving]
         around = Surroundings([traced], [outputs])
-        made = traced.body(stack, outputs, [*[[s] for s in traced.symbols], *around.inputs(0)])
+        made = traced.body(stack, outputs, [*[[s] for s in traced.symbols], *around.inputs(0)], has_effects([traced]))
         if _is_short(made, jitted.inline_limit or 0) or any(v.stack is not stack for v in around.operands()):
             return NotImplemented
         results = F.picks(F.call([*values, *around.operands()], body=made, name=jitted.name))
-    for cell, v in zip(moving, results[len(outputs) - len(moving) :], strict=True):
+        keep_effects([traced], results)
+    for cell, v in zip(moving, results[len(outputs) - len(moving) : len(outputs)], strict=True):
         cell.write(Tensor(v))
     rest = iter([Tensor(v) for v in results])
     return unflatten(structure, iter([next(rest) if isinstance(x, Tensor) else x for x in leaves]))

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nnc_core.base.dtype import int64
-from nnc_core.base.errors import DTypeError, OperandError, OutOfRangeError, ShapeError
+from nnc_core.base.errors import OperandError, OutOfRangeError, ShapeError
 from nnc_core.composition import Stack
+from nnc_core.dynamic.alike import alike, as_tuple, functions, given_tuple, length_of, on_one_device
 from nnc_core.dynamic.body import (
     Surroundings,
     Traced,
@@ -15,6 +16,7 @@ from nnc_core.dynamic.body import (
     keep_effects,
     no_writes,
     results_like,
+    stack_among,
     tensors,
     values_of,
 )
@@ -23,7 +25,7 @@ from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.modes import current_stack, deferred, lazy, use_device
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.tree import Structure
+from nnc_core.dynamic.tree import LEAF, Structure
 from nnc_core.dynamic.value import Value
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import TensorSpec
@@ -37,23 +39,6 @@ def _stack_of(values: Sequence[Value]) -> Stack:
     return values[0].stack if values else current_stack()
 
 
-def _same_specs(what: str, wanted: Sequence[TensorSpec], found: Sequence[Value]) -> None:
-    for i, (spec, v) in enumerate(zip(wanted, found, strict=True)):
-        if v.spec.dtype != spec.dtype:
-            raise DTypeError(f"{what}: value {i} is {v.spec}, it should be {spec}", hint="cast it with astype",
-                             line=show_line(v.line or user_line()))
-        if v.spec.shape != spec.shape:
-            raise ShapeError(f"{what}: value {i} is {v.spec}, it should be {spec}",
-                             hint="what is carried keeps its shape; reshape, pad or broadcast it",
-                             line=show_line(v.line or user_line()))
-
-
-def _as_tuple(result: Any, what: str) -> tuple[Any, ...]:
-    if not isinstance(result, (tuple, list)):
-        raise OperandError(f"{what} gives {type(result).__name__}, not a tuple", hint="return (x,) for one value")
-    return tuple(result)
-
-
 # ---- while
 @located
 def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carried: Sequence[Any]) -> tuple[Any, ...]:
@@ -62,7 +47,9 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carried: Sequ
     `carried` is a tuple of tensors, numbers or trees of such; the body gives a tuple alike, with the same shapes and
     dtypes, and the condition a boolean scalar.  Gradients go through by reverse and forward mode, to any order.
     """
-    values, structure = values_of(_as_tuple(carried, "carried"))
+    functions(cond=cond, body=body)
+    values, structure = values_of(given_tuple(carried, "carried"))
+    on_one_device("carried", values)
     if not _recorded(values):
         return _while_now(cond, body, values, structure)
     stack, specs, n = _stack_of(values), [v.spec for v in values], len(values)
@@ -99,17 +86,19 @@ def _while_now(cond: Callable[..., Any], body: Callable[..., Any], values: list[
     return tensors(structure, values)  # type: ignore[no-any-return]
 
 
-def _condition(result: Any, stack: Stack) -> Value:
-    (answer,), _ = values_of(result, stack)
-    if answer.shape != () or answer.dtype.kind != "b":
-        raise ShapeError(f"the condition gives {answer.spec}, not a boolean scalar",
+def _condition(result: Any, stack: Stack | None) -> Value:
+    answers, structure = values_of(result, stack)
+    if structure != LEAF:
+        raise OperandError(f"the condition gives {type(result).__name__}, not a boolean scalar")
+    if answers[0].shape != () or answers[0].dtype.kind != "b":
+        raise ShapeError(f"the condition gives {answers[0].spec}, not a boolean scalar",
                          hint="compare, and reduce with nnc.all or nnc.any")
-    return answer
+    return answers[0]
 
 
 def _next(result: Any, specs: Sequence[TensorSpec], structure: Structure, stack: Stack) -> list[Value]:
-    after = results_like(_as_tuple(result, "the body"), specs, structure, stack, "the body")
-    _same_specs("what the body carries on", specs, after)
+    after = results_like(as_tuple(result, "the body"), specs, structure, stack, "the body")
+    alike("what the body carries on", specs, after, stack)
     return after
 
 
@@ -127,16 +116,20 @@ def case_of(index: Any, branches: Sequence[Callable[..., Any]], operands: Sequen
     An index that no branch has gives the `replacement`, which has the same structure; without one it is an error.
     All branches give the same structure, shapes and dtypes.
     """
-    given = _as_tuple(operands, "operands")
-    others: list[Callable[..., Any]] = [] if replacement is None else [lambda *_: tuple(replacement)]
+    given = given_tuple(operands, "operands")
+    functions(**{f"branch {i}": f for i, f in enumerate(branches)})
+    others: list[Callable[..., Any]] = []
+    if replacement is not None:
+        instead = given_tuple(replacement, "replacement")
+        others = [lambda *_: instead]
     return _branches(index, [*branches, *others], given, bool(others), True)  # type: ignore[no-any-return]
 
 
 @located
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
     """true_fn(*operands) if the boolean scalar `pred` holds, else false_fn(*operands); both give alike trees."""
-    (p,), _ = values_of(pred)
-    p = _condition(Tensor(p), p.stack)
+    functions(true_fn=true_fn, false_fn=false_fn)
+    p = _condition(pred, stack_among(pred, operands))
     index = F.cast(F.logical_not(p), dtype=int64)
     return _branches(Tensor(index), [true_fn, false_fn], operands, False, False)
 
@@ -145,22 +138,28 @@ def _branches(index: Any, branches: Sequence[Callable[..., Any]], operands: tupl
               tuples: bool) -> Any:
     if not branches:
         raise OperandError("there is no branch to choose", hint="give at least one function")
-    (number,), _ = values_of(index)
+    numbers, of_index = values_of(index, stack_among(index, operands))
+    if of_index != LEAF:
+        raise OperandError(f"the index is {type(index).__name__}, not an integer scalar")
+    (number,) = numbers
     if number.shape != () or number.dtype.kind not in "iu":
         raise ShapeError(f"the index is {number.spec}, not an integer scalar", hint="nnc.cond chooses by a boolean")
     values, structure = values_of(operands, number.stack)
+    on_one_device("the index and the operands", [number, *values])
+    names = [f"branch {i}" for i in range(len(branches) - otherwise)] + ["the replacement"] * otherwise
     if not _recorded([number, *values]):
         return _branch_now(int(Tensor(number)), branches, operands, otherwise, tuples)
     stack, specs = number.stack, [v.spec for v in values]
     with use_device(stack):
-        traced = [Traced(f, f"branch {i}", values, specs, lambda ts: _arranged(structure, ts))
-                  for i, f in enumerate(branches)]
+        traced = [Traced(f, name, values, specs, lambda ts: _arranged(structure, ts))
+                  for f, name in zip(branches, names, strict=True)]
         moving = list(dict.fromkeys(c for t in traced for c in t.written))
         first, made = _result_of(traced[0], stack, tuples)
         outputs = []
-        for i, t in enumerate(traced):
-            found = results_like(t.result, [v.spec for v in first], made, stack, f"branch {i}")
-            _same_specs(f"what branch {i} gives, beside branch 0", [v.spec for v in first], found)
+        for t, name in zip(traced, names, strict=True):
+            found = results_like(t.result, [v.spec for v in first], made, stack, name)
+            alike(f"what {name} gives, beside branch 0", [v.spec for v in first], found, stack,
+                   "all branches give the same shapes; reshape, pad or broadcast it")
             outputs.append([*found, *[t.trace.now.get(c) or t.trace.outer(c) for c in moving]])
         around = Surroundings(traced, outputs)
         bodies = tuple([t.body(stack, ys, [*[[s] for s in t.symbols], *around.inputs(i)], has_effects(traced))
@@ -175,7 +174,7 @@ def _branches(index: Any, branches: Sequence[Callable[..., Any]], operands: tupl
 
 def _result_of(traced: Traced, stack: Stack, tuples: bool) -> tuple[list[Value], Structure]:
     if tuples:
-        _as_tuple(traced.result, traced.trace.name)
+        as_tuple(traced.result, traced.trace.name)
     return values_of(traced.result, stack)
 
 
@@ -187,7 +186,7 @@ def _branch_now(number: int, branches: Sequence[Callable[..., Any]], operands: t
                                   line=show_line(user_line()), hint="give replacements for when no branch runs")
         number = len(branches) - 1
     result = branches[number](*operands)
-    found, structure = values_of(_as_tuple(result, f"branch {number}") if tuples else result)
+    found, structure = values_of(as_tuple(result, f"branch {number}") if tuples else result)
     return tensors(structure, found)
 
 
@@ -200,24 +199,24 @@ def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = 
     Gives the last carry and the ys stacked along a new first axis.  Without xs, `length` says how often f runs, with
     x None.  `reverse` goes from the last x to the first; the ys keep the places of their xs.
     """
-    carry, carry_tree = values_of(init)
-    rows, rows_tree = values_of(xs)
+    return _scan(f, init, xs, length, reverse)
+
+
+def _scan(f: Callable[..., Any], init: Any, xs: Any, length: int | None = None,
+          reverse: bool = False) -> tuple[Any, Any]:
+    functions(f=f)
+    there = stack_among(init, xs)
+    carry, carry_tree = values_of(init, there)
+    rows, rows_tree = values_of(xs, there)
+    on_one_device("what is carried and gone over", [*carry, *rows])
     stack = _stack_of([*carry, *rows])
-    count = _length(rows, length)
+    count = length_of(rows, length)
     if not _recorded([*carry, *rows]) and count != 0:
         return _scan_now(f, carry, carry_tree, rows, rows_tree, count, reverse)
     if not lazy.get() and not _recorded([*carry, *rows]):
         with deferred():  # nothing runs, but somebody has to say what the ys would be
-            return scan(f, init, xs, length, reverse)
+            return _scan(f, init, xs, length, reverse)
     return _scan_recorded(f, (carry, carry_tree), (rows, rows_tree), count, reverse, stack)
-
-
-def _length(rows: Sequence[Value], length: int | None) -> Any:
-    found = dict.fromkeys([v.shape[0] if v.shape else None for v in rows] + ([length] if length is not None else []))
-    if None in found or len(found) != 1:
-        raise ShapeError(f"no one length to go over: {', '.join(repr(v.spec) for v in rows)}; length={length}",
-                         hint="give tensors with one length of first axis, or `length`")
-    return next(iter(found))
 
 
 def _scan_recorded(f: Callable[..., Any], init: tuple[list[Value], Structure], xs: tuple[list[Value], Structure],
@@ -249,7 +248,7 @@ def _carry_and_y(result: Any, specs: Sequence[TensorSpec], tree: Structure,
         raise OperandError(f"the body gives {type(result).__name__}, not a pair (carry, y)",
                            hint="return (carry, None) if there is nothing to stack")
     after = results_like(result[0], specs, tree, stack, "the carry of the body")
-    _same_specs("what the body carries on", specs, after)
+    alike("what the body carries on", specs, after, stack)
     return after, values_of(result[1], stack)
 
 
@@ -262,7 +261,8 @@ def _scan_now(f: Callable[..., Any], carry: list[Value], carry_tree: Structure, 
         x = tensors(rows_tree, [(Tensor(v)[i])._value for v in rows])
         carry, (ys, tree) = _carry_and_y(f(tensors(carry_tree, carry), x), specs, carry_tree, stack)
         if gathered:
-            _same_specs("what the body stacks up", [v.spec for v in gathered[0]], ys)
+            alike("what the body stacks up", [v.spec for v in gathered[0]], ys, gathered[0][0].stack if ys else stack,
+                   "what is stacked up has one shape; reshape, pad or broadcast it")
         gathered.append(ys)
     if reverse:
         gathered.reverse()
@@ -280,15 +280,23 @@ def foreach(f: Callable[..., Any], xs: Any, states: Any) -> tuple[Any, Any]:
     def body(carry: Any, x: Any) -> tuple[Any, Any]:
         result = f(x, carry)
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise OperandError(f"the body gives {type(result).__name__}, not a pair (out, states)")
+            raise OperandError(f"the body gives {type(result).__name__}, not a pair (out, states)",
+                               hint="return (None, states) if there is nothing to stack")
         return result[1], result[0]
 
-    last, outs = scan(body, states, xs)
+    functions(f=f)
+    last, outs = _scan(body, states, xs)
     return outs, last
 
 
 @located
 def map(f: Callable[..., Any], xs: Any) -> Any:
     """f of each x along the first axis of the trees of tensors xs, stacked."""
-    return scan(lambda _, x: (None, f(x)), None, xs)[1]
+    functions(f=f)
+    return rows_mapped(f, xs)
+
+
+def rows_mapped(f: Callable[..., Any], xs: Any) -> Any:
+    """What `map` does; errors are the caller's."""
+    return _scan(lambda _, x: (None, f(x)), None, xs)[1]
 

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nnc_core.base.dtype import is_float
+from nnc_core.base.dtype import is_inexact
 from nnc_core.base.errors import GradientError, OperandError
 from nnc_core.dynamic.custom_rules import Forward, Reverse, Rule, frozen
 from nnc_core.dynamic.modes import current_trace, gradients, lazy
@@ -65,7 +65,7 @@ class CustomFunction:
 
 def _is_recorded(tensors: Sequence[Value]) -> bool:
     """Whether somebody may differentiate the call: what is deferred or traced may become a graph."""
-    if not any(is_float(v.dtype) for v in tensors):
+    if not any(is_inexact(v.dtype) for v in tensors):
         return False
     waits = bool(lazy.get()) or current_trace.get() is not None or any(v.trace is not None for v in tensors)
     return waits or (gradients.get() and any(v.tracked for v in tensors))
@@ -147,7 +147,7 @@ def _attach(result: Any, leaves: Sequence[Any], residuals: Sequence[Value],
     spec = TupleSpec(tuple([v.spec for v in values]))
     step = Step(CUSTOM, operands, (make(spec, structure),), line)
     whole = Value((), stack, spec, step, tracked, trace)  # never computed
-    made = [_result(v, whole, i, tracked and is_float(v.dtype), trace) for i, v in enumerate(values)]
+    made = [_result(v, whole, i, tracked and is_inexact(v.dtype), trace) for i, v in enumerate(values)]
     return unflatten(structure, iter([Tensor(v) for v in made]))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nnc_core.base.dtype import is_float
+from nnc_core.base.dtype import is_inexact
 from nnc_core.base.errors import GradientError
 from nnc_core.composition import stack_for
 from nnc_core.dynamic.cell import Trace
@@ -163,7 +163,7 @@ class Forward(Rule):
                               leaf=lambda v: not v.tracked)
             seeds: dict[int, Value] = {}
             for t, g in zip(tangents, gs, strict=True):
-                if t is not None and is_float(t.dtype):
+                if t is not None and is_inexact(t.dtype):
                     seeds[id(t)] = VALUES.add(seeds[id(t)], g) if id(t) in seeds else g
             return reverse(VALUES, order, seeds, leaves)
 
@@ -193,7 +193,7 @@ def _leaves(g: Any, part: Structure) -> list[Any] | None:
 
 
 def _checked(rule: str, g: Any, x: Value) -> Value | None:
-    if g is None or not is_float(x.dtype):
+    if g is None or not is_inexact(x.dtype):
         return None
     if not isinstance(g, Tensor) or g.spec != x.spec:
         said = g.spec if isinstance(g, Tensor) else type(g).__name__

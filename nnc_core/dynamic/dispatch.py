@@ -106,8 +106,10 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     if trace is not None or mode:
         step = (PassingStep if mode == FORGOTTEN else Step)(op, values, attributes, line)
         value = Value(None, stack, spec, step, tracked, trace)
-        if trace is None and (running := current_trace.get()) is not None:
-            running.made(value)
+        if trace is None or op.host or op.bodies:
+            running = current_trace.get()
+            if running is not None and running is not trace:
+                running.made(value)
         return value
     late = [v for v in values if v.array is None]
     if late:

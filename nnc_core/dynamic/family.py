@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from nnc_core.base.errors import Error
-from nnc_core.dynamic.compilation import Compilation, Traced
+from nnc_core.dynamic.compilation import Compilation
 from nnc_core.dynamic.dimensions import Axis, Shapes, Sizes, axes_of, named
+from nnc_core.dynamic.traced import Traced
 
 EXAMPLES = 8
 """Shapes, and traces with names, that are remembered."""
@@ -38,7 +39,7 @@ class Family:
             if numbers is None or not traced.is_current():
                 continue
             try:
-                found: Compilation = traced.compile(numbers)
+                found = Compilation.of(traced, numbers)
             except (Error, ZeroDivisionError):
                 continue  # an operator does not take this size; tracing it tells the user why, if it has to be so
             return found

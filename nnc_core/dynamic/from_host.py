@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType
+from nnc_core.base.dtype import DType, complex_of
 from nnc_core.base.errors import AttributeValueError, OperandError
 from nnc_core.composition import Stack
 from nnc_core.dynamic.modes import current_stack
@@ -50,7 +50,10 @@ def host_value(x: Any, dtype: Any = None, stack: Stack | None = None) -> Value:
     """A host array (or nested lists of numbers) as a value of a device: a copy."""
     stack = stack or current_stack()
     host = _host_array(x, None if dtype is None else admit_numpy(dtype))
-    if dtype is None and host.dtype == np.float64 and not isinstance(x, (np.ndarray, np.generic)):
-        host = host.astype(default_float())
+    if dtype is None and not isinstance(x, (np.ndarray, np.generic)):
+        if host.dtype == np.float64:
+            host = host.astype(default_float())
+        elif host.dtype == np.complex128:
+            host = host.astype(complex_of(default_float()))
     admitted = stack.type.admit(admit_numpy(host.dtype))
     return Value(stack.engine.executor.upload(host.astype(admitted, copy=False)), stack)

@@ -65,8 +65,6 @@ class Gather(NamedTuple):
     first: bool
     """The arrays are not beside each other: the dimensions that they give come first, as in NumPy."""
     indices: tuple[Index, ...]
-    masks: bool
-    """The arrays are all masks."""
 
 
 def taken_apart(x: Value, keys: Sequence[Any]) -> Gather:
@@ -81,8 +79,7 @@ def taken_apart(x: Value, keys: Sequence[Any]) -> Gather:
     cut = basic.ranges(x, [basic.FULL if i in at else k for i, k in enumerate(flat)])
     spots = [i for i, k in enumerate(keys) if not (k is None or k is Ellipsis or isinstance(k, slice))]
     together = spots == list(range(spots[0], spots[0] + len(spots)))
-    masks = [i for i, k in enumerate(k for k in keys if k is not Ellipsis) if is_mask(k)]
-    return Gather(merged, cut, tuple(at), not together, indices, masks == at and len(at) == 1)
+    return Gather(merged, cut, tuple(at), not together, indices)
 
 
 def _merge_masks(x: Value, keys: Sequence[Any]) -> tuple[Dims, list[Any]]:
@@ -137,17 +134,6 @@ def _checked(k: HostIndex, length: Any, axis: int) -> HostIndex:
     return wide
 
 
-def is_distinct(g: Gather) -> bool:
-    """Whether it is known here that no element is meant twice."""
-    if g.masks:
-        return True
-    known = [i for i in g.indices if isinstance(i, np.ndarray)]
-    if len(known) < len(g.indices):
-        return False
-    rows = list(zip(*[i.ravel().tolist() for i in np.broadcast_arrays(*known)], strict=True))
-    return len(set(rows)) == len(rows)
-
-
 # ---- there and back
 def read(x: Value, g: Gather) -> Value:
     y, axis, index = _positions(_cut(x, g), g)
@@ -155,7 +141,7 @@ def read(x: Value, g: Gather) -> Value:
 
 
 def write(x: Value, g: Gather, value: Value, mode: str) -> Value:
-    """x with what `read` would give replaced by the value ("set", of equal indices the last), or added to ("add")."""
+    """x with what `read` would give changed by the value, in one of the modes of a scatter."""
     whole = x if x.shape == g.merged else F.reshape(x, shape=g.merged)
     piece = _cut(x, g)
     y, axis, index = _positions(piece, g)
@@ -246,7 +232,3 @@ def _linear(indices: Sequence[Index], lengths: Dims, like: Value) -> Index:
         position = F.multiply(i, stride) if position is None else F.add(position, F.multiply(i, stride))
         valid = inside if valid is None else F.logical_and(valid, inside)
     return F.where(valid, position, prod(numbers))
-
-
-
-

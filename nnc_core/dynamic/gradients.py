@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from nnc_core.base.dtype import int64, is_float
-from nnc_core.base.errors import GradientError
+from nnc_core.base.dtype import int64, is_float, is_inexact
+from nnc_core.base.errors import ConcretizationError, GradientError
 from nnc_core.dynamic.borrowed import snapshot
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.hooks import hooks_of
@@ -15,9 +15,11 @@ from nnc_core.dynamic.modes import current_stack, gradients, no_grad, sweeps, us
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.tree import flatten, tree_map, unflatten
 from nnc_core.dynamic.value import Step, Value, owned
+from nnc_core.dynamic.vmap import vmap
 from nnc_core.graph import forward, reverse
 from nnc_core.operator import OPERATORS
-from nnc_core.symbol import postorder, show_line
+from nnc_core.symbol import postorder, show_line, user_line
+from nnc_core.type import TensorSpec
 
 _IDENTITY = OPERATORS["identity"]
 
@@ -35,7 +37,7 @@ def _leaves(tree: Any, what: str) -> tuple[list[Value], Any]:
     for t in tensors:
         if not isinstance(t, Tensor):
             raise GradientError(f"{what} by {type(t).__name__}: only tensors have gradients", hint="nnc.asarray(...)")
-        if not is_float(t.dtype):
+        if not is_inexact(t.dtype):
             raise GradientError(f"{what} by {t.spec}: only floating-point tensors have gradients",
                                 hint="cast with astype")
         leaves.append(leaf_of(value_of(t)))
@@ -174,7 +176,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
 def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
     """A function that gives the Jacobian of a tensor-valued f by one tensor argument: shape (*result, *argument).
 
-    One reverse sweep for each element of the result.
+    One reverse sweep for all elements of the result at once; one for each where Python looks at cotangents, as custom
+    rules and hooks may.
     """
 
     def wrapped(*args: Any) -> Tensor:
@@ -183,25 +186,32 @@ def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
 
         x = args[argnums]
         y, pull = vjp(of_one, x)
+        if not isinstance(y, Tensor):
+            raise GradientError(f"the function gives {type(y).__name__}, not a tensor", operator="jacobian",
+                                line=show_line(user_line()), hint="return one tensor; nnc.vjp takes structures")
         with use_device(y._value.stack):
-            return _stacked_rows(y, pull, x.shape)
+            rows = _all_rows(lambda g: pull(g)[0], _unit_cotangents(y), x.spec)
+            return Tensor(F.reshape(rows._value, shape=(*y.shape, *x.shape)))
 
     return wrapped
 
 
-def _stacked_rows(y: Tensor, pull: Callable[..., tuple[Any, ...]], shape: tuple[Any, ...]) -> Tensor:
-    """The cotangents of each unit vector, in the shape (*result, *argument)."""
-    flat, count = y.spec, y.size
-    unit = F.reshape(F.one_hot(F.arange(size=count, dtype=int64), depth=count, dtype=y.dtype),
-                     shape=(count, *flat.shape))
-    ones = (1,) * (y.ndim + 1)
-    rows = []
-    for k in range(count):
-        row = F.slice(unit, start=(k, *(0,) * y.ndim), stop=(k + 1, *flat.shape), step=ones)
-        rows.append(F.reshape(pull(Tensor(F.reshape(row, shape=flat.shape)))[0]._value, shape=(1, *shape)))
-    if not rows:
-        return Tensor(F.full(shape=(*flat.shape, *shape), value=0, dtype=y.dtype))
-    return Tensor(F.reshape(F.concat(*rows, axis=0), shape=(*flat.shape, *shape)))
+def _unit_cotangents(y: Tensor) -> Tensor:
+    """One for each element of y, along a new first axis."""
+    count = y.size
+    unit = F.one_hot(F.arange(size=count, dtype=int64), depth=count, dtype=y.dtype)
+    return Tensor(F.reshape(unit, shape=(count, *y.shape)))
+
+
+def _all_rows(pull: Callable[[Tensor], Tensor], units: Tensor, x: TensorSpec) -> Tensor:
+    """What each cotangent is pulled back to, along a first axis."""
+    if units.shape[0] == 0:
+        return Tensor(F.full(shape=(0, *x.shape), value=0, dtype=x.dtype))
+    try:
+        return vmap(pull)(units)  # type: ignore[no-any-return]
+    except ConcretizationError:
+        rows = [F.reshape(pull(units[k])._value, shape=(1, *x.shape)) for k in range(units.shape[0])]
+        return Tensor(F.concat(*rows, axis=0))
 
 
 def hessian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
@@ -214,7 +224,7 @@ def variable(x: Any, dtype: Any = None, device: Any = None) -> Tensor:
     from nnc_core.dynamic.functions.creation import asarray
 
     v = asarray(x, dtype=dtype, device=device)._value
-    if not is_float(v.dtype):
+    if not is_inexact(v.dtype):
         raise GradientError(f"a variable is floating-point, not {v.dtype}", hint="cast with astype")
     made = Value(owned(v).array, v.stack, v._spec, None, True)
     made.kept_adjoint()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import boolean, is_float
+from nnc_core.base.dtype import boolean, is_inexact
 from nnc_core.base.errors import DTypeError, Error, ExecutionError, GradientError, OperandError, ShapeError
 from nnc_core.base.layout import Layout
 from nnc_core.dynamic.dispatch import F
@@ -159,7 +159,7 @@ class HostCall:
         given = g if isinstance(spec, TupleSpec) else [g]
         cotangents = [G.full(shape=s.shape, value=0, dtype=s.dtype) if x is None else x
                       for x, s in zip(given, specs, strict=True)]
-        floats = [i for i, x in enumerate(inputs) if is_float(x.dtype)]
+        floats = [i for i, x in enumerate(inputs) if is_inexact(x.dtype)]
         made = G.callback([*cotangents, *inputs], function=Pulled(self, len(cotangents), floats),
                           spec=_joined([inputs[i].spec for i in floats]))
         parts = iter([made] if len(floats) == 1 else G.picks(made))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nnc_core.base.errors import Error, NotSupportedError, OperandError, OutOfRangeError, ShapeError
+from nnc_core.base.dtype import boolean, is_complex, is_inexact
+from nnc_core.base.errors import DTypeError, Error, OperandError, OutOfRangeError, ShapeError
 from nnc_core.dynamic import gathering, ranges
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.tensor import Tensor, operand, value_of
@@ -13,11 +14,12 @@ from nnc_core.dynamic.value import Value
 from nnc_core.symbol import show_line, user_line
 
 CHANGES: dict[str, Callable[[Value, Value], Value]] = {
-    "set": lambda old, new: new, "add": lambda old, new: F.add(old, new),
-    "multiply": lambda old, new: F.multiply(old, new), "min": lambda old, new: F.minimum(old, new),
-    "max": lambda old, new: F.maximum(old, new),
+    "set": lambda old, new: new, "add": F.add, "subtract": F.subtract, "multiply": F.multiply, "divide": F.divide,
+    "power": F.power, "min": F.minimum, "max": F.maximum,
 }  # fmt: skip
 """What `x.at[key]` does with an old element and a new one."""
+BY_FACTORS = ("multiply", "divide", "power")
+"""Those that the number 1 changes nothing by, and that several numbers change as their product does."""
 
 
 def get_item(x: Value, key: Any) -> Value:
@@ -46,6 +48,8 @@ def _read(x: Value, key: Any) -> Value:
 def _written(x: Value, key: Any, value: Any, mode: str) -> Value:
     keys, arrays = _expanded(key, x.ndim)
     new = _numeric(value, x)
+    if mode == "divide" and not is_inexact(x.dtype):
+        raise DTypeError(f"quotients are floats, which {x.spec} cannot hold", hint="cast it with astype")
     if not arrays:
         cut = ranges.ranges(x, keys)
         new = gathering.spread(new, cut.shape)
@@ -53,13 +57,21 @@ def _written(x: Value, key: Any, value: Any, mode: str) -> Value:
     mask = _only_mask(x, keys)
     if mask is not None and (new.ndim <= x.ndim - mask.ndim or new.shape == x.shape):
         return _masked(x, mask, new, mode)
-    apart = gathering.taken_apart(x, keys)
-    if mode not in ("set", "add"):
-        if not gathering.is_distinct(apart):
-            raise NotSupportedError(f"{mode!r} where an array of indices may mean an element twice",
-                                    hint="use add, a mask, or a host array of different indices")
-        new, mode = CHANGES[mode](gathering.read(x, apart), new), "set"
-    return gathering.write(x, apart, new, mode)
+    return _scattered(x, gathering.taken_apart(x, keys), new, mode)
+
+
+def _scattered(x: Value, apart: gathering.Gather, new: Value, mode: str) -> Value:
+    """An element that is meant several times is changed as often; of equal indices "set" takes the last."""
+    if mode == "subtract":
+        return gathering.write(x, apart, F.negative(new), "add")
+    if mode not in ("divide", "power"):
+        return gathering.write(x, apart, new, mode)
+    changed = CHANGES[mode](x, gathering.write(F.full_like(x, 1), apart, new, "multiply"))
+    if not is_complex(x.dtype):
+        return changed
+    nowhere = F.cast(F.zeros_like(x), dtype=boolean)
+    meant = gathering.write(nowhere, apart, F._number(True, boolean, x), "set")
+    return F.where(meant, changed, x)  # z ** 1 is not z to the last bit
 
 
 def _only_mask(x: Value, keys: list[Any]) -> Value | None:
@@ -75,6 +87,8 @@ def _only_mask(x: Value, keys: list[Any]) -> Value | None:
 def _masked(x: Value, mask: Value, new: Value, mode: str) -> Value:
     """No element has to be counted: the value is one for all, or has one for each element of x."""
     whole = F.reshape(mask, shape=(*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+    if mode in BY_FACTORS:
+        new = F.where(whole, new, 1)  # a power of what is not chosen need not exist, and neither its derivative
     changed = F.where(whole, CHANGES[mode](x, new), x)
     if changed.shape != x.shape:
         raise ShapeError(f"{new.spec} does not fit the elements of {x.spec} that a mask chooses")
@@ -128,7 +142,7 @@ class At:
 
 
 class AtKey:
-    """`x.at[key]`"""
+    """`x.at[key]`: where an array of indices means an element several times, all of its changes are made."""
 
     __slots__ = ("_key", "_x")
 
@@ -138,22 +152,38 @@ class AtKey:
     def _changed(self, value: Any, mode: str) -> Tensor:
         return Tensor(set_item(value_of(self._x), self._key, value, mode))
 
+    def get(self) -> Tensor:
+        """x[key]"""
+        return Tensor(get_item(value_of(self._x), self._key))
+
     def set(self, value: Any) -> Tensor:
         """x with x[key] = value; of equal indices the last one counts."""
         return self._changed(value, "set")
 
     def add(self, value: Any) -> Tensor:
-        """x with value added at x[key]; equal indices all count."""
+        """x with value added at x[key]."""
         return self._changed(value, "add")
 
+    def subtract(self, value: Any) -> Tensor:
+        """x with value subtracted at x[key]."""
+        return self._changed(value, "subtract")
+
     def multiply(self, value: Any) -> Tensor:
-        """x with x[key] times value; indices must be different ones, and known to be."""
+        """x with x[key] times value."""
         return self._changed(value, "multiply")
 
+    def divide(self, value: Any) -> Tensor:
+        """x with x[key] divided by value; by the product of all values where an element is meant several times."""
+        return self._changed(value, "divide")
+
+    def power(self, value: Any) -> Tensor:
+        """x with x[key] to the power of value; of the product of all where an element is meant several times."""
+        return self._changed(value, "power")
+
     def min(self, value: Any) -> Tensor:
-        """x with the smaller of x[key] and value; indices must be different ones, and known to be."""
+        """x with the smaller of x[key] and value."""
         return self._changed(value, "min")
 
     def max(self, value: Any) -> Tensor:
-        """x with the larger of x[key] and value; indices must be different ones, and known to be."""
+        """x with the larger of x[key] and value."""
         return self._changed(value, "max")

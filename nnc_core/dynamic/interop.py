@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.errors import AttributeValueError, Error, ExchangeError, OperandError
+from nnc_core.base.errors import AttributeValueError, Error, ExchangeError, ProtocolError
 from nnc_core.composition import Stack
 from nnc_core.device import HostArray
 from nnc_core.dynamic.from_host import host_value
@@ -72,8 +72,8 @@ def imported(x: Any, copy: bool | None = None) -> HostArray:
     if isinstance(x, np.ndarray):
         return x
     if not hasattr(x, "__dlpack__"):
-        raise OperandError(f"{type(x).__name__} has no __dlpack__", operator="from_dlpack",
-                           hint="make the tensor with nnc.asarray")
+        raise ProtocolError(f"{type(x).__name__} has no __dlpack__", operator="from_dlpack",
+                            hint="make the tensor with nnc.asarray")
     try:
         on_host = x.__dlpack_device__()[0] == HOST[0]
         return np.from_dlpack(x) if on_host else np.from_dlpack(x, device="cpu", copy=copy)

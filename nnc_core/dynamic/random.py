@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, boolean, is_integer, uint64
+from nnc_core.base.dtype import DType, accumulator, boolean, is_integer, uint64
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
-from nnc_core.composition import stack_for
+from nnc_core.composition import Stack, stack_for
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.dispatch import F
+from nnc_core.dynamic.distributions import Distributions, Parameter, Shape, dims_of, dtype_of, shape_of
 from nnc_core.dynamic.from_host import host_value
-from nnc_core.dynamic.modes import current_stack
+from nnc_core.dynamic.modes import current_stack, current_trace
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.value import Value
-from nnc_core.type import admit_numpy, default_float
+from nnc_core.type import admit_numpy
 
 State = tuple[int, int]
 """(seed, number of draws made): all that a generator knows."""
 
 
-class Generator:
+class Generator(Distributions):
     """The same seed gives the same bits on every device and in every mode.
 
     Each draw has a number of its own (Philox4x32-10 with the seed as its key and the number in its counter), so that a
@@ -72,28 +72,42 @@ class Generator:
         self.key.write(Tensor(F.add(key, _one(key))))
         return key
 
-    # ---- numbers
-    def bits(self, shape: int | Sequence[int] = (), dtype: Any = "uint32") -> Tensor:
-        """Random uint32 or uint64."""
-        return Tensor(F.random_bits(self._next_key(), shape=_shape(shape), dtype=admit_numpy(dtype)))
+    @property
+    def _stack(self) -> Stack:
+        return stack_for(self.key.device)
 
-    def uniform(self, shape: int | Sequence[int] = (), low: float = 0.0, high: float = 1.0,
+    # ---- numbers
+    def bits(self, shape: Shape = (), dtype: Any = "uint32") -> Tensor:
+        """Random uint32 or uint64."""
+        return Tensor(F.random_bits(self._next_key(), shape=shape_of(shape), dtype=admit_numpy(dtype)))
+
+    def uniform(self, shape: Shape = (), low: Parameter = 0.0, high: Parameter = 1.0,
                 dtype: Any = None) -> Tensor:
         """Floats in [low, high)."""
-        u = F.uniform(self._next_key(), shape=_shape(shape), dtype=_dtype(dtype))
-        return Tensor(u if (low, high) == (0.0, 1.0) else F.add(F.multiply(u, high - low), low))
+        a, b = self._given(low), self._given(high)
+        u = F.uniform(self._next_key(), shape=dims_of(shape, a, b), dtype=dtype_of(dtype, (a, b)))
+        if isinstance(a, Value) or isinstance(b, Value):
+            return Tensor(F.add(F.multiply(u, F.subtract(b, a)), a))
+        return Tensor(u if (a, b) == (0.0, 1.0) else F.add(F.multiply(u, b - a), a))
 
-    def normal(self, shape: int | Sequence[int] = (), mean: float = 0.0, deviation: float = 1.0,
+    def normal(self, shape: Shape = (), mean: Parameter = 0.0, deviation: Parameter = 1.0,
                dtype: Any = None) -> Tensor:
         """Normally distributed floats."""
-        z = F.normal(self._next_key(), shape=_shape(shape), dtype=_dtype(dtype))
-        return Tensor(z if (mean, deviation) == (0.0, 1.0) else F.add(F.multiply(z, deviation), mean))
+        m, s = self._given(mean), self._given(deviation)
+        z = F.normal(self._next_key(), shape=dims_of(shape, m, s), dtype=dtype_of(dtype, (m, s)))
+        if isinstance(m, Value) or isinstance(s, Value):
+            return Tensor(F.add(F.multiply(z, s), m))
+        return Tensor(z if (m, s) == (0.0, 1.0) else F.add(F.multiply(z, s), m))
 
-    def bernoulli(self, probability: float, shape: int | Sequence[int] = ()) -> Tensor:
-        """Booleans that are true with the given probability."""
-        return Tensor(F.bernoulli(self._next_key(), shape=_shape(shape), probability=float(probability)))
+    def bernoulli(self, probability: Parameter, shape: Shape = ()) -> Tensor:
+        """Booleans that are true with the given probability: to within 2**-32 of a number, 2**-24 of a tensor's."""
+        p = self._given(probability)
+        if not isinstance(p, Value):
+            return Tensor(F.bernoulli(self._next_key(), shape=shape_of(shape), probability=float(p)))
+        u = F.uniform(self._next_key(), shape=dims_of(shape, p), dtype=accumulator(dtype_of(None, (p,))))
+        return Tensor(F.less(u, p))
 
-    def integers(self, low: int, high: int, shape: int | Sequence[int] = (), dtype: Any = "int64") -> Tensor:
+    def integers(self, low: int, high: int, shape: Shape = (), dtype: Any = "int64") -> Tensor:
         """Integers in [low, high), each as likely as any other.
 
         A word of 64 bits is scaled, not divided with remainder: with high - low = n a number's probability is off by
@@ -102,8 +116,10 @@ class Generator:
         """
         kind = admit_numpy(dtype)
         span = _checked_span(low, high, kind)
-        word = F.random_bits(self._next_key(), shape=_shape(shape), dtype=uint64)
+        word = F.random_bits(self._next_key(), shape=shape_of(shape), dtype=uint64)
         return Tensor(_shifted(_scaled(word, span), low, kind))
+
+    randint = integers
 
     # ---- order
     def permutation(self, x: int | Tensor, axis: int = 0) -> Tensor:
@@ -120,25 +136,39 @@ class Generator:
         order = F.permutation(self._next_key(), size=x.shape[axis])
         return Tensor(F.take(value_of(x), order, axis=axis % x.ndim))
 
-    def choice(self, x: int | Tensor, shape: int | Sequence[int] = (), *, replace: bool = True) -> Tensor:
-        """Numbers below x, or slices of a tensor along its first axis: each as likely as any other.
+    def shuffle(self, x: Tensor, axis: int = 0) -> None:
+        """Put the slices of a tensor along an axis in random order: x stands for the result from now on."""
+        x[...] = self.permutation(x, axis)
+
+    def choice(self, x: int | Tensor, shape: Shape = (), *, replace: bool = True,
+               weights: Any = None) -> Tensor:
+        """Numbers below x, or slices of a tensor along its first axis: each as likely as any other, or as its number
+        among the `weights` says.
 
         Without `replace` no element is chosen twice.  The result has the dimensions of `shape` in place of the axis.
         """
         if isinstance(x, Tensor) and not x.ndim:
             raise ShapeError(f"{x.spec} has no axis to choose from", operator="choice")
         size = x.shape[0].__index__() if isinstance(x, Tensor) else _checked_size(x)
-        wanted = _shape(shape)
+        wanted = shape_of(shape)
         count = prod(wanted)
         if (count and not size) or (count > size and not replace):
             hint = "replace=True" if size and not replace else None
             raise AttributeValueError(f"{count} of {size} elements cannot be chosen", operator="choice", hint=hint)
-        if replace:
+        if weights is not None:
+            at = F.reshape(self._weighted_choice(weights, size, count, replace), shape=wanted)
+        elif replace:
             at = self.integers(0, size or 1, wanted)._value
         else:
             order = F.permutation(self._next_key(), size=size)
             at = F.reshape(F.slice(order, start=(0,), stop=(count,), step=(1,)), shape=wanted)
         return Tensor(F.take(value_of(x), at, axis=0) if isinstance(x, Tensor) else at)
+
+    def _weighted_choice(self, weights: Any, size: int, count: int, replace: bool) -> Value:
+        w = self._float(weights)
+        if w.shape != (size,):
+            raise ShapeError(f"the weights are {w.spec}, expected one for each of {size} elements", operator="choice")
+        return F.random_choice(self._next_key(), w, size=count, replace=replace)
 
 
 def _host_key(state: State) -> Any:
@@ -190,14 +220,6 @@ def _checked_size(n: Any) -> int:
     return int(n)
 
 
-def _shape(shape: int | Sequence[int]) -> tuple[Any, ...]:
-    return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-
-
-def _dtype(dtype: Any) -> Any:
-    return default_float() if dtype is None else admit_numpy(dtype)
-
-
 _default: list[Generator] = []
 
 
@@ -206,6 +228,16 @@ def default_generator() -> Generator:
     if not _default:
         _default.append(Generator(0))
     return _default[0]
+
+
+def generator_for(generator: Generator | None, stack: Stack) -> Generator:
+    """The one given; else the default one, brought to the device that needs numbers, but not inside of a trace."""
+    if generator is not None:
+        return generator
+    default = default_generator()
+    if default.key.device.id != stack.device.spec.id and current_trace.get() is None:
+        default.key.move(stack.device)
+    return default
 
 
 def manual_seed(seed: int) -> Generator:

@@ -9,7 +9,7 @@ from nnc_core.dynamic.signature import Parameters, Signature
 
 
 def shown(name: str, parameters: Parameters, signature: Signature) -> str:
-    """"f(x=float32[2,3] on cpu:0, n=3)\""""
+    """f(x=float32[2,3] on cpu:0, n=3)"""
     labels = parameters.labels(signature.structure)
     return f"{name}({', '.join(f'{label}={x}' for label, x in zip(labels, signature.leaves, strict=True))})"
 
@@ -29,6 +29,8 @@ def _lines(found: Compilation, counts: str) -> Iterator[str]:
         yield f"  named dimensions: {', '.join(said)}"
         yield from (f"  guard: {g}" for g in traced.sizes.guards())
     yield from (f"  guard: {g} is {g.value!r}" for g in traced.guards)
+    if len(traced.scope):
+        yield f"  compared at each call: {traced.scope}"
     for k, cell in traced.cells:
         how = ", updated in place" if k in run.donated else ", updated" if cell in written else ""
         yield f"  cell {cell.name or k!r}: {run.graph.inputs[k].spec}{how}"

@@ -23,9 +23,12 @@ class TensorKey(NamedTuple):
     shape: Dims
     dtype: Any
     stack: Stack
+    twin: int = -1
+    """Number of the leaf that is the very same tensor, if one before is: code may ask `a is b`."""
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{','.join(map(str, self.shape))}] on {self.stack.device.spec.id}"
+        also = f", the tensor of leaf {self.twin} again" if self.twin >= 0 else ""
+        return f"{self.dtype}[{','.join(map(str, self.shape))}] on {self.stack.device.spec.id}{also}"
 
 
 class StaticKey:
@@ -76,13 +79,13 @@ class Signature(NamedTuple):
     def family(self) -> Hashable:
         """The signature without the sizes."""
         return (self.ambient, self.structure,
-                tuple([(len(x.shape), x.dtype, x.stack) if isinstance(x, TensorKey) else x for x in self.leaves]))
+                tuple([(len(x.shape), *x[1:]) if isinstance(x, TensorKey) else x for x in self.leaves]))
 
     @property
     def but_shapes(self) -> Hashable:
         """The signature without any shapes."""
         return (self.ambient, self.structure,
-                tuple([(x.dtype, x.stack) if isinstance(x, TensorKey) else x for x in self.leaves]))
+                tuple([x[1:] if isinstance(x, TensorKey) else x for x in self.leaves]))
 
 
 class Static:
@@ -104,10 +107,12 @@ class Arguments(NamedTuple):
     def signature(self, labels: Callable[[], Sequence[str]]) -> Signature:
         """OperandError names an argument that is neither a tensor nor hashable; `labels` names the leaves."""
         keys: list[TensorKey | StaticKey] = []
+        first: dict[int, int] = {}
         for i, x in enumerate(self.leaves):
             if isinstance(x, Tensor):
                 v = x._value
-                keys.append(TensorKey(v.spec.shape, v.spec.dtype, v.stack))
+                at = first.setdefault(id(x), i)
+                keys.append(TensorKey(v.spec.shape, v.spec.dtype, v.stack, -1 if at == i else at))
                 continue
             if isinstance(x, Static) and any(isinstance(y, Tensor) for y in flatten(x.value)[0]):
                 raise OperandError(f"the static argument {labels()[i]} has a tensor in it",
@@ -119,18 +124,30 @@ class Arguments(NamedTuple):
         return Signature(ambient(), self.structure, tuple(keys))
 
     def rebuilt(self, tensors: Iterable[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Positional and keyword arguments with these tensors in the places of the given ones."""
+        """Positional and keyword arguments with these tensors in the places of the given ones, one that is given twice
+        being one again."""
         rest = iter(tensors)
-        leaves = [next(rest) if isinstance(x, Tensor) else x.value if isinstance(x, Static) else x
-                  for x in self.leaves]
+        first: dict[int, Tensor] = {}
+        leaves = [first.setdefault(id(x), next(rest)) if isinstance(x, Tensor) else _whole(x) for x in self.leaves]
         args, kwargs = unflatten(self.structure, iter(leaves))
         return args, kwargs
+
+    @property
+    def objects(self) -> list[Any]:
+        """What is no tensor."""
+        return [_whole(x) for x in self.leaves if not isinstance(x, Tensor)]
+
+
+def _whole(x: Any) -> Any:
+    return x.value if isinstance(x, Static) else x
 
 
 def _bits(x: Any) -> Hashable:
     """0.0 and -0.0 are equal, and so are 1 and True; a NaN equals nothing: these are told apart by their bits."""
     if isinstance(x, float):
         return x.hex()
+    if isinstance(x, complex):
+        return x.real.hex(), x.imag.hex()
     if isinstance(x, np.generic):
         return x.dtype, x.tobytes()
     if isinstance(x, tuple):
@@ -158,6 +175,8 @@ class Parameters:
         self.names = [p.name for p in listed if p.kind in positional]
         self.rest = next((p.name for p in listed if p.kind is p.VAR_POSITIONAL), None)
         self.known = bool(listed)
+        self.free = not listed or any(p.kind is p.VAR_KEYWORD for p in listed)
+        """Whether it takes any keywords: their order may matter."""
         self.static = self._chosen("static", *static)
         self.donated = self._chosen("donate", *donated)
         both = self.static & self.donated
@@ -183,7 +202,7 @@ class Parameters:
         if self.static:
             args = tuple([Static(x) if i in self.static else x for i, x in enumerate(args)])
             kwargs = {k: Static(x) if k in self.static else x for k, x in kwargs.items()}
-        leaves, structure = flatten((args, dict(kwargs)))
+        leaves, structure = flatten((args, dict(kwargs) if self.free else dict(sorted(kwargs.items()))), sort=False)
         return Arguments(leaves, structure, [x for x in leaves if isinstance(x, Tensor)])
 
     def labels(self, structure: Structure) -> list[str]:
@@ -224,7 +243,7 @@ def paths(structure: Structure, prefix: str) -> Iterator[str]:
     if kind is None:
         yield prefix
         return
-    fields = getattr(kind, "_fields", None)
+    fields = keys if hasattr(kind, "__dataclass_fields__") else getattr(kind, "_fields", None)
     for i, part in enumerate(parts):
-        step = f"[{keys[i]!r}]" if keys else f".{fields[i]}" if fields else f"[{i}]"
+        step = f".{fields[i]}" if fields else f"[{keys[i]!r}]" if keys else f"[{i}]"
         yield from paths(part, prefix + step)

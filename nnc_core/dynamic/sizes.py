@@ -66,18 +66,32 @@ def _update_slice(given: Mapping[str, Any], changed: Changed, now: Sequence[Tens
     return ["start"] if partial else _along(given, ("start",), changed[0] | changed[1], 0)
 
 
+def _spatial(layout: str) -> set[int]:
+    return {axis for axis, letter in enumerate(layout) if letter not in "NC"}
+
+
+def _of_size(given: Mapping[str, Any], changed: Changed, now: Sequence[TensorSpec]) -> list[str]:
+    return ["size"] if _spatial(given["layout"]) & changed[0] else []
+
+
 def _window(given: Mapping[str, Any], changed: Changed, now: Sequence[TensorSpec]) -> list[str]:
-    """Padding may have come from "SAME", which asks for the size of the images, not for their number."""
-    spatial = {1, 2} if given["layout"] == "NHWC" else {2, 3}
+    """Padding may have come from "SAME", which asks for the size of images, not for their number; so does `size`."""
     padded = any(n != 0 for pair in given["padding"] for n in pair)
-    found = ["padding"] if padded and spatial & changed[0] else []
-    return found + (["size"] if "size" in given and _holds_number(given["size"]) and any(changed) else [])
+    found = ["padding"] if padded and _spatial(given["layout"]) & changed[0] else []
+    resized = any(axes - {0} for axes in changed)
+    return found + (["size"] if "size" in given and _holds_number(given["size"]) and resized else [])
 
 
-_WINDOWS = ("conv2d", "conv2d_input_gradient", "conv2d_kernel_gradient", "max_pool2d", "max_pool2d_index",
-            "pool2d_take", "pool2d_put", "sum_pool2d", "sum_pool2d_gradient", "avg_pool2d")  # fmt: skip
+def _weighted(given: Mapping[str, Any], changed: Changed, now: Sequence[TensorSpec]) -> list[str]:
+    """Tables are made for one length."""
+    return ["reach"] if given["axis"] in changed[0] else []
+
+
+_WINDOWS = ("conv", "conv_input_gradient", "conv_kernel_gradient", "max_pool", "max_pool_index", "max_pool_place",
+            "pool_take", "pool_put", "sum_pool", "sum_pool_gradient", "avg_pool", "unfold", "fold")  # fmt: skip
 _RULES: dict[str, Callable[[Mapping[str, Any], Changed, Sequence[TensorSpec]], list[str]]] = {
-    "slice": _slice, "pad": _pad, "update_slice": _update_slice, **dict.fromkeys(_WINDOWS, _window),
+    "slice": _slice, "pad": _pad, "update_slice": _update_slice, "resample": _weighted, "spread": _weighted,
+    "of_size": _of_size, **dict.fromkeys(_WINDOWS, _window),
 }  # fmt: skip
 
 

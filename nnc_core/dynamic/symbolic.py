@@ -10,14 +10,14 @@ import numpy as np
 from nnc_core.base.dtype import uint64
 from nnc_core.base.errors import GraphError, OperandError, ShapeError, UnassignedError
 from nnc_core.composition import stack_for
-from nnc_core.dynamic.functions.creation import asarray
+from nnc_core.dynamic.functions.creation import asarray, shape_given
 from nnc_core.dynamic.modes import computing, current_stack
 from nnc_core.dynamic.random import Generator
 from nnc_core.dynamic.symbols import SYMBOLS
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value, owned
 from nnc_core.symbol import show_line
-from nnc_core.type import DimLike, TensorSpec, admit_numpy, default_float
+from nnc_core.type import Dim, DimLike, TensorSpec, admit_numpy, default_float
 
 __all__ = [
     "SYMBOLS", "SymbolicGenerator", "assign", "const_arr", "const_elt", "eval_arr", "eval_elt", "freeze",
@@ -26,14 +26,15 @@ __all__ = [
 
 
 # ---- leaves
-def var_arr(name: str, shape: Sequence[DimLike] = (), dtype: Any = None, device: Any = None) -> Tensor:
+def var_arr(name: str, shape: Sequence[DimLike | str] = (), dtype: Any = None, device: Any = None) -> Tensor:
     """A placeholder for an array: operations on it build a graph.
 
-    A dimension may be a `nnc.Dim`; then everything that is built on it follows the size that is assigned.
+    A dimension may be a `nnc.Dim`, or its name; then everything that is built on it follows the size that is assigned.
     """
     stack = current_stack() if device is None else stack_for(device)
     dtype = stack.type.admit(default_float() if dtype is None else admit_numpy(dtype))
-    return Tensor(_placeholder(name, TensorSpec(tuple(shape), dtype), stack))
+    dims = shape_given([Dim(d) if isinstance(d, str) else d for d in shape])
+    return Tensor(_placeholder(name, TensorSpec(dims, dtype), stack))
 
 
 def _placeholder(name: str, spec: TensorSpec, stack: Any) -> Value:

@@ -19,7 +19,7 @@ from nnc_core.dynamic.modes import current_trace, gradients, lazy
 from nnc_core.dynamic.unknown import refresh
 from nnc_core.dynamic.value import Value, owned
 from nnc_core.operator import OPERATORS
-from nnc_core.symbol import show_line
+from nnc_core.symbol import show_line, user_line
 from nnc_core.type import Dim, Dims, TensorSpec, any_unknown
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def operand(x: Any, stack: Stack | None = None) -> Any:
     """A value, or a Python number as it is; NumPy arrays and lists become values of that device, or the current one."""
     if x.__class__ is Tensor:
         return value_of(x)
-    if isinstance(x, (bool, int, float, np.generic, Dim)):
+    if isinstance(x, (bool, int, float, complex, np.generic, Dim)):
         return x
     if isinstance(x, Tensor):
         return value_of(x)
@@ -69,7 +69,7 @@ def _binary(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Tensor]
 
 def _foreign(self: Tensor, other: Any) -> Any:
     """An operand that is no tensor: arrays and lists go to this tensor's device."""
-    if isinstance(other, (bool, np.generic, Dim)):
+    if isinstance(other, (bool, complex, np.generic, Dim)):
         return other
     if isinstance(other, (np.ndarray, list)):
         return host_value(other, stack=self._value.stack)
@@ -234,6 +234,9 @@ class Tensor:
     def __float__(self) -> float:
         return float(self._scalar("the float value"))
 
+    def __complex__(self) -> complex:
+        return complex(self._scalar("the complex value"))
+
     def __index__(self) -> int:
         value = self._scalar("the index value")
         if not isinstance(value, int):
@@ -330,7 +333,7 @@ class Tensor:
 
     @property
     def at(self) -> At:
-        """`x.at[key].set(v)` and `x.at[key].add(v)`: x with items changed, as a new tensor."""
+        """`x.at[key].set(v)`, `.add(v)`, `.multiply(v)`, `.max(v)` ...: x with items changed, as a new tensor."""
         from nnc_core.dynamic.indexing import At
 
         return At(self)
@@ -341,9 +344,10 @@ class Tensor:
         if old.trace is not None and old.trace.ended:
             raise old.trace.refusal(old)
         if (old.array is None and old.trace is None) or lazy.get() or old.trace is not None:
-            what = "symbol" if old.trace is not None else "deferred tensor"
-            raise DeferredInplaceError(f"in-place change of a {what} {old.spec}",
-                                       line=show_line(old.line), hint="x = x + y, or x = x.at[key].set(y)")
+            what = "symbol" if old.trace is not None else "deferred tensor" if old.array is None else "tensor"
+            during = " while operations are recorded" if what == "tensor" else ""
+            raise DeferredInplaceError(f"in-place change of a {what} {old.spec}{during}",
+                                       line=show_line(user_line()), hint="x = x + y, or x = x.at[key].set(y)")
         new = make()
         if new.shape != old.shape or new.dtype != old.dtype:
             raise ShapeError(f"the result is {new.spec}, which cannot take the place of {old.spec}",
@@ -362,9 +366,12 @@ class Tensor:
     __ifloordiv__ = _in_place("floor_divide")
     __mod__, __rmod__, __imod__ = _binary("remainder"), _binary("remainder", swapped=True), _in_place("remainder")
     __pow__, __rpow__, __ipow__ = _binary("power"), _binary("power", swapped=True), _in_place("power")
-    __and__, __rand__, __iand__ = _binary("logical_and"), _binary("logical_and", swapped=True), _in_place("logical_and")
-    __or__, __ror__, __ior__ = _binary("logical_or"), _binary("logical_or", swapped=True), _in_place("logical_or")
-    __xor__, __rxor__, __ixor__ = _binary("logical_xor"), _binary("logical_xor", swapped=True), _in_place("logical_xor")
+    __and__, __rand__, __iand__ = _binary("bitwise_and"), _binary("bitwise_and", swapped=True), _in_place("bitwise_and")
+    __or__, __ror__, __ior__ = _binary("bitwise_or"), _binary("bitwise_or", swapped=True), _in_place("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _binary("bitwise_xor"), _binary("bitwise_xor", swapped=True), _in_place("bitwise_xor")
+    __lshift__, __rlshift__ = _binary("bitwise_left_shift"), _binary("bitwise_left_shift", swapped=True)
+    __rshift__, __rrshift__ = _binary("bitwise_right_shift"), _binary("bitwise_right_shift", swapped=True)
+    __ilshift__, __irshift__ = _in_place("bitwise_left_shift"), _in_place("bitwise_right_shift")
     __eq__ = _binary("equal")  # type: ignore[assignment]
     __ne__ = _binary("not_equal")  # type: ignore[assignment]
     __lt__ = _binary("less")
@@ -373,7 +380,7 @@ class Tensor:
     __ge__ = _binary("greater_equal")
     __neg__ = _unary("negative")
     __abs__ = _unary("abs")
-    __invert__ = _unary("logical_not")
+    __invert__ = _unary("bitwise_invert")
 
     def __pos__(self) -> Tensor:
         return self
@@ -391,14 +398,20 @@ class Tensor:
         def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
         def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
         def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
-        def astype(self, dtype: Any, *, copy: bool = True) -> Tensor: ...
+        def astype(self, dtype: Any, *, copy: bool = True, device: Any = None) -> Tensor: ...
         def clip(self, min: Any = None, max: Any = None) -> Tensor: ...
         def copy(self) -> Tensor: ...
+        def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor: ...
+        def dot(self, other: Any) -> Tensor: ...
         def flatten(self) -> Tensor: ...
         def ravel(self) -> Tensor: ...
+        def repeat(self, repeats: Any, axis: int | None = None) -> Tensor: ...
         def reshape(self, *shape: Any) -> Tensor: ...
-        def squeeze(self, axis: Any) -> Tensor: ...
+        def round(self, decimals: int = 0) -> Tensor: ...
+        def squeeze(self, axis: Any = None) -> Tensor: ...
+        def swapaxes(self, axis1: int, axis2: int) -> Tensor: ...
         def take(self, indices: Any, *, axis: int | None = None) -> Tensor: ...
+        def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, *, dtype: Any = None) -> Tensor: ...
         def transpose(self, *axes: Any) -> Tensor: ...
         @property
         def T(self) -> Tensor: ...  # noqa: N802

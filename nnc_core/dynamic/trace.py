@@ -113,8 +113,9 @@ class Trace:
             self.seen.setdefault(id(tensor._value), tensor)
 
     def made(self, value: Value) -> None:
-        """A value was recorded that depends on no symbol."""
-        self.local[id(value)] = value
+        """A value was recorded that depends on no symbol, or on symbols of a trace around this one."""
+        if value.trace is None:
+            self.local[id(value)] = value
 
     def read(self, cell: Cell) -> Tensor:
         if cell not in self.now:
@@ -148,8 +149,12 @@ class Trace:
                 continue
             if v.borrowed:
                 raise self.refusal(v, "what is in memory that others may change,")
-            if not any(getattr(g.read, "__self__", None) == Rebound(outside) for g in self.guards):
+            if not self.looked_at(outside):
                 self.guards.append(Guard(Rebound(outside).read, v))
+
+    def looked_at(self, tensor: Tensor) -> bool:
+        """Whether Python has looked at the elements of this tensor from outside."""
+        return any(getattr(g.read, "__self__", None) == Rebound(tensor) for g in self.guards)
 
     # ---- what a symbol cannot do
     def refusal(self, v: Value, what: str = "the value") -> Error:

@@ -48,7 +48,9 @@ class Engine:
             controlled = any(node.op.bodies for node in graph.nodes)
             if controlled:
                 graph = self.graph.inline(graph)
+            graph = self.graph.recognise(graph) if optimise else graph
             graph = self.graph.expand(graph, lambda node: not self._claims(node))
+            controlled = any(node.op.bodies for node in graph.nodes)  # some composites are loops
             if optimise:
                 graph = self.graph.optimise(graph)
             if controlled:
@@ -90,7 +92,8 @@ class Engine:
         if node.op.decompose is None:
             return True
         inputs = tuple([x.spec.layout() for x in node.inputs])
-        command = Command(node.op.name, node.attributes, inputs, (node.spec.layout(),))
+        parts = node.spec.parts if isinstance(node.spec, TupleSpec) else (node.spec,)
+        command = Command(node.op.name, node.attributes, inputs, tuple([part.layout() for part in parts]))
         return self.lowering.claims(node.op, command)
 
 

@@ -41,6 +41,9 @@ class Executor:
                 result = eager(*arrays, *attributes)
             except MemoryError as error:
                 raise _out_of_memory(error, op, self.device)  # noqa: B904 - the same error, with its place
+            except Error as error:
+                operands = ", ".join(map(repr, map(self.device.layout_of, arrays)))
+                raise error.locate(operator=op.name, operands=operands, device=self.device.spec.id)  # noqa: B904
             if result is not NotImplemented:
                 return result
         layouts = [self.device.layout_of(a) for a in arrays]
@@ -74,7 +77,8 @@ class Executor:
         if not self.device.backends(op.name):
             return False
         layouts = tuple(self.device.layout_of(a) for a in arrays)
-        return self.lowering.claims(op, Command(op.name, attributes, layouts, (spec.layout(),)))
+        outs = tuple([part.layout() for part in (spec.parts if isinstance(spec, TupleSpec) else (spec,))])
+        return self.lowering.claims(op, Command(op.name, attributes, layouts, outs))
 
     def pack(self, array: Array) -> Array:
         """The same elements in C order at the start of a buffer."""

@@ -3,18 +3,58 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from nnc_core.device import Device
 from nnc_core.engine.pins import HOST
-from nnc_core.engine.plan import Plan, Step
+from nnc_core.engine.plan import Block, BranchesPlan, LoopPlan, Plan, Step
+from nnc_core.operator.control import TRIPS
 from nnc_core.symbol import show_line
 
 
 def explain(plan: Plan, device: Device) -> str:
-    """One line a command: what runs, by which code, where its result lies, whose line it is."""
+    """One line a command: what runs, by which code, where its result lies, whose line it is.  Those in loops and
+    branches are indented, beneath what says how often they run, or when."""
     lines = [f"{len(plan.steps)} commands on {device.spec.id} ({device.spec.name})", *_breaks(plan)]
-    lines += [f"{i:4d} {'  ' * step.depth}{_describe(step)}" for i, step in enumerate(plan.steps)]
+    heads = _heads(plan)
+    for i, step in enumerate(plan.steps):
+        lines += [*heads.get(i, ()), f"{i:4d} {'  ' * step.depth}{_describe(step)}"]
     return "\n".join(lines)
+
+
+def _heads(plan: Plan) -> dict[int, list[str]]:
+    """Lines that stand before some commands: of the parts of loops and branches that these are the first of."""
+    number = {id(step): i for i, step in enumerate(plan.steps)}
+    found: dict[int, list[str]] = {}
+    for depth, block in _walk(plan.blocks):
+        for title, part in _parts(block):
+            line = show_line(block.group.node.line)
+            first = min([number[id(step)] for _, step in _walk(part) if isinstance(step, Step)], default=None)
+            if first is not None:
+                found.setdefault(first, []).append(f"     {'  ' * depth}{title}:  # {line}")
+    return found
+
+
+def _walk(blocks: Sequence[Block]) -> Iterator[tuple[int, Block]]:
+    """All blocks, inner ones after those that they stand in, and how deep they stand."""
+    pending = [(0, block) for block in reversed(blocks)]
+    while pending:
+        depth, block = pending.pop()
+        yield depth, block
+        pending += [(depth + 1, inner) for _, part in reversed(_parts(block)) for inner in reversed(part)]
+
+
+def _parts(block: Block) -> list[tuple[str, list[Block]]]:
+    if isinstance(block, LoopPlan):
+        _, _, length, _, _, reverse = block.group.node.attributes
+        rounds = "for each row of a tape" if length == TRIPS else f"{length} times"
+        again = "while the condition holds" if block.cond or block.test else rounds + (", backwards" if reverse else "")
+        return [("the condition", block.cond), (again, block.body)]
+    if isinstance(block, BranchesPlan):
+        last = len(block.arms) - 1
+        return [(f"branch {i}{' or none' if block.otherwise and i == last else ''}", arm)
+                for i, arm in enumerate(block.arms)]
+    return []
 
 
 def _breaks(plan: Plan) -> list[str]:

@@ -122,10 +122,10 @@ class Lowering:
         return Choice(backend.prepare(command), name, backend.workspace(command), inplace, tuple(refusals))
 
     def _by_nest(self, op: Op, command: Command, refusals: list[str]) -> Choice | None:
-        nest = loop_nest(op, command)
-        if nest is None:
-            return None
         try:
+            nest = loop_nest(op, command)
+            if nest is None:
+                return None
             return Choice(self.device.compile(nest), NEST, 0, _inplace_of_nest(op, command), tuple(refusals))
         except NotSupportedError as error:
             refusals.append(f"{NEST}: {error.message}")
@@ -150,7 +150,7 @@ def _keep(cache: dict[tuple[Op, Command], Any], key: tuple[Op, Command], value: 
 
 
 def loop_nest(op: Op, command: Command) -> LoopNest | None:
-    """The operator's loop nest for these layouts; None if it has none."""
+    """The operator's loop nest for these layouts; None if it has none, NotSupportedError for what nests lack."""
     if op.nest is not None:
         return op.nest(command)
     return elementwise_nest(op.scalar, command) if op.scalar is not None else None

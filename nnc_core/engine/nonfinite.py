@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import float64, is_float
+from nnc_core.base.dtype import float64, is_complex, is_float, is_inexact
 from nnc_core.base.errors import NonfiniteError
 from nnc_core.base.layout import Layout
 from nnc_core.device import Buffer, Device, HostArray, Launch
@@ -36,7 +36,7 @@ def first_nonfinite(device: Device, layout: Layout, buffer: Buffer, mode: str = 
 
     Waits for the work that makes the array.
     """
-    return _found(download(device, buffer, layout), mode) if is_float(layout.dtype) else None
+    return _found(download(device, buffer, layout), mode) if is_inexact(layout.dtype) else None
 
 
 def _found(host: HostArray, mode: str) -> Nonfinite | None:
@@ -61,13 +61,13 @@ class Watch:
         self.operands = tuple(map(describe, hosts))
         given = [a.value if isinstance(a, Number) else a for a in attributes]
         numbers = [np.asarray(a) for a in given if isinstance(a, (float, np.generic))]
-        floats = [x for x in (*hosts, *numbers) if is_float(x.dtype)]
+        floats = [x for x in (*hosts, *numbers) if is_inexact(x.dtype)]
         self.had_nan = any(np.isnan(x).any() for x in floats)
         self.had_any = any(not np.isfinite(x).all() for x in floats)
 
     def check(self, layout: Layout, buffer: Buffer) -> None:
         """NonfiniteError if this result is at fault; the caller says which operator and line it was."""
-        if self.had_nan or not is_float(layout.dtype):
+        if self.had_nan or not is_inexact(layout.dtype):
             return
         mode = "nan" if self.had_any else self.mode
         found = _found(download(self.device, buffer, layout), mode)
@@ -84,6 +84,9 @@ def describe(host: HostArray) -> str:
     text = f"{host.dtype}[{','.join(map(str, host.shape))}]"
     if not host.size:
         return text
+    if is_complex(host.dtype):
+        odd = _found(host, "nonfinite")
+        return text if odd is None else f"{text}, {odd}"
     if not is_float(host.dtype):
         return f"{text} from {host.min()} to {host.max()}"
     finite = host[np.isfinite(host)].astype(float64)

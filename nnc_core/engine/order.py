@@ -9,7 +9,7 @@ from typing import TypeAlias
 from nnc_core.device import Device
 from nnc_core.engine.fuse import COPY, LEAVES, Group, fuse, is_number
 from nnc_core.operator.control import CASE_OF, LOOP, PICK
-from nnc_core.symbol import Body, Node, postorder
+from nnc_core.symbol import Body, Node, in_sequence
 from nnc_core.type import TupleSpec
 
 FOREVER = 1 << 60
@@ -79,7 +79,7 @@ class _Line:
         return CommandItem(group, at, at)
 
     def _inside(self, results: list[Node]) -> tuple[list[Item], list[Node]]:
-        return self.items(fuse(postorder(results), results, self.device)), results
+        return self.items(fuse(in_sequence(results), results, self.device)), results
 
 
 def in_line(groups: Sequence[Group], device: Device) -> list[Item]:

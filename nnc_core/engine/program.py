@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from nnc_core.base.config import config
-from nnc_core.base.errors import Error, ExecutionError, GraphError, NonfiniteError
+from nnc_core.base.errors import Error, ExecutionError, GraphError, LinAlgError, NonfiniteError
 from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call
 from nnc_core.device import Around, Array, Buffer, Launch, Program, Tape, calls_of
@@ -92,8 +92,8 @@ class ComputationGraph:
         program = self._program()
         for name, slot in slots.inputs.items():
             array = given[name]
-            program.bind(slot, array.buffers if isinstance(array, TapeArray)
-                         else device.buffer_of(self.executor.pack(array)))
+            buffer = array.buffers if isinstance(array, TapeArray) else device.packed_buffer(array)
+            program.bind(slot, device.buffer_of(self.executor.pack(array)) if buffer is None else buffer)
         for slot, nbytes in slots.fresh.items():
             program.bind(slot, device.allocate(nbytes) if nbytes else Tape())
         return program
@@ -133,7 +133,8 @@ class ComputationGraph:
         if not 0 <= position < len(self.plan.steps):
             return LostStateError.of(f"a call failed: {text}", lost, device=self.device.spec.id)
         step = self.plan.steps[position]
-        kind = NonfiniteStateError if isinstance(error, NonfiniteError) else LostStateError
+        kind = (NonfiniteStateError if isinstance(error, NonfiniteError) else
+                LinAlgStateError if isinstance(error, LinAlgError) else LostStateError)
         known = error if isinstance(error, Error) else Error("")
         operator = known.operator or step.group.op.name  # a choice between branches is no command
         operands = known.operands or (str(step.command) if operator == step.group.op.name else None)
@@ -183,6 +184,10 @@ class LostStateError(ExecutionError):
 
 class NonfiniteStateError(LostStateError, NonfiniteError):
     """A command that made a NaN or an infinity, found by `config.check_nan`."""
+
+
+class LinAlgStateError(LostStateError, LinAlgError):
+    """A command that was given a matrix without an answer."""
 
 
 class TapeArray:

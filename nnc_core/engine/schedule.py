@@ -32,7 +32,8 @@ def schedule(groups: Sequence[Group], outputs: Sequence[Node], updates: Mapping[
 
 def _readers_first(groups: Sequence[Group], commands: Mapping[Node, _Command],
                    updates: Mapping[Node, Node]) -> dict[int, list[_Command]]:
-    """For each update the other readers of its target, through views; not those that need the new value themselves."""
+    """For each update the other readers of its target, through views; not those that have to run after it, because
+    they need the new value or wait for another update that does."""
     update_of = {target: output for output, target in updates.items() if output in commands}
     origin: dict[Node, Node] = {}  # a view reads what it is a view of
     readers: dict[Node, list[Group]] = {}
@@ -43,18 +44,25 @@ def _readers_first(groups: Sequence[Group], commands: Mapping[Node, _Command],
                 readers.setdefault(base, []).append(group)
                 if group.op.view is not None:
                     origin[group.node] = base
+    users: dict[_Command, list[_Command]] = {}
+    for command in commands.values():
+        for needed in command.inputs:
+            users.setdefault(needed, []).append(command)
     after: dict[int, list[_Command]] = {}
     for target, found in readers.items():
-        update = update_of[target]
-        later = _users_of(update, groups)
-        after[id(commands[update])] = [commands[g.node] for g in found if g.node is not update and g.node not in later]
+        update = commands[update_of[target]]
+        later = _from(update, users)
+        after[id(update)] = [commands[g.node] for g in found if commands[g.node] not in later]
+        for reader in after[id(update)]:
+            users.setdefault(reader, []).append(update)
     return after
 
 
-def _users_of(node: Node, groups: Sequence[Group]) -> set[Node]:
-    """Everything computed from a node."""
-    found = {node}
-    for group in groups:
-        if not found.isdisjoint(group.inputs):
-            found.add(group.node)
+def _from(command: _Command, users: Mapping[_Command, Sequence[_Command]]) -> set[_Command]:
+    """A command and everything that runs after it."""
+    found, pending = {command}, [command]
+    while pending:
+        new = [c for c in users.get(pending.pop(), ()) if c not in found]
+        found.update(new)
+        pending += new
     return found

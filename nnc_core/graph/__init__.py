@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nnc_core.base.dtype import is_float
+from nnc_core.base.dtype import is_float, is_inexact
 from nnc_core.base.errors import Error, GradientError, GraphError
 from nnc_core.graph import branches, loops  # noqa: F401 - they bring the derivatives of control flow
 from nnc_core.graph.autodiff import forward, reverse
@@ -32,6 +32,11 @@ class Graph:
     def optimise(self, graph: SymbolicGraph) -> SymbolicGraph:
         """The same values by fewer nodes."""
         return self._with(graph, self.optimiser.run(_roots(graph)))
+
+    @without_collector()
+    def recognise(self, graph: SymbolicGraph) -> SymbolicGraph:
+        """Composites written by hand, and unstable formulas, made composites."""
+        return self._with(graph, self.optimiser.recognise(_roots(graph)))
 
     @without_collector()
     def expand(self, graph: SymbolicGraph, wanted: Any = None) -> SymbolicGraph:
@@ -109,7 +114,7 @@ def _check_gradient(graph: SymbolicGraph, output: str, wrt: Sequence[str]) -> No
         if name not in graph.inputs:
             raise GradientError(f"{name!r} is no input of {graph.name!r}",
                                 hint=f"inputs: {', '.join(graph.inputs)}")
-        if not is_float(graph.inputs[name].dtype):
+        if not is_inexact(graph.inputs[name].dtype):
             raise GradientError(f"input {name!r} is {graph.inputs[name].spec}; only floats have a gradient",
                                 hint="leave it out of `wrt`")
         if f"d{name}" in graph.outputs:

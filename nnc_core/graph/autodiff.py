@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nnc_core.base.dtype import is_float
+from nnc_core.base.dtype import is_complex, is_inexact
 from nnc_core.base.errors import GradientError
 from nnc_core.operator import Namespace
 from nnc_core.operator.control import PICK, add_rows, is_tape
@@ -80,7 +80,7 @@ def _passes_on(value: Any) -> bool:
 
 
 def _has_float(spec: TensorSpec) -> bool:
-    return any(map(_has_float, spec.parts)) if isinstance(spec, TupleSpec) else is_float(spec.dtype)
+    return any(map(_has_float, spec.parts)) if isinstance(spec, TupleSpec) else is_inexact(spec.dtype)
 
 
 def _cotangents(F: Namespace[Any], g: Any, y: Any, live: set[int]) -> Sequence[Any]:
@@ -100,14 +100,18 @@ def _cotangents(F: Namespace[Any], g: Any, y: Any, live: set[int]) -> Sequence[A
 
 def _scaled(F: Namespace[Any], g: Any, partial: Any, y: Any, x: Any) -> Any:
     """g times a partial derivative, with the broadcast to y undone."""
-    product = _times(F, g, partial, y)
+    product = _times(F, g, partial, y, F.conjugate)
     return None if product is None else F.sum_to(product, x.shape)
 
 
-def _times(F: Namespace[Any], direction: Any, partial: Any, y: Any) -> Any:
+def _times(F: Namespace[Any], direction: Any, partial: Any, y: Any, turned: Callable[[Any], Any] | None = None) -> Any:
+    """Along a derivative or, going back, along its conjugate (`operator/complex.py`)."""
     if partial is None or isinstance(partial, int):
         return None if partial is None else direction if partial == 1 else F.negative(direction)
-    return F.multiply(direction, partial(F, y, *y.inputs, *y.attributes))
+    derivative = partial(F, y, *y.inputs, *y.attributes)
+    if turned is not None and is_complex(y.dtype) and not isinstance(derivative, (int, float)):
+        derivative = turned(derivative)
+    return F.multiply(direction, derivative)
 
 
 def _no_rule(y: Any, mode: str) -> GradientError:

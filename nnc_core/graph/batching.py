@@ -1,24 +1,30 @@
-"""Bodies run on many inputs at once: what was written for one example, over a new first axis.
+"""Bodies run on many examples at once: what was written for one, over a new first axis.
 
-Where an operator has a rule its kernel does all examples in one command; everything else (control flow included) goes
-over them in a loop, so that there is nothing that cannot be batched.
+Where an operator has a rule its kernel does all examples in one command, and loops, branches and calls that go the
+same way for all examples get batched bodies.  Everything else (where the way depends on an example's data, functions of
+the host) goes over the examples in a loop, so that there is nothing that cannot be batched but results whose size
+depends on data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from nnc_core.base.errors import NotSupportedError
-from nnc_core.operator import OPERATORS
-from nnc_core.operator.control import PICK
+from nnc_core.graph.batching_rules import RULES, elementwise, repeated
+from nnc_core.operator import Nodes
+from nnc_core.operator.control import CALL, CASE_OF, LOOP, PICK, is_tape
 from nnc_core.optimiser import Expanding, rebuild
 from nnc_core.symbol import Body, Node, show_line
-from nnc_core.type import DimLike, TupleSpec
+from nnc_core.type import DimLike, TensorSpec, TupleSpec
 
-Rule: TypeAlias = Callable[..., Any]
-"""(F, node, values, which of them are batched, number of examples) -> the batched result, or None for the loop."""
-RULES: dict[str, Rule] = {}
+Batched: TypeAlias = tuple[Node, bool]
+"""A node, and whether it has the examples: along its first axis, but along the second in the tape of a loop."""
+
+
+class _UnequalError(Exception):
+    """The examples cannot go through a body together: loops of theirs have tapes of unequal lengths."""
 
 
 def batch(F: Any, body: Body, values: Sequence[Any], batched: Sequence[bool], size: DimLike) -> list[Any]:
@@ -27,181 +33,152 @@ def batch(F: Any, body: Body, values: Sequence[Any], batched: Sequence[bool], si
     G = F._bodies(values[0])
     wanted = rebuild(body.outputs, Expanding(G.symbol, G.table, _needs_its_body))
     body = Body(body.inputs, tuple(wanted))
-    made: dict[Node, tuple[Any, bool]] = dict(zip(body.inputs, zip(values, batched, strict=True), strict=True))
-    for node in body.nodes:
-        if node in made:
-            continue
-        found = [made[x] for x in node.inputs]
-        made[node] = _of_node(F, node, [v for v, _ in found], [b for _, b in found], size)
-    return [v if b else _repeated(F, v, size) for v, b in (made[y] for y in body.outputs)]
+    try:
+        made = batched_body(G, body, batched, [True] * len(body.outputs), size)
+    except _UnequalError:
+        made = _each_alone(G, body, batched, size)
+    known = dict(zip(made.inputs, values, strict=True))
+    for node in made.nodes:
+        if node.op is PICK:
+            known[node] = F.pick(known[node.inputs[0]], index=node.attributes[0])
+        elif node not in known:
+            known[node] = F._apply(node.op, tuple([known[x] for x in node.inputs]), node.attributes)
+    return [known[y] for y in made.outputs]
 
 
 def _needs_its_body(node: Node) -> bool:
     return not node.op.elementwise and node.op.name not in RULES
 
 
-def _of_node(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> tuple[Any, bool]:
-    if node.op is PICK:
-        (whole,), (index,) = values, node.attributes
-        return (whole[index] if batched[0] else F.pick(whole, index=index)), batched[0]
-    if not any(batched):
-        return F._apply(node.op, tuple(values), node.attributes), False
-    if node.op.host:
-        raise NotSupportedError("a host function cannot be batched", operator=node.op.name, line=show_line(node.line),
-                                hint="call it outside of vmap")
-    rule = _elementwise if node.op.elementwise else RULES.get(node.op.name)
-    result = rule(F, node, values, batched, size) if rule is not None else None
-    return (_one_by_one(F, node, values, batched, size) if result is None else result), True
+def batched_body(G: Nodes, body: Body, given: Sequence[bool], wanted: Sequence[bool], size: DimLike) -> Body:
+    """The body with the examples in the inputs that are `given` them, and in the outputs that are `wanted` with them,
+    which must be so where they depend on the examples."""
+    inputs = [G.placeholder(str(x.attributes[0]), _widened(x.spec, size) if b else x.spec)
+              for x, b in zip(body.inputs, given, strict=True)]
+    made: dict[Node, Any] = dict(zip(body.inputs, zip(inputs, given, strict=True), strict=True))
+    for node in body.nodes:
+        if node not in made:
+            G.table.line = node.line
+            made[node] = _of_node(G, node, [made[x] for x in node.inputs], size)
+    outputs = [_as_wanted(G, made[y], b, size) for y, b in zip(body.outputs, wanted, strict=True)]
+    return Body(tuple(inputs), tuple(outputs))
 
 
-def _repeated(F: Any, v: Any, size: DimLike) -> Any:
-    return F.broadcast_to(v, shape=(size, *v.shape))
+def _widened(spec: TensorSpec, size: DimLike) -> TensorSpec:
+    first = 1 if is_tape(spec) else 0
+    return TensorSpec((*spec.shape[:first], size, *spec.shape[first:]), spec.dtype)
 
 
-def _all_batched(F: Any, values: Sequence[Any], batched: Sequence[bool], size: DimLike) -> list[Any]:
-    return [v if b else _repeated(F, v, size) for v, b in zip(values, batched, strict=True)]
-
-
-def _one_by_one(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    """A loop over the examples; a tuple of results for an operator that has several."""
-    G = F._bodies(next(v for v, b in zip(values, batched, strict=True) if b))
-    inputs = [G.placeholder(f"x{i}", x.spec) for i, x in enumerate(node.inputs)]
-    inner = G._apply(node.op, tuple(inputs), node.attributes)
-    outputs = tuple(G.picks(inner)) if isinstance(node.spec, TupleSpec) else (inner,)
-    rows = [i for i, b in enumerate(batched) if b]
-    rest = [i for i, b in enumerate(batched) if not b]
-    loop = F.loop((), [values[i] for i in rows], [values[i] for i in rest],
-                  body=Body(tuple([inputs[i] for i in (*rows, *rest)]), outputs), length=size)
-    results = F.picks(loop)
-    return tuple(results) if isinstance(node.spec, TupleSpec) else results[0]
-
-
-def _aligned(F: Any, v: Any, row_ndim: int, ndim: int, size: DimLike) -> Any:
-    """Examples first, then axes of length 1 up to `ndim` axes of each row."""
-    if row_ndim == ndim:
+def _as_wanted(G: Nodes, found: Batched, wanted: bool, size: DimLike) -> Node:
+    v, batched = found
+    if batched or not wanted:
         return v
-    return F.reshape(v, shape=(size, *(1,) * (ndim - row_ndim), *v.shape[1:]))
+    if is_tape(v.spec):
+        raise _UnequalError
+    return repeated(G, v, size)
 
 
-def _elementwise(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    ready = [_aligned(F, v, x.ndim, node.ndim, size) if b else v
-             for v, b, x in zip(values, batched, node.inputs, strict=True)]
-    result = F._apply(node.op, tuple(ready), node.attributes)
-    return result if result.shape == (size, *node.shape) else F.broadcast_to(result, shape=(size, *node.shape))
+def _of_node(G: Nodes, node: Node, found: Sequence[Any], size: DimLike) -> Any:
+    """The node and whether it is batched; for an operator of several results such a pair for each."""
+    if node.op is PICK:
+        return found[0][node.attributes[0]]
+    values, batched = [v for v, _ in found], [b for _, b in found]
+    if not any(batched):
+        plain = G._apply(node.op, tuple(values), node.attributes)
+        return [(p, False) for p in G.picks(plain)] if isinstance(node.spec, TupleSpec) else (plain, False)
+    if node.op.counted:
+        raise NotSupportedError("the size of its result depends on data, so that each example may have another",
+                                operator=node.op.name, line=show_line(node.line),
+                                hint="call it outside of vmap, or give it the size")
+    if node.op.bodies:
+        return _CONTROL[node.op](G, node, values, batched, size)
+    rule = elementwise if node.op.elementwise else RULES.get(node.op.name)
+    result = rule(G, node, values, batched, size) if rule is not None else None
+    if result is None:
+        return _one_by_one(G, node, values, batched, size)
+    return [(p, True) for p in G.picks(result)] if isinstance(node.spec, TupleSpec) else (result, True)
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register a rule for operators by name."""
-    assert all(n in OPERATORS for n in names), names
-
-    def register(f: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, f))
-        return f
-
-    return register
-
-
-def _axes(axis: Any) -> Any:
-    return axis + 1 if isinstance(axis, int) else tuple([a + 1 for a in axis])
-
-
-@rule("sum", "max", "min", "argmax", "argmin", "all", "any", "mean", "softmax", "log_softmax")
-def _along_axes(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    """The axis is the first attribute."""
-    first, *rest = node.attributes
-    return F._apply(node.op, tuple(values), (_axes(first), *rest))
+# ---- one example after another
+def _one_by_one(G: Nodes, node: Node, values: Sequence[Node], batched: Sequence[bool], size: DimLike) -> Any:
+    """A loop over the examples that runs one node."""
+    several = isinstance(node.spec, TupleSpec)
+    parts = node.spec.parts if isinstance(node.spec, TupleSpec) else ()
+    if any(is_tape(v.spec) for v in (*node.inputs, *values)) or any(map(is_tape, parts)):
+        raise _UnequalError
+    H = G.fresh()
+    inputs = tuple([H.placeholder(f"x{i}", x.spec) for i, x in enumerate(node.inputs)])
+    inner = H._apply(node.op, inputs, node.attributes)
+    results = _over_examples(G, Body(inputs, tuple(H.picks(inner)) if several else (inner,)), values, batched, size)
+    return [(r, True) for r in results] if several else (results[0], True)
 
 
-@rule("reshape")
-def _reshape(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    return F.reshape(values[0], shape=(size, *node.shape))
+def _over_examples(G: Nodes, body: Body, values: Sequence[Node], batched: Sequence[bool], size: DimLike) -> list[Node]:
+    rows, rest = ([i for i, b in enumerate(batched) if b is one] for one in (True, False))
+    ordered = Body(tuple([body.inputs[i] for i in (*rows, *rest)]), body.outputs)
+    return G.picks(G.loop((), [values[i] for i in rows], [values[i] for i in rest], body=ordered, length=size))
 
 
-@rule("permute")
-def _permute(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    return F.permute(values[0], axes=(0, *_axes(node.attributes[0])))
+def _each_alone(G: Nodes, body: Body, batched: Sequence[bool], size: DimLike) -> Body:
+    """A loop over the examples that runs the whole body."""
+    inputs = [G.placeholder(str(x.attributes[0]), _widened(x.spec, size) if b else x.spec)
+              for x, b in zip(body.inputs, batched, strict=True)]
+    return Body(tuple(inputs), tuple(_over_examples(G, body, inputs, batched, size)))
 
 
-@rule("broadcast_to")
-def _broadcast_to(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    return F.broadcast_to(_aligned(F, values[0], node.inputs[0].ndim, node.ndim, size), shape=(size, *node.shape))
+# ---- control flow that goes the same way for all examples
+def _reached(body: Body, given: Sequence[bool]) -> list[bool]:
+    """Which outputs of a body depend on some of its inputs."""
+    reached = {x for x, b in zip(body.inputs, given, strict=True) if b}
+    for node in body.nodes:
+        if not reached.isdisjoint(node.inputs):
+            reached.add(node)
+    return [y in reached for y in body.outputs]
 
 
-@rule("slice")
-def _slice(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    start, stop, step = node.attributes
-    return F.slice(values[0], start=(0, *start), stop=(size, *stop), step=(1, *step))
+def _loop(G: Nodes, node: Node, values: Sequence[Node], batched: Sequence[bool], size: DimLike) -> Any:
+    cond, body, length, n, m, reverse = node.attributes
+    carried, rest = list(batched[:n]), list(batched[n:])
+    while True:
+        reached = _reached(body, [*carried, *rest])
+        wider = [a or b for a, b in zip(carried, reached[:n], strict=True)]
+        if wider == carried:
+            break
+        carried = wider
+    if cond is not None and any(_reached(cond, [*carried, *rest[m:]])):
+        return _one_by_one(G, node, values, batched, size)
+    wanted = [*carried, *reached[n:]]
+    step = batched_body(G.fresh(), body, [*carried, *rest], wanted, size)
+    test = None if cond is None else batched_body(G.fresh(), cond, [*carried, *rest[m:]], [False], size)
+    first = [_as_wanted(G, (v, b), w, size) for v, b, w in zip(values[:n], batched[:n], carried, strict=True)]
+    rows = [_swapped(G, v) if b and not is_tape(v.spec) else v
+            for v, b in zip(values[n : n + m], rest[:m], strict=True)]
+    found = G.picks(G.loop(first, rows, values[n + m :], body=step, cond=test, length=length, reverse=reverse))
+    return [(_swapped(G, y) if w and i >= n and not is_tape(y.spec) else y, w)
+            for i, (y, w) in enumerate(zip(found, wanted, strict=True))]
 
 
-@rule("pad")
-def _pad(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    named = dict(zip(node.op.attributes, node.attributes, strict=True))
-    wider = {k: (0, *v) if k in ("low", "high", "interior") else v for k, v in named.items()}
-    return F._apply(node.op, tuple(values), tuple(wider.values()))
+def _swapped(G: Nodes, x: Node) -> Node:
+    """Its first two axes exchanged."""
+    return G.permute(x, axes=(1, 0, *range(2, x.ndim)))
 
 
-@rule("flip")
-def _flip(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    return F.flip(values[0], axes=_axes(node.attributes[0]))
+def _case_of(G: Nodes, node: Node, values: Sequence[Node], batched: Sequence[bool], size: DimLike) -> Any:
+    branches, otherwise = node.attributes
+    if batched[0]:
+        return _one_by_one(G, node, values, batched, size)
+    reached = [_reached(b, batched[1:]) for b in branches]
+    wanted = [any(of_one) for of_one in zip(*reached, strict=True)]
+    bodies = tuple([batched_body(G.fresh(), b, batched[1:], wanted, size) for b in branches])
+    found = G.picks(G.case_of(values[0], values[1:], branches=bodies, otherwise=otherwise))
+    return list(zip(found, wanted, strict=True))
 
 
-@rule("concat")
-def _concat(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    return F.concat(*_all_batched(F, values, batched, size), axis=node.attributes[0] + 1)
+def _call(G: Nodes, node: Node, values: Sequence[Node], batched: Sequence[bool], size: DimLike) -> Any:
+    body, name = node.attributes
+    wanted = _reached(body, batched)
+    found = G.picks(G.call(values, body=batched_body(G.fresh(), body, batched, wanted, size), name=name))
+    return list(zip(found, wanted, strict=True))
 
 
-@rule("update_slice")
-def _update_slice(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    start, step = node.attributes
-    x, piece = _all_batched(F, values, batched, size)
-    return F.update_slice(x, piece, start=(0, *start), step=(1, *step))
-
-
-@rule("matmul")
-def _matmul(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    ndim = max(x.ndim for x in node.inputs)
-    ready = [_aligned(F, v, x.ndim, ndim, size) if b else v
-             for v, b, x in zip(values, batched, node.inputs, strict=True)]
-    return F._apply(node.op, tuple(ready), node.attributes)
-
-
-@rule("take")
-def _take(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    (axis,) = node.attributes
-    if batched == [True, False]:
-        return F.take(*values, axis=axis + 1)
-    if batched == [False, True]:  # the examples appear where the axis was
-        taken = F.take(*values, axis=axis)
-        return F.permute(taken, axes=(axis, *[i for i in range(taken.ndim) if i != axis]))
-    return None
-
-
-@rule("scatter")
-def _scatter(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    axis, mode = node.attributes
-    if batched[1]:
-        return None
-    x, updates = _all_batched(F, [values[0], values[2]], [batched[0], batched[2]], size)
-    return F.scatter(x, values[1], updates, axis=axis + 1, mode=mode)
-
-
-@rule("one_hot")
-def _one_hot(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    return F._apply(node.op, tuple(values), node.attributes)
-
-
-IMAGES = {"conv2d": (0,), "conv2d_input_gradient": (0,), "max_pool2d": (0,), "max_pool2d_index": (0,),
-          "pool2d_take": (0, 1), "pool2d_put": (0, 1), "sum_pool2d": (0,), "sum_pool2d_gradient": (0,),
-          "avg_pool2d": (0,)}
-"""The inputs of window operators that are images."""
-
-
-@rule(*IMAGES)
-def _window(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    """Images of all examples are images of one batch, which is their first axis in every layout."""
-    images = IMAGES[node.op.name]
-    if any(b != (i in images) for i, b in enumerate(batched)):
-        return None
-    ready = [F.reshape(v, shape=(size * x.shape[0], *x.shape[1:])) if b else v
-             for v, b, x in zip(values, batched, node.inputs, strict=True)]
-    return F.reshape(F._apply(node.op, tuple(ready), node.attributes), shape=(size, *node.shape))
+_CONTROL = {LOOP: _loop, CASE_OF: _case_of, CALL: _call}

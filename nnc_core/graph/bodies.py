@@ -1,21 +1,25 @@
 """Bodies taken apart for differentiation: the part that runs forward, what it keeps, and the part that runs back.
 
 What the way back reads of the way forward are *residuals*.  A body's residuals become more results of the forward
-body, as a tape; whatever costs nothing to make again (views, broadcasts, numbers) is made again from what it is made of.
+body, as a tape; whatever costs nothing to make again (views, broadcasts, numbers) is made again from what it is
+made of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from nnc_core.base.dtype import is_float
+from nnc_core.base.dtype import is_inexact
 from nnc_core.graph.autodiff import depending, reverse
+from nnc_core.graph.unfolded import bodies_of
 from nnc_core.operator import OPERATORS, PLACEHOLDER, Nodes
 from nnc_core.operator.control import CALL, LOOP, PICK, is_tape
+from nnc_core.operator.host import CALLBACK, TIED
 from nnc_core.optimiser import Expanding, rebuild
+from nnc_core.optimiser.rebuild import Make
 from nnc_core.symbol import Body, Node, postorder
-from nnc_core.type import TupleSpec
+from nnc_core.type import Attributes, Op, TupleSpec
 
 _BROADCAST = OPERATORS["broadcast_to"]
 
@@ -36,18 +40,48 @@ def like(G: Nodes, nodes: Iterable[Node], prefix: str) -> dict[Node, Node]:
 
 
 def live_inputs(body: Body, given: Sequence[bool], carried: int = 0) -> list[Node]:
-    """The placeholders that a derivative runs through: those given and, in a loop, those that come to depend on them."""
-    live = {x for x, on in zip(body.inputs, given, strict=True) if on and is_float(x.dtype)}
+    """The placeholders that a derivative runs through: those given, and those that in a loop come to depend on them."""
+    live = {x for x, on in zip(body.inputs, given, strict=True) if on and is_inexact(x.dtype)}
     pairs = list(zip(body.inputs[:carried], body.outputs[:carried], strict=True))
     order = body.nodes
     while True:
         reached = depending(order, list(live))
-        more = {c for c, after in pairs if id(after) in reached and is_float(c.dtype)} - live
+        more = {c for c, after in pairs if id(after) in reached and is_inexact(c.dtype)} - live
         if not more:
             return [x for x in body.inputs if x in live]
         live |= more
 
 
+# ---- functions of the host
+def host_functions(outputs: Sequence[Any]) -> set[Any]:
+    """Those that are called for some nodes or values, or in bodies of theirs."""
+    found: set[Any] = set()
+    pending: list[Sequence[Any]] = [outputs]
+    while pending:
+        for node in postorder(pending.pop()):
+            if node.op is CALLBACK:
+                found.add(node.attributes[0])
+            pending += [body.outputs for _, body in bodies_of(node)]
+    return found
+
+
+def silent(functions: set[Any]) -> Make | None:
+    """For `rebuild`: what runs once more does not run these again for their effects alone."""
+
+    def make(F: Nodes, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
+        again = op is TIED and host_functions(inputs[1:]) <= functions
+        return inputs[0] if again else F._apply(op, inputs, attributes)
+
+    return make if functions else None
+
+
+def silenced(body: Body, G: Nodes) -> Body:
+    """A body that runs once more beside itself, without what it does for effects alone."""
+    functions = host_functions(body.outputs)
+    return Body(body.inputs, tuple(rebuild(body.outputs, G, silent(functions)))) if functions else body
+
+
+# ---- the two ways
 class Halves(NamedTuple):
     """A body and its way back."""
 
@@ -75,7 +109,7 @@ def halves(G: Nodes, body: Body, seeds: Sequence[tuple[Node, Node]], wrt: Sequen
     known = _before(back, set(body.nodes) | set(body.inputs))
     residuals = _residuals(back, known, set(body.inputs) - set(direct))
     stand_ins = like(G, residuals, "kept")
-    made = rebuild(back, Nodes(G.symbol, G.table), replaced=stand_ins)
+    made = rebuild(back, Nodes(G.symbol, G.table), silent(host_functions(body.outputs)), stand_ins)
     return Halves(Body(body.inputs, (*body.outputs, *residuals)), residuals, made, stand_ins)
 
 
@@ -107,7 +141,7 @@ def _residuals(back: Sequence[Node], known: set[Node], kept_inputs: set[Node]) -
             if node in kept_inputs:
                 found[node] = None
         elif _is_made_again(node):
-            pending.extend(node.inputs)
+            pending.extend(node.inputs[:1] if node.op is TIED else node.inputs)
         else:
             found[node] = None
     return list(found)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nnc_core.base.config import config
-from nnc_core.base.dtype import is_float
+from nnc_core.base.dtype import is_inexact
 from nnc_core.graph.autodiff import BODY_RULES, BodyRules, forward, reverse
-from nnc_core.graph.bodies import expanded, halves, like, live_inputs, used
+from nnc_core.graph.bodies import expanded, halves, like, live_inputs, silenced, used
 from nnc_core.operator import Nodes
 from nnc_core.operator.control import CALL, CASE_OF
 from nnc_core.symbol import Body, Node
@@ -22,7 +22,7 @@ from nnc_core.symbol import Body, Node
 def _reverse_of_branches(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[Any]:
     branches, otherwise = y.attributes
     index, *operands = y.inputs
-    wanted = [i for i, x in enumerate(operands) if id(x) in live and is_float(x.dtype)]
+    wanted = [i for i, x in enumerate(operands) if id(x) in live and is_inexact(x.dtype)]
     given = {j: g for j, g in enumerate(gs) if g is not None}
     back = tuple([_branch_back(F._bodies(y), b, wanted, list(given)) for b in branches])
     found = F.picks(F.case_of(index, [*operands, *given.values()], branches=back, otherwise=otherwise))
@@ -31,7 +31,7 @@ def _reverse_of_branches(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> l
 
 
 def _branch_back(G: Nodes, branch: Body, wanted: Sequence[int], given: Sequence[int]) -> Body:
-    body = expanded(G, branch)
+    body = silenced(expanded(G, branch), G)
     d_y = {j: G.placeholder(f"dy{j}", body.outputs[j].spec) for j in given}
     seeds: dict[int, Node] = {}
     for j, g in d_y.items():
@@ -46,7 +46,7 @@ def _branch_back(G: Nodes, branch: Body, wanted: Sequence[int], given: Sequence[
 def _forward_of_branches(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
     branches, otherwise = y.attributes
     given = [i for i, t in enumerate(tangents[1:]) if t is not None]
-    wanted = [j for j, spec in enumerate(y.spec.parts) if is_float(spec.dtype)]
+    wanted = [j for j, spec in enumerate(y.spec.parts) if is_inexact(spec.dtype)]
     along = tuple([_branch_along(F._bodies(y), b, given, wanted) for b in branches])
     operands = [*y.inputs[1:], *[tangents[1 + i] for i in given]]
     found = F.picks(F.case_of(y.inputs[0], operands, branches=along, otherwise=otherwise))
@@ -55,7 +55,7 @@ def _forward_of_branches(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
 
 
 def _branch_along(G: Nodes, branch: Body, given: Sequence[int], wanted: Sequence[int]) -> Body:
-    body = expanded(G, branch)
+    body = silenced(expanded(G, branch), G)
     d = like(G, [body.inputs[i] for i in given], "d")
     found = forward(G, body.nodes, {id(x): t for x, t in d.items()}, [body.outputs[j] for j in wanted])
     outputs = [G.zeros_like(body.outputs[j]) if t is None else t for j, t in zip(wanted, found, strict=True)]
@@ -75,8 +75,8 @@ class _WayBack(NamedTuple):
 
 def with_residuals(G: Nodes, body: Body) -> Body:
     """A body that also gives what its way back will need, so that the call need not be run again for it."""
-    wanted = tuple(i for i, x in enumerate(body.inputs) if is_float(x.dtype))
-    given = tuple(j for j, y in enumerate(body.outputs) if is_float(y.dtype))
+    wanted = tuple(i for i, x in enumerate(body.inputs) if is_inexact(x.dtype))
+    given = tuple(j for j, y in enumerate(body.outputs) if is_inexact(y.dtype))
     return _way_back(G, body, wanted, given).forward if wanted and given else body
 
 
@@ -110,7 +110,7 @@ def _known_way_back(G: Nodes, body: Body, wanted: tuple[int, ...], given: tuple[
 
 def _reverse_of_call(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[Any]:
     body, name = y.attributes
-    wanted = tuple(i for i, x in enumerate(y.inputs) if id(x) in live and is_float(x.dtype))
+    wanted = tuple(i for i, x in enumerate(y.inputs) if id(x) in live and is_inexact(x.dtype))
     given = {j: g for j, g in enumerate(gs) if g is not None}
     way = _known_way_back(F._bodies(y), body, wanted, tuple(given))
     whole = y if way.forward is body else F.call(y.inputs, body=way.forward, name=name)
@@ -123,7 +123,7 @@ def _reverse_of_call(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[
 def _forward_of_call(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
     body, name = y.attributes
     given = [i for i, t in enumerate(tangents) if t is not None]
-    wanted = [j for j, spec in enumerate(y.spec.parts) if is_float(spec.dtype)]
+    wanted = [j for j, spec in enumerate(y.spec.parts) if is_inexact(spec.dtype)]
     along = _branch_along(F._bodies(y), body, given, wanted)
     found = F.picks(F.call([*y.inputs, *[tangents[i] for i in given]], body=along, name=f"{name} along"))
     by_result = dict(zip(wanted, found, strict=True))

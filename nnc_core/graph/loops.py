@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nnc_core.base.dtype import boolean, is_float
+from nnc_core.base.dtype import boolean, is_inexact
 from nnc_core.graph.autodiff import BODY_RULES, BodyRules, forward
-from nnc_core.graph.bodies import expanded, halves, like, live_inputs, used
+from nnc_core.graph.bodies import expanded, halves, like, live_inputs, silenced, used
 from nnc_core.operator import Nodes
 from nnc_core.operator.control import LOOP, TRIPS
 from nnc_core.symbol import Body, Node, Number
@@ -48,7 +48,7 @@ def _reverse(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[Any]:
     c, x, k = loop.split(body.inputs)
     active, rows, shared = ([p for p in group if p in set(inner)] for group in (c, x, k))
     d_c, d_k = like(G, active, "dc"), like(G, shared, "dk")
-    stacked = {j: g for j, g in enumerate(gs[n:]) if g is not None and is_float(body.outputs[n + j].dtype)}
+    stacked = {j: g for j, g in enumerate(gs[n:]) if g is not None and is_inexact(body.outputs[n + j].dtype)}
     d_y = {j: G.placeholder(f"dy{j}", body.outputs[n + j].spec) for j in stacked}
     seeds = [(body.outputs[c.index(p)], d_c[p]) for p in active] + [(body.outputs[n + j], d) for j, d in d_y.items()]
     two = halves(G, body, seeds, [*active, *shared, *rows], extra=d_k, direct=[*x, *k])
@@ -81,7 +81,7 @@ def _taped(F: Any, loop: Loop, body: Body, kept: Sequence[Node]) -> list[Any]:
 def _forward(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
     loop = Loop.of(y)
     G = F._bodies(y)
-    body = expanded(G, loop.body)
+    body = silenced(expanded(G, loop.body), G)
     n = len(loop.carried)
     inner = live_inputs(body, [t is not None for t in tangents], n)
     c, x, k = loop.split(body.inputs)

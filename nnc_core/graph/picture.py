@@ -10,6 +10,7 @@ from nnc_core.base.atomic import open_atomically
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.missing import require
 from nnc_core.graph.layers import Placement, place
+from nnc_core.graph.unfolded import Drawn, unfolded
 from nnc_core.operator import CONSTANT, PLACEHOLDER
 from nnc_core.symbol import Node
 
@@ -26,25 +27,26 @@ MOST_INCHES = 150.0  # a side; larger graphs are drawn smaller
 MOST_PIXELS = 4e7
 LETTERS = 24  # of a line in a box
 INPUT, OUTPUT, CONSTANTS, PLAIN, LINE = "#cfe2f3", "#d9ead3", "#eeeeee", "#ffffff", "#8c8c8c"
+INSIDE = ("#fff2cc", "#fce5cd", "#f4cccc")  # of bodies, the deeper the darker
 
 
 def draw_graph(graph: SymbolicGraph, path: Path) -> Path:
     """Write a picture to `path`, in the format of its suffix (png, svg, pdf ...; none: png); give the path.
 
-    Values flow downwards.  A box is a node with its operator and spec; inputs are blue, outputs green and
-    constants grey.  The file is there whole or not at all.
+    Values flow downwards.  A box is a node with its operator and spec; inputs are blue, outputs green, constants grey
+    and what is in the bodies of control flow yellow to red; values flow through bodies to the node that holds them.
+    The file is there whole or not at all.
 
     Raises NotSupportedError beyond 3,000 nodes, MissingPackageError (with what to install) where matplotlib is
     missing, ValueError for a suffix that matplotlib does not know.
     """
-    nodes = _all_nodes(graph)
+    nodes = unfolded(graph, _all_nodes(graph))
     if len(nodes) > MOST_NODES:
         raise NotSupportedError(
             f"a picture of {len(nodes)} nodes cannot be read; at most {MOST_NODES} are drawn",
             hint="write graph.to_dot() or graph.to_trace() to a file",
         )
-    number = {node: i for i, node in enumerate(nodes)}
-    placement = place([[number[x] for x in node.inputs] for node in nodes])
+    placement = place([node.sources for node in nodes])
     figure, scale = _new_figure(placement)
     axes = figure.add_axes((0, 0, 1, 1))
     _draw_lines(axes, placement, scale)
@@ -99,29 +101,37 @@ def _frame(axes: Axes, placement: Placement, graph: SymbolicGraph) -> None:
     axes.text((placement.width - 1) / 2, -0.75, title, ha="center", va="center", fontsize=9, parse_math=False)
 
 
-def _colours(graph: SymbolicGraph, nodes: list[Node]) -> list[str]:
+def _colours(graph: SymbolicGraph, nodes: list[Drawn]) -> list[str]:
     outputs = set(graph.outputs.values())
-    return [_colour(node, node in outputs) for node in nodes]
+    return [_colour(node, not node.scope and node.node in outputs) for node in nodes]
 
 
-def _colour(node: Node, output: bool) -> str:
+def _colour(drawn: Drawn, output: bool) -> str:
+    node, depth = drawn.node, len(drawn.scope)
     if output:
         return OUTPUT
-    if node.op is PLACEHOLDER:
-        return INPUT
-    return CONSTANTS if node.op is CONSTANT or not node.inputs else PLAIN
+    if node.op is CONSTANT or (node.op is not PLACEHOLDER and not node.inputs):
+        return CONSTANTS
+    if depth:
+        return INSIDE[min(depth, len(INSIDE)) - 1]
+    return INPUT if node.op is PLACEHOLDER else PLAIN
 
 
-def _labels(graph: SymbolicGraph, nodes: list[Node]) -> list[str]:
-    """Operator and spec; inputs have their name, and outputs theirs in front."""
+def _labels(graph: SymbolicGraph, nodes: list[Drawn]) -> list[str]:
+    """Operator and spec; inputs have their name, those of bodies the body's, and outputs theirs in front."""
     shown = {node: name for name, node in graph.inputs.items()}
     given: dict[Node, list[str]] = {}
     for name, node in graph.outputs.items():
         given.setdefault(node, []).append(name)
-    return [
-        _short(" = ".join([*given.get(node, ()), shown.get(node, node.op.name)])) + "\n" + _short(repr(node.spec))
-        for node in nodes
-    ]
+
+    def label(drawn: Drawn) -> str:
+        node = drawn.node
+        if not drawn.scope:
+            return " = ".join([*given.get(node, ()), shown.get(node, node.op.name)])
+        body, name = drawn.scope[-1].rpartition(" ")[2], drawn.name.rpartition(".")[2]
+        return f"{body}: {name}" if node.op is PLACEHOLDER else node.op.name
+
+    return [_short(label(node)) + "\n" + _short(repr(node.node.spec)) for node in nodes]
 
 
 def _short(text: str) -> str:

@@ -18,6 +18,14 @@ from nnc_core.operator import CONSTANT, PLACEHOLDER, Operator
 from nnc_core.symbol import Body, Literal, Node, Table, Uid
 from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec
 
+RENAMED = {
+    "conv2d": "conv", "conv2d_input_gradient": "conv_input_gradient", "conv2d_kernel_gradient": "conv_kernel_gradient",
+    "max_pool2d": "max_pool", "max_pool2d_index": "max_pool_index", "pool2d_take": "pool_take",
+    "pool2d_put": "pool_put", "sum_pool2d": "sum_pool", "sum_pool2d_gradient": "sum_pool_gradient",
+    "avg_pool2d": "avg_pool",
+}  # fmt: skip
+"""Operators whose names were others when a file was written; their attributes are the same."""
+
 
 class Reader:
     def __init__(self, path: str | os.PathLike[str], operator: Operator, arrays: Mapping[str, Array],
@@ -41,7 +49,7 @@ class Reader:
         return SymbolicGraph(inputs, outputs, pairs, _text(description["name"]))
 
     def _operator(self, name: str, attributes: Sequence[str]) -> Op:
-        op = operator_called(name)
+        op = operator_called(RENAMED.get(name, name))
         if op is None:
             raise refused(self.path, f"this nnc has no operator {name!r}", "use the version of nnc that wrote it")
         if list(op.attributes) != attributes:

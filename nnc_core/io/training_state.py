@@ -48,7 +48,7 @@ def save_training_state(path: Path, module: Module, minimiser: Minimiser, genera
     saved unasked); `progress` is the run's `DataOrder`, or anything else with the same two methods; `metadata` is text.
     """
     cells = _cells(module, minimiser, generators) | {_DEFAULT: default_generator().key}
-    run = {"settings": _numbers(minimiser), "progress": None if progress is None else dict(progress.state_dict()),
+    run = {"settings": minimiser.numbers(), "progress": None if progress is None else dict(progress.state_dict()),
            "devices": [_describe(stack) for stack in _stacks(cells)]}
     save_arrays(path, save_state(cells), {**(metadata or {}), _KEY: json.dumps(run)})
 
@@ -86,7 +86,7 @@ def load_training_state(path: Path, module: Module, minimiser: Minimiser, genera
         if progress is not None and before is not None:
             progress.load_state_dict(before)
         raise
-    _take_settings(minimiser, run["settings"])
+    minimiser.take_numbers(run["settings"])
     for stack, saved in _matching(run, cells):
         stack.engine.lowering.pin({} if exact is False else saved["choices"], strict, told=bool(reasons))
     if reasons:
@@ -108,17 +108,6 @@ def _describe(stack: Stack) -> dict[str, Any]:
     """A device, and by what its commands ran."""
     spec = stack.device.spec
     return {"id": spec.id, "name": spec.name, "driver": spec.driver, "choices": stack.engine.lowering.decisions()}
-
-
-def _numbers(minimiser: Minimiser) -> dict[str, float]:
-    """Settings that may have been changed on the way; a schedule is code, which the caller has."""
-    settings = {name: getattr(minimiser, name) for name in minimiser.settings}
-    return {name: value for name, value in settings.items() if isinstance(value, (int, float))}
-
-
-def _take_settings(minimiser: Minimiser, saved: Mapping[str, float]) -> None:
-    for name in saved.keys() & _numbers(minimiser).keys():
-        setattr(minimiser, name, saved[name])
 
 
 def _run(metadata: dict[str, str], what: str) -> dict[str, Any]:

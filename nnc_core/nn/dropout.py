@@ -25,7 +25,7 @@ class Dropout(Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.rate == 0:
             return x
-        keep = self.generator.bernoulli(1 - self.rate, x.shape)  # type: ignore[arg-type]
+        keep = self.generator.bernoulli(1 - self.rate, x.shape)
         return where(keep, x * (1 / (1 - self.rate)), 0.0)
 
     def describe(self) -> str:

@@ -14,7 +14,7 @@ from nnc_core.dynamic.state import HostArray, load_state, save_state
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.trace import guarded
 from nnc_core.nn.hooks import AFTER, BEFORE, Hook, arguments_after, register, result_after
-from nnc_core.nn.parameter import Parameter, accumulated
+from nnc_core.nn.parameter import Parameter, accumulated, read_as
 from nnc_core.nn.text import summary, tree_text
 from nnc_core.nn.tree import Branch, cells_of, walk
 
@@ -48,6 +48,15 @@ class Module(Branch):
         if self._compiled is not None:
             return self._compiled(*args, **kwargs)
         return self.forward(*args, **kwargs)
+
+    def functional_call(self, weights: Mapping[str, Tensor], *args: Any, **kwargs: Any) -> Any:
+        """What a call computes with these tensors, by name, in the places of its parameters; others stay."""
+        mine = self.named_parameters()
+        if weights.keys() - mine.keys():
+            raise OperandError(f"{type(self).__name__} has no parameter {sorted(weights.keys() - mine.keys())[0]!r}",
+                               hint=f"its parameters are {', '.join(mine) or 'none'}")
+        with read_as({mine[name]: tensor for name, tensor in weights.items()}):
+            return self(*args, **kwargs)
 
     # ---- attributes
     def __setattr__(self, name: str, value: Any) -> None:

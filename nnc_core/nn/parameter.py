@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from nnc_core.base.dtype import is_float
+from nnc_core.base.dtype import is_inexact
 from nnc_core.base.errors import DTypeError, GradientError
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.creation import asarray, zeros_like
@@ -31,7 +31,7 @@ class Parameter(Cell):
 
     def __init__(self, tensor: Any, name: str = "", requires_grad: bool = False) -> None:
         first = asarray(tensor)
-        if not is_float(first.dtype):
+        if not is_inexact(first.dtype):
             raise DTypeError(f"a parameter is floating-point, not {first.spec}", hint="keep integers in a Cell")
         super().__init__(first.detach(), name)
         self._adjoint = Adjoint() if requires_grad else None

@@ -6,7 +6,8 @@ from typing import Any
 
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.dynamic.functions.creation import zeros
-from nnc_core.dynamic.functions.window import avg_pool2d, conv2d, max_pool2d
+from nnc_core.dynamic.functions.pooling import avg_pool2d, max_pool2d
+from nnc_core.dynamic.functions.window import conv2d
 from nnc_core.dynamic.random import Generator
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.checks import as_pair, at_least_one
@@ -81,8 +82,9 @@ class MaxPool2d(_Pool2d):
     """The maximum of each window of each channel; strides default to the window."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return max_pool2d(x, self.window, strides=self.strides, padding=self.padding, dilation=self.dilation,
-                          layout=self.layout)
+        pooled: Tensor = max_pool2d(x, self.window, strides=self.strides, padding=self.padding, dilation=self.dilation,
+                                    layout=self.layout)
+        return pooled
 
 
 class AvgPool2d(_Pool2d):

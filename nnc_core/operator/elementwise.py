@@ -6,10 +6,10 @@ from typing import Any, Generic
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, is_float
+from nnc_core.base.dtype import DType, is_complex, is_inexact
 from nnc_core.codegen.numpy_scalars import cast as numpy_cast
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
-from nnc_core.operator.loops import Scalar
+from nnc_core.operator.scalars import Scalar
 from nnc_core.shape import elementwise as rule
 
 
@@ -24,7 +24,7 @@ def _power_of_integers(x: Scalar, n: Scalar) -> Scalar:
 
 
 def _power(x: Scalar, n: Scalar) -> Scalar:
-    return x.apply("power", n) if is_float(x.dtype) else _power_of_integers(x, n)
+    return x.apply("power", n) if is_inexact(x.dtype) else _power_of_integers(x, n)
 
 
 def _sigmoid(x: Any) -> Any:
@@ -82,18 +82,18 @@ class Arithmetic(Base[V], Generic[V]):
         scalar=lambda a, b: a * b, partials=(lambda F, y, a, b: b, lambda F, y, a, b: a))
     def multiply(self, a: V | float, b: V | float) -> V: ...
 
-    @op(infer=rule.floating, reference=np.true_divide, promote=ALL_INPUTS, to_float=True, inplace=(0, 1), exact=True,
+    @op(infer=rule.inexact, reference=np.true_divide, promote=ALL_INPUTS, to_float=True, inplace=(0, 1), exact=True,
         scalar=lambda a, b: a / b,
         partials=(lambda F, y, a, b: F.divide(1.0, b), lambda F, y, a, b: F.negative(F.divide(y, b))))
     def divide(self, a: V | float, b: V | float) -> V: ...
 
-    @op(infer=rule.arithmetic, reference=np.floor_divide, promote=ALL_INPUTS, inplace=(0, 1), differentiable=False,
+    @op(infer=rule.real_arithmetic, reference=np.floor_divide, promote=ALL_INPUTS, inplace=(0, 1), differentiable=False,
         scalar=lambda a, b: a.apply("floor_divide", b))
     def floor_divide(self, a: V | float, b: V | float) -> V:
         """Rounded towards minus infinity."""
         ...
 
-    @op(infer=rule.arithmetic, reference=np.remainder, promote=ALL_INPUTS, inplace=(0, 1),
+    @op(infer=rule.real_arithmetic, reference=np.remainder, promote=ALL_INPUTS, inplace=(0, 1),
         scalar=lambda a, b: a.apply("remainder", b),
         partials=(1, lambda F, y, a, b: F.negative(F.floor_divide(a, b))))
     def remainder(self, a: V | float, b: V | float) -> V:
@@ -104,15 +104,15 @@ class Arithmetic(Base[V], Generic[V]):
         partials=(_power_by_base, _power_by_exponent))
     def power(self, a: V | float, b: V | float) -> V: ...
 
-    @op(infer=rule.arithmetic, reference=np.maximum, promote=ALL_INPUTS, commutative=True, inplace=(0, 1), exact=True,
-        scalar=lambda a, b: a.apply("maximum", b),
+    @op(infer=rule.real_arithmetic, reference=np.maximum, promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
+        exact=True, scalar=lambda a, b: a.apply("maximum", b),
         partials=(lambda F, y, a, b: _share(F, a, b), lambda F, y, a, b: _share(F, b, a)))
     def maximum(self, a: V | float, b: V | float) -> V:
         """NaN wins; where both are equal each has half of the gradient."""
         ...
 
-    @op(infer=rule.arithmetic, reference=np.minimum, promote=ALL_INPUTS, commutative=True, inplace=(0, 1), exact=True,
-        scalar=lambda a, b: a.apply("minimum", b),
+    @op(infer=rule.real_arithmetic, reference=np.minimum, promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
+        exact=True, scalar=lambda a, b: a.apply("minimum", b),
         partials=(lambda F, y, a, b: _share(F, b, a), lambda F, y, a, b: _share(F, a, b)))
     def minimum(self, a: V | float, b: V | float) -> V:
         """NaN wins; where both are equal each has half of the gradient."""
@@ -122,20 +122,43 @@ class Arithmetic(Base[V], Generic[V]):
         scalar=lambda x: -x, partials=(-1,), linear="jointly")
     def negative(self, x: V | float) -> V: ...
 
-    @op(infer=rule.arithmetic, reference=np.abs, promote=ALL_INPUTS, inplace=(0,), exact=True,
-        scalar=lambda x: x.apply("abs"), partials=(lambda F, y, x: F.sign(x),))
-    def abs(self, x: V | float) -> V: ...
+    @op(infer=rule.magnitude, reference=np.abs, promote=ALL_INPUTS, inplace=(0,), exact=True,
+        scalar=lambda x: x.apply("abs"), vjp=lambda F, g, y, x: (F.multiply(_direction(F, y, x), g),),
+        jvp=lambda F, t, y, x: _along(F, t[0], y, x))
+    def abs(self, x: V | float) -> V:
+        """Of complex numbers the magnitude, a real number."""
+        ...
 
-    @op(infer=rule.arithmetic, reference=np.sign, promote=ALL_INPUTS, inplace=(0,), exact=True, differentiable=False,
-        scalar=lambda x: x.apply("sign"))
+    @op(infer=rule.real_arithmetic, reference=np.sign, promote=ALL_INPUTS, inplace=(0,), exact=True,
+        differentiable=False, scalar=lambda x: x.apply("sign"))
     def sign(self, x: V | float) -> V: ...
 
-    @op(infer=rule.arithmetic, reference=_clip, promote=ALL_INPUTS, inplace=(0,), exact=True,
+    @op(infer=rule.real_arithmetic, reference=_clip, promote=ALL_INPUTS, inplace=(0,), exact=True,
         scalar=lambda x, low, high: x.apply("maximum", low).apply("minimum", high),
         partials=(_clip_by_x, _clip_by_low, _clip_by_high))
     def clip(self, x: V | float, low: V | float, high: V | float) -> V:
         """Brought into [low, high]; where low > high the result is high."""
         ...
+
+
+def _direction(F: Any, y: Any, x: Any) -> Any:
+    """x / |x|, and 0 at 0."""
+    if not is_complex(x.dtype):
+        return F.sign(x)
+    return F.divide(x, F.cast(F.where(F.equal(y, 0), 1, y), dtype=x.dtype))
+
+
+def _along(F: Any, t: Any, y: Any, x: Any) -> Any:
+    """How fast |x| grows if x moves along t."""
+    if not is_complex(x.dtype):
+        return F.multiply(t, F.sign(x))
+    return F.real(F.multiply(F.conj(_direction(F, y, x)), t))
+
+
+def _cast_back(F: Any, g: Any, x: Any) -> Any:
+    if is_complex(g.dtype) and not is_complex(x.dtype):
+        g = F.real(g)
+    return F.cast(g, dtype=x.dtype)
 
 
 def _share(F: Any, a: Any, b: Any) -> Any:
@@ -144,17 +167,17 @@ def _share(F: Any, a: Any, b: Any) -> Any:
 
 
 class Functions(Base[V], Generic[V]):
-    """Functions of one real variable; integers become floats of the default dtype."""
+    """Functions of one variable; integers become floats of the default dtype."""
 
-    @op(infer=rule.floating, reference=np.exp, promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=np.exp, promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("exp"), partials=(lambda F, y, x: y,))
     def exp(self, x: V | float) -> V: ...
 
-    @op(infer=rule.floating, reference=np.log, promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=np.log, promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("log"), partials=(lambda F, y, x: F.divide(1.0, x),))
     def log(self, x: V | float) -> V: ...
 
-    @op(infer=rule.floating, reference=np.tanh, promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=np.tanh, promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("tanh"), partials=(lambda F, y, x: F.subtract(1.0, F.multiply(y, y)),))
     def tanh(self, x: V | float) -> V: ...
 
@@ -164,19 +187,19 @@ class Functions(Base[V], Generic[V]):
         """1 / (1 + exp(-x))."""
         ...
 
-    @op(infer=rule.floating, reference=np.sqrt, promote=ALL_INPUTS, to_float=True, inplace=(0,), exact=True,
+    @op(infer=rule.inexact, reference=np.sqrt, promote=ALL_INPUTS, to_float=True, inplace=(0,), exact=True,
         scalar=lambda x: x.apply("sqrt"), partials=(lambda F, y, x: F.divide(0.5, y),))
     def sqrt(self, x: V | float) -> V: ...
 
-    @op(infer=rule.floating, reference=np.sin, promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=np.sin, promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("sin"), partials=(lambda F, y, x: F.cos(x),))
     def sin(self, x: V | float) -> V: ...
 
-    @op(infer=rule.floating, reference=np.cos, promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=np.cos, promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("cos"), partials=(lambda F, y, x: F.negative(F.sin(x)),))
     def cos(self, x: V | float) -> V: ...
 
-    @op(infer=rule.arithmetic, reference=lambda x: np.maximum(x, np.zeros((), np.asarray(x).dtype)), inplace=(0,),
+    @op(infer=rule.real_arithmetic, reference=lambda x: np.maximum(x, np.zeros((), np.asarray(x).dtype)), inplace=(0,),
         promote=ALL_INPUTS, exact=True, scalar=lambda x: x.apply("maximum", 0),
         partials=(lambda F, y, x: F.cast(F.greater(x, 0), dtype=x.dtype),))
     def relu(self, x: V | float) -> V:
@@ -195,19 +218,19 @@ class Comparison(Base[V], Generic[V]):
         differentiable=False, scalar=lambda a, b: a.compare("not_equal", b))
     def not_equal(self, a: V | float, b: V | float) -> V: ...
 
-    @op(infer=rule.comparison, reference=np.less, promote=ALL_INPUTS, exact=True, differentiable=False,
+    @op(infer=rule.ordering, reference=np.less, promote=ALL_INPUTS, exact=True, differentiable=False,
         scalar=lambda a, b: a.compare("less", b))
     def less(self, a: V | float, b: V | float) -> V: ...
 
-    @op(infer=rule.comparison, reference=np.less_equal, promote=ALL_INPUTS, exact=True, differentiable=False,
+    @op(infer=rule.ordering, reference=np.less_equal, promote=ALL_INPUTS, exact=True, differentiable=False,
         scalar=lambda a, b: a.compare("less_equal", b))
     def less_equal(self, a: V | float, b: V | float) -> V: ...
 
-    @op(infer=rule.comparison, reference=np.greater, promote=ALL_INPUTS, exact=True, differentiable=False,
+    @op(infer=rule.ordering, reference=np.greater, promote=ALL_INPUTS, exact=True, differentiable=False,
         scalar=lambda a, b: a.compare("greater", b))
     def greater(self, a: V | float, b: V | float) -> V: ...
 
-    @op(infer=rule.comparison, reference=np.greater_equal, promote=ALL_INPUTS, exact=True, differentiable=False,
+    @op(infer=rule.ordering, reference=np.greater_equal, promote=ALL_INPUTS, exact=True, differentiable=False,
         scalar=lambda a, b: a.compare("greater_equal", b))
     def greater_equal(self, a: V | float, b: V | float) -> V: ...
 
@@ -246,7 +269,7 @@ class Casts(Base[V], Generic[V]):
 
     @op(infer=rule.cast, reference=_cast, exact=True,
         scalar=lambda x, dtype: x.compare("not_equal", 0) if dtype.kind == "b" else x.cast(dtype),
-        linear="jointly", vjp=lambda F, g, y, x, dtype: (F.cast(g, dtype=x.dtype),))
+        linear="jointly", vjp=lambda F, g, y, x, dtype: (_cast_back(F, g, x),))
     def cast(self, x: V, *, dtype: DType) -> V:
         """Elements converted; floats saturate at the ends of integers, NaN gives 0; to boolean: not equal to zero."""
         ...

@@ -61,7 +61,7 @@ CALLBACK = Op("callback", ("*operands",), ("function", "spec"), _callback_spec, 
               "What a function of the host returns.", vjp=_pull, jvp=_push, host=True)
 TIED = Op("tied", ("x", "*after"), (), lambda x, *after: x, lambda x, *after: x,
           "x, computed after the other operands: how what has effects is kept.", nest=_first_nest,
-          view=lambda layout: layout, exact=True,
+          view=lambda layout: layout, exact=True, ties=True,
           vjp=lambda F, g, y, x, *after: (g, *[None] * len(after)), jvp=lambda F, t, y, *inputs: t[0])
 HOSTED = {op.name: op for op in (CALLBACK, TIED)}
 """They are not among OPERATORS: a callback holds a function, and no kernel can be held to it."""

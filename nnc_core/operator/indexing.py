@@ -1,4 +1,4 @@
-"""Gathers and scatters by arrays of indices."""
+"""Gathers by arrays of indices, and what is made of indices."""
 
 from __future__ import annotations
 
@@ -9,59 +9,59 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType
+from nnc_core.base.errors import AttributeValueError, OutOfRangeError, ShapeError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import Index, NestBuilder
 from nnc_core.shape import indexing as rule
+from nnc_core.type import DimLike
 
 
-def _take(x: Any, indices: Any, axis: int) -> Any:
-    return np.take(x, indices, axis)
+def check_indices(operator: str, indices: Any, length: int) -> None:
+    """OutOfRangeError unless -length <= index < length for all."""
+    if indices.size == 0 or (indices.max() < length and (indices.dtype.kind == "u" or indices.min() >= -length)):
+        return
+    indices = np.asarray(indices)
+    wrong = indices[(indices >= length) | (np.less(indices, -length))]
+    raise OutOfRangeError(f"index {wrong.flat[0]} is out of range for an axis of length {length}", operator=operator,
+                          hint=f"{-length} <= index < {length}")
+
+
+def positions(indices: Any, batch: int) -> tuple[Any, ...]:
+    """NumPy's key for an array whose first axes are `batch` shared ones and the indexed one."""
+    near = np.asarray(indices).astype(np.intp, copy=False)
+    rows = [np.arange(n).reshape((n,) + (1,) * (near.ndim - 1 - k)) for k, n in enumerate(near.shape[:batch])]
+    return (*rows, near)
+
+
+def indices_first(updates: Any, indices: Any, axis: int, batch: int) -> Any:
+    """What `take` gives, or `scatter` takes, with the axes that come from the indices right behind the shared ones."""
+    count = indices.ndim - batch
+    return np.moveaxis(updates, range(axis, axis + count), range(batch, batch + count))
+
+
+def _take(x: Any, indices: Any, axis: int, batch: int) -> Any:
+    x, indices = np.asarray(x), np.asarray(indices)
+    check_indices("take", indices, x.shape[axis])
+    if not batch:
+        return np.take(x, indices.astype(np.intp, copy=False), axis)
+    taken = np.moveaxis(x, axis, batch)[positions(indices, batch)]
+    count = indices.ndim - batch
+    return np.ascontiguousarray(np.moveaxis(taken, range(batch, batch + count), range(axis, axis + count)))
 
 
 def _take_nest(command: Command) -> LoopNest:
     """Negative indices count from the end; one that is out of range reads nothing and gives zero."""
-    (axis,) = command.attributes
-    assert isinstance(axis, int)
+    axis, batch = command.attributes
+    assert isinstance(axis, int) and isinstance(batch, int)
     x, indices = command.inputs
     nest = NestBuilder(command)
     at = nest.outer(*command.output.shape)
-    k = axis + len(indices.shape)
-    index = nest.load(1, *at[axis:k]).cast(dt.int64)
+    k = axis + len(indices.shape) - batch
+    index = nest.load(1, *at[:batch], *at[axis:k]).cast(dt.int64)
     wrapped = index.compare("less", 0).select(index + x.shape[axis], index)
     nest.store(0, nest.load(0, *at[:axis], Index(gather=wrapped, inside=False), *at[k:]), *at)
     return nest.build()
-
-
-def _scatter(x: Any, indices: Any, updates: Any, axis: int, mode: str) -> Any:
-    """Repeated indices: `set` keeps the last, `add` adds all."""
-    out = np.array(x)
-    where: Any = (*[slice(None)] * axis, np.asarray(indices))
-    if mode == "set":
-        out[where] = updates
-    else:
-        np.add.at(out, where, updates)
-    return out
-
-
-def _scatter_vjp(F: Any, g: Any, y: Any, x: Any, indices: Any, updates: Any, axis: int, mode: str) -> Any:
-    taken = F.take(g, indices, axis=axis)
-    if mode == "add":
-        return g, None, taken
-    kept = F.scatter(g, indices, F.zeros_like(updates), axis=axis, mode="set")
-    return kept, None, F.multiply(taken, _last_writer(F, x, indices, updates, axis))
-
-
-def _last_writer(F: Any, x: Any, indices: Any, updates: Any, axis: int) -> Any:
-    """1 for each update that is still there at the end, 0 for one that a later update of the same index replaced."""
-    count = 1
-    for n in indices.shape:
-        count = count * n
-    tickets = F.reshape(F.arange(size=count, dtype=dt.int64), shape=indices.shape)
-    winners = F.scatter(F.full(shape=(x.shape[axis],), value=-1, dtype=dt.int64), indices, tickets, axis=0, mode="set")
-    alive = F.cast(F.equal(F.take(winners, indices, axis=0), tickets), dtype=updates.dtype)
-    tail = len(updates.shape) - axis - len(indices.shape)
-    return F.reshape(alive, shape=(*indices.shape, *(1,) * tail))
 
 
 def _one_hot(indices: Any, depth: int, dtype: DType) -> Any:
@@ -77,25 +77,63 @@ def _one_hot_nest(command: Command) -> LoopNest:
     return nest.build()
 
 
+def _earlier(indices: Any) -> Any:
+    """By sorting: equal elements are neighbours then, in the order in which they came."""
+    order = np.argsort(indices, axis=-1, kind="stable")
+    ordered = np.take_along_axis(indices, order, -1)
+    before = np.full(indices.shape, -1, np.int64)
+    before[..., 1:] = np.where(ordered[..., 1:] == ordered[..., :-1], order[..., :-1], -1)
+    out = np.empty(indices.shape, np.int64)
+    np.put_along_axis(out, order, before, -1)
+    return out
+
+
+def _earlier_nest(command: Command) -> LoopNest:
+    """The largest position that is equal and lies before."""
+    nest = NestBuilder(command)
+    *at, i = nest.outer(*command.output.shape)
+    with nest.stage(command.output.shape[-1]) as (j,):
+        equal = nest.load(0, *at, i).compare("equal", nest.load(0, *at, j))
+        before = nest.position(j).compare("less", nest.position(i))
+        found = nest.fold("maximum", (equal & before).select(nest.position(j), nest.constant(-1, dt.int64)))
+    nest.store(0, found, *at, i)
+    return nest.build()
+
+
+def _repeat_index(counts: Any, size: DimLike) -> Any:
+    counts = np.asarray(counts).astype(np.int64)
+    if counts.size and counts.min() < 0:
+        raise AttributeValueError(f"count {counts.min()} is negative", operator="repeat_index")
+    if isinstance(size, int) and counts.sum() != size:
+        raise ShapeError(f"the counts add up to {counts.sum()}, not to {size}", operator="repeat_index")
+    return np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+
+
 class Indexing(Base[V], Generic[V]):
     """Indices are integers; negative ones count from the end."""
 
     @op(infer=rule.take, reference=_take, nest=_take_nest, exact=True,
-        vjp=lambda F, g, y, x, i, axis: (F.scatter(F.zeros_like(x), i, g, axis=axis, mode="add"), None),
-        jvp=lambda F, t, y, x, i, axis: F.take(t[0], i, axis=axis))
-    def take(self, x: V, indices: V, *, axis: int) -> V:
-        """Slices of x along an axis; that axis is replaced by the dimensions of `indices`."""
-        ...
+        vjp=lambda F, g, y, x, i, axis, batch: (
+            F.scatter(F.zeros_like(x), i, g, axis=axis, mode="add", batch=batch), None),
+        jvp=lambda F, t, y, x, i, axis, batch: F.take(t[0], i, axis=axis, batch=batch))
+    def take(self, x: V, indices: V, *, axis: int, batch: int = 0) -> V:
+        """Slices of x along an axis; that axis is replaced by the dimensions of `indices`.
 
-    @op(infer=rule.scatter, reference=_scatter, inplace=(0,), vjp=_scatter_vjp,
-        jvp=lambda F, t, y, x, i, u, axis, mode: F.scatter(
-            F.zeros_like(x) if t[0] is None else t[0], i, F.zeros_like(u) if t[2] is None else t[2],
-            axis=axis, mode=mode))
-    def scatter(self, x: V, indices: V, updates: V, *, axis: int, mode: str) -> V:
-        """x with the slices that `take` would read replaced ("set": the last of equal indices) or added to ("add")."""
+        x and the indices share their first `batch` dimensions: each row of x has indices of its own.
+        """
         ...
 
     @op(infer=rule.one_hot, reference=_one_hot, nest=_one_hot_nest, exact=True, differentiable=False)
-    def one_hot(self, indices: V, *, depth: int, dtype: DType) -> V:
+    def one_hot(self, indices: V, *, depth: DimLike, dtype: DType) -> V:
         """1 at the index along a new last axis, 0 elsewhere; an index out of range gives zeros."""
+        ...
+
+    @op(infer=rule.earlier, reference=_earlier, nest=_earlier_nest, exact=True, differentiable=False)
+    def earlier(self, indices: V) -> V:
+        """int64: where along the last axis the nearest earlier element lies that is equal to this one, else -1."""
+        ...
+
+    @op(infer=rule.repeat_index, reference=_repeat_index, host=True, counted=True, exact=True, differentiable=False)
+    def repeat_index(self, counts: V, *, size: DimLike) -> V:
+        """int64[size]: each position in `counts` as often as the count there says."""
         ...

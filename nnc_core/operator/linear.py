@@ -39,11 +39,13 @@ def _matmul_nest(command: Command) -> LoopNest:
 
 
 def _by_a(F: Any, g: Any, y: Any, a: Any, b: Any, ta: bool, tb: bool) -> Any:
+    b = F.conjugate(b)
     da = F.matmul(b, g, transpose_a=tb, transpose_b=True) if ta else F.matmul(g, b, transpose_b=not tb)
     return F.sum_to(da, a.shape)
 
 
 def _by_b(F: Any, g: Any, y: Any, a: Any, b: Any, ta: bool, tb: bool) -> Any:
+    a = F.conjugate(a)
     db = F.matmul(g, a, transpose_a=True, transpose_b=ta) if tb else F.matmul(a, g, transpose_a=not ta)
     return F.sum_to(db, b.shape)
 

@@ -16,9 +16,11 @@ from typing import Any, TypeAlias, Union
 
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import DType
+from nnc_core.base.dtype import DType, is_complex, real_of
+from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
-from nnc_core.base.loopnest import OPERATIONS, Access, Argument, Instruction, LoopNest, Reduction, Stage, Subscript
+from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Reduction, Stage, Subscript
+from nnc_core.operator.scalars import Pair, Scalar
 
 IndexLike: TypeAlias = Union["Index", int]
 
@@ -72,79 +74,6 @@ class Index:
         return Subscript(self.offset, terms, stride, extent, not self.inside, self.divisor, gather)
 
 
-class Scalar:
-    """A value of the nest's body."""
-
-    __slots__ = ("dtype", "id", "nest")
-
-    def __init__(self, nest: NestBuilder, id: int, dtype: DType) -> None:
-        self.nest, self.id, self.dtype = nest, id, dtype
-
-    def apply(self, operation: str, *others: Any, dtype: DType | None = None) -> Scalar:
-        """Any operation of the loop nest; Python numbers take this value's dtype."""
-        assert OPERATIONS[operation] == len(others) + 1, operation
-        operands = [self, *[self.constant(o) if not isinstance(o, Scalar) else o for o in others]]
-        return self.nest.instruction(operation, dtype or self.dtype, *operands)
-
-    def constant(self, value: float) -> Scalar:
-        return self.nest.constant(value, self.dtype)
-
-    def __add__(self, other: Any) -> Scalar:
-        return self.apply("add", other)
-
-    def __sub__(self, other: Any) -> Scalar:
-        return self.apply("subtract", other)
-
-    def __rsub__(self, other: float) -> Scalar:
-        return self.constant(other) - self
-
-    def __mul__(self, other: Any) -> Scalar:
-        return self.apply("multiply", other)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __truediv__(self, other: Any) -> Scalar:
-        return self.apply("divide", other)
-
-    def __rtruediv__(self, other: float) -> Scalar:
-        return self.constant(other) / self
-
-    def __neg__(self) -> Scalar:
-        return self.apply("negative")
-
-    def __and__(self, other: Any) -> Scalar:
-        return self.apply("bitwise_and", other)
-
-    def __or__(self, other: Any) -> Scalar:
-        return self.apply("bitwise_or", other)
-
-    def __xor__(self, other: Any) -> Scalar:
-        return self.apply("bitwise_xor", other)
-
-    def __invert__(self) -> Scalar:
-        return self.apply("bitwise_invert")
-
-    def __lshift__(self, other: Any) -> Scalar:
-        return self.apply("shift_left", other)
-
-    def __rshift__(self, other: Any) -> Scalar:
-        return self.apply("shift_right", other)
-
-    def compare(self, relation: str, other: Any) -> Scalar:
-        """equal, not_equal, less, less_equal, greater, greater_equal."""
-        return self.apply(relation, other, dtype=dt.boolean)
-
-    def select(self, a: Scalar, b: Scalar) -> Scalar:
-        """a where this boolean is true, b elsewhere."""
-        return self.nest.instruction("select", a.dtype, self, a, b)
-
-    def cast(self, dtype: DType) -> Scalar:
-        return self if dtype == self.dtype else self.nest.instruction("cast", dtype, self)
-
-    def bitcast(self, dtype: DType) -> Scalar:
-        return self.nest.instruction("bitcast", dtype, self)
-
-
 class NestBuilder:
     """Builds one nest.  Arguments are the command's inputs, then its outputs; accesses are by logical index, layouts
     give the addresses."""
@@ -158,6 +87,7 @@ class NestBuilder:
         self.body: list[Instruction] = []
         self.inner: tuple[int, ...] = ()
         self.folds: list[Reduction] = []
+        self.running: list[Instruction] = []
 
     def outer(self, *lengths: int) -> list[Index]:
         """The parallel axes; called once, first."""
@@ -166,7 +96,7 @@ class NestBuilder:
 
     @contextmanager
     def stage(self, *lengths: int) -> Iterator[list[Index]]:
-        """Inner axes; what is folded in the block is known after it."""
+        """Inner axes; what is folded in the block is known after it, and in the block the running result."""
         self._end_stage()
         self.inner = lengths
         yield [Index(0, {len(self.axes) + k: 1}) for k in range(len(lengths))]
@@ -174,16 +104,20 @@ class NestBuilder:
 
     def _end_stage(self) -> None:
         if self.body or self.folds:
-            self.stages.append(Stage(self.inner, tuple(self.body), tuple(self.folds)))
-        self.body, self.folds, self.inner = [], [], ()
+            self.stages.append(Stage(self.inner, tuple(self.body), tuple(self.folds), tuple(self.running)))
+        self.body, self.folds, self.running, self.inner = [], [], [], ()
 
     def instruction(self, operation: str, dtype: DType, *operands: Scalar, **fields: Any) -> Scalar:
-        assert not self.folds, "instructions of a stage come before its folds"
-        self.body.append(Instruction(operation, dtype, tuple(o.id for o in operands), **fields))
+        instructions = self.running if self.folds else self.body
+        instructions.append(Instruction(operation, dtype, tuple(o.id for o in operands), **fields))
         self.values += 1
         return Scalar(self, self.values - 1, dtype)
 
-    def constant(self, value: float, dtype: DType) -> Scalar:
+    def constant(self, value: Any, dtype: DType) -> Any:
+        """A `Scalar`, or a `Pair` for a complex dtype; so are loads and folds."""
+        if is_complex(dtype):
+            part = real_of(dtype)
+            return Pair(self.constant(complex(value).real, part), self.constant(complex(value).imag, part))
         return self.instruction("constant", dtype, literal=value)
 
     def position(self, index: Index) -> Scalar:
@@ -194,35 +128,50 @@ class NestBuilder:
             term = term if coefficient == 1 else term * coefficient
             total = term if total is None else total + term
         if total is None:
-            return self.constant(index.offset, dt.int64)
+            return self.instruction("constant", dt.int64, literal=index.offset)
         return total + index.offset if index.offset else total
 
-    def load(self, argument: int, *indices: IndexLike, fill: float = 0) -> Scalar:
+    def load(self, argument: int, *indices: IndexLike, fill: Any = 0) -> Any:
         """An element of an input; `fill` where a guarded index is outside."""
-        access = self._access(argument, indices)
-        return self.instruction("load", self.layouts[argument].dtype, access=access, literal=fill)
+        dtype = self.layouts[argument].dtype
+        if is_complex(dtype):
+            fills = complex(fill).real, complex(fill).imag
+            return Pair(*[self._load(argument, indices, real_of(dtype), fills[k], k) for k in (0, 1)])
+        return self._load(argument, indices, dtype, fill)
+
+    def _load(self, argument: int, indices: tuple[IndexLike, ...], dtype: DType, fill: float, part: int = 0) -> Scalar:
+        return self.instruction("load", dtype, access=self._access(argument, indices, part), literal=fill)
 
     def valid(self, argument: int, *indices: IndexLike) -> Scalar:
         """Whether a load there would touch memory."""
         return self.instruction("valid", dt.boolean, access=self._access(argument, indices))
 
-    def store(self, output: int, value: Scalar, *indices: IndexLike) -> None:
+    def store(self, output: int, value: Any, *indices: IndexLike) -> None:
         """Write an element of an output, cast to its dtype."""
         argument = len(self.command.inputs) + output
         dtype = self.layouts[argument].dtype
-        self.instruction("store", dtype, value.cast(dtype), access=self._access(argument, indices))
+        held = value.cast(dtype)
+        for part, number in enumerate((held.re, held.im) if isinstance(held, Pair) else (held,)):
+            self.instruction("store", number.dtype, number, access=self._access(argument, indices, part))
 
-    def fold(self, kind: str, value: Scalar) -> Scalar:
-        """Fold over the stage's inner axes; see loopnest.Reduction."""
+    def fold(self, kind: str, value: Any, factor: Any = None) -> Any:
+        """Fold over the stage's inner axes; see loopnest.Reduction.  Complex numbers are summed."""
+        assert not self.running, "what reads a running result comes after all folds of a stage"
+        if isinstance(value, Pair):
+            if kind != "sum":
+                raise NotSupportedError(f"loop nests have no {kind} of {value.dtype}")
+            return Pair(self.fold(kind, value.re), self.fold(kind, value.im))
         dtype = dt.int64 if kind in ("argmax", "argmin") else value.dtype
-        self.folds.append(Reduction(kind, value.id, dtype))
+        self.folds.append(Reduction(kind, value.id, dtype, None if factor is None else factor.id))
         self.values += 1
         return Scalar(self, self.values - 1, dtype)
 
-    def _access(self, argument: int, indices: tuple[IndexLike, ...]) -> Access:
+    def _access(self, argument: int, indices: tuple[IndexLike, ...], part: int = 0) -> Access:
+        """Of an element, or of one part of a complex one: addresses count real numbers."""
         layout = self.layouts[argument]
         assert len(indices) == len(layout.shape), (self.command.name, layout.shape, len(indices))
-        size, constant = layout.dtype.itemsize, layout.offset // layout.dtype.itemsize
+        size = real_of(layout.dtype).itemsize
+        constant = layout.offset // size + part
         subscripts = []
         for index, stride, extent in zip(indices, layout.strides, layout.shape, strict=True):
             if isinstance(index, int):
@@ -236,7 +185,7 @@ class NestBuilder:
     def build(self) -> LoopNest:
         self._end_stage()
         written = [False] * len(self.command.inputs) + [True] * len(self.command.outputs)
-        arguments = tuple(Argument(x.dtype, w) for x, w in zip(self.layouts, written, strict=True))
+        arguments = tuple(Argument(real_of(x.dtype), w) for x, w in zip(self.layouts, written, strict=True))
         return LoopNest(self.command.name, arguments, self.axes, tuple(self.stages))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any, Generic
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.loopnest import LoopNest
+from nnc_core.operator.along import shifted
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import Index, NestBuilder
 from nnc_core.shape import reduction as rule
@@ -35,7 +35,7 @@ def _reduce_nest(kind: str) -> Callable[[Command], LoopNest]:
         with nest.stage(*[x.shape[i] for i in axis]) as folded:
             source, target = _places(len(x.shape), axis, kept, folded, keepdims)
             value = nest.load(0, *source)
-            result = nest.fold(kind, value.cast(accumulator(x.dtype)) if kind == "sum" else value)
+            result = nest.fold(kind, value.cast(accumulator(x.dtype)) if kind in ("sum", "product") else value)
         nest.store(0, result, *target)
         return nest.build()
 
@@ -47,30 +47,49 @@ def _axes(command: Command) -> tuple[tuple[int, ...], bool]:
     return (axis,) if isinstance(axis, int) else axis, bool(keepdims)
 
 
-def _sum(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
-    """float16 and bfloat16 are summed in float32."""
-    wide: Any = np.asarray(x, accumulator(x.dtype))
-    return np.sum(wide, axis, keepdims=keepdims, dtype=wide.dtype).astype(x.dtype)
+def _folded(function: np.ufunc) -> Callable[..., Any]:
+    """float16 and bfloat16 are folded in float32; integers wrap."""
+
+    def fold(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+        wide: Any = np.asarray(x, accumulator(x.dtype))
+        return np.asarray(function.reduce(wide, axis, keepdims=keepdims, dtype=wide.dtype)).astype(x.dtype)
+
+    return fold
 
 
-def _spread(F: Any, g: Any, x: Any, axis: tuple[int, ...]) -> Any:
+def spread(F: Any, g: Any, x: Any, axis: tuple[int, ...]) -> Any:
     """A reduced value repeated along the axes it was reduced over."""
     kept = tuple(1 if i in axis else d for i, d in enumerate(x.shape))
     return F.broadcast_to(F.reshape(g, shape=kept), shape=x.shape)
 
 
-def _shares(F: Any, y: Any, x: Any, axis: tuple[int, ...]) -> Any:
+def _others(F: Any, x: Any, axis: tuple[int, ...]) -> Any:
+    """For each element the product of the others that are folded with it: without division, so that zeros do no harm,
+    to any order of differentiation."""
+    order = (*[i for i in range(len(x.shape)) if i not in axis], *axis)
+    moved = F.permute(x, axes=order)
+    last, count = len(order) - len(axis), 1
+    for n in moved.shape[last:]:
+        count = n * count
+    row = F.reshape(moved, shape=(*moved.shape[:last], count))
+    before = shifted(F, F.cumulative_prod(row, axis=last), last, 1, 1)
+    after = shifted(F, F.cumulative_prod(row, axis=last, reverse=True), last, -1, 1)
+    back = tuple(int(i) for i in np.argsort(order))
+    return F.permute(F.reshape(F.multiply(before, after), shape=moved.shape), axes=back)
+
+
+def shares(F: Any, y: Any, x: Any, axis: tuple[int, ...]) -> Any:
     """The derivative of an extremum by each element: those that attain it share it."""
-    attained = F.cast(F.equal(x, _spread(F, y, x, axis)), dtype=x.dtype)
+    attained = F.cast(F.equal(x, spread(F, y, x, axis)), dtype=x.dtype)
     return F.divide(attained, F.sum(attained, axis=axis, keepdims=True))
 
 
 def _extremum_vjp(F: Any, g: Any, y: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
-    return (F.multiply(_spread(F, g, x, axis), _shares(F, y, x, axis)),)
+    return (F.multiply(spread(F, g, x, axis), shares(F, y, x, axis)),)
 
 
 def _extremum_jvp(F: Any, t: Any, y: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
-    return F.sum(F.multiply(t[0], _shares(F, y, x, axis)), axis=axis, keepdims=keepdims)
+    return F.sum(F.multiply(t[0], shares(F, y, x, axis)), axis=axis, keepdims=keepdims)
 
 
 def _position(function: Any) -> Any:
@@ -80,9 +99,16 @@ def _position(function: Any) -> Any:
 class Reduction(Base[V], Generic[V]):
     """`axis` is sorted, unique and non-negative."""
 
-    @op(infer=rule.reduction, reference=_sum, nest=_reduce_nest("sum"), linear="jointly",
-        vjp=lambda F, g, y, x, axis, keepdims: (_spread(F, g, x, axis),))
+    @op(infer=rule.reduction, reference=_folded(np.add), nest=_reduce_nest("sum"), linear="jointly",
+        vjp=lambda F, g, y, x, axis, keepdims: (spread(F, g, x, axis),))
     def sum(self, x: V, *, axis: tuple[int, ...], keepdims: bool = False) -> V: ...
+
+    @op(infer=rule.reduction, reference=_folded(np.multiply), nest=_reduce_nest("product"),
+        vjp=lambda F, g, y, x, axis, keepdims: (
+            F.multiply(spread(F, g, x, axis), F.conjugate(_others(F, x, axis))),),
+        jvp=lambda F, t, y, x, axis, keepdims: F.sum(
+            F.multiply(t[0], _others(F, x, axis)), axis=axis, keepdims=keepdims))
+    def prod(self, x: V, *, axis: tuple[int, ...], keepdims: bool = False) -> V: ...
 
     @op(infer=rule.extremum, reference=lambda x, axis, keepdims: np.maximum.reduce(x, axis, keepdims=keepdims),
         nest=_reduce_nest("maximum"), exact=True, vjp=_extremum_vjp, jvp=_extremum_jvp)
@@ -115,13 +141,6 @@ class Reduction(Base[V], Generic[V]):
     @op(infer=rule.quantifier, reference=lambda x, axis, keepdims: np.logical_or.reduce(x, axis, keepdims=keepdims),
         nest=_reduce_nest("any"), exact=True, differentiable=False)
     def any(self, x: V, *, axis: tuple[int, ...], keepdims: bool = False) -> V: ...
-
-    @op(composite=True, infer=rule.mean)
-    def mean(self, x: V, *, axis: tuple[int, ...], keepdims: bool = False) -> V:
-        """Of floats; NaN over nothing."""
-        F: Any = self
-        count = prod([x.shape[a] for a in axis])
-        return F.divide(F.sum(x, axis=axis, keepdims=keepdims), count)  # type: ignore[no-any-return]
 
     def sum_to(self, g: V, shape: Dims) -> V:
         """Undo a broadcast from `shape`: every elementwise gradient ends with it."""

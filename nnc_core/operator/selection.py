@@ -11,7 +11,7 @@ from typing import Any, Generic
 import numpy as np
 
 from nnc_core.base.dtype import is_float
-from nnc_core.base.errors import ShapeError
+from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.shape import selection as rule
 from nnc_core.type import DimLike
@@ -60,6 +60,12 @@ def _unique_inverse(x: Any) -> Any:
     return numbers.reshape(np.shape(x))
 
 
+def _bin_range(x: Any, size: DimLike) -> Any:
+    if len(x) and x.min() < 0:
+        raise AttributeValueError(f"{x.min()} is negative, and so no number of a bin", operator="bin_range")
+    return _counted(np.arange(int(x.max()) + 1 if len(x) else 0), size)
+
+
 class Selection(Base[V], Generic[V]):
     @op(infer=rule.nonzero, reference=_nonzero, host=True, counted=True, exact=True, differentiable=False)
     def nonzero(self, x: V, *, size: DimLike) -> V:
@@ -74,6 +80,11 @@ class Selection(Base[V], Generic[V]):
     @op(infer=rule.distinct, reference=_unique_counts, host=True, counted=True, exact=True, differentiable=False)
     def unique_counts(self, x: V, *, size: DimLike) -> V:
         """int64[size]: how often each distinct value occurs, by rising value."""
+        ...
+
+    @op(infer=rule.bin_range, reference=_bin_range, host=True, counted=True, exact=True, differentiable=False)
+    def bin_range(self, x: V, *, size: DimLike) -> V:
+        """int64[size]: 0, 1, ... up to the largest element of x, integers none of which is negative."""
         ...
 
     @op(infer=rule.inverse, reference=_unique_inverse, host=True, exact=True, differentiable=False)

@@ -1,10 +1,86 @@
-"""Floor 10: minimisers, and the training step as one compiled graph."""
+"""Floor 10: what trains.
+
+Minimisers (`SGD`, `Adam` ...) with `schedules`, groups, clipping, accumulation and running means of weights; the
+training step as one compiled graph (`make_step`, `fit`); and Owl's Optimise: `Params`, made of the options in the
+modules `batch`, `checkpoint`, `clipping`, `gradient`, `learning_rate`, `loss`, `momentum`, `newton`, `regularisation`
+and `stopping`, for `minimise_fun`, `minimise_weight` and `minimise_network`.
+"""
 
 from __future__ import annotations
 
-from nnc_core.optim.adaptive import Adagrad, Adam
+from nnc_core.optim import (
+    batch,
+    checkpoint,
+    clipping,
+    gradient,
+    learning_rate,
+    loss,
+    momentum,
+    newton,
+    regularisation,
+    schedules,
+    stopping,
+)
+from nnc_core.optim.accumulate import Accumulated
+from nnc_core.optim.adafactor import Adafactor
+from nnc_core.optim.adam import Adam, Adamax, AdamW, AMSGrad, NAdam, RAdam
+from nnc_core.optim.adaptive import Adadelta, Adagrad, RMSprop
+from nnc_core.optim.asgd import ASGD
+from nnc_core.optim.average import Average
+from nnc_core.optim.descent import LBFGS, Descent
+from nnc_core.optim.groups import Group
+from nnc_core.optim.large_batch import LAMB, LARS
+from nnc_core.optim.minimise import minimise_fun, minimise_network, minimise_weight
 from nnc_core.optim.minimiser import Minimiser
+from nnc_core.optim.nonfinite import NonfiniteWarning
+from nnc_core.optim.params import Params
+from nnc_core.optim.progress import Progress
 from nnc_core.optim.sgd import SGD
-from nnc_core.optim.training import fit, make_step, run_epoch
+from nnc_core.optim.sign import Lion, Rprop
+from nnc_core.optim.training import fit, make_descent, make_step, run_epoch
 
-__all__ = ["SGD", "Adagrad", "Adam", "Minimiser", "fit", "make_step", "run_epoch"]
+__all__ = [
+    "ASGD",
+    "LAMB",
+    "LARS",
+    "LBFGS",
+    "SGD",
+    "AMSGrad",
+    "Accumulated",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Average",
+    "Descent",
+    "Group",
+    "Lion",
+    "Minimiser",
+    "NAdam",
+    "NonfiniteWarning",
+    "Params",
+    "Progress",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "batch",
+    "checkpoint",
+    "clipping",
+    "fit",
+    "gradient",
+    "learning_rate",
+    "loss",
+    "make_descent",
+    "make_step",
+    "minimise_fun",
+    "minimise_network",
+    "minimise_weight",
+    "momentum",
+    "newton",
+    "regularisation",
+    "run_epoch",
+    "schedules",
+    "stopping",
+]

@@ -1,85 +1,96 @@
-"""Minimisers with a learning rate for each element."""
+"""Minimisers with a learning rate for each element, from sums or means of squared gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
-import numpy as np
-
-from nnc_core.base.errors import AttributeValueError
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import asarray
+from nnc_core.dynamic.functions.creation import full
 from nnc_core.dynamic.functions.elementwise import sqrt
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.optim.minimiser import Minimiser, Schedule, Updates, representable
+from nnc_core.optim.minimiser import Common, Minimiser, Option, Parameters, Schedule
+from nnc_core.optim.settings import FLAG, FRACTION, NON_NEGATIVE, Settings
+from nnc_core.optim.turn import Turn, moved
 
 
 class Adagrad(Minimiser):
     """p - rate * g / (sqrt(sum of all g²) + epsilon) (Duchi, Hazan, Singer 2011).
 
-    epsilon is raised to the smallest normal number of the parameter's dtype.
+    The sum begins at `first_sum`.  epsilon is raised to the smallest normal number of the parameter's dtype.
     """
 
-    settings: ClassVar[tuple[str, ...]] = ("learning_rate", "epsilon")
+    settings: ClassVar[Settings] = {**Minimiser.settings, "epsilon": NON_NEGATIVE, "first_sum": NON_NEGATIVE}
 
-    def __init__(self, parameters: Mapping[str, Cell] | Iterable[Cell], learning_rate: float | Schedule = 0.01,
-                 epsilon: float = 1e-10) -> None:
-        super().__init__(parameters, learning_rate)
-        self.epsilon = epsilon
-        self.slot("squares")
+    def __init__(self, parameters: Parameters, learning_rate: float | Schedule = 0.01, epsilon: float = 1e-10,
+                 weight_decay: float = 0.0, first_sum: float = 0.0, **common: Unpack[Common]) -> None:
+        super().__init__(parameters, learning_rate, epsilon=epsilon, weight_decay=weight_decay, first_sum=first_sum,
+                         **common)
 
-    def changes(self, gradients: Mapping[str, Tensor]) -> Updates:
-        updates: Updates = []
-        for name, cell in self.parameters.items():
-            p, g, held = cell.read(), gradients[name], self.slots["squares"][name]
-            rate, epsilon = self.rate_for(p), representable(self.epsilon, p.dtype)
-            squares = held.read() + g * g
-            # in this form the engine makes one command of it
-            updates += [(held, squares), (cell, p - g * rate / (sqrt(squares) + epsilon))]
-        return updates
+    def slots_for(self, option: Option, p: Cell) -> tuple[str, ...]:
+        return ("squares",)
+
+    def zeros_for(self, slot: str, p: Cell, option: Option) -> Tensor:
+        return full(p.spec.shape, float(option("first_sum")), dtype=p.spec.dtype, device=p.device)
+
+    def rule(self, turn: Turn) -> Tensor:
+        turn["squares"] = squares = turn["squares"] + turn.g * turn.g
+        # in this form the engine makes one command of it
+        return turn.p - turn.g * turn.rate / (sqrt(squares) + turn.floor)
 
 
-class Adam(Minimiser):
-    """p - rate * m / (sqrt(v) + epsilon), with running means m of g and v of g² freed of their bias (Kingma, Ba 2015).
+class RMSprop(Minimiser):
+    """p - rate * g / (sqrt(v) + epsilon), with a running mean v of g² (Tieleman, Hinton 2012).
 
-    The corrections 1 - beta**step are kept as running means of 1, which loses no digits as the power in float32 does.
-    epsilon is raised to the smallest normal number of the parameter's dtype.
+    `centred` takes the square of the running mean of g off v (Graves 2013); with momentum the quotient is added up in
+    a velocity, by whose multiple p moves.
     """
 
-    settings: ClassVar[tuple[str, ...]] = ("learning_rate", "beta1", "beta2", "epsilon")
+    settings: ClassVar[Settings] = {**Minimiser.settings, "smoothing": FRACTION, "epsilon": NON_NEGATIVE,
+                                    "momentum": NON_NEGATIVE, "centred": FLAG}
 
-    def __init__(self, parameters: Mapping[str, Cell] | Iterable[Cell], learning_rate: float | Schedule = 0.001,
-                 beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> None:
-        super().__init__(parameters, learning_rate)
-        if not (0 <= beta1 < 1 and 0 <= beta2 < 1):
-            raise AttributeValueError(f"beta1 {beta1} and beta2 {beta2} should be at least 0 and below 1",
-                                      operator="Adam")
-        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
-        self.slot("first")
-        self.slot("second")
-        wide = any(p.spec.dtype == np.float64 for p in self.parameters.values())
-        zero = np.zeros((), np.float64 if wide else np.float32)
-        self.slots["correction"] = {name: Cell(asarray(zero, device=self.step.device), f"correction.{name}")
-                                    for name in ("first", "second")}
+    def __init__(self, parameters: Parameters, learning_rate: float | Schedule = 0.01, smoothing: float = 0.99,
+                 epsilon: float = 1e-8, weight_decay: float = 0.0, momentum: float = 0.0, centred: bool = False,
+                 **common: Unpack[Common]) -> None:
+        super().__init__(parameters, learning_rate, smoothing=smoothing, epsilon=epsilon, weight_decay=weight_decay,
+                         momentum=momentum, centred=centred, **common)
 
-    def changes(self, gradients: Mapping[str, Tensor]) -> Updates:
-        corrections = self.slots["correction"]
-        first = _towards(corrections["first"].read(), 1.0, self.beta1)
-        second = _towards(corrections["second"].read(), 1.0, self.beta2)
-        updates: Updates = [(corrections["first"], first), (corrections["second"], second)]
-        for name, cell in self.parameters.items():
-            p, g = cell.read(), gradients[name]
-            m = _towards(self.slots["first"][name].read(), g, self.beta1)
-            v = _towards(self.slots["second"][name].read(), g * g, self.beta2)
-            epsilon = representable(self.epsilon, p.dtype)
-            mean, square = m / first.astype(p.dtype), v / second.astype(p.dtype)
-            new = p - mean * self.rate_for(p) / (sqrt(square) + epsilon)
-            updates += [(self.slots["first"][name], m), (self.slots["second"][name], v), (cell, new)]
-        return updates
+    def slots_for(self, option: Option, p: Cell) -> tuple[str, ...]:
+        return ("squares", *(["mean"] * option("centred")), *(["velocity"] * bool(option("momentum"))))
+
+    def rule(self, turn: Turn) -> Tensor:
+        p, g = turn.p, turn.g
+        turn["squares"] = v = towards(turn["squares"], g * g, turn.smoothing)
+        if turn.centred:
+            turn["mean"] = mean = towards(turn["mean"], g, turn.smoothing)
+            v = (v - mean * mean).clip(0)  # rounding may leave less than nothing
+        if not turn.momentum:
+            return p - g * turn.rate / (sqrt(v) + turn.floor)
+        turn["velocity"] = velocity = turn["velocity"] * turn.momentum + g / (sqrt(v) + turn.floor)
+        return moved(p, velocity, turn.rate)
 
 
-def _towards(mean: Tensor, x: Tensor | float, beta: float) -> Tensor:
+class Adadelta(Minimiser):
+    """p - rate * d, d = g * sqrt((u + epsilon) / (v + epsilon)), means v of g² and u of d² (Zeiler 2012)."""
+
+    settings: ClassVar[Settings] = {**Minimiser.settings, "smoothing": FRACTION, "epsilon": NON_NEGATIVE}
+
+    def __init__(self, parameters: Parameters, learning_rate: float | Schedule = 1.0, smoothing: float = 0.9,
+                 epsilon: float = 1e-6, weight_decay: float = 0.0, **common: Unpack[Common]) -> None:
+        super().__init__(parameters, learning_rate, smoothing=smoothing, epsilon=epsilon, weight_decay=weight_decay,
+                         **common)
+
+    def slots_for(self, option: Option, p: Cell) -> tuple[str, ...]:
+        return ("squares", "moves")
+
+    def rule(self, turn: Turn) -> Tensor:
+        g, epsilon = turn.g, turn.floor
+        turn["squares"] = v = towards(turn["squares"], g * g, turn.smoothing)
+        move = g * sqrt((turn["moves"] + epsilon) / (v + epsilon))
+        turn["moves"] = towards(turn["moves"], move * move, turn.smoothing)
+        return moved(turn.p, move, turn.rate)
+
+
+def towards(mean: Tensor, x: Tensor | float, beta: float) -> Tensor:
     """The next running mean."""
-    moved: Tensor = mean * beta + x * (1 - beta)
-    return moved
+    next_: Tensor = mean * beta + x * (1 - beta)
+    return next_

@@ -1,88 +1,214 @@
-"""What all minimisers share: parameters by name, state in cells, a live step count and learning rate."""
+"""What all minimisers share: parameters by name and in groups, state in cells, a live step count and learning rate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypedDict
 
-import ml_dtypes
 import numpy as np
 
-from nnc_core.base.dtype import DType
-from nnc_core.base.errors import (
-    AttributeValueError,
-    DTypeError,
-    NotSupportedError,
-    OperandError,
-    ShapeError,
-    StateError,
-)
+from nnc_core.base.dtype import float64, is_complex
+from nnc_core.base.errors import DTypeError, NotSupportedError, ShapeError, StateError, UnknownAttributeError
 from nnc_core.dynamic.cell import Cell, guarded
 from nnc_core.dynamic.functions.creation import asarray, zeros
+from nnc_core.dynamic.gradients import value_and_grad
 from nnc_core.dynamic.modes import no_grad
-from nnc_core.dynamic.state import HostArray, load_state, save_state
 from nnc_core.dynamic.tensor import Tensor
+from nnc_core.optim.clipping import Clipping
+from nnc_core.optim.groups import Cells, Group, grouped
+from nnc_core.optim.nonfinite import POLICIES, guard_update
+from nnc_core.optim.settings import FINITE, FUNCTION_OR_NONE, NON_NEGATIVE, RATE, Settings, check, one_of
+from nnc_core.optim.stateful import Stateful
+from nnc_core.optim.turn import Round, Turn
 
-Schedule = Callable[[Tensor], Tensor]
-"""From the number of updates made before (float32, no dimensions) to the learning rate."""
-Rate = float | Tensor
+Schedule = Callable[[Tensor], Any]
+"""From the number of updates made before (no dimensions; float64 beside float64 parameters, else float32) to the
+learning rate."""
+Parameters = Cells | Iterable[Group]
+Option = Callable[[str], Any]
+"""The settings of a group by name."""
 Updates = list[tuple[Cell, Tensor]]
+Loss = Callable[[dict[str, Tensor]], Tensor]
+"""From weights by the names of the parameters to a floating-point scalar."""
+_OF_ALL = ("scale", "clipping", "nonfinite", "decays")
 
 
-class Minimiser:
+class Common(TypedDict, total=False):
+    """Settings that every minimiser takes by keyword."""
+
+    scale: float
+    """Gradients are multiplied by it first, as a loss that was scaled up needs (NNC's scale)."""
+    clipping: Clipping | None
+    """What is done with gradients then, such as clipping.GlobalNorm(1.0)."""
+    nonfinite: str
+    """What is done where gradients have NaN or infinity: "propagate", "skip" or "error"."""
+    decays: Callable[[str, Cell], bool] | None
+    """Which parameters, by name and cell, `weight_decay` applies to; None is all."""
+
+
+class Minimiser(Stateful):
     """Changes parameters so that a loss falls: `update` takes gradients by the names of the parameters.
 
-    `parameters` is a mapping such as `module.named_parameters()`, taken as it is now, or a sequence of cells, named
-    by position.  The learning rate is a number or a `Schedule`, evaluated in the graph; compiled code is traced again
-    when a setting is changed.  State has the dtype and the device of its parameter.
+    `parameters` is a mapping such as `module.named_parameters()`, taken as it is now, a sequence of cells, named by
+    position, or a sequence of `Group`s, each with settings of its own.  The learning rate is a number or a `Schedule`,
+    evaluated in the graph; compiled code is traced again when a setting is changed.  State has the dtype and the
+    device of its parameter.  By keyword come the settings of `Common`.
+
+    A subclass names its settings, its slots (`slots_for`) and says in `rule` what becomes of one parameter; or it
+    gives all `changes` itself.
     """
 
-    settings: ClassVar[tuple[str, ...]] = ("learning_rate",)
-    """Attributes that compiled code depends on."""
+    settings: ClassVar[Settings] = {"learning_rate": RATE, "weight_decay": NON_NEGATIVE, "decays": FUNCTION_OR_NONE,
+                                    "scale": FINITE, "clipping": FUNCTION_OR_NONE, "nonfinite": one_of(*POLICIES)}
+    decoupled: ClassVar[bool] = False
+    """Whether the rule itself applies weight decay, which is otherwise added to the gradient."""
+    takes_complex: ClassVar[bool] = False
 
-    def __init__(self, parameters: Mapping[str, Cell] | Iterable[Cell], learning_rate: float | Schedule) -> None:
-        self.parameters = _named(parameters)
+    weight_decay: float = 0.0
+    decays: Callable[[str, Cell], bool] | None = None
+    scale: float = 1.0
+    clipping: Clipping | None = None
+    nonfinite: str = "propagate"
+
+    def __init__(self, parameters: Parameters, learning_rate: float | Schedule, **settings: Any) -> None:
+        self.groups = grouped(parameters)
+        self.parameters = {name: p for group in self.groups for name, p in group.parameters.items()}
         self.learning_rate = learning_rate
+        for name, value in settings.items():
+            if name not in self.settings:
+                raise UnknownAttributeError(f"{name!r} is no setting", operator=type(self).__name__,
+                                            hint=f"settings are {', '.join(self.settings)}")
+            setattr(self, name, value)
+        if not self.takes_complex and any(is_complex(p.spec.dtype) for p in self.parameters.values()):
+            raise DTypeError("complex parameters, whose squares are no lengths", operator=type(self).__name__,
+                             hint="optim.SGD takes them; or train real and imaginary parts")
+        for group in self.groups:
+            group.adopt(type(self))
         first = next(iter(self.parameters.values()))
         self.step = Cell(asarray(np.int64(0), device=first.device), "step")
         self.slots: dict[str, dict[str, Cell]] = {}
+        for group in self.groups:
+            self._make_slots(group)
+
+    @classmethod
+    def group_settings(cls) -> Settings:
+        """The settings that groups may have of their own."""
+        return {name: rule for name, rule in cls.settings.items() if name not in _OF_ALL}
 
     # ---- for subclasses
-    def slot(self, name: str) -> None:
-        """A cell of zeros for each parameter."""
-        self.slots[name] = {key: Cell(zeros_of(p), f"{name}.{key}") for key, p in self.parameters.items()}
+    def slots_for(self, option: Option, p: Cell) -> tuple[str, ...]:
+        """The names of the state that a parameter needs under the settings of its group."""
+        return ()
+
+    def shared_for(self, option: Option) -> Mapping[str, float]:
+        """State that a group has once, numbers by "slot.name", with their first values."""
+        return {}
+
+    def zeros_for(self, slot: str, p: Cell, option: Option) -> Tensor:
+        """What a slot holds first."""
+        return zeros_of(p)
+
+    def advance(self, now: Round) -> None:
+        """Put the next values of what a group shares into now.shared."""
+
+    def rule(self, turn: Turn) -> Tensor:
+        """The new value of one parameter; its new state goes into the items of `turn`."""
+        raise NotSupportedError(f"{type(self).__name__} has no rule", hint="define rule(self, turn)")
 
     def changes(self, gradients: Mapping[str, Tensor]) -> Updates:
         """The cells that one update writes and what it writes there."""
-        raise NotSupportedError(f"{type(self).__name__} has no changes", hint="define changes(self, gradients)")
+        return [change for i, group in enumerate(self.groups) for change in self._changes_of(i, group, gradients)]
 
-    def rate_for(self, p: Tensor) -> Rate:
-        """The learning rate of this update, in the dtype of a parameter."""
-        rate = self._rate()
-        return rate.astype(p.dtype) if isinstance(rate, Tensor) else rate
+    def changes_by(self, gradients: Mapping[str, Tensor], loss: Loss | None) -> Updates:
+        """`changes`, by a minimiser that asks the function itself."""
+        return self.changes(gradients)
 
-    def _rate(self) -> Rate:
-        if not callable(self.learning_rate):
-            return self.learning_rate
-        rate = self.learning_rate(self.step.read().astype("float32"))
-        if isinstance(rate, Tensor) and rate.shape != ():
-            raise ShapeError(f"the schedule gives {rate.spec}, expected one number")
-        return rate
+    # ---- one update
+    def _changes_of(self, number: int, group: Group, gradients: Mapping[str, Tensor]) -> Updates:
+        cells = {name: self._shared_cell(name, number) for name in self.shared_for(self._option(group))}
+        now = Round(self, group, {name: cell.read() for name, cell in cells.items()})
+        self.advance(now)
+        updates = [(cell, now.shared[name]) for name, cell in cells.items()]
+        for name, cell in group.parameters.items():
+            state = {slot: self._cell(slot, name) for slot in self.slots_for(self._option(group), cell)}
+            turn = Turn(now, name, cell.read(), gradients[name], {slot: c.read() for slot, c in state.items()})
+            turn.decay = turn.weight_decay if self.decays is None or self.decays(name, cell) else 0.0
+            if turn.decay and not self.decoupled:
+                turn.g = turn.g + turn.p * turn.decay
+            new = self.rule(turn)
+            updates += [(c, turn[slot]) for slot, c in state.items()]
+            updates.append((cell, new))
+        return updates
+
+    def _option(self, group: Group) -> Option:
+        return lambda name: group.options[name] if name in group.options else getattr(self, name)
+
+    def _cell(self, slot: str, name: str) -> Cell:
+        found = self.slots.get(slot, {}).get(name)
+        if found is None:
+            raise StateError(f"this {type(self).__name__} was made without {slot!r}, which its settings ask for now",
+                             hint="make a new one with these settings")
+        return found
+
+    def _make_slots(self, group: Group) -> None:
+        option = self._option(group)
+        for name, p in group.parameters.items():
+            for slot in self.slots_for(option, p):
+                self.slots.setdefault(slot, {})[name] = Cell(self.zeros_for(slot, p, option), f"{slot}.{name}")
+        number, device = self.groups.index(group), self.step.device
+        for path, first in self.shared_for(option).items():
+            slot, name = path.split(".")
+            key = f"{name}.{number}" if number else name
+            self.slots.setdefault(slot, {})[key] = Cell(
+                asarray(np.asarray(first, self.wide), device=device), f"{slot}.{key}")
+
+    def _shared_cell(self, path: str, number: int) -> Cell:
+        slot, name = path.split(".")
+        return self._cell(slot, f"{name}.{number}" if number else name)
+
+    @property
+    def wide(self) -> Any:
+        """The dtype of numbers that belong to no parameter."""
+        return np.float64 if any(p.spec.dtype == float64 for p in self.parameters.values()) else np.float32
+
+    def live_step(self) -> Tensor:
+        """How many updates were made before, as the number that schedules get."""
+        return self.step.read().astype(self.wide)
 
     # ---- for users
-    def update(self, gradients: Mapping[str, Tensor]) -> None:
+    def update(self, gradients: Mapping[str, Tensor], loss: Loss | None = None) -> None:
         """One update.  All new values are computed before the first is written.
 
+        `loss` is the function that the gradients are of, for minimisers that evaluate it elsewhere (`needs_loss`).
+
         Raises StateError for names that are not those of the parameters, ShapeError and DTypeError for gradients that
-        are not like their parameters.
+        are not like their parameters; ExecutionError under `nonfinite="error"`.
         """
         self._check(gradients)
         guarded(self._read_settings)
         with no_grad():
-            changes = self.changes(gradients)
-            count = self.step.read() + 1
+            if self.nonfinite == "propagate":
+                self._update(gradients, loss)
+            else:
+                guard_update(self.nonfinite, type(self).__name__, gradients, self.step.read(),
+                             lambda given: self._update(given, loss))
+
+    def _update(self, gradients: Mapping[str, Tensor], loss: Loss | None) -> None:
+        changes, count = self.changes_by(self.prepared(gradients), loss), self.step.read() + 1
         for cell, tensor in [*changes, (self.step, count)]:
             cell.write(tensor)
+
+    def prepared(self, gradients: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Gradients scaled and clipped."""
+        if self.scale != 1:
+            gradients = {name: g * self.scale for name, g in gradients.items()}
+        return gradients if self.clipping is None else self.clipping(gradients)
+
+    def descend(self, loss: Loss) -> Tensor:
+        """One update by a function of the weights; its value before."""
+        value, gradients = value_and_grad(loss)({name: p.read() for name, p in self.parameters.items()})
+        self.update(gradients, loss)
+        return value  # type: ignore[no-any-return]
 
     def _check(self, gradients: Mapping[str, Tensor]) -> None:
         missing, unknown = self.parameters.keys() - gradients.keys(), gradients.keys() - self.parameters.keys()
@@ -100,64 +226,48 @@ class Minimiser:
                                  hint="cast with astype")
 
     def _read_settings(self) -> tuple[Any, ...]:
-        return tuple([getattr(self, name) for name in self.settings])
+        return tuple([getattr(self, name) for name in self.settings]
+                     + [(name, value) for group in self.groups for name, value in group.options.items()])
 
+    # ---- state
     def cells(self) -> dict[str, Cell]:
-        """The state by name: "step", and "slot.parameter" for the rest."""
+        """The state by name: "step", "slot.parameter", and what a schedule carries as "schedule.name"."""
         found = {"step": self.step}
         for slot, cells in self.slots.items():
             found |= {f"{slot}.{name}": cell for name, cell in cells.items()}
+        rates: list[Any] = [self.learning_rate, *[g.options.get("learning_rate") for g in self.groups]]
+        for number, rate in enumerate(rates):
+            carried = rate.cells() if hasattr(rate, "cells") else {}
+            prefix = f"schedule.{number - 1}" if number else "schedule"
+            found |= {f"{prefix}.{name}": cell for name, cell in carried.items() if cell not in found.values()}
         return found
 
-    def state_dict(self) -> dict[str, HostArray]:
-        """The state as host arrays; settings and parameters are not part of it."""
-        return save_state(self.cells())
+    def numbers(self) -> dict[str, float]:
+        """Settings that are numbers, those of groups as "number of the group.name": what checkpoints hold of them."""
+        found = {name: getattr(self, name) for name in self.settings}
+        found |= {f"{i}.{name}": x for i, group in enumerate(self.groups) for name, x in group.options.items()}
+        return {name: x for name, x in found.items() if isinstance(x, (int, float))}
 
-    def load_state_dict(self, arrays: Mapping[str, Any]) -> None:
-        """Take over the state; nothing changes unless all names, shapes and dtypes fit."""
-        load_state(self.cells(), arrays, f"the state of {type(self).__name__}")
-
-    def to(self, device: Any) -> Self:
-        """Move the state to a device, as the parameters are moved by their module."""
-        for cell in self.cells().values():
-            cell.move(device)
-        return self
+    def take_numbers(self, saved: Mapping[str, float]) -> None:
+        """Take over such settings, where this minimiser has them as numbers too."""
+        for name in saved.keys() & self.numbers().keys():
+            number, _, option = name.rpartition(".")
+            if number:
+                self.groups[int(number)][option] = saved[name]
+            else:
+                setattr(self, name, saved[name])
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.settings:
-            _check_setting(type(self).__name__, name, value)
+            check(type(self).__name__, name, value, self.settings[name])
         object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.settings)
+        said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.settings
+                         if name == "learning_rate" or getattr(self, name) != getattr(type(self), name, None))
         return f"{type(self).__name__}({len(self.parameters)} parameters, {said})"
-
-
-def _named(parameters: Mapping[str, Cell] | Iterable[Cell]) -> dict[str, Cell]:
-    named = dict(parameters) if isinstance(parameters, Mapping) else {str(i): p for i, p in enumerate(parameters)}
-    if not named:
-        raise OperandError("no parameters to train")
-    for name, p in named.items():
-        if not isinstance(p, Cell):
-            raise OperandError(f"parameter {name!r} is {type(p).__name__}, which cannot be written",
-                               hint="pass module.named_parameters(), or Cells")
-    return named
-
-
-def _check_setting(minimiser: str, name: str, value: Any) -> None:
-    if isinstance(value, bool) or (name == "learning_rate" and callable(value)):
-        return
-    if not isinstance(value, (int, float)) or not value >= 0:
-        hint = "a learning rate that changes is a function of the step" if name == "learning_rate" else None
-        raise AttributeValueError(f"{name} is {value!r}, expected a number of at least 0", operator=minimiser,
-                                  hint=hint)
 
 
 def zeros_of(p: Cell) -> Tensor:
     """Zeros like a parameter, on its device."""
     return zeros(p.spec.shape, dtype=p.spec.dtype, device=p.device)
-
-
-def representable(epsilon: float, dtype: DType) -> float:
-    """An epsilon that is not rounded to zero: at least the smallest normal number of the dtype."""
-    return max(epsilon, float(ml_dtypes.finfo(dtype).smallest_normal))  # type: ignore[no-untyped-call]

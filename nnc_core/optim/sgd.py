@@ -2,44 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
-from nnc_core.base.errors import AttributeValueError, StateError
+from nnc_core.base.errors import AttributeValueError
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.optim.minimiser import Minimiser, Schedule, Updates
+from nnc_core.optim.minimiser import Common, Minimiser, Option, Parameters, Schedule
+from nnc_core.optim.settings import FLAG, FRACTION, NON_NEGATIVE, Settings
+from nnc_core.optim.turn import Turn, moved
 
 
 class SGD(Minimiser):
-    """p - rate * v with v = momentum * v + g (Polyak 1964); nesterov: p - rate * (g + momentum * v).
+    """p - rate * v with v = momentum * v + (1 - dampening) * g (Polyak 1964); nesterov: p - rate * (g + momentum * v).
 
     `weight_decay` adds that multiple of p to its gradient.  Without momentum there is no state but the step count.
     """
 
-    settings: ClassVar[tuple[str, ...]] = ("learning_rate", "momentum", "nesterov", "weight_decay")
+    settings: ClassVar[Settings] = {**Minimiser.settings, "momentum": NON_NEGATIVE, "nesterov": FLAG,
+                                    "dampening": FRACTION}
+    takes_complex: ClassVar[bool] = True
 
-    def __init__(self, parameters: Mapping[str, Cell] | Iterable[Cell], learning_rate: float | Schedule,
-                 momentum: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0) -> None:
-        super().__init__(parameters, learning_rate)
-        if nesterov and not momentum:
+    def __init__(self, parameters: Parameters, learning_rate: float | Schedule, momentum: float = 0.0,
+                 nesterov: bool = False, weight_decay: float = 0.0, dampening: float = 0.0,
+                 **common: Unpack[Common]) -> None:
+        super().__init__(parameters, learning_rate, momentum=momentum, nesterov=nesterov, weight_decay=weight_decay,
+                         dampening=dampening, **common)
+
+    def slots_for(self, option: Option, p: Cell) -> tuple[str, ...]:
+        if option("nesterov") and not option("momentum"):
             raise AttributeValueError("nesterov needs a momentum above 0", operator="SGD")
-        self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
-        if momentum:
-            self.slot("velocity")
+        if option("dampening") and (option("nesterov") or not option("momentum")):
+            raise AttributeValueError("dampening needs a momentum above 0 and nesterov=False", operator="SGD")
+        return ("velocity",) if option("momentum") else ()
 
-    def changes(self, gradients: Mapping[str, Tensor]) -> Updates:
-        if self.momentum and "velocity" not in self.slots:
-            raise StateError("this SGD was made without momentum and has no velocities", hint="make a new one")
-        updates: Updates = []
-        for name, cell in self.parameters.items():
-            p, g = cell.read(), gradients[name]
-            if self.weight_decay:
-                g = g + p * self.weight_decay
-            if "velocity" in self.slots:
-                velocity = self.slots["velocity"][name]
-                v = velocity.read() * self.momentum + g
-                updates.append((velocity, v))
-                g = g + v * self.momentum if self.nesterov else v
-            updates.append((cell, p - g * self.rate_for(p)))
-        return updates
+    def rule(self, turn: Turn) -> Tensor:
+        p, g, momentum = turn.p, turn.g, turn.momentum
+        if momentum:
+            kept = g * (1 - turn.dampening) if turn.dampening else g
+            turn["velocity"] = v = turn["velocity"] * momentum + kept
+            g = g + v * momentum if turn.nesterov else v
+        return moved(p, g, turn.rate)

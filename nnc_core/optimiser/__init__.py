@@ -5,38 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from nnc_core.base.config import config
-from nnc_core.operator import Nodes, Operator
-from nnc_core.optimiser import fold, identities, movement  # noqa: F401 - their rewrites register themselves
+from nnc_core.operator import Operator
+from nnc_core.optimiser import (  # noqa: F401 - their rewrites register themselves
+    casts,
+    choices,
+    convolutions,
+    fold,
+    identities,
+    integers,
+    movement,
+    parts,
+    pieces,
+    reductions,
+    stabilise,
+)
 from nnc_core.optimiser.control import simplify_control
 from nnc_core.optimiser.rebuild import Expanding, Inlining, inline_body, rebuild, rebuild_body
 from nnc_core.optimiser.registry import REWRITES, Rewrite, Rule, rewrite
-from nnc_core.symbol import Node, Symbol, Table
-from nnc_core.type import Attributes, Op
+from nnc_core.optimiser.rewriting import Rewriting, rules_of, uses_of
+from nnc_core.symbol import Node, Table, postorder
 
 __all__ = [
     "REWRITES", "Expanding", "Optimiser", "Rewrite", "Rewriting", "inline_body", "rebuild", "rebuild_body", "rewrite",
 ]  # fmt: skip
-
-
-class Rewriting(Nodes):
-    """Nodes are simplified when they are made, so one walk over a graph reaches the fixed point of local rules."""
-
-    def __init__(self, symbol: Symbol, table: Table, rules: Mapping[str, Sequence[Rule]]) -> None:
-        super().__init__(symbol, table)
-        self.rules = rules
-
-    def fresh(self) -> Rewriting:
-        return Rewriting(self.symbol, Table(), self.rules)
-
-    def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
-        return self.simplify(super()._apply(op, inputs, attributes))
-
-    def simplify(self, node: Node) -> Node:
-        for rule in self.rules.get(node.op.name, ()):
-            better = rule(self, node)
-            if better is not None and better is not node:
-                return better
-        return node
 
 
 class Optimiser:
@@ -49,19 +40,37 @@ class Optimiser:
         """Those that apply now: under `config.deterministic` the exact ones."""
         return (r for r in REWRITES.values() if r.exact or not config.deterministic)
 
+    def recognise(self, outputs: Sequence[Node]) -> list[Node]:
+        """Formulas that are composites written by hand, or unstable, made composites: before these are expanded."""
+        wanted = [r for r in self.rewrites() if r.tags & {"recognise", "stabilise"}]
+        found = list(outputs)
+        if not wanted or not any(n.op.bodies or n.op.name in stabilise.SOURCES for n in postorder(found)):
+            return found
+        return self._rebuilt(found, rules_of(wanted), uses_of(found))
+
     def run(self, outputs: Sequence[Node]) -> list[Node]:
         """The same values by fewer and simpler nodes.  Running again changes nothing."""
-        rules: dict[str, list[Rule]] = {}
-        for entry in self.rewrites():
-            for name in entry.operators:
-                rules.setdefault(name, []).append(entry.rule)
+        wanted = [r for r in self.rewrites() if "recognise" not in r.tags]
+        rules, asking = rules_of(wanted), {r.once for r in wanted if r.once}
         found = list(outputs)
         while True:
-            found = rebuild(found, Rewriting(self.operator.symbol, Table(), rules))
+            found = self._rebuilt(found, rules)
             better = simplify_control(found, self.operator.open())
+            if better is None and any(node.op.name in asking for node in postorder(found)):
+                counted = self._rebuilt(found, rules, uses_of(found))
+                better = None if self._same(counted, found) else counted
             if better is None:
                 return found
             found = better
+
+    def _same(self, a: Sequence[Node], b: Sequence[Node]) -> bool:
+        """Whether two graphs have the same nodes; those of control flow are made anew by every copy."""
+        F = self.operator.open()
+        return all(x is y for x, y in zip(rebuild(a, F), rebuild(b, F), strict=True))
+
+    def _rebuilt(self, outputs: Sequence[Node], rules: Mapping[str, Sequence[Rule]],
+                 uses: Mapping[Node, int] | None = None) -> list[Node]:
+        return rebuild(outputs, Rewriting(self.operator.symbol, Table(), rules, uses))
 
     def expand(self, outputs: Sequence[Node], wanted: Callable[[Node], bool]) -> list[Node]:
         """Replace the composites that are wanted so by their bodies, and those in the bodies likewise."""

@@ -5,7 +5,7 @@ That is why 0 * x and 0 / x stay for floats (NaN, infinity, -0), and x + 0 too (
 
 from __future__ import annotations
 
-from nnc_core.base.dtype import is_float
+from nnc_core.base.dtype import is_complex, is_float
 from nnc_core.operator import Nodes
 from nnc_core.optimiser.inspect import holds, is_integer, like, number_of
 from nnc_core.optimiser.registry import rewrite
@@ -24,6 +24,8 @@ def number_last(F: Nodes, node: Node) -> Node | None:
         return None
     if node.op.name in ("maximum", "minimum") and is_float(a.dtype) and number.value == 0:
         return None
+    if node.op.name == "multiply" and is_complex(a.dtype):
+        return None  # code that rounds two products of a part differently sees which is which
     return F._apply(node.op, (b, a), node.attributes)
 
 
@@ -31,15 +33,17 @@ def number_last(F: Nodes, node: Node) -> Node | None:
 def add_zero(F: Nodes, node: Node) -> Node | None:
     """x + 0 -> x for integers, x + -0.0 and x - 0.0 -> x for floats."""
     x, c = node.inputs
+    if is_complex(x.dtype):
+        return None  # each part has a zero of its own
     neutral = 0 if is_integer(x) or node.op.name == "subtract" else -0.0
     return like(F, x, node) if holds(c, neutral) else None
 
 
 @rewrite("multiply-one", "multiply", "divide", "power", tag="simplify")
 def multiply_one(F: Nodes, node: Node) -> Node | None:
-    """x * 1, x / 1, x ** 1 -> x."""
+    """x * 1, x / 1, x ** 1 -> x; not for complex numbers, where infinities times 1 + 0i are NaN."""
     x, c = node.inputs
-    return like(F, x, node) if holds(c, 1) else None
+    return like(F, x, node) if holds(c, 1) and not is_complex(x.dtype) else None
 
 
 @rewrite("multiply-zero", "multiply", tag="simplify")
@@ -49,14 +53,14 @@ def multiply_zero(F: Nodes, node: Node) -> Node | None:
     return F.full_like(node, 0) if is_integer(x) and holds(c, 0) else None
 
 
-@rewrite("subtract-itself", "subtract", "logical_xor", tag="simplify")
+@rewrite("subtract-itself", "subtract", "logical_xor", "bitwise_xor", tag="simplify")
 def subtract_itself(F: Nodes, node: Node) -> Node | None:
     """x - x -> 0 for integers, x ^ x -> False."""
     a, b = node.inputs
-    return F.full_like(node, 0) if a is b and (is_integer(a) or node.op.name == "logical_xor") else None
+    return F.full_like(node, 0) if a is b and (is_integer(a) or node.op.name != "subtract") else None
 
 
-@rewrite("double-negation", "negative", "logical_not", tag="simplify")
+@rewrite("double-negation", "negative", "logical_not", "bitwise_invert", tag="simplify")
 def double_negation(F: Nodes, node: Node) -> Node | None:
     """-(-x) -> x, not not x -> x."""
     (x,) = node.inputs
@@ -76,20 +80,29 @@ def add_negative(F: Nodes, node: Node) -> Node | None:
 
 @rewrite("multiply-negatives", "multiply", "divide", tag="simplify")
 def multiply_negatives(F: Nodes, node: Node) -> Node | None:
-    """-a * -b -> a * b, -a / -b -> a / b."""
+    """-a * -b -> a * b, -a / -b -> a / b; not for complex quotients, where sums of zeros differ in their signs."""
     a, b = node.inputs
-    if a.op.name != "negative" or b.op.name != "negative":
+    if (node.op.name == "divide" and is_complex(a.dtype)) or a.op.name != "negative" or b.op.name != "negative":
         return None
     return F._apply(node.op, (a.inputs[0], b.inputs[0]), ())
 
 
-@rewrite("idempotent", "relu", "abs", "sign", "maximum", "minimum", "logical_and", "logical_or", tag="simplify")
+@rewrite("idempotent", "relu", "abs", "sign", "floor", "ceil", "trunc", "round", "maximum", "minimum", "fmax", "fmin",
+         "logical_and", "logical_or", "bitwise_and", "bitwise_or", "clip", "cummax", "cummin", "sort", tag="simplify")
 def idempotent(F: Nodes, node: Node) -> Node | None:
     """relu(relu(x)) -> relu(x), maximum(x, x) -> x, and so on."""
-    x = node.inputs[0]
-    if len(node.inputs) == 1:
-        return x if x.op is node.op else None
-    return x if x is node.inputs[1] else None
+    x, *others = node.inputs
+    if len(others) != 1:
+        same = x.op is node.op and x.attributes == node.attributes and list(x.inputs[1:]) == others
+        return like(F, x, node) if same else None
+    return x if x is others[0] else None
+
+
+@rewrite("even-function", "cos", "cosh", tag="simplify", exact=False)
+def even_function(F: Nodes, node: Node) -> Node | None:
+    """cos(-x) -> cos(x): equal, but for code that does not see it."""
+    (x,) = node.inputs
+    return F._apply(node.op, x.inputs, ()) if x.op.name == "negative" else None
 
 
 @rewrite("square", "power", tag="simplify", exact=False)
@@ -115,7 +128,7 @@ def cast_nothing(F: Nodes, node: Node) -> Node | None:
     return x if x.dtype == node.dtype else None
 
 
-@rewrite("identity", "identity", tag="canonicalise")
+@rewrite("identity", "identity", "of_size", tag="canonicalise")
 def identity(F: Nodes, node: Node) -> Node | None:
     """A new name for x is x.
 

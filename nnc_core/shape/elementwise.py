@@ -70,11 +70,63 @@ def same(*xs: TensorSpec) -> TensorSpec:
 
 
 def floating(*xs: TensorSpec) -> TensorSpec:
-    """Floats in, floats out."""
+    """Real floats in, floats out."""
     out = same(*xs)
     if not dt.is_float(out.dtype):
+        hint = "take real(x), imag(x) or abs(x)" if dt.is_complex(out.dtype) else "cast with astype"
+        raise DTypeError(f"needs floating-point numbers, not {out.dtype}", hint=hint)
+    return out
+
+
+def inexact(*xs: TensorSpec) -> TensorSpec:
+    """Real or complex floats in, the same out."""
+    out = same(*xs)
+    if not dt.is_inexact(out.dtype):
         raise DTypeError(f"needs floating-point numbers, not {out.dtype}", hint="cast with astype")
     return out
+
+
+def real_arithmetic(*xs: TensorSpec) -> TensorSpec:
+    """Numbers that are ordered in, the same dtype out."""
+    return ordered(arithmetic(*xs))
+
+
+def ordering(a: TensorSpec, b: TensorSpec) -> TensorSpec:
+    """Comparison of what is ordered."""
+    return TensorSpec(ordered(same(a, b)).shape, dt.boolean)
+
+
+def ordered(out: TensorSpec) -> TensorSpec:
+    """The spec itself; DTypeError for complex numbers."""
+    if dt.is_complex(out.dtype):
+        raise DTypeError(f"{out.dtype} has no order", hint="compare abs(x), or real(x) and imag(x)")
+    return out
+
+
+def magnitude(x: TensorSpec) -> TensorSpec:
+    """Numbers in, real numbers out."""
+    return TensorSpec(x.shape, dt.real_of(arithmetic(x).dtype)) if dt.is_complex(x.dtype) else arithmetic(x)
+
+
+def part(x: TensorSpec) -> TensorSpec:
+    """Complex numbers in, real ones out."""
+    if not dt.is_complex(x.dtype):
+        raise DTypeError(f"needs complex numbers, not {x.dtype}")
+    return TensorSpec(x.shape, dt.real_of(x.dtype))
+
+
+def conjugate(x: TensorSpec) -> TensorSpec:
+    """Complex numbers in, the same out."""
+    part(x)
+    return x
+
+
+def from_parts(real: TensorSpec, imag: TensorSpec) -> TensorSpec:
+    """float32 or float64 in, complex numbers out."""
+    out = floating(real, imag)
+    if out.dtype not in (dt.float32, dt.float64):
+        raise DTypeError(f"there are no complex numbers of {out.dtype}", hint="cast with astype to float32")
+    return TensorSpec(out.shape, dt.complex_of(out.dtype))
 
 
 def comparison(a: TensorSpec, b: TensorSpec) -> TensorSpec:
@@ -93,7 +145,7 @@ def logical(*xs: TensorSpec) -> TensorSpec:
 def bitwise(*xs: TensorSpec) -> TensorSpec:
     """Integers or booleans in, the same out."""
     out = same(*xs)
-    if dt.is_float(out.dtype):
+    if dt.is_inexact(out.dtype):
         raise DTypeError(f"needs integers or booleans, not {out.dtype}")
     return out
 
@@ -110,4 +162,6 @@ def where(condition: TensorSpec, a: TensorSpec, b: TensorSpec) -> TensorSpec:
 
 
 def cast(x: TensorSpec, dtype: DType) -> TensorSpec:
+    if dt.is_complex(x.dtype) and not dt.is_complex(dtype) and dtype != dt.boolean:
+        raise DTypeError(f"{x.dtype} does not become {dtype}", hint="take real(x), imag(x) or abs(x) first")
     return TensorSpec(x.shape, dtype)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nnc_core.base import dtype as dt
-from nnc_core.base.errors import DTypeError, ShapeError
+from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.shape.axes import check_axes
-from nnc_core.shape.elementwise import floating
+from nnc_core.shape.elementwise import floating, inexact, ordered
 from nnc_core.type import Dims, TensorSpec
 
 
@@ -25,11 +25,32 @@ def reduction(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> TensorSpe
 
 def mean(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> TensorSpec:
     """Floats in, floats out."""
+    return reduction(inexact(x), axis, keepdims)
+
+
+def real_mean(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> TensorSpec:
     return reduction(floating(x), axis, keepdims)
+
+
+def variance(x: TensorSpec, axis: tuple[int, ...], correction: float, keepdims: bool) -> TensorSpec:
+    """Real floats, of complex numbers too."""
+    return TensorSpec(mean(x, axis, keepdims).shape, dt.real_of(x.dtype))
+
+
+def vector_norm(x: TensorSpec, axis: tuple[int, ...], ord: float, keepdims: bool) -> TensorSpec:
+    """Real floats; the smallest and the largest magnitude need something to choose from."""
+    if ord != ord:
+        raise AttributeValueError("a norm of order NaN")
+    return real_extremum(x, axis, keepdims) if ord < 0 else real_mean(x, axis, keepdims)
+
+
+def real_extremum(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> TensorSpec:
+    return extremum(floating(x), axis, keepdims)
 
 
 def extremum(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> TensorSpec:
     """As `reduction`, but nothing has no extremum."""
+    ordered(x)
     if any(x.shape[a] == 0 for a in axis if a < x.ndim):
         raise ShapeError(f"no extremum over an empty axis of {x}")
     return reduction(x, axis, keepdims)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nnc_core.base.dtype import int64
-from nnc_core.base.errors import AttributeValueError, ShapeError
+from nnc_core.base.dtype import int64, is_integer
+from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.type import DimLike, TensorSpec
 
 
@@ -22,6 +22,15 @@ def nonzero(x: TensorSpec, size: DimLike) -> TensorSpec:
 
 def distinct(x: TensorSpec, size: DimLike) -> TensorSpec:
     """One number for each distinct element."""
+    return TensorSpec((_checked(size),), int64)
+
+
+def bin_range(x: TensorSpec, size: DimLike) -> TensorSpec:
+    """One number for each bin."""
+    if not is_integer(x.dtype):
+        raise DTypeError(f"bins are numbered by integers, not by {x.dtype}", hint="cast with astype")
+    if x.ndim != 1:
+        raise ShapeError(f"{x} should have one axis", hint="reshape it first")
     return TensorSpec((_checked(size),), int64)
 
 

@@ -1,67 +1,75 @@
-"""Rules of operators with sliding windows: convolution and pooling in two dimensions.
+"""Rules of operators with sliding windows, over one, two or three spatial dimensions.
 
-Layouts are NHWC (kernels HWIO: height, width, input channels of a group, output channels) and NCHW (kernels OIHW).
+The layout tells how many there are: NWC, NHWC and NDHWC have their channels last and kernels HWIO (window, input
+channels of a group, output channels); NCW, NCHW and NCDHW have them first and kernels OIHW.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
-from nnc_core.shape.elementwise import floating, same_dtype
-from nnc_core.type import DimLike, TensorSpec
+from nnc_core.shape.elementwise import floating, ordered, same_dtype
+from nnc_core.type import DimLike, Dims, TensorSpec
 
+Sizes = tuple[int, ...]
 Pair = tuple[int, int]
-Padding = tuple[Pair, Pair]
-LAYOUTS = ("NHWC", "NCHW")
+Padding = tuple[Pair, ...]
+"""(before, after) for each spatial dimension."""
+LAYOUTS = ("NWC", "NCW", "NHWC", "NCHW", "NDHWC", "NCDHW")
+_NUMBERS = {3: "three", 4: "four", 5: "five"}
+
+
+def has_channels_last(layout: str) -> bool:
+    return layout[-1] == "C"
 
 
 class Image(NamedTuple):
     """The dimensions of a batch of images, whatever their layout."""
 
     n: DimLike
-    h: DimLike
-    w: DimLike
+    size: Dims
     c: DimLike
 
     @staticmethod
     def of(spec: TensorSpec, layout: str) -> Image:
         if layout not in LAYOUTS:
             raise AttributeValueError(f"layout {layout!r} is none of {', '.join(LAYOUTS)}")
-        if spec.ndim != 4:
-            raise ShapeError(f"{spec} should have the four dimensions {layout}")
-        if layout == "NHWC":
-            return Image(*spec.shape)
-        n, c, h, w = spec.shape
-        return Image(n, h, w, c)
+        if spec.ndim != len(layout):
+            raise ShapeError(f"{spec} should have the {_NUMBERS[len(layout)]} dimensions {layout}")
+        if has_channels_last(layout):
+            return Image(spec.shape[0], spec.shape[1:-1], spec.shape[-1])
+        return Image(spec.shape[0], spec.shape[2:], spec.shape[1])
+
+    def shape(self, layout: str) -> Dims:
+        n, size, c = self
+        return (n, *size, c) if has_channels_last(layout) else (n, c, *size)
 
     def spec(self, layout: str, dtype: DType) -> TensorSpec:
-        n, h, w, c = self
-        return TensorSpec((n, h, w, c) if layout == "NHWC" else (n, c, h, w), dtype)
+        return TensorSpec(self.shape(layout), dtype)
 
 
 class Filter(NamedTuple):
     """The dimensions of a convolution's kernel, whatever its layout."""
 
-    h: DimLike
-    w: DimLike
+    size: Dims
     i: DimLike
     o: DimLike
 
     @staticmethod
     def of(spec: TensorSpec, layout: str) -> Filter:
-        if spec.ndim != 4:
-            raise ShapeError(f"kernel {spec} should have four dimensions")
-        if layout == "NHWC":
-            return Filter(*spec.shape)
-        o, i, h, w = spec.shape
-        return Filter(h, w, i, o)
+        if spec.ndim != len(layout):
+            raise ShapeError(f"kernel {spec} should have {_NUMBERS[len(layout)]} dimensions")
+        if has_channels_last(layout):
+            return Filter(spec.shape[:-2], spec.shape[-2], spec.shape[-1])
+        return Filter(spec.shape[2:], spec.shape[1], spec.shape[0])
 
     def spec(self, layout: str, dtype: DType) -> TensorSpec:
-        h, w, i, o = self
-        return TensorSpec((h, w, i, o) if layout == "NHWC" else (o, i, h, w), dtype)
+        size, i, o = self
+        return TensorSpec((*size, i, o) if has_channels_last(layout) else (o, i, *size), dtype)
 
 
 def window_count(length: DimLike, window: DimLike, stride: int, padding: Pair, dilation: int) -> DimLike:
@@ -76,37 +84,52 @@ def window_count(length: DimLike, window: DimLike, stride: int, padding: Pair, d
     return room // stride + 1
 
 
-def conv2d(x: TensorSpec, kernel: TensorSpec, strides: Pair, padding: Padding, dilation: Pair, groups: int,
-           layout: str) -> TensorSpec:
+def window_counts(size: Dims, window: Dims, strides: Sizes, padding: Padding, dilation: Sizes) -> Dims:
+    """The same along each axis."""
+    rank = len(size)
+    given = {"window": window, "strides": strides, "padding": padding, "dilation": dilation}
+    for name, value in given.items():
+        if len(value) != rank:
+            raise AttributeValueError(f"{name} {value} should have one entry for each of {rank} spatial dimensions")
+    return tuple([window_count(*axis) for axis in zip(size, window, strides, padding, dilation, strict=True)])
+
+
+def conv(x: TensorSpec, kernel: TensorSpec, strides: Sizes, padding: Padding, dilation: Sizes, groups: int,
+         layout: str) -> TensorSpec:
     image, filter = Image.of(x, layout), Filter.of(kernel, layout)
     _float_kernel(x, kernel)
     _check_channels(image.c, filter, groups)
-    h = window_count(image.h, filter.h, strides[0], padding[0], dilation[0])
-    w = window_count(image.w, filter.w, strides[1], padding[1], dilation[1])
-    return Image(image.n, h, w, filter.o).spec(layout, x.dtype)
+    counts = window_counts(image.size, filter.size, strides, padding, dilation)
+    return Image(image.n, counts, filter.o).spec(layout, x.dtype)
 
 
-def conv2d_input_gradient(g: TensorSpec, kernel: TensorSpec, size: Pair, strides: Pair, padding: Padding,
-                          dilation: Pair, groups: int, layout: str) -> TensorSpec:
-    """`size`: height and width of the convolution's input."""
+def conv_input_gradient(g: TensorSpec, kernel: TensorSpec, size: Dims, strides: Sizes, padding: Padding,
+                        dilation: Sizes, groups: int, layout: str) -> TensorSpec:
+    """`size`: the spatial dimensions of the convolution's input."""
     image, filter = Image.of(g, layout), Filter.of(kernel, layout)
     _float_kernel(g, kernel)
-    out = Image(image.n, size[0], size[1], filter.i * groups).spec(layout, g.dtype)
-    _check_result(conv2d(out, kernel, strides, padding, dilation, groups, layout), g)
+    out = Image(image.n, _checked_size(size, layout), filter.i * groups).spec(layout, g.dtype)
+    _check_result(conv(out, kernel, strides, padding, dilation, groups, layout), g)
     return out
 
 
-def conv2d_kernel_gradient(x: TensorSpec, g: TensorSpec, size: Pair, strides: Pair, padding: Padding, dilation: Pair,
-                           groups: int, layout: str) -> TensorSpec:
-    """`size`: height and width of the convolution's kernel."""
+def conv_kernel_gradient(x: TensorSpec, g: TensorSpec, size: Dims, strides: Sizes, padding: Padding, dilation: Sizes,
+                         groups: int, layout: str) -> TensorSpec:
+    """`size`: the spatial dimensions of the convolution's kernel."""
     channels = Image.of(x, layout).c
     _float_kernel(x, g)
     _check_groups(groups)
     if isinstance(channels, int) and channels % groups:
         raise ShapeError(f"{channels} channels do not divide into {groups} groups")
-    out = Filter(size[0], size[1], channels // groups, Image.of(g, layout).c).spec(layout, x.dtype)
-    _check_result(conv2d(x, out, strides, padding, dilation, groups, layout), g)
+    out = Filter(_checked_size(size, layout), channels // groups, Image.of(g, layout).c).spec(layout, x.dtype)
+    _check_result(conv(x, out, strides, padding, dilation, groups, layout), g)
     return out
+
+
+def _checked_size(size: Dims, layout: str) -> Dims:
+    if len(size) != len(layout) - 2:
+        raise AttributeValueError(f"size {size} should have one entry for each of {len(layout) - 2} spatial dimensions")
+    return tuple(size)
 
 
 def _check_result(spec: TensorSpec, g: TensorSpec) -> None:
@@ -132,18 +155,21 @@ def _check_channels(channels: DimLike, filter: Filter, groups: int) -> None:
         raise ShapeError(f"{filter.o} output channels do not divide into {groups} groups")
 
 
-def pool2d(x: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilation: Pair, layout: str) -> TensorSpec:
+def pool(x: TensorSpec, window: Sizes, strides: Sizes, padding: Padding, dilation: Sizes, layout: str) -> TensorSpec:
     """One result for each window and channel."""
-    image = Image.of(x, layout)
+    image = Image.of(ordered(x), layout)
     if x.dtype == dt.boolean:
         raise DTypeError("needs numbers, not booleans", hint="cast with astype")
+    _check_window(window)
+    counts = window_counts(image.size, window, strides, padding, dilation)
+    for axis in zip(image.size, window, strides, padding, dilation, strict=True):
+        _check_windows_see(*axis)
+    return Image(image.n, counts, image.c).spec(layout, x.dtype)
+
+
+def _check_window(window: Sizes) -> None:
     if min(window) < 1:
         raise AttributeValueError(f"window {window} should be at least 1")
-    h = window_count(image.h, window[0], strides[0], padding[0], dilation[0])
-    w = window_count(image.w, window[1], strides[1], padding[1], dilation[1])
-    _check_windows_see(image.h, window[0], strides[0], padding[0], dilation[0])
-    _check_windows_see(image.w, window[1], strides[1], padding[1], dilation[1])
-    return Image(image.n, h, w, image.c).spec(layout, x.dtype)
 
 
 def _check_windows_see(length: DimLike, window: int, stride: int, padding: Pair, dilation: int) -> None:
@@ -157,42 +183,48 @@ def _check_windows_see(length: DimLike, window: int, stride: int, padding: Pair,
                                   f"nothing of length {length}", hint="pad less")
 
 
-def avg_pool2d(x: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilation: Pair, count_padding: bool,
-               layout: str) -> TensorSpec:
+def avg_pool(x: TensorSpec, window: Sizes, strides: Sizes, padding: Padding, dilation: Sizes, count_padding: bool,
+             layout: str) -> TensorSpec:
     """Floats in, floats out."""
-    return pool2d(floating(x), window, strides, padding, dilation, layout)
+    return pool(floating(x), window, strides, padding, dilation, layout)
 
 
-def pool2d_index(x: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilation: Pair,
-                 layout: str) -> TensorSpec:
+def pool_index(x: TensorSpec, window: Sizes, strides: Sizes, padding: Padding, dilation: Sizes,
+               layout: str) -> TensorSpec:
     """The int32 position within each window."""
-    return TensorSpec(pool2d(x, window, strides, padding, dilation, layout).shape, dt.int32)
+    return TensorSpec(pool(x, window, strides, padding, dilation, layout).shape, dt.int32)
 
 
-def sum_pool2d_gradient(g: TensorSpec, size: Pair, window: Pair, strides: Pair, padding: Padding, dilation: Pair,
-                        layout: str) -> TensorSpec:
-    """`size`: height and width of the pool's input."""
+def pool_place(x: TensorSpec, window: Sizes, strides: Sizes, padding: Padding, dilation: Sizes,
+               layout: str) -> TensorSpec:
+    """The int64 place in the flattened spatial dimensions."""
+    return TensorSpec(pool(x, window, strides, padding, dilation, layout).shape, dt.int64)
+
+
+def sum_pool_gradient(g: TensorSpec, size: Dims, window: Sizes, strides: Sizes, padding: Padding, dilation: Sizes,
+                      layout: str) -> TensorSpec:
+    """`size`: the spatial dimensions of the pool's input."""
     return _pooled_from(g, size, window, strides, padding, dilation, layout)
 
 
-def pool2d_take(x: TensorSpec, index: TensorSpec, window: Pair, strides: Pair, padding: Padding, dilation: Pair,
-                layout: str) -> TensorSpec:
-    out = pool2d(x, window, strides, padding, dilation, layout)
+def pool_take(x: TensorSpec, index: TensorSpec, window: Sizes, strides: Sizes, padding: Padding, dilation: Sizes,
+              layout: str) -> TensorSpec:
+    out = pool(x, window, strides, padding, dilation, layout)
     _check_index(index, out)
     return out
 
 
-def pool2d_put(g: TensorSpec, index: TensorSpec, size: Pair, window: Pair, strides: Pair, padding: Padding,
-               dilation: Pair, layout: str) -> TensorSpec:
+def pool_put(g: TensorSpec, index: TensorSpec, size: Dims, window: Sizes, strides: Sizes, padding: Padding,
+             dilation: Sizes, layout: str) -> TensorSpec:
     _check_index(index, g)
     return _pooled_from(g, size, window, strides, padding, dilation, layout)
 
 
-def _pooled_from(g: TensorSpec, size: Pair, window: Pair, strides: Pair, padding: Padding, dilation: Pair,
+def _pooled_from(g: TensorSpec, size: Dims, window: Sizes, strides: Sizes, padding: Padding, dilation: Sizes,
                  layout: str) -> TensorSpec:
     image = Image.of(g, layout)
-    out = Image(image.n, size[0], size[1], image.c).spec(layout, g.dtype)
-    if (pooled := pool2d(out, window, strides, padding, dilation, layout)).shape != g.shape:
+    out = Image(image.n, _checked_size(size, layout), image.c).spec(layout, g.dtype)
+    if (pooled := pool(out, window, strides, padding, dilation, layout)).shape != g.shape:
         raise ShapeError(f"the cotangent is {g} where the pool gives {pooled}")
     return out
 
@@ -202,3 +234,32 @@ def _check_index(index: TensorSpec, like: TensorSpec) -> None:
         raise DTypeError(f"the index is {index.dtype}, not integers")
     if index.shape != like.shape:
         raise ShapeError(f"the index is {index}, which does not fit {like}")
+
+
+def of_size(x: TensorSpec, size: Dims, layout: str) -> TensorSpec:
+    if (there := Image.of(x, layout).size) != tuple(size):
+        raise ShapeError(f"the spatial dimensions of {x} are {there}, what follows was recorded for {size}")
+    return x
+
+
+def unfold(x: TensorSpec, window: Sizes, strides: Sizes, padding: Padding, dilation: Sizes, layout: str) -> TensorSpec:
+    """The elements of each window as channels."""
+    image = Image.of(x, layout)
+    _check_window(window)
+    counts = window_counts(image.size, window, strides, padding, dilation)
+    return Image(image.n, counts, image.c * prod(window)).spec(layout, x.dtype)
+
+
+def fold(y: TensorSpec, size: Dims, window: Sizes, strides: Sizes, padding: Padding, dilation: Sizes,
+         layout: str) -> TensorSpec:
+    """`size`: the spatial dimensions of what was unfolded."""
+    image = Image.of(y, layout)
+    if y.dtype == dt.boolean:
+        raise DTypeError("needs numbers, not booleans", hint="cast with astype")
+    _check_window(window)
+    if isinstance(image.c, int) and image.c % prod(window):
+        raise ShapeError(f"{image.c} channels are no multiple of the {prod(window)} elements of a window {window}")
+    out = Image(image.n, _checked_size(size, layout), image.c // prod(window)).spec(layout, y.dtype)
+    if (unfolded := unfold(out, window, strides, padding, dilation, layout)).shape != y.shape:
+        raise ShapeError(f"{y} does not fold: windows {window} of an image {size} unfold to {unfolded}")
+    return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.shape import Shape
-from nnc_core.symbol.body import Body
+from nnc_core.symbol.body import Body, in_sequence
 from nnc_core.symbol.collector import without_collector
 from nnc_core.symbol.line import Line, show_line, user_line
 from nnc_core.symbol.node import Node
@@ -14,8 +14,8 @@ from nnc_core.symbol.table import Table, Uid
 from nnc_core.type import Attributes, Op
 
 __all__ = [
-    "Body", "Line", "Literal", "Node", "Number", "Symbol", "Table", "Uid", "checked_number", "postorder", "show_line",
-    "user_line", "without_collector",
+    "Body", "Line", "Literal", "Node", "Number", "Symbol", "Table", "Uid", "checked_number", "in_sequence", "postorder",
+    "show_line", "user_line", "without_collector",
 ]  # fmt: skip
 
 

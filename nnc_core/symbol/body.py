@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from nnc_core.symbol.node import Node
 from nnc_core.symbol.order import postorder
+
+
+def in_sequence(outputs: Sequence[Node]) -> list[Node]:
+    """What the outputs depend on, inputs first; what a value is tied to comes as early as it can, in the order in which
+    it is named, the outermost ties first: those name all effects of a body as its code has them."""
+    order = postorder(outputs)
+    ties = [node for node in order if node.op.ties]
+    if not ties:
+        return order
+    return postorder([*[x for tie in reversed(ties) for x in tie.inputs[1:]], *outputs])
 
 
 class Body:
@@ -23,8 +34,8 @@ class Body:
 
     @property
     def nodes(self) -> list[Node]:
-        """All that the outputs depend on, inputs first."""
-        return postorder(self.outputs)
+        """All that the outputs depend on, inputs first, what has effects in its order."""
+        return in_sequence(self.outputs)
 
     def key(self) -> tuple[Any, ...]:
         """What it computes, as a tuple that equal bodies share."""

@@ -63,6 +63,8 @@ class Op:
     """Attributes are bodies, or tuples of bodies: transforms of graphs go into them."""
     host: bool = False
     """Runs on the host by nature."""
+    ties: bool = False
+    """The first operand is handed on after the others have been computed."""
     counted: bool = False
     """The length of the result's first axis depends on data: the attribute `size` holds it, a number or, until the
     operator has run, an unknown dimension."""

@@ -1,7 +1,8 @@
 """Type promotion: the Array API table within a kind, and the other operand's dtype for Python numbers.
 
-Between kinds (which the Array API leaves open) the wider kind decides: boolean < integer < float, as in PyTorch and
-JAX, so that int64 + float32 is float32 on every device, with or without float64.
+Between kinds (which the Array API leaves open) the wider kind decides: boolean < integer < float < complex, as in
+PyTorch and JAX, so that int64 + float32 is float32 on every device, with or without float64.  Floats beside complex
+numbers count as their parts would: float64 with complex64 is complex128.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from nnc_core.base.errors import DTypeError, OperandError
 
 
 def kind_rank(dtype: DType) -> int:
-    """0 boolean, 1 integer, 2 float."""
-    return 2 if dt.is_float(dtype) else 1 if dt.is_integer(dtype) else 0
+    """0 boolean, 1 integer, 2 float, 3 complex."""
+    return 3 if dt.is_complex(dtype) else 2 if dt.is_float(dtype) else 1 if dt.is_integer(dtype) else 0
 
 
 @lru_cache(maxsize=1024)
@@ -27,8 +28,11 @@ def promote(a: DType, b: DType) -> DType:
     """The dtype of an operator on arrays of these two."""
     if a == b:
         return a
-    if kind_rank(a) != kind_rank(b):
-        return a if kind_rank(a) > kind_rank(b) else b
+    ranks = kind_rank(a), kind_rank(b)
+    if min(ranks) >= 2 and max(ranks) == 3:
+        return dt.complex_of(promote(dt.real_of(a), dt.real_of(b)))
+    if ranks[0] != ranks[1]:
+        return a if ranks[0] > ranks[1] else b
     if dt.bfloat16 in (a, b):
         other = b if a == dt.bfloat16 else a
         return dt.float32 if other == dt.float16 else other
@@ -50,7 +54,9 @@ def default_for(number: Any) -> DType:
         return dt.int64
     if isinstance(number, (float, np.floating)):
         return default_float()
-    raise OperandError(f"{type(number).__name__} is no array and no real number",
+    if isinstance(number, (complex, np.complexfloating)):
+        return dt.complex_of(default_float())
+    raise OperandError(f"{type(number).__name__} is no array and no number",
                        hint="make it an array with nnc.asarray")
 
 
@@ -59,11 +65,13 @@ def promote_number(dtype: DType, number: Any) -> DType:
     if isinstance(number, np.generic):
         return promote(dtype, admit_numpy(number.dtype))
     other = default_for(number)
-    return dtype if kind_rank(dtype) >= kind_rank(other) else other
+    if kind_rank(dtype) >= kind_rank(other):
+        return dtype
+    return dt.complex_of(dtype) if kind_rank(dtype) == 2 else other
 
 
 def admit_numpy(dtype: Any) -> DType:
-    """A dtype of ours from anything that NumPy takes as one; DTypeError for strings, objects, complex numbers."""
+    """A dtype of ours from anything that NumPy takes as one; DTypeError for strings, objects, dates."""
     try:
         wanted = dt.DTYPES["bfloat16"] if dtype == "bfloat16" else np.dtype(dtype)
     except TypeError as error:

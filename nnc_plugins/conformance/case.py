@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from nnc_core.base.dtype import DTYPES, DType, is_float, is_integer
+from nnc_core.base.dtype import NUMBERS, DType, boolean, is_complex, is_float, is_integer, real_of
 from nnc_core.type import Attributes, Op
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Maker: TypeAlias = Callable[[np.random.Generator, DType], tuple[Array, ...]]
 Named: TypeAlias = Mapping[str, Hashable]
 
-ALL = tuple(DTYPES.values())
+ALL = (boolean, *NUMBERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,9 @@ def draw(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], low: fl
     """Between low and high, both included; unsigned integers from 0 on, booleans of both kinds."""
     if is_float(dtype):
         return np.asarray(rng.uniform(low, high, shape)).astype(dtype)
+    if is_complex(dtype):
+        real, imag = (draw(rng, real_of(dtype), shape, low, high) for _ in range(2))
+        return np.asarray(real + np.asarray(imag) * 1j).astype(dtype)
     if is_integer(dtype):
         least = max(int(low), int(np.iinfo(dtype).min))
         return rng.integers(least, max(int(high), least), shape, dtype=np.int64, endpoint=True).astype(dtype)

@@ -13,15 +13,37 @@ from nnc_core.base.dtype import DType
 from nnc_core.operator import OPERATORS
 from nnc_core.type import Op
 from nnc_plugins.conformance.case import Case
-from nnc_plugins.conformance.tables import creation, elementwise, movement, reduction, selection, window
+from nnc_plugins.conformance.tables import (
+    complex_numbers,
+    creation,
+    cumulative,
+    elementwise,
+    fft,
+    functions,
+    indexing,
+    linalg,
+    movement,
+    neural,
+    numbers,
+    ordering,
+    random,
+    reduction,
+    regions,
+    resampling,
+    selection,
+    window,
+)
 
 __all__ = ["CASES", "Case", "Example", "admitted_dtypes", "examples"]
 
 CASES: dict[str, list[Case]] = {
-    **elementwise.CASES, **reduction.CASES, **movement.CASES, **window.CASES, **creation.CASES,
-    **selection.CASES,
+    **elementwise.CASES, **functions.CASES, **numbers.CASES, **reduction.CASES, **movement.CASES, **window.CASES,
+    **creation.CASES, **resampling.CASES, **regions.CASES, **selection.CASES, **linalg.CASES, **fft.CASES,
+    **cumulative.CASES, **ordering.CASES, **indexing.CASES, **neural.CASES, **random.CASES,
 }  # fmt: skip
 """Cases by operator name."""
+for _name, _cases in complex_numbers.CASES.items():
+    CASES[_name] = CASES.get(_name, []) + _cases
 
 
 class Example(NamedTuple):

@@ -88,9 +88,10 @@ def _expected_failures(path: str | None) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if STACK not in config.stash:
-        return
-    spec, seed = config.stash[STACK].device.spec, chosen_seed(config)
+    try:
+        spec, seed = opened(config).device.spec, chosen_seed(config)
+    except NoDeviceError:
+        return  # the run has said so
     terminalreporter.line(f"nnc conformance of {spec.id} ({spec.name}); samples drawn with seed {seed}: "
                           f"NNC_TEST_SEED={seed} repeats them, -m \"\" runs everything")
     for name in config.stash.get(UNMATCHED, []):

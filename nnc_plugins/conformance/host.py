@@ -7,17 +7,24 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import DType
+from nnc_core.composition import stack_for
 from nnc_core.operator import Namespace
-from nnc_core.type import Attributes, Op, Specified, TensorSpec
+from nnc_core.operator.control import LOOP, PICK
+from nnc_core.type import Attributes, Op, Specified, TensorSpec, TupleSpec
 from nnc_plugins.conformance.case import Array
+from nnc_plugins.conformance.host_loops import looped
 
 
 class HostValue(Specified):
-    """A NumPy array that tells its spec."""
+    """A NumPy array, or a tuple of them, that tells its spec."""
 
     def __init__(self, array: Any) -> None:
-        self.array: Array = np.asarray(array)
-        self.spec = TensorSpec(self.array.shape, self.array.dtype)
+        self.array: Any = tuple(map(np.asarray, array)) if isinstance(array, tuple) else np.asarray(array)
+        self.spec = _spec_of(self.array)
+
+
+def _spec_of(array: Any) -> TensorSpec:
+    return TupleSpec(tuple(map(_spec_of, array))) if isinstance(array, tuple) else TensorSpec(array.shape, array.dtype)
 
 
 
@@ -26,6 +33,10 @@ class Host(Namespace[HostValue]):
 
     def _apply(self, op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> HostValue:
         values = self._operands(op, inputs)
+        if op is PICK:
+            return HostValue(values[0].array[attributes[0]])
+        if op is LOOP:
+            return HostValue(looped(self, values, attributes))
         if op.decompose is not None:
             return op.decompose(self, *values, *attributes)  # type: ignore[no-any-return]
         assert op.reference is not None, op.name
@@ -38,10 +49,13 @@ class Host(Namespace[HostValue]):
     def _is_value(self, x: Any) -> bool:
         return isinstance(x, HostValue)
 
+    def _bodies(self, like: HostValue) -> Any:
+        return stack_for("strict:0").operator.open()
+
 
 HOST = Host()
 
 
-def expected(op: Op, inputs: tuple[Array, ...], attributes: Attributes) -> Array:
-    """What the operator gives for these arrays."""
+def expected(op: Op, inputs: tuple[Array, ...], attributes: Attributes) -> Any:
+    """What the operator gives for these arrays: an array, or a tuple of its results."""
     return HOST._apply(op, tuple(HostValue(x) for x in inputs), attributes).array

@@ -17,7 +17,7 @@ from nnc_core.engine import ComputationGraph
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import CONSTANT, OPERATORS
 from nnc_core.symbol import Node, postorder
-from nnc_core.type import Attributes, Op, TensorSpec
+from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec
 from nnc_plugins.conformance.case import Array
 
 
@@ -44,8 +44,8 @@ def get(device: Device, buffer: Buffer, like: Array) -> Array:
     return host
 
 
-def eager(stack: Stack, op: Op, inputs: Sequence[Array], attributes: Attributes) -> Array:
-    """One operator, run now, on host arrays."""
+def eager(stack: Stack, op: Op, inputs: Sequence[Array], attributes: Attributes) -> Any:
+    """One operator, run now, on host arrays: its result, or a tuple of its results."""
     upload = stack.engine.executor.upload
     values = [Value(upload(x), stack) for x in inputs]
     return downloaded(stack, applied(stack, op, values, attributes))
@@ -58,16 +58,19 @@ def applied(stack: Stack, op: Op, values: Sequence[Value], attributes: Attribute
         return Value(run_now(op, values, attributes, spec, stack), stack, spec)
 
 
-def downloaded(stack: Stack, value: Value) -> Array:
-    host: Array = stack.engine.executor.download(value.array)
-    return host
+def downloaded(stack: Stack, value: Value) -> Any:
+    """A host array, or a tuple of them."""
+    download = stack.engine.executor.download
+    return tuple(map(download, value.array)) if isinstance(value.array, tuple) else download(value.array)
 
 
 def one_operator_graph(stack: Stack, op: Op, inputs: Sequence[Array], attributes: Attributes) -> SymbolicGraph:
-    """A graph with inputs x0, x1, ... and the output y."""
+    """A graph with inputs x0, x1, ... and the output y, or y0, y1, ... of an operator that has several results."""
     F = stack.operator.open()
     placeholders = {f"x{i}": F.placeholder(f"x{i}", spec_of(x)) for i, x in enumerate(inputs)}
-    return SymbolicGraph(placeholders, {"y": F._apply(op, tuple(placeholders.values()), attributes)}, (), op.name)
+    y = F._apply(op, tuple(placeholders.values()), attributes)
+    outputs = {f"y{i}": part for i, part in enumerate(F.picks(y))} if isinstance(y.spec, TupleSpec) else {"y": y}
+    return SymbolicGraph(placeholders, outputs, (), op.name)
 
 
 def called(graph: ComputationGraph, given: Mapping[str, Array]) -> dict[str, Array]:

@@ -60,12 +60,18 @@ def _scatter(x: Any, u: Any) -> nnc.Tensor:
     return nnc.sum(x.at[rows].add(u) ** 2 * x.at[1:, ::2].set(0.5))
 
 
+def _scan(x: Any) -> nnc.Tensor:
+    y = nnc.cumulative_prod(x, axis=1) * nnc.sort(x, axis=0) + nnc.logcumsumexp(x, axis=1) * nnc.cummax(x, axis=0)
+    return nnc.sum(y) + nnc.prod(x) + nnc.std(x, correction=1) + nnc.logsumexp(x)
+
+
 FUNCTIONS = {
     "a dense layer": Function(_dense, ((3, 4), (4, 2), (2,))),
     "a classifier": Function(_classify, ((3, 4), (4, 3))),
     "a convolution with pools": Function(_convolve, ((2, 4, 8, 2), (3, 3, 2, 2))),
     "movement": Function(_move, ((2, 4), (4, 3))),
     "reductions": Function(_reduce, ((3, 4),)),
+    "scans, products and sorting": Function(_scan, ((3, 4),)),
     "elementwise": Function(_elementwise, ((2, 3), (2, 3))),
     "gather and scatter": Function(_scatter, ((2, 4), (3, 4))),
 }

@@ -386,6 +386,8 @@ def test_a_broken_nest_is_refused(plain, reason) -> None:
 @pytest.mark.parametrize(("reduction", "reason"), [
     (Reduction("median", 0, F), "no reduction"), (Reduction("sum", 5, F), "cannot see"),
     (Reduction("argmax", 0, F), "gives int64, not float32"), (Reduction("sum", 0, dt.int64), "gives float32"),
+    (Reduction("recurrence", 0, F), "recurrence with factor None"), (Reduction("sum", 0, F, 0), "sum with factor 0"),
+    (Reduction("recurrence", 0, F, 7), "folds value 7, which it cannot see"),
 ])  # fmt: skip
 def test_a_broken_reduction_is_refused(plain, reduction, reason) -> None:
     with pytest.raises(AttributeValueError, match=reason):
@@ -398,6 +400,29 @@ def test_values_of_an_inner_body_are_seen_in_it_only(plain) -> None:
     wrong = (stages[0], Stage((), (STORE,)))
     with pytest.raises(AttributeValueError, match="cannot see"):
         plain.compile(LoopNest("wrong", (Argument(F, True),), (), wrong))
+
+
+def test_what_is_folded_so_far_is_seen_by_running_instructions(plain) -> None:
+    total, double = Reduction("sum", 0, F), Instruction("add", F, (0, 1))
+    write = STORE._replace(operands=(2,))
+    scan = Stage((3,), (ONE,), (total,), (double, write))
+    plain.compile(LoopNest("scan", (Argument(F, True),), (), (scan, Stage((), (STORE._replace(operands=(1,)),)))))
+    wrong = (scan, Stage((), (write,)))
+    with pytest.raises(AttributeValueError, match="cannot see"):
+        plain.compile(LoopNest("a running value used afterwards", (Argument(F, True),), (), wrong))
+    early = Stage((3,), (Instruction("negative", F, (1,)),), (total,))
+    with pytest.raises(AttributeValueError, match=r"reads values \[1\], which it cannot see"):
+        plain.compile(LoopNest("a reduction read before it is folded", (), (), (early,)))
+
+
+@pytest.mark.parametrize("dtype", [dt.int32, dt.float16])
+def test_logarithms_are_summed_in_wide_floats_only(plain, dtype) -> None:
+    number = Instruction("constant", dtype, literal=1)
+    with pytest.raises(AttributeValueError, match=f"logsumexp of {dtype}"):
+        plain.compile(LoopNest("wrong", (), (), (Stage((3,), (number,), (Reduction("logsumexp", 0, dtype),)),)))
+    with pytest.raises(AttributeValueError, match="recurrence of float32 and"):
+        bodies = (Instruction("constant", F, literal=1.0), number)
+        plain.compile(LoopNest("wrong", (), (), (Stage((3,), bodies, (Reduction("recurrence", 0, F, 1),)),)))
 
 
 def test_a_store_to_an_input_is_refused(plain) -> None:

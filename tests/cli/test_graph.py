@@ -22,7 +22,7 @@ def step() -> CompiledGraph:
 
 def test_the_step_holds_forward_backward_and_update(step: CompiledGraph) -> None:
     names = [node.op.name for node in step.source.nodes]
-    for name in ("conv2d", "max_pool2d", "matmul", "conv2d_kernel_gradient", "sqrt", "bernoulli"):
+    for name in ("conv", "max_pool", "matmul", "conv_kernel_gradient", "sqrt", "bernoulli"):
         assert name in names
     weights, squares = 6, 6
     random_keys, counts = 1, 1
@@ -32,7 +32,7 @@ def test_the_step_holds_forward_backward_and_update(step: CompiledGraph) -> None
 def test_text_with_figures_and_plan(run: Run, step: CompiledGraph) -> None:
     result = run("graph")
     assert result.exit_code == 0
-    assert "conv2d(" in result.output and "takes the memory of" in result.output
+    assert "conv(" in result.output and "takes the memory of" in result.output
     nodes, edges, fewer_nodes, fewer_edges = map(int, _find(rf"one node: {RATIO} -> {RATIO} \(Owl", result.output))
     assert (nodes, edges) == step.source.complexity
     assert fewer_nodes < nodes and fewer_edges < edges
@@ -65,7 +65,7 @@ def test_files(run: Run, tmp_path: Path) -> None:
     assert all(f"wrote {file}\n" in result.output for file in written.values())
     assert "<svg" in written["lenet.svg"].read_text() and "<svg" in written["lenet-memory.svg"].read_text()
     assert written["lenet.dot"].read_text().startswith("digraph")
-    assert "conv2d(" in written["lenet.txt"].read_text()
+    assert "conv(" in written["lenet.txt"].read_text()
 
 
 def test_an_unknown_network_is_refused(run: Run) -> None:

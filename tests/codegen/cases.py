@@ -9,6 +9,7 @@ import numpy as np
 
 from nnc_core.base.dtype import boolean, float16, float32, float64, int32, int64
 from tests.codegen.nests import Case, Values, Writer, at
+from tests.codegen.scans import scan_cases
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 NAN, INF = float("nan"), float("inf")
@@ -323,4 +324,4 @@ def conv_backward(rng: np.random.Generator, stride: int, dilation: int, padding:
 
 
 def structure_cases() -> list[Case]:
-    return [*movement_cases(), *reduction_cases(), *contraction_cases()]
+    return [*movement_cases(), *reduction_cases(), *contraction_cases(), *scan_cases()]

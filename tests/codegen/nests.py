@@ -19,20 +19,33 @@ def at(coefficients: dict[int, int], stride: int, *, offset: int = 0, **rest: An
     return Subscript(offset, tuple(sorted(coefficients.items())), stride, **rest)
 
 
+@dataclass
+class Open:
+    """A stage that is being written."""
+
+    axes: tuple[int, ...] = ()
+    body: list[Instruction] = field(default_factory=list)
+    folds: list[Reduction] = field(default_factory=list)
+    running: list[Instruction] = field(default_factory=list)
+
+
 class Writer:
     """Appends instructions to the last stage; numbers are those of the nest."""
 
     def __init__(self, name: str, axes: Sequence[int], arguments: Sequence[tuple[Any, bool]]) -> None:
         self.name, self.axes = name, tuple(axes)
         self.arguments = tuple(Argument(np.dtype(dtype), written) for dtype, written in arguments)
-        self.stages: list[tuple[tuple[int, ...], list[Instruction], list[Reduction]]] = [((), [], [])]
+        self.stages: list[Open] = [Open()]
         self.next = 0
 
     def stage(self, *lengths: int) -> None:
-        self.stages.append((lengths, [], []))
+        self.stages.append(Open(lengths))
 
     def op(self, operation: str, dtype: Any, *operands: int, **rest: Any) -> int:
-        self.stages[-1][1].append(Instruction(operation, np.dtype(dtype), operands, **rest))
+        """In the body, or after a reduction in the running part of a scan."""
+        stage = self.stages[-1]
+        (stage.running if stage.folds else stage.body).append(
+            Instruction(operation, np.dtype(dtype), operands, **rest))
         self.next += 1
         return self.next - 1
 
@@ -49,14 +62,14 @@ class Writer:
     def store(self, argument: int, value: int, *subscripts: Subscript, offset: int = 0) -> None:
         self.op("store", self.arguments[argument].dtype, value, access=Access(argument, offset, subscripts))
 
-    def reduce(self, kind: str, value: int, dtype: Any) -> int:
+    def reduce(self, kind: str, value: int, dtype: Any, factor: int | None = None) -> int:
         dtype = int64 if kind in ("argmax", "argmin") else np.dtype(dtype)
-        self.stages[-1][2].append(Reduction(kind, value, dtype))
+        self.stages[-1].folds.append(Reduction(kind, value, dtype, factor))
         self.next += 1
         return self.next - 1
 
     def build(self) -> LoopNest:
-        stages = tuple(Stage(axes, tuple(body), tuple(folds)) for axes, body, folds in self.stages)
+        stages = tuple(Stage(s.axes, tuple(s.body), tuple(s.folds), tuple(s.running)) for s in self.stages)
         return LoopNest(self.name, self.arguments, self.axes, stages)
 
 

@@ -8,7 +8,7 @@ import pytest
 from nnc_core.base.dtype import boolean, float16, float32, float64, int32, int64
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import C99, OPENCL, entry_name, index_type, render, render_program
+from nnc_core.codegen import C99, OPENCL, entry_name, expand, index_type, render, render_program
 from tests.codegen.nests import Writer, at, elementwise
 
 
@@ -87,6 +87,13 @@ def test_an_operation_that_makes_no_sense(operation: str, dtype: np.dtype) -> No
     x = np.ones(2, dtype)
     with pytest.raises(NotSupportedError, match=f"{operation} on {dtype}"):
         render(elementwise("senseless", operation, dtype, [x, x], dtype), C99)
+
+
+def test_a_function_that_the_language_lacks_is_to_be_expanded() -> None:
+    nest = elementwise("psi", "digamma", float32, [np.ones(2, np.float32)], float32)
+    with pytest.raises(NotSupportedError, match=r"digamma on float32[\s\S]*expand"):
+        render(nest, C99)
+    assert "digamma(" not in render(expand(nest), C99)
 
 
 def test_a_bitcast_between_widths_is_refused() -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from nnc_core.base.dtype import DTYPES
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import OPENCL, expand, render_program
-from tests.codegen.nests import Case, Values, agree, elementwise
-from tests.codegen.test_expand import ALL, interpreted, points
+from nnc_core.codegen import OPENCL, render_program
+from tests.codegen.functions import ALL, interpreted, nest_of, points
+from tests.codegen.nests import Case, Values, agree
 from tests.codegen.test_nests import CASES
 
 LOOSER = 16.0  # units in the last place that OpenCL grants its own functions (pow)
@@ -62,12 +62,7 @@ def opencl(context: Any) -> Runner:
 
 @pytest.fixture(scope="module")
 def expansions(context: Any) -> Runner:
-    return runner(context, {nest: f"expansion_{place}" for place, nest in enumerate(map(expansion, ALL))})
-
-
-def expansion(case: tuple[str, str]) -> LoopNest:
-    x = points(case[0], DTYPES[case[1]])
-    return expand(elementwise("expansion", case[0], x.dtype, [x], x.dtype))
+    return runner(context, {nest_of(*case): f"expansion_{place}" for place, case in enumerate(ALL)})
 
 
 def runner(context: Any, names: dict[LoopNest, str]) -> Runner:
@@ -107,8 +102,7 @@ def test_opencl(case: Case, opencl: Runner) -> None:
 
 @pytest.mark.parametrize(("function", "name"), ALL)
 def test_expansions_follow_the_interpreter(function: str, name: str, expansions: Runner) -> None:
-    nest = expansion((function, name))
-    x = points(function, nest.arguments[0].dtype)
-    result = np.zeros_like(x)
-    expansions(nest, [x, result])
-    assert agree(result, interpreted(nest, x)).all()
+    xs = points(function, DTYPES[name])
+    result = np.zeros_like(xs[0])
+    expansions(nest_of(function, name), [*xs, result])
+    assert agree(result, interpreted(function, name)).all()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nnc_core.base.dtype import DTYPES, boolean, is_float, is_integer
+from nnc_core.base.dtype import DTYPES, NUMBERS, boolean, is_float, is_integer
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import expand, interpret
 from tests.codegen.compiled import compile_c99, compiler
@@ -18,11 +18,12 @@ from tests.codegen.nests import Values, Writer, agree, as_bytes, at
 
 COMPARE = ("equal", "less", "greater_equal")
 ANY = ("minimum", "maximum", "select")
-NUMBER = ("add", "subtract", "multiply", "negative", "abs", "sign", "fma", "floor_divide", "remainder", "round")
-FLOAT = ("divide", "floor", "sqrt", "exp", "log", "tanh", "sigmoid")
-INTEGER = ("bitwise_xor", "shift_left", "shift_right", "bitwise_invert", "power")
+NUMBER = ("add", "subtract", "multiply", "negative", "abs", "sign", "fma", "floor_divide", "remainder", "fmod", "round")
+UNARY = ("exp", "log", "tanh", "sigmoid", "expm1", "log1p", "atan", "cbrt", "erf", "digamma", "i1e")
+FLOAT = ("divide", "floor", "sqrt", "atan2", *UNARY)
+INTEGER = ("gcd", "bitwise_xor", "shift_left", "shift_right", "bitwise_invert", "power")
 BOOLEAN = ("bitwise_and", "bitwise_or", "bitwise_invert")
-ARITY = {name: 1 for name in ("negative", "abs", "sign", "round", "floor", "sqrt", "exp", "log", "tanh", "sigmoid")}
+ARITY = {name: 1 for name in ("negative", "abs", "sign", "round", "floor", "sqrt", *UNARY)}
 ARITY |= {"bitwise_invert": 1, "fma": 3, "select": 3}
 ROWS, COLUMNS = 4, 5
 
@@ -87,7 +88,7 @@ class Expression:
 
 @st.composite
 def expressions(draw: st.DrawFn) -> tuple[LoopNest, list[Values]]:
-    names = st.lists(st.sampled_from([name for name in DTYPES if name != "bool"]), min_size=1, max_size=3, unique=True)
+    names = st.lists(st.sampled_from([dtype.name for dtype in NUMBERS]), min_size=1, max_size=3, unique=True)
     dtypes = [DTYPES[name] for name in draw(names)]
     nest = Expression(draw, dtypes).nest()
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))

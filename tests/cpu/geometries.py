@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def case(arrays: tuple[Array, ...], operator: str, **attributes: Any) -> Case:
     return Case(arrays, tuple(attributes[name] for name in OPERATORS[operator].attributes))
 
 
-WINDOWS: list[tuple[tuple[int, int], Any, Any, Any, Any]] = [
+WINDOWS: list[tuple[tuple[int, ...], Any, Any, Any, Any]] = [
     # image's size, window, strides, padding, dilation
     ((6, 6), (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),
     ((5, 6), (3, 2), (1, 1), ((1, 1), (1, 0)), (1, 1)),
@@ -44,12 +44,22 @@ WINDOWS: list[tuple[tuple[int, int], Any, Any, Any, Any]] = [
     ((4, 5), (1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1)),
     ((5, 5), (1, 1), (2, 2), ((0, 0), (0, 0)), (1, 1)),
     ((5, 9), (2, 2), (4, 3), ((0, 0), (0, 0)), (1, 1)),
+    ((9,), (3,), (2,), ((1, 0),), (2,)),
+    ((8,), (2,), (1,), ((0, 0),), (1,)),
+    ((4, 3, 5), (2, 1, 3), (1, 2, 2), ((1, 0), (0, 0), (1, 1)), (2, 1, 1)),
+    ((3, 4, 4), (3, 2, 2), (1, 1, 1), ((0, 0), (0, 1), (0, 0)), (1, 1, 1)),
 ]
-LAYOUTS = ("NHWC", "NCHW")
+LAYOUTS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 
-def image(d: Draw, layout: str, n: int, h: int, w: int, c: int) -> Array:
-    return d.any(n, h, w, c) if layout == "NHWC" else d.any(n, c, h, w)
+def layouts() -> Iterator[tuple[int, str]]:
+    """Each geometry in each of its layouts."""
+    return ((at, layout) for at, (size, *_) in enumerate(WINDOWS) for layout in LAYOUTS[len(size)])
+
+
+def image(d: Draw, layout: str, n: int, *size_and_channels: int) -> Array:
+    *size, c = size_and_channels
+    return d.any(n, *size, c) if layout.endswith("C") else d.any(n, c, *size)
 
 
 def counts(size: Any, window: Any, strides: Any, padding: Any, dilation: Any) -> list[int]:
@@ -59,42 +69,44 @@ def counts(size: Any, window: Any, strides: Any, padding: Any, dilation: Any) ->
 
 def convolutions(d: Draw) -> Iterator[tuple[Array, Array, Array, dict[str, Any]]]:
     """Image, kernel, an array of the result's shape, and geometry."""
-    channels = [(2, 1, 1, 3), (2, 6, 1, 2), (2, 2, 2, 3), (1, 17, 1, 2), (2, 6, 1, 2), (0, 1, 2, 1), (2, 5, 2, 2)]
-    for at, layout in product(range(len(WINDOWS)), LAYOUTS):
+    channels = [(2, 1, 1, 3), (2, 6, 1, 2), (2, 2, 2, 3), (1, 17, 1, 2), (2, 6, 1, 2), (0, 1, 2, 1), (2, 5, 2, 2),
+                (2, 6, 2, 2), (1, 3, 1, 2), (2, 2, 3, 1), (1, 7, 1, 3)]  # fmt: skip
+    for at, layout in layouts():
         size, window, strides, padding, dilation = WINDOWS[at]
         n, i, groups, o = channels[at % len(channels)]
         x = image(d, layout, n, *size, i * groups)
-        kernel = d.any(*window, i, groups * o) if layout == "NHWC" else d.any(groups * o, i, *window)
+        kernel = d.any(*window, i, groups * o) if layout.endswith("C") else d.any(groups * o, i, *window)
         g = image(d, layout, n, *counts(size, window, strides, padding, dilation), groups * o)
         yield x, kernel, g, {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups,
                              "layout": layout, "size": size, "window": window}
 
 
-def conv2d(d: Draw) -> Iterator[Case]:
+def conv(d: Draw) -> Iterator[Case]:
     for x, kernel, _, how in convolutions(d):
-        yield case((x, kernel), "conv2d", **how)
+        yield case((x, kernel), "conv", **how)
 
 
-def conv2d_input_gradient(d: Draw) -> Iterator[Case]:
+def conv_input_gradient(d: Draw) -> Iterator[Case]:
     for _, kernel, g, how in convolutions(d):
-        yield case((g, kernel), "conv2d_input_gradient", **how)
+        yield case((g, kernel), "conv_input_gradient", **how)
 
 
-def conv2d_kernel_gradient(d: Draw) -> Iterator[Case]:
+def conv_kernel_gradient(d: Draw) -> Iterator[Case]:
     for x, _, g, how in convolutions(d):
-        yield case((x, g), "conv2d_kernel_gradient", **{**how, "size": how["window"]})
+        yield case((x, g), "conv_kernel_gradient", **{**how, "size": how["window"]})
 
 
 def pools(d: Draw) -> Iterator[tuple[Array, Array, Array, dict[str, Any]]]:
     """Image, an array of the result's shape, positions within windows, and geometry."""
-    for (size, window, strides, padding, dilation), layout in product(WINDOWS, LAYOUTS):
+    for at, layout in layouts():
+        size, window, strides, padding, dilation = WINDOWS[at]
         how = {"window": window, "strides": strides, "padding": padding, "dilation": dilation, "layout": layout,
                "size": size}
         g = image(d, layout, 2, *counts(size, window, strides, padding, dilation), 3)
-        index = d.rng.integers(0, window[0] * window[1], g.shape).astype(np.int32)
+        index = d.rng.integers(0, prod(window), g.shape).astype(np.int32)
         yield image(d, layout, 2, *size, 3), g, index, how
 
 
 CONVOLUTIONS: dict[str, Callable[[Draw], Iterator[Case]]] = {
-    "conv2d": conv2d, "conv2d_input_gradient": conv2d_input_gradient, "conv2d_kernel_gradient": conv2d_kernel_gradient,
+    "conv": conv, "conv_input_gradient": conv_input_gradient, "conv_kernel_gradient": conv_kernel_gradient,
 }  # fmt: skip

@@ -11,7 +11,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS, Namespace
 from nnc_core.symbol import Number
-from nnc_core.type import Op, TensorSpec
+from nnc_core.type import Op, TensorSpec, TupleSpec
 from nnc_cpu.device import CpuDevice
 
 Array = np.ndarray[Any, Any]
@@ -40,33 +40,42 @@ def spec_of(name: str, arrays: Sequence[Array], attributes: Sequence[Any]) -> Te
     return OPERATORS[name].infer(*[TensorSpec(x.shape, x.dtype) for x in arrays], *attributes)
 
 
-def by_reference(name: str, arrays: Sequence[Array], attributes: Sequence[Any]) -> Array:
+def parts_of(spec: TensorSpec) -> tuple[TensorSpec, ...]:
+    """The specs of all results."""
+    return spec.parts if isinstance(spec, TupleSpec) else (spec,)
+
+
+def by_reference(name: str, arrays: Sequence[Array], attributes: Sequence[Any]) -> Any:
+    """An array, or a tuple of results."""
     op = OPERATORS[name]
     with np.errstate(all="ignore"):
         if op.reference is not None:
-            return np.asarray(op.reference(*arrays, *attributes))
+            found = op.reference(*arrays, *attributes)
+            return tuple(map(np.asarray, found)) if isinstance(found, tuple) else np.asarray(found)
         assert op.decompose is not None
         return np.asarray(op.decompose(References(), *arrays, *attributes))
 
 
 def by_kernel(device: CpuDevice, name: str, arrays: Sequence[Array], attributes: Sequence[Any],
-              out: Callable[[Layout], Layout] = lambda packed: packed, onto: int | None = None) -> Array:
+              out: Callable[[Layout], Layout] = lambda packed: packed, onto: int | None = None) -> Any:
     """Bind to memory full of garbage, then upload the inputs with their strides, then launch.
 
-    `out` chooses the output's layout; `onto` is an input whose memory the output takes over."""
-    shapes = tuple(device.layout_of(x) for x in arrays)
-    target = out(spec_of(name, arrays, attributes).layout())
-    command = Command(name, tuple(attributes), shapes, (target,))
+    `out` chooses the outputs' layouts; `onto` is an input whose memory the output takes over.  Several results are a
+    tuple."""
+    shapes, spec = tuple(device.layout_of(x) for x in arrays), spec_of(name, arrays, attributes)
+    targets = tuple(out(part.layout()) for part in parts_of(spec))
+    command = Command(name, tuple(attributes), shapes, targets)
     (backend,) = device.backends(name)
     assert backend.refuse(command) is None
     buffers = [garbage(device, x.extent) for x in shapes]
-    buffers.append(garbage(device, target.extent) if onto is None else buffers[onto])
+    buffers += [garbage(device, target.extent) if onto is None else buffers[onto] for target in targets]
     size = backend.workspace(command)
     launch = backend.prepare(command).bind([*buffers, *([garbage(device, size)] if size else [])])
     for array, layout, buffer in zip(arrays, shapes, buffers, strict=False):
         put(device.array(buffer, layout), array)
     launch()
-    return np.array(device.array(buffers[-1], target))
+    results = [np.array(device.array(b, target)) for b, target in zip(buffers[len(shapes) :], targets, strict=True)]
+    return tuple(results) if isinstance(spec, TupleSpec) else results[0]
 
 
 def garbage(device: CpuDevice, nbytes: int) -> Any:
@@ -81,4 +90,6 @@ def put(target: Array, values: Array) -> None:
 
 
 def bits(x: Any) -> bytes:
+    if isinstance(x, tuple):
+        return b"".join(map(bits, x))
     return np.ascontiguousarray(x).tobytes()

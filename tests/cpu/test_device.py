@@ -112,16 +112,16 @@ def test_a_loop_nest_is_computed(device: CpuDevice) -> None:
 def test_an_index_out_of_range_is_named(device: CpuDevice, dtype: Any) -> None:
     x, indices = np.arange(5.0), np.array([0, 4, 5], dtype)
     with pytest.raises(OutOfRangeError, match=r"index 5 .* length 5"):
-        device.eager["take"](x, indices, 0)
+        device.eager["take"](x, indices, 0, 0)
     with pytest.raises(OutOfRangeError, match="index 5"):
-        device.eager["scatter"](x, indices, np.zeros(3), 0, "add")
-    assert device.eager["take"](x, indices[:2], 0).tolist() == [0, 4]
+        device.eager["scatter"](x, indices, np.zeros(3), 0, "add", 0)
+    assert device.eager["take"](x, indices[:2], 0, 0).tolist() == [0, 4]
 
 
 def test_a_failing_scatter_in_place_writes_nothing(device: CpuDevice) -> None:
     x, indices, updates = np.arange(4.0), np.array([0, -5]), np.full(2, 9.0)
     layouts = tuple(map(device.layout_of, (x, indices, updates)))
-    command = Command("scatter", (0, "set"), layouts, layouts[:1])
+    command = Command("scatter", (0, "set", 0), layouts, layouts[:1])
     (backend,) = device.backends("scatter")
     buffers = [device.buffer_of(array) for array in (x, indices, updates, x)]
     with pytest.raises(OutOfRangeError, match="index -5"):

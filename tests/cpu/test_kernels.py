@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,10 @@ import pytest
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType
+from nnc_core.base.errors import LinAlgError
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
+from nnc_core.type import TupleSpec
 from nnc_cpu import convolution
 from nnc_cpu.backends import MAKERS, routine_for
 from nnc_cpu.device import CpuDevice
@@ -20,13 +22,13 @@ from nnc_cpu.reference import by_reference as by_reference_routine
 from nnc_cpu.silence import quiet_launch
 from nnc_plugins.conformance.agreement import assert_agree
 from tests.cpu.cases import Case, admitted
-from tests.cpu.harness import bits, by_kernel, by_reference, spec_of
+from tests.cpu.harness import bits, by_kernel, by_reference, parts_of, spec_of
 
 Array = np.ndarray[Any, Any]
 ON_THE_HOST = {name for name, op in OPERATORS.items() if op.host}
 """By nature: what they give depends on the data, so that they cannot be bound to arrays of another count."""
 NAMES = sorted(({name for name, op in OPERATORS.items() if op.reference is not None} | set(MAKERS)) - ON_THE_HOST)
-DTYPES = (dt.float32, dt.float64, dt.bfloat16, dt.float16, dt.int32, dt.uint8, dt.boolean, dt.uint64)
+DTYPES = (dt.float32, dt.float64, dt.bfloat16, dt.float16, dt.int32, dt.uint8, dt.boolean, dt.uint64, dt.complex64)
 ELSEWHERE = {"transfer"}
 """Not run by the device's eager kernels."""
 
@@ -54,14 +56,23 @@ def test_every_operator_has_a_kernel_and_is_tried() -> None:
 @pytest.mark.parametrize(("name", "dtype"), EVERYTHING)
 def test_eager_and_bound_kernels_give_what_the_reference_gives(device: CpuDevice, name: str, dtype: DType) -> None:
     for case in admitted(name, dtype):
-        spec = spec_of(name, case.arrays, case.attributes)
+        specs = parts_of(spec_of(name, case.arrays, case.attributes))
         bound = by_kernel(device, name, case.arrays, case.attributes)
-        assert (bound.shape, bound.dtype) == (spec.shape, spec.dtype)
         assert_agree(OPERATORS[name], bound, by_reference(name, case.arrays, case.attributes), name)
-        if name not in ELSEWHERE:
-            eager = device.eager[name](*case.arrays, *case.attributes)
-            assert (eager.shape, eager.dtype) == (spec.shape, spec.dtype)
-            assert bits(eager) == bits(bound)
+        for made in (bound, eagerly(device, name, case.arrays, case.attributes)):
+            if made is not NotImplemented:
+                found = made if isinstance(made, tuple) else (made,)
+                assert [(x.shape, x.dtype) for x in found] == [(s.shape, s.dtype) for s in specs]
+                assert bits(made) == bits(bound)
+
+
+def eagerly(device: CpuDevice, name: str, arrays: Sequence[Array], attributes: Sequence[Any]) -> Any:
+    """NotImplemented where there is no eager kernel: of operators with several results."""
+    if name in ELSEWHERE:
+        return NotImplemented
+    made = device.eager[name](*arrays, *attributes)
+    assert (made is NotImplemented) == isinstance(spec_of(name, arrays, attributes), TupleSpec)
+    return made
 
 
 def gapped(x: Array) -> Array:
@@ -86,10 +97,16 @@ def repeated(x: Array) -> Array:
 def test_strides_change_no_bit(device: CpuDevice, name: str, dtype: DType, strided: Any) -> None:
     for case in admitted(name, dtype):
         arrays = [strided(x) for x in case.arrays]
-        wanted = by_kernel(device, name, [np.array(x, order="C") for x in arrays], case.attributes)
+        try:
+            wanted = by_kernel(device, name, [np.array(x, order="C") for x in arrays], case.attributes)
+        except LinAlgError:  # repeated rows make a singular matrix
+            assert strided is repeated
+            with pytest.raises(LinAlgError):
+                by_kernel(device, name, arrays, case.attributes)
+            continue
         assert bits(by_kernel(device, name, arrays, case.attributes)) == bits(wanted)
-        if name not in ELSEWHERE:
-            assert bits(device.eager[name](*arrays, *case.attributes)) == bits(wanted)
+        made = eagerly(device, name, arrays, case.attributes)
+        assert made is NotImplemented or bits(made) == bits(wanted)
 
 
 def spread_out(packed: Layout) -> Layout:
@@ -131,7 +148,7 @@ def consent(device: CpuDevice, name: str, case: Case, out: Layout) -> tuple[int,
     return device.backends(name)[0].inplace(command, OPERATORS[name].inplace)
 
 
-@pytest.mark.parametrize("name", ["conv2d", "conv2d_input_gradient", "conv2d_kernel_gradient"])
+@pytest.mark.parametrize("name", ["conv", "conv_input_gradient", "conv_kernel_gradient"])
 def test_convolutions_in_parts_are_those_in_one(device: CpuDevice, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wholes = [by_kernel(device, name, c.arrays, c.attributes) for c in admitted(name, dt.float64)]
     monkeypatch.setattr(convolution, "_AT_ONCE", 1)
@@ -149,7 +166,7 @@ def test_consent_is_given_where_it_costs_nothing_and_never_for_another_shape(dev
     assert consent(device, "add", Case((x, y)), out) == (0,)
     assert consent(device, "where", Case((x > 0, x, x)), out) == (1, 2)
     assert consent(device, "clip", Case((x, y, y)), out) == (0,)
-    assert consent(device, "scatter", Case((x, np.zeros(1, int), x[:1]), (0, "add")), out) == (0,)
+    assert consent(device, "scatter", Case((x, np.zeros(1, int), x[:1]), (0, "add", 0)), out) == (0,)
 
 
 def test_where_in_place_of_both_choices_is_that_choice(device: CpuDevice) -> None:
@@ -171,7 +188,7 @@ def test_claimed_composites_are_their_decomposition_to_the_bit(device: CpuDevice
         assert bits(claimed) == bits(by_reference(name, case.arrays, case.attributes))
 
 
-@pytest.mark.parametrize("name", ["add", "matmul", "pad", "take", "max_pool2d", "filled"])
+@pytest.mark.parametrize("name", ["add", "matmul", "pad", "take", "max_pool", "filled"])
 def test_the_reference_serves_where_there_is_no_kernel(device: CpuDevice, name: str) -> None:
     reference = OPERATORS[name].reference
     assert reference is not None

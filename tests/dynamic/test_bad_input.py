@@ -31,7 +31,7 @@ BAD: dict[str, tuple[type[BaseException], str, tuple[str, ...], Callable[[Any], 
     "concatenation": (ValueError, "concat", ("float32[3]",), lambda x: nnc.concat([x, x[0]])),
     "nothing to join": (TypeError, "stack", ("nothing",), lambda x: nnc.stack([])),
     "index dtype": (TypeError, "take", ("float32",), lambda x: nnc.take(x, x[0], axis=0)),
-    "logic": (TypeError, "logical_and", ("float32",), lambda x: x & x),
+    "logic": (TypeError, "bitwise_and", ("float32",), lambda x: x & x),
     "truth of many": (ValueError, "", ("float32[2,3]",), lambda x: bool(x)),
     "an operand": (TypeError, "", ("str", "nnc.asarray"), lambda x: nnc.add(x, "a")),
     "an object": (TypeError, "", ("object",), lambda x: nnc.sum(object())),
@@ -47,7 +47,7 @@ BAD: dict[str, tuple[type[BaseException], str, tuple[str, ...], Callable[[Any], 
                lambda x: nnc.conv2d(nnc.ones((1, 4, 4, 3)), nnc.ones((2, 2, 1, 4)), groups=2)),
     "a window larger than the image": (ValueError, "avg_pool2d", ("float32[1,2,2,1]",),
                                        lambda x: nnc.avg_pool2d(nnc.ones((1, 2, 2, 1)), 3)),
-    "labels": (TypeError, "cross_entropy", ("float32[3]",), lambda x: nnc.cross_entropy(x, x[0])),
+    "labels": (ValueError, "cross_entropy", ("float32[3]",), lambda x: nnc.cross_entropy(x, x[0])),
     "labels' shape": (ValueError, "cross_entropy", ("int64[3]",), lambda x: nnc.cross_entropy(x, [0, 1, 2])),
     "reduction": (ValueError, "cross_entropy", ("'median'",),
                   lambda x: nnc.cross_entropy(x, [0, 1], reduction="median")),
@@ -150,7 +150,7 @@ def test_small_memory_is_enough_when_it_is_freed() -> None:
 def test_numbers_that_are_no_python_numbers(x: nnc.Tensor) -> None:
     from decimal import Decimal
 
-    for bad in (Decimal(1), 1j, {}, b"1"):
+    for bad in (Decimal(1), {}, b"1"):
         with pytest.raises(TypeError):
             x + bad
         with pytest.raises(TypeError):

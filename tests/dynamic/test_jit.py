@@ -339,4 +339,4 @@ def test_compilations_for_changing_outside_values_are_bounded() -> None:
             w._value = nnc.ones(n)._value  # the same handle, another shape: traced again
             assert f(nnc.zeros(1)).item() == n
     assert f.traces == 29
-    assert sum(len(entry.variants) for entry in f._entries.values()) <= 8
+    assert sum(len(entry.variants) for entry in f._cache.entries.values()) <= 8

@@ -113,11 +113,28 @@ def test_a_question_about_a_size_is_a_guard(device: str, name: str) -> None:
 
 def test_code_that_fails_on_names_is_traced_for_each_size(device: str) -> None:
     def f(x: Any) -> Any:
-        if not all(isinstance(n, int) for n in x.shape):
-            raise RuntimeError("numbers only")
-        return x * 2
+        return x * x.shape[0].bit_length()
 
     assert runs_of(f) == len(SIZES) + 1, "with names it is tried once"
+
+
+def is_int(x: Any) -> bool:
+    match x:
+        case int():
+            return True
+    return False
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x * 2 if isinstance(x.shape[0], int) else x * 3,
+    lambda x: x * 2 if all([type(n) is int for n in x.shape]) else x * 3,
+    lambda x: x * 2 if isinstance(x.shape[0], (np.integer, float)) else x * 3,
+    lambda x: x * 2 if x.shape[0].__class__ is int else x * 3,
+    lambda x: x * 2 if is_int(x.shape[0]) else x * 3,
+], ids=["isinstance", "type", "NumPy's", "__class__", "match, in another function"])
+def test_code_that_asks_for_ints_gets_ints(device: str, f: Function) -> None:
+    """A size with a name is none, so that there it would take the other branch."""
+    assert runs_of(f) == len(SIZES)
 
 
 def test_an_error_that_is_the_codes_own_is_raised(device: str) -> None:

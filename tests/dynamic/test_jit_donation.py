@@ -43,7 +43,7 @@ def test_a_donated_argument_is_gone(x: nnc.Tensor) -> None:
     lambda t: nnc.jit(lambda x: 1)(t), lambda t: nnc.jit(lambda x: x + t)(nnc.ones((2, 3))),
     lambda t: t.to("strict:0") + 1,
     lambda t: nnc.Cell(t).read() + 1, nnc.grad(lambda t: t.sum()),
-], ids=str)
+])
 def test_any_use_of_it_is_an_error(x: nnc.Tensor, use: Callable[[Any], Any]) -> None:
     p = made(x.device.id)
     nnc.jit(update, donate_argnames="p")(p, x)

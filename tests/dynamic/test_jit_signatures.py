@@ -13,7 +13,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import FallbackWarning, RetraceWarning
-from nnc_core.dynamic.jit import SIGNATURES
+from nnc_core.dynamic.cache import SIGNATURES
 from tests.dynamic.faults import fails
 
 HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -227,7 +227,7 @@ def test_what_is_kept_is_bounded(device: str) -> None:
         for n in range(3 * SIGNATURES):
             f(x, n)
             f(x, 0)
-    assert len(f.cache_info().signatures) == SIGNATURES and len(f._families) <= SIGNATURES
+    assert len(f.cache_info().signatures) == SIGNATURES and len(f._cache.families) <= SIGNATURES
     traces = f.traces
     f(x, 0)
     assert f.traces == traces, "what is in use stays"

@@ -51,7 +51,7 @@ def test_the_error_is_a_type_error(x: nnc.Tensor) -> None:
 
 @pytest.mark.parametrize(("call", "named"), [
     (lambda f, x: f({"a": [x, x + 1]}), "argument `tree['a'][1]`"),
-    (lambda f, x: f(tree={"a": (x, x)}), "argument `tree['a'][1]`"),
+    (lambda f, x: f(tree={"a": (x, x + 1)}), "argument `tree['a'][1]`"),
 ])
 def test_a_leaf_of_an_argument_is_named(x: nnc.Tensor, call: Any, named: str) -> None:
     def f(tree: Any) -> Any:
@@ -69,7 +69,7 @@ def test_everything_that_it_depends_on_is_named(x: nnc.Tensor) -> None:
         return float((x * w.read() + more[1]).sum() + y.sum() * 0)
 
     with fails(TypeError, "argument `x`", "cell 'weight'", "argument `more[1]`", "argument `y`"):
-        f(x, x, x, y=x)
+        f(x, x + 1, x + 2, y=x + 3)
 
 
 def test_a_value_inside_a_gradient(x: nnc.Tensor) -> None:

@@ -96,7 +96,7 @@ def test_padding_that_depends_on_the_size_of_images_is_refused() -> None:
         y = nnc.conv2d(x, kernel, strides=2, padding="SAME")
         plain = nnc.conv2d(x, kernel, strides=2)
     ends = {"x": x, "kernel": kernel}
-    with fails(ValueError, "padding=", "height=6", operator="conv2d"):
+    with fails(ValueError, "padding=", "height=6", operator="conv"):
         nnc.export(ends, {"y": y}, named_dims={"x": (None, "height", None, None)})
     graph = nnc.export(ends, {"y": plain}, named_dims={"x": (None, "height", None, None)})
     assert graph.outputs["y"].shape[2] == 2 and not isinstance(graph.outputs["y"].shape[1], int)
@@ -147,3 +147,13 @@ def test_dimensions_that_belong_together(device: str) -> None:
         nnc.export({"x": x, "y": y}, {"z": z}, named_dims={"x": (nnc.Dim("m"),), "y": (nnc.Dim("m") * 2 + 1,)})
     with fails(ValueError, "'m'", "no axis of its own", line=False):
         nnc.export({"x": x, "y": y}, {"z": z}, named_dims={"y": (nnc.Dim("m") * 2,)})
+
+
+def test_a_placeholder_takes_names_of_dimensions() -> None:
+    x = nnc.var_arr("x", shape=("n", 3))
+    y = nnc.sum(x * 2, axis=0)
+    nnc.assign(x, np.ones((5, 3)))
+    nnc.eval_arr([y])
+    assert nnc.unpack_arr(y).tolist() == [10, 10, 10]
+    with pytest.raises(nnc.Error, match="NoneType is no dimension"):
+        nnc.var_arr("x", shape=(None, 3))  # type: ignore[list-item]

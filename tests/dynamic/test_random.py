@@ -14,7 +14,7 @@ import scipy.stats
 import nnc_core as nnc
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError, SymbolValueError
 from nnc_core.dynamic.random import default_generator
-from nnc_core.operator.random import philox_words
+from nnc_core.operator.philox import philox_words
 
 Draw = Callable[[nnc.Generator], nnc.Tensor]
 DRAWS: dict[str, Draw] = {
@@ -28,6 +28,14 @@ DRAWS: dict[str, Draw] = {
     "shuffled": lambda g: g.permutation(nnc.asarray(np.arange(12).reshape(3, 4)), axis=1),
     "choice": lambda g: g.choice(9, (2, 3)),
     "sample": lambda g: g.choice(nnc.asarray([1.0, 2.0, 3.0, 4.0]), 3, replace=False),
+    "weighted": lambda g: g.choice(5, (2, 4), weights=[1.0, 0.0, 3.0, 2.0, 0.5]),
+    "weighted sample": lambda g: g.choice(5, 4, weights=[1.0, 0.0, 3.0, 2.0, 0.5], replace=False),
+    "gamma": lambda g: g.gamma([0.3, 1.0, 20.0], (2, 3)),
+    "poisson": lambda g: g.poisson([0.5, 3.0, 200.0], (4, 3)),
+    "binomial": lambda g: g.binomial(40, [0.1, 0.5, 0.9], (4, 3)),
+    "multinomial": lambda g: g.multinomial(12, [0.2, 0.5, 0.3], (5,)),
+    "categorical": lambda g: g.categorical([0.0, 1.0, 2.0], (20,)),
+    "bernoulli of tensors": lambda g: g.bernoulli(nnc.asarray([0.1, 0.5, 0.9]), (9, 3)),
 }
 each_draw = pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 SEED = 2**40 + 17

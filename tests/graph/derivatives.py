@@ -1,28 +1,34 @@
-"""An operator on float64 inputs with its derivatives as nodes, and finite differences to hold them to."""
+"""An operator on float64 or complex128 inputs with its derivatives as nodes, and finite differences to hold them to.
+
+The gradient of complex numbers is a conjugate, so that a change of the result is the real part of conj(gradient) times
+the change.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from nnc_core.base import dtype as dt
 from nnc_core.graph import forward, reverse
-from nnc_core.operator import OPERATORS
+from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.symbol import Node, postorder
-from nnc_core.type import TensorSpec
+from nnc_core.type import TensorSpec, TupleSpec
 from nnc_plugins.conformance.cases import CASES, Case
 from tests.graph.evaluate import evaluate
 from tests.graph.stack import OPTIMISER, new_namespace
 
 Array = np.ndarray[Any, Any]
 STEP = 1e-6
+DOUBLE = {dt.float64, dt.complex128}
 
 
 def smooth_cases(name: str) -> list[Case]:
-    """Those where finite differences in float64 mean something."""
-    found = [c for c in CASES[name] if c.smooth and dt.float64 in c.dtypes]
+    """Those where finite differences in double precision mean something."""
+    found = [c for c in CASES[name] if c.smooth and not DOUBLE.isdisjoint(c.dtypes)]
     return [c for c in found if Derivatives(name, c).is_real()]
 
 
@@ -31,14 +37,14 @@ class Derivatives:
 
     def __init__(self, name: str, case: Case, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
-        op = OPERATORS[name]
-        given = [np.asarray(a) for a in case.inputs(rng, dt.float64)]
+        op, dtype = OPERATORS[name], dt.float64 if dt.float64 in case.dtypes else dt.complex128
+        given = [np.asarray(a) for a in case.inputs(rng, dtype)]
         self.F = new_namespace()
         xs = [self._input(f"x{i}", a) for i, a in enumerate(given)]
         self.at = dict(zip(xs, given, strict=True))
-        self.wrt = [x for x in xs if dt.is_float(x.dtype)]
-        raw = self.F._apply(op, tuple(xs), case.attribute_values(op, dt.float64))
-        (self.y,) = _expanded([raw])
+        self.wrt = [x for x in xs if dt.is_inexact(x.dtype)]
+        raw = self.F._apply(op, tuple(xs), case.attribute_values(op, dtype))
+        (self.y,) = _expanded([_joined(self.F, raw)])
         self.w = self._given("w", rng, self.y)
         self.v = [self._given(f"v{i}", rng, x) for i, x in enumerate(self.wrt)]
 
@@ -46,14 +52,17 @@ class Derivatives:
         return self.F.placeholder(name, TensorSpec(array.shape, array.dtype))
 
     def _given(self, name: str, rng: np.random.Generator, like: Node) -> Node:
-        values = rng.uniform(0.5, 1.5, like.spec.static_shape) * rng.choice([-1, 1], like.spec.static_shape)
-        node = self._input(name, np.asarray(values))
-        self.at[node] = np.asarray(values)
+        shape = like.spec.static_shape
+        values = np.asarray(rng.uniform(0.5, 1.5, shape) * rng.choice([-1, 1], shape))
+        if dt.is_complex(like.dtype):
+            values = values + np.asarray(rng.uniform(0.5, 1.5, shape)) * 1j
+        node = self._input(name, values)
+        self.at[node] = values
         return node
 
     def is_real(self) -> bool:
         """False for a cast to fewer bits, and for the mean of nothing."""
-        return self.y.dtype == dt.float64 and bool(np.isfinite(self.values([self.y])[0]).all())
+        return self.y.dtype in DOUBLE and bool(np.isfinite(self.values([self.y])[0]).all())
 
     def reverse(self) -> list[Node]:
         """The cotangents of `wrt`."""
@@ -70,8 +79,14 @@ class Derivatives:
         """The sum over the inputs of <node, v>."""
         total = self.F.full(shape=(), value=0, dtype=dt.float64)
         for node, v in zip(nodes, self.v, strict=True):
-            total = self.F.add(total, self.F.sum(self.F.multiply(node, v), axis=tuple(range(v.ndim))))
+            total = self.F.add(total, self.paired(node, v))
         return total
+
+    def paired(self, gradient: Node, change: Node) -> Node:
+        """How much a number changes, to first order."""
+        product = self.F.multiply(self.F.conjugate(gradient), change)
+        total = self.F.sum(product, axis=tuple(range(product.ndim)))
+        return self.F.real(total) if dt.is_complex(total.dtype) else total
 
     def values(self, nodes: Sequence[Node]) -> list[Array]:
         return evaluate(nodes, self.at)
@@ -83,6 +98,14 @@ class Derivatives:
 
     def _moved(self, h: float) -> dict[Node, Array]:
         return self.at | {x: self.at[x] + h * self.at[v] for x, v in zip(self.wrt, self.v, strict=True)}
+
+
+def _joined(F: Nodes, y: Node) -> Node:
+    """The floats among several results, one after the other."""
+    if not isinstance(y.spec, TupleSpec):
+        return y
+    parts = [part for part in F.picks(y) if dt.is_float(part.dtype)]
+    return F.concat(*[F.reshape(part, shape=(prod(part.spec.static_shape),)) for part in parts], axis=0)
 
 
 def _expanded(nodes: Sequence[Node]) -> list[Node]:

@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 
 from nnc_core.operator import CONSTANT
+from nnc_core.operator.control import LOOP, PICK
 from nnc_core.optimiser import Optimiser
 from nnc_core.symbol import Node, postorder
+from nnc_core.type import TensorSpec
+from nnc_plugins.conformance.host import HOST, HostValue
+from nnc_plugins.conformance.host_loops import looped
 from tests.graph.stack import OPTIMISER
 
 Array = np.ndarray[Any, Any]
@@ -24,7 +28,7 @@ def evaluate(
     """
     expanded = optimiser.expand(outputs, lambda node: True)
     assert [n.spec for n in expanded] == [n.spec for n in outputs], "a composite's body has another spec"
-    known: dict[Node, Array] = {node: np.ascontiguousarray(a).reshape(np.shape(a)) for node, a in values.items()}
+    known: dict[Node, Any] = {node: np.ascontiguousarray(a).reshape(np.shape(a)) for node, a in values.items()}
     for node in postorder(expanded, {id(n) for n in known}):
         if node not in known:
             known[node] = _run(node, [known[x] for x in node.inputs])
@@ -32,18 +36,29 @@ def evaluate(
     return [known[node] for node in expanded]
 
 
-def _run(node: Node, inputs: Sequence[Array]) -> Array:
+def _run(node: Node, inputs: Sequence[Any]) -> Any:
+    """An array, or a tuple of results."""
+    if node.op is PICK:
+        return inputs[0][node.attributes[0]]
     if node.op is CONSTANT:
         return np.asarray(node.attributes[0].array)
+    if node.op is LOOP:
+        return looped(HOST, [HostValue(x) for x in inputs], node.attributes)
     assert node.op.reference is not None, f"{node} has neither a value nor a reference"
     if node.op.elementwise:  # NumPy's functions have other code, with other values, for scalars and repeated operands
         inputs = [np.array(np.broadcast_to(x, node.spec.static_shape or (1,))) for x in inputs]
     with np.errstate(all="ignore"):
-        out = np.array(node.op.reference(*inputs, *node.attributes), order="C")
+        result = node.op.reference(*inputs, *node.attributes)
+    if isinstance(result, tuple):
+        return tuple([np.array(x, order="C") for x in result])
+    out = np.array(result, order="C")
     return out.reshape(node.spec.static_shape) if node.op.elementwise else out
 
 
-def _check(node: Node, array: Array) -> None:
+def _check(node: Node, array: Any) -> None:
+    if isinstance(array, tuple):
+        assert [TensorSpec(x.shape, x.dtype) for x in array] == list(node.spec.parts), f"{node} has other results"
+        return
     assert array.shape == node.spec.static_shape, f"{node} gave shape {array.shape}"
     assert array.dtype == node.dtype, f"{node} gave dtype {array.dtype}"
 

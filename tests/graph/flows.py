@@ -1,4 +1,4 @@
-"""Programs with loops, branches and calls, twice: as our control flow, and unrolled by Python, which knows nothing of it."""
+"""Programs with loops, branches and calls, twice: as our control flow, and unrolled by Python, ignorant of it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Unrolled:
 
 
 class Program(NamedTuple):
-    """A scalar function of float arrays: f(flow, *args).  `kinks`: finite differences of second order mean little."""
+    """A scalar function of float arrays of these shapes: f(flow, *args)."""
 
     f: Callable[..., nnc.Tensor]
     shapes: tuple[tuple[int, ...], ...]
@@ -211,7 +211,8 @@ def scan_of_call(flow: Any, x: Any, w: Any) -> Any:
 def newton(flow: Any, a: Any) -> Any:
     """Cube roots by Newton's iteration, until nothing changes much: 1/3 a^(-2/3) is what differentiating must give."""
     y, _ = flow.while_loop(lambda y, d: nnc.max(nnc.abs(d)) > 1e-9,
-                           lambda y, d: (y - (d := (y * y * y - a * a - 1.0) / (3.0 * y * y)), d), (a * a + 1.0, a * 0 + 1.0))
+                           lambda y, d: (y - (d := (y * y * y - a * a - 1.0) / (3.0 * y * y)), d),
+                           (a * a + 1.0, a * 0 + 1.0))
     return nnc.sum(y)
 
 
@@ -224,8 +225,47 @@ def twice_used(flow: Any, x: Any) -> Any:
 
 def idle(flow: Any, x: Any, w: Any) -> Any:
     """w goes round and round, and what becomes of it is read by nobody."""
-    y, _, _ = flow.while_loop(lambda y, v, i: i < 3, lambda y, v, i: (nnc.sin(y), v * y + w, i + 1), (x, w, nnc.asarray(0)))
+    y, _, _ = flow.while_loop(lambda y, v, i: i < 3, lambda y, v, i: (nnc.sin(y), v * y + w, i + 1),
+                              (x, w, nnc.asarray(0)))
     return nnc.sum(y * y)
+
+
+def recurrent(flow: Any, xs: Any, u: Any, v: Any, b: Any) -> Any:
+    """A recurrent network over a sequence of small batches: captured weights, the loss of every state."""
+
+    def step(h: Any, x: Any) -> Any:
+        h = nnc.tanh(x @ u + h @ v + b)
+        return h, nnc.mean(h * h)
+
+    last, losses = flow.scan(step, nnc.zeros((2, 3), dtype=xs.dtype), xs)
+    return nnc.sum(losses) + nnc.sum(last)
+
+
+def stopped(flow: Any, xs: Any, w: Any) -> Any:
+    """Rows are added up until a threshold is passed; what comes after changes nothing."""
+
+    def step(c: Any, x: Any) -> Any:
+        total, going = c
+        new = flow.cond(going, lambda t: t + nnc.sin(x * w), lambda t: t, total)
+        return (new, going & (nnc.sum(new) < 2.0)), new * x
+
+    (total, _), ys = flow.scan(step, (w * 0.1, nnc.asarray(True)), nnc.abs(xs))
+    return nnc.sum(total * total) + nnc.sum(ys)
+
+
+def three_deep(flow: Any, x: Any, w: Any) -> Any:
+    """A scan in a while loop in a scan; the innermost reads what all three carry."""
+
+    def outer(c: Any, row: Any) -> Any:
+        def middle(i: Any, y: Any) -> Any:
+            z, zs = flow.scan(lambda d, r: (nnc.sin(d * r) + c * row, d), y, x)
+            return i + 1, z * w + nnc.mean(zs)
+
+        new = flow.while_loop(lambda i, y: i < 2, middle, (nnc.asarray(0), c))[1]
+        return new, new * row
+
+    last, ys = flow.scan(outer, w, x)
+    return nnc.sum(last * last) + nnc.sum(ys)
 
 
 PROGRAMS: dict[str, Program] = {
@@ -235,6 +275,7 @@ PROGRAMS: dict[str, Program] = {
         (otherwise, (3,)), (decided, (3,), (3,)), (called, (3,), (3,)), (loop_of_branches, (3,), (3,)),
         (branch_of_loops, (3, 3), (3,)), (scan_of_while, (3, 2), (2,)), (call_of_scan, (3, 2), (2,)),
         (scan_of_call, (3, 2), (2,)), (newton, (3,)), (twice_used, (3,)), (idle, (3,), (3,)),
+        (recurrent, (4, 2, 3), (3, 3), (3, 3), (3,)), (stopped, (4, 2), (2,)), (three_deep, (2, 2), (2,)),
     ]
 }  # fmt: skip
 

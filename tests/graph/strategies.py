@@ -58,7 +58,7 @@ def grow_graph(random: Random, steps: int) -> RandomGraph:
             pool.append(node)
     used = {x for node in pool for x in node.inputs}
     outputs = [node for node in dict.fromkeys(pool) if node not in used]
-    values = {p: _any_array(random, p.spec) for p in placeholders}
+    values = {p: any_array(random, p.spec) for p in placeholders}
     return RandomGraph([*outputs, random.choice(pool)], placeholders, values)
 
 
@@ -75,10 +75,10 @@ def _any_spec(random: Random, dtype: DType) -> TensorSpec:
 
 def _any_constant(random: Random, F: Nodes, dtype: DType) -> Node:
     spec = _any_spec(random, dtype)
-    return F.constant(Literal(_any_array(random, spec)), spec)
+    return F.constant(Literal(any_array(random, spec)), spec)
 
 
-def _any_array(random: Random, spec: TensorSpec) -> np.ndarray[Any, Any]:
+def any_array(random: Random, spec: TensorSpec) -> np.ndarray[Any, Any]:
     """Values that are easily wrong: zeros of both signs, NaN, infinities, the extremes of integers."""
     chosen = np.array([random.choice(SPECIAL) for _ in range(int(np.prod(spec.static_shape)))], np.float64)
     with np.errstate(all="ignore"):

@@ -107,7 +107,7 @@ def number_of_bits(dtype: Any, bits: bytes) -> Number:
     return Number(np.frombuffer(bits[: dtype.itemsize], dtype)[0], dtype)
 
 
-NUMBERS = st.builds(number_of_bits, DTYPES.filter(lambda d: d != dt.boolean), st.binary(min_size=8, max_size=8))
+NUMBERS = st.builds(number_of_bits, DTYPES.filter(lambda d: d != dt.boolean), st.binary(min_size=16, max_size=16))
 PLAIN = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(), DTYPES, NUMBERS, DIMS.map(lambda d: (d,)),
     st.builds(TensorSpec, st.lists(DIMS, max_size=3).map(tuple), DTYPES), NUMBERS.map(lambda n: n.value),

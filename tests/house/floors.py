@@ -33,6 +33,8 @@ FLOORS = {
     "nnc_core.optim": 10,
     "nnc_core.data": 11,
     "nnc_core.io": 11,
+    "nnc_core.linalg": 11,
+    "nnc_core.fft": 11,
     "nnc_core.parallel": 11,
     "nnc_core": 11.5,
     "nnc_core.builtin": 12,

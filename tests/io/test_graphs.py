@@ -14,6 +14,7 @@ import nnc_core as nnc
 from nnc_core.base.errors import FileFormatError, NotSupportedError
 from nnc_core.base.missing import MissingFileError
 from nnc_core.io import load_arrays, save_arrays
+from nnc_core.io.graph_reader import RENAMED
 from tests.devices import devices
 
 pytest.importorskip("safetensors")
@@ -162,6 +163,19 @@ def test_a_file_of_version_1_keeps_loading(device: str) -> None:
         e = np.exp(logits - logits.max(1, keepdims=True))
         np.testing.assert_allclose(found["y"].numpy(), e / e.sum(1, keepdims=True), rtol=1e-5)
         np.testing.assert_allclose(found["total"].numpy(), x[:, 1:].sum(), rtol=1e-5, atol=1e-6)
+
+
+def test_operators_that_had_another_name_keep_loading(tmp_path: Path) -> None:
+    """Convolution and pools were of two dimensions once, and so named."""
+    nnc.save_graph(network(), tmp_path / "new.nnc")
+    arrays, metadata = load_arrays(tmp_path / "new.nnc")
+    text = metadata["nnc.graph"]
+    for old, new in RENAMED.items():
+        text = text.replace(f'"{new}"', f'"{old}"')
+    assert text != metadata["nnc.graph"] and '"conv2d"' in text and '"max_pool2d"' in text
+    save_arrays(tmp_path / "old.nnc", arrays, {"nnc.graph": text})
+    for name, y in outputs(nnc.load_graph(tmp_path / "old.nnc"), "cpu:0").items():
+        np.testing.assert_array_equal(y, outputs(network(), "cpu:0")[name])
 
 
 # ---- files that are none

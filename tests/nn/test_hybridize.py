@@ -182,7 +182,7 @@ def test_the_inline_limit_is_kept_and_asked(monkeypatch: pytest.MonkeyPatch) -> 
     asked: list[Any] = []
 
     def hook(jitted: Any, args: Any, kwargs: Any) -> Any:
-        asked.append((jitted._name, jitted.inline_limit))
+        asked.append((jitted.name, jitted.inline_limit))
         return args[0] * 0 if jitted.inline_limit == 0 else NotImplemented
 
     monkeypatch.setattr(jit, "call_hook", hook)

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base import dtype as dt
+from nnc_core.composition import stack_for
 from nnc_core.operator import OPERATORS, Namespace
+from nnc_core.operator.control import LOOP, PICK
 from nnc_core.type import Attributes, Op
 from nnc_plugins.conformance.agreement import assert_agree
 from nnc_plugins.conformance.cases import examples
 from nnc_plugins.conformance.host import HostValue
+from nnc_plugins.conformance.host_loops import looped
 
 
 class Host(Namespace[HostValue]):
@@ -19,6 +22,10 @@ class Host(Namespace[HostValue]):
 
     def _apply(self, op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> HostValue:
         xs = self._operands(op, inputs)
+        if op is PICK:
+            return HostValue(xs[0].array[attributes[0]])
+        if op is LOOP:
+            return HostValue(looped(self, xs, attributes))
         if op.decompose is not None:
             return op.decompose(self, *xs, *attributes)
         with np.errstate(all="ignore"):
@@ -32,18 +39,22 @@ class Host(Namespace[HostValue]):
     def _is_value(self, x: Any) -> bool:
         return isinstance(x, HostValue)
 
+    def _bodies(self, like: HostValue) -> Any:
+        return stack_for("strict:0").operator.open()
+
 
 HOST = Host()
 
 
-def call(op: Op, *arguments: Any) -> np.ndarray[Any, Any]:
-    """The result of an operator on arrays, then attributes in order: by its reference, or its decomposition."""
+def call(op: Op, *arguments: Any) -> Any:
+    """The result of an operator, or a tuple of its results, on arrays, then attributes in order: by its reference, or
+    its decomposition."""
     split = len(arguments) - len(op.attributes)
     inputs = tuple(HostValue(x) if isinstance(x, np.ndarray) else x for x in arguments[:split])
     return HOST._apply(op, inputs, tuple(arguments[split:])).array
 
 
-def host(name: str, *inputs: Any, **attributes: Any) -> np.ndarray[Any, Any]:
+def host(name: str, *inputs: Any, **attributes: Any) -> Any:
     """The same by name, with attributes by keyword."""
     op = OPERATORS[name]
     return call(op, *inputs, *(attributes[a] for a in op.attributes))

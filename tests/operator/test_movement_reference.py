@@ -49,11 +49,6 @@ def joined(index, *xs, axis):
     raise AssertionError("no input holds this element")
 
 
-def taken(index, x, indices, axis):
-    where = indices[index[axis : axis + indices.ndim]]
-    return x[(*index[:axis], int(where), *index[axis + indices.ndim :])]
-
-
 def chosen(index, condition, a, b):
     shape = np.broadcast_shapes(condition.shape, a.shape, b.shape)
     condition, a, b = (np.broadcast_to(x, shape)[index] for x in (condition, a, b))
@@ -61,7 +56,7 @@ def chosen(index, condition, a, b):
 
 
 MOVES = {
-    "pad": padded, "update_slice": updated, "concat": joined, "take": taken,
+    "pad": padded, "update_slice": updated, "concat": joined,
     "slice": lambda index, x, start, stop, step: x[
         tuple(a + i * k for i, a, k in zip(index, start, step, strict=True))],
     "flip": lambda index, x, axes: x[tuple(n - 1 - i if a in axes else i for a, (i, n) in
@@ -70,7 +65,6 @@ MOVES = {
     "broadcast_to": lambda index, x, shape: x[tuple(
         0 if n == 1 else i for i, n in zip(index[len(shape) - x.ndim :], x.shape, strict=True))],
     "reshape": lambda index, x, shape: list(x.flat)[int(np.ravel_multi_index(index, shape)) if shape else 0],
-    "one_hot": lambda index, indices, depth, dtype: int(indices[index[:-1]]) == index[-1],
     "where": chosen,
 }  # fmt: skip
 
@@ -80,14 +74,3 @@ def test_movement_by_plain_loops(name, rng) -> None:
     for example in cases(name, dtypes=(dt.boolean, dt.int32, dt.float32)):
         if all(math.prod(x.shape) < 5000 for x in arguments(example, rng)[0]):
             moved(example, rng, MOVES[name])
-
-
-def test_scatter_by_plain_loops(rng) -> None:
-    for example in cases("scatter", dtypes=(dt.boolean, dt.int32, dt.float32)):
-        (x, indices, updates), how = arguments(example, rng)
-        axis, expected = how["axis"], x.copy()
-        for index in np.ndindex(*updates.shape):
-            where = int(indices[index[axis : axis + indices.ndim]])
-            place = (*index[:axis], where, *index[axis + indices.ndim :])
-            expected[place] = updates[index] + (expected[place] if how["mode"] == "add" else 0)
-        assert_agree(example.op, call(example.op, x, indices, updates, axis, how["mode"]), expected, str(example))

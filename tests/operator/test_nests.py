@@ -9,16 +9,24 @@ import numpy as np
 import pytest
 
 from nnc_core.base.command import Command
+from nnc_core.base.dtype import is_complex
+from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.codegen.interpret import interpret
 from nnc_core.operator import OPERATORS
+from nnc_core.operator.decompositions import Decompositions
+from nnc_core.operator.equations import Equations
+from nnc_core.operator.fft import Fourier
 from nnc_core.operator.loops import elementwise_nest
+from nnc_core.operator.solvers import Solvers
 from nnc_plugins.conformance.agreement import assert_agree
 from nnc_plugins.conformance.cases import CASES, Example, examples
 from tests.operator.host import call
 
 SENTINEL = 0xA5
 LOWERED = [name for name, op in OPERATORS.items() if op.scalar is not None or op.nest is not None]
+ON_THE_HOST = {method.op.name for family in (Solvers, Decompositions, Equations, Fourier)
+               for method in vars(family).values() if hasattr(method, "op")}
 each_lowered = pytest.mark.parametrize("name", LOWERED)
 
 
@@ -73,7 +81,11 @@ def run_nest(example: Example, rng: Any, inputs_as: Any, output_as: Any) -> None
     expected = call(op, *seen, *attributes)
     out = output_as(expected)
     target = np.full(out.extent, SENTINEL, np.uint8)
-    nest = nest_of(op, Command(op.name, attributes, tuple(layouts), (out,)))
+    try:
+        nest = nest_of(op, Command(op.name, attributes, tuple(layouts), (out,)))
+    except NotSupportedError:
+        assert is_complex(dtype), f"{example}: no nest for real numbers"
+        return
     before = [b.copy() for b in buffers]
     interpret(nest, [*buffers, target])
     assert_agree(op, read(target, out), expected, str(example))
@@ -83,9 +95,9 @@ def run_nest(example: Example, rng: Any, inputs_as: Any, output_as: Any) -> None
 
 
 def test_what_has_no_nest() -> None:
-    """Transfers and scatters run otherwise, some operators on the host; composites are decomposed first."""
+    """Transfers and scatters run otherwise, linear algebra and transforms on the host; composites are decomposed."""
     without = {name for name, op in OPERATORS.items() if name not in LOWERED and not op.decompose and not op.host}
-    assert without == {"transfer", "scatter"}
+    assert without - ON_THE_HOST == {"transfer", "scatter"}
 
 
 @each_lowered

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nnc_core.base import dtype as dt
 from nnc_core.base.config import config
-from nnc_core.base.dtype import DTYPES, FLOATS, INTEGERS, SIGNED, UNSIGNED
+from nnc_core.base.dtype import COMPLEX, DTYPES, FLOATS, INTEGERS, SIGNED, UNSIGNED
 from nnc_core.base.errors import DTypeError, OperandError
 from nnc_core.type import admit_numpy, default_for, promote, promote_number
 from tests.operator.host import HOST, HostValue
@@ -35,6 +35,15 @@ float16   float32   float16   float32   float64
 float32   float32   float32   float32   float64
 float64   float64   float64   float64   float64
 """
+FLOAT_BY_COMPLEX = """
+            complex64   complex128
+bfloat16    complex64   complex128
+float16     complex64   complex128
+float32     complex64   complex128
+float64     complex128  complex128
+complex64   complex64   complex128
+complex128  complex128  complex128
+"""
 
 
 def rows(table):
@@ -45,7 +54,8 @@ def rows(table):
             yield row, column, result
 
 
-@pytest.mark.parametrize(("a", "b", "expected"), [*rows(SIGNED_BY_UNSIGNED), *rows(FLOAT_BY_FLOAT)])
+@pytest.mark.parametrize(("a", "b", "expected"), [*rows(SIGNED_BY_UNSIGNED), *rows(FLOAT_BY_FLOAT),
+                                                  *rows(FLOAT_BY_COMPLEX)])
 def test_within_a_kind(a, b, expected) -> None:
     for pair in ((DTYPES[a], DTYPES[b]), (DTYPES[b], DTYPES[a])):
         if expected == "-":
@@ -66,6 +76,8 @@ def test_between_kinds_the_higher_kind_decides() -> None:
         assert promote(dt.boolean, number) == promote(number, dt.boolean) == number
     for integer, real in itertools.product(INTEGERS, FLOATS):
         assert promote(integer, real) == promote(real, integer) == real
+    for number, complex_ in itertools.product((dt.boolean, *INTEGERS), COMPLEX):
+        assert promote(number, complex_) == promote(complex_, number) == complex_
 
 
 @given(dtypes, dtypes)
@@ -90,7 +102,9 @@ def test_python_numbers_are_weak() -> None:
     for dtype in ALL:
         assert promote_number(dtype, True) == dtype
         assert promote_number(dtype, 3) == (dt.int64 if dtype == dt.boolean else dtype)
-        assert promote_number(dtype, 2.5) == (dtype if dtype in FLOATS else dt.float32)
+        assert promote_number(dtype, 2.5) == (dtype if dtype in FLOATS + COMPLEX else dt.float32)
+        wide = dtype in (dt.float64, dt.complex128)
+        assert promote_number(dtype, 2.5j) == (dt.complex128 if wide else dt.complex64)
 
 
 def test_the_default_float_is_a_setting() -> None:
@@ -105,14 +119,17 @@ def test_numpy_scalars_are_as_strong_as_arrays() -> None:
     assert promote_number(dt.float32, np.float64(1)) == dt.float64
     assert promote_number(dt.int8, np.int32(1)) == dt.int32
     assert promote_number(dt.float16, ml_dtypes.bfloat16(1)) == dt.float32
-    with pytest.raises(DTypeError, match="complex"):
-        promote_number(dt.float32, np.complex64(1))
+    assert promote_number(dt.float32, np.complex128(1)) == dt.complex128
+    assert promote_number(dt.float64, np.complex64(1)) == dt.complex128
+    with pytest.raises(DTypeError, match=r"longdouble|float128"):
+        promote_number(dt.float32, np.longdouble(1))
 
 
 def test_numbers_on_their_own() -> None:
     assert (default_for(True), default_for(1), default_for(1.0)) == (dt.boolean, dt.int64, dt.float32)
-    for wrong in ("1", None, 1j, [1]):
-        with pytest.raises(OperandError, match="no array and no real number"):
+    assert default_for(1j) == dt.complex64
+    for wrong in ("1", None, [1]):
+        with pytest.raises(OperandError, match="no array and no number"):
             default_for(wrong)
 
 
@@ -125,7 +142,7 @@ def test_dtypes_as_users_write_them(given_, expected) -> None:
     assert admit_numpy(given_).isnative
 
 
-@pytest.mark.parametrize("wrong", ["no such", complex, np.dtype("S3"), object, "datetime64[s]", np.longdouble])
+@pytest.mark.parametrize("wrong", ["no such", np.clongdouble, np.dtype("S3"), object, "datetime64[s]", np.longdouble])
 def test_dtypes_that_are_none_of_ours(wrong) -> None:
     with pytest.raises(DTypeError, match=r"one of bool, int8"):
         admit_numpy(wrong)

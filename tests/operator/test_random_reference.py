@@ -10,7 +10,7 @@ import scipy.stats
 
 from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import FLOATS
-from nnc_core.operator.random import _philox_blocks, philox_words
+from nnc_core.operator.philox import philox_blocks, philox_words
 from nnc_core.symbol import Number
 from tests.operator.host import host
 
@@ -61,7 +61,7 @@ def test_the_first_block_has_a_published_vector() -> None:
 def test_block_counters_and_keys_are_where_they_belong() -> None:
     for (a, b, c, d), (k0, k1), expected in KNOWN_ANSWERS:
         out = np.empty((1, 4), np.uint32)
-        _philox_blocks(k0 | k1 << 32, c | d << 32, np.array([a | b << 32], np.uint64), out)
+        philox_blocks(k0 | k1 << 32, c | d << 32, np.array([a | b << 32], np.uint64), out)
         assert out[0].tolist() == list(expected)
 
 

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.special
 
 from nnc_core.base import dtype as dt
@@ -14,8 +15,32 @@ from nnc_core.base.dtype import FLOATS
 from nnc_plugins.conformance.agreement import assert_agree
 from tests.operator.host import agree, arguments, call, cases
 
+
+def variance(x, axis, correction, keepdims):
+    """The mean square less the square of the mean, in higher precision, about a number that is near."""
+    x = x.astype(np.longdouble)
+    near = x - (x.reshape(-1)[0] if x.size and np.isfinite(x.reshape(-1)[0]) else 0)
+    count = math.prod(x.shape[a] for a in axis)
+    squares, total = ((near**2).sum(axis, keepdims=keepdims), near.sum(axis, keepdims=keepdims))
+    return (squares - total**2 / np.longdouble(count)) / np.longdouble(max(count - correction, 0))
+
+
+def norm(x, axis, ord, keepdims):
+    """SciPy's, row by row."""
+    kept = [a for a in range(x.ndim) if a not in axis]
+    rows = x.transpose([*kept, *axis]).reshape(*[x.shape[a] for a in kept], math.prod(x.shape[a] for a in axis))
+    out = np.empty(rows.shape[:-1], x.dtype)
+    for place in np.ndindex(out.shape):
+        out[place] = scipy.linalg.norm(rows[place], ord, check_finite=False) if rows.shape[-1] else 0
+    return np.expand_dims(out, axis) if keepdims else out
+
+
 STATISTICS = {
     "mean": lambda x, axis, keepdims: x.mean(axis=axis, keepdims=keepdims),
+    "var": variance,
+    "std": lambda x, axis, correction, keepdims: np.sqrt(variance(x, axis, correction, keepdims)),
+    "logsumexp": lambda x, axis, keepdims: scipy.special.logsumexp(x, axis, keepdims=keepdims) if x.ndim else x,
+    "vector_norm": norm,
     "softmax": scipy.special.softmax, "log_softmax": scipy.special.log_softmax,
 }  # fmt: skip
 
@@ -57,6 +82,7 @@ def extreme(numbers, better):
 
 FOLDS = {
     "sum": lambda numbers: math.fsum(numbers) if all(map(math.isfinite, numbers)) else sum(numbers),
+    "prod": math.prod,
     "max": lambda numbers: extreme(numbers, lambda a, b: a > b),
     "min": lambda numbers: extreme(numbers, lambda a, b: a < b),
     "argmax": lambda numbers: first_best(numbers, lambda a, b: a > b),

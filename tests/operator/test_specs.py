@@ -7,7 +7,7 @@ import pytest
 
 from nnc_core.base.errors import DTypeError
 from nnc_core.operator import OPERATORS
-from nnc_core.type import TensorSpec
+from nnc_core.type import TensorSpec, TupleSpec
 from nnc_plugins.conformance.case import ALL
 from nnc_plugins.conformance.cases import CASES, admitted_dtypes, examples
 from tests.operator.host import call
@@ -15,7 +15,9 @@ from tests.operator.host import call
 each_operator = pytest.mark.parametrize("name", OPERATORS)
 
 
-def spec_of(array: np.ndarray) -> TensorSpec:
+def spec_of(array: np.ndarray | tuple[np.ndarray, ...]) -> TensorSpec:
+    if isinstance(array, tuple):
+        return TupleSpec(tuple(map(spec_of, array)))
     return TensorSpec(array.shape, array.dtype)
 
 

@@ -70,6 +70,11 @@ def test_an_epoch_gives_the_mean_loss_and_a_run_may_start_later() -> None:
     assert asked == [3, 4]
 
 
+def test_an_epoch_whose_loss_is_no_number_says_so() -> None:
+    with pytest.warns(optim.NonfiniteWarning, match="the mean loss of an epoch of 2 batches is nan"):
+        assert np.isnan(optim.run_epoch(lambda x: x, [(nnc.ones(()),), (nnc.full((), np.nan),)]))
+
+
 def test_an_epoch_without_batches_is_an_error() -> None:
     with pytest.raises(DataError, match="an epoch without batches"):
         optim.run_epoch(lambda: None, iter(()))

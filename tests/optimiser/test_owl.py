@@ -104,3 +104,32 @@ def test_optimising_an_optimised_graph_of_two_outputs_changes_nothing() -> None:
     once = OPTIMISER.run([F.exp(shared), F.relu(F.relu(shared))])
     assert OPTIMISER.run(once) == once
     assert once[0].inputs == once[1].inputs
+
+
+def test_multiplication_by_zero_keeps_what_is_no_number() -> None:
+    F, (x,) = placeholders(["float32 4"])
+    (after,) = OPTIMISER.run([F.multiply(x, 0.0)])
+    (values,) = evaluate([after], {x: np.array([np.nan, np.inf, -1, 2], np.float32)})
+    np.testing.assert_array_equal(values, [np.nan, np.nan, -0.0, 0.0])
+    np.testing.assert_array_equal(np.signbit(values[2:]), [True, False])
+
+
+def test_products_and_sums_stay_two_roundings() -> None:
+    F, (a, b, c) = placeholders(["float32 3"] * 3)
+    for node in (F.add(F.multiply(a, b), c), F.add(c, F.multiply(a, b)), F.add(F.multiply(a, b), F.multiply(b, c))):
+        assert OPTIMISER.run([node]) == [node]
+
+
+def test_the_constant_of_adagrad_is_not_special() -> None:
+    for epsilon in (1e-32, 1e-8):
+        F, (x,) = placeholders(["float32 3"])
+        node = F.divide(0.1, F.sqrt(F.add(x, epsilon)))
+        assert OPTIMISER.run([node]) == [node]
+
+
+def test_a_chain_of_many_nodes_needs_no_stack() -> None:
+    F, (x,) = placeholders(["float32 3"])
+    node = x
+    for _ in range(5000):
+        node = F.sin(F.multiply(node, 1.0))
+    assert len(postorder(OPTIMISER.run([node]))) == 5001

@@ -1,4 +1,4 @@
-"""Devices and modes for the semantics tests, and the table of counts that they print."""
+"""Devices and modes for the semantics tests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import pytest
 
 from tests.devices import device, parametrise
 from tests.semantics.modes import MODES
-from tests.semantics.table import Table, mark
+from tests.semantics.table import mark
 
 __all__ = ["device"]
-
-TABLE = Table()
-
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     parametrise(metafunc)
@@ -25,12 +22,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "tests/semantics" in item.nodeid:
             mark(item)
             item.add_marker(pytest.mark.filterwarnings("ignore:scatter has no kernel"))
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    TABLE.note(report)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in TABLE.lines():
-        terminalreporter.line(line)

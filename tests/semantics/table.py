@@ -39,7 +39,7 @@ class Table:
     def note(self, report: pytest.TestReport) -> None:
         """Count a test's call, or what kept it from being called."""
         written = dict(report.user_properties).get(_PROPERTY)
-        if isinstance(written, tuple) and (report.when == "call" or not report.passed):
+        if written is not None and (report.when == "call" or not report.passed):
             *place, case = written
             cases = self._passed.setdefault((place[0], place[1], place[2]), {})
             cases[case] = cases.get(case, True) and report.passed
@@ -48,8 +48,8 @@ class Table:
         """A row for each family and device, a column for each mode: how many of how many cases passed."""
         for family in dict.fromkeys(FAMILIES.values()):
             places = [p for p in self._passed if p[0] == family]
-            for device in dict.fromkeys(p[1] for p in places):
-                counts = [self._count(p) for p in places if p[1] == device]
+            for device in sorted({p[1] for p in places}):
+                counts = [self._count(p) for p in sorted(places) if p[1] == device]
                 yield f"{family:16} {device or 'any device':10} {', '.join(counts)}"
 
     def _count(self, place: Place) -> str:

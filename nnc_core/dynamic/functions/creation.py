@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.errors import AttributeValueError
-from nnc_core.composition import stack_for
+from nnc_core.base.dtype import complex_of, is_complex, is_float, is_integer, real_of
+from nnc_core.base.errors import AttributeValueError, OperandError
+from nnc_core.composition import Stack, stack_for
 from nnc_core.device import Device, DeviceSpec
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.from_host import host_value
@@ -22,8 +23,8 @@ from nnc_core.symbol import checked_number
 from nnc_core.type import Dim, DimLike, admit_numpy, default_float, default_for
 
 __all__ = [
-    "arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like",
-    "zeros", "zeros_like",
+    "arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "identity", "linspace",
+    "logspace", "ones", "ones_like", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -74,31 +75,36 @@ def _stack_for(device: Any) -> Any:
 
 
 @contextmanager
-def _on(device: Any) -> Iterator[None]:
-    token = _stack.set(_stack_for(device))
+def created_on(device: Any) -> Iterator[Stack]:
+    """What is made in this block is made on that device, or on the current one."""
+    stack = _stack_for(device)
+    token = _stack.set(stack)
     try:
-        yield
+        yield stack
     finally:
         _stack.reset(token)
 
 
-def _shape(shape: DimLike | Sequence[DimLike]) -> tuple[DimLike, ...]:
+def shape_given(shape: DimLike | Sequence[DimLike]) -> tuple[DimLike, ...]:
+    """Dimensions as they were given; errors for what is none."""
     dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     for d in dims:
         if isinstance(d, (int, np.integer)) and d < 0:
             raise AttributeValueError(f"shape {dims} has a negative dimension")
+        if not isinstance(d, (int, np.integer, Dim)):
+            raise OperandError(f"shape {dims}: {type(d).__name__} is no dimension", hint="an integer, or nnc.Dim(name)")
     return tuple(int(d) if isinstance(d, np.integer) else d for d in dims)
 
 
 def full(shape: DimLike | Sequence[DimLike], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """One number everywhere."""
+    """One number everywhere, or an array broadcast to the shape."""
+    dims = shape_given(shape)
+    if isinstance(fill_value, (Tensor, np.ndarray, list, tuple)):
+        given = asarray(fill_value, dtype=dtype, device=device)
+        return Tensor(F.broadcast_to(value_of(given), shape=dims))
     wanted = default_for(fill_value) if dtype is None else admit_numpy(dtype)
-    with _on(device):
-        return Tensor(F.filled(shape=_shape(shape), number=checked_number(fill_value, _admitted(wanted))))
-
-
-def _admitted(dtype: Any) -> Any:
-    return current_stack().type.admit(dtype)
+    with created_on(device) as stack:
+        return Tensor(F.filled(shape=dims, number=checked_number(fill_value, stack.type.admit(wanted))))
 
 
 def zeros(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -130,16 +136,20 @@ def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
     return zeros_like(x, dtype=dtype, device=device)
 
 
+# ---- numbers in a row
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """start, start + step, ... below stop; arange(n) counts from 0."""
     first, last = (0, start) if stop is None else (start, stop)
     if step == 0:
-        raise AttributeValueError("arange with step 0 never ends")
+        raise AttributeValueError("arange with step 0 never ends", operator="arange")
     first = int(first) if isinstance(first, Dim) else first
     total = first + step + (0 if isinstance(last, Dim) else last)
     wanted = default_for(total) if dtype is None else admit_numpy(dtype)
-    with _on(device):
-        return Tensor(F.arange(size=_count(first, last, step), dtype=_admitted(wanted), start=first, step=step))
+    size = _count(first, last, step)
+    with created_on(device) as stack:
+        _check_ends(first, step, size, stack.type.admit(wanted))
+        row = F.arange(size=size, dtype=real_of(wanted), start=first, step=step)
+        return Tensor(F.cast(row, dtype=wanted) if is_complex(wanted) else row)
 
 
 def _count(first: Any, last: Any, step: Any) -> Any:
@@ -150,17 +160,59 @@ def _count(first: Any, last: Any, step: Any) -> Any:
     return max(ceil((last - first) / step), 0)
 
 
-def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None,
+def _check_ends(first: Any, step: Any, size: Any, dtype: Any) -> None:
+    """AttributeValueError for integers that the dtype cannot hold."""
+    if is_integer(dtype) and isinstance(size, int) and size > 0:
+        for end in (first, first + (size - 1) * step):
+            checked_number(end, dtype)
+
+
+def linspace(start: complex, stop: complex, /, num: int, *, dtype: Any = None, device: Any = None,
              endpoint: bool = True) -> Tensor:
-    """`num` numbers from start to stop at equal distances."""
-    host = np.linspace(start, stop, num, endpoint=endpoint)
-    return asarray(host, dtype=default_float() if dtype is None else dtype, device=device)
+    """`num` numbers from start to stop at equal distances; integers are rounded down."""
+    return _row(np.linspace(start, stop, _whole(num, "linspace"), endpoint=endpoint), dtype, device)
 
 
+def logspace(start: complex, stop: complex, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0,
+             dtype: Any = None, device: Any = None) -> Tensor:
+    """Powers of the base with exponents at equal distances from start to stop."""
+    return _row(np.logspace(start, stop, _whole(num, "logspace"), endpoint=endpoint, base=base), dtype, device)
+
+
+def geomspace(start: complex, stop: complex, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None,
+              device: Any = None) -> Tensor:
+    """`num` numbers from start to stop, each the same multiple of the one before."""
+    if start == 0 or stop == 0:
+        raise AttributeValueError(f"no multiples of one number lead from {start} to {stop}", operator="geomspace",
+                                  hint="give two numbers that are not 0")
+    return _row(np.geomspace(start, stop, _whole(num, "geomspace"), endpoint=endpoint), dtype, device)
+
+
+def _whole(num: Any, operator: str) -> int:
+    if not hasattr(num, "__index__") or num.__index__() < 0:
+        raise AttributeValueError(f"{num!r} is no number of numbers", operator=operator)
+    return int(num.__index__())
+
+
+def _row(host: np.ndarray[Any, Any], dtype: Any, device: Any) -> Tensor:
+    """Host numbers of 64 bits as the dtype asked for, or as the default one of their kind."""
+    plain = complex_of(default_float()) if is_complex(host.dtype) else default_float()
+    wanted = plain if dtype is None else admit_numpy(dtype)
+    if is_integer(wanted) and is_float(host.dtype):
+        host = np.floor(host)
+    return asarray(host, dtype=wanted, device=device)
+
+
+# ---- matrices
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on the k-th diagonal."""
-    columns = n_rows if n_cols is None else n_cols
+    rows, columns = shape_given((n_rows, n_rows if n_cols is None else n_cols))
     wanted = default_float() if dtype is None else admit_numpy(dtype)
-    with _on(device):
-        rows: Value = F.arange(size=n_rows, dtype=np.dtype(np.int64), start=k)
-        return Tensor(F.one_hot(rows, depth=columns, dtype=_admitted(wanted)))
+    with created_on(device) as stack:
+        places: Value = F.arange(size=rows, dtype=np.dtype(np.int64), start=k)
+        return Tensor(F.one_hot(places, depth=columns, dtype=stack.type.admit(wanted)))
+
+
+def identity(n: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """The square matrix with ones on its diagonal."""
+    return eye(n, dtype=dtype, device=device)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
-from nnc_core.dynamic.dispatch import F, dispatch
-from nnc_core.dynamic.functions.face import ArrayLike, P, as_operands, as_value, stack_of
+from nnc_core.dynamic.dispatch import F
+from nnc_core.dynamic.functions.face import ArrayLike, as_operands, as_value, stack_of
+from nnc_core.dynamic.functions.pointwise import binary as _binary
+from nnc_core.dynamic.functions.pointwise import unary as _unary
+from nnc_core.dynamic.functions.selection import nonzero
 from nnc_core.dynamic.tensor import Tensor, operand, value_of
-from nnc_core.operator import OPERATORS
 from nnc_core.type import admit_numpy
 
 __all__ = [
@@ -17,32 +18,6 @@ __all__ = [
     "minimum", "multiply", "negative", "not_equal", "positive", "pow", "relu", "remainder", "sigmoid", "sign",
     "sin", "sqrt", "square", "stop_gradient", "subtract", "tanh", "where",
 ]  # fmt: skip
-
-
-def _unary(name: str) -> Callable[[ArrayLike], Tensor]:
-    op = OPERATORS[name]
-
-    def function(x: ArrayLike, /) -> Tensor:
-        return Tensor(dispatch(op, (operand(x),), ()))
-
-    return _named(function, name)
-
-
-def _binary(name: str) -> Callable[[ArrayLike, ArrayLike], Tensor]:
-    op = OPERATORS[name]
-
-    def function(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-        if x1.__class__ is Tensor and x2.__class__ is Tensor:
-            return Tensor(dispatch(op, (value_of(x1), value_of(x2)), ()))
-        return Tensor(dispatch(op, tuple(as_operands(x1, x2)), ()))
-
-    return _named(function, name)
-
-
-def _named(function: Callable[P, Tensor], name: str) -> Callable[P, Tensor]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = OPERATORS[name].doc or f"Elementwise {name.replace('_', ' ')}."
-    return function
 
 
 add, subtract, multiply = _binary("add"), _binary("subtract"), _binary("multiply")
@@ -77,8 +52,14 @@ def isnan(x: ArrayLike, /) -> Tensor:
     return Tensor(F.not_equal(v, v))
 
 
-def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """x1 where the condition is true, x2 elsewhere."""
+@overload
+def where(condition: ArrayLike, /) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
+def where(condition: ArrayLike, x1: ArrayLike = None, x2: ArrayLike = None, /) -> Tensor | tuple[Tensor, ...]:
+    """x1 where the condition is true, x2 elsewhere; with the condition alone its `nonzero`."""
+    if x1 is None and x2 is None:
+        return nonzero(condition)
     stack = stack_of((condition, x1, x2))
     return Tensor(F.where(as_value(condition, stack), operand(x1, stack), operand(x2, stack)))
 
@@ -92,8 +73,8 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     return minimum(x, max) if min is None else Tensor(F.clip(*as_operands(x, min, max)))
 
 
-def astype(x: Tensor, dtype: Any, /, *, copy: bool = True) -> Tensor:
-    """The elements converted to another dtype."""
+def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """The elements converted to another dtype, on another device if one is named."""
     wanted = admit_numpy(dtype)
-    v = value_of(x)
+    v = value_of(x if device is None else x.to_device(device))
     return Tensor(v if wanted == v.dtype else F.cast(v, dtype=wanted))

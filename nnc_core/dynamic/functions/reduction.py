@@ -1,4 +1,4 @@
-"""Reductions: sums, extremes and where they are, truth."""
+"""Reductions: sums, products, extremes and where they are, truth."""
 
 from __future__ import annotations
 
@@ -10,31 +10,75 @@ from nnc_core.dynamic.functions.face import ArrayLike, Axis, as_value, count_of,
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
 from nnc_core.shape.axes import normalise_axes, normalise_axis
-from nnc_core.type import admit_numpy
+from nnc_core.type import admit_numpy, default_float
 
-__all__ = ["all", "any", "argmax", "argmin", "max", "mean", "min", "sum"]
+__all__ = [
+    "all", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "prod", "ptp", "std", "sum",
+    "var",
+]  # fmt: skip
+
+
+def as_dtype(v: Value, dtype: dt.DType) -> Value:
+    """Converted where it has to be."""
+    return v if v.dtype == dtype else F.cast(v, dtype=dtype)
+
+
+def as_inexact(v: Value) -> Value:
+    """Integers and booleans in the default float dtype."""
+    return v if dt.is_inexact(v.dtype) else as_dtype(v, default_float())
+
+
+def as_summed(v: Value, dtype: Any = None) -> Value:
+    """In the dtype in which it is summed: as wanted, else integers in 64 bits."""
+    wanted = admit_numpy(dtype) if dtype is not None else sum_dtype(v.dtype)
+    return as_dtype(v, wanted)
+
+
+def sum_dtype(dtype: Any) -> Any:
+    return dtype if dt.is_inexact(dtype) else dt.uint64 if dtype in dt.UNSIGNED else dt.int64
 
 
 @located
 def sum(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Sum over axes; small integers and booleans are summed as int64 (uint64 for unsigned)."""
-    v = as_value(x)
-    wanted = admit_numpy(dtype) if dtype is not None else _sum_dtype(v.dtype)
-    v = v if v.dtype == wanted else F.cast(v, dtype=wanted)
+    v = as_summed(as_value(x), dtype)
     return Tensor(F.sum(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
-def _sum_dtype(dtype: Any) -> Any:
-    return dtype if dt.is_float(dtype) else dt.uint64 if dtype in dt.UNSIGNED else dt.int64
+@located
+def prod(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Product over axes; small integers and booleans are multiplied as int64 (uint64 for unsigned)."""
+    v = as_summed(as_value(x), dtype)
+    return Tensor(F.prod(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
 @located
 def mean(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Mean over axes; of integers in the default float dtype."""
-    v = as_value(x)
-    if not dt.is_float(v.dtype):
-        v = F.divide(v, 1)
+    v = as_inexact(as_value(x))
     return Tensor(F.mean(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
+
+
+@located
+def var(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The mean square of deviations from the mean, divided by the count less `correction`; NaN where that is zero and
+    there are no deviations.  Of complex numbers, of their magnitudes."""
+    v = as_inexact(as_value(x))
+    return Tensor(F.var(v, axis=normalise_axes(axis, v.ndim), correction=float(correction), keepdims=keepdims))
+
+
+@located
+def std(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The square root of `var`."""
+    v = as_inexact(as_value(x))
+    return Tensor(F.std(v, axis=normalise_axes(axis, v.ndim), correction=float(correction), keepdims=keepdims))
+
+
+@located
+def logsumexp(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """log(sum(exp(x))) over axes, without overflow; -inf over nothing."""
+    v = as_inexact(as_value(x))
+    return Tensor(F.logsumexp(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
 @located
@@ -49,6 +93,14 @@ def min(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
     """Minimum over axes; NaN wins."""
     v = as_value(x)
     return Tensor(F.min(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
+
+
+@located
+def ptp(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The maximum less the minimum; integers wrap."""
+    v = as_value(x)
+    axes = normalise_axes(axis, v.ndim)
+    return Tensor(F.subtract(F.max(v, axis=axes, keepdims=keepdims), F.min(v, axis=axes, keepdims=keepdims)))
 
 
 def _position(name: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Tensor:
@@ -73,7 +125,7 @@ def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) 
 
 
 def _boolean(v: Value) -> Value:
-    return v if v.dtype == dt.boolean else F.cast(v, dtype=dt.boolean)
+    return as_dtype(v, dt.boolean)
 
 
 @located
@@ -88,3 +140,10 @@ def any(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
     """Whether an element along axes is true (not zero)."""
     v = _boolean(as_value(x))
     return Tensor(F.any(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
+
+
+@located
+def count_nonzero(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """int64: how many elements along axes are not zero; NaN is not."""
+    v = as_dtype(_boolean(as_value(x)), dt.int64)
+    return Tensor(F.sum(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))

@@ -9,20 +9,31 @@ import numpy as np
 
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.engine.allocation.blocks import pebble
+from nnc_core.engine.allocation.flow import allocation_graph
 from nnc_core.engine.allocation.greedy import greedy_by_breadth, greedy_by_size
 from nnc_core.engine.allocation.lifetime import Allocation, Demand, IntArray, Lifetime, make_demand
+from nnc_core.engine.allocation.search import least_steps, search
 from nnc_core.engine.allocation.size_classes import size_classes
 
 BUDGET = 1 << 28
 PYTHON_STEPS = 500
+NUMPY_STEPS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """place: offsets in bytes, in the order of the demand.  steps: how much work that is; 0 runs always."""
+    """place: offsets in bytes, in the order of the demand, found in that many steps.
 
-    place: Callable[[Demand], IntArray]
-    steps: Callable[[Demand], int]
+    steps: how much of a budget the planner takes for a demand; 0 runs always, what is above the budget never.
+    """
+
+    place: Callable[[Demand, int], IntArray]
+    steps: Callable[[Demand, int], int]
+
+
+def one_pass(place: Callable[[Demand], IntArray], steps: Callable[[Demand], int]) -> Planner:
+    """A planner that takes as many steps as it takes."""
+    return Planner(lambda demand, _: place(demand), lambda demand, _: steps(demand))
 
 
 def _square(demand: Demand) -> int:
@@ -34,11 +45,23 @@ def _times_distinct_sizes(demand: Demand) -> int:
     return len(demand) * (PYTHON_STEPS + len(np.unique(demand.sizes)))
 
 
+def _times_edges(demand: Demand) -> int:
+    """NumPy's own time for a lifetime, and what it looks at: two edges for each other one, some eight numbers each."""
+    return len(demand) * (NUMPY_STEPS + 16 * len(demand))
+
+
+def _half(demand: Demand, budget: int) -> int:
+    """Half of the budget, so that what the others take does not change the plan; none if that is too little."""
+    return budget // 2 if least_steps(demand) <= budget // 2 else budget + 1
+
+
 PLANNERS: dict[str, Planner] = {  # cheapest first: what comes later must be better to be taken
-    "size_classes": Planner(size_classes, lambda demand: 0),
-    "pebble": Planner(pebble, _times_distinct_sizes),
-    "greedy_by_size": Planner(greedy_by_size, _square),
-    "greedy_by_breadth": Planner(greedy_by_breadth, _square),
+    "size_classes": one_pass(size_classes, lambda demand: 0),
+    "pebble": one_pass(pebble, _times_distinct_sizes),
+    "greedy_by_size": one_pass(greedy_by_size, _square),
+    "greedy_by_breadth": one_pass(greedy_by_breadth, _square),
+    "allocation_graph": one_pass(allocation_graph, _times_edges),
+    "search": Planner(search, _half),
 }
 
 
@@ -50,7 +73,8 @@ def allocate(lifetimes: Sequence[Lifetime], *, alignment: int, segment: int | No
     segment: bytes of the largest single allocation, a multiple of the alignment; no lifetime straddles a
         multiple of it.  None if the arena may be one piece of any size.
     budget: steps (one is about one lifetime looked at, some nanoseconds) that all planners may take together;
-        not seconds, so that the same input gives the same plan on every machine.
+        not seconds, so that the same input gives the same plan on every machine.  The search takes half of it,
+        which is about a second by default: more steps give it a better plan.
 
     Planners later in `PLANNERS` are left out once a plan meets the bound.
 
@@ -59,25 +83,32 @@ def allocate(lifetimes: Sequence[Lifetime], *, alignment: int, segment: int | No
     demand = make_demand(lifetimes, alignment=alignment, segment=segment)
     total = sum(item[0] for item in lifetimes)
     best: Allocation | None = None
+    left = budget
     for name, planner in PLANNERS.items():
-        steps = planner.steps(demand)
-        if best and (best.peak == best.bound or steps > budget):
+        if best and best.peak == best.bound:
+            break
+        steps = planner.steps(demand, budget)
+        if steps > left:
             continue
-        budget -= steps
-        plan = _finish(name, planner.place(demand), demand, len(lifetimes), total)
+        left -= steps
+        plan = _finish(name, planner.place(demand, steps), demand, len(lifetimes), total)
         best = plan if best is None or plan.peak < best.peak else best
     assert best is not None
     return best
 
 
 def allocate_by(name: str, lifetimes: Sequence[Lifetime], *, alignment: int,
-                segment: int | None = None) -> Allocation:
-    """The plan of one planner, chosen by its name in `PLANNERS`, whatever it costs.  Errors as `allocate`."""
+                segment: int | None = None, budget: int = BUDGET) -> Allocation:
+    """The plan of one planner, chosen by its name in `PLANNERS`, whatever it costs.  Errors as `allocate`.
+
+    budget: as for `allocate`; it matters to the search only.
+    """
     if name not in PLANNERS:
         raise AttributeValueError(f"no memory planner {name!r}", hint=f"one of {', '.join(PLANNERS)}")
     demand = make_demand(lifetimes, alignment=alignment, segment=segment)
     total = sum(item[0] for item in lifetimes)
-    return _finish(name, PLANNERS[name].place(demand), demand, len(lifetimes), total)
+    planner = PLANNERS[name]
+    return _finish(name, planner.place(demand, planner.steps(demand, budget)), demand, len(lifetimes), total)
 
 
 def _finish(name: str, placed: IntArray, demand: Demand, count: int, total: int) -> Allocation:

@@ -32,7 +32,7 @@ class Placed:
         return lows[hit], highs[hit]
 
 
-def next_start(start: IntArray, size: int, segment: int | None) -> IntArray:
+def next_start(start: IntArray, size: int | IntArray, segment: int | None) -> IntArray:
     """The lowest offsets from `start` on at which `size` bytes lie within one segment."""
     if segment is None:
         return start

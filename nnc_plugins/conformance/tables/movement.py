@@ -1,4 +1,4 @@
-"""Cases of operators that move elements: views, padding, gathers and scatters."""
+"""Cases of operators that move elements: views, padding, joining."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base import dtype as dt
-from nnc_core.base.dtype import INTEGERS, NUMBERS, DType, boolean, is_float
-from nnc_plugins.conformance.case import ALL, Array, Case, Maker, arrays, draw, extreme_values, fixed
+from nnc_core.base.dtype import DType, boolean, is_float
+from nnc_plugins.conformance.case import ALL, Case, arrays
 
 
 def _move(x: tuple[int, ...], **attributes: Hashable) -> Case:
@@ -55,39 +55,6 @@ def _concat(axis: int, *shapes: tuple[int, ...]) -> Case:
     return Case(f"{shapes} along {axis}", arrays(*shapes), ALL, {"axis": axis}, smooth=True)
 
 
-def _take(shape: tuple[int, ...], axis: int, indices: Any, index_dtype: DType = dt.int64) -> Case:
-    where = np.array(indices).astype(index_dtype)
-    label = f"{shape} along {axis} at {index_dtype}{list(where.shape)}"
-    return Case(label, lambda rng, dtype: (draw(rng, dtype, shape), where), ALL, {"axis": axis}, smooth=True)
-
-
-def _scatter(mode: str, shape: tuple[int, ...], axis: int, indices: Any,
-             index_dtype: DType = dt.int64) -> Case:
-    where = np.array(indices).astype(index_dtype)
-    updates = (*shape[:axis], *where.shape, *shape[axis + 1 :])
-
-    def make(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
-        return draw(rng, dtype, shape), where, draw(rng, dtype, updates)
-
-    label = f"{mode} {shape} along {axis} at {index_dtype}{list(where.shape)}"
-    dtypes = ALL if mode == "set" else NUMBERS
-    return Case(label, make, dtypes, {"axis": axis, "mode": mode}, smooth=True)
-
-
-def _scatters(mode: str) -> list[Case]:
-    return [
-        _scatter(mode, (5, 3), 0, [0, 3, 1]), _scatter(mode, (5, 3), 0, [2, 2, 2, 0]),
-        _scatter(mode, (2, 4), 1, [[-1, 0], [3, 1]]), _scatter(mode, (6,), 0, 4),
-        _scatter(mode, (4, 2), 0, []),
-        _scatter(mode, (3, 0), 0, [1, 1]), _scatter(mode, (2, 3, 2), 1, [1, 0], dt.uint8),
-        _scatter(mode, (300, 2), 0, np.arange(700) * 7 % 300, dt.int32),
-    ]  # fmt: skip
-
-
-def _one_hot(label: str, make: Maker, depth: int, dtype: DType = dt.float32) -> Case:
-    return Case(label, make, INTEGERS, {"depth": depth, "dtype": dtype})
-
-
 _UNCHANGED = [_move((3, 4)), _move(()), _move((0, 2)), _move((129, 257))]
 
 CASES: dict[str, list[Case]] = {
@@ -130,22 +97,6 @@ CASES: dict[str, list[Case]] = {
         _update((4,), (4,), (0,), (1,)),
         _update((4,), (0,), (2,), (1,)), _update((), (), (), ()), _update((3, 0), (2, 0), (0, 0), (2, 1)),
         _update((7, 2), (3, 1), (0, 1), (3, 4)),
-    ],
-    "take": [
-        _take((5, 3), 0, [0, 4, 2, 2]), _take((5, 3), 1, [[-1, 0], [1, -3]]), _take((5,), 0, 3),
-        _take((3, 4), 0, []),
-        _take((2, 0), 0, [1, 1]), *[_take((4, 2), 0, [1, 3, 0], d) for d in INTEGERS],
-        _take((2, 3, 4), 1, [2, 0], dt.int32), _take((500, 3), 0, np.arange(900) * 11 % 500),
-    ],
-    "scatter": [*_scatters("set"), *_scatters("add")],
-    "one_hot": [
-        _one_hot("packed", arrays((3, 2), low=0, high=4), 5),
-        _one_hot("scalar", arrays((), low=0, high=4), 5),
-        _one_hot("of no depth", arrays((3,)), 0), _one_hot("empty", arrays((0, 2)), 3),
-        _one_hot("out of range", fixed([0, 3, 4, 100]), 4),
-        _one_hot("negative", arrays((4,), low=-4, high=3), 4),
-        _one_hot("extremes", extreme_values, 3),
-        *[_one_hot(f"as {dtype}", arrays((4,), low=0, high=2), 3, dtype) for dtype in ALL],
     ],
     "transfer": [
         Case(f"{shape}", arrays(shape), ALL, {"source": "here:0", "target": "there:0"}, smooth=True)

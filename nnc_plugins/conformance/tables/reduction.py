@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import replace
+
 import numpy as np
 
 from nnc_core.base import dtype as dt
-from nnc_core.base.dtype import FLOATS, NUMBERS, DType, boolean
+from nnc_core.base.dtype import COMPLEX, FLOATS, NUMBERS, DType, boolean
 from nnc_plugins.conformance.case import (
     Array,
     Case,
@@ -116,13 +119,71 @@ def _cross_entropies() -> list[Case]:
             of((40, 10), dt.int64)]
 
 
+def _with(cases: list[Case], **attributes: Hashable) -> list[Case]:
+    """The same with further attributes, which the label names."""
+    said = ", ".join(f"{k} {v}" for k, v in attributes.items())
+    return [replace(c, label=f"{c.label}, {said}", attributes={**c.attributes, **attributes})  # type: ignore[dict-item]
+            for c in cases]
+
+
+FACTORS = fixed([[1.0, NAN, INF, -INF, 0.0, 2.0], [NAN, 2.0, -1.0, 0.0, -0.0, 0.5]])
+ZEROS = fixed([[2.0, 0.0, -1.5, 0.0], [3.0, 1.0, 0.5, 0.0], [1.0, -2.0, 0.5, 3.0]])
+FAR = fixed([[1000.0, 0.0, -1000.0], [80.0, 80.0, 80.0], [-INF, -INF, -INF], [INF, 0.0, 1.0], [NAN, 0.0, -INF]])
+_OFFSET = Case("far from zero", arrays((5, 40), low=1e3, high=1.001e3), (dt.float32, dt.float64),
+               {"axis": (1,), "keepdims": False})
+
+
+def _products_along() -> list[Case]:
+    plain = [c for c in _reduce((*NUMBERS, *COMPLEX), smooth=True, over_nothing=True) if "1003" not in c.label]
+    return [
+        *plain, _folded("long", arrays((1003, 7), low=0.5, high=1.5), FLOATS), _folded("specials", FACTORS, FLOATS),
+        _folded("wrapping", _wrapping, dt.INTEGERS),
+        *[replace(_folded(f"zeros along {axis}", ZEROS, NUMBERS, axis), smooth=True) for axis in ((0,), (1,), (0, 1))],
+    ]  # fmt: skip
+
+
+def _variances(smooth: bool) -> list[Case]:
+    """A standard deviation of zero has no derivative."""
+    cases = _reduce((*FLOATS, *COMPLEX), smooth=True, over_nothing=True)
+    single = [replace(c, smooth=c.smooth and (smooth or _folds_several(c))) for c in cases]
+    some = [c for c in single if c.label.startswith(("(3, 4) over (0,)", "(2, 3, 4) over (0, 2)"))]
+    return [
+        *_with(single, correction=0.0), *_with(some, correction=1.0), *_with(some[:1], correction=0.5),
+        *_with([_folded("fewer than the correction", arrays((2, 3)), FLOATS)], correction=2.0),
+        *_with([_folded("specials", SPECIALS, FLOATS), _OFFSET], correction=0.0),
+    ]  # fmt: skip
+
+
+def _folds_several(case: Case) -> bool:
+    return not case.label.startswith(("(3, 4) over ()", "() over", "(1, 5)", "(5, 1)"))
+
+
+def _log_sums() -> list[Case]:
+    return [*_reduce(FLOATS, smooth=True, over_nothing=True), _folded("far apart", FAR, FLOATS, (1,)),
+            _folded("far apart everywhere", FAR, FLOATS, (0, 1))]
+
+
+def _norms() -> list[Case]:
+    some = [c for c in _reduce(FLOATS, smooth=True, over_nothing=False)
+            if c.label.startswith(("(3, 4) over (0,)", "(2, 3, 4) over (0, 2)", "(1, 5)", "(0, 3)"))]
+    found = _with(_reduce(FLOATS, smooth=True, over_nothing=True), ord=2.0)
+    for ord in (1.0, 3.0, 0.5, 0.0, INF, -INF, -1.0, 2.5):
+        found += _with([*some, _folded("specials", SPECIALS, FLOATS)], ord=ord)
+    for ord in (0.0, 1.0, 2.0, INF, -INF, 3.0):
+        found += _with([_folded("zeros", ZEROS, FLOATS)], ord=ord)
+    return found
+
+
 CASES: dict[str, list[Case]] = {
     "sum": [*_reduce(NUMBERS, smooth=True, over_nothing=True), _folded("specials", SPECIALS, FLOATS),
             _folded("wrapping", _wrapping, dt.INTEGERS)],
     **dict.fromkeys(("max", "min"), _EXTREMUM),
     **dict.fromkeys(("argmax", "argmin"), _positions()),
     **dict.fromkeys(("all", "any"), _reduce((boolean,), smooth=False, over_nothing=True)),
-    "mean": [*_reduce(FLOATS, smooth=True, over_nothing=True), _folded("specials", SPECIALS, FLOATS)],
+    "mean": [*_reduce(FLOATS, smooth=True, over_nothing=True), _folded("specials", SPECIALS, FLOATS),
+             _folded("sums too large for halves", arrays((2000, 3), low=50, high=100), FLOATS)],
+    "prod": _products_along(), "var": _variances(smooth=True), "std": _variances(smooth=False),
+    "logsumexp": _log_sums(), "vector_norm": _norms(),
     "matmul": _products(),
     **dict.fromkeys(("softmax", "log_softmax"), _softmaxes()),
     "cross_entropy": _cross_entropies(),

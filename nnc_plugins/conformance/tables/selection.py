@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import FLOATS, DType
+from nnc_core.base.dtype import FLOATS, INTEGERS, DType
 from nnc_plugins.conformance.case import ALL, Array, Case, fixed
 
 
@@ -42,11 +42,18 @@ def _cases(count: Any, arrays: dict[str, Array], dtypes: tuple[DType, ...] = ALL
     return [case(label, x) for label, x in arrays.items()]
 
 
+def _bin_count(x: Array) -> int:
+    return int(x.max()) + 1 if x.size else 0
+
+
+_NUMBERS = {"some": _filled((9,), 3, 0, 7, 1), "one bin": _filled((4,), 0), "none": _filled((0,), 0),
+            "many": _filled((1000,), 5, 90, 33)}
 _SCALAR = {"a scalar": _filled((), 2)}
 
 CASES: dict[str, list[Case]] = {
     "nonzero": _cases(_nonzero_count, _ARRAYS) + _cases(_nonzero_count, _SPECIAL, FLOATS),
     "unique_index": _cases(_distinct_count, _ARRAYS | _SCALAR) + _cases(_distinct_count, _SPECIAL, FLOATS),
     "unique_counts": _cases(_distinct_count, _ARRAYS | _SCALAR) + _cases(_distinct_count, _SPECIAL, FLOATS),
+    "bin_range": _cases(_bin_count, _NUMBERS, INTEGERS),
     "unique_inverse": _cases(None, _ARRAYS | _SCALAR) + _cases(None, _SPECIAL, FLOATS),
 }

@@ -1,9 +1,10 @@
-"""Cases of convolution and pooling, in both layouts."""
+"""Cases of convolution, pooling and unfolding, in one, two and three dimensions and in both layouts."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import partial
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -11,34 +12,47 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import FLOATS, NUMBERS, DType
 from nnc_core.operator import window_reference
-from nnc_core.shape.window import LAYOUTS, Filter, Image, Padding, Pair, window_count
-from nnc_plugins.conformance.case import Array, Case, arrays, draw, fixed
+from nnc_core.shape.window import LAYOUTS, Filter, Image, Padding, Sizes, window_counts
+from nnc_plugins.conformance.case import ALL, Array, Case, arrays, draw, fixed
 
 NO_PADDING: Padding = ((0, 0), (0, 0))
 Shape = tuple[int, ...]
 
 
 class Geometry(NamedTuple):
-    """An image NHWC, a window (height, width), and how it slides."""
+    """Images (batch, spatial dimensions, channels), a window, and how it slides."""
 
     label: str
-    image: tuple[int, int, int, int]
-    window: Pair
-    strides: Pair = (1, 1)
+    image: Shape
+    window: Sizes
+    strides: Sizes = (1, 1)
     padding: Padding = NO_PADDING
-    dilation: Pair = (1, 1)
+    dilation: Sizes = (1, 1)
     groups: int = 1
     outputs: int = 2
 
     @property
-    def size(self) -> Pair:
-        return self.image[1:3]
+    def size(self) -> Sizes:
+        return self.image[1:-1]
 
-    def windows(self) -> Pair:
+    @property
+    def channels(self) -> int:
+        return self.image[-1]
+
+    @property
+    def layouts(self) -> tuple[str, ...]:
+        """Those of as many dimensions."""
+        return tuple(layout for layout in LAYOUTS if len(layout) == len(self.image))
+
+    def windows(self) -> Sizes:
         """How many there are in each direction."""
-        down, across = (int(window_count(*each)) for each in zip(
-            self.size, self.window, self.strides, self.padding, self.dilation, strict=True))  # fmt: skip
-        return down, across
+        counts = window_counts(self.size, self.window, self.strides, self.padding, self.dilation)
+        return tuple(int(n) for n in counts)
+
+    def shape(self, layout: str, size: Sizes | None = None, channels: int | None = None) -> Shape:
+        """Of the image, or of one of another size or with other channels."""
+        image = Image(self.image[0], size or self.size, channels or self.channels)
+        return image.spec(layout, dt.float32).static_shape
 
 
 SLIDES = (
@@ -52,45 +66,41 @@ SLIDES = (
     Geometry("skipping", (1, 7, 7, 2), (2, 1), (3, 4)),
     Geometry("the whole image", (3, 4, 3, 2), (4, 3)),
     Geometry("no images", (0, 4, 4, 2), (2, 2)),
+    Geometry("a line", (2, 7, 3), (3,), (2,), ((1, 0),), (1,)),
+    Geometry("a dilated line", (1, 9, 2), (3,), (2,), ((2, 2),), (3,)),
+    Geometry("a volume", (1, 4, 3, 5, 2), (2, 1, 3), (1, 1, 1), ((0, 0),) * 3, (1, 1, 1)),
+    Geometry("a dilated volume", (1, 3, 5, 4, 2), (2, 2, 2), (1, 2, 3), ((1, 0), (0, 1), (1, 1)), (1, 3, 2)),
 )
 GROUPED = (
     Geometry("grouped", (2, 4, 5, 6), (2, 3), padding=((1, 0), (1, 1)), groups=3, outputs=6),
     Geometry("depthwise", (1, 5, 5, 3), (3, 3), (2, 2), ((1, 1), (1, 1)), groups=3, outputs=6),
     Geometry("wide", (2, 12, 11, 8), (5, 5), padding=((2, 2), (2, 2)), outputs=16),
+    Geometry("a grouped line", (2, 8, 4), (3,), (1,), ((1, 1),), (2,), groups=2, outputs=2),
+    Geometry("a depthwise volume", (1, 3, 3, 4, 2), (2, 2, 2), (1, 1, 2), ((0, 1),) * 3, (1, 1, 1), groups=2),
 )
 
 
-def _image(geometry: Geometry, layout: str) -> Shape:
-    return Image(*geometry.image).spec(layout, dt.float32).static_shape
-
-
 def _kernel(g: Geometry, layout: str) -> Shape:
-    return Filter(*g.window, g.image[3] // g.groups, g.outputs).spec(layout, dt.float32).static_shape
-
-
-def _result(g: Geometry, channels: int, layout: str) -> Shape:
-    return Image(g.image[0], *g.windows(), channels).spec(layout, dt.float32).static_shape
+    return Filter(g.window, g.channels // g.groups, g.outputs).spec(layout, dt.float32).static_shape
 
 
 def _convolution(g: Geometry, layout: str) -> dict[str, Hashable]:
-    return {"strides": g.strides, "padding": g.padding, "dilation": g.dilation, "groups": g.groups,
-            "layout": layout}
+    return {"strides": g.strides, "padding": g.padding, "dilation": g.dilation, "groups": g.groups, "layout": layout}
 
 
 def _pool(g: Geometry, layout: str) -> dict[str, Hashable]:
-    return {"window": g.window, "strides": g.strides, "padding": g.padding, "dilation": g.dilation,
-            "layout": layout}
+    return {"window": g.window, "strides": g.strides, "padding": g.padding, "dilation": g.dilation, "layout": layout}
 
 
 def _convolutions(name: str) -> list[Case]:
     cases = []
-    for layout in LAYOUTS:
-        for g in (*SLIDES, *GROUPED):
-            image, kernel = _image(g, layout), _kernel(g, layout)
-            result, attributes = _result(g, g.outputs, layout), _convolution(g, layout)
+    for g in (*SLIDES, *GROUPED):
+        for layout in g.layouts:
+            image, kernel = g.shape(layout), _kernel(g, layout)
+            result, attributes = g.shape(layout, g.windows(), g.outputs), _convolution(g, layout)
             shapes, size = {
-                "conv2d": ((image, kernel), None), "conv2d_input_gradient": ((result, kernel), g.size),
-                "conv2d_kernel_gradient": ((image, result), g.window)}[name]  # fmt: skip
+                "conv": ((image, kernel), None), "conv_input_gradient": ((result, kernel), g.size),
+                "conv_kernel_gradient": ((image, result), g.window)}[name]  # fmt: skip
             if size is not None:
                 attributes["size"] = size
             smooth = g.label != "wide"
@@ -99,8 +109,8 @@ def _convolutions(name: str) -> list[Case]:
 
 
 def _pools(smooth: bool) -> list[Case]:
-    return [Case(f"{g.label} {layout}", arrays(_image(g, layout)), NUMBERS, _pool(g, layout), smooth=smooth)
-            for layout in LAYOUTS for g in SLIDES]  # fmt: skip
+    return [Case(f"{g.label} {layout}", arrays(g.shape(layout)), NUMBERS, _pool(g, layout), smooth=smooth)
+            for g in SLIDES for layout in g.layouts]  # fmt: skip
 
 
 def _extremal() -> list[Case]:
@@ -121,13 +131,12 @@ def _extremal() -> list[Case]:
 def _indexed(name: str) -> list[Case]:
     """The indices are those of maxima, and so never in the padding."""
     cases = []
-    for layout in LAYOUTS:
-        for g in SLIDES:
+    for g in SLIDES:
+        for layout in g.layouts:
             attributes = _pool(g, layout)
-
-            if name == "pool2d_put":
+            if name == "pool_put":
                 attributes["size"] = g.size
-            make = partial(_with_index, g, layout, name == "pool2d_take")
+            make = partial(_with_index, g, layout, name == "pool_take")
             cases.append(Case(f"{g.label} {layout}", make, NUMBERS, attributes, smooth=True))
     return cases
 
@@ -135,29 +144,48 @@ def _indexed(name: str) -> list[Case]:
 def _with_index(g: Geometry, layout: str, of_image: bool, rng: np.random.Generator,
                 dtype: DType) -> tuple[Array, ...]:
     """An image, or values for its windows, and a position in each window."""
-    image = draw(rng, dt.float32, _image(g, layout))
-    index = window_reference.max_pool2d_index(image, g.window, g.strides, g.padding, g.dilation, layout)
+    image = draw(rng, dt.float32, g.shape(layout))
+    index = window_reference.max_pool_index(image, g.window, g.strides, g.padding, g.dilation, layout)
     return draw(rng, dtype, image.shape if of_image else index.shape), index
 
 
 def _sum_gradients() -> list[Case]:
-    return [Case(f"{g.label} {layout}", arrays(_result(g, g.image[3], layout)), NUMBERS,
-                 {"size": g.size, **_pool(g, layout)},
-                 smooth=True) for layout in LAYOUTS for g in SLIDES]  # fmt: skip
+    return [Case(f"{g.label} {layout}", arrays(g.shape(layout, g.windows())), NUMBERS,
+                 {"size": g.size, **_pool(g, layout)}, smooth=True)
+            for g in SLIDES for layout in g.layouts]  # fmt: skip
 
 
 def _averages() -> list[Case]:
-    return [Case(f"{g.label} {layout}{' with its padding' * count}", arrays(_image(g, layout)), FLOATS,
+    return [Case(f"{g.label} {layout}{' with its padding' * count}", arrays(g.shape(layout)), FLOATS,
                  {"count_padding": count, **_pool(g, layout)}, smooth=True)
-            for layout in LAYOUTS for g in SLIDES for count in (False, True)]  # fmt: skip
+            for g in SLIDES for layout in g.layouts for count in (False, True)]  # fmt: skip
+
+
+def _unfolded() -> list[Case]:
+    return [Case(f"{g.label} {layout}", arrays(g.shape(layout)), ALL, _pool(g, layout), smooth=True)
+            for g in SLIDES for layout in g.layouts]  # fmt: skip
+
+
+def _folded() -> list[Case]:
+    return [Case(f"{g.label} {layout}", arrays(g.shape(layout, g.windows(), g.channels * prod(g.window))), NUMBERS,
+                 {"size": g.size, **_pool(g, layout)}, smooth=True)
+            for g in SLIDES for layout in g.layouts]  # fmt: skip
+
+
+def _of_sizes() -> list[Case]:
+    return [Case(f"{g.label} {layout}", arrays(g.shape(layout)), ALL, {"size": g.size, "layout": layout}, smooth=True)
+            for g in (SLIDES[0], SLIDES[10], SLIDES[12]) for layout in g.layouts]  # fmt: skip
 
 
 CASES: dict[str, list[Case]] = {
-    **{name: _convolutions(name) for name in ("conv2d", "conv2d_input_gradient", "conv2d_kernel_gradient")},
-    "max_pool2d": [*_pools(smooth=True), *_extremal()],
-    "max_pool2d_index": [*_pools(smooth=False), *_extremal()],
-    **{name: _indexed(name) for name in ("pool2d_take", "pool2d_put")},
-    "sum_pool2d": _pools(smooth=True),
-    "sum_pool2d_gradient": _sum_gradients(),
-    "avg_pool2d": _averages(),
+    "of_size": _of_sizes(),
+    **{name: _convolutions(name) for name in ("conv", "conv_input_gradient", "conv_kernel_gradient")},
+    "max_pool": [*_pools(smooth=True), *_extremal()],
+    **{name: [*_pools(smooth=False), *_extremal()] for name in ("max_pool_index", "max_pool_place")},
+    **{name: _indexed(name) for name in ("pool_take", "pool_put")},
+    "sum_pool": _pools(smooth=True),
+    "sum_pool_gradient": _sum_gradients(),
+    "avg_pool": _averages(),
+    "unfold": _unfolded(),
+    "fold": _folded(),
 }

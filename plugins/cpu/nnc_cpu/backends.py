@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,11 @@ from nnc_cpu import (
     linear,
     movement,
     neural,
+    ordering,
     pooling,
     random,
     reductions,
+    scans,
 )
 from nnc_cpu.memory import array_in
 from nnc_cpu.reference import by_reference
@@ -34,6 +37,7 @@ MAKERS: Mapping[str, Make] = {
     **{name: by_reference(op.reference) for name, op in OPERATORS.items() if op.reference is not None},
     **elementwise.MAKERS, **reductions.MAKERS, **linear.MAKERS, **movement.MAKERS, **indexing.MAKERS,
     **convolution.MAKERS, **pooling.MAKERS, **neural.MAKERS, **random.MAKERS, **creation.MAKERS,
+    **scans.MAKERS, **ordering.MAKERS,
 }  # fmt: skip
 """Operators that users call; fused commands are made by the engine alone."""
 COMMANDS: Mapping[str, Make] = {**MAKERS, **fused.MAKERS}
@@ -52,12 +56,17 @@ class NumpyKernel(Kernel):
     def __init__(self, command: Command) -> None:
         self.layouts = (*command.inputs, *command.outputs)
         self.routine = routine_for(command)
+        self.scratch = self.routine.placed
+
+    def bind_arrays(self, arrays: Sequence[np.ndarray[Any, Any]]) -> Launch:
+        """The same with arrays that lie as `layouts`, then `scratch`, say."""
+        return quiet_launch(self.routine.bind(*arrays))
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
         count = len(self.layouts)
         arrays = [array_in(b, x) for b, x in zip(buffers[:count], self.layouts, strict=True)]  # type: ignore[arg-type]
         workspace = buffers[count] if len(buffers) > count else np.empty(0, np.uint8)
-        return quiet_launch(self.routine.bind(*arrays, *self.routine.scratch_in(workspace)))  # type: ignore[arg-type]
+        return self.bind_arrays([*arrays, *self.routine.scratch_in(workspace)])  # type: ignore[arg-type]
 
 
 class NumpyBackend(CommandBackend):
@@ -78,6 +87,8 @@ class NumpyBackend(CommandBackend):
         return routine_for(command).workspace
 
     def inplace(self, command: Command, offered: tuple[int, ...]) -> tuple[int, ...]:
+        if not offered:
+            return ()
         out = command.output
         willing = INPLACE.get(self.operator, ())
         return tuple(i for i in offered

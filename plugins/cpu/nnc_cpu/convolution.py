@@ -15,6 +15,7 @@ import numpy as np
 from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
 from nnc_core.device import Launch
+from nnc_core.shape.window import has_channels_last
 from nnc_cpu.memory import Array
 from nnc_cpu.routine import Make, Routine, attributes_of, converting, in_order, prepared, scratch
 from nnc_cpu.windows import Geometry
@@ -39,24 +40,29 @@ class _Convolution:
 
     def __init__(self, image: Layout, kernel: Layout, result: Layout, geometry: tuple[Any, ...]) -> None:
         strides, padding, dilation, groups, order = geometry
-        self.channels_last = order == "NHWC"
-        window = kernel.shape[:2] if self.channels_last else kernel.shape[2:]
+        self.channels_last = has_channels_last(order)
+        window = kernel.shape[:-2] if self.channels_last else kernel.shape[2:]
         self.at = Geometry.of(image, result, window, strides, padding, dilation, order)
         self.dtype, self.groups = image.dtype, groups
         self.batch, self.pixels = self.at.batch, prod(self.at.count)
         self.i = self.at.channels // groups
-        self.o = (kernel.shape[3] if self.channels_last else kernel.shape[0]) // groups
+        self.o = kernel.shape[-1 if self.channels_last else 0] // groups
         self.k = prod(window) * self.i
-        self.pointwise = self.at.window == (1, 1) and self.at.strides == (1, 1) and not self.at.padded
+        self.pointwise = prod(self.at.window) == 1 and prod(self.at.strides) == 1 and not self.at.padded
         """The image itself is its columns."""
-        run = self.i * (window[1] if dilation[1] == 1 else 1)
+        run = self.i * (window[-1] if dilation[-1] == 1 else 1)
         self.position_major = run < _SHORT_RUN
         self.step = _images_at_once(self.batch, groups * self.k * self.pixels * self.dtype.itemsize)
 
     def grouped_windows(self, image: Array) -> Array:
-        """View (n, h, w, kh, kw, g, i) of a padded image."""
-        seen = self.at.windows(self.at.nhwc(image))
-        return _split(self, seen)
+        """View (n, spatial, window, g, i) of a padded image."""
+        return _split(self, self.at.windows(self.at.last(image)))
+
+    def axes(self, order: str) -> list[int]:
+        """Numbers of the axes of `grouped_windows`: n, s (all spatial ones), k (all of the window), g, i."""
+        rank = len(self.at.window)
+        numbers = {"n": [0], "s": range(1, rank + 1), "k": range(rank + 1, 2 * rank + 1), "g": [-2], "i": [-1]}
+        return [number for name in order for number in numbers[name]]
 
     def image_scratch(self) -> tuple[Layout, ...]:
         """A padded image and the columns of one part; neither for a pointwise convolution."""
@@ -72,8 +78,8 @@ class _Convolution:
         return room[0], self.at.padding_steps(x, room[0], 0)
 
     def columns(self, image: Array, part: slice, room: tuple[Array, ...], axes: str) -> tuple[Array, list[Launch]]:
-        """The windows of some images with their axes in the order named (of n h w k l g i), not merged yet."""
-        seen = self.grouped_windows(image)[part].transpose(*["nhwklgi".index(a) for a in axes])
+        """The windows of some images with their axes in an order of `self.axes`, not merged yet."""
+        seen = self.grouped_windows(image)[part].transpose(*self.axes(axes))
         if self.pointwise:
             return seen, []
         gathered = room[-1][: seen.size].reshape(seen.shape)
@@ -84,22 +90,22 @@ class _Convolution:
         return x.reshape(-1, self.groups, x.shape[-1] // self.groups).transpose(1, 0, 2)
 
     def weights(self, kernel: Array) -> Array:
-        """View (groups, k, o) of a kernel HWIO."""
+        """View (groups, k, o) of a kernel (window, i, o)."""
         return kernel.reshape(self.k, self.groups, self.o).transpose(1, 0, 2)
 
     def pixel_columns(self, image: Array, part: slice, room: tuple[Array, ...]) -> tuple[Array, list[Launch]]:
         """(groups, pixels, k) of images with channels last, gathered in the quicker of two orders."""
         pixels = (part.stop - part.start) * self.pixels
         if self.position_major and not self.pointwise:
-            columns, steps = self.columns(image, part, room, "gklinhw")
+            columns, steps = self.columns(image, part, room, "gkins")
             return columns.reshape(self.groups, self.k, pixels).swapaxes(1, 2), steps
-        columns, steps = self.columns(image, part, room, "gnhwkli")
+        columns, steps = self.columns(image, part, room, "gnski")
         if self.pointwise:
             return self.matrices(image[part]), steps
         return columns.reshape(self.groups, pixels, self.k), steps
 
 
-def _conv2d(command: Command) -> Routine:
+def _conv(command: Command) -> Routine:
     x, kernel = command.inputs
     c = _Convolution(x, kernel, command.output, attributes_of(command))
     forward = _forward_last if c.channels_last else _forward_first
@@ -121,7 +127,7 @@ def _forward_last(c: _Convolution, image: Array, kernel: Array, out: Array, part
 
 def _forward_first(c: _Convolution, image: Array, kernel: Array, out: Array, part: slice,
                    room: tuple[Array, ...]) -> list[Launch]:
-    columns, steps = c.columns(image, part, room, "ngiklhw")
+    columns, steps = c.columns(image, part, room, "ngiks")
     count = len(columns)
     weights, target = kernel.reshape(c.groups, c.o, c.k), out[part].reshape(count, c.groups, c.o, c.pixels)
     return [*steps, partial(np.matmul, weights, columns.reshape(count, c.groups, c.k, c.pixels), target)]
@@ -156,7 +162,7 @@ def _kernel_product_last(c: _Convolution, image: Array, g: Array, out: Array, pa
 def _kernel_product_first(c: _Convolution, image: Array, g: Array, out: Array, part: slice,
                           room: tuple[Array, ...]) -> list[Launch]:
     turned, *rest = room
-    columns, steps = c.columns(image, part, tuple(rest), "giklnhw")
+    columns, steps = c.columns(image, part, tuple(rest), "gikns")
     count = part.stop - part.start
     given = g[part].reshape(count, c.groups, c.o, c.pixels).transpose(1, 2, 0, 3)
     cotangent = turned[: given.size].reshape(given.shape)
@@ -176,11 +182,12 @@ def _input_gradient(command: Command) -> Routine:
         target = room[-1] if c.at.padded else out
         steps: list[Launch] = [partial(target.fill, 0)]
         if packed:
-            steps.append(converting(kernel.reshape(c.groups, c.o, c.i, *c.at.window).transpose(3, 4, 0, 2, 1), room[0]))
+            taken = kernel.reshape(c.groups, c.o, c.i, *c.at.window)
+            steps.append(converting(taken.transpose(*range(3, taken.ndim), 0, 2, 1), room[0]))
         for part in _parts(c.batch, step):
-            steps += add(c, g, room[0] if packed else kernel, c.at.nhwc(target), part, product)
+            steps += add(c, g, room[0] if packed else kernel, c.at.last(target), part, product)
         if c.at.padded:
-            steps.append(converting(c.at.middle(c.at.nhwc(target)), c.at.nhwc(out)))
+            steps.append(converting(c.at.middle(c.at.last(target)), c.at.last(out)))
         return in_order(steps)
 
     product = scratch((step * taps * c.at.channels * c.pixels,), c.dtype)
@@ -201,10 +208,6 @@ def _tap_major(c: _Convolution) -> tuple[int, ...]:
     return (*c.at.window, c.groups, c.i, c.o)
 
 
-def _positions(c: _Convolution) -> Iterator[tuple[int, int]]:
-    return ((k, j) for k in range(c.at.window[0]) for j in range(c.at.window[1]))
-
-
 def _split(c: _Convolution, x: Array) -> Array:
     """Channels (last) as (groups, channels of a group), still a view."""
     *strides, step = x.strides
@@ -218,24 +221,28 @@ def _add_taps_last(c: _Convolution, g: Array, kernel: Array, target: Array, part
     cotangent = c.matrices(g[part])
     shape = (c.groups, part.stop - part.start, *c.at.count, c.i)
     product = room[: prod(shape)].reshape(shape)
-    for k, j in _positions(c):
-        weights = kernel[k, j].reshape(c.i, c.groups, c.o).transpose(1, 2, 0)
-        tap = _split(c, c.at.tap(target[part], k, j)).transpose(3, 0, 1, 2, 4)
+    images, rank = target[part], len(c.at.window)
+    axes = (rank + 1, *range(rank + 1), rank + 2)
+    for k in c.at.positions():
+        weights = kernel[k].reshape(c.i, c.groups, c.o).transpose(1, 2, 0)
+        tap = _split(c, c.at.tap(images, k)).transpose(axes)
         steps += [partial(np.matmul, cotangent, weights, product.reshape(c.groups, -1, c.i)),
                   partial(np.add, tap, product, tap)]
     return steps
 
 
 def _add_taps_first(c: _Convolution, g: Array, kernel: Array, target: Array, part: slice, room: Array) -> list[Launch]:
-    """The same with channels first; `kernel` is (kh, kw, groups, i, o)."""
+    """The same with channels first; `kernel` is (window, groups, i, o)."""
     steps: list[Launch] = []
     count = part.stop - part.start
     cotangent = g[part].reshape(count, c.groups, c.o, c.pixels)
     shape = (count, c.groups, c.i, *c.at.count)
     product = room[: prod(shape)].reshape(shape)
-    for k, j in _positions(c):
-        tap = _split(c, c.at.tap(target[part], k, j)).transpose(0, 3, 4, 1, 2)
-        steps += [partial(np.matmul, kernel[k, j], cotangent, product.reshape(count, c.groups, c.i, c.pixels)),
+    images, rank = target[part], len(c.at.window)
+    axes = (0, rank + 1, rank + 2, *range(1, rank + 1))
+    for k in c.at.positions():
+        tap = _split(c, c.at.tap(images, k)).transpose(axes)
+        steps += [partial(np.matmul, kernel[k], cotangent, product.reshape(count, c.groups, c.i, c.pixels)),
                   partial(np.add, tap, product, tap)]
     return steps
 
@@ -246,14 +253,17 @@ def _add_columns(c: _Convolution, g: Array, kernel: Array, target: Array, part: 
     columns = room[: prod(shape)].reshape(shape)
     steps: list[Launch] = [partial(np.matmul, c.weights(kernel), c.matrices(g[part]).swapaxes(1, 2),
                                    columns.reshape(c.groups, c.k, -1))]
-    for k, j in _positions(c):
-        tap = _split(c, c.at.tap(target[part], k, j)).transpose(3, 4, 0, 1, 2)
-        steps.append(partial(np.add, tap, columns[:, k, j], tap))
+    images, rank = target[part], len(c.at.window)
+    axes = (rank + 1, rank + 2, *range(rank + 1))
+    for k in c.at.positions():
+        tap = _split(c, c.at.tap(images, k)).transpose(axes)
+        at: Any = (slice(None), *k)
+        steps.append(partial(np.add, tap, columns[at], tap))
     return steps
 
 
 MAKERS: dict[str, Make] = {
-    "conv2d": prepared(_conv2d, wide=True),
-    "conv2d_input_gradient": prepared(_input_gradient, wide=True),
-    "conv2d_kernel_gradient": prepared(_kernel_gradient, wide=True),
+    "conv": prepared(_conv, wide=True),
+    "conv_input_gradient": prepared(_input_gradient, wide=True),
+    "conv_kernel_gradient": prepared(_kernel_gradient, wide=True),
 }  # fmt: skip

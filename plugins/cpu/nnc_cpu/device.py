@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from nnc_core.base.dtype import DTYPES
 from nnc_core.base.errors import DeviceError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.device import DONE, Array, CommandBackend, Device, DeviceSpec, Event, HostArray, Kernel, Stream
+from nnc_core.base.record import Record
+from nnc_core.device import DONE, Array, CommandBackend, Device, DeviceSpec, Event, HostArray, Kernel, Program, Stream
 from nnc_cpu import host, memory
 from nnc_cpu.backends import BACKENDS, InterpretedKernel
 from nnc_cpu.eager import EAGER
+from nnc_cpu.program import NumpyProgram
 
 
 class CpuDevice(Device):
@@ -24,7 +27,7 @@ class CpuDevice(Device):
         total = None if known is None else known[1]
         self.spec = DeviceSpec(
             "cpu:0", "cpu", host.processor_name(), vendor=host.vendor(), driver=f"NumPy {np.__version__}",
-            memory=total, max_allocation=total, alignment=memory.ALIGNMENT)
+            memory=total, max_allocation=total, alignment=memory.ALIGNMENT, dtypes=frozenset(DTYPES))
         self.eager: Mapping[str, Callable[..., Array]] = EAGER
 
     def allocate(self, nbytes: int) -> Any:
@@ -71,11 +74,17 @@ class CpuDevice(Device):
     def backends(self, name: str) -> Sequence[CommandBackend]:
         return BACKENDS.get(name, ())
 
+    def capture(self, records: Sequence[Record], slots: Sequence[Any], streams: Sequence[Stream]) -> Program:
+        return NumpyProgram(self, records, slots, streams)
+
     def array(self, buffer: Any, layout: Layout) -> Array:
         return memory.array_in(buffer, layout)
 
     def buffer_of(self, array: Array) -> Any:
         return memory.bytes_of(array)
+
+    def packed_buffer(self, array: Array) -> Any:
+        return memory.bytes_of(array) if array.flags.c_contiguous else None
 
     def layout_of(self, array: Array) -> Layout:
         return memory.layout_of(array)

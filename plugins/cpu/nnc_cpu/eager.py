@@ -17,9 +17,9 @@ from nnc_core.base.errors import OutOfRangeError
 from nnc_core.base.layout import Layout
 from nnc_core.codegen.numpy_scalars import cast as numpy_cast
 from nnc_core.operator import OPERATORS
-from nnc_core.type import TensorSpec
+from nnc_core.type import TensorSpec, TupleSpec
 from nnc_cpu.backends import MAKERS, routine_for
-from nnc_cpu.elementwise import UFUNCS, converts_as_numpy_does, write_sigmoid
+from nnc_cpu.elementwise import FUNCTIONS, UFUNCS, converts_as_numpy_does, write_sigmoid
 from nnc_cpu.indexing import check_indices
 from nnc_cpu.linear import turned
 from nnc_cpu.memory import layout_of
@@ -92,10 +92,13 @@ def admit(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @lru_cache(maxsize=4096)
-def _ready(name: str, attributes: tuple[Any, ...], inputs: tuple[Layout, ...]) -> tuple[Routine, Layout]:
-    """The routine for arrays of these layouts, and the layout of the result."""
+def _ready(name: str, attributes: tuple[Any, ...], inputs: tuple[Layout, ...]) -> tuple[Routine, Layout] | None:
+    """The routine for arrays of these layouts, and the layout of the result; None where there are several results."""
     specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
-    out = OPERATORS[name].infer(*specs, *attributes).layout()
+    spec = OPERATORS[name].infer(*specs, *attributes)
+    if isinstance(spec, TupleSpec):
+        return None
+    out = spec.layout()
     return routine_for(Command(name, attributes, inputs, (out,))), out
 
 
@@ -107,7 +110,10 @@ def through_routine(name: str) -> Eager:
         arrays, attributes = arguments[:count], arguments[count:]
         if any(map(_is_number, arrays)):
             return NotImplemented
-        routine, layout = _ready(name, attributes, tuple(map(layout_of, arrays)))
+        ready = _ready(name, attributes, tuple(map(layout_of, arrays)))
+        if ready is None:
+            return NotImplemented
+        routine, layout = ready
         out = np.empty(layout.shape, layout.dtype)
         scratch = [np.empty(s.shape, s.dtype) for s in routine.scratch]
         quietly(routine.bind(*map(np.asarray, arrays), out, *scratch))()
@@ -119,6 +125,19 @@ def through_routine(name: str) -> Eager:
 _ROUTINES: Mapping[str, Eager] = {
     name: through_routine(name) for name, op in OPERATORS.items() if name in MAKERS and not op.variadic
 }
+
+
+def of_packed(name: str) -> Eager:
+    """NumPy's function where the arrays are packed, else the routine, which packs them."""
+    direct = unary(FUNCTIONS[name]) if FUNCTIONS[name].nin == 1 else binary(FUNCTIONS[name])
+
+    def call(*arrays: Any) -> Any:
+        for x in arrays:
+            if x.__class__ is np.ndarray and not x.flags.c_contiguous:
+                return _ROUTINES[name](*arrays)
+        return direct(*arrays)
+
+    return call
 
 
 def _clip() -> Eager:
@@ -171,14 +190,16 @@ def _alike(a: Any, b: Any) -> tuple[Any, Any]:
         return None, None
 
 
-def take(x: Any, indices: Any, axis: int) -> Any:
+def take(x: Any, indices: Any, axis: int, batch: int) -> Any:
+    if batch:
+        return _ROUTINES["take"](x, indices, axis, batch)
     try:
         return x.take(indices, axis)
     except IndexError as error:
         check_indices("take", indices, x.shape[axis])
         raise OutOfRangeError(str(error), operator="take") from error
     except TypeError:  # uint64, which is no index to NumPy
-        return _ROUTINES["take"](x, indices, axis)
+        return _ROUTINES["take"](x, indices, axis, batch)
 
 
 def summing(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
@@ -217,6 +238,7 @@ EAGER: Mapping[str, Eager] = {
     **_ROUTINES,
     **{name: unary(f) if f.nin == 1 else binary(f) for name, f in UFUNCS.items()},
     **{name: UFUNCS[name] for name in NEVER_WARN},
+    **{name: of_packed(name) for name in FUNCTIONS},
     "clip": _clip(), "relu": relu, "sigmoid": sigmoid, "where": where, "cast": _astype,
     "copy": lambda x: x.copy(), "identity": lambda x: x, "stop_gradient": lambda x: x,
     "sum": summing, "max": reducing(np.maximum), "min": reducing(np.minimum),

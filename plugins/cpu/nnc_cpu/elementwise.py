@@ -15,11 +15,21 @@ from nnc_core.device import Launch
 from nnc_cpu.memory import Array, same_start
 from nnc_cpu.routine import Make, Routine, converting, in_order, prepared, scratch
 
+FUNCTIONS: Mapping[str, np.ufunc] = {
+    "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh,
+    "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "exp2": np.exp2,
+    "expm1": np.expm1, "log1p": np.log1p, "log2": np.log2, "log10": np.log10, "logaddexp": np.logaddexp,
+    "logaddexp2": np.logaddexp2, "cbrt": np.cbrt, "hypot": np.hypot,
+}  # fmt: skip
+"""What NumPy computes by other code where arrays have gaps, down to the sign of NaN: they get packed arrays."""
 UFUNCS: Mapping[str, np.ufunc] = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.true_divide,
-    "floor_divide": np.floor_divide, "remainder": np.remainder, "power": np.power,
+    "floor_divide": np.floor_divide, "remainder": np.remainder, "sqrt": np.sqrt,
     "maximum": np.maximum, "minimum": np.minimum, "negative": np.negative, "abs": np.absolute, "sign": np.sign,
-    "exp": np.exp, "log": np.log, "tanh": np.tanh, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos,
+    "exp": np.exp, "log": np.log, "tanh": np.tanh, "sin": np.sin, "cos": np.cos, "power": np.power,
+    "fmod": np.fmod, "fmax": np.fmax, "fmin": np.fmin, "copysign": np.copysign, "gcd": np.gcd, "lcm": np.lcm,
+    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
+    "bitwise_invert": np.bitwise_not, "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift,
     "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal,
     "greater": np.greater, "greater_equal": np.greater_equal,
     "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
@@ -101,6 +111,8 @@ def where(command: Command) -> Routine:
 
     One of a and b may lie in the output's memory: it is read before it is overwritten."""
     out = command.output
+    if out.dtype.itemsize > 8:
+        return Routine(lambda condition, a, b, out: partial(_choose, condition, a, b, out))
 
     def bind(condition: Array, a: Array, b: Array, out: Array, mask: Array) -> Launch:
         if same_start(b, out) and same_start(a, out):
@@ -115,6 +127,10 @@ def where(command: Command) -> Routine:
         return in_order(steps)
 
     return Routine(bind, (scratch(out.shape, np.dtype(f"i{out.dtype.itemsize}")),))
+
+
+def _choose(condition: Array, a: Array, b: Array, out: Array) -> None:
+    np.copyto(out, np.where(condition, a, b))
 
 
 def converts_as_numpy_does(source: DType, target: DType) -> bool:
@@ -138,12 +154,13 @@ def write_cast(source: Array, target: Array) -> None:
 MAKERS: dict[str, Make] = {
     **{name: ufunc(f) for name, f in UFUNCS.items()},
     **{name: function(name) for name in ("exp", "log", "tanh", "sin", "cos", "power")},
+    **{name: prepared(ufunc(f)) for name, f in FUNCTIONS.items()},
     "clip": clip, "relu": relu, "sigmoid": sigmoid, "where": where, "cast": cast,
     "copy": cast, "identity": cast, "stop_gradient": cast, "transfer": cast,
 }  # fmt: skip
 
 INPLACE: Mapping[str, tuple[int, ...]] = {
-    **dict.fromkeys([*UFUNCS, "clip", "relu", "sigmoid"], (0, 1, 2)), "where": (1, 2),
+    **dict.fromkeys([*UFUNCS, *FUNCTIONS, "clip", "relu", "sigmoid"], (0, 1, 2)), "where": (1, 2),
 }  # fmt: skip
 """Inputs whose memory the kernels may write their result to, if the operator offers them."""
 

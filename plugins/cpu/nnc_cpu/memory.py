@@ -30,7 +30,7 @@ def allocate(nbytes: int) -> Bytes:
         room = np.empty(nbytes + ALIGNMENT, np.uint8)
     except (MemoryError, ValueError, OverflowError):  # ValueError: more than NumPy can count
         raise _no_memory(nbytes) from None
-    start = -room.ctypes.data % ALIGNMENT
+    start = -room.__array_interface__["data"][0] % ALIGNMENT  # `ctypes.data` takes twice as long
     return room[start : start + nbytes]
 
 

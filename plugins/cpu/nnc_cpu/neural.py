@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from nnc_core.base.command import Command
+from nnc_core.base.dtype import boolean
 from nnc_core.base.layout import Layout
 from nnc_core.device import Launch
 from nnc_cpu.memory import Array
@@ -29,6 +30,7 @@ def _along(command: Command) -> tuple[int, Layout]:
     return axis, scratch((*out.shape[:axis], 1, *out.shape[axis + 1 :]), out.dtype)
 
 
+# ---- softmax
 def _subtract_maximum(x: Array, axis: int, out: Array, row: Array) -> list[Launch]:
     return [partial(np.maximum.reduce, x, axis, None, row, True), partial(np.subtract, x, row, out)]
 
@@ -54,7 +56,81 @@ def _log_softmax(command: Command) -> Routine:
     return Routine(bind, (row, scratch(command.output.shape, command.output.dtype)))
 
 
+def _masked_softmax(command: Command) -> Routine:
+    """Rows of which nothing is left have the maximum -inf: they subtract 0 instead, and divide by 1."""
+    axis, row = _along(command)
+
+    def bind(x: Array, mask: Array, out: Array, row: Array, empty: Array) -> Launch:
+        return in_order([
+            partial(out.fill, -np.inf), partial(np.copyto, out, x, where=mask),
+            partial(np.maximum.reduce, out, axis, None, row, True), partial(np.equal, row, -np.inf, out=empty),
+            partial(np.copyto, row, 0, where=empty), partial(np.subtract, out, row, out), partial(np.exp, out, out),
+            partial(np.add.reduce, out, axis, None, row, True), partial(np.equal, row, 0, out=empty),
+            partial(np.copyto, row, 1, where=empty), partial(np.true_divide, out, row, out),
+        ])  # fmt: skip
+
+    return Routine(bind, (row, scratch(row.shape, boolean)))
+
+
+def _cross_entropy(command: Command) -> Routine:
+    """log(sum(exp(x - max))) - (x - max)[label]; 0 where the label is no class."""
+    logits = command.inputs[0]
+    rows, classes = command.output.size, logits.shape[-1]
+    if not classes:
+        return Routine(lambda x, labels, out: partial(out.fill, 0))
+
+    def bind(x: Array, labels: Array, out: Array, shifted: Array, row: Array, e: Array) -> Launch:
+        table, flat = x.reshape(rows, classes), out.reshape(-1)
+        pick = partial(_subtract_chosen, labels.reshape(-1), shifted, row.reshape(-1), flat)
+        return in_order([*_subtract_maximum(table, 1, shifted, row), partial(np.exp, shifted, e),
+                         partial(np.add.reduce, e, 1, None, row, True), partial(np.log, row, row), pick])
+
+    wide = command.output.dtype
+    return Routine(bind, (scratch((rows, classes), wide), scratch((rows, 1), wide), scratch((rows, classes), wide)))
+
+
+def _subtract_chosen(labels: Array, shifted: Array, row: Array, out: Array) -> None:
+    inside = (labels >= 0) & (labels < shifted.shape[1])
+    chosen = shifted[np.arange(len(labels)), np.where(inside, labels, 0).astype(np.intp)]
+    np.subtract(row, chosen, out=out)
+    np.copyto(out, 0, where=~inside)
+
+
+# ---- normalisations
+def _normalised(centred: bool) -> Make:
+    """x, less its mean if it is `centred`, divided by the root of its mean square."""
+
+    def make(command: Command) -> Routine:
+        axis, epsilon = attributes_of(command)
+        out = command.output
+        folded = tuple(1 if a in axis else n for a, n in enumerate(out.shape))
+        count = int(np.prod([out.shape[a] for a in axis]))
+        row = scratch(folded, out.dtype)
+
+        def bind(x: Array, out: Array, row: Array, squares: Array) -> Launch:
+            steps: list[Launch] = []
+            source = x
+            if centred:
+                steps += [partial(np.add.reduce, x, axis, None, row, True), partial(np.true_divide, row, count, row),
+                          partial(np.subtract, x, row, out)]
+                source = out
+            return in_order([
+                *steps, partial(np.multiply, source, source, squares),
+                partial(np.add.reduce, squares, axis, None, row, True), partial(np.true_divide, row, count, row),
+                partial(np.add, row, epsilon, row), partial(np.sqrt, row, row), partial(np.true_divide, 1, row, row),
+                partial(np.multiply, source, row, out),
+            ])  # fmt: skip
+
+        return Routine(bind, (row, scratch(out.shape, out.dtype)))
+
+    return make
+
+
 MAKERS: dict[str, Make] = {
     "softmax": prepared(_unless_empty(_softmax), wide=True),
     "log_softmax": prepared(_unless_empty(_log_softmax), wide=True),
+    "masked_softmax": prepared(_unless_empty(_masked_softmax), wide=True),
+    "cross_entropy": prepared(_unless_empty(_cross_entropy), wide=True),
+    "standardise": prepared(_unless_empty(_normalised(True)), wide=True),
+    "rms_normalise": prepared(_unless_empty(_normalised(False)), wide=True),
 }  # fmt: skip

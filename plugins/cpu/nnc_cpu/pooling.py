@@ -41,9 +41,9 @@ def _unpooled(command: Command) -> Geometry:
 def _seen(at: Geometry, x: Array, room: list[Array], fill: Any) -> tuple[list[Launch], list[Array]]:
     """The steps that pad x, and what lies at each position of the windows; takes its scratch from `room`."""
     if not at.padded:
-        return [], at.taps(at.nhwc(x))
+        return [], at.taps(at.last(x))
     padded = room.pop(0)
-    return at.padding_steps(x, padded, fill), at.taps(at.nhwc(padded))
+    return at.padding_steps(x, padded, fill), at.taps(at.last(padded))
 
 
 def _folding(function: np.ufunc, taps: list[Array], out: Array) -> list[Launch]:
@@ -56,7 +56,7 @@ def _max_pool(command: Command) -> Routine:
 
     def bind(x: Array, out: Array, *room: Array) -> Launch:
         steps, taps = _seen(at, x, list(room), fill)
-        return in_order([*steps, *_folding(np.maximum, taps, at.nhwc(out))])
+        return in_order([*steps, *_folding(np.maximum, taps, at.last(out))])
 
     return Routine(bind, at.padded_scratch(command.output.dtype))
 
@@ -66,7 +66,7 @@ def _sum_pool(command: Command) -> Routine:
 
     def bind(x: Array, out: Array, *room: Array) -> Launch:
         steps, taps = _seen(at, x, list(room), 0)
-        return in_order([*steps, *_folding(np.add, taps, at.nhwc(out))])
+        return in_order([*steps, *_folding(np.add, taps, at.last(out))])
 
     return Routine(bind, at.padded_scratch(command.output.dtype))
 
@@ -81,9 +81,9 @@ def _max_pool_index(command: Command) -> Routine:
     def bind(x: Array, out: Array, *room: Array) -> Launch:
         *pads, maximum, count, other, before, differs = room
         steps, taps = _seen(at, x, pads, fill)
-        nhwc = [at.nhwc(r) for r in (maximum, count, other, before, differs)]
-        search = _search(taps, nhwc, size, is_float(x.dtype))
-        return in_order([*steps, *_folding(np.maximum, taps, nhwc[0]), search, converting(count, out)])
+        seen = [at.last(r) for r in (maximum, count, other, before, differs)]
+        search = _search(taps, seen, size, is_float(x.dtype))
+        return in_order([*steps, *_folding(np.maximum, taps, seen[0]), search, converting(count, out)])
 
     return Routine(bind, (*at.padded_scratch(x.dtype), *rooms))
 
@@ -120,7 +120,7 @@ def _pool_take(command: Command) -> Routine:
     def bind(x: Array, index: Array, out: Array, *room: Array) -> Launch:
         *pads, chosen, mask, kept = room
         steps, taps = _seen(at, x, pads, 0)
-        target, named, hit, mask, kept = (at.nhwc(r) for r in (as_bits(out), index, chosen, mask, kept))
+        target, named, hit, mask, kept = (at.last(r) for r in (as_bits(out), index, chosen, mask, kept))
         steps.append(partial(target.fill, 0))
         for k, tap in enumerate(taps):
             steps += [*_chosen(named, k, hit, mask), partial(np.bitwise_and, as_bits(tap), mask, out=kept),
@@ -142,12 +142,12 @@ def _overlapping(at: Geometry) -> bool:
 
 
 def _onto_image(at: Geometry, out: Array, room: list[Array]) -> tuple[Array, list[Launch], list[Launch]]:
-    """A zeroed image (NHWC, padded) to write to, and the steps before and after."""
+    """A zeroed image (channels last, padded) to write to, and the steps before and after."""
     if not at.padded:
-        return at.nhwc(out), [partial(np.copyto, out, 0)], []
+        return at.last(out), [partial(np.copyto, out, 0)], []
     padded = room.pop(0)
-    image = at.nhwc(padded)
-    return image, [partial(np.copyto, padded, 0)], [converting(at.middle(image), at.nhwc(out))]
+    image = at.last(padded)
+    return image, [partial(np.copyto, padded, 0)], [converting(at.middle(image), at.last(out))]
 
 
 def _pool_put(command: Command) -> Routine:
@@ -158,7 +158,7 @@ def _pool_put(command: Command) -> Routine:
     def bind(g: Array, index: Array, out: Array, *room: Array) -> Launch:
         *pads, hit, mask, kept = room
         image, before, after = _onto_image(at, out, pads)
-        given, named, hit, mask, kept = (at.nhwc(r) for r in (g, index, hit, mask, kept))
+        given, named, hit, mask, kept = (at.last(r) for r in (g, index, hit, mask, kept))
         steps = []
         for k, tap in enumerate(at.taps(image)):
             steps += _chosen(named, k, hit, mask)
@@ -178,14 +178,48 @@ def _sum_pool_gradient(command: Command) -> Routine:
 
     def bind(g: Array, out: Array, *room: Array) -> Launch:
         image, before, after = _onto_image(at, out, list(room))
-        given = at.nhwc(g)
+        given = at.last(g)
         return in_order([*before, *[partial(np.add, tap, given, out=tap) for tap in at.taps(image)], *after])
 
     return Routine(bind, at.padded_scratch(command.output.dtype))
 
 
+def _columns(at: Geometry, y: Array) -> Array:
+    """The windows that a pixel's channels stand for: a view (n, count, window, c)."""
+    if at.channels_last:
+        return y.reshape(len(y), *at.count, *at.window, at.channels)
+    rank = len(at.window)
+    apart = y.reshape(len(y), at.channels, *at.window, *at.count)
+    return apart.transpose(0, *range(2 + rank, 2 + 2 * rank), *range(2, 2 + rank), 1)
+
+
+def _unfold(command: Command) -> Routine:
+    at = _pooled(command)
+
+    def bind(x: Array, out: Array, *room: Array) -> Launch:
+        steps = at.padding_steps(x, room[0], 0) if at.padded else []
+        image = at.last(room[0] if at.padded else x)
+        return in_order([*steps, converting(at.windows(image), _columns(at, out))])
+
+    return Routine(bind, at.padded_scratch(command.output.dtype))
+
+
+def _fold(command: Command) -> Routine:
+    at = _unpooled(command)
+
+    def bind(y: Array, out: Array, *room: Array) -> Launch:
+        image, before, after = _onto_image(at, out, list(room))
+        columns, lead = _columns(at, y), (slice(None),) * (len(at.window) + 1)
+        steps = [partial(np.add, tap, columns[lead + k], out=tap)
+                 for k, tap in zip(at.positions(), at.taps(image), strict=True)]
+        return in_order([*before, *steps, *after])
+
+    return Routine(bind, at.padded_scratch(command.output.dtype))
+
+
 MAKERS: dict[str, Make] = {
-    "max_pool2d": _max_pool, "max_pool2d_index": _max_pool_index, "pool2d_take": _pool_take,
-    "pool2d_put": prepared(_pool_put, wide=True), "sum_pool2d": prepared(_sum_pool, wide=True),
-    "sum_pool2d_gradient": prepared(_sum_pool_gradient, wide=True),
+    "max_pool": _max_pool, "max_pool_index": _max_pool_index, "pool_take": _pool_take,
+    "pool_put": prepared(_pool_put, wide=True), "sum_pool": prepared(_sum_pool, wide=True),
+    "sum_pool_gradient": prepared(_sum_pool_gradient, wide=True), "unfold": prepared(_unfold),
+    "fold": prepared(_fold, wide=True),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Philox4x32-10, the stream that `nnc_core.operator.random` defines, in pieces that stay in the cache."""
+"""Philox4x32-10, the stream that `nnc_core.operator.philox` defines, in pieces that stay in the cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType
 from nnc_core.base.layout import Layout
 from nnc_core.device import Launch
-from nnc_core.operator.random import MULTIPLIERS, ROUNDS, WEYL
+from nnc_core.operator.philox import MULTIPLIERS, ROUNDS, WEYL
 from nnc_cpu.memory import Array
 from nnc_cpu.routine import Make, Routine, attributes_of, prepared, scratch
 
@@ -117,6 +117,24 @@ def _uniform(command: Command) -> Routine:
     return _from_words(command.output.size * (2 if wide else 1), _UPPER_FIRST if wide else _IN_ORDER, use)
 
 
+def _open_uniform(command: Command) -> Routine:
+    dtype, wide = command.output.dtype, command.output.dtype == dt.float64
+    source = np.dtype(np.uint64 if wide else np.uint32)
+    kept = 52 if wide else 23
+    shift, half, scale = source.type(8 * source.itemsize - kept), dtype.type(0.5), dtype.type(2.0**-kept)
+
+    def use(out: Array, first: int, words: Array) -> None:
+        bits = words.view(source)
+        target = out[first * 4 // source.itemsize :][: len(bits)]
+        np.right_shift(bits, shift, out=bits)
+        np.copyto(target, bits, casting="unsafe")
+        np.add(target, half, out=target)
+        np.multiply(target, scale, out=target)
+
+    return _from_words(command.output.size * (2 if wide else 1), _UPPER_FIRST if wide else _IN_ORDER, use)
+
+
 MAKERS: dict[str, Make] = {
     "random_bits": prepared(_random_bits), "bernoulli": prepared(_bernoulli), "uniform": prepared(_uniform),
+    "open_uniform": prepared(_open_uniform),
 }  # fmt: skip

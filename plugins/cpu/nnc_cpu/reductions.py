@@ -61,6 +61,11 @@ def _bind_folded(x: Array, out: Array, partial_sums: Array) -> Launch:
 sum = prepared(_sum, wide=True)
 
 
+def _prod(command: Command) -> Routine:
+    axis, keepdims = attributes_of(command)
+    return Routine(lambda x, out: partial(np.multiply.reduce, x, axis, out.dtype, out, keepdims))
+
+
 def position(function: Any) -> Make:
     """argmax or argmin."""
 
@@ -72,6 +77,7 @@ def position(function: Any) -> Make:
 
 
 MAKERS: dict[str, Make] = {
-    "sum": sum, "max": reducing(np.maximum), "min": reducing(np.minimum), "all": reducing(np.logical_and),
-    "any": reducing(np.logical_or), "argmax": position(np.argmax), "argmin": position(np.argmin),
+    "sum": sum, "prod": prepared(_prod, wide=True), "max": reducing(np.maximum), "min": reducing(np.minimum),
+    "all": reducing(np.logical_and), "any": reducing(np.logical_or),
+    "argmax": position(np.argmax), "argmin": position(np.argmin),
 }  # fmt: skip

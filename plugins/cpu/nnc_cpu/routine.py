@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,13 +27,15 @@ class Routine(NamedTuple):
         """Bytes of all scratch arrays, each aligned."""
         return sum(_aligned(s.nbytes) for s in self.scratch)
 
+    @property
+    def placed(self) -> tuple[Layout, ...]:
+        """The scratch arrays where they lie in a stretch of memory."""
+        ends = [*accumulate((_aligned(s.nbytes) for s in self.scratch), initial=0)]
+        return tuple([s._replace(offset=begin) for s, begin in zip(self.scratch, ends, strict=False)])
+
     def scratch_in(self, workspace: Array) -> list[Array]:
         """The scratch arrays in a stretch of memory."""
-        arrays, begin = [], 0
-        for layout in self.scratch:
-            arrays.append(np.ndarray(layout.shape, layout.dtype, workspace, begin))
-            begin += _aligned(layout.nbytes)
-        return arrays
+        return [np.ndarray(s.shape, s.dtype, workspace, s.offset) for s in self.placed]
 
 
 Make: TypeAlias = Callable[[Command], Routine]

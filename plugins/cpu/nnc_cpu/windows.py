@@ -1,9 +1,11 @@
-"""Sliding windows over images, whatever their layout: all that convolution and pooling share."""
+"""Sliding windows over images of any number of dimensions and either layout: what convolution and pooling share."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,72 +13,78 @@ import numpy as np
 from nnc_core.base.dtype import DType
 from nnc_core.base.layout import Layout
 from nnc_core.device import Launch
+from nnc_core.shape.window import has_channels_last
 from nnc_cpu.memory import Array
 from nnc_cpu.routine import converting, scratch
+
+Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Where windows lie: `size` is the image's height and width, `count` how many windows there are along each."""
+    """Where windows lie: `size` is the image's spatial shape, `count` how many windows there are along each axis."""
 
     batch: int
     channels: int
-    size: tuple[int, int]
-    count: tuple[int, int]
-    window: tuple[int, int]
-    strides: tuple[int, int]
-    padding: tuple[tuple[int, int], tuple[int, int]]
-    dilation: tuple[int, int]
-    layout: str
+    size: Sizes
+    count: Sizes
+    window: Sizes
+    strides: Sizes
+    padding: tuple[tuple[int, int], ...]
+    dilation: Sizes
+    channels_last: bool
 
     @staticmethod
     def of(image: Layout, counted: Layout, window: Any, strides: Any, padding: Any, dilation: Any,
            layout: Any) -> Geometry:
         """From the layouts of the image and of what has one element for each window."""
-        rows, columns, channel = (1, 2, 3) if layout == "NHWC" else (2, 3, 1)
-        size = image.shape[rows], image.shape[columns]
-        count = counted.shape[rows], counted.shape[columns]
-        return Geometry(image.shape[0], image.shape[channel], size, count, window, strides, padding, dilation, layout)
+        last = has_channels_last(layout)
+        size, count = ((x.shape[1:-1] if last else x.shape[2:]) for x in (image, counted))
+        return Geometry(image.shape[0], image.shape[-1 if last else 1], size, count, window, strides, padding,
+                        dilation, last)
 
     @property
     def padded(self) -> bool:
-        return self.padding != ((0, 0), (0, 0))
+        return any(map(any, self.padding))
 
     @property
     def padded_shape(self) -> tuple[int, ...]:
         """Of the whole batch, in the order of the layout."""
-        (top, bottom), (left, right) = self.padding
-        h, w = self.size[0] + top + bottom, self.size[1] + left + right
-        return (self.batch, h, w, self.channels) if self.layout == "NHWC" else (self.batch, self.channels, h, w)
+        size = [n + a + b for n, (a, b) in zip(self.size, self.padding, strict=True)]
+        return (self.batch, *size, self.channels) if self.channels_last else (self.batch, self.channels, *size)
 
     def padded_scratch(self, dtype: DType) -> tuple[Layout, ...]:
         """A padded image, if there is padding."""
         return (scratch(self.padded_shape, dtype),) if self.padded else ()
 
-    def nhwc(self, x: Array) -> Array:
-        return x if self.layout == "NHWC" else x.transpose(0, 2, 3, 1)
+    def last(self, x: Array) -> Array:
+        """The same with channels last."""
+        return x if self.channels_last else x.transpose(0, *range(2, x.ndim), 1)
 
     def middle(self, padded: Array) -> Array:
-        """The part of a padded image (NHWC) that is the image."""
-        (top, _), (left, _) = self.padding
-        return padded[:, top : top + self.size[0], left : left + self.size[1]]
+        """The part of a padded image (channels last) that is the image."""
+        return padded[:, *[slice(a, a + n) for n, (a, _) in zip(self.size, self.padding, strict=True)]]
 
     def padding_steps(self, x: Array, padded: Array, fill: Any) -> list[Launch]:
         """x (in the layout's order) into the middle of `padded`."""
-        return [partial(np.copyto, padded, fill), converting(self.nhwc(x), self.middle(self.nhwc(padded)))]
+        return [partial(padded.fill, fill), converting(self.last(x), self.middle(self.last(padded)))]
+
+    def positions(self) -> Iterator[Sizes]:
+        """The positions in the window, in C order."""
+        return product(*map(range, self.window))
 
     def taps(self, image: Array) -> list[Array]:
-        """For each position in the window, row by row, the elements of a padded image (NHWC) that lie there."""
-        return [self.tap(image, k, j) for k in range(self.window[0]) for j in range(self.window[1])]
+        """For each position in the window, the elements of a padded image (channels last) that lie there."""
+        return [self.tap(image, k) for k in self.positions()]
 
-    def tap(self, image: Array, k: int, j: int) -> Array:
-        (h, w), (sh, sw), (dh, dw) = self.count, self.strides, self.dilation
-        return image[:, k * dh : k * dh + (h - 1) * sh + 1 : sh, j * dw : j * dw + (w - 1) * sw + 1 : sw]
+    def tap(self, image: Array, position: Sizes) -> Array:
+        axes = zip(position, self.count, self.strides, self.dilation, strict=True)
+        return image[:, *[slice(k * d, k * d + (n - 1) * s + 1, s) for k, n, s, d in axes]]
 
     def windows(self, image: Array) -> Array:
-        """View (n, h, w, kh, kw, c) of every window of a padded image (NHWC)."""
-        sn, sh, sw, sc = image.strides
-        (vertical, horizontal), (dh, dw) = self.strides, self.dilation
-        steps = (sn, sh * vertical, sw * horizontal, sh * dh, sw * dw, sc)
+        """View (n, count, window, c) of every window of a padded image (channels last)."""
+        first, *steps, last = image.strides
+        outer = [a * s for a, s in zip(steps, self.strides, strict=True)]
+        inner = [a * d for a, d in zip(steps, self.dilation, strict=True)]
         shape = (len(image), *self.count, *self.window, self.channels)
-        return np.lib.stride_tricks.as_strided(image, shape, steps, writeable=False)
+        return np.lib.stride_tricks.as_strided(image, shape, (first, *outer, *inner, last), writeable=False)

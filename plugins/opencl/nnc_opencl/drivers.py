@@ -82,7 +82,7 @@ def spec_of(device: cl.Device, id: str) -> DeviceSpec:
         memory=device.global_mem_size,
         max_allocation=device.max_mem_alloc_size,
         alignment=device.mem_base_addr_align // 8, features=having,
-        dtypes=frozenset(DTYPES) if "fp64" in having else frozenset(DTYPES) - {"float64"},
+        dtypes=frozenset(DTYPES) if "fp64" in having else frozenset(DTYPES) - {"float64", "complex128"},
     )  # fmt: skip
 
 

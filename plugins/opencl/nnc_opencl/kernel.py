@@ -38,7 +38,7 @@ def build(nest: LoopNest, context: cl.Context, spec: DeviceSpec) -> cl.Program:
 def _uses_float64(nest: LoopNest) -> bool:
     dtypes = {argument.dtype for argument in nest.arguments}
     for stage in nest.stages:
-        dtypes |= {i.dtype for i in stage.body} | {r.dtype for r in stage.reductions}
+        dtypes |= {i.dtype for i in stage.instructions} | {r.dtype for r in stage.reductions}
     return float64 in dtypes
 
 

@@ -1,0 +1,11 @@
+"""Discrete Fourier transforms: the Array API's extension, with gradients of any order.
+
+They run on the host; a device without kernels of its own says so once for each.
+"""
+
+from __future__ import annotations
+
+from nnc_core.dynamic.functions import fft as functions
+from nnc_core.dynamic.functions.fft import *
+
+__all__ = list(functions.__all__)

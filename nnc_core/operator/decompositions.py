@@ -1,0 +1,287 @@
+"""Decompositions of matrices: stacks along leading axes, of float32 or float64, by LAPACK on the host.
+
+Derivatives: of Cholesky's as in Murray, "Differentiation of the Cholesky decomposition" (2016); of eigenvalues and
+-vectors as in Giles (2008); of singular values and vectors as in Townsend, "Differentiating the singular value
+decomposition" (2016); of Q and R as in Walter and Lehmann, "Algorithmic differentiation of linear algebra functions"
+(2010).  Vectors of equal eigenvalues or singular values have no derivative: NaN or infinities say so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from nnc_core.base.errors import GradientError
+from nnc_core.operator import linalg_reference as by_numpy
+from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
+from nnc_core.operator.matrices import (
+    added,
+    by_column,
+    by_row,
+    columns_from,
+    diagonal,
+    diagonal_mask,
+    diagonal_matrix,
+    half_lower,
+    lower,
+    mm,
+    nt,
+    off_diagonal,
+    part,
+    symmetric,
+    t,
+    tn,
+    upper,
+)
+from nnc_core.shape import linalg as rule
+
+
+# ---- Cholesky: a = L Lᵀ
+def _cholesky_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+    middle = half_lower(F, tn(F, y, g))
+    left = F.solve_triangular(t(F, y), middle, lower=False)
+    return (symmetric(F, t(F, F.solve_triangular(t(F, y), t(F, left), lower=False))),)
+
+
+def _cholesky_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+    left = F.solve_triangular(y, symmetric(F, tangents[0]), lower=True)
+    return mm(F, y, half_lower(F, t(F, F.solve_triangular(y, t(F, left), lower=True))))
+
+
+# ---- eigenvalues and eigenvectors: a = V diag(w) Vᵀ
+def _gaps(F: Any, v: Any, w: Any) -> Any:
+    """w_j - w_i; 1 on the diagonal."""
+    return F.where(diagonal_mask(F, v), 1, F.subtract(by_column(F, w), by_row(F, w)))
+
+
+def _eigh_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+    (w, v), (gw, gv) = F.picks(y), g
+    turns = None if gv is None else off_diagonal(F, F.divide(tn(F, v, gv), _gaps(F, v, w)))
+    middle = added(F, None if gw is None else diagonal_matrix(F, gw), turns)
+    return (symmetric(F, nt(F, mm(F, v, middle), v)),)
+
+
+def _eigh_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+    w, v = F.picks(y)
+    turned = mm(F, tn(F, v, symmetric(F, tangents[0])), v)
+    return diagonal(F, turned), mm(F, v, off_diagonal(F, F.divide(turned, _gaps(F, v, w))))
+
+
+def _eigvalsh_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+    v = F.pick(F.eigh(a), index=1)
+    return (nt(F, F.multiply(v, by_column(F, g)), v),)
+
+
+def _eigvalsh_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+    v = F.pick(F.eigh(a), index=1)
+    return F.sum(F.multiply(v, mm(F, symmetric(F, tangents[0]), v)), axis=(a.ndim - 2,))
+
+
+# ---- singular values and vectors: a = U diag(s) Vᵀ
+def _distances(F: Any, s: Any, like: Any) -> Any:
+    """s_j² - s_i²; 1 on the diagonal."""
+    row, column = by_column(F, s), by_row(F, s)
+    return F.where(diagonal_mask(F, like), 1, F.multiply(F.subtract(row, column), F.add(row, column)))
+
+
+def _only_thin(a: Any, full_matrices: bool) -> None:
+    if full_matrices and a.shape[-2] != a.shape[-1]:
+        raise GradientError("of the vectors that fill up a basis there are many choices, and so no derivative",
+                            operator="svd", hint="full_matrices=False, or svdvals")
+
+
+def _svd_vjp(F: Any, g: Any, y: Any, a: Any, full_matrices: bool) -> Any:
+    (u, s, vh), (gu, gs, gvh) = F.picks(y), g
+    if full_matrices and a.shape[-2] != a.shape[-1] and gu is None and gvh is None:
+        return _svdvals_vjp(F, gs, s, a)
+    _only_thin(a, full_matrices)
+    m, n = a.shape[-2:]
+    k, row, column = s.shape[-1], by_column(F, s), by_row(F, s)
+    middle = None if gs is None else diagonal_matrix(F, gs)
+    outside = None
+    if gu is not None:
+        turned = tn(F, u, gu)
+        turns = F.divide(F.subtract(turned, t(F, turned)), _distances(F, s, turned))
+        middle = added(F, middle, F.multiply(turns, row))
+        if m != k:
+            outside = mm(F, F.divide(F.subtract(gu, mm(F, u, turned)), row), vh)
+    if gvh is not None:
+        turned = nt(F, vh, gvh)
+        turns = F.divide(F.subtract(turned, t(F, turned)), _distances(F, s, turned))
+        middle = added(F, middle, F.multiply(turns, column))
+        if n != k:
+            rest = F.subtract(gvh, mm(F, t(F, turned), vh))
+            outside = added(F, outside, mm(F, u, F.divide(rest, column)))
+    return (added(F, mm(F, u, middle, vh), outside),)
+
+
+def _svd_jvp(F: Any, tangents: Any, y: Any, a: Any, full_matrices: bool) -> Any:
+    _only_thin(a, full_matrices)
+    (u, s, vh), da = F.picks(y), tangents[0]
+    m, n = a.shape[-2:]
+    k, row, column = s.shape[-1], by_column(F, s), by_row(F, s)
+    from_right, from_left = nt(F, da, vh), tn(F, u, da)
+    turned = tn(F, u, from_right)
+    by_u, by_v = F.multiply(turned, row), F.multiply(turned, column)
+    distances = _distances(F, s, turned)
+    du = mm(F, u, off_diagonal(F, F.divide(F.add(by_u, t(F, by_u)), distances)))
+    dvh = mm(F, t(F, off_diagonal(F, F.divide(F.add(by_v, t(F, by_v)), distances))), vh)
+    if m != k:
+        du = F.add(du, F.divide(F.subtract(from_right, mm(F, u, turned)), row))
+    if n != k:
+        dvh = F.add(dvh, F.divide(F.subtract(from_left, mm(F, turned, vh)), column))
+    return du, diagonal(F, turned), dvh
+
+
+def _svdvals_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+    u, _, vh = F.picks(F.svd(a, full_matrices=False))
+    return (mm(F, F.multiply(u, by_column(F, g)), vh),)
+
+
+def _svdvals_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+    u, _, vh = F.picks(F.svd(a, full_matrices=False))
+    return F.sum(F.multiply(u, nt(F, tangents[0], vh)), axis=(a.ndim - 2,))
+
+
+# ---- Q and R
+def _qr_kind(a: Any, mode: str) -> bool:
+    """Whether a is wide: its first columns are decomposed, the others follow.  GradientError for what fills a basis."""
+    m, n = a.shape[-2:]
+    if m == n or (isinstance(m, int) and isinstance(n, int) and m < n):
+        return bool(m != n)
+    if mode == "complete":
+        raise GradientError("of the columns of Q that fill up a basis there are many choices, and so no derivative",
+                            operator="qr", hint="mode=\"reduced\"")
+    return False
+
+
+def _over(F: Any, x: Any, r: Any) -> Any:
+    """x r⁻¹ for upper triangles r."""
+    return t(F, F.solve_triangular(t(F, r), t(F, x), lower=True))
+
+
+def _over_t(F: Any, x: Any, r: Any) -> Any:
+    """x r⁻ᵀ for upper triangles r."""
+    return t(F, F.solve_triangular(r, t(F, x), lower=False))
+
+
+def _qr_vjp(F: Any, g: Any, y: Any, a: Any, mode: str) -> Any:
+    (q, r), (gq, gr), wide = F.picks(y), g, _qr_kind(a, mode)
+    m, rest = a.shape[-2], None
+    if wide and gr is not None:
+        r2, gr2 = columns_from(F, r, m), columns_from(F, gr, m)
+        gq, rest = added(F, gq, mm(F, q, nt(F, r2, gr2))), mm(F, q, gr2)
+    if wide:
+        r, gr = part(F, r, m, m), None if gr is None else part(F, gr, m, m)
+    middle = added(F, None if gr is None else nt(F, gr, r), None if gq is None else F.negative(tn(F, q, gq)))
+    half = upper(F, middle)
+    turns = F.add(half, t(F, off_diagonal(F, half)))
+    ga = _over_t(F, added(F, gq, mm(F, q, turns)), r)
+    if not wide:
+        return (ga,)
+    return (F.concat(ga, F.zeros_like(columns_from(F, a, m)) if rest is None else rest, axis=a.ndim - 1),)
+
+
+def _qr_jvp(F: Any, tangents: Any, y: Any, a: Any, mode: str) -> Any:
+    (q, r), da, wide = F.picks(y), tangents[0], _qr_kind(a, mode)
+    n = r.shape[-2]
+    first = part(F, da, a.shape[-2], n) if wide else da
+    scaled = _over(F, first, part(F, r, n, n) if wide else r)
+    turned = tn(F, q, scaled)
+    below = lower(F, turned, strict=True)
+    turns = F.subtract(below, t(F, below))
+    dq = F.add(mm(F, q, F.subtract(turns, turned)), scaled)
+    return dq, F.subtract(tn(F, q, da), mm(F, turns, r))
+
+
+# ---- L and U, with ones added to make them square
+def _squared(F: Any, lu: Any) -> Any:
+    m, n = lu.shape[-2:]
+    if m == n:
+        return lu
+    more, most = (0, m - n) if m > n else (n - m, 0), max(m, n)
+    lead = (0,) * (lu.ndim - 2)
+    padded = F.pad(lu, low=(0,) * lu.ndim, high=(*lead, *more), interior=(0,) * lu.ndim)
+    inside = F.pad(F.add(F.zeros_like(lu), 1), low=(0,) * lu.ndim, high=(*lead, *more), interior=(0,) * lu.ndim)
+    extra = F.multiply(F.cast(diagonal_mask(F, padded), dtype=lu.dtype), F.subtract(1, inside))
+    assert padded.shape[-1] == most
+    return F.add(padded, extra)
+
+
+def _exchange(F: Any, order: Any, like: Any) -> Any:
+    """Permutation matrices: row i of the product is row order[i]."""
+    return F.one_hot(order, depth=like.shape[-2], dtype=like.dtype)
+
+
+def _widened(F: Any, x: Any, square: Any) -> Any:
+    """Zeros added at the right and below."""
+    high = tuple(a - b for a, b in zip(square.shape, x.shape, strict=True))
+    return F.pad(x, low=(0,) * x.ndim, high=high, interior=(0,) * x.ndim) if any(high) else x
+
+
+def _lu_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+    lu, order = F.picks(y)
+    if g[0] is None:
+        return (None,)
+    both = _squared(F, lu)
+    g = _widened(F, g[0], both)
+    unit, triangle = F.add(lower(F, both, strict=True), _identity(F, both)), upper(F, both)
+    middle = F.add(lower(F, tn(F, unit, lower(F, g, strict=True)), strict=True),
+                   upper(F, nt(F, upper(F, g), triangle)))
+    left = F.solve_triangular(t(F, both), middle, lower=False, unit_diagonal=True)
+    whole = _over_t(F, left, both)
+    return (tn(F, _exchange(F, order, a), part(F, whole, *a.shape[-2:])),)
+
+
+def _lu_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+    lu, order = F.picks(y)
+    both = _squared(F, lu)
+    moved = _widened(F, mm(F, _exchange(F, order, a), tangents[0]), both)
+    unit, triangle = F.add(lower(F, both, strict=True), _identity(F, both)), upper(F, both)
+    middle = _over(F, F.solve_triangular(both, moved, lower=True, unit_diagonal=True), both)
+    dl, du = mm(F, unit, lower(F, middle, strict=True)), mm(F, upper(F, middle), triangle)
+    return part(F, F.add(dl, du), *a.shape[-2:]), None
+
+
+def _identity(F: Any, like: Any) -> Any:
+    return F.cast(diagonal_mask(F, like), dtype=like.dtype)
+
+
+class Decompositions(Base[V], Generic[V]):
+    @op(infer=rule.square, reference=by_numpy.cholesky, promote=ALL_INPUTS, to_float=True, vjp=_cholesky_vjp,
+        jvp=_cholesky_jvp)
+    def cholesky(self, a: V) -> V:
+        """Lower triangles L with L Lᵀ = (a + aᵀ) / 2, which must be positive definite."""
+        ...
+
+    @op(infer=rule.qr, reference=by_numpy.qr, promote=ALL_INPUTS, to_float=True, vjp=_qr_vjp, jvp=_qr_jvp)
+    def qr(self, a: V, *, mode: str = "reduced") -> V:
+        """Orthonormal columns Q and upper triangles R with Q R = a."""
+        ...
+
+    @op(infer=rule.lu, reference=by_numpy.lu, promote=ALL_INPUTS, to_float=True, vjp=_lu_vjp, jvp=_lu_jvp)
+    def lu(self, a: V) -> V:
+        """The strict lower triangle of L, whose diagonal is ones, with U above it, and the order of rows: row i of L U
+        is row order[i] of a."""
+        ...
+
+    @op(infer=rule.eigh, reference=by_numpy.eigh, promote=ALL_INPUTS, to_float=True, vjp=_eigh_vjp, jvp=_eigh_jvp)
+    def eigh(self, a: V) -> V:
+        """Eigenvalues of (a + aᵀ) / 2, rising, and orthonormal eigenvectors in columns."""
+        ...
+
+    @op(infer=rule.eigenvalues, reference=by_numpy.eigvalsh, promote=ALL_INPUTS, to_float=True, vjp=_eigvalsh_vjp,
+        jvp=_eigvalsh_jvp)
+    def eigvalsh(self, a: V) -> V:
+        """Eigenvalues of (a + aᵀ) / 2, rising."""
+        ...
+
+    @op(infer=rule.svd, reference=by_numpy.svd, promote=ALL_INPUTS, to_float=True, vjp=_svd_vjp, jvp=_svd_jvp)
+    def svd(self, a: V, *, full_matrices: bool = True) -> V:
+        """Orthonormal columns U, singular values falling, orthonormal rows Vᵀ: a = U diag(s) Vᵀ."""
+        ...
+
+    @op(infer=rule.singular_values, reference=by_numpy.svdvals, promote=ALL_INPUTS, to_float=True, vjp=_svdvals_vjp,
+        jvp=_svdvals_jvp)
+    def svdvals(self, a: V) -> V:
+        """Singular values, falling."""
+        ...

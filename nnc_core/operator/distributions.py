@@ -1,0 +1,54 @@
+"""Distributions that are sampled by rejection or by counting.
+
+They run on the host, whatever the device: a comparison that goes the other way for a difference in the last bit would
+change a number altogether, and numbers are the same on every device and in every mode.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from nnc_core.base.dtype import DType
+from nnc_core.base.errors import GradientError
+from nnc_core.operator import sampling_reference as reference
+from nnc_core.operator.declare import Base, V, op
+from nnc_core.shape import random as rule
+from nnc_core.type import DimLike
+
+
+def _no_slope(*arguments: Any) -> Any:
+    raise GradientError("a gamma variable has no derivative by its concentration here", operator="random_gamma",
+                        hint="stop_gradient the concentration; derivatives by the scale are right")
+
+
+class Distributions(Base[V], Generic[V]):
+    """A number for each element of the parameters, which are float64 inside."""
+
+    @op(infer=rule.gamma, reference=reference.gamma, random=True, host=True, exact=True, vjp=_no_slope, jvp=_no_slope)
+    def random_gamma(self, key: V, concentration: V, *, log: bool) -> V:
+        """Gamma distributed with scale 1, or the logarithm, which does not underflow; NaN for a negative concentration.
+
+        It is sampled without a derivative: asking for one is an error."""
+        ...
+
+    @op(infer=rule.counts, reference=reference.poisson, random=True, host=True, exact=True, differentiable=False)
+    def random_poisson(self, key: V, rate: V, *, dtype: DType) -> V:
+        """How many events happen where `rate` are expected; 0 where that is no positive number."""
+        ...
+
+    @op(infer=rule.binomial, reference=reference.binomial, random=True, host=True, exact=True, differentiable=False)
+    def random_binomial(self, key: V, count: V, probability: V, *, dtype: DType) -> V:
+        """How many of `count` trials succeed; probabilities below 0 count as 0, those above 1 as 1."""
+        ...
+
+    @op(infer=rule.multinomial, reference=reference.multinomial, random=True, host=True, exact=True,
+        differentiable=False)
+    def random_multinomial(self, key: V, count: V, probabilities: V, *, dtype: DType) -> V:
+        """How many of `count` trials give each category (the last axis); probabilities are divided by their sum."""
+        ...
+
+    @op(infer=rule.choice, reference=reference.weighted_choice, random=True, host=True, exact=True,
+        differentiable=False)
+    def random_choice(self, key: V, weights: V, *, size: DimLike, replace: bool) -> V:
+        """int64[size] positions, chosen with probabilities as the weights say; without `replace` none twice."""
+        ...

@@ -1,0 +1,106 @@
+"""Matrix equations: Sylvester's, Stein's, Riccati's; stacks along leading axes, of float32 or float64, on the host.
+
+Derivatives are those of the implicit function: each solves an equation of the same kind, or Sylvester's or Stein's.  Of
+the Riccati equations, written with the gain K, those terms vanish in which K moves, since the solution is stationary
+in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from nnc_core.operator import equations_reference as by_scipy
+from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
+from nnc_core.operator.matrices import added, mm, nt, symmetric, t, tn
+from nnc_core.shape import linalg as rule
+
+
+def _to(F: Any, cotangents: tuple[Any, ...], *xs: Any) -> tuple[Any, ...]:
+    """With broadcasts along leading axes undone."""
+    return tuple([F.sum_to(g, x.shape) for g, x in zip(cotangents, xs, strict=True)])
+
+
+def _sylvester_vjp(F: Any, g: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
+    gq = F.sylvester(t(F, a), t(F, b), g)
+    return _to(F, (F.negative(nt(F, gq, x)), F.negative(tn(F, x, gq)), gq), a, b, q)
+
+
+def _sylvester_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
+    da, db, dq = tangents
+    moved = added(F, None if da is None else mm(F, da, x), None if db is None else mm(F, x, db))
+    return F.sylvester(a, b, added(F, dq, None if moved is None else F.negative(moved)))
+
+
+def _stein_vjp(F: Any, g: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
+    gq = F.stein(t(F, a), t(F, b), g)
+    return _to(F, (nt(F, gq, mm(F, x, b)), tn(F, mm(F, a, x), gq), gq), a, b, q)
+
+
+def _stein_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
+    da, db, dq = tangents
+    return F.stein(a, b, added(F, dq, None if da is None else mm(F, da, x, b),
+                               None if db is None else mm(F, a, x, db)))
+
+
+def _continuous(F: Any, x: Any, a: Any, b: Any, r: Any) -> tuple[Any, Any, Any]:
+    """The gain, the closed loop, and what da - db K is multiplied by: X."""
+    gain = F.solve(symmetric(F, r), tn(F, b, x))
+    return gain, F.subtract(a, mm(F, b, gain)), x
+
+
+def _discrete(F: Any, x: Any, a: Any, b: Any, r: Any) -> tuple[Any, Any, Any]:
+    """The gain, the closed loop, and what da - db K is multiplied by: X times the closed loop."""
+    weighted = tn(F, b, x)
+    gain = F.solve(F.add(symmetric(F, r), mm(F, weighted, b)), mm(F, weighted, a))
+    closed = F.subtract(a, mm(F, b, gain))
+    return gain, closed, mm(F, x, closed)
+
+
+def _riccati_vjp(parts: Any, adjoint: Any) -> Any:
+    def vjp(F: Any, g: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
+        gain, closed, factor = parts(F, x, a, b, r)
+        gq = symmetric(F, adjoint(F, closed, symmetric(F, g)))
+        ga = F.multiply(mm(F, factor, gq), 2.0)
+        return _to(F, (ga, F.negative(nt(F, ga, gain)), gq, mm(F, gain, nt(F, gq, gain))), a, b, q, r)
+
+    return vjp
+
+
+def _riccati_jvp(parts: Any, solve: Any) -> Any:
+    def jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
+        (da, db, dq, dr), (gain, closed, factor) = tangents, parts(F, x, a, b, r)
+        moved = added(F, da, None if db is None else F.negative(mm(F, db, gain)))
+        both = None if moved is None else F.multiply(symmetric(F, tn(F, moved, factor)), 2.0)
+        weights = None if dr is None else tn(F, gain, mm(F, symmetric(F, dr), gain))
+        return solve(F, closed, added(F, both, None if dq is None else symmetric(F, dq), weights))
+
+    return jvp
+
+
+class Equations(Base[V], Generic[V]):
+    @op(infer=rule.two_sided, reference=by_scipy.sylvester, promote=ALL_INPUTS, to_float=True, vjp=_sylvester_vjp,
+        jvp=_sylvester_jvp)
+    def sylvester(self, a: V, b: V, q: V) -> V:
+        """X of a X + X b = q; unique where no eigenvalue of a is minus one of b."""
+        ...
+
+    @op(infer=rule.two_sided, reference=by_scipy.stein, promote=ALL_INPUTS, to_float=True, vjp=_stein_vjp,
+        jvp=_stein_jvp)
+    def stein(self, a: V, b: V, q: V) -> V:
+        """X of X = a X b + q; unique where no eigenvalue of a times one of b is 1."""
+        ...
+
+    @op(infer=rule.riccati, reference=by_scipy.care, promote=ALL_INPUTS, to_float=True,
+        vjp=_riccati_vjp(_continuous, lambda F, c, g: F.negative(F.sylvester(c, t(F, c), g))),
+        jvp=_riccati_jvp(_continuous, lambda F, c, w: F.negative(F.sylvester(t(F, c), c, w))))
+    def care(self, a: V, b: V, q: V, r: V) -> V:
+        """The stabilising X of aᵀ X + X a - X b r⁻¹ bᵀ X + q = 0; q and r stand for their symmetric parts."""
+        ...
+
+    @op(infer=rule.riccati, reference=by_scipy.dare, promote=ALL_INPUTS, to_float=True,
+        vjp=_riccati_vjp(_discrete, lambda F, c, g: F.stein(c, t(F, c), g)),
+        jvp=_riccati_jvp(_discrete, lambda F, c, w: F.stein(t(F, c), c, w)))
+    def dare(self, a: V, b: V, q: V, r: V) -> V:
+        """The stabilising X of aᵀ X a - X - aᵀ X b (r + bᵀ X b)⁻¹ bᵀ X a + q = 0; q and r stand for their symmetric
+        parts."""
+        ...

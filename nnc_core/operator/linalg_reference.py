@@ -1,0 +1,167 @@
+"""Linear algebra by NumPy: LAPACK where NumPy has it, blocks of matrix products where it has not.
+
+Stacks of matrices lie along leading axes.  What has no answer is a LinAlgError that says which matrix it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.errors import LinAlgError
+
+BLOCK = 64
+"""Rows that are eliminated or substituted one by one, or by LAPACK; all else is matrix products."""
+
+
+def _which(bad: Any) -> str:
+    """The first matrix of a stack that is bad."""
+    found = np.argwhere(bad)
+    return "the matrix" if not found.size else f"matrix {', '.join(map(str, found[0]))} of the stack"
+
+
+def symmetric(a: Any) -> Any:
+    """(a + aᵀ) / 2; of a symmetric matrix the same bits."""
+    return (a + a.swapaxes(-1, -2)) / 2
+
+
+def _singular(a: Any) -> LinAlgError:
+    return LinAlgError(f"{_which(np.linalg.slogdet(a)[0] == 0)} is singular",
+                       hint="lstsq and pinv take singular matrices; or add a multiple of the identity")
+
+
+def inv(a: Any) -> Any:
+    try:
+        return np.linalg.inv(a)
+    except np.linalg.LinAlgError as error:
+        raise _singular(a) from error
+
+
+def solve(a: Any, b: Any) -> Any:
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError as error:
+        raise _singular(a) from error
+
+
+def solve_triangular(a: Any, b: Any, lower: bool, unit_diagonal: bool) -> Any:
+    """Substitution, which LAPACK's elimination comes to on what is upper triangular already."""
+    n = a.shape[-1]
+    diagonal = np.eye(n, dtype=np.bool_)
+    if unit_diagonal:
+        a = np.where(diagonal, a.dtype.type(1), a)
+    elif (zero := (np.diagonal(a, axis1=-2, axis2=-1) == 0).any(-1)).any():
+        raise LinAlgError(f"{_which(zero)} is singular: it has a zero on its diagonal")
+    if lower:
+        a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
+    x = np.array(np.broadcast_to(b, (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])))
+    for stop in range(n, 0, -BLOCK):
+        rows, known = slice(max(0, stop - BLOCK), stop), slice(stop, n)
+        rest = x[..., rows, :] - a[..., rows, known] @ x[..., known, :]
+        x[..., rows, :] = np.linalg.solve(np.triu(a[..., rows, rows]), rest)
+    return x[..., ::-1, :] if lower else x
+
+
+def cholesky(a: Any) -> Any:
+    a = symmetric(a)
+    try:
+        return np.linalg.cholesky(a)
+    except np.linalg.LinAlgError as error:
+        bad = np.array([_fails(np.linalg.cholesky, a[i]) for i in np.ndindex(a.shape[:-2])]).reshape(a.shape[:-2])
+        raise LinAlgError(f"{_which(bad)} is not positive definite",
+                          hint="add a small multiple of the identity, or take eigh") from error
+
+
+def _fails(f: Callable[[Any], Any], a: Any) -> bool:
+    try:
+        f(a)
+    except np.linalg.LinAlgError:
+        return True
+    return False
+
+
+def qr(a: Any, mode: str) -> tuple[Any, Any]:
+    q, r = np.linalg.qr(a, mode)  # type: ignore[call-overload]
+    return q, r
+
+
+def _converged(f: Callable[..., Any], a: Any, *options: Any) -> Any:
+    try:
+        return f(a, *options)
+    except np.linalg.LinAlgError as error:
+        raise LinAlgError(str(error), hint="scale the matrix") from error
+
+
+def _finite(a: Any) -> Any:
+    """LAPACK refuses NaN among what it takes singular values of, and never ends with infinities."""
+    bad = ~np.isfinite(a).all((-2, -1))
+    if bad.any():
+        raise LinAlgError(f"{_which(bad)} has no singular values: it holds NaN or infinities")
+    return a
+
+
+def eigh(a: Any) -> tuple[Any, Any]:
+    w, v = _converged(np.linalg.eigh, symmetric(a))
+    return w, v
+
+
+def eigvalsh(a: Any) -> Any:
+    return _converged(np.linalg.eigvalsh, symmetric(a))
+
+
+def svd(a: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
+    u, s, vh = _converged(np.linalg.svd, _finite(a), full_matrices)
+    return u, s, vh
+
+
+def svdvals(a: Any) -> Any:
+    return _converged(np.linalg.svdvals, _finite(a))
+
+
+def det(a: Any) -> Any:
+    return np.asarray(np.linalg.det(a))
+
+
+def slogdet(a: Any) -> tuple[Any, Any]:
+    sign, logarithm = np.linalg.slogdet(a)
+    return np.asarray(sign), np.asarray(logarithm)
+
+
+def cofactor(a: Any) -> Any:
+    """det(U) det(Vᵀ) U diag(products of the other singular values) Vᵀ: right for singular matrices too."""
+    finite = np.isfinite(a).all((-2, -1))[..., None, None]
+    u, s, vh = np.linalg.svd(np.where(finite, a, a.dtype.type(0)))
+    turns = np.sign(np.linalg.det(u) * np.linalg.det(vh))[..., None, None].astype(a.dtype)
+    one = np.ones((*s.shape[:-1], 1), s.dtype)
+    before = np.cumprod(np.concatenate([one, s], -1), -1)[..., :-1]
+    after = np.cumprod(np.concatenate([one, s[..., ::-1]], -1), -1)[..., -2::-1]
+    return np.where(finite, turns * ((u * (before * after)[..., None, :]) @ vh), a.dtype.type(np.nan))
+
+
+def lu(a: Any) -> tuple[Any, Any]:
+    """Elimination with row exchanges, by blocks of columns, for all matrices of a stack at once."""
+    *batch, m, n = a.shape
+    factors = np.array(a).reshape(prod(batch), m, n)
+    order = np.tile(np.arange(m), (len(factors), 1))
+    for start in range(0, min(m, n), BLOCK):
+        stop = min(start + BLOCK, m, n)
+        for column in range(start, stop):
+            _eliminate(factors, order, column, stop)
+        block, right, below = slice(start, stop), slice(stop, n), slice(stop, m)
+        factors[:, block, right] = solve_triangular(factors[:, block, block], factors[:, block, right], True, True)
+        factors[:, below, right] -= factors[:, below, block] @ factors[:, block, right]
+    return factors.reshape(a.shape), order.reshape(a.shape[:-1])
+
+
+def _eliminate(factors: Any, order: Any, k: int, stop: int) -> None:
+    """Bring the largest element of column k to its diagonal, and subtract multiples of its row, up to column `stop`."""
+    every = np.arange(len(factors))
+    largest = k + np.argmax(np.abs(factors[:, k:, k]), axis=1) if len(factors) else every
+    for rows in (factors, order):
+        rows[every, largest], rows[:, k] = rows[:, k].copy(), rows[every, largest]
+    pivot = factors[:, k, k, None]
+    factors[:, k + 1 :, k] /= np.where(pivot == 0, factors.dtype.type(1), pivot)
+    factors[:, k + 1 :, k + 1 : stop] -= factors[:, k + 1 :, k, None] * factors[:, k, None, k + 1 : stop]

@@ -1,0 +1,121 @@
+"""Small matrix algebra for the derivatives of linear algebra, on any kind of value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nnc_core.base import dtype as dt
+from nnc_core.type import DimLike
+
+
+def t(F: Any, x: Any) -> Any:
+    """Transposed matrices."""
+    n = x.ndim
+    return F.permute(x, axes=(*range(n - 2), n - 1, n - 2))
+
+
+def mm(F: Any, *xs: Any) -> Any:
+    """The product of matrices, from the left."""
+    product = xs[0]
+    for x in xs[1:]:
+        product = F.matmul(product, x)
+    return product
+
+
+def tn(F: Any, a: Any, b: Any) -> Any:
+    """aᵀ b"""
+    return F.matmul(a, b, transpose_a=True)
+
+
+def nt(F: Any, a: Any, b: Any) -> Any:
+    """a bᵀ"""
+    return F.matmul(a, b, transpose_b=True)
+
+
+def symmetric(F: Any, x: Any) -> Any:
+    """(x + xᵀ) / 2"""
+    return F.multiply(F.add(x, t(F, x)), 0.5)
+
+
+def added(F: Any, *terms: Any) -> Any:
+    """The sum of those that are not None; None if all are."""
+    total = None
+    for term in terms:
+        total = term if total is None else total if term is None else F.add(total, term)
+    return total
+
+
+def by_row(F: Any, v: Any) -> Any:
+    """Numbers (..., n) as a column: factors of rows."""
+    return F.reshape(v, shape=(*v.shape, 1))
+
+
+def by_column(F: Any, v: Any) -> Any:
+    """Numbers (..., n) as a row: factors of columns."""
+    return F.reshape(v, shape=(*v.shape[:-1], 1, v.shape[-1]))
+
+
+def _indices(F: Any, x: Any) -> tuple[Any, Any]:
+    rows, columns = x.shape[-2:]
+    return F.reshape(F.arange(size=rows, dtype=dt.int64), shape=(rows, 1)), F.arange(size=columns, dtype=dt.int64)
+
+
+def diagonal_mask(F: Any, x: Any) -> Any:
+    """True where the row is the column, for matrices like x."""
+    return F.equal(*_indices(F, x))
+
+
+def lower(F: Any, x: Any, strict: bool = False) -> Any:
+    """The lower triangle, zeros above; `strict`: without the diagonal."""
+    compare = F.greater if strict else F.greater_equal
+    return F.where(compare(*_indices(F, x)), x, 0)
+
+
+def upper(F: Any, x: Any) -> Any:
+    """The upper triangle with the diagonal, zeros below."""
+    return F.where(F.less_equal(*_indices(F, x)), x, 0)
+
+
+def half_lower(F: Any, x: Any) -> Any:
+    """The lower triangle with half of the diagonal."""
+    return lower(F, F.where(diagonal_mask(F, x), F.multiply(x, 0.5), x))
+
+
+def off_diagonal(F: Any, x: Any) -> Any:
+    """Zeros on the diagonal."""
+    return F.where(diagonal_mask(F, x), 0, x)
+
+
+def diagonal(F: Any, x: Any) -> Any:
+    """The diagonal of square matrices: (..., n)."""
+    return F.sum(F.where(diagonal_mask(F, x), x, 0), axis=(x.ndim - 1,))
+
+
+def diagonal_matrix(F: Any, v: Any) -> Any:
+    """Matrices (..., n, n) of diagonals (..., n)."""
+    n = v.shape[-1]
+    square = F.broadcast_to(by_column(F, v), shape=(*v.shape[:-1], n, n))
+    return F.where(diagonal_mask(F, square), square, 0)
+
+
+def trace(F: Any, x: Any) -> Any:
+    """(..., 1, 1): the sum of the diagonal."""
+    return F.sum(F.where(diagonal_mask(F, x), x, 0), axis=(x.ndim - 2, x.ndim - 1), keepdims=True)
+
+
+def inner(F: Any, a: Any, b: Any) -> Any:
+    """(..., 1, 1): the sum of the products of elements."""
+    return F.sum(F.multiply(a, b), axis=(a.ndim - 2, a.ndim - 1), keepdims=True)
+
+
+def part(F: Any, x: Any, rows: DimLike, columns: DimLike) -> Any:
+    """The first rows and columns."""
+    lead = x.shape[:-2]
+    if (rows, columns) == x.shape[-2:]:
+        return x
+    return F.slice(x, start=(0,) * x.ndim, stop=(*lead, rows, columns), step=(1,) * x.ndim)
+
+
+def columns_from(F: Any, x: Any, start: DimLike) -> Any:
+    """The columns from `start` on."""
+    return F.slice(x, start=(*(0,) * (x.ndim - 1), start), stop=x.shape, step=(1,) * x.ndim)

@@ -1,0 +1,102 @@
+"""Rounding to integers, remainders, and choices between numbers that NumPy has besides maximum and minimum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic
+
+import numpy as np
+
+from nnc_core.base.dtype import is_float
+from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
+from nnc_core.operator.references import widened
+from nnc_core.operator.scalars import Scalar
+from nnc_core.shape import elementwise as rule
+
+
+def _of_floats(f: Callable[..., Any]) -> Callable[..., Any]:
+    """f, and integers as they are."""
+    return widened(lambda x: f(x) if is_float(x.dtype) else x)
+
+
+def _preferred(relation: str) -> Callable[[Scalar, Scalar], Scalar]:
+    """a where it stands in that relation to b, or b is NaN; else b."""
+
+    def scalar(a: Scalar, b: Scalar) -> Scalar:
+        better = a.compare(relation, b)
+        return ((better | b.compare("not_equal", b)) if is_float(b.dtype) else better).select(a, b)
+
+    return scalar
+
+
+def _share(F: Any, a: Any, b: Any, relation: Any) -> Any:
+    """The derivative of the preferred of a and b by a; equals have half each, beside NaN the other has all."""
+    better = relation(a, b)
+    if is_float(b.dtype):
+        better = F.logical_or(better, F.logical_and(F.not_equal(b, b), F.equal(a, a)))
+    return F.where(F.equal(a, b), 0.5, F.cast(better, dtype=a.dtype))
+
+
+def _step(x: Scalar, at_zero: Scalar) -> Scalar:
+    side = x.compare("greater", 0).select(x.constant(1), x.compare("less", 0).select(x.constant(0), x))
+    return x.compare("equal", 0).select(at_zero, side)
+
+
+def _quotient(F: Any, y: Any, a: Any, b: Any) -> Any:
+    """a / b rounded towards zero, from the remainder y, which is exact."""
+    return F.round(F.divide(F.subtract(a, y), b))
+
+
+class Rounding(Base[V], Generic[V]):
+    """Integers are left as they are."""
+
+    @op(infer=rule.real_arithmetic, reference=_of_floats(np.floor), promote=ALL_INPUTS, inplace=(0,), exact=True,
+        differentiable=False, scalar=lambda x: x.apply("floor"))
+    def floor(self, x: V | float) -> V:
+        """Rounded down."""
+        ...
+
+    @op(infer=rule.real_arithmetic, reference=_of_floats(np.ceil), promote=ALL_INPUTS, inplace=(0,), exact=True,
+        differentiable=False, scalar=lambda x: x.apply("ceil"))
+    def ceil(self, x: V | float) -> V:
+        """Rounded up."""
+        ...
+
+    @op(infer=rule.real_arithmetic, reference=_of_floats(np.trunc), promote=ALL_INPUTS, inplace=(0,), exact=True,
+        differentiable=False, scalar=lambda x: x.apply("trunc"))
+    def trunc(self, x: V | float) -> V:
+        """Rounded towards zero."""
+        ...
+
+    @op(infer=rule.real_arithmetic, reference=_of_floats(np.rint), promote=ALL_INPUTS, inplace=(0,), exact=True,
+        differentiable=False, scalar=lambda x: x.apply("round"))
+    def round(self, x: V | float) -> V:
+        """Rounded to the nearest integer, halves to even."""
+        ...
+
+    @op(infer=rule.real_arithmetic, reference=widened(np.fmod), promote=ALL_INPUTS, inplace=(0, 1), exact=True,
+        scalar=lambda a, b: a.apply("fmod", b),
+        partials=(1, lambda F, y, a, b: F.negative(_quotient(F, y, a, b))))
+    def fmod(self, a: V | float, b: V | float) -> V:
+        """The remainder of the division rounded towards zero, with the sign of a."""
+        ...
+
+    @op(infer=rule.real_arithmetic, reference=widened(np.fmax), promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
+        exact=True, scalar=_preferred("greater_equal"),
+        partials=(lambda F, y, a, b: _share(F, a, b, F.greater), lambda F, y, a, b: _share(F, b, a, F.greater)))
+    def fmax(self, a: V | float, b: V | float) -> V:
+        """The larger; NaN loses.  Where both are equal each has half of the gradient."""
+        ...
+
+    @op(infer=rule.real_arithmetic, reference=widened(np.fmin), promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
+        exact=True, scalar=_preferred("less_equal"),
+        partials=(lambda F, y, a, b: _share(F, a, b, F.less), lambda F, y, a, b: _share(F, b, a, F.less)))
+    def fmin(self, a: V | float, b: V | float) -> V:
+        """The smaller; NaN loses.  Where both are equal each has half of the gradient."""
+        ...
+
+    @op(infer=rule.floating, reference=widened(np.heaviside), promote=ALL_INPUTS, to_float=True, inplace=(0, 1),
+        exact=True, scalar=_step, partials=(None, lambda F, y, a, b: F.cast(F.equal(a, 0), dtype=a.dtype)))
+    def heaviside(self, a: V | float, b: V | float) -> V:
+        """0 where a < 0, b where a is 0, 1 where a > 0."""
+        ...

@@ -1,0 +1,208 @@
+"""Linear systems, inverses, determinants: stacks of matrices along leading axes, of float32 or float64.
+
+LAPACK does them on the host, through NumPy; a device that has no kernel of its own says so once.  A singular matrix is
+a LinAlgError.  Derivatives are those of Giles, "An extended collection of matrix derivative results for forward and
+reverse mode algorithmic differentiation" (2008), of pseudoinverses those of Golub and Pereyra (1973).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+import numpy as np
+
+from nnc_core.base.dtype import int64
+from nnc_core.operator import linalg_reference as by_numpy
+from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
+from nnc_core.operator.matrices import (
+    added,
+    by_column,
+    by_row,
+    inner,
+    lower,
+    mm,
+    nt,
+    off_diagonal,
+    t,
+    tn,
+    trace,
+    upper,
+)
+from nnc_core.shape import linalg as rule
+
+
+def _to(F: Any, g: Any, x: Any) -> Any:
+    """A cotangent with the broadcast along leading axes undone."""
+    return F.sum_to(g, x.shape)
+
+
+def _solve_vjp(F: Any, g: Any, y: Any, a: Any, b: Any) -> Any:
+    gb = F.solve(t(F, a), g)
+    return _to(F, F.negative(nt(F, gb, y)), a), _to(F, gb, b)
+
+
+def _solve_jvp(F: Any, tangents: Any, y: Any, a: Any, b: Any) -> Any:
+    da, db = tangents
+    return F.solve(a, added(F, db, None if da is None else F.negative(mm(F, da, y))))
+
+
+def _triangle(F: Any, x: Any, is_lower: bool, unit_diagonal: bool) -> Any:
+    """The part of a matrix that a triangular solver reads."""
+    kept = lower(F, x) if is_lower else upper(F, x)
+    return off_diagonal(F, kept) if unit_diagonal else kept
+
+
+def _triangular_vjp(F: Any, g: Any, y: Any, a: Any, b: Any, is_lower: bool, unit_diagonal: bool) -> Any:
+    gb = F.solve_triangular(t(F, a), g, lower=not is_lower, unit_diagonal=unit_diagonal)
+    ga = F.negative(_triangle(F, nt(F, gb, y), is_lower, unit_diagonal))
+    return _to(F, ga, a), _to(F, gb, b)
+
+
+def _triangular_jvp(F: Any, tangents: Any, y: Any, a: Any, b: Any, is_lower: bool, unit_diagonal: bool) -> Any:
+    da, db = tangents
+    moved = None if da is None else F.negative(mm(F, _triangle(F, da, is_lower, unit_diagonal), y))
+    return F.solve_triangular(a, added(F, db, moved), lower=is_lower, unit_diagonal=unit_diagonal)
+
+
+def _cofactor_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+    """Of det(a) a⁻ᵀ, where a has an inverse."""
+    other = t(F, F.inv(a))
+    return (F.subtract(F.multiply(inner(F, g, y), other), mm(F, nt(F, y, g), other)),)
+
+
+def _cofactor_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+    (da,), back = tangents, F.inv(a)
+    moved = mm(F, t(F, back), t(F, da), y)
+    return F.subtract(F.multiply(trace(F, mm(F, back, da)), y), moved)
+
+
+def _det_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+    return (F.multiply(by_row(F, by_row(F, g)), F.cofactor(a)),)
+
+
+def _det_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+    return F.sum(F.multiply(F.cofactor(a), tangents[0]), axis=(a.ndim - 2, a.ndim - 1))
+
+
+def _slogdet_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+    """The sign is constant."""
+    g = g[1]
+    return (None if g is None else F.multiply(by_row(F, by_row(F, g)), t(F, F.inv(a))),)
+
+
+def _slogdet_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+    axes = (a.ndim - 2, a.ndim - 1)
+    return None, F.sum(F.multiply(t(F, F.inv(a)), tangents[0]), axis=axes)
+
+
+def _pinv_jvp(F: Any, tangents: Any, p: Any, a: Any, rtol: float | None) -> Any:
+    da = tangents[0]
+    dat, gram, other = t(F, da), nt(F, p, p), tn(F, p, p)
+    left, right = mm(F, gram, dat), mm(F, dat, other)
+    first = F.subtract(left, mm(F, left, a, p))
+    second = F.subtract(right, mm(F, p, mm(F, a, right)))
+    return F.subtract(F.add(first, second), mm(F, p, da, p))
+
+
+def _pinv_vjp(F: Any, g: Any, p: Any, a: Any, rtol: float | None) -> Any:
+    gt, pt = t(F, g), t(F, p)
+    left, right = mm(F, gt, p, pt), mm(F, pt, p, gt)
+    first = F.subtract(left, mm(F, a, mm(F, p, left)))
+    second = F.subtract(right, mm(F, right, p, a))
+    return (F.subtract(F.add(first, second), mm(F, pt, g, pt)),)
+
+
+def _lstsq_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, rtol: float | None) -> Any:
+    da, db = tangents
+    p = F.pinv(a, rtol=rtol)
+    if da is None:
+        return mm(F, p, db)
+    dat, rest = t(F, da), F.subtract(b, mm(F, a, x))
+    along = mm(F, p, added(F, db, F.negative(mm(F, da, x))))
+    across = mm(F, dat, tn(F, p, x))
+    return added(F, along, across, F.negative(mm(F, p, mm(F, a, across))), mm(F, p, tn(F, p, mm(F, dat, rest))))
+
+
+def _lstsq_vjp(F: Any, g: Any, x: Any, a: Any, b: Any, rtol: float | None) -> Any:
+    p = F.pinv(a, rtol=rtol)
+    gb, rest = tn(F, p, g), F.subtract(b, mm(F, a, x))
+    across = F.subtract(g, mm(F, p, mm(F, a, g)))
+    ga = F.subtract(F.add(nt(F, tn(F, p, x), across), nt(F, rest, mm(F, p, gb))), nt(F, gb, x))
+    return _to(F, ga, a), _to(F, gb, b)
+
+
+def _counts(F: Any, a: Any, s: Any, rtol: float | None) -> Any:
+    """Which singular values are no rounding errors."""
+    relative = max(a.shape[-2:]) * float(np.finfo(a.dtype).eps) if rtol is None else rtol
+    return F.greater(s, F.multiply(F.max(s, axis=(s.ndim - 1,), keepdims=True), relative))
+
+
+def _kept(F: Any, a: Any, rtol: float | None) -> tuple[Any, Any, Any]:
+    """U, reciprocals of the singular values that count (zero for the others), Vᵀ."""
+    u, s, vh = F.picks(F.svd(a, full_matrices=False))
+    if s.shape[-1] == 0:
+        return u, s, vh
+    counts = _counts(F, a, s, rtol)
+    return u, F.where(counts, F.divide(1.0, F.where(counts, s, 1)), 0), vh
+
+
+class Solvers(Base[V], Generic[V]):
+    @op(infer=rule.square, reference=by_numpy.inv, promote=ALL_INPUTS, to_float=True,
+        vjp=lambda F, g, y, a: (F.negative(mm(F, t(F, y), nt(F, g, y))),),
+        jvp=lambda F, tangents, y, a: F.negative(mm(F, y, tangents[0], y)))
+    def inv(self, a: V) -> V:
+        """Inverses of square matrices."""
+        ...
+
+    @op(infer=rule.solve, reference=by_numpy.solve, promote=ALL_INPUTS, to_float=True, vjp=_solve_vjp, jvp=_solve_jvp)
+    def solve(self, a: V, b: V) -> V:
+        """X of a X = b; leading axes are broadcast."""
+        ...
+
+    @op(infer=rule.solve_triangular, reference=by_numpy.solve_triangular, promote=ALL_INPUTS, to_float=True,
+        vjp=_triangular_vjp, jvp=_triangular_jvp)
+    def solve_triangular(self, a: V, b: V, *, lower: bool, unit_diagonal: bool = False) -> V:
+        """X of a X = b, where of a one triangle is read; with `unit_diagonal` its diagonal is taken for ones."""
+        ...
+
+    @op(infer=rule.scalar_of, reference=by_numpy.det, promote=ALL_INPUTS, to_float=True, vjp=_det_vjp, jvp=_det_jvp)
+    def det(self, a: V) -> V:
+        """Determinants of square matrices; of singular matrices too they have a gradient, which has a second
+        derivative where there is an inverse."""
+        ...
+
+    @op(infer=rule.square, reference=by_numpy.cofactor, promote=ALL_INPUTS, to_float=True, vjp=_cofactor_vjp,
+        jvp=_cofactor_jvp)
+    def cofactor(self, a: V) -> V:
+        """Matrices of cofactors, the derivatives of determinants."""
+        ...
+
+    @op(infer=rule.slogdet, reference=by_numpy.slogdet, promote=ALL_INPUTS, to_float=True, vjp=_slogdet_vjp,
+        jvp=_slogdet_jvp)
+    def slogdet(self, a: V) -> V:
+        """Signs of determinants, and logarithms of their magnitudes; 0 and -inf of singular matrices."""
+        ...
+
+    @op(composite=True, infer=rule.pinv, promote=ALL_INPUTS, to_float=True, vjp=_pinv_vjp, jvp=_pinv_jvp)
+    def pinv(self, a: V, *, rtol: float | None = None) -> V:
+        """Pseudoinverses (Moore and Penrose); singular values up to rtol times the largest count as zero, without one
+        up to the larger side times the dtype's epsilon.  Derivatives are those at constant rank."""
+        F: Any = self
+        u, reciprocals, vh = _kept(F, a, rtol)
+        return F.matmul(F.multiply(t(F, vh), by_column(F, reciprocals)), u, transpose_b=True)  # type: ignore[no-any-return]
+
+    @op(composite=True, infer=rule.rank, promote=ALL_INPUTS, to_float=True, differentiable=False)
+    def matrix_rank(self, a: V, *, rtol: float | None = None) -> V:
+        """int64: how many singular values count; `rtol` as for pinv."""
+        F: Any = self
+        s = F.svdvals(a)
+        if s.shape[-1] == 0:
+            return F.full(shape=s.shape[:-1], value=0, dtype=int64)  # type: ignore[no-any-return]
+        return F.sum(F.cast(_counts(F, a, s, rtol), dtype=int64), axis=(s.ndim - 1,))  # type: ignore[no-any-return]
+
+    @op(composite=True, infer=rule.lstsq, promote=ALL_INPUTS, to_float=True, vjp=_lstsq_vjp, jvp=_lstsq_jvp)
+    def lstsq(self, a: V, b: V, *, rtol: float | None = None) -> V:
+        """The shortest X for which a X is nearest to b; `rtol` as for pinv."""
+        F: Any = self
+        u, reciprocals, vh = _kept(F, a, rtol)
+        return F.matmul(vh, F.multiply(by_row(F, reciprocals), tn(F, u, b)), transpose_a=True)  # type: ignore[no-any-return]

@@ -1,0 +1,58 @@
+"""What the loop nests of windows share: where windows lie, in either layout and any number of dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nnc_core.base.dtype import accumulator
+from nnc_core.base.layout import Layout
+from nnc_core.operator.loops import Index, IndexLike, NestBuilder
+from nnc_core.shape.window import Filter, Image, Padding, Sizes, has_channels_last
+from nnc_core.type import TensorSpec
+
+
+def image_of(layout: Layout, order: str) -> Any:
+    return Image.of(TensorSpec(layout.shape, layout.dtype), order)
+
+
+def filter_of(layout: Layout, order: str) -> Any:
+    return Filter.of(TensorSpec(layout.shape, layout.dtype), order)
+
+
+def at(order: str, n: IndexLike, place: Sequence[IndexLike], c: IndexLike) -> tuple[IndexLike, ...]:
+    """An element of a batch of images."""
+    return (n, *place, c) if has_channels_last(order) else (n, c, *place)
+
+
+def kernel_at(order: str, k: Sequence[IndexLike], i: IndexLike, o: IndexLike) -> tuple[IndexLike, ...]:
+    """An element of a kernel."""
+    return (*k, i, o) if has_channels_last(order) else (o, i, *k)
+
+
+def seen(window: Sequence[Index], k: Sequence[IndexLike], strides: Sizes, padding: Padding,
+         dilation: Sizes) -> list[Index]:
+    """The place in the image that element k of a window sees; may lie in the padding."""
+    return [(w * s + e * d - p).guarded()
+            for w, e, s, (p, _), d in zip(window, k, strides, padding, dilation, strict=True)]
+
+
+def seeing(place: Sequence[Index], k: Sequence[IndexLike], strides: Sizes, padding: Padding,
+           dilation: Sizes) -> list[Index]:
+    """The window whose element k sees this place in the image, if there is one."""
+    return [(x + p - e * d).over(s).guarded()
+            for x, e, s, (p, _), d in zip(place, k, strides, padding, dilation, strict=True)]
+
+
+def row_major(k: Sequence[Index], window: Sizes) -> Index:
+    """The number of element k in a window."""
+    number = k[0]
+    for index, length in zip(k[1:], window[1:], strict=True):
+        number = number * length + index
+    return number
+
+
+def dot(nest: NestBuilder, a: Any, b: Any) -> Any:
+    """The sum of products over the stage, in the wide dtype."""
+    wide = accumulator(a.dtype)
+    return nest.fold("sum", a.cast(wide) * b.cast(wide))

@@ -1,0 +1,104 @@
+"""Groups of parameters that have settings of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from nnc_core.base.errors import AttributeValueError, OperandError
+from nnc_core.dynamic.cell import Cell
+from nnc_core.optim.settings import Settings, check
+
+Cells: TypeAlias = Mapping[str, Cell] | Iterable[Cell]
+
+
+class Owner(Protocol):
+    """What a group is told of the minimiser that it belongs to."""
+
+    @classmethod
+    def group_settings(cls) -> Settings: ...
+
+
+class Group:
+    """Parameters, and the settings in which they differ from the minimiser's: `Group(cells, learning_rate=0.1)`.
+
+    A setting is read as group["learning_rate"] and changed likewise; compiled code is then traced again.
+    """
+
+    def __init__(self, parameters: Cells, **options: Any) -> None:
+        self.parameters = named(parameters)
+        self.options = options
+        self._owner: type[Owner] | None = None
+
+    def adopt(self, owner: type[Owner]) -> None:
+        """Check the options against the settings of a kind of minimiser, now and whenever one is changed."""
+        self._owner = owner
+        for name, value in self.options.items():
+            self[name] = value
+
+    def __getitem__(self, name: str) -> Any:
+        return self.options[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if self._owner is not None:
+            settings, owner = self._owner.group_settings(), self._owner.__name__
+            if name not in settings:
+                raise AttributeValueError(f"a group has the option {name!r}, which is no setting of groups",
+                                          operator=owner, hint=f"settings are {', '.join(settings)}")
+            check(owner, name, value, settings[name])
+        self.options[name] = value
+
+    def __repr__(self) -> str:
+        said = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"Group({len(self.parameters)} parameters{said})"
+
+
+def named(parameters: Cells, first: int = 0) -> dict[str, Cell]:
+    """Parameters by name: those of a mapping, or the positions in a sequence, from `first` on."""
+    if isinstance(parameters, Mapping):
+        found = dict(parameters)
+    else:
+        found = {str(i): p for i, p in enumerate(parameters, first)}
+    for name, p in found.items():
+        if not isinstance(p, Cell):
+            raise OperandError(f"parameter {name!r} is {type(p).__name__}, which cannot be written",
+                               hint="pass module.named_parameters(), Cells, or Groups of such")
+    return found
+
+
+def grouped(parameters: Cells | Iterable[Group]) -> tuple[Group, ...]:
+    """What a minimiser is given as groups: one for all, or those that it consists of.
+
+    Positions count on from group to group.  OperandError for no parameters, or for one that is there twice.
+    """
+    given = parameters if isinstance(parameters, Mapping) else list(parameters)
+    if isinstance(given, list) and any(isinstance(x, Group) for x in given):
+        groups = tuple(_numbered_on(given))
+    else:
+        groups = (Group(given),)  # type: ignore[arg-type]
+    _check_once(groups)
+    return groups
+
+
+def _numbered_on(given: list[Any]) -> Iterator[Group]:
+    count = 0
+    for group in given:
+        if not isinstance(group, Group):
+            raise OperandError(f"a {type(group).__name__} among groups", hint="give Groups only, or parameters only")
+        if all(name.isdecimal() for name in group.parameters):
+            group.parameters = named(list(group.parameters.values()), count)
+        count += len(group.parameters)
+        yield group
+
+
+def _check_once(groups: tuple[Group, ...]) -> None:
+    names: set[str] = set()
+    cells: set[int] = set()
+    for group in groups:
+        for name, p in group.parameters.items():
+            if name in names or id(p) in cells:
+                raise OperandError(f"parameter {name!r} is there twice", hint="each belongs to one group, once")
+            names.add(name)
+            cells.add(id(p))
+    if not names:
+        raise OperandError("no parameters to train")

@@ -1,0 +1,107 @@
+"""One parameter in one update: what a minimiser's rule is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import ml_dtypes
+
+from nnc_core.base.dtype import DType
+from nnc_core.base.errors import ShapeError
+from nnc_core.dynamic.functions.elementwise import maximum
+from nnc_core.dynamic.tensor import Tensor
+from nnc_core.optim.groups import Group
+
+if TYPE_CHECKING:
+    from nnc_core.optim.minimiser import Minimiser
+
+Rate: TypeAlias = float | Tensor
+
+
+class Round:
+    """A group in one update: its settings as attributes, its learning rate, and the state that all of it shares."""
+
+    def __init__(self, minimiser: Minimiser, group: Group, shared: Mapping[str, Tensor]) -> None:
+        self.minimiser, self.group = minimiser, group
+        self.shared = dict(shared)
+        """By name; `Minimiser.advance` puts the next values there."""
+        self.learning_rate: Rate = self._rate()
+
+    def __getattr__(self, name: str) -> Any:
+        options = self.__dict__["group"].options
+        return options[name] if name in options else getattr(self.__dict__["minimiser"], name)
+
+    @property
+    def step(self) -> Tensor:
+        """How many updates were made before, as the number that schedules get."""
+        return self.minimiser.live_step()
+
+    def _rate(self) -> Rate:
+        rate = self.group.options.get("learning_rate", self.minimiser.learning_rate)
+        if not callable(rate):
+            return float(rate)
+        rate = rate(self.step)
+        if isinstance(rate, Tensor) and rate.shape != ():
+            raise ShapeError(f"the schedule gives {rate.spec}, expected one number")
+        return rate  # type: ignore[no-any-return]
+
+
+class Turn:
+    """A parameter whose turn it is.  Settings are attributes; state is read and, for the next update, set by item."""
+
+    decay: float = 0.0
+    """The weight decay of this parameter; it is in `g` already unless the minimiser applies it itself."""
+
+    def __init__(self, round_: Round, name: str, p: Tensor, g: Tensor, held: Mapping[str, Tensor]) -> None:
+        self.round, self.name, self.p, self.g = round_, name, p, g
+        self.held = dict(held)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["round"], name)
+
+    def __getitem__(self, slot: str) -> Tensor:
+        return self.held[slot]
+
+    def __setitem__(self, slot: str, value: Tensor) -> None:
+        self.held[slot] = value
+
+    @property
+    def rate(self) -> Rate:
+        """The learning rate, in the dtype of the parameter."""
+        return self.fit(self.round.learning_rate)
+
+    def fit(self, number: Rate) -> Rate:
+        """A number in the dtype of the parameter."""
+        return number.astype(self.p.dtype) if isinstance(number, Tensor) else number
+
+    def shared(self, name: str) -> Tensor:
+        """State of the whole group, in the dtype in which it is kept."""
+        return self.round.shared[name]
+
+    @property
+    def floor(self) -> float:
+        """`epsilon`, at least the smallest normal number of the parameter's dtype."""
+        return representable(self.epsilon, self.p.dtype)
+
+    def fit_floor(self, number: Rate) -> Rate:
+        """A number above 0 that stays so in the dtype of the parameter."""
+        least = smallest(self.p.dtype)
+        if isinstance(number, Tensor):
+            return maximum(number, least).astype(self.p.dtype) if number.dtype != self.p.dtype else number
+        return max(number, least)
+
+
+def moved(p: Tensor, direction: Tensor, rate: Rate) -> Tensor:
+    """p - direction * rate, in a form of which the engine makes one command."""
+    new: Tensor = p + direction * -rate
+    return new
+
+
+def smallest(dtype: DType) -> float:
+    return float(ml_dtypes.finfo(dtype).smallest_normal)  # type: ignore[no-untyped-call]
+
+
+def representable(epsilon: float, dtype: DType) -> float:
+    """An epsilon that is not rounded to zero: at least the smallest normal number of the dtype."""
+    return max(epsilon, smallest(dtype))

@@ -1,0 +1,59 @@
+"""The namespace in which rules run: nodes are simplified when they are made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from nnc_core.operator import Nodes
+from nnc_core.optimiser.registry import Rewrite, Rule
+from nnc_core.symbol import Node, Symbol, Table, postorder
+from nnc_core.type import Attributes, Op
+
+
+class Rewriting(Nodes):
+    """One walk over a graph reaches the fixed point of local rules.
+
+    `uses` tells how often each node of the graph is read, for rules that ask; without it nobody is said to be read
+    once.
+    """
+
+    def __init__(self, symbol: Symbol, table: Table, rules: Mapping[str, Sequence[Rule]],
+                 uses: Mapping[Node, int] | None = None) -> None:
+        super().__init__(symbol, table)
+        self.rules, self.uses = rules, uses or {}
+
+    def fresh(self) -> Rewriting:
+        return Rewriting(self.symbol, Table(), self.rules)
+
+    def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
+        return self.simplify(super()._apply(op, inputs, attributes))
+
+    def simplify(self, node: Node) -> Node:
+        for rule in self.rules.get(node.op.name, ()):
+            better = rule(self, node)
+            if better is not None and better is not node:
+                return better
+        return node
+
+
+def used_once(F: Nodes, node: Node) -> bool:
+    """Whether nothing else reads a node, so that it is gone when what reads it is rewritten."""
+    return isinstance(F, Rewriting) and F.uses.get(node) == 1
+
+
+def uses_of(outputs: Sequence[Node]) -> Counter[Node]:
+    """How often each node is read; an output is read by the user."""
+    found = Counter(outputs)
+    for node in postorder(outputs):
+        found.update(node.inputs)
+    return found
+
+
+def rules_of(rewrites: Iterable[Rewrite]) -> dict[str, list[Rule]]:
+    """The rules for each operator."""
+    rules: dict[str, list[Rule]] = {}
+    for entry in rewrites:
+        for name in entry.operators:
+            rules.setdefault(name, []).append(entry.rule)
+    return rules

@@ -1,0 +1,61 @@
+"""Sorting as a whole, and the choice of a few without sorting the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.dtype import accumulator, is_float
+from nnc_core.operator.ordering import argsort
+from nnc_cpu.memory import Array
+from nnc_cpu.reference import by_reference
+from nnc_cpu.routine import Make
+
+_SHARE = 4
+"""Up to one element in so many is chosen without sorting."""
+
+
+def _sort(x: Array, axis: int, descending: bool) -> Array:
+    """Equal integers cannot be told apart; zeros of either sign keep their order."""
+    wide = np.asarray(x, accumulator(x.dtype))
+    kind: Any = "stable" if is_float(wide.dtype) else None
+    if not descending:
+        return np.sort(wide, axis, kind)
+    return np.flip(np.sort(np.flip(wide, axis), axis, kind), axis)
+
+
+def _arg_top_k(x: Array, axis: int, k: int, largest: bool) -> Array:
+    """Those beyond the k-th, and the first of those that equal it, are sorted alone."""
+    length = x.shape[axis]
+    if not 0 < k * _SHARE <= length:
+        order = np.moveaxis(argsort(x, axis, largest), axis, -1)
+        return np.moveaxis(order[..., :k], -1, axis)
+    moved = np.moveaxis(np.asarray(x, accumulator(x.dtype)), axis, -1)
+    rows = moved.reshape(-1, length)
+    chosen = _chosen(rows, k, largest)
+    places = np.nonzero(chosen)[1].reshape(len(rows), k)
+    order = argsort(np.take_along_axis(rows, places, 1), 1, largest)
+    return np.moveaxis(np.take_along_axis(places, order, 1).reshape(*moved.shape[:-1], k), -1, axis)
+
+
+def _chosen(rows: Array, k: int, largest: bool) -> Array:
+    """True for k elements of each row; NaN is larger than everything else."""
+    place = rows.shape[1] - k if largest else k - 1
+    limit = np.partition(rows, place, 1)[:, place : place + 1]
+    unordered, endless = rows != rows, limit != limit
+    beyond = rows > limit if largest else rows < limit
+    beyond |= (unordered & ~endless) if largest else (~unordered & endless)
+    level = (rows == limit) | (unordered & endless)
+    wanted = k - beyond.sum(1, keepdims=True)
+    chosen: Array = beyond | (level & (np.cumsum(level, 1) <= wanted))
+    return chosen
+
+
+def _lexsort(keys: Array, axis: int) -> Array:
+    return np.lexsort(np.asarray(keys, accumulator(keys.dtype)), axis)
+
+
+MAKERS: dict[str, Make] = {
+    "sort": by_reference(_sort), "arg_top_k": by_reference(_arg_top_k), "lexsort": by_reference(_lexsort),
+}  # fmt: skip

@@ -1,0 +1,65 @@
+"""Programs on the host: an array is made once for all commands that see the same memory in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.layout import Layout, packed_strides
+from nnc_core.base.record import Record
+from nnc_core.device import Buffer, Device, PythonProgram, Stream
+from nnc_cpu.backends import NumpyKernel
+from nnc_cpu.memory import Array
+
+
+class NumpyProgram(PythonProgram):
+    """Which arrays there are is known when the program is made; a call makes those whose buffers are new to it."""
+
+    def __init__(self, device: Device, records: Sequence[Record], slots: Sequence[Buffer | None],
+                 streams: Sequence[Stream]) -> None:
+        super().__init__(device, records, slots, streams)
+        numbers: dict[tuple[int, Layout], int] = {}
+        self._operands = [self._numbered(call, numbers) for call in self.calls]
+        self._made: list[Array | None] = [None] * len(numbers)
+        self._how = [_way(slot, layout) for slot, layout in numbers]
+        self._seen_by: dict[int, list[int]] = {}
+        for (slot, _), number in numbers.items():
+            self._seen_by.setdefault(slot, []).append(number)
+
+    def _numbered(self, call: Any, numbers: dict[tuple[int, Layout], int]) -> list[int] | None:
+        """The numbers of a command's arrays; None for a kernel that takes buffers."""
+        kernel = call.kernel
+        if not isinstance(kernel, NumpyKernel) or (kernel.scratch and len(call.slots) == len(kernel.layouts)):
+            return None  # scratch arrays of no size have no memory
+        return [numbers.setdefault(x, len(numbers)) for x in zip(
+            [*call.slots[: len(kernel.layouts)], *call.slots[len(kernel.layouts) :] * len(kernel.scratch)],
+            [*kernel.layouts, *kernel.scratch], strict=True)]
+
+    def bind(self, slot: int, buffer: Any) -> None:
+        if self.slots[slot] is not buffer:
+            super().bind(slot, buffer)
+            for number in self._seen_by.get(slot, ()):
+                self._made[number] = None
+
+    def _set_arguments(self, n: int) -> None:
+        operands = self._operands[n]
+        if operands is None:
+            super()._set_arguments(n)
+            return
+        made = self._made
+        arrays = [made[i] if made[i] is not None else self._make(i) for i in operands]
+        self.launches[n] = self.calls[n].kernel.bind_arrays(arrays)
+        self.stale.discard(n)
+
+    def _make(self, number: int) -> Array:
+        slot, shape, dtype, offset, strides = self._how[number]
+        array = self._made[number] = np.ndarray(shape, dtype, self.slots[slot], offset, strides)
+        return array
+
+
+def _way(slot: int, layout: Layout) -> tuple[int, tuple[int, ...], Any, int, tuple[int, ...]]:
+    """As `memory.array_in` sees it."""
+    strides = packed_strides(layout.shape, layout.dtype.itemsize) if layout.contiguous else layout.strides
+    return slot, layout.shape, layout.dtype, layout.offset, strides

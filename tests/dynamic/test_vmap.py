@@ -1,0 +1,412 @@
+"""vmap: functions of one example on many, against Python loops; Jacobians and Hessians by it; what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.base.errors import (
+    AttributeValueError,
+    AxisError,
+    ConcretizationError,
+    DeferredInplaceError,
+    DTypeError,
+    GradientError,
+    LeakedTraceError,
+    OperandError,
+    ShapeError,
+)
+
+Host = np.ndarray[Any, Any]
+
+
+def eagerly(f: Callable[..., Any]) -> Callable[..., Any]:
+    return f
+
+
+def lazily(f: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapped(*args: Any) -> Any:
+        with nnc.deferred():
+            return f(*args)
+
+    return wrapped
+
+
+RUNS = pytest.mark.parametrize("run", [eagerly, nnc.jit, lazily], ids=["eager", "jit", "deferred"])
+
+
+def numbers(*shape: int, seed: int = 0) -> nnc.Tensor:
+    return nnc.asarray(np.random.default_rng(seed).uniform(0.5, 1.5, shape).astype(np.float32))
+
+
+def near(found: Any, wanted: Any) -> None:
+    a, b = (np.asarray(x.numpy() if isinstance(x, nnc.Tensor) else x) for x in (found, wanted))
+    assert (a.dtype, a.shape) == (b.dtype, b.shape)
+    np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+# ---- axes
+def layer(x: nnc.Tensor, w: nnc.Tensor) -> nnc.Tensor:
+    """(3), (3, 2) -> (2)"""
+    return nnc.tanh(x @ w) + x[0]
+
+
+@RUNS
+@pytest.mark.parametrize(("in_axes", "x", "w"), [
+    (0, (4, 3), (4, 3, 2)), ((0, None), (4, 3), (3, 2)), ((None, 0), (3,), (4, 3, 2)), ((1, 2), (3, 4), (3, 2, 4)),
+    ((-1, -2), (3, 4), (3, 4, 2)), ([0, 1], (4, 3), (3, 4, 2)), ((1, None), (3, 4), (3, 2)),
+])  # fmt: skip
+def test_any_axis_may_go_over_the_examples(device: str, run: Any, in_axes: Any, x: Any, w: Any) -> None:
+    a, b = numbers(*x), numbers(*w, seed=1)
+    axes = (in_axes, in_axes) if isinstance(in_axes, int) else tuple(in_axes)
+    parts = [[t.numpy()] * 4 if k is None else list(np.moveaxis(t.numpy(), k, 0))
+             for t, k in zip((a, b), axes, strict=True)]
+    wanted = np.stack([layer(nnc.asarray(p), nnc.asarray(q)).numpy() for p, q in zip(*parts, strict=True)])
+    near(run(nnc.vmap(layer, in_axes))(a, b), wanted)
+
+
+@RUNS
+@pytest.mark.parametrize("out_axes", [0, 1, 2, -1, -3])
+def test_the_examples_may_come_out_along_any_axis(device: str, run: Any, out_axes: int) -> None:
+    x = numbers(4, 2, 3)
+    found = run(nnc.vmap(lambda m: m * 2 + m[0, 0], out_axes=out_axes))(x)
+    wanted = x.numpy() * 2 + x.numpy()[:, :1, :1]
+    near(found, np.moveaxis(wanted, 0, out_axes))
+
+
+def test_trees_go_in_and_come_out(device: str) -> None:
+    tree = {"a": numbers(4, 3), "b": (numbers(4), [numbers(4, 3, seed=1)])}
+    found = nnc.vmap(lambda t, k: {"s": (t["a"] * t["b"][0] + k["c"], None), "r": [t["b"][1][0]]}, (0, None))(
+        tree, {"c": nnc.asarray(1.0)})
+    near(found["s"][0], tree["a"].numpy() * tree["b"][0].numpy()[:, None] + np.float32(1))
+    near(found["r"][0], tree["b"][1][0])
+    assert found["s"][1] is None
+
+
+def test_numbers_and_what_does_not_depend_on_examples(device: str) -> None:
+    a, b, c = nnc.vmap(lambda x, k: (x * k, k, 3), (0, None))(numbers(4), 2.0)
+    near(a, numbers(4).numpy() * np.float32(2))
+    assert b.tolist() == [2.0] * 4 and c.tolist() == [3] * 4
+
+
+def test_no_examples_at_all(device: str) -> None:
+    found = nnc.vmap(lambda x: (nnc.sum(x), x * 2))(nnc.zeros((0, 3)))
+    assert [y.shape for y in found] == [(0,), (0, 3)]
+
+
+def test_a_name_for_the_number_of_examples(device: str) -> None:
+    """The second size gets a name: batched code is traced once more, not for every size."""
+    f = nnc.jit(nnc.vmap(lambda x: nnc.tanh(x) @ nnc.ones((3,)) + nnc.scan(lambda c, r: (c + r, None), x[0], x)[0]))
+    for n in (2, 5, 3, 7):
+        x = numbers(n, 3)
+        near(f(x), np.tanh(x.numpy()).sum(1) + x.numpy()[:, 0] + x.numpy().sum(1))
+    assert f.traces <= 2
+
+
+# ---- inside and outside of other transforms
+@RUNS
+def test_vmap_of_vmap(device: str, run: Any) -> None:
+    """All pairs: the inner one goes over columns of the second argument."""
+    x, y = numbers(4, 3), numbers(3, 5, seed=1)
+    pairs = nnc.vmap(nnc.vmap(lambda a, b: nnc.sum(a * b) + a[0], (None, 1)), (0, None))
+    near(run(pairs)(x, y), x.numpy() @ y.numpy() + x.numpy()[:, :1])
+
+
+@RUNS
+def test_gradients_of_each_example(device: str, run: Any) -> None:
+    x, w = numbers(4, 3), numbers(3, seed=1)
+
+    def loss(w: nnc.Tensor, x: nnc.Tensor) -> nnc.Tensor:
+        return nnc.sum(nnc.sin(x * w)) ** 2
+
+    found = run(nnc.vmap(nnc.grad(loss), (None, 0)))(w, x)
+    near(found, np.stack([nnc.grad(loss)(w, row).numpy() for row in x]))
+    whole = run(nnc.grad(lambda w: nnc.sum(nnc.vmap(loss, (None, 0))(w, x))))(w)
+    near(whole, found.numpy().sum(0))
+    tangents = run(nnc.vmap(lambda x, v: nnc.jvp(lambda x: loss(w, x), (x,), (v,))[1]))(x, x * 2)
+    near(tangents, (nnc.grad(lambda x: nnc.sum(nnc.vmap(loss, (None, 0))(w, x)))(x) * x * 2).numpy().sum(1))
+
+
+@RUNS
+def test_control_flow_inside(device: str, run: Any) -> None:
+    """Each example goes round as often as it needs, and takes its own branch."""
+
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        (y,) = nnc.while_loop(lambda y: nnc.sum(y) < 5.0, lambda y: (y * 2.0,), (x,))
+        return nnc.cond(y[0] > y[1], lambda y: y * 10.0, lambda y: y, y)
+
+    x = nnc.asarray([[0.1, 0.2], [3.0, 2.5], [1.0, 0.5]])
+    near(run(nnc.vmap(f))(x), [row.numpy() for row in map(f, x)])
+
+
+def test_a_jitted_function_inside(device: str) -> None:
+    f = nnc.jit(lambda x: nnc.tanh(x) * 2)
+    near(nnc.vmap(f)(numbers(4, 3)), np.tanh(numbers(4, 3).numpy()) * 2)
+
+
+def test_outside_tensors_are_read_anew(device: str) -> None:
+    w = nnc.asarray([1.0, 2.0])
+    f = nnc.jit(nnc.vmap(lambda x: x * w))
+    assert f(nnc.ones((2, 2))).tolist() == [[1, 2], [1, 2]]
+    w[...] = 3.0
+    assert f(nnc.ones((2, 2))).tolist() == [[3, 3], [3, 3]] and f.traces == 1
+
+
+def test_variables_outside_get_gradients(device: str) -> None:
+    w = nnc.variable([1.0, 2.0])
+    nnc.sum(nnc.vmap(lambda x: x * w * w)(numbers(4, 2))).backward()
+    near(w.grad, numbers(4, 2).numpy().sum(0) * np.float32(2) * w.numpy())
+
+
+# ---- state, random numbers, effects: one example after another
+@RUNS
+def test_random_numbers_are_those_of_a_loop(device: str, run: Any) -> None:
+    x = numbers(3, 2)
+
+    def noisy(x: nnc.Tensor) -> nnc.Tensor:
+        return x + generator.normal((2,)) * generator.uniform(())
+
+    generator = nnc.Generator(7)
+    found = run(nnc.vmap(noisy))(x).numpy()
+    after = generator.uniform(()).item()
+    generator = nnc.Generator(7)
+    near(found, np.stack([noisy(row).numpy() for row in x]))
+    assert generator.uniform(()).item() == after
+
+
+@RUNS
+def test_keys_may_be_given_to_each_example(device: str, run: Any) -> None:
+    """Random numbers are functions of keys: batched, they are drawn for all at once and equal those drawn alone."""
+    generators = nnc.Generator(3).spawn(4)
+    keys = nnc.stack([g.key.read() for g in generators])
+
+    def draw(key: nnc.Tensor) -> nnc.Tensor:
+        from nnc_core.dynamic.dispatch import F
+
+        return nnc.Tensor(F.uniform(key._value, shape=(3,), dtype=nnc.float32))
+
+    near(run(nnc.vmap(draw))(keys), np.stack([g.uniform((3,)).numpy() for g in generators]))
+
+
+@RUNS
+def test_state_goes_from_example_to_example(device: str, run: Any) -> None:
+    cell = nnc.Cell(nnc.asarray(1.0))
+
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        cell.write(cell.read() * x)
+        return cell.read() + 1
+
+    assert run(nnc.vmap(f))(nnc.asarray([2.0, 3.0, 4.0])).tolist() == [3, 7, 25]
+    assert cell.read().item() == 24
+
+
+@pytest.mark.parametrize("run", [eagerly, nnc.jit], ids=["eager", "jit"])
+def test_effects_come_in_the_order_of_the_examples(device: str, run: Any) -> None:
+    seen: list[Any] = []
+
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        nnc.callback(lambda a: seen.append(("first", a.tolist())), None, x[0])
+        y = nnc.callback(lambda a: a * 2, nnc.TensorSpec((2,), x.dtype), x)
+        nnc.callback(lambda a: seen.append(("second", a.tolist())), None, y[1])
+        return y
+
+    x = nnc.asarray([[1.0, 2.0], [3.0, 4.0]])
+    assert run(nnc.vmap(f))(x).tolist() == [[2, 4], [6, 8]]
+    assert seen == [("first", 1), ("second", 4), ("first", 3), ("second", 8)]
+
+
+def test_a_callback_without_effects_is_called_for_each_example(device: str) -> None:
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        return nnc.callback(lambda a: np.sort(a), x.spec, x, vjp=lambda g, a: g[np.argsort(np.argsort(a))])
+
+    x = nnc.asarray([[3.0, 1.0, 2.0], [1.0, 2.0, 0.0]])
+    near(nnc.vmap(f)(x), np.sort(x.numpy(), 1))
+    weights = nnc.asarray([1.0, 2.0, 3.0])
+    slope = nnc.grad(lambda x: nnc.sum(nnc.vmap(f)(x) * weights))(x)
+    assert slope.tolist() == [[3, 1, 2], [2, 3, 1]]
+
+
+# ---- Jacobians and Hessians
+def row_by_row(f: Callable[..., Any], x: nnc.Tensor) -> Host:
+    """One reverse sweep for each element of the result."""
+    y, pull = nnc.vjp(f, x)
+    units = np.eye(y.size, dtype=y.numpy().dtype).reshape(y.size, *y.shape)
+    rows = [pull(nnc.asarray(unit))[0].numpy() for unit in units]
+    return np.stack(rows).reshape(*y.shape, *x.shape) if rows else np.zeros((*y.shape, *x.shape), x.numpy().dtype)
+
+
+def recurrent(x: nnc.Tensor) -> nnc.Tensor:
+    last, ys = nnc.scan(lambda c, r: (nnc.tanh(c * 0.5 + r), c * r), x[0], x)
+    return nnc.concat([nnc.reshape(last, (1, -1)), ys])
+
+
+MAPS: dict[str, Callable[[nnc.Tensor], nnc.Tensor]] = {
+    "products": lambda x: nnc.tanh(x @ nnc.matrix_transpose(x)) * nnc.sum(x),
+    "softmax": lambda x: nnc.softmax(x, axis=0),
+    "parts": lambda x: nnc.concat([x[1:, ::2], x[:1, ::2]]) * x[0, 0],
+    "a scalar": lambda x: nnc.sum(x * x * x),
+    "the largest": lambda x: nnc.max(x, axis=0),
+    "chosen": lambda x: nnc.cond(nnc.sum(x) > 0, lambda x: nnc.sin(x), lambda x: x, x),
+    "a loop": lambda x: nnc.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, nnc.sin(y) * x),
+                                       (nnc.asarray(0), x))[1],
+    "a recurrent network": recurrent,
+    "nothing": lambda x: nnc.ones((2,)),
+    "of no elements": lambda x: x[:0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_jacobians_and_hessians_by_one_batched_sweep(device: str, name: str) -> None:
+    f, x = MAPS[name], numbers(3, 3)
+    wanted = row_by_row(f, x)
+    for run in (eagerly, nnc.jit, lazily):
+        near(run(nnc.jacobian(f))(x), wanted)
+
+    def scalar(x: nnc.Tensor) -> nnc.Tensor:
+        return nnc.sum(nnc.sin(f(x)))
+
+    wanted = row_by_row(nnc.grad(scalar), x)
+    for run in (eagerly, nnc.jit):
+        near(run(nnc.hessian(scalar))(x), wanted)
+
+
+def test_the_sweep_is_one(device: str) -> None:
+    """A matrix product for every row of the Jacobian is a single one, and a scan's way back a single loop."""
+    text = str(nnc.jit(nnc.jacobian(lambda x: nnc.tanh(x @ nnc.ones((3, 3))))).lower(numbers(4, 3)).graph)
+    assert text.count("matmul(") == 2
+    text = str(nnc.jit(nnc.jacobian(recurrent)).lower(numbers(3, 2)).graph)
+    assert text.count("= loop(") == 2
+
+
+def test_a_jacobian_of_a_jacobian(device: str) -> None:
+    x = numbers(3)
+    third = nnc.jacobian(nnc.hessian(lambda x: nnc.sum(x**3) + x[0] * x[1] * x[2]))(x)
+    wanted = np.zeros((3, 3, 3), np.float32)
+    for i in range(3):
+        wanted[i, i, i] = 6
+    for i, j, k in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
+        wanted[i, j, k] = 1
+    near(third, wanted)
+
+
+def test_a_jacobian_in_a_sweep_and_by_another_argument(device: str) -> None:
+    x, w = numbers(3), numbers(3, seed=1)
+    by_w = nnc.jacobian(lambda x, w: nnc.sin(x * w), 1)
+    near(by_w(x, w), np.diag(np.cos(x.numpy() * w.numpy()) * x.numpy()))
+    trace = nnc.grad(lambda w: nnc.sum(by_w(x, w)))(w)
+    near(trace, -np.sin(x.numpy() * w.numpy()) * x.numpy() ** 2)
+
+
+def test_a_rule_that_looks_at_cotangents_is_swept_row_by_row(device: str) -> None:
+    """Python may not look at the elements of batched cotangents; it may at those of one row."""
+    looked: list[float] = []
+
+    @nnc.custom_vjp
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        return x * 2
+
+    def back(kept: Any, g: nnc.Tensor) -> tuple[nnc.Tensor]:
+        looked.append(float(nnc.sum(g)))
+        return (g * 2,)
+
+    f.defvjp(lambda x: (x * 2, None), back)
+    near(nnc.jacobian(f)(numbers(3)), np.eye(3, dtype=np.float32) * 2)
+    assert looked == [1.0] * 3
+
+
+# ---- what it refuses
+def test_numbers_of_examples_must_agree(device: str) -> None:
+    with pytest.raises(ShapeError, match=r"vmap: no one number of examples: float32\[4,3\] along 0, float32\[3\] "):
+        nnc.vmap(lambda a, b: a)(numbers(4, 3), numbers(3))
+    with pytest.raises(ShapeError, match="no argument has an axis for them") as caught:
+        nnc.vmap(lambda a: a, None)(numbers(4))
+    assert "in_axes says" in str(caught.value) and "test_vmap.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(("in_axes", "kind", "message"), [
+    (2, AxisError, r"argument 0 is float32\[4,3\]: it has no axis 2"), (-3, AxisError, "no axis -3"),
+    ((0, 1), AxisError, "in_axes has 2 entries for 1 argument"), ((), AxisError, "in_axes has 0 entries"),
+    ("x", AttributeValueError, "axis 'x' is no integer"), (0.5, AttributeValueError, "axis 0.5 is no integer"),
+    (True, AttributeValueError, "axis True is no integer"),
+])  # fmt: skip
+def test_axes_that_are_not_there(device: str, in_axes: Any, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=f"vmap: .*{message}") as caught:
+        nnc.vmap(lambda a: a, in_axes)(numbers(4, 3))
+    assert "test_vmap.py" in str(caught.value)
+
+
+def test_an_axis_of_the_result_that_is_not_there(device: str) -> None:
+    with pytest.raises(AxisError, match="axis 2 is out of range for 2 dimensions"):
+        nnc.vmap(lambda a: a, out_axes=2)(numbers(4, 3))
+
+
+def test_a_number_has_no_examples(device: str) -> None:
+    with pytest.raises(AxisError, match=r"argument 1 is float32\[\]: it has no axis 0") as caught:
+        nnc.vmap(lambda a, b: a + b)(numbers(4), 2.0)
+    assert "None: it is the same for all" in str(caught.value)
+
+
+def test_what_is_no_tensor(device: str) -> None:
+    with pytest.raises(OperandError, match="vmap: str is no array and no number"):
+        nnc.vmap(lambda a: a)("text")
+    with pytest.raises(OperandError, match="vmap: str is no array and no number"):
+        nnc.vmap(lambda a: "text")(numbers(4))
+    with pytest.raises(OperandError, match="vmap: int is no function"):
+        nnc.vmap(3)  # type: ignore[arg-type]
+    assert nnc.vmap(lambda a: None)(numbers(4)) is None
+
+
+def test_python_cannot_choose_by_an_example(device: str) -> None:
+    with pytest.raises(ConcretizationError, match=r"truth value of a symbol bool.*'vmap of choose'") as caught:
+        def choose(a: nnc.Tensor) -> nnc.Tensor:
+            return a if a[0] > 0 else -a
+
+        nnc.vmap(choose)(numbers(4, 3))
+    assert "nnc.cond" in str(caught.value) and "in choose" in str(caught.value)
+
+
+def test_an_example_does_not_leave_its_function(device: str) -> None:
+    kept: list[nnc.Tensor] = []
+    nnc.vmap(lambda a: (kept.append(a), a * 2)[1])(numbers(4, 3))
+    with pytest.raises(LeakedTraceError, match=r"symbolic tensor float32\[3\] outlived 'vmap of"):
+        kept[0] + 1
+
+
+def test_nothing_is_changed_in_place(device: str) -> None:
+    x, outer = numbers(4, 3), nnc.zeros(3)
+
+    def change(a: nnc.Tensor) -> nnc.Tensor:
+        a += 1
+        return a
+
+    def change_outer(a: nnc.Tensor) -> nnc.Tensor:
+        outer[0] = a[0]
+        return a
+
+    for f in (change, change_outer):
+        with pytest.raises(DeferredInplaceError, match="in-place change") as caught:
+            nnc.vmap(f)(x)
+        assert f"in {f.__name__}" in str(caught.value) and ".at[key].set" in str(caught.value)
+    near(x, numbers(4, 3))
+    assert outer.tolist() == [0, 0, 0]
+
+
+def test_a_cell_takes_what_it_takes(device: str) -> None:
+    cell = nnc.Cell(nnc.asarray(1.0))
+
+    def f(a: nnc.Tensor) -> nnc.Tensor:
+        cell.write(nnc.sum(a).astype(nnc.float16))
+        return a
+
+    with pytest.raises(DTypeError, match="holds float32"):
+        nnc.vmap(f)(numbers(4, 3))
+    assert cell.read().item() == 1.0
+
+
+def test_the_jacobian_of_several_results_is_refused(device: str) -> None:
+    with pytest.raises(GradientError, match="jacobian: the function gives tuple, not a tensor"):
+        nnc.jacobian(lambda x: (x, x))(numbers(3))
