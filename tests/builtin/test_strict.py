@@ -219,8 +219,8 @@ def test_transfers_of_the_wrong_kind(plain) -> None:
         plain.download(buffer, square)
     with pytest.raises(OperandError, match="NumPy array, not list"):
         plain.upload([1.0], buffer)
-    with pytest.raises(DTypeError, match="complex128"):
-        plain.upload(np.zeros(1, complex), buffer)
+    with pytest.raises(DTypeError, match="complex256"):
+        plain.upload(np.zeros(1, np.clongdouble), buffer)
     square.setflags(write=False)
     with pytest.raises(AttributeValueError, match="read-only"):
         plain.download(plain.allocate(64), square)
@@ -358,7 +358,7 @@ AT = Access(0, 0, ())
 STORE = Instruction("store", F, (0,), access=AT)
 BROKEN = {
     "cannot see": (Instruction("negative", F, (1,)),),
-    "no operation 'tan'": (ONE, Instruction("tan", F, (0,))),
+    "no operation 'sech'": (ONE, Instruction("sech", F, (0,))),
     "add of 1 operands": (ONE, Instruction("add", F, (0,))),
     "add of float32, int64": (ONE, Instruction("axis", dt.int64, axis=0), Instruction("add", F, (0, 1))),
     "gives bool, not float32": (ONE, Instruction("less", F, (0, 0))),

@@ -33,7 +33,7 @@ def test_what_works(run: Run) -> None:
     assert result.exit_code == 0
     assert "builtin  nnc-core" in result.output
     assert "  strict:0 " in result.output and "8 GiB" in result.output
-    assert "all dtypes but float64" in result.output
+    assert "all dtypes but complex128, float64" in result.output
     assert result.output.endswith("default device: strict:0\n")
 
 
