@@ -68,7 +68,7 @@ def _accept(op: Op, inputs: tuple[Any, ...]) -> None:
     """Remember that these operands need neither promotion nor another look at their dtypes."""
     dtypes = [x.dtype for x in inputs if x.__class__ is Value]
     numbers = len(dtypes) < len(inputs)
-    if not dtypes or (op.promote and any(d != dtypes[0] for d in dtypes)):
+    if not dtypes or op is _TRANSFER or (op.promote and any(d != dtypes[0] for d in dtypes)):
         return
     if dtypes[0] in _FLOATS or not (numbers or op.to_float):
         _accepted.add((op, dtypes[0], numbers))
