@@ -11,7 +11,7 @@ import numpy as np
 
 from nnc_core.base.dtype import DTYPES, DType
 from nnc_core.base.errors import FileFormatError, NotSupportedError
-from nnc_core.symbol import Body, Number
+from nnc_core.symbol import Body, Number, float_attribute
 from nnc_core.type import Dim, DimLike, Dims, TensorSpec, TupleSpec
 
 
@@ -56,7 +56,7 @@ def _write_float(value: float) -> str:
 
 def _read_float(text: str) -> float:
     (value,) = struct.unpack(">d", bytes.fromhex(text))
-    return float(value)
+    return float_attribute(value)  # type: ignore[no-any-return]
 
 
 def _read_dtype(name: str) -> DType:

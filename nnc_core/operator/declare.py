@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 from nnc_core.base.dtype import DType, is_inexact
 from nnc_core.base.errors import Error, OperandError
+from nnc_core.symbol import float_attribute
 from nnc_core.type import Attributes, Dims, Op, TensorSpec, default_float, default_for, promote, promote_number
 
 
@@ -124,7 +125,7 @@ def _decomposition(body: Callable[..., Any], attributes: list[str]) -> Callable[
 
 
 def _compiled(body: Callable[..., Any], made: Op, parameters: list[inspect.Parameter]) -> Callable[..., Any]:
-    scope: dict[str, Any] = {"op": made}
+    scope: dict[str, Any] = {"op": made, "float_attribute": float_attribute}
     signature, keyword = ["self"], False
     for p in parameters:
         if p.kind is p.KEYWORD_ONLY and not keyword and not made.variadic:
@@ -136,7 +137,8 @@ def _compiled(body: Callable[..., Any], made: Op, parameters: list[inspect.Param
             text += f"=_{p.name}"
         signature.append(text)
     inputs = "".join(f"{i}, " for i in made.inputs)
-    attributes = "".join(f"{a}, " for a in made.attributes)
+    floats = {p.name for p in parameters if p.annotation in (float, "float")}
+    attributes = "".join(f"float_attribute({a}), " if a in floats else f"{a}, " for a in made.attributes)
     source = f"def method({', '.join(signature)}): return self._apply(op, ({inputs}), ({attributes}))"
     exec(compile(source, __file__, "exec"), scope)  # this file's name, so that it is no line of the user's
     method: Any = scope["method"]

@@ -8,13 +8,14 @@ from nnc_core.symbol.body import Body, in_sequence
 from nnc_core.symbol.collector import without_collector
 from nnc_core.symbol.line import Line, show_line, user_line
 from nnc_core.symbol.node import Node
-from nnc_core.symbol.number import Literal, Number, checked_number
+from nnc_core.symbol.number import Literal, Number, checked_number, float_attribute
 from nnc_core.symbol.order import postorder
 from nnc_core.symbol.table import Table, Uid
 from nnc_core.type import Attributes, Op
 
 __all__ = [
-    "Body", "Line", "Literal", "Node", "Number", "Symbol", "Table", "Uid", "checked_number", "in_sequence", "postorder",
+    "Body", "Line", "Literal", "Node", "Number", "Symbol", "Table", "Uid", "checked_number", "float_attribute",
+    "in_sequence", "postorder",
     "show_line", "user_line", "without_collector",
 ]  # fmt: skip
 

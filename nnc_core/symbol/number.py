@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import copysign
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,31 @@ class Number:
 
     def __repr__(self) -> str:
         return str(self.value)
+
+
+class _NegativeZero(float):
+    """-0.0 as an attribute: equal to itself alone, while to Python it is 0.0, and 0."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return other.__class__ is _NegativeZero
+
+    def __ne__(self, other: object) -> bool:
+        return other.__class__ is not _NegativeZero
+
+    def __hash__(self) -> int:
+        return hash(_NegativeZero)
+
+
+_NEGATIVE_ZERO = _NegativeZero(-0.0)
+
+
+def float_attribute(value: Any) -> Any:
+    """A float such that equal attributes are the same to the bit; anything else as it is."""
+    if value.__class__ is float and value == 0 and copysign(1.0, value) < 0:
+        return _NEGATIVE_ZERO
+    return value
 
 
 def checked_number(value: Any, dtype: DType) -> Number:

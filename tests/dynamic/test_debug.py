@@ -84,7 +84,8 @@ def test_operands_are_described(bad: nnc.Tensor) -> None:
 ])  # fmt: skip
 def test_what_was_there_already_is_passed_on(device: str, mode: str, given: Callable[[], Any]) -> None:
     with watching(mode):
-        given().numpy()
+        found = given().numpy()
+    np.testing.assert_array_equal(found, given().numpy())
 
 
 def test_the_difference_of_infinities_is_nobody_elses_fault(device: str) -> None:

@@ -191,3 +191,13 @@ def test_a_chain_of_200_000_nodes_is_built_optimised_differentiated_and_freed() 
 def nodes_alive() -> int:
     gc.collect()
     return sum(isinstance(thing, Node) for thing in gc.get_objects())
+
+
+def test_attributes_that_differ_in_the_sign_of_zero_are_two_nodes() -> None:
+    F = new_namespace()
+    x = F.placeholder("x", TensorSpec((1,), dt.float64))
+    around = {"low": (1,), "high": (0,), "interior": (0,)}
+    plus, minus = F.pad(x, **around, value=0.0), F.pad(x, **around, value=-0.0)
+    assert plus is not minus and minus is F.pad(x, **around, value=-0.0) and plus is F.pad(x, **around, value=0.0)
+    values = evaluate([plus, minus], {x: np.ones(1)})
+    assert [np.signbit(v[0]) for v in values] == [False, True]
