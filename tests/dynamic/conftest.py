@@ -7,8 +7,9 @@ import pytest
 
 import nnc_core as nnc
 from tests.devices import device, devices, parametrise
+from tests.dynamic.late import queued
 
-__all__ = ["device", "devices"]
+__all__ = ["device", "devices", "queued"]
 
 pytest_generate_tests = parametrise
 

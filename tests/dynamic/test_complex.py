@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
+from tests.dynamic.ways import in_mode
 
 Array = np.ndarray[Any, Any]
 pytestmark = pytest.mark.filterwarnings("ignore:.*has no kernel on:nnc_core.base.errors.FallbackWarning")
@@ -96,13 +97,6 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "sums": (lambda z: nnc.sum(z, axis=0) / nnc.mean(z), lambda z: z.sum(0) / z.mean()),
     "equal": (lambda z: (z == z.conj()) | (z != 0), lambda z: (z == z.conj()) | (z != 0)),
 }
-
-
-def in_mode(mode: str, f: Callable[..., Any], *args: Any) -> Any:
-    if mode == "deferred":
-        with nnc.deferred():
-            return f(*args).realize()
-    return nnc.jit(f)(*args) if mode == "compiled" else f(*args)
 
 
 @pytest.mark.parametrize("mode", ["eager", "deferred", "compiled"])

@@ -14,7 +14,6 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import DeviceFailureError, NonfiniteError
-from nnc_core.codegen.interpret import interpret
 from nnc_core.composition import opened, stack_for
 from nnc_core.dynamic import debug
 from nnc_core.engine.nonfinite import first_nonfinite
@@ -238,25 +237,6 @@ def test_first_nonfinite_on_any_layout(device: str) -> None:
 
 
 # ---- asynchronous work
-class BrokenError(Exception):
-    """What a kernel may come to."""
-
-
-@pytest.fixture
-def queued(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A device that works later, and fails at each tanh."""
-
-    def broken(nest: Any, buffers: Any) -> None:
-        if nest.name == "tanh":
-            raise BrokenError("the kernel came to nothing")
-        interpret(nest, buffers)
-
-    monkeypatch.setattr("nnc_core.builtin.strict.interpret", broken)
-    with nnc.use_device("strict-async:0"):
-        yield "strict-async:0"
-    stack_for("strict-async:0").device.default_stream.synchronize()
-
-
 WAITS: dict[str, Callable[[nnc.Tensor], object]] = {
     "numpy": lambda y: y.numpy(), "item": lambda y: y[0].item(), "wait": lambda y: y.wait(), "repr": repr,
     "float": lambda y: float(y.sum()), "bool": lambda y: bool((y > 0)[0]), "list": lambda y: y.tolist(),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import ExecutionError, NonfiniteError
-from nnc_core.codegen.interpret import interpret
-from nnc_core.composition import stack_for
 from tests.dynamic.faults import fails
 
 
@@ -101,21 +98,6 @@ def test_an_exported_graph_is_watched(device: str) -> None:
     run = nnc.export({"x": x}, {"y": y}).compile(device)
     with nnc.config.using(check_nan="nan"), fails(FloatingPointError, "in logarithm", operator="log"):
         run(x=np.zeros(2, np.float32))
-
-
-@pytest.fixture
-def queued(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A device that works later, and fails at each tanh."""
-
-    def broken(nest: Any, buffers: Any) -> None:
-        if nest.name == "tanh":
-            raise ArithmeticError("the kernel came to nothing")
-        interpret(nest, buffers)
-
-    monkeypatch.setattr("nnc_core.builtin.strict.interpret", broken)
-    with nnc.use_device("strict-async:0"):
-        yield "strict-async:0"
-    stack_for("strict-async:0").device.default_stream.synchronize()
 
 
 @pytest.mark.parametrize("wait", [lambda y: y.numpy(), lambda y: y.wait(), lambda y: nnc.synchronize()],

@@ -22,6 +22,7 @@ from nnc_core.base.errors import (
     ShapeError,
 )
 from nnc_core.io import save_graph
+from tests.dynamic.ways import in_mode
 
 Array = np.ndarray[Any, Any]
 PAIR = (nnc.TensorSpec((), "float32"), nnc.TensorSpec((3,), "int32"))
@@ -41,21 +42,6 @@ class Called:
     @property
     def times(self) -> int:
         return len(self.seen)
-
-
-def in_mode(mode: str, f: Callable[..., nnc.Tensor], *args: nnc.Tensor) -> nnc.Tensor:
-    if mode == "compiled":
-        return nnc.jit(f)(*args)
-    if mode == "deferred":
-        with nnc.deferred():
-            return f(*args).realize()
-    if mode == "exported":
-        with nnc.deferred():
-            y = f(*args)
-        names = {f"x{i}": x for i, x in enumerate(args)}
-        found: nnc.Tensor = nnc.export(names, {"y": y}).compile(args[0].device.id)(**names)["y"]
-        return found
-    return f(*args)
 
 
 each_mode = pytest.mark.parametrize("mode", ["eager", "deferred", "compiled", "exported"])

@@ -17,6 +17,7 @@ from nnc_core.dynamic.functions.resample_tables import METHODS, Rule, table_for
 from tests.dynamic import gradients
 from tests.dynamic.faults import fails
 from tests.dynamic.sliding import in_layout, last
+from tests.dynamic.ways import agrees_with_eager
 
 METHOD_RULES = [Rule(m) for m in METHODS] + [Rule(m, align_corners=True) for m in ("nearest", "linear", "cubic")]
 each_rule = pytest.mark.parametrize("rule", METHOD_RULES, ids=lambda r: r.method + " aligned" * r.align_corners)
@@ -138,23 +139,14 @@ def test_gradients_of_resizing(rng: np.random.Generator, device: str) -> None:
     gradients.check(lambda v: nnc.resize(v, (5, 9), method="nearest"), x, second=False)
 
 
-@pytest.mark.parametrize("mode", ["deferred", "jit", "vmap"])
+@pytest.mark.parametrize("mode", ["deferred", "compiled", "vmap"])
 def test_other_ways_to_run(rng: np.random.Generator, mode: str) -> None:
     x = rng.standard_normal((2, 4, 5, 3)).astype(np.float32)
 
     def f(v: Any) -> Any:
         return nnc.resize(nnc.upsample(v, 2), (5, 4))
 
-    expected = f(nnc.asarray(x)).numpy()
-    if mode == "vmap":
-        found = nnc.vmap(f)(nnc.asarray(np.stack([x, 2 * x]))).numpy()[1] / 2
-    elif mode == "jit":
-        found = nnc.jit(f)(nnc.asarray(x)).numpy()
-    else:
-        with nnc.deferred():
-            found = f(nnc.asarray(x))
-        found = found.numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    agrees_with_eager(mode, f, x, rtol=1e-5, atol=1e-6)
 
 
 # ---- blocks

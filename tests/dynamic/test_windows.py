@@ -11,6 +11,7 @@ import nnc_core as nnc
 from tests.dynamic import gradients
 from tests.dynamic.faults import fails
 from tests.dynamic.sliding import LAYOUTS, correlated, counted, in_layout, kernel_in, last, spread, windows
+from tests.dynamic.ways import agrees_with_eager
 
 CONV = {1: nnc.conv1d, 2: nnc.conv2d, 3: nnc.conv3d}
 TRANSPOSED = {1: nnc.conv_transpose1d, 2: nnc.conv_transpose2d, 3: nnc.conv_transpose3d}
@@ -140,23 +141,14 @@ def test_float16_is_summed_wide(rng: np.random.Generator) -> None:
     assert nnc.conv1d(x, kernel).item() == np.float16(np.float16(0.1).astype(np.float32) * 4096)
 
 
-@pytest.mark.parametrize("mode", ["deferred", "jit", "vmap"])
+@pytest.mark.parametrize("mode", ["deferred", "compiled", "vmap"])
 def test_other_ways_to_run(rng: np.random.Generator, mode: str) -> None:
     x, kernel = rng.standard_normal((2, 9, 2)).astype(np.float32), rng.standard_normal((3, 2, 3)).astype(np.float32)
 
     def f(v: Any) -> Any:
         return nnc.conv_transpose1d(nnc.conv1d(v, kernel, padding="SAME"), kernel, layout="NWC")
 
-    expected = f(nnc.asarray(x)).numpy()
-    if mode == "vmap":
-        found = nnc.vmap(f)(nnc.asarray(np.stack([x, 2 * x]))).numpy()[1] / 2
-    elif mode == "jit":
-        found = nnc.jit(f)(nnc.asarray(x)).numpy()
-    else:
-        with nnc.deferred():
-            found = f(nnc.asarray(x))
-        found = found.numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    agrees_with_eager(mode, f, x, rtol=1e-5, atol=1e-5)
 
 
 # ---- windows as channels
