@@ -120,8 +120,3 @@ def read_as(leaves: Mapping[Cell, Tensor]) -> Iterator[None]:
         yield
     finally:
         _leaves.reset(token)
-
-
-def is_substituted() -> bool:
-    """Whether a gradient by parameters is being taken around this code."""
-    return bool(_leaves.get())

@@ -150,10 +150,6 @@ def bitwise(*xs: TensorSpec) -> TensorSpec:
     return out
 
 
-def predicate(x: TensorSpec) -> TensorSpec:
-    return TensorSpec(x.shape, dt.boolean)
-
-
 def where(condition: TensorSpec, a: TensorSpec, b: TensorSpec) -> TensorSpec:
     if condition.dtype != dt.boolean:
         raise DTypeError(f"the condition is {condition.dtype}, not boolean", hint="compare it with 0")

@@ -8,7 +8,7 @@ import numpy as np
 
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import as_value
 from nnc_core.dynamic.functions.pieces import cut
 from nnc_core.dynamic.functions.reduction import as_dtype
@@ -35,7 +35,7 @@ def _ends(v: Value, low: float, high: float) -> tuple[Value, Value]:
     if not (np.isfinite(low) and np.isfinite(high)) or low > high:
         raise AttributeValueError(f"range {low:g} to {high:g} does not rise from a finite number to another")
     apart = 0.5 if low == high else 0.0
-    first, last = (host_value(np.asarray(e), v.dtype, v.stack) for e in (low - apart, high + apart))
+    first, last = (constant_beside(v, e, v.dtype) for e in (low - apart, high + apart))
     return first, last
 
 
@@ -43,7 +43,7 @@ def _even_edges(v: Value, count: int, given: Any) -> Value:
     if count < 1:
         raise AttributeValueError(f"{count} bins are too few")
     low, high = _range_of(v, given)
-    steps = host_value(np.arange(count + 1), v.dtype, v.stack)
+    steps = constant_beside(v, np.arange(count + 1), v.dtype)
     edges = F.add(low, F.multiply(steps, F.divide(F.subtract(high, low), float(count))))
     return F.where(F.equal(steps, count), high, edges)
 
@@ -54,7 +54,7 @@ def edges_of(v: Value, bins: Bins, given: Any, weights: Value | None = None) -> 
         if weights is not None:
             raise OperandError(f"the rule {bins!r} knows no weights", hint="give the number of bins")
         host = _host(v, f"the rule {bins!r}")
-        return host_value(np.histogram_bin_edges(host, bins, given), v.dtype, v.stack)
+        return constant_beside(v, np.histogram_bin_edges(host, bins, given), v.dtype)
     if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
         return _even_edges(v, int(bins), given)
     edges = as_value(bins, v.stack)

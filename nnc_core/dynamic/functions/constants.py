@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nnc_core.base.dtype import DType
 from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.modes import NOW, deferred, lazy, use_device
 from nnc_core.dynamic.value import Step, Value
@@ -29,9 +30,10 @@ def beside(v: Value) -> Iterator[None]:
         yield
 
 
-def constant_beside(v: Value, array: Any) -> Value:
+def constant_beside(v: Value, array: Any, dtype: DType | None = None) -> Value:
     """A host array where v is, as a constant of the graph that v is part of."""
-    array = np.ascontiguousarray(array)
+    host = np.asarray(array, dtype)
+    array = np.ascontiguousarray(host).reshape(host.shape)
     made = host_value(array, stack=v.stack)
     if not is_recorded(v):
         return made

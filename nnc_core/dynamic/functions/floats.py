@@ -8,7 +8,7 @@ from typing import Any, ParamSpec
 
 from nnc_core.base.dtype import accumulator
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import as_value, stack_of
 from nnc_core.dynamic.functions.reduction import as_inexact
 from nnc_core.dynamic.tensor import Tensor
@@ -46,5 +46,5 @@ def one_dtype(values: Sequence[Value]) -> list[Value]:
 def as_like(x: Any, like: Value) -> Value:
     """A Python number in the dtype of a value, an array in its own; on the value's device."""
     if isinstance(x, (bool, int, float)):
-        return host_value(x, dtype=like.dtype, stack=like.stack)
+        return constant_beside(like, x, like.dtype)
     return as_value(x, like.stack)

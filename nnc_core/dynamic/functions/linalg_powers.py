@@ -10,7 +10,7 @@ from nnc_core.base.dtype import float32, float64, int64
 from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.dynamic.control import while_loop
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, located
 from nnc_core.dynamic.functions.linalg_norms import floats
 from nnc_core.dynamic.modes import use_device
@@ -68,7 +68,7 @@ def expm(x: ArrayLike, /) -> Tensor:
     degree, limit, most = DEGREES[v.dtype]
     with use_device(v.stack):
         times = _squarings(F.stop_gradient(v), limit, most)
-        halves = host_value(np.ldexp(np.ones(most + 1), -np.arange(most + 1)).astype(v.dtype), stack=v.stack)
+        halves = constant_beside(v, np.ldexp(np.ones(most + 1), -np.arange(most + 1)), v.dtype)
         factors = F.reshape(F.take(halves, times, axis=0), shape=(*v.shape[:-2], 1, 1))
         first = _pade(F.multiply(v, factors), degree)
         return Tensor(_squared(first, times))
@@ -77,7 +77,7 @@ def expm(x: ArrayLike, /) -> Tensor:
 def _squarings(v: Value, limit: float, most: int) -> Value:
     """int64 (...): how often the norm must be halved to be within the limit; 0 if it is not finite."""
     norms = F.max(F.sum(F.abs(v), axis=(v.ndim - 2,)), axis=(v.ndim - 2,), keepdims=True)
-    bounds = host_value((limit * np.exp2(np.arange(most))).astype(v.dtype), stack=v.stack)
+    bounds = constant_beside(v, limit * np.exp2(np.arange(most)), v.dtype)
     counts = F.logical_and(F.greater(norms, bounds), F.less(F.subtract(norms, norms), 1))
     return F.sum(F.cast(counts, dtype=int64), axis=(norms.ndim - 1,))
 

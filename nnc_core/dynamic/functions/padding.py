@@ -10,7 +10,7 @@ import numpy as np
 from nnc_core.base.dtype import DType, float64, is_inexact, is_integer, uint64
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, located
 from nnc_core.dynamic.functions.pieces import cut, taken, with_length
 from nnc_core.dynamic.tensor import Tensor
@@ -202,10 +202,10 @@ def _ramps(v: Value, axis: int, width: Widths, end_values: Sequence[Any] = (0, 0
 def _ramp(edge: Value, axis: int, width: int, end: Any) -> Value:
     shape = with_length((1,) * edge.ndim, axis, width)
     if is_integer(edge.dtype):
-        steps = host_value(np.arange(width, dtype=np.uint64).reshape(shape), stack=edge.stack)
+        steps = constant_beside(edge, np.arange(width, dtype=np.uint64).reshape(shape))
         return _whole_ramp(edge, F._number(_number(end, edge.dtype), edge.dtype, edge), steps, width)
     parts = (np.arange(width) / max(width, 1)).reshape(shape)
-    weights = host_value(parts, edge.dtype, edge.stack)
+    weights = constant_beside(edge, parts, edge.dtype)
     return F.add(F.multiply(F.subtract(edge, end), weights), end)
 
 

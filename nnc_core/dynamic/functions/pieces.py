@@ -9,7 +9,7 @@ import numpy as np
 
 from nnc_core.base.errors import OperandError
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import count_of
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
@@ -38,7 +38,7 @@ def taken(v: Value, index: np.ndarray[Any, Any], axis: int) -> Value:
         start, stop, step = found
         piece = cut(v, axis, start, stop, abs(step))
         return F.flip(piece, axes=(axis,)) if step < 0 else piece
-    return F.take(v, host_value(index, stack=v.stack), axis=axis)
+    return F.take(v, constant_beside(v, index), axis=axis)
 
 
 def _range(index: np.ndarray[Any, Any]) -> tuple[int, int, int] | None:

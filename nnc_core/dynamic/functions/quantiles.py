@@ -14,7 +14,7 @@ import numpy as np
 from nnc_core.base.dtype import accumulator, float32, float64, int64, is_complex
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import ArrayLike, Axis, as_values, count_of, located
 from nnc_core.dynamic.functions.nan_reductions import counts
 from nnc_core.dynamic.functions.pieces import cut, moved, taken
@@ -90,7 +90,7 @@ def _on_host(rows: Value, q: np.ndarray[Any, Any], method: str, n: int) -> Value
 
     if not np.any(weight):
         return at(low)
-    return _between(at(low), at(high), host_value(weight.astype(rows.dtype), stack=rows.stack))
+    return _between(at(low), at(high), constant_beside(rows, weight, rows.dtype))
 
 
 def _on_device(rows: Value, q: Value, method: str, n: Value) -> Value:
@@ -150,7 +150,7 @@ def _unweighted(rows: _Rows, q: Any, method: str, passes_nan: bool) -> Value:
     ordered = F.sort(rows.v, axis=rows.last)
     if isinstance(q, np.ndarray) and isinstance(n, int) and not passes_nan:
         return _unless_nan(_on_host(ordered, q, method, n), ordered)
-    quantiles = host_value(q, stack=ordered.stack) if isinstance(q, np.ndarray) else q
+    quantiles = constant_beside(ordered, q) if isinstance(q, np.ndarray) else q
     y = _on_device(ordered, quantiles, method, counts(rows.v, (rows.last,), True))
     return y if passes_nan else _unless_nan(y, ordered)
 
@@ -189,7 +189,7 @@ def _weighted(rows: _Rows, weights: Value, q: Any, method: str, passes_nan: bool
     share = F.divide(total, cut(total, rows.last, n - 1, n))
     share = F.where(F.equal(share, 0), -1, share)  # what weighs nothing is not the first of all
     host = isinstance(q, np.ndarray)
-    quantiles = host_value(q, rows.v.dtype, rows.v.stack) if host else as_dtype(q, rows.v.dtype)
+    quantiles = constant_beside(rows.v, q, rows.v.dtype) if host else as_dtype(q, rows.v.dtype)
     y = taken_along(F, ordered, _how_many_less(share, F.minimum(quantiles, 1)), rows.last)
     return _if_inside(quantiles, y if passes_nan else _unless_nan(y, ordered))
 

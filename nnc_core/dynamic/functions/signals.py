@@ -9,7 +9,7 @@ import numpy as np
 from nnc_core.base.dtype import is_complex, is_float, real_of
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, as_values, located
 from nnc_core.dynamic.functions.pieces import cut
 from nnc_core.dynamic.tensor import Tensor
@@ -66,7 +66,7 @@ def _slid(a: Value, b: Value, mode: str) -> Value:
         return F.reshape(slid, shape=(slid.shape[1],))
     a = F.pad(a, low=padding[:1], high=padding[1:], interior=(0,))
     windows = np.arange(int(a.shape[0]) - m + 1)[:, None] + np.arange(m)
-    product = F.matmul(F.take(a, host_value(windows, stack=a.stack), axis=0), F.reshape(b, shape=(m, 1)))
+    product = F.matmul(F.take(a, constant_beside(a, windows), axis=0), F.reshape(b, shape=(m, 1)))
     return F.reshape(product, shape=product.shape[:1])
 
 
