@@ -27,13 +27,15 @@ from nnc_core.base.dtype import boolean as bool
 from nnc_core.base.errors import Error
 from nnc_core.composition import Stack, devices, make_stack, stack_for
 from nnc_core.dynamic import realize
-from nnc_core.dynamic.assigned import eval_graph, is_iopair_safe, make_graph, make_iopair, update_iopair
-from nnc_core.dynamic.backward import backward, gradients
+from nnc_core.dynamic.algodiff.backward import backward, gradients
+from nnc_core.dynamic.algodiff.custom import custom_jvp, custom_vjp
+from nnc_core.dynamic.algodiff.gradients import grad, hessian, jacobian, jvp, value_and_grad, variable, vjp
+from nnc_core.dynamic.algodiff.queries import bookkeeping_count, depends_on
+from nnc_core.dynamic.algodiff.swept import backward_info
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.control import case_of, cond, foreach, map, scan, while_loop
-from nnc_core.dynamic.custom import custom_jvp, custom_vjp
+from nnc_core.dynamic.control.constructs import case_of, cond, foreach, map, scan, while_loop
+from nnc_core.dynamic.control.vmap import vmap
 from nnc_core.dynamic.debug import synchronize
-from nnc_core.dynamic.export import export
 from nnc_core.dynamic.functions import (
     activation,
     adaptive,
@@ -130,18 +132,16 @@ from nnc_core.dynamic.functions.special import *
 from nnc_core.dynamic.functions.statistics import *
 from nnc_core.dynamic.functions.trigonometry import *
 from nnc_core.dynamic.functions.window import *
-from nnc_core.dynamic.gradients import grad, hessian, jacobian, jvp, value_and_grad, variable, vjp
-from nnc_core.dynamic.host import callback, debug_print
-from nnc_core.dynamic.host_owl import delay, delay_array, host_fold, host_map, host_scan, lazy_print
+from nnc_core.dynamic.graphs.export import export
+from nnc_core.dynamic.host.callback import callback, debug_print
+from nnc_core.dynamic.host.owl import delay, delay_array, host_fold, host_map, host_scan, lazy_print
 from nnc_core.dynamic.interop import from_dlpack
-from nnc_core.dynamic.jit import jit
 from nnc_core.dynamic.memo import memo_info, memoise
 from nnc_core.dynamic.modes import deferred, is_deferred_mode, no_grad, use_device
-from nnc_core.dynamic.queries import bookkeeping_count, depends_on
-from nnc_core.dynamic.random import Generator, manual_seed
-from nnc_core.dynamic.snapshot import restore, snapshot
-from nnc_core.dynamic.swept import backward_info
-from nnc_core.dynamic.symbolic import (
+from nnc_core.dynamic.random.generator import Generator, manual_seed
+from nnc_core.dynamic.symbols.assigned import eval_graph, is_iopair_safe, make_graph, make_iopair, update_iopair
+from nnc_core.dynamic.symbols.snapshot import restore, snapshot
+from nnc_core.dynamic.symbols.symbolic import (
     assign,
     const_arr,
     const_elt,
@@ -159,7 +159,7 @@ from nnc_core.dynamic.symbolic import (
     var_random,
 )
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.vmap import vmap
+from nnc_core.dynamic.traces.jit import jit
 from nnc_core.graph import SymbolicGraph
 from nnc_core.io.graph_file import load_graph, save_graph
 from nnc_core.type import Dim, TensorSpec

@@ -13,7 +13,7 @@ from nnc_core.dynamic.modes import use_device
 from nnc_core.graph import SymbolicGraph
 
 if TYPE_CHECKING:
-    from nnc_core.dynamic.compiled import CompiledGraph
+    from nnc_core.dynamic.graphs.compiled import CompiledGraph
 
 OWL = "202/240 -> 104/141"  # measured on Owl's released code, by the same count, for its LeNet-like network
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from nnc_core.dynamic import calls, compiled, methods  # noqa: F401 - they complete graphs, functions and tensors
+from nnc_core.dynamic import methods  # noqa: F401 - it completes tensors
 from nnc_core.dynamic.evaluation import evaluate
+from nnc_core.dynamic.graphs import compiled  # noqa: F401 - it completes graphs
 from nnc_core.dynamic.tensor import Tensor
+from nnc_core.dynamic.traces import calls  # noqa: F401 - it completes compiled functions
 
 
 def realize(*trees: Any) -> None:

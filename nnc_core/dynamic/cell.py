@@ -13,7 +13,7 @@ from nnc_core.dynamic.evaluation import evaluate
 from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.modes import current_trace
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.trace import Trace, guarded
+from nnc_core.dynamic.traces.trace import Trace, guarded
 from nnc_core.dynamic.value import Value, owned
 from nnc_core.type import TensorSpec
 

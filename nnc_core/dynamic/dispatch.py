@@ -16,8 +16,8 @@ from nnc_core.dynamic import debug, memo
 from nnc_core.dynamic.borrowed import shares_memory, snapshot
 from nnc_core.dynamic.evaluation import compute, inferred_again, learn_sizes, run_now
 from nnc_core.dynamic.from_host import float_number, scalar_array
+from nnc_core.dynamic.graphs.unknown import put_in
 from nnc_core.dynamic.modes import FORGOTTEN, current_stack, current_trace, deferred, gradients, lazy, use_device
-from nnc_core.dynamic.unknown import put_in
 from nnc_core.dynamic.value import Borrowed, PassingStep, Step, Value
 from nnc_core.operator import OPERATORS, Namespace
 from nnc_core.operator.control import PICK

@@ -11,8 +11,8 @@ from nnc_core.base.errors import Error, ExecutionError, ImplicitComputeError, Im
 from nnc_core.composition import Stack
 from nnc_core.device import enqueued_for
 from nnc_core.dynamic import debug, memo
+from nnc_core.dynamic.graphs.unknown import count_on_host, has_unknown, missing_counts, put_in, refresh, tell
 from nnc_core.dynamic.modes import computing, current_trace, use_device
-from nnc_core.dynamic.unknown import count_on_host, has_unknown, missing_counts, put_in, refresh, tell
 from nnc_core.dynamic.value import PassingStep, Value
 from nnc_core.operator import OPERATORS
 from nnc_core.symbol import postorder, show_line, user_line

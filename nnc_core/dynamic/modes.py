@@ -11,7 +11,7 @@ from nnc_core.composition import Stack, stack_for
 from nnc_core.device import Device, DeviceSpec
 
 if TYPE_CHECKING:
-    from nnc_core.dynamic.trace import Trace
+    from nnc_core.dynamic.traces.trace import Trace
 
 NOW, KEPT, FORGOTTEN = 0, 1, 2
 """Operations run now; are recorded, and keep their history; are recorded, and lose it when they have been computed."""

@@ -11,19 +11,19 @@ from nnc_core.base.dtype import DType
 from nnc_core.base.errors import DeferredInplaceError, OperandError, ShapeError
 from nnc_core.composition import Stack, stack_for
 from nnc_core.device import Device, DeviceSpec
+from nnc_core.dynamic.algodiff.hooks import HookHandle, register_accumulation_hook, register_hook
 from nnc_core.dynamic.dispatch import F, dispatch
 from nnc_core.dynamic.evaluation import compute, evaluate, no_value, shape_of
 from nnc_core.dynamic.from_host import host_value
-from nnc_core.dynamic.hooks import HookHandle, register_accumulation_hook, register_hook
+from nnc_core.dynamic.graphs.unknown import refresh
 from nnc_core.dynamic.modes import current_trace, gradients, lazy
-from nnc_core.dynamic.unknown import refresh
 from nnc_core.dynamic.value import Value, owned
 from nnc_core.operator import OPERATORS
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import Dim, Dims, TensorSpec, any_unknown
 
 if TYPE_CHECKING:
-    from nnc_core.dynamic.indexing import At
+    from nnc_core.dynamic.keys.indexing import At
 
 
 def value_of(t: Tensor) -> Value:
@@ -291,7 +291,7 @@ class Tensor:
 
     def backward(self, gradient: Tensor | None = None) -> None:
         """Add the gradient of this scalar to `.grad` of every variable that it was computed from."""
-        from nnc_core.dynamic.backward import backward
+        from nnc_core.dynamic.algodiff.backward import backward
 
         backward(self, gradient)
 
@@ -316,25 +316,25 @@ class Tensor:
     def detach_(self) -> Tensor:
         """Cut the dynamic graph here: this value becomes a constant, also to what was computed from it, and the
         history that only it kept is freed."""
-        from nnc_core.dynamic.queries import detach_
+        from nnc_core.dynamic.algodiff.queries import detach_
 
         return detach_(self)
 
     # ---- items
     def __getitem__(self, key: Any) -> Tensor:
-        from nnc_core.dynamic.indexing import get_item
+        from nnc_core.dynamic.keys.indexing import get_item
 
         return Tensor(get_item(value_of(self), key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from nnc_core.dynamic.indexing import set_item
+        from nnc_core.dynamic.keys.indexing import set_item
 
         self._rebind(lambda: set_item(value_of(self), key, value))
 
     @property
     def at(self) -> At:
         """`x.at[key].set(v)`, `.add(v)`, `.multiply(v)`, `.max(v)` ...: x with items changed, as a new tensor."""
-        from nnc_core.dynamic.indexing import At
+        from nnc_core.dynamic.keys.indexing import At
 
         return At(self)
 

@@ -17,7 +17,7 @@ from nnc_core.base.config import config
 from nnc_core.base.errors import FileFormatError, NotSupportedError, ResumeWarning, StateError
 from nnc_core.composition import Stack
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.random import Generator, default_generator
+from nnc_core.dynamic.random.generator import Generator, default_generator
 from nnc_core.dynamic.state import load_state, save_state
 from nnc_core.io.checkpoint import load_arrays, save_arrays
 

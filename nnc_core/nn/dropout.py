@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.dynamic.functions.elementwise import where
-from nnc_core.dynamic.random import Generator, default_generator
+from nnc_core.dynamic.random.generator import Generator, default_generator
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.module import Module
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nnc_core.base.errors import GradientError
-from nnc_core.dynamic import gradients
+from nnc_core.dynamic.algodiff import gradients
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.trace import guarded
+from nnc_core.dynamic.traces.trace import guarded
 from nnc_core.nn.module import Module
 from nnc_core.nn.parameter import Parameter, read_as
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from nnc_core.dynamic.functions.creation import zeros
 from nnc_core.dynamic.modes import current_stack
-from nnc_core.dynamic.random import Generator, default_generator
+from nnc_core.dynamic.random.generator import Generator, default_generator
 from nnc_core.dynamic.tensor import Tensor
 
 Initialiser = Callable[[Generator, Sequence[int], int, int, Any], Tensor]

@@ -8,7 +8,7 @@ from nnc_core.base.dtype import is_integer
 from nnc_core.base.errors import DTypeError, ShapeError
 from nnc_core.dynamic.functions.creation import zeros
 from nnc_core.dynamic.functions.indexing import take
-from nnc_core.dynamic.random import Generator
+from nnc_core.dynamic.random.generator import Generator
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.checks import at_least_one
 from nnc_core.nn.initialise import Initialiser, generator_or_default, normal, standard

@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from nnc_core.base.errors import AttributeValueError, NotSupportedError, OperandError
+from nnc_core.dynamic.algodiff.hooks import HookHandle
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.hooks import HookHandle
-from nnc_core.dynamic.jit import Jitted
 from nnc_core.dynamic.state import HostArray, load_state, save_state
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.trace import guarded
+from nnc_core.dynamic.traces.jit import Jitted
+from nnc_core.dynamic.traces.trace import guarded
 from nnc_core.nn.hooks import AFTER, BEFORE, Hook, arguments_after, register, result_after
 from nnc_core.nn.parameter import Parameter, accumulated, read_as
 from nnc_core.nn.text import summary, tree_text

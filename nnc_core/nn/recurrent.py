@@ -9,7 +9,7 @@ from nnc_core.base.errors import ShapeError
 from nnc_core.dynamic.functions.creation import zeros
 from nnc_core.dynamic.functions.elementwise import sigmoid, tanh
 from nnc_core.dynamic.functions.joining import concat
-from nnc_core.dynamic.random import Generator
+from nnc_core.dynamic.random.generator import Generator
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.checks import at_least_one
 from nnc_core.nn.initialise import generator_or_default, uniform

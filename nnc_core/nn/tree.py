@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from nnc_core.base.errors import StateError
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.random import Generator
+from nnc_core.dynamic.random.generator import Generator
 
 
 class Branch:

@@ -8,7 +8,7 @@ from nnc_core.base.errors import AttributeValueError
 from nnc_core.dynamic.functions.creation import zeros
 from nnc_core.dynamic.functions.pooling import avg_pool2d, max_pool2d
 from nnc_core.dynamic.functions.window import conv2d
-from nnc_core.dynamic.random import Generator
+from nnc_core.dynamic.random.generator import Generator
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.checks import as_pair, at_least_one
 from nnc_core.nn.initialise import Initialiser, generator_or_default, glorot_uniform

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from nnc_core.dynamic.cell import Cell, guarded
-from nnc_core.dynamic.control import cond
+from nnc_core.dynamic.control.constructs import cond
 from nnc_core.dynamic.functions.creation import asarray, zeros_like
 from nnc_core.dynamic.modes import no_grad
 from nnc_core.dynamic.tensor import Tensor

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.control import while_loop
+from nnc_core.dynamic.algodiff.gradients import value_and_grad
+from nnc_core.dynamic.control.constructs import while_loop
 from nnc_core.dynamic.functions.creation import full, zeros
 from nnc_core.dynamic.functions.elementwise import less, logical_and, logical_not, logical_or, where
-from nnc_core.dynamic.gradients import value_and_grad
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.position import Position, Tensors, inner
 from nnc_core.optim.rates import LearningRate

@@ -14,8 +14,8 @@ from nnc_core.base.errors import DataError, NonfiniteError, StateError
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.creation import asarray
 from nnc_core.dynamic.functions.indexing import take
-from nnc_core.dynamic.jit import jit
 from nnc_core.dynamic.tensor import Tensor
+from nnc_core.dynamic.traces.jit import jit
 from nnc_core.dynamic.tree import flatten, unflatten
 from nnc_core.optim.params import Params
 from nnc_core.optim.progress import Progress

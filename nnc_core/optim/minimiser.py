@@ -9,9 +9,9 @@ import numpy as np
 
 from nnc_core.base.dtype import float64, is_complex
 from nnc_core.base.errors import DTypeError, NotSupportedError, ShapeError, StateError, UnknownAttributeError
+from nnc_core.dynamic.algodiff.gradients import value_and_grad
 from nnc_core.dynamic.cell import Cell, guarded
 from nnc_core.dynamic.functions.creation import asarray, zeros
-from nnc_core.dynamic.gradients import value_and_grad
 from nnc_core.dynamic.modes import no_grad
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.clipping import Clipping

@@ -14,11 +14,11 @@ from functools import reduce
 from typing import Any
 
 from nnc_core.base.errors import NonfiniteError
-from nnc_core.dynamic.control import cond
+from nnc_core.dynamic.control.constructs import cond
 from nnc_core.dynamic.functions.elementwise import logical_and
 from nnc_core.dynamic.functions.predicates import isfinite
 from nnc_core.dynamic.functions.reduction import all as all_
-from nnc_core.dynamic.host import callback
+from nnc_core.dynamic.host.callback import callback
 from nnc_core.dynamic.tensor import Tensor
 
 POLICIES = ("propagate", "skip", "error")

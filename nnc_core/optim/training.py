@@ -11,8 +11,8 @@ import numpy as np
 
 from nnc_core.base.errors import DataError
 from nnc_core.dynamic.functions.creation import asarray
-from nnc_core.dynamic.jit import jit
 from nnc_core.dynamic.tensor import Tensor
+from nnc_core.dynamic.traces.jit import jit
 from nnc_core.dynamic.tree import tree_map
 from nnc_core.optim.minimiser import Minimiser
 from nnc_core.optim.nonfinite import NonfiniteWarning

@@ -12,15 +12,16 @@ Line: TypeAlias = tuple[CodeType, int] | str
 """Code object and instruction offset: cheap to take, resolved to a line number only when shown.  Of a node that was
 read from a file: the line as it was shown when the file was written."""
 
-_HOUSE = str(Path(__file__).parent.parent) + "/"
-_COMMANDS = _HOUSE + "cli/"  # they write graphs as users do
+HOUSE = str(Path(__file__).parent.parent) + "/"
+"""Where this package lies: code from here is no code of the user's."""
+_COMMANDS = HOUSE + "cli/"  # they write graphs as users do
 _outside: dict[str, bool] = {}
 """By file name: asked for several frames of every operation."""
 
 
 def _is_outside(file: str) -> bool:
     between = contextlib.__file__  # whose frames lie around functions of ours that a context manager decorates
-    _outside[file] = file.startswith(_COMMANDS) or not (file.startswith(_HOUSE) or file == between)
+    _outside[file] = file.startswith(_COMMANDS) or not (file.startswith(HOUSE) or file == between)
     return _outside[file]
 
 

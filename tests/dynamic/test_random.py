@@ -13,7 +13,7 @@ import scipy.stats
 
 import nnc_core as nnc
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError, SymbolValueError
-from nnc_core.dynamic.random import default_generator
+from nnc_core.dynamic.random.generator import default_generator
 from nnc_core.operator.philox import philox_words
 
 Draw = Callable[[nnc.Generator], nnc.Tensor]

@@ -10,10 +10,10 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import FallbackWarning
-from nnc_core.dynamic import backward as passes
-from nnc_core.dynamic import swept
+from nnc_core.dynamic.algodiff import backward as passes
+from nnc_core.dynamic.algodiff import swept
+from nnc_core.dynamic.algodiff.tape import Tape, history, structure, variables
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.tape import Tape, history, structure, variables
 
 Loss = Callable[[list[nnc.Tensor]], nnc.Tensor]
 

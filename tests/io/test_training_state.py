@@ -13,7 +13,7 @@ import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import FileFormatError, ShapeError, StateError
 from nnc_core.data import DataOrder
-from nnc_core.dynamic.random import default_generator
+from nnc_core.dynamic.random.generator import default_generator
 from nnc_core.io import MissingFileError
 from nnc_core.io.training_state import load_training_state, save_training_state
 from tests.nn.network import chosen_device, digits, make_training, small_lenet

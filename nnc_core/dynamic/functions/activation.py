@@ -10,7 +10,7 @@ from nnc_core.dynamic.functions.constants import beside
 from nnc_core.dynamic.functions.face import ArrayLike, as_operands, as_value, as_values, located
 from nnc_core.dynamic.functions.pieces import cut
 from nnc_core.dynamic.functions.reduction import as_inexact
-from nnc_core.dynamic.random import Generator, generator_for
+from nnc_core.dynamic.random.generator import Generator, generator_for
 from nnc_core.dynamic.tensor import Tensor, operand
 from nnc_core.dynamic.value import Value
 from nnc_core.operator import OPERATORS

@@ -17,7 +17,7 @@ from nnc_core.dynamic.functions.floats import one_dtype
 from nnc_core.dynamic.functions.pieces import cut
 from nnc_core.dynamic.functions.reduction import as_inexact
 from nnc_core.dynamic.modes import current_stack, use_device
-from nnc_core.dynamic.random import Generator
+from nnc_core.dynamic.random.generator import Generator
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
 from nnc_core.operator.attention import product

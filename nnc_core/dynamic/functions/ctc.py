@@ -7,7 +7,7 @@ from typing import Any
 
 from nnc_core.base.dtype import int64, is_integer
 from nnc_core.base.errors import DTypeError, ShapeError
-from nnc_core.dynamic.control import scan
+from nnc_core.dynamic.control.constructs import scan
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.classification import check_reduction, reduced
 from nnc_core.dynamic.functions.constants import beside

@@ -17,8 +17,8 @@ from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, as_values, count_of, located
 from nnc_core.dynamic.functions.movement import with_dims
 from nnc_core.dynamic.functions.pieces import cut, flat, known, moved, sequence, taken, with_length
+from nnc_core.dynamic.graphs.unknown import size_for
 from nnc_core.dynamic.tensor import Tensor, value_of
-from nnc_core.dynamic.unknown import size_for
 from nnc_core.dynamic.value import Value
 from nnc_core.operator import OPERATORS
 from nnc_core.shape.axes import normalise_axis

@@ -14,9 +14,9 @@ from nnc_core.dynamic.functions.binning import Bins, bin_numbers, edges_of
 from nnc_core.dynamic.functions.face import ArrayLike, as_values, located
 from nnc_core.dynamic.functions.pieces import cut, flat
 from nnc_core.dynamic.functions.reduction import as_dtype, as_inexact
+from nnc_core.dynamic.graphs.unknown import size_for
 from nnc_core.dynamic.modes import use_device
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.unknown import size_for
 from nnc_core.dynamic.value import Value
 from nnc_core.operator import OPERATORS
 from nnc_core.type import DimLike

@@ -8,7 +8,7 @@ import numpy as np
 
 from nnc_core.base.dtype import float32, float64, int64
 from nnc_core.base.errors import AttributeValueError, ShapeError
-from nnc_core.dynamic.control import while_loop
+from nnc_core.dynamic.control.constructs import while_loop
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, located

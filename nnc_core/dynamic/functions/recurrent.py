@@ -16,7 +16,7 @@ from nnc_core.dynamic.functions.dropouts import check_rate, kept
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, located, stack_of
 from nnc_core.dynamic.functions.floats import one_dtype
 from nnc_core.dynamic.functions.pieces import cut
-from nnc_core.dynamic.random import Generator
+from nnc_core.dynamic.random.generator import Generator
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
 from nnc_core.operator.recurrent import gru_step, lstm_step, products, rnn_step

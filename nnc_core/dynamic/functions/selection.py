@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.face import as_value, count_of, located
+from nnc_core.dynamic.graphs.unknown import size_for
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.unknown import size_for
 from nnc_core.dynamic.value import Value
 from nnc_core.operator import OPERATORS
 

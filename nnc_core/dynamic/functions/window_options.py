@@ -12,7 +12,7 @@ import numpy as np
 from nnc_core.base.errors import AttributeValueError, Error, ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.constants import is_recorded
-from nnc_core.dynamic.symbols import SYMBOLS
+from nnc_core.dynamic.symbols.symbols import SYMBOLS
 from nnc_core.dynamic.value import Value
 from nnc_core.shape.window import Image, has_channels_last
 from nnc_core.symbol import show_line, user_line
@@ -154,7 +154,7 @@ def along(order: str, n: DimLike, places: Sequence[DimLike], c: DimLike) -> Dims
 # ---- sizes
 def fits_other_sizes(v: Value) -> bool:
     """Whether what is done to v may later be done to arrays of other sizes, for which numbers made here may be wrong:
-    then only such operators are used as are refused where they do not go along (`dynamic.sizes`)."""
+    then only such operators are used as are refused where they do not go along (`dynamic.graphs.sizes`)."""
     return is_recorded(v) and (v.trace is None or v.trace is SYMBOLS)
 
 

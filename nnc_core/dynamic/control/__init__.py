@@ -1,0 +1,1 @@
+"""Loops and branches by data, and functions of one example run on many."""
