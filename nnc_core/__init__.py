@@ -39,11 +39,14 @@ from nnc_core.dynamic.debug import synchronize
 from nnc_core.dynamic.functions import (
     activation,
     adaptive,
+    angles,
+    applying,
     attention,
     bits,
     classification,
     complex_numbers,
     contraction,
+    counting,
     creation,
     ctc,
     cumulative,
@@ -57,6 +60,7 @@ from nnc_core.dynamic.functions import (
     exponentials,
     grids,
     histograms,
+    index_arrays,
     indexing,
     joining,
     linear,
@@ -65,7 +69,9 @@ from nnc_core.dynamic.functions import (
     nan_reductions,
     neural,
     normalisation,
+    packing,
     padding,
+    polynomials,
     pooling,
     predicates,
     quantiles,
@@ -82,16 +88,22 @@ from nnc_core.dynamic.functions import (
     sorting,
     special,
     statistics,
+    tapers,
+    transforms,
     trigonometry,
+    trimming,
     window,
 )
 from nnc_core.dynamic.functions.activation import *
 from nnc_core.dynamic.functions.adaptive import *
+from nnc_core.dynamic.functions.angles import *
+from nnc_core.dynamic.functions.applying import *
 from nnc_core.dynamic.functions.attention import *
 from nnc_core.dynamic.functions.bits import *
 from nnc_core.dynamic.functions.classification import *
 from nnc_core.dynamic.functions.complex_numbers import *
 from nnc_core.dynamic.functions.contraction import *
+from nnc_core.dynamic.functions.counting import *
 from nnc_core.dynamic.functions.creation import *
 from nnc_core.dynamic.functions.ctc import *
 from nnc_core.dynamic.functions.cumulative import *
@@ -105,6 +117,7 @@ from nnc_core.dynamic.functions.embeddings import *
 from nnc_core.dynamic.functions.exponentials import *
 from nnc_core.dynamic.functions.grids import *
 from nnc_core.dynamic.functions.histograms import *
+from nnc_core.dynamic.functions.index_arrays import *
 from nnc_core.dynamic.functions.indexing import *
 from nnc_core.dynamic.functions.joining import *
 from nnc_core.dynamic.functions.linear import *
@@ -113,7 +126,9 @@ from nnc_core.dynamic.functions.movement import *
 from nnc_core.dynamic.functions.nan_reductions import *
 from nnc_core.dynamic.functions.neural import *
 from nnc_core.dynamic.functions.normalisation import *
+from nnc_core.dynamic.functions.packing import *
 from nnc_core.dynamic.functions.padding import *
+from nnc_core.dynamic.functions.polynomials import *
 from nnc_core.dynamic.functions.pooling import *
 from nnc_core.dynamic.functions.predicates import *
 from nnc_core.dynamic.functions.quantiles import *
@@ -130,14 +145,17 @@ from nnc_core.dynamic.functions.signals import *
 from nnc_core.dynamic.functions.sorting import *
 from nnc_core.dynamic.functions.special import *
 from nnc_core.dynamic.functions.statistics import *
+from nnc_core.dynamic.functions.tapers import *
+from nnc_core.dynamic.functions.transforms import *
 from nnc_core.dynamic.functions.trigonometry import *
+from nnc_core.dynamic.functions.trimming import *
 from nnc_core.dynamic.functions.window import *
 from nnc_core.dynamic.graphs.export import export
 from nnc_core.dynamic.host.callback import callback, debug_print
 from nnc_core.dynamic.host.owl import delay, delay_array, host_fold, host_map, host_scan, lazy_print
 from nnc_core.dynamic.interop import from_dlpack
 from nnc_core.dynamic.memo import memo_info, memoise
-from nnc_core.dynamic.modes import deferred, is_deferred_mode, no_grad, use_device
+from nnc_core.dynamic.modes import deferred, evaluating, is_deferred_mode, no_grad, use_device
 from nnc_core.dynamic.random.generator import Generator, manual_seed
 from nnc_core.dynamic.symbols.assigned import eval_graph, is_iopair_safe, make_graph, make_iopair, update_iopair
 from nnc_core.dynamic.symbols.snapshot import restore, snapshot
@@ -174,21 +192,25 @@ __all__ = [
     "__version__", "assign", "backward", "backward_info", "bfloat16", "bookkeeping_count", "bool", "callback",
     "case_of", "complex128", "complex64", "cond", "config", "const_arr", "const_elt", "custom_jvp", "custom_vjp",
     "debug_print", "deferred", "delay", "delay_array", "depends_on", "devices", "e", "eval_arr", "eval_elt",
-    "eval_graph", "export", "fft", "float16", "float32", "float64", "foreach", "freeze", "from_dlpack", "grad",
-    "gradients", "hessian", "host_fold", "host_map", "host_scan", "inf", "int16", "int32", "int64", "int8",
-    "is_assigned", "is_deferred_mode", "is_frozen", "is_iopair_safe", "is_valid", "jacobian", "jit", "jvp",
-    "lazy_print", "linalg", "load_graph", "make_graph", "make_iopair", "make_stack", "manual_seed", "map", "memo_info",
-    "memoise", "nan", "newaxis", "no_grad", "pi", "realize", "restore", "save_graph", "scan", "snapshot", "stack_for",
-    "synchronize", "uint16", "uint32", "uint64", "uint8", "unfreeze", "unpack_arr", "unpack_elt", "update_iopair",
-    "use_device", "value_and_grad", "var_arr", "var_elt", "var_random", "variable", "vjp", "vmap", "while_loop",
+    "eval_graph", "evaluating", "export", "fft", "float16", "float32", "float64", "foreach", "freeze",
+    "from_dlpack", "grad", "gradients", "hessian", "host_fold", "host_map", "host_scan", "inf", "int16", "int32",
+    "int64", "int8", "is_assigned", "is_deferred_mode", "is_frozen", "is_iopair_safe", "is_valid", "jacobian",
+    "jit", "jvp", "lazy_print", "linalg", "load_graph", "make_graph", "make_iopair", "make_stack", "manual_seed",
+    "map", "memo_info", "memoise", "nan", "newaxis", "no_grad", "pi", "realize", "restore", "save_graph", "scan",
+    "snapshot", "stack_for", "synchronize", "uint16", "uint32", "uint64", "uint8", "unfreeze", "unpack_arr",
+    "unpack_elt", "update_iopair", "use_device", "value_and_grad", "var_arr", "var_elt", "var_random", "variable",
+    "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 __all__ += activation.__all__
 __all__ += adaptive.__all__
+__all__ += angles.__all__
+__all__ += applying.__all__
 __all__ += attention.__all__
 __all__ += bits.__all__
 __all__ += classification.__all__
 __all__ += complex_numbers.__all__
 __all__ += contraction.__all__
+__all__ += counting.__all__
 __all__ += creation.__all__
 __all__ += ctc.__all__
 __all__ += cumulative.__all__
@@ -202,6 +224,7 @@ __all__ += embeddings.__all__
 __all__ += exponentials.__all__
 __all__ += grids.__all__
 __all__ += histograms.__all__
+__all__ += index_arrays.__all__
 __all__ += indexing.__all__
 __all__ += joining.__all__
 __all__ += linear.__all__
@@ -210,7 +233,9 @@ __all__ += movement.__all__
 __all__ += nan_reductions.__all__
 __all__ += neural.__all__
 __all__ += normalisation.__all__
+__all__ += packing.__all__
 __all__ += padding.__all__
+__all__ += polynomials.__all__
 __all__ += pooling.__all__
 __all__ += predicates.__all__
 __all__ += quantiles.__all__
@@ -227,5 +252,8 @@ __all__ += signals.__all__
 __all__ += sorting.__all__
 __all__ += special.__all__
 __all__ += statistics.__all__
+__all__ += tapers.__all__
+__all__ += transforms.__all__
 __all__ += trigonometry.__all__
+__all__ += trimming.__all__
 __all__ += window.__all__

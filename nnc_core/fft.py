@@ -6,6 +6,8 @@ They run on the host; a device without kernels of its own says so once for each.
 from __future__ import annotations
 
 from nnc_core.dynamic.functions import fft as functions
+from nnc_core.dynamic.functions import fft_planes
 from nnc_core.dynamic.functions.fft import *
+from nnc_core.dynamic.functions.fft_planes import *
 
-__all__ = list(functions.__all__)
+__all__ = [*functions.__all__, *fft_planes.__all__]

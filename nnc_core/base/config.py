@@ -28,6 +28,10 @@ class Settings:
     asks for a shape that depends on it: "allow", "warn" or "error".  `realize()` and `wait()` are always allowed."""
     trace_limit: int = 8
     """A compiled function that is traced more often than this says so once, and what changed."""
+    memory_steps: int = 1 << 28
+    """How many steps the memory planners may take for a graph: more give smaller plans where those found miss the
+    bound, fewer make compiling quicker.  Not seconds, so that plans are the same everywhere; the default is about two
+    of them at most.  What is compiled already stays as it is."""
     default_float: str = "float32"
     """The dtype of Python floats and of creation functions."""
     default_device: str | None = None

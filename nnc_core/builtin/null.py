@@ -36,7 +36,8 @@ class NullDevice(Device):
     """`live_bytes`, `peak_bytes`, `launches` and `transfers` count what is asked; downloads give zeros."""
 
     def __init__(self, id: str = "null:0") -> None:
-        self.spec = DeviceSpec(id, "null", "plans and counts, computes nothing", vendor="nnc")
+        self.spec = DeviceSpec(id, "null", "plans and counts, computes nothing", vendor="nnc",
+                               features=frozenset({"no-values"}))
         self.ledger = Ledger(id)
         self.launches = 0
         self.transfers = 0

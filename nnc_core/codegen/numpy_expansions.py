@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,61 +23,62 @@ PIECE = 1 << 12
 """Elements computed at once: temporary arrays of them stay in the cache."""
 
 
-class _Step(NamedTuple):
-    function: Callable[..., Values]
-    operands: tuple[int, ...]
-    number: int
-    last: tuple[int, ...]
-    """Values that nothing reads later."""
-
-
-class _Program(NamedTuple):
-    constants: dict[int, Values]
-    steps: tuple[_Step, ...]
-    result: int
-
-
 def evaluate(function: str, *arrays: Any) -> Values:
     """One of EXPANSIONS on arrays of one float dtype that broadcast; halves are computed in float32."""
-    dtype = np.asarray(arrays[0]).dtype
+    given = [np.asarray(a) for a in arrays]
+    dtype = given[0].dtype
     wide = accumulator(dtype)
-    program = _program(function, wide)
-    operands = np.broadcast_arrays(*(np.asarray(a).astype(wide, copy=False) for a in arrays))
-    out = np.empty(operands[0].shape, wide)
-    flat, inputs = out.reshape(-1), [a.reshape(-1) for a in operands]
+    run = _program(function, wide)
+    operands = [a.astype(wide, copy=False) for a in given]
+    if len(operands) > 1:
+        operands = list(np.broadcast_arrays(*operands))
+    shape, inputs = operands[0].shape, [a.reshape(-1) for a in operands]
     with np.errstate(all="ignore"):
-        for begin in range(0, out.size, PIECE):
-            piece = slice(begin, begin + PIECE)
-            flat[piece] = _run(program, [a[piece] for a in inputs])
-    return out.astype(dtype, copy=False)
+        out = run(*inputs) if 0 < inputs[0].size <= PIECE else _in_pieces(run, inputs, wide)
+    return out.reshape(shape).astype(dtype, copy=False)
 
 
-def _run(program: _Program, inputs: list[Values]) -> Values:
-    values = program.constants | dict(enumerate(inputs))
-    for step in program.steps:
-        values[step.number] = step.function(*[values[operand] for operand in step.operands])
-        for number in step.last:
-            del values[number]
-    return values[program.result]
+def _in_pieces(run: Callable[..., Values], inputs: list[Values], dtype: DType) -> Values:
+    out = np.empty(inputs[0].size, dtype)
+    for begin in range(0, out.size, PIECE):
+        piece = slice(begin, begin + PIECE)
+        out[piece] = run(*[a[piece] for a in inputs])
+    return out
 
 
 @lru_cache(maxsize=256)
-def _program(function: str, dtype: DType) -> _Program:
+def _program(function: str, dtype: DType) -> Callable[..., Values]:
+    """The instructions as Python code, a line for each: on few elements, what takes time is to call NumPy."""
     body = Body(0)
     count = OPERATIONS[function]
     operands = [body.scalar(body.append(Instruction("load", dtype)), dtype) for _ in range(count)]
     result = EXPANSIONS[function](*operands).number
     constants = {n: np.array(i.literal, i.dtype) for n, i in enumerate(body.instructions) if i.operation == "constant"}
-    steps: list[_Step] = []
-    kept = {result, *constants}
-    for number in range(len(body.instructions) - 1, count - 1, -1):
-        instruction = body.instructions[number]
-        if number in constants:
-            continue
-        last = tuple(sorted({o for o in instruction.operands if o not in kept}))
-        kept.update(instruction.operands)
-        steps.append(_Step(_meaning(instruction, body, constants), instruction.operands, number, last))
-    return _Program(constants, tuple(reversed(steps)), result)
+    steps = [n for n in range(count, len(body.instructions)) if n not in constants]
+    scope: dict[str, Any] = {f"f{n}": _meaning(body.instructions[n], body, constants) for n in steps}
+    scope |= {f"c{n}": constant for n, constant in constants.items()}
+    names = {n: f"x{n}" for n in range(count)} | {n: f"c{n}" for n in constants}
+    lines = _lines(body, steps, names, result)
+    known = [f"{name}={name}" for name in scope]  # as defaults they are found fastest
+    parameters = ", ".join([*[f"x{n}" for n in range(count)], *known])
+    source = "\n    ".join([f"def run({parameters}):", *lines, f"return {names[result]}"])
+    exec(compile(source, __file__, "exec"), scope)
+    return scope["run"]  # type: ignore[no-any-return]
+
+
+def _lines(body: Body, steps: list[int], names: dict[int, str], result: int) -> list[str]:
+    """One assignment for each instruction; names of values that nothing reads later are used again, which frees their
+    memory."""
+    last = {operand: n for n in steps for operand in body.instructions[n].operands}
+    free: list[str] = []
+    lines: list[str] = []
+    for n in steps:
+        operands = body.instructions[n].operands
+        arguments = ", ".join([names[o] for o in operands])
+        free += [names[o] for o in sorted(set(operands)) if last[o] == n and o != result and names[o][0] == "t"]
+        names[n] = free.pop() if free else f"t{n}"
+        lines.append(f"{names[n]} = f{n}({arguments})")
+    return lines
 
 
 def _meaning(instruction: Instruction, body: Body, constants: dict[int, Values]) -> Callable[..., Values]:

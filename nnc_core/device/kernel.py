@@ -31,7 +31,11 @@ class CommandBackend(ABC):
 
     @abstractmethod
     def refuse(self, command: Command) -> str | None:
-        """Why it cannot run this command; None if it can."""
+        """Why it cannot run this command; None if it can.
+
+        Inputs and outputs may lie anywhere in their buffers, with gaps: what cannot be read or written there is
+        refused.  An output that only packed arrays are taken for is then copied to its part of a larger array.
+        """
 
     @abstractmethod
     def prepare(self, command: Command) -> Kernel:

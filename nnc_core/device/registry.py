@@ -8,6 +8,9 @@ from collections.abc import Callable
 from nnc_core.base.errors import DeviceError, Error
 from nnc_core.device.device import Device
 
+_NAMED = 32
+"""Ids in an error; there may be thousands."""
+
 
 class Registry:
     """Opens each device once, at its first use."""
@@ -34,7 +37,8 @@ class Registry:
 
     def _start(self, id: str) -> Device:
         if id not in self._openers:
-            there = ", ".join(self._openers) or "none"
+            more = len(self._openers) - _NAMED
+            there = ", ".join(self.ids[:_NAMED]) + (f" and {more} more" if more > 0 else "") or "none"
             raise DeviceError(f"no device {id!r}; there are: {there}",
                               hint="`nnc devices` says which plugins are installed and what is wrong with them")
         try:

@@ -20,6 +20,8 @@ gradients: ContextVar[bool] = ContextVar("nnc_gradients", default=True)
 sweeps: ContextVar[int] = ContextVar("nnc_sweeps", default=0)
 """How many functions that take gradients are running around this code."""
 current_trace: ContextVar[Trace | None] = ContextVar("nnc_trace", default=None)
+_evaluation: ContextVar[object] = ContextVar("nnc_evaluation", default=None)
+"""Where `evaluating` was entered: the outermost trace, or "outside" of any; None where it was not."""
 _stack: ContextVar[Stack | None] = ContextVar("nnc_stack", default=None)
 
 
@@ -57,6 +59,35 @@ def no_grad() -> Iterator[None]:
         yield
     finally:
         gradients.reset(token)
+
+
+@contextmanager
+def evaluating() -> Iterator[None]:
+    """Modules that are called here compute as in evaluation (dropout off, running statistics used and left alone);
+    what each is set to stays, so that it may train elsewhere at the same time."""
+    token = _evaluation.set(_outermost_trace() or "outside")
+    try:
+        yield
+    finally:
+        _evaluation.reset(token)
+
+
+def is_evaluating() -> bool:
+    """Whether this code is within `evaluating`."""
+    return _evaluation.get() is not None
+
+
+def always_evaluates() -> bool:
+    """Whether it is so each time that what is being traced is called: `evaluating` is part of the function."""
+    entered = _evaluation.get()
+    return entered is not None and entered is _outermost_trace()
+
+
+def _outermost_trace() -> Trace | None:
+    trace = current_trace.get()
+    while getattr(trace, "around", None) is not None:
+        trace = trace.around  # type: ignore[union-attr]
+    return trace
 
 
 @contextmanager

@@ -45,7 +45,8 @@ def operand(x: Any, stack: Stack | None = None) -> Any:
         return value_of(x)
     if isinstance(x, (np.ndarray, list, tuple)):
         return host_value(x, stack=stack)
-    raise OperandError(f"{type(x).__name__} is no array and no number", hint="make it an array with nnc.asarray")
+    raise OperandError(f"{type(x).__name__} is no array and no number",
+                       hint=getattr(type(x), "operand_hint", "make it an array with nnc.asarray"))
 
 
 def _binary(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Tensor]:

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from nnc_core.base.command import Command
-from nnc_core.base.config import config
-from nnc_core.base.errors import GraphError
+from nnc_core.base.config import Settings, config
+from nnc_core.base.errors import AttributeValueError, GraphError
 from nnc_core.device import Array, Device
+from nnc_core.engine.best import best_plan
 from nnc_core.engine.execute import Executor
 from nnc_core.engine.fuse import fuse, with_own_outputs
 from nnc_core.engine.lower import Lowering
 from nnc_core.engine.memory import MemoryPlan
-from nnc_core.engine.plan import make_plan
 from nnc_core.engine.profile import Profile
 from nnc_core.engine.program import ComputationGraph, LostStateError, TapeArray
 from nnc_core.engine.rows import IndexedRows
-from nnc_core.engine.schedule import schedule
 from nnc_core.graph import Graph, SymbolicGraph
 from nnc_core.operator.control import TRIPS, is_tape
 from nnc_core.symbol import Node, Table, postorder, without_collector
@@ -40,9 +39,14 @@ class Engine:
         self.executor = Executor(self.device, self.lowering, self._run_control)
         self._controls: dict[Any, ComputationGraph] = {}
 
-    def compile(self, graph: SymbolicGraph, *, optimise: bool = True,
+    def compile(self, graph: SymbolicGraph, *, optimise: bool = True, memory_steps: int | None = None,
                 kind: type[ComputationGraph] = ComputationGraph) -> Any:
-        """Expand what the device does not claim, optimise, fuse, schedule, plan, choose code and bind."""
+        """Expand what the device does not claim, optimise, fuse, schedule, plan, choose code and bind.
+
+        memory_steps: how many steps the memory planners may take; None for what `config.memory_steps` says.
+        AttributeValueError for a negative number.
+        """
+        budget = _checked_steps(config.memory_steps if memory_steps is None else memory_steps)
         with without_collector():
             _check_static(graph)
             controlled = any(node.op.bodies for node in graph.nodes)
@@ -59,8 +63,8 @@ class Engine:
             outputs = with_own_outputs(graph.outputs)
             nodes = postorder(outputs.values())
             updates = {outputs[o]: graph.inputs[i] for o, i in graph.iopairs}
-            groups = schedule(fuse(nodes, outputs.values(), self.device), list(outputs.values()), updates)
-            plan = make_plan(groups, list(outputs.values()), updates, self.lowering)
+            groups = fuse(nodes, outputs.values(), self.device)
+            plan = best_plan(groups, list(outputs.values()), updates, self.lowering, budget)
             return kind(graph, outputs, plan, self.executor)
 
     def _run_control(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TupleSpec) -> Any:
@@ -95,6 +99,13 @@ class Engine:
         parts = node.spec.parts if isinstance(node.spec, TupleSpec) else (node.spec,)
         command = Command(node.op.name, node.attributes, inputs, tuple([part.layout() for part in parts]))
         return self.lowering.claims(node.op, command)
+
+
+def _checked_steps(steps: int) -> int:
+    if not isinstance(steps, int) or steps < 0:
+        raise AttributeValueError(f"memory_steps is {steps!r}, expected a number of steps that is not negative",
+                                  hint=f"the default is {Settings().memory_steps}")
+    return steps
 
 
 def _check_static(graph: SymbolicGraph) -> None:

@@ -32,6 +32,14 @@ class Choice(NamedTuple):
     refusals: tuple[str, ...]
 
 
+class Expected(NamedTuple):
+    """What a choice will be, before any code is prepared."""
+
+    backend: str
+    workspace: int
+    inplace: tuple[int, ...]
+
+
 class Lowering:
     """Prepares commands for one device, each once."""
 
@@ -56,6 +64,20 @@ class Lowering:
             if op is not CALLBACK:  # which is used once, and would keep its function alive
                 _keep(self._choices, key, choice)
         return choice
+
+    def expect(self, op: Op, command: Command) -> Expected:
+        """What `choose` will say, as far as it is known without building code: the device may still refuse a nest."""
+        choice = self._choices.get((op, command))
+        if choice is not None:
+            return Expected(choice.backend, choice.workspace, choice.inplace)
+        pinned = self.pins.of(command)
+        willing = [b for b in self.device.backends(op.name) if b.refuse(command) is None]
+        backend = next((b for b in willing if b.name == pinned), willing[0] if willing else None)
+        if backend is not None and pinned not in (NEST, HOST):
+            return Expected(backend.name, backend.workspace(command), backend.inplace(command, op.inplace))
+        if pinned != HOST and (op.nest is not None or op.scalar is not None):
+            return Expected(NEST, 0, _inplace_of_nest(op, command))
+        return Expected(HOST, 0, ())
 
     def claims(self, op: Op, command: Command) -> bool:
         """Whether a backend takes a composite whole."""
@@ -135,6 +157,9 @@ class Lowering:
         if op.reference is None:
             raise NotSupportedError(f"no code for {command}", operator=op.name, device=self.device.spec.id,
                                     hint="; ".join(refusals) or "install a plugin that has it")
+        if any(x.offset or not x.contiguous for x in command.outputs):
+            raise NotSupportedError(f"the host uploads whole buffers, not parts of them, as {command} needs",
+                                    operator=op.name, device=self.device.spec.id, hint="; ".join(refusals) or None)
         if not op.host and op.name not in self._announced:
             self._announced.add(op.name)
             why = f" ({'; '.join(refusals)})" if refusals else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nnc_core.engine.allocation import Allocation, Lifetime, draw_timeline
-from nnc_core.engine.plan import Plan
+from nnc_core.engine.plan import Plan, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,10 @@ class MemoryPlan:
     aliases: int
     overwrites: int
     donated: int
+    joined: int
+    """Values that are computed straight into their part of a larger one."""
+    copies: int
+    """Commands that only copy: for what has to lie elsewhere as well, and what no view can give."""
     allocation: Allocation
     lifetimes: Sequence[Lifetime]
     labels: Sequence[str]
@@ -33,7 +37,8 @@ class MemoryPlan:
         a = plan.allocation
         lifetimes = [Lifetime(s.nbytes, s.first, s.last) for s in plan.arena]
         return MemoryPlan(a.peak, a.bound, a.total, a.planner, len(plan.steps), plan.aliases, plan.overwrites,
-                          len(plan.donated), a, lifetimes, [s.label for s in plan.arena])
+                          len(plan.donated), plan.joined, sum(_copies(s) for s in plan.steps), a, lifetimes,
+                          [s.label for s in plan.arena])
 
     @property
     def ratio(self) -> float:
@@ -46,8 +51,12 @@ class MemoryPlan:
 
     def __str__(self) -> str:
         sizes = f"peak {_size(self.peak)}, bound {_size(self.bound)} (ratio {self.ratio:.3f}), sum {_size(self.total)}"
-        shared = f"{self.aliases} aliases, {self.overwrites} in place, {self.donated} donated"
-        return f"{sizes}; {self.commands} commands, {shared}; planned by {self.planner}"
+        shared = f"{self.aliases} aliases, {self.overwrites} in place, {self.donated} donated, {self.joined} joined"
+        return f"{sizes}; {self.commands} commands ({self.copies} copy), {shared}; planned by {self.planner}"
+
+
+def _copies(step: Step) -> bool:
+    return step.group.op.view is not None or step.group.op.name in ("copy", "concat")
 
 
 def _size(nbytes: float) -> str:

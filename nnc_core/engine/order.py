@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from nnc_core.device import Device
-from nnc_core.engine.fuse import COPY, LEAVES, Group, fuse, is_number
+from nnc_core.engine.fuse import COPY, LEAVES, Group, is_number
+from nnc_core.engine.scheduling.joins import Joins
 from nnc_core.operator.control import CASE_OF, LOOP, PICK
-from nnc_core.symbol import Body, Node, in_sequence
-from nnc_core.type import TupleSpec
+from nnc_core.symbol import Body, Node
+
+if TYPE_CHECKING:
+    from nnc_core.engine.schedule import Scheduler
+    from nnc_core.engine.scheduling import Arranged
 
 FOREVER = 1 << 60
 
@@ -52,39 +55,61 @@ class BranchesItem:
 Item: TypeAlias = CommandItem | LoopItem | BranchesItem
 
 
-class _Line:
-    def __init__(self, device: Device) -> None:
-        self.device, self.position = device, 0
+@dataclass(slots=True)
+class Line:
+    """Items with positions counted through all bodies, and what is joined and what is no command in all of them."""
+
+    items: list[Item]
+    joins: Joins
+    aliases: set[Node]
+    """Views that need no command, and picked results."""
+
+
+class _Positions:
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler, self.position = scheduler, 0
+        self.joins, self.aliases = Joins(), set[Node]()
 
     def next(self) -> int:
         self.position += 1
         return self.position - 1
 
-    def items(self, groups: Sequence[Group]) -> list[Item]:
-        return [self.item(g) for g in groups]
+    def items(self, arranged: Arranged) -> list[Item]:
+        self.joins.add(arranged.joins)
+        self.aliases |= arranged.aliases
+        return [self.item(g) for g in arranged.groups]
 
     def item(self, group: Group) -> Item:
         at = self.next()
         if group.op is LOOP:
-            cond, body, _, carried, *_ = group.attributes
             loop = LoopItem(group, at, [], None, [], [])
-            if cond is not None:
-                loop.cond, (loop.test,) = self._inside(own_results(cond.outputs))
-            loop.body, loop.results = self._inside(own_results(body.outputs, set(body.inputs[:carried]), carried))
+            *conds, body = self.scheduler.inner(group)
+            for cond in conds:
+                loop.cond, (loop.test,) = self.items(cond.arranged), cond.results
+            loop.body, loop.results = self.items(body.arranged), body.results
             loop.end = self.next()
             return loop
         if group.op is CASE_OF:
-            arms = [self._inside(own_results(branch.outputs)) for branch in group.attributes[0]]
-            return BranchesItem(group, at, [a for a, _ in arms], [r for _, r in arms], self.next())
+            inner = self.scheduler.inner(group)
+            return BranchesItem(group, at, [self.items(arm.arranged) for arm in inner],
+                                [arm.results for arm in inner], self.next())
         return CommandItem(group, at, at)
 
-    def _inside(self, results: list[Node]) -> tuple[list[Item], list[Node]]:
-        return self.items(fuse(in_sequence(results), results, self.device)), results
+
+def in_line(arranged: Arranged, scheduler: Scheduler) -> Line:
+    """Groups in their order, with their bodies as the scheduler arranged them."""
+    positions = _Positions(scheduler)
+    return Line(positions.items(arranged), positions.joins, positions.aliases)
 
 
-def in_line(groups: Sequence[Group], device: Device) -> list[Item]:
-    """Items with positions counted through all bodies."""
-    return _Line(device).items(groups)
+def results_of_bodies(group: Group) -> list[list[Node]]:
+    """The results of the condition, if there is one, and of the body of a loop, or of branches, each with memory of
+    its own."""
+    if group.op is CASE_OF:
+        return [own_results(branch.outputs) for branch in group.attributes[0]]
+    cond, body, _, carried, *_ = group.attributes
+    conds = [] if cond is None else [own_results(cond.outputs)]
+    return [*conds, own_results(body.outputs, set(body.inputs[:carried]), carried)]
 
 
 def own_results(nodes: Sequence[Node], movable: set[Node] | frozenset[Node] = frozenset(),
@@ -115,12 +140,11 @@ def walk(items: Sequence[Item]) -> Iterator[Item]:
                 yield from walk(arm)
 
 
-def last_uses(items: Sequence[Item], outputs: set[Node]) -> dict[Node, int]:
-    """The position of each value's last use, its aliases' uses included.  What a loop reads from around it is used
-    until its end; outputs, and the results of bodies, are used for ever."""
-    line = list(walk(items))
+def last_reads(items: Sequence[Item]) -> dict[Node, int]:
+    """The position of the last item that reads each value itself, views of it not counted.  What a loop reads from
+    around it is read until its end; the results of bodies are for ever."""
     last: dict[Node, int] = {}
-    for item in line:
+    for item in walk(items):
         last.setdefault(item.group.node, item.end)
         for x in item.group.inputs:
             last[x] = max(last.get(x, -1), item.end)
@@ -130,9 +154,15 @@ def last_uses(items: Sequence[Item], outputs: set[Node]) -> dict[Node, int]:
                 last[item.test] = item.end
         elif isinstance(item, BranchesItem):
             last |= dict.fromkeys([y for arm in item.results for y in arm], FOREVER)
-    for item in reversed(line):
+    return last
+
+
+def last_uses(line: Line, outputs: set[Node]) -> dict[Node, int]:
+    """The position of each value's last use, its aliases' uses included; outputs are used for ever."""
+    last = last_reads(line.items)
+    for item in reversed(list(walk(line.items))):
         group = item.group
-        if group.op.view is not None or isinstance(group.inputs[0].spec if group.inputs else None, TupleSpec):
+        if group.node in line.aliases:
             x = group.inputs[0]
             last[x] = max(last[x], last[group.node])
     return last | dict.fromkeys(outputs, FOREVER)

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from nnc_core.base.command import Command
+from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.device import Device
 from nnc_core.engine.allocation import Allocation, Lifetime, allocate
+from nnc_core.engine.allocation.lifetime import make_demand
 from nnc_core.engine.fuse import COPY, Group
 from nnc_core.engine.lower import Choice, Lowering
 from nnc_core.engine.order import (
@@ -17,17 +19,22 @@ from nnc_core.engine.order import (
     BranchesItem,
     CommandItem,
     Item,
+    Line,
     LoopItem,
-    in_line,
+    last_reads,
     last_uses,
     leaves_of,
     walk,
 )
 from nnc_core.engine.passes import Passes, Roles
-from nnc_core.operator import PLACEHOLDER
+from nnc_core.engine.pins import HOST
+from nnc_core.engine.regions import apart, same_elements
+from nnc_core.operator import OPERATORS, PLACEHOLDER
 from nnc_core.operator.control import PICK, is_tape
 from nnc_core.symbol import Node
 from nnc_core.type import TensorSpec, TupleSpec
+
+UPDATE_SLICE = OPERATORS["update_slice"].name
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +58,10 @@ class Storage:
     """What inner loops and branches compute into, and where pointers rotate: no command may overwrite it in place."""
     holds: list[Storage] = field(default_factory=list)
     """Where else the value may lie when the program runs, and so what has to live as long."""
+    values: list[Node] = field(default_factory=list)
+    """What lies here, whole or in part, views included."""
+    told: bool = True
+    """All that lies here is among `values`: loops move what they carry without saying so."""
 
     def keep_until(self, last: int) -> None:
         """Live at least until that position, with all that this one holds."""
@@ -158,29 +169,38 @@ class Plan:
     """Outputs that did land in the memory of an input."""
     aliases: int = 0
     overwrites: int = 0
+    joined: int = 0
+    """Values that are computed straight into a part of a larger one."""
 
 
-def make_plan(order: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node],
-              lowering: Lowering) -> Plan:
-    """`updates`: output -> the input that gives up its memory for it."""
+def make_plan(line: Line, outputs: Sequence[Node], updates: Mapping[Node, Node], lowering: Lowering) -> Plan:
+    """All but the offsets in the arena.  `updates`: output -> the input that gives up its memory for it."""
     from nnc_core.engine.plan_control import ControlPlanner
 
-    return ControlPlanner(in_line(order, lowering.device), outputs, updates, lowering).run()
+    return ControlPlanner(line, outputs, updates, lowering).run()
 
 
 class Planner:
     """Plans straight lines of commands; what loops and branches need is in `plan_control`."""
 
-    def __init__(self, items: Sequence[Item], outputs: Sequence[Node], updates: Mapping[Node, Node],
-                 lowering: Lowering) -> None:
-        self.items, self.outputs, self.updates, self.lowering = items, set(outputs), updates, lowering
+    def __init__(self, line: Line, outputs: Sequence[Node], updates: Mapping[Node, Node], lowering: Lowering) -> None:
+        self.items, self.joins, self.aliases = line.items, line.joins, line.aliases
+        self.outputs, self.updates, self.lowering = set(outputs), updates, lowering
+        items = self.items
         self.device: Device = lowering.device
         self.views = "no-views" not in self.device.spec.features
         self.plan = Plan()
         self.place = self.plan.place
-        self.last = last_uses(items, self.outputs)
+        self.reads = last_reads(items)
+        self.last = last_uses(line, self.outputs)
         self.assigned: dict[Node, Storage] = {}
         """Storages that values have to be computed into."""
+        self.wholes: dict[Node, Storage] = {}
+        """Storages of what is joined, while parts of it are computed."""
+        self.whole_until: dict[Node, int] = {}
+        """How long these are used, parts included."""
+        for x, whole in self.joins.whole.items():
+            self.whole_until[whole] = max(self.whole_until.get(whole, self.last[whole]), self.last[x])
         self.parts: dict[Node, list[Place]] = {}
         """Places of the results of operators that have several."""
         self.picked: dict[Node, dict[int, Node]] = {}
@@ -197,7 +217,6 @@ class Planner:
             self.place[leaf] = self.leaf_place(leaf, kind, last)
         self.plan.blocks = self.blocks(self.items)
         self.plan.steps.sort(key=lambda step: step.at)
-        self._allocate()
         return self.plan
 
     def leaf_place(self, leaf: Node, kind: str, last: int) -> Place:
@@ -228,50 +247,62 @@ class Planner:
         group, index = item.group, item.begin
         node = group.node
         if group.op is PICK:
-            self.place[node] = place = self.parts[group.inputs[0]][group.attributes[0]]
-            place.storage.keep_until(self.last[node])
+            self.put(node, self.parts[group.inputs[0]][group.attributes[0]])
             return []
+        joined = self._joined(index, group) if node in self.joins.parts else None
+        if joined is not None:
+            return joined
         alias = self._alias(group)
         if alias is not None:
-            self.place[node] = alias
-            alias.storage.keep_until(self.last[node])
+            self.put(node, alias)
             self.plan.aliases += 1
             return []
         if isinstance(node.spec, TupleSpec):
             return [self._with_several_results(index, group, node.spec)]
-        step = self.step(index, group, (node.spec,))
-        out = node.spec.layout()
-        storage = self.assigned.get(node) or self._donated(index, step) or self._overwritten(index, step)
-        storage = storage or self.fresh(index, node, out.nbytes)
-        storage.keep_until(self.last[node])
-        self.place[node] = Place(storage, out)
-        step.writes = (storage,)
+        place = self._in_whole(index, group)
+        step = self.step(index, group, (node.spec.layout() if place is None else place.layout,))
+        if place is None:
+            storage = self.assigned.get(node) or self._donated(index, step) or self._overwritten(index, step)
+            place = Place(storage or self.fresh(index, node, step.command.output.nbytes), step.command.output)
+        else:
+            step.note = "in its part of a larger value"
+        self.put(node, place)
+        step.writes = (place.storage,)
         return [step]
 
-    def step(self, index: int, group: Group, specs: Sequence[TensorSpec]) -> Step:
+    def put(self, node: Node, place: Place) -> None:
+        """A value lies somewhere, for as long as it or a view of it is used."""
+        self.place[node] = place
+        place.storage.values.append(node)
+        place.storage.keep_until(self.last[node])
+
+    def _command(self, group: Group, outs: Sequence[Layout]) -> Command:
+        return Command(group.op.name, group.attributes, tuple([self.place[x].layout for x in group.inputs]),
+                       tuple(outs))
+
+    def step(self, index: int, group: Group, outs: Sequence[Layout]) -> Step:
         """A command with the code for it; its results are still to be placed."""
-        places = [self.place[x] for x in group.inputs]
-        command = Command(group.op.name, group.attributes, tuple([p.layout for p in places]),
-                          tuple([s.layout() for s in specs]))
-        step = Step(index, group, command, self.lowering.choose(group.op, command), tuple([p.storage for p in places]),
-                    depth=self.depth)
+        command = self._command(group, outs)
+        step = Step(index, group, command, self.lowering.choose(group.op, command),
+                    tuple([self.place[x].storage for x in group.inputs]), depth=self.depth)
         if step.choice.workspace:
             step.workspace = self.in_arena(step.choice.workspace, index, index, f"workspace of {group.op.name}")
         self.plan.steps.append(step)
         return step
 
     def _with_several_results(self, index: int, group: Group, spec: TupleSpec) -> Step:
-        step = self.step(index, group, spec.parts)
+        step = self.step(index, group, [part.layout() for part in spec.parts])
         picked = self.picked.get(group.node, {})
-        self.parts[group.node] = [Place(self.fresh(index, picked.get(i, group.node), part.layout().nbytes),
-                                        part.layout()) for i, part in enumerate(spec.parts)]
+        self.parts[group.node] = [
+            Place(self.fresh(index, picked[i], part.layout().nbytes) if i in picked else
+                  self.in_arena(part.layout().nbytes, index, index, group.op.name), part.layout())
+            for i, part in enumerate(spec.parts)]
         step.writes = tuple([p.storage for p in self.parts[group.node]])
         return step
 
-    def copy(self, index: int, x: Node, source: Place, target: Storage) -> Step:
+    def copy(self, index: int, x: Node, source: Place, target: Storage, out: Layout | None = None) -> Step:
         """A command that copies a value to a storage."""
-        out = x.spec.layout()
-        command = Command(COPY.name, (), (source.layout,), (out,))
+        command = Command(COPY.name, (), (source.layout,), (out or x.spec.layout(),))
         node = Node(COPY, (x,), (), x.spec, x.line)
         step = Step(index, Group(COPY, (x,), (), node), command, self.lowering.choose(COPY, command),
                     (source.storage,), (target,), depth=self.depth)
@@ -280,7 +311,7 @@ class Planner:
 
     def _alias(self, group: Group) -> Place | None:
         """A view costs nothing if the device reads any layout; outputs are never views."""
-        if group.op.view is None or group.node in self.outputs:
+        if group.op.view is None or group.node not in self.aliases:
             return None
         source = self.place[group.inputs[0]]
         layout = group.op.view(source.layout, *group.attributes)
@@ -288,6 +319,60 @@ class Planner:
             return None
         return Place(source.storage, layout)
 
+    # ---- parts of larger values
+    def _in_whole(self, index: int, group: Group) -> Place | None:
+        """The place that a value was offered in a larger one, if its command can write there."""
+        node = group.node
+        whole = self.joins.whole.get(node)
+        if whole is None or node in self.assigned:
+            return None
+        layout = self.joins.layouts[node]
+        command = self._command(group, (layout,))
+        if self.lowering.expect(group.op, command).backend == HOST:
+            return None
+        try:
+            inplace = self.lowering.choose(group.op, command).inplace
+        except NotSupportedError:
+            return None
+        storage = self.wholes.get(whole)
+        if storage is None:
+            storage = self.wholes[whole] = self.assigned.get(whole) or self.fresh(index, whole, whole.spec.nbytes)
+            storage.keep_until(self.whole_until[whole])
+        elif not all(self._stays_clear(index, x, storage, layout, i in inplace) for i, x in enumerate(group.inputs)):
+            return None
+        self.plan.joined += 1
+        return Place(storage, layout)
+
+    def _stays_clear(self, index: int, x: Node, storage: Storage, written: Layout, inplace: bool) -> bool:
+        """Whether an operand may be read while that part of a storage is written."""
+        place = self.place[x]
+        if not place.storage.may_be(storage):
+            return True
+        if place.storage is storage and apart(place.layout, written):
+            return True
+        return inplace and place.layout == written and self._changes_nothing_read(index, storage, written)
+
+    def _joined(self, index: int, group: Group) -> list[Block] | None:
+        """What is left to be copied to where the operands of a concatenation belong; None if one command does all."""
+        node, parts = group.node, self.joins.parts[group.node]
+        whole = self.joins.whole.get(node, node)
+        storage = self.wholes.pop(node, None) if whole is node else self.wholes.get(whole)
+        away = [(x, p) for x, p in zip(group.inputs, parts, strict=True) if not self._lies(x, storage, p)]
+        if storage is None or len(away) == len(parts) or (away and node in self.joins.seen):
+            return None
+        steps: list[Block] = []
+        for x, p in away:
+            step = self.copy(index, x, self.place[x], storage, p)
+            step.note = "to its part of a larger value"
+            steps.append(step)
+        self.put(node, Place(storage, self.joins.layouts[node]))
+        return steps
+
+    def _lies(self, x: Node, storage: Storage | None, layout: Layout) -> bool:
+        place = self.place[x]
+        return place.storage is storage and same_elements(place.layout, layout)
+
+    # ---- memory that is there already
     def _donated(self, index: int, step: Step) -> Storage | None:
         """New state lands in the memory of the old, if nothing reads the old one later."""
         target = self.updates.get(step.group.node)
@@ -304,15 +389,14 @@ class Planner:
         return storage
 
     def _overwritten(self, index: int, step: Step) -> Storage | None:
-        """Take over the memory of an input that dies here."""
-        node = step.group.node
+        """Take over the memory of an input that dies here, or of which only what is not changed here is read later."""
+        node, out = step.group.node, step.command.output
         for i in step.choice.inplace:
             storage, layout = self.place[step.group.inputs[i]]
-            if storage.kind != "arena" or storage.last != index or storage.nbytes != max(step.command.output.nbytes, 1):
+            if storage.kind != "arena" or storage.fixed or storage.nbytes != max(out.nbytes, 1) or layout != out:
                 continue
-            if storage.fixed:
-                continue
-            if layout == step.command.output and self._may_share(step, storage):
+            free = storage.last == index or self._leaves_the_rest(index, step, storage)
+            if free and self._may_share(step, storage):
                 if node in self.outputs:
                     self.make_output(storage)
                 self.plan.overwrites += 1
@@ -320,9 +404,23 @@ class Planner:
                 return storage
         return None
 
+    def _leaves_the_rest(self, index: int, step: Step, storage: Storage) -> bool:
+        """Whether a command changes a part of a storage only, and nothing of that part is read later."""
+        written = written_part(step.command)
+        if written == step.command.output or not storage.told or storage.carried or step.group.node in self.outputs:
+            return False
+        return self._changes_nothing_read(index, storage, written)
+
+    def _changes_nothing_read(self, index: int, storage: Storage, written: Layout) -> bool:
+        """Whether all that is read later in a storage lies apart from what is written."""
+        return all(apart(self.place[x].layout, written) for x in storage.values if self.reads[x] > index)
+
     def _may_share(self, step: Step, storage: Storage) -> bool:
-        """The kernel consents for every input that may lie there, and each lies there as the output would."""
-        return all(i in step.choice.inplace and self.place[x].layout == step.command.output
+        """The kernel consents for every input that may lie there, and each lies there as the output would, or apart
+        from what is changed."""
+        written = written_part(step.command)
+        return all((i in step.choice.inplace and self.place[x].layout == step.command.output)
+                   or (self.place[x].storage is storage and apart(self.place[x].layout, written))
                    for i, x in enumerate(step.group.inputs) if self.place[x].storage.may_be(storage))
 
     def make_output(self, storage: Storage) -> None:
@@ -342,16 +440,37 @@ class Planner:
             return Storage("output", max(nbytes, 1), index, last, node.op.name)
         return self.in_arena(nbytes, index, last, node.op.name)
 
-    def _allocate(self) -> None:
-        spec = self.device.spec
-        segment = spec.max_allocation // spec.alignment * spec.alignment if spec.max_allocation else None
-        self.plan.segment = segment or FOREVER
-        lifetimes = [Lifetime(s.nbytes, s.first, s.last) for s in self.plan.arena]
-        self.plan.allocation = allocate(lifetimes, alignment=spec.alignment, segment=segment)
-        for storage, offset in zip(self.plan.arena, self.plan.allocation.offsets, strict=True):
-            storage.offset = offset
+
+def arena_bound(plan: Plan, device: Device) -> int:
+    """The most bytes of the arena that live at once."""
+    return make_demand(_lifetimes(plan), alignment=device.spec.alignment).bound
+
+
+def lay_out_arena(plan: Plan, device: Device, budget: int) -> None:
+    """Give every storage of the arena its offset; `budget` as for `allocation.allocate`."""
+    spec = device.spec
+    segment = spec.max_allocation // spec.alignment * spec.alignment if spec.max_allocation else None
+    plan.segment = segment or FOREVER
+    plan.allocation = allocate(_lifetimes(plan), alignment=spec.alignment, segment=segment, budget=budget)
+    for storage, offset in zip(plan.arena, plan.allocation.offsets, strict=True):
+        storage.offset = offset
+
+
+def _lifetimes(plan: Plan) -> list[Lifetime]:
+    return [Lifetime(s.nbytes, s.first, s.last) for s in plan.arena]
 
 
 def row_layout(spec: TensorSpec) -> Layout:
     """How one part of something stacked up lies."""
     return TensorSpec(spec.shape[1:], spec.dtype).layout()
+
+
+def written_part(command: Command) -> Layout:
+    """What a command changes if it works in the memory of its first input: a part of it, or all."""
+    out = command.output
+    if command.name != UPDATE_SLICE or not out.size:
+        return out
+    start, step = command.attributes
+    offset = out.offset + sum(a * s for a, s in zip(start, out.strides, strict=True))
+    return Layout(command.inputs[1].shape, out.dtype, offset,
+                  tuple([s * k for s, k in zip(out.strides, step, strict=True)]))

@@ -47,6 +47,8 @@ class ControlPlanner(Planner):
                          for x, w in zip(body.inputs[n : n + m], wholes, strict=True)], stacked)
         self._keep(item, plan, picked)
         plan.finals = self._finals(plan)
+        for storage in (*moving.movable(), *[s for final in plan.finals for s in final.holds]):
+            storage.told = False
         for i, role in enumerate(roles):
             if _has_to_copy(plan, i, role):
                 plan.copies[role] = step = self.copy(item.begin, item.group.inputs[i], inits[i], role)

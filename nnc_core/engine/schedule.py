@@ -1,68 +1,65 @@
-"""The order of commands: inputs first, and updates in place after every other reader of what they overwrite."""
+"""The order in which a graph's commands run, and those of each body in it by themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from nnc_core.engine.fuse import Group
-from nnc_core.symbol import Node, postorder
-
-
-class _Command:
-    """A group linked to the groups that it needs."""
-
-    __slots__ = ("group", "inputs")
-
-    def __init__(self, group: Group) -> None:
-        self.group = group
-        self.inputs: tuple[_Command, ...] = ()
+from nnc_core.engine.fuse import Group, fuse
+from nnc_core.engine.lower import Lowering
+from nnc_core.engine.order import results_of_bodies
+from nnc_core.engine.scheduling import Arranged, arrange
+from nnc_core.engine.scheduling.commands import Commands
+from nnc_core.engine.scheduling.joins import Joins
+from nnc_core.operator.host import CALLBACK
+from nnc_core.symbol import Node, in_sequence
 
 
-def schedule(groups: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node]) -> list[Group]:
-    """`updates`: output -> the input whose memory it should take."""
-    if not updates:
-        return list(groups)  # already inputs first
-    commands = {g.node: _Command(g) for g in groups}
-    for command in commands.values():
-        command.inputs = tuple([commands[x] for x in command.group.inputs if x in commands])
-    after = _readers_first(groups, commands, updates)
-    roots = [commands[n] for n in outputs if n in commands]
-    return [c.group for c in postorder(roots, (), after)]
+class Inner(NamedTuple):
+    """A body: its results, each with memory of its own, and its commands in their order."""
+
+    results: list[Node]
+    arranged: Arranged
 
 
-def _readers_first(groups: Sequence[Group], commands: Mapping[Node, _Command],
-                   updates: Mapping[Node, Node]) -> dict[int, list[_Command]]:
-    """For each update the other readers of its target, through views; not those that have to run after it, because
-    they need the new value or wait for another update that does."""
-    update_of = {target: output for output, target in updates.items() if output in commands}
-    origin: dict[Node, Node] = {}  # a view reads what it is a view of
-    readers: dict[Node, list[Group]] = {}
-    for group in groups:
-        for x in group.inputs:
-            base = origin.get(x, x)
-            if base in update_of:
-                readers.setdefault(base, []).append(group)
-                if group.op.view is not None:
-                    origin[group.node] = base
-    users: dict[_Command, list[_Command]] = {}
-    for command in commands.values():
-        for needed in command.inputs:
-            users.setdefault(needed, []).append(command)
-    after: dict[int, list[_Command]] = {}
-    for target, found in readers.items():
-        update = commands[update_of[target]]
-        later = _from(update, users)
-        after[id(update)] = [commands[g.node] for g in found if commands[g.node] not in later]
-        for reader in after[id(update)]:
-            users.setdefault(reader, []).append(update)
-    return after
+class Scheduler:
+    """Inputs come first, updates after every other reader of what they overwrite, and what has effects in the order
+    written; among such orders one that keeps little memory alive is found, unless it is to be `as_written`."""
 
+    def __init__(self, lowering: Lowering, *, as_written: bool = False) -> None:
+        self.lowering, self.as_written = lowering, as_written
+        self._inner: dict[Node, list[Inner]] = {}
+        self._effectful: set[Node] = set()
 
-def _from(command: _Command, users: Mapping[_Command, Sequence[_Command]]) -> set[_Command]:
-    """A command and everything that runs after it."""
-    found, pending = {command}, [command]
-    while pending:
-        new = [c for c in users.get(pending.pop(), ()) if c not in found]
-        found.update(new)
-        pending += new
-    return found
+    def arrange(self, groups: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node]) -> Arranged:
+        """`groups` come inputs first.  `updates`: output -> the input whose memory it should take."""
+        self._arrange_bodies(groups)
+        return self._arrange(groups, outputs, updates)
+
+    def inner(self, group: Group) -> list[Inner]:
+        """The bodies of a loop (a condition first) or of branches."""
+        return self._inner[group.node]
+
+    def _arrange_bodies(self, groups: Sequence[Group]) -> None:
+        """Inner ones first, however deep they are."""
+        found: list[tuple[Group, list[tuple[list[Node], list[Group]]]]] = []
+        pending = [group for group in groups if group.op.bodies]
+        while pending:
+            group = pending.pop()
+            bodies = [(results, fuse(in_sequence(results), results, self.lowering.device))
+                      for results in results_of_bodies(group)]
+            found.append((group, bodies))
+            pending += [g for _, inside in bodies for g in inside if g.op.bodies]
+        for group, bodies in reversed(found):
+            self._inner[group.node] = [Inner(results, self._arrange(inside, results, {})) for results, inside in bodies]
+            if any(g.op is CALLBACK or g.node in self._effectful for _, inside in bodies for g in inside):
+                self._effectful.add(group.node)
+
+    def _arrange(self, groups: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node]) -> Arranged:
+        commands = Commands(groups, outputs, updates, self.lowering, self._effectful)
+        if self.as_written:
+            return Arranged(commands.in_order(commands.written), commands.alias_nodes(), Joins(commands.layouts), 0)
+        return arrange(commands, self._bytes_inside)
+
+    def _bytes_inside(self, group: Group) -> int:
+        return max([inner.arranged.bound for inner in self.inner(group)], default=0)

@@ -133,7 +133,8 @@ def _update_slice(F: Any, node: Node, values: list[Any], batched: list[bool], si
 
 LINEAR_ALGEBRA = (
     "inv", "solve", "solve_triangular", "det", "cofactor", "slogdet", "matrix_rank", "pinv", "lstsq", "cholesky", "qr",
-    "lu", "eigh", "eigvalsh", "svd", "svdvals", "sylvester", "stein", "care", "dare",
+    "lu", "eigh", "eigvalsh", "eig", "eigvals", "schur", "hessenberg", "svd", "svdvals", "sylvester", "stein", "care",
+    "dare",
 )  # fmt: skip
 
 

@@ -72,7 +72,11 @@ class SymbolicGraph:
         return list(self.outputs)
 
     def compile(self, device: Any = None, **options: Any) -> ComputationGraph:
-        """Optimise, plan and bind for a device, named by id; None means the default one."""
+        """Optimise, plan and bind for a device, named by id; None means the default one.
+
+        Options: `optimise=False` leaves the graph as it is written, `memory_steps` is how many steps the memory
+        planners may take, and `places` says which devices the graph's places are.
+        """
         assert compile_hook is not None, "nnc_core.composition is not loaded"
         return compile_hook(self, device, **options)  # type: ignore[no-any-return]
 

@@ -6,18 +6,25 @@ from nnc_core.base.atomic import open_atomically, write_atomically
 from nnc_core.base.missing import MissingFileError, MissingPackageError, NotAFileError
 from nnc_core.io.checkpoint import load_arrays, save_arrays
 from nnc_core.io.graph_file import load_graph, save_graph
+from nnc_core.io.module_file import load_module, load_weights, save_module, save_weights
+from nnc_core.io.training_file import TrainingFile
 from nnc_core.io.training_state import load_training_state, save_training_state
 
 __all__ = [
     "MissingFileError",
     "MissingPackageError",
     "NotAFileError",
+    "TrainingFile",
     "load_arrays",
     "load_graph",
+    "load_module",
     "load_training_state",
+    "load_weights",
     "open_atomically",
     "save_arrays",
     "save_graph",
+    "save_module",
     "save_training_state",
+    "save_weights",
     "write_atomically",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,18 @@ RENAMED = {
     "avg_pool2d": "avg_pool",
 }  # fmt: skip
 """Operators whose names were others when a file was written; their attributes are the same."""
+
+
+class Declared(NamedTuple):
+    """An operator, and the attributes that nodes of it have in the file."""
+
+    op: Op
+    attributes: tuple[str, ...]
+
+    def complete(self, given: Attributes) -> Attributes:
+        """In the operator's order; those that it has gained since the file was written have their defaults."""
+        found = dict(zip(self.attributes, given, strict=True))
+        return tuple([found.get(name, self.op.defaults.get(name)) for name in self.op.attributes])
 
 
 class Reader:
@@ -48,14 +60,19 @@ class Reader:
         pairs = tuple([(_text(a), _text(b)) for a, b in description["iopairs"]])
         return SymbolicGraph(inputs, outputs, pairs, _text(description["name"]))
 
-    def _operator(self, name: str, attributes: Sequence[str]) -> Op:
+    def _operator(self, name: str, attributes: Sequence[str]) -> Declared:
         op = operator_called(RENAMED.get(name, name))
         if op is None:
             raise refused(self.path, f"this nnc has no operator {name!r}", "use the version of nnc that wrote it")
-        if list(op.attributes) != attributes:
+        fixed = op in (PLACEHOLDER, CONSTANT) and attributes != list(op.attributes)
+        if fixed or len(set(attributes)) < len(attributes) or not set(attributes) <= set(op.attributes):
             raise refused(self.path, f"operator {name!r} has attributes {attributes} there and "
                                      f"{list(op.attributes)} here", "use the version of nnc that wrote it")
-        return op
+        for missing in op.attributes:
+            if missing not in attributes and missing not in op.defaults:
+                raise refused(self.path, f"operator {name!r} has no attribute {missing!r} there, and there is no "
+                                         "default for it", "use the version of nnc that wrote it")
+        return Declared(op, tuple(attributes))
 
     def _body(self, data: Mapping[str, Any]) -> Body:
         nodes = self._nodes(data["nodes"])
@@ -72,28 +89,29 @@ class Reader:
         table, nodes = Table(), list[Node]()
         for i, (operator, inputs, attributes, line) in enumerate(described):
             table.line = None if line is None else str(self.description["lines"][line])
-            op = self.operators[_checked(operator, len(self.operators))]
-            nodes.append(self._node(table, op, tuple([nodes[_checked(x, i)] for x in inputs]), attributes))
+            declared = self.operators[_checked(operator, len(self.operators))]
+            nodes.append(self._node(table, declared, tuple([nodes[_checked(x, i)] for x in inputs]), attributes))
         return nodes
 
-    def _node(self, table: Table, op: Op, inputs: tuple[Node, ...], attributes: list[Any]) -> Node:
+    def _node(self, table: Table, declared: Declared, inputs: tuple[Node, ...], attributes: list[Any]) -> Node:
+        op = declared.op
         with blaming(self.path, f"operator {op.name!r} does not take what the file gives it"):
-            if not _fits(op, len(inputs), len(attributes)):
+            if not _fits(declared, len(inputs), len(attributes)):
                 raise FileFormatError(f"{len(inputs)} inputs and {len(attributes)} attributes")
-            decoded = self._attributes(op, attributes)
+            decoded = self._attributes(declared, attributes)
             for value in decoded:
                 self._admit(value)
             return self.symbol.node(table, op, inputs, decoded)
 
-    def _attributes(self, op: Op, attributes: list[Any]) -> Attributes:
-        if op is PLACEHOLDER:
+    def _attributes(self, declared: Declared, attributes: list[Any]) -> Attributes:
+        if declared.op is PLACEHOLDER:
             return (_text(attributes[0]), _spec(attributes[1]), Uid())
-        if op is CONSTANT:
+        if declared.op is CONSTANT:
             array, spec = self.arrays[attributes[0]], _spec(attributes[1])
             if (array.shape, array.dtype) != (spec.shape, spec.dtype):
                 raise FileFormatError(f"the constant is {array.dtype}{list(array.shape)} where {spec} is expected")
             return (Literal(_frozen(array)), spec)
-        return tuple([decode(a, self._numbered_body) for a in attributes])
+        return declared.complete(tuple([decode(a, self._numbered_body) for a in attributes]))
 
     def _numbered_body(self, at: Any) -> Body:
         return self.bodies[_checked(at, len(self.bodies))]
@@ -114,8 +132,9 @@ class Reader:
         return node
 
 
-def _fits(op: Op, inputs: int, attributes: int) -> bool:
-    wanted = len(op.attributes) - (op is PLACEHOLDER)  # a new uid is not in the file
+def _fits(declared: Declared, inputs: int, attributes: int) -> bool:
+    op = declared.op
+    wanted = len(declared.attributes) - (op is PLACEHOLDER)  # a new uid is not in the file
     return attributes == wanted and (inputs >= len(op.inputs) - 1 if op.variadic else inputs == len(op.inputs))
 
 

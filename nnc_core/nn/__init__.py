@@ -2,33 +2,89 @@
 
 from __future__ import annotations
 
-from nnc_core.nn.activation import Flatten, LogSoftmax, ReLU, Sigmoid, Softmax, Tanh
-from nnc_core.nn.container import Lambda, Sequential
-from nnc_core.nn.dropout import Dropout
 from nnc_core.nn.gradient import value_and_grad
-from nnc_core.nn.linear import Embedding, Linear
+from nnc_core.nn.layers import (
+    activation,
+    arithmetic,
+    convolution,
+    dropout,
+    linear,
+    merging,
+    normalisation,
+    parts,
+    pooling,
+    resizing,
+    shapes,
+)
+from nnc_core.nn.layers.activation import *
+from nnc_core.nn.layers.arithmetic import *
+from nnc_core.nn.layers.attention import MultiHeadAttention, PositionalEncoding
+from nnc_core.nn.layers.container import Lambda, Sequential
+from nnc_core.nn.layers.convolution import *
+from nnc_core.nn.layers.dropout import *
+from nnc_core.nn.layers.function import Function
+from nnc_core.nn.layers.linear import *
+from nnc_core.nn.layers.merging import *
+from nnc_core.nn.layers.normalisation import *
+from nnc_core.nn.layers.parts import *
+from nnc_core.nn.layers.pooling import *
+from nnc_core.nn.layers.recurrent import GRUCell, LSTMCell, RNNCell
+from nnc_core.nn.layers.resizing import *
+from nnc_core.nn.layers.sequences import GRU, LSTM, RNN, Recurrent
+from nnc_core.nn.layers.shapes import *
+from nnc_core.nn.layers.transformer import (
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 from nnc_core.nn.module import Module
+from nnc_core.nn.networks.handle import Handle, Input
+from nnc_core.nn.networks.network import Network
 from nnc_core.nn.parameter import Parameter
-from nnc_core.nn.recurrent import LSTMCell
-from nnc_core.nn.window import AvgPool2d, Conv2d, MaxPool2d
+from nnc_core.nn.registry import register
+from nnc_core.nn.weights.pytorch import from_pytorch_state, to_pytorch_state
+from nnc_core.nn.weights.unmatched import Unmatched
+from nnc_core.nn.weights.utilities import has_nan, map_parameters
 
 __all__ = [
-    "AvgPool2d",
-    "Conv2d",
-    "Dropout",
-    "Embedding",
-    "Flatten",
+    "Function",
+    "GRU",
+    "GRUCell",
+    "Handle",
+    "Input",
+    "LSTM",
     "LSTMCell",
     "Lambda",
-    "Linear",
-    "LogSoftmax",
-    "MaxPool2d",
     "Module",
+    "MultiHeadAttention",
+    "Network",
     "Parameter",
-    "ReLU",
+    "PositionalEncoding",
+    "RNN",
+    "RNNCell",
+    "Recurrent",
     "Sequential",
-    "Sigmoid",
-    "Softmax",
-    "Tanh",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+    "Unmatched",
+    "from_pytorch_state",
+    "has_nan",
+    "map_parameters",
+    "register",
+    "to_pytorch_state",
     "value_and_grad",
 ]
+__all__ += activation.__all__
+__all__ += arithmetic.__all__
+__all__ += convolution.__all__
+__all__ += dropout.__all__
+__all__ += linear.__all__
+__all__ += merging.__all__
+__all__ += normalisation.__all__
+__all__ += parts.__all__
+__all__ += pooling.__all__
+__all__ += resizing.__all__
+__all__ += shapes.__all__

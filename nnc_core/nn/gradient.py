@@ -26,8 +26,10 @@ def value_and_grad(module: Module, loss_fn: Callable[..., Any], *, parameters: M
         guarded(module._read_version)
         chosen = module.named_parameters() if parameters is None else dict(parameters)
         if not chosen:
+            still = bool(module.named_parameters(frozen=True))
             raise GradientError(f"{type(module).__name__} has no parameters to differentiate by",
-                                hint="set Parameters or Modules as attributes")
+                                hint="all are frozen: module.unfreeze(...)" if still else
+                                "set Parameters or Modules as attributes")
 
         def of_weights(weights: dict[str, Tensor]) -> Any:
             with read_as({chosen[name]: leaf for name, leaf in weights.items()}):

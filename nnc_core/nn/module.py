@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from nnc_core.base.errors import AttributeValueError, NotSupportedError, OperandError
 from nnc_core.dynamic.algodiff.hooks import HookHandle
 from nnc_core.dynamic.cell import Cell
+from nnc_core.dynamic.modes import always_evaluates, is_evaluating
 from nnc_core.dynamic.state import HostArray, load_state, save_state
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.traces.jit import Jitted
 from nnc_core.dynamic.traces.trace import guarded
+from nnc_core.nn.construction import Construction
 from nnc_core.nn.hooks import AFTER, BEFORE, Hook, arguments_after, register, result_after
+from nnc_core.nn.inference import watcher
+from nnc_core.nn.networks.handle import has_handles, recorded
 from nnc_core.nn.parameter import Parameter, accumulated, read_as
 from nnc_core.nn.text import summary, tree_text
 from nnc_core.nn.tree import Branch, cells_of, walk
+from nnc_core.nn.weights.freezing import chosen, trained
 
 
 class Module(Branch):
@@ -33,16 +38,41 @@ class Module(Branch):
     _before_forward: Mapping[int, Hook] = MappingProxyType({})
     _after_forward: Mapping[int, Hook] = MappingProxyType({})
 
+    if not TYPE_CHECKING:  # constructors are checked by __init__
+        def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+            """Keep the arguments, for files."""
+            if cls.__init__ is object.__init__ and (args or kwargs):
+                raise OperandError(f"{cls.__name__}() takes no arguments")
+            made = object.__new__(cls)
+            made.__dict__["_construction"] = Construction(args, kwargs)
+            return made
+
+    def constructor_arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the class is to be called with to make such a module again: what it was called with.
+
+        Classes whose parts change afterwards say more.
+        """
+        known: Construction = self.__dict__["_construction"]
+        return known.args, known.kwargs
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
         raise NotSupportedError(f"{type(self).__name__} has no forward", hint="define forward(self, ...)")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """forward, with hooks and compiled where asked for; of handles a node of a network."""
+        if has_handles(args) or (kwargs and has_handles(tuple(kwargs.values()))):
+            return recorded(self, args, kwargs)
         guarded(self._read_version)
         if self._before_forward or self._after_forward:
             args = arguments_after(self, args)
-            return result_after(self, args, self._run(*args, **kwargs))
-        return self._run(*args, **kwargs)
+            result = result_after(self, args, self._run(*args, **kwargs))
+        else:
+            result = self._run(*args, **kwargs)
+        told = watcher.get()
+        if told is not None:
+            told(self, result)
+        return result
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         if self._compiled is not None:
@@ -51,7 +81,7 @@ class Module(Branch):
 
     def functional_call(self, weights: Mapping[str, Tensor], *args: Any, **kwargs: Any) -> Any:
         """What a call computes with these tensors, by name, in the places of its parameters; others stay."""
-        mine = self.named_parameters()
+        mine = self.named_parameters(frozen=None)
         if weights.keys() - mine.keys():
             raise OperandError(f"{type(self).__name__} has no parameter {sorted(weights.keys() - mine.keys())[0]!r}",
                                hint=f"its parameters are {', '.join(mine) or 'none'}")
@@ -89,9 +119,10 @@ class Module(Branch):
         """Parameters and buffers by name, each once; names are joined by dots."""
         return cells_of(self)
 
-    def named_parameters(self) -> dict[str, Parameter]:
-        """What is trained, by name."""
-        return {name: c for name, c in self.cells().items() if isinstance(c, Parameter)}
+    def named_parameters(self, frozen: bool | None = False) -> dict[str, Parameter]:
+        """What is trained, by name; with frozen=True what is not, with frozen=None all."""
+        found = {name: c for name, c in self.cells().items() if isinstance(c, Parameter)}
+        return found if frozen is None else trained(found, not frozen)
 
     def parameters(self) -> list[Parameter]:
         """What is trained."""
@@ -104,6 +135,27 @@ class Module(Branch):
     def buffers(self) -> list[Cell]:
         """State that is not trained."""
         return list(self.named_buffers().values())
+
+    def freeze(self, *patterns: str) -> Self:
+        """Train parameters no longer: those whose names match one of the patterns ("encoder.*", "*.bias"), or all.
+
+        A frozen parameter is not among `named_parameters()`, gets no gradient, and minimisers leave it as it is; it
+        stays in `state_dict()`.  Running statistics and dropout follow `train` and `eval`, not this.
+        """
+        for parameter in chosen(self.named_parameters(frozen=None), patterns):
+            parameter.frozen = True
+        return self
+
+    def unfreeze(self, *patterns: str) -> Self:
+        """The opposite of `freeze`."""
+        for parameter in chosen(self.named_parameters(frozen=None), patterns):
+            parameter.frozen = False
+        return self
+
+    @property
+    def is_trainable(self) -> bool:
+        """Whether there is a parameter that is not frozen."""
+        return bool(self.named_parameters())
 
     def state_dict(self) -> dict[str, HostArray]:
         """Parameters and buffers as host arrays."""
@@ -125,11 +177,12 @@ class Module(Branch):
     # ---- training and evaluation
     @property
     def training(self) -> bool:
-        """Whether dropout and the like are active; compiled code is traced for both."""
-        return guarded(self._read_training)  # type: ignore[no-any-return]
+        """Whether dropout and the like are active; not so within `nnc.evaluating()`.  Compiled code is traced for
+        both."""
+        return not always_evaluates() and guarded(self._read_training)
 
     def _read_training(self) -> bool:
-        return self._training
+        return self._training and not is_evaluating()
 
     def train(self, mode: bool = True) -> Self:
         """Set this module and all its parts to training, or with False to evaluation."""
@@ -204,6 +257,10 @@ class Module(Branch):
     def __repr__(self) -> str:
         return tree_text(self)
 
-    def summary(self) -> str:
-        """A table of modules, the shapes of their parameters and counts, as text."""
-        return summary(self)
+    def summary(self, *inputs: Any) -> str:
+        """A table of modules, the shapes of their parameters and counts, as text.
+
+        With inputs, each a shape such as ("batch", 28, 28, 1), an `nnc.TensorSpec` or a tensor, also what each module
+        gives for them; forward runs once on symbols, nothing is computed.
+        """
+        return summary(self, inputs)

@@ -14,6 +14,7 @@ from nnc_core.dynamic.functions.creation import asarray, zeros_like
 from nnc_core.dynamic.modes import current_trace, gradients
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Adjoint, Value
+from nnc_core.nn.weights.frozen import changed
 
 _NONE: Mapping[Cell, Tensor] = {}
 _leaves: ContextVar[Mapping[Cell, Tensor]] = ContextVar("nnc_parameter_leaves", default=_NONE)
@@ -24,10 +25,10 @@ class Parameter(Cell):
     """A weight.  `read()` gives the tensor; inside `nn.value_and_grad` the leaf that is differentiated by.
 
     With `requires_grad` it is a variable of the dynamic graph: what is computed from it eagerly is recorded, and
-    `backward` adds to its `grad`.
+    `backward` adds to its `grad`.  One that is `frozen` is not trained.
     """
 
-    __slots__ = ("_adjoint", "_variable")
+    __slots__ = ("_adjoint", "_frozen", "_variable")
 
     def __init__(self, tensor: Any, name: str = "", requires_grad: bool = False) -> None:
         first = asarray(tensor)
@@ -36,6 +37,17 @@ class Parameter(Cell):
         super().__init__(first.detach(), name)
         self._adjoint = Adjoint() if requires_grad else None
         self._variable: Value | None = None
+        self._frozen = False
+
+    @property
+    def frozen(self) -> bool:
+        """Whether it keeps its value in training: no gradient is taken by it.  Can be set."""
+        return self._frozen
+
+    @frozen.setter
+    def frozen(self, on: bool) -> None:
+        self._frozen = bool(on)
+        changed()
 
     def read(self) -> Tensor:
         """The tensor that is there now, or the leaf that stands for it."""
@@ -43,7 +55,9 @@ class Parameter(Cell):
         if leaf is not None and (leaf.is_symbol or current_trace.get() is None):  # else a function is being traced
             return leaf
         tensor = super().read()
-        return tensor if self._adjoint is None or tensor.is_symbol or not gradients.get() else self._as_variable()
+        if self._adjoint is None or self._frozen or tensor.is_symbol or not gradients.get():
+            return tensor
+        return self._as_variable()
 
     def _as_variable(self) -> Tensor:
         """The same leaf until the parameter is written: its array is that of the cell."""
@@ -67,16 +81,16 @@ class Parameter(Cell):
 
     @property
     def tracked(self) -> bool:
-        return self._adjoint is not None
+        return self._adjoint is not None and not self._frozen
 
     @property
     def requires_grad(self) -> bool:
         """Whether `backward` gives it a gradient."""
-        return self._adjoint is not None
+        return self.tracked
 
     @requires_grad.setter
     def requires_grad(self, on: bool) -> None:
-        if on != self.requires_grad:
+        if on != (self._adjoint is not None):
             self._adjoint, self._variable = Adjoint() if on else None, None
 
     @property
@@ -94,15 +108,15 @@ class Parameter(Cell):
     def __reduce__(self) -> Any:
         """Copies and pickles go through a host array; what was added to `grad` is not part of them."""
         make, arguments = super().__reduce__()
-        return _made_again, (make, arguments, self.requires_grad)
+        return _made_again, (make, arguments, self._adjoint is not None, self._frozen)
 
     def __repr__(self) -> str:
         return f"Parameter({self.spec})"
 
 
-def _made_again(make: Any, arguments: tuple[Any, ...], requires_grad: bool) -> Parameter:
+def _made_again(make: Any, arguments: tuple[Any, ...], requires_grad: bool, frozen: bool = False) -> Parameter:
     parameter: Parameter = make(*arguments)
-    parameter.requires_grad = requires_grad
+    parameter.requires_grad, parameter._frozen = requires_grad, frozen
     return parameter
 
 

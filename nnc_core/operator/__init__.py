@@ -12,6 +12,7 @@ from nnc_core.operator.creation import CONSTANT, PLACEHOLDER, Creation, Transfer
 from nnc_core.operator.cumulative import Cumulative
 from nnc_core.operator.declare import OPERATORS, Base, V
 from nnc_core.operator.decompositions import Decompositions
+from nnc_core.operator.eigen import Eigen
 from nnc_core.operator.elementwise import Arithmetic, Casts, Comparison, Functions, Logic
 from nnc_core.operator.equations import Equations
 from nnc_core.operator.exponentials import Exponentials
@@ -45,7 +46,7 @@ class Namespace(
     Arithmetic[V], Functions[V], Exponentials[V], Trigonometry[V], Hyperbolic[V], Roots[V], Rounding[V],
     Representation[V], Bits[V], ErrorFunctions[V], BesselFunctions[V], GammaFunctions[V], Comparison[V], Logic[V],
     Casts[V], Complex[V], Reduction[V], Summaries[V],
-    Cumulative[V], Ordering[V], Linear[V], Solvers[V], Decompositions[V], Equations[V],
+    Cumulative[V], Ordering[V], Linear[V], Solvers[V], Decompositions[V], Eigen[V], Equations[V],
     Fourier[V], Movement[V],
     Indexing[V], Scattering[V], Selection[V], Windows[V], Neural[V], Random[V], Creation[V], Transfer[V], Control[V],
     Hosted[V], Generic[V],

@@ -109,7 +109,10 @@ def op(*, infer: Callable[..., TensorSpec], composite: bool = False, **rules: An
         name = body.__name__.rstrip("_")
         if composite:
             rules["decompose"] = _decomposition(body, attributes)
-        made = Op(name, tuple(inputs), tuple(attributes), infer, doc=inspect.getdoc(body) or "", **rules)
+        defaults = {p.name: float_attribute(p.default) for p in parameters
+                    if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
+        made = Op(name, tuple(inputs), tuple(attributes), infer, doc=inspect.getdoc(body) or "", defaults=defaults,
+                  **rules)
         OPERATORS[name] = made
         return cast(Method, _compiled(body, made, parameters))
 

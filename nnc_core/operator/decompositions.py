@@ -1,4 +1,4 @@
-"""Decompositions of matrices: stacks along leading axes, of float32 or float64, by LAPACK on the host.
+"""Decompositions of matrices: stacks along leading axes, of floats or complex numbers, by LAPACK on the host.
 
 Derivatives: of Cholesky's as in Murray, "Differentiation of the Cholesky decomposition" (2016); of eigenvalues and
 -vectors as in Giles (2008); of singular values and vectors as in Townsend, "Differentiating the singular value
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Generic
 
+from nnc_core.base.dtype import is_complex, real_of
 from nnc_core.base.errors import GradientError
 from nnc_core.operator import linalg_reference as by_numpy
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
@@ -21,62 +22,71 @@ from nnc_core.operator.matrices import (
     diagonal,
     diagonal_mask,
     diagonal_matrix,
+    h,
     half_lower,
+    hermitian,
+    hn,
+    imaginary,
     lower,
     mm,
-    nt,
+    nh,
     off_diagonal,
     part,
-    symmetric,
-    t,
-    tn,
+    real,
+    real_diagonal,
     upper,
 )
+from nnc_core.operator.phases import overlaps, turning, turning_back
 from nnc_core.shape import linalg as rule
 
 
-# ---- Cholesky: a = L Lᵀ
+# ---- Cholesky: a = L Lᴴ
 def _cholesky_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
-    middle = half_lower(F, tn(F, y, g))
-    left = F.solve_triangular(t(F, y), middle, lower=False)
-    return (symmetric(F, t(F, F.solve_triangular(t(F, y), t(F, left), lower=False))),)
+    middle = half_lower(F, hn(F, y, g))
+    left = F.solve_triangular(h(F, y), middle, lower=False)
+    return (hermitian(F, h(F, F.solve_triangular(h(F, y), h(F, left), lower=False))),)
 
 
 def _cholesky_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
-    left = F.solve_triangular(y, symmetric(F, tangents[0]), lower=True)
-    return mm(F, y, half_lower(F, t(F, F.solve_triangular(y, t(F, left), lower=True))))
+    left = F.solve_triangular(y, hermitian(F, tangents[0]), lower=True)
+    return mm(F, y, half_lower(F, h(F, F.solve_triangular(y, h(F, left), lower=True))))
 
 
-# ---- eigenvalues and eigenvectors: a = V diag(w) Vᵀ
-def _gaps(F: Any, v: Any, w: Any) -> Any:
+# ---- eigenvalues and eigenvectors: a = V diag(w) Vᴴ
+def gaps(F: Any, v: Any, w: Any) -> Any:
     """w_j - w_i; 1 on the diagonal."""
     return F.where(diagonal_mask(F, v), 1, F.subtract(by_column(F, w), by_row(F, w)))
 
 
 def _eigh_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
     (w, v), (gw, gv) = F.picks(y), g
-    turns = None if gv is None else off_diagonal(F, F.divide(tn(F, v, gv), _gaps(F, v, w)))
+    if gv is not None and is_complex(v.dtype):
+        gv = F.add(gv, turning_back(F, v, F.imag(overlaps(F, v, gv))))
+    turns = None if gv is None else off_diagonal(F, F.divide(hn(F, v, gv), gaps(F, v, w)))
     middle = added(F, None if gw is None else diagonal_matrix(F, gw), turns)
-    return (symmetric(F, nt(F, mm(F, v, middle), v)),)
+    return (hermitian(F, nh(F, mm(F, v, middle), v)),)
 
 
 def _eigh_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
     w, v = F.picks(y)
-    turned = mm(F, tn(F, v, symmetric(F, tangents[0])), v)
-    return diagonal(F, turned), mm(F, v, off_diagonal(F, F.divide(turned, _gaps(F, v, w))))
+    turned = mm(F, hn(F, v, hermitian(F, tangents[0])), v)
+    dv = mm(F, v, off_diagonal(F, F.divide(turned, gaps(F, v, w))))
+    if is_complex(v.dtype):
+        dv = F.add(dv, F.multiply(v, imaginary(F, turning(F, v, dv))))
+    return diagonal(F, real(F, turned)), dv
 
 
 def _eigvalsh_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
     v = F.pick(F.eigh(a), index=1)
-    return (nt(F, F.multiply(v, by_column(F, g)), v),)
+    return (nh(F, F.multiply(v, by_column(F, g)), v),)
 
 
 def _eigvalsh_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
     v = F.pick(F.eigh(a), index=1)
-    return F.sum(F.multiply(v, mm(F, symmetric(F, tangents[0]), v)), axis=(a.ndim - 2,))
+    return F.sum(real(F, F.multiply(F.conjugate(v), mm(F, hermitian(F, tangents[0]), v))), axis=(a.ndim - 2,))
 
 
-# ---- singular values and vectors: a = U diag(s) Vᵀ
+# ---- singular values and vectors: a = U diag(s) Vᴴ
 def _distances(F: Any, s: Any, like: Any) -> Any:
     """s_j² - s_i²; 1 on the diagonal."""
     row, column = by_column(F, s), by_row(F, s)
@@ -98,20 +108,38 @@ def _svd_vjp(F: Any, g: Any, y: Any, a: Any, full_matrices: bool) -> Any:
     k, row, column = s.shape[-1], by_column(F, s), by_row(F, s)
     middle = None if gs is None else diagonal_matrix(F, gs)
     outside = None
+    if is_complex(a.dtype) and not (gu is None and gvh is None):
+        gu, turns = _phases_vjp(F, gu, gvh, u, vh, row)
+        middle = added(F, middle, turns)
     if gu is not None:
-        turned = tn(F, u, gu)
-        turns = F.divide(F.subtract(turned, t(F, turned)), _distances(F, s, turned))
-        middle = added(F, middle, F.multiply(turns, row))
+        turned = hn(F, u, gu)
+        middle = added(F, middle, F.multiply(_skew(F, turned, s), row))
         if m != k:
             outside = mm(F, F.divide(F.subtract(gu, mm(F, u, turned)), row), vh)
     if gvh is not None:
-        turned = nt(F, vh, gvh)
-        turns = F.divide(F.subtract(turned, t(F, turned)), _distances(F, s, turned))
-        middle = added(F, middle, F.multiply(turns, column))
+        turned = nh(F, vh, gvh)
+        middle = added(F, middle, F.multiply(_skew(F, turned, s), column))
         if n != k:
-            rest = F.subtract(gvh, mm(F, t(F, turned), vh))
+            rest = F.subtract(gvh, mm(F, h(F, turned), vh))
             outside = added(F, outside, mm(F, u, F.divide(rest, column)))
     return (added(F, mm(F, u, middle, vh), outside),)
+
+
+def _skew(F: Any, turned: Any, s: Any) -> Any:
+    """(x - xᴴ) over the distances, with zeros on the diagonal."""
+    skew = F.divide(F.subtract(turned, h(F, turned)), _distances(F, s, turned))
+    return off_diagonal(F, skew) if is_complex(turned.dtype) else skew
+
+
+def _phases_vjp(F: Any, gu: Any, gvh: Any, u: Any, vh: Any, s: Any) -> tuple[Any, Any]:
+    """gu with what the phase of U adds, and what the phase of V against that of U adds to the middle."""
+    by_v = None if gvh is None else F.imag(overlaps(F, h(F, vh), h(F, gvh)))
+    both = added(F, None if gu is None else F.imag(overlaps(F, u, gu)), by_v)
+    gu = added(F, gu, turning_back(F, u, both))
+    if by_v is None:
+        return gu, None
+    turns = F.negative(F.divide(by_v, s))
+    return gu, diagonal_matrix(F, imaginary(F, F.reshape(turns, shape=(*turns.shape[:-2], turns.shape[-1]))))
 
 
 def _svd_jvp(F: Any, tangents: Any, y: Any, a: Any, full_matrices: bool) -> Any:
@@ -119,17 +147,23 @@ def _svd_jvp(F: Any, tangents: Any, y: Any, a: Any, full_matrices: bool) -> Any:
     (u, s, vh), da = F.picks(y), tangents[0]
     m, n = a.shape[-2:]
     k, row, column = s.shape[-1], by_column(F, s), by_row(F, s)
-    from_right, from_left = nt(F, da, vh), tn(F, u, da)
-    turned = tn(F, u, from_right)
+    from_right, from_left = nh(F, da, vh), hn(F, u, da)
+    turned = hn(F, u, from_right)
     by_u, by_v = F.multiply(turned, row), F.multiply(turned, column)
     distances = _distances(F, s, turned)
-    du = mm(F, u, off_diagonal(F, F.divide(F.add(by_u, t(F, by_u)), distances)))
-    dvh = mm(F, t(F, off_diagonal(F, F.divide(F.add(by_v, t(F, by_v)), distances))), vh)
+    du = mm(F, u, off_diagonal(F, F.divide(F.add(by_u, h(F, by_u)), distances)))
+    dvh = mm(F, h(F, off_diagonal(F, F.divide(F.add(by_v, h(F, by_v)), distances))), vh)
     if m != k:
         du = F.add(du, F.divide(F.subtract(from_right, mm(F, u, turned)), row))
     if n != k:
         dvh = F.add(dvh, F.divide(F.subtract(from_left, mm(F, turned, vh)), column))
-    return du, diagonal(F, turned), dvh
+    if not is_complex(a.dtype):
+        return du, diagonal(F, turned), dvh
+    angles = turning(F, u, du)
+    behind = F.divide(F.imag(diagonal(F, turned)), s)
+    other = F.subtract(F.reshape(angles, shape=behind.shape), behind)
+    du = F.add(du, F.multiply(u, imaginary(F, angles)))
+    return du, F.real(diagonal(F, turned)), F.subtract(dvh, F.multiply(vh, imaginary(F, by_row(F, other))))
 
 
 def _svdvals_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
@@ -139,7 +173,7 @@ def _svdvals_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
 
 def _svdvals_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
     u, _, vh = F.picks(F.svd(a, full_matrices=False))
-    return F.sum(F.multiply(u, nt(F, tangents[0], vh)), axis=(a.ndim - 2,))
+    return F.sum(real(F, F.multiply(F.conjugate(u), nh(F, tangents[0], vh))), axis=(a.ndim - 2,))
 
 
 # ---- Q and R
@@ -156,12 +190,12 @@ def _qr_kind(a: Any, mode: str) -> bool:
 
 def _over(F: Any, x: Any, r: Any) -> Any:
     """x r⁻¹ for upper triangles r."""
-    return t(F, F.solve_triangular(t(F, r), t(F, x), lower=True))
+    return h(F, F.solve_triangular(h(F, r), h(F, x), lower=True))
 
 
-def _over_t(F: Any, x: Any, r: Any) -> Any:
-    """x r⁻ᵀ for upper triangles r."""
-    return t(F, F.solve_triangular(r, t(F, x), lower=False))
+def _over_h(F: Any, x: Any, r: Any) -> Any:
+    """x r⁻ᴴ for upper triangles r."""
+    return h(F, F.solve_triangular(r, h(F, x), lower=False))
 
 
 def _qr_vjp(F: Any, g: Any, y: Any, a: Any, mode: str) -> Any:
@@ -169,13 +203,13 @@ def _qr_vjp(F: Any, g: Any, y: Any, a: Any, mode: str) -> Any:
     m, rest = a.shape[-2], None
     if wide and gr is not None:
         r2, gr2 = columns_from(F, r, m), columns_from(F, gr, m)
-        gq, rest = added(F, gq, mm(F, q, nt(F, r2, gr2))), mm(F, q, gr2)
+        gq, rest = added(F, gq, mm(F, q, nh(F, r2, gr2))), mm(F, q, gr2)
     if wide:
         r, gr = part(F, r, m, m), None if gr is None else part(F, gr, m, m)
-    middle = added(F, None if gr is None else nt(F, gr, r), None if gq is None else F.negative(tn(F, q, gq)))
+    middle = added(F, None if gr is None else nh(F, gr, r), None if gq is None else F.negative(hn(F, q, gq)))
     half = upper(F, middle)
-    turns = F.add(half, t(F, off_diagonal(F, half)))
-    ga = _over_t(F, added(F, gq, mm(F, q, turns)), r)
+    turns = real_diagonal(F, F.add(half, h(F, off_diagonal(F, half))))
+    ga = _over_h(F, added(F, gq, mm(F, q, turns)), r)
     if not wide:
         return (ga,)
     return (F.concat(ga, F.zeros_like(columns_from(F, a, m)) if rest is None else rest, axis=a.ndim - 1),)
@@ -186,11 +220,13 @@ def _qr_jvp(F: Any, tangents: Any, y: Any, a: Any, mode: str) -> Any:
     n = r.shape[-2]
     first = part(F, da, a.shape[-2], n) if wide else da
     scaled = _over(F, first, part(F, r, n, n) if wide else r)
-    turned = tn(F, q, scaled)
+    turned = hn(F, q, scaled)
     below = lower(F, turned, strict=True)
-    turns = F.subtract(below, t(F, below))
+    turns = F.subtract(below, h(F, below))
+    if is_complex(a.dtype):  # the diagonal of R stays real
+        turns = F.where(diagonal_mask(F, turns), imaginary(F, F.imag(turned)), turns)
     dq = F.add(mm(F, q, F.subtract(turns, turned)), scaled)
-    return dq, F.subtract(tn(F, q, da), mm(F, turns, r))
+    return dq, F.subtract(hn(F, q, da), mm(F, turns, r))
 
 
 # ---- L and U, with ones added to make them square
@@ -209,7 +245,7 @@ def _squared(F: Any, lu: Any) -> Any:
 
 def _exchange(F: Any, order: Any, like: Any) -> Any:
     """Permutation matrices: row i of the product is row order[i]."""
-    return F.one_hot(order, depth=like.shape[-2], dtype=like.dtype)
+    return F.cast(F.one_hot(order, depth=like.shape[-2], dtype=real_of(like.dtype)), dtype=like.dtype)
 
 
 def _widened(F: Any, x: Any, square: Any) -> Any:
@@ -225,11 +261,11 @@ def _lu_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
     both = _squared(F, lu)
     g = _widened(F, g[0], both)
     unit, triangle = F.add(lower(F, both, strict=True), _identity(F, both)), upper(F, both)
-    middle = F.add(lower(F, tn(F, unit, lower(F, g, strict=True)), strict=True),
-                   upper(F, nt(F, upper(F, g), triangle)))
-    left = F.solve_triangular(t(F, both), middle, lower=False, unit_diagonal=True)
-    whole = _over_t(F, left, both)
-    return (tn(F, _exchange(F, order, a), part(F, whole, *a.shape[-2:])),)
+    middle = F.add(lower(F, hn(F, unit, lower(F, g, strict=True)), strict=True),
+                   upper(F, nh(F, upper(F, g), triangle)))
+    left = F.solve_triangular(h(F, both), middle, lower=False, unit_diagonal=True)
+    whole = _over_h(F, left, both)
+    return (hn(F, _exchange(F, order, a), part(F, whole, *a.shape[-2:])),)
 
 
 def _lu_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
@@ -250,12 +286,12 @@ class Decompositions(Base[V], Generic[V]):
     @op(infer=rule.square, reference=by_numpy.cholesky, promote=ALL_INPUTS, to_float=True, vjp=_cholesky_vjp,
         jvp=_cholesky_jvp)
     def cholesky(self, a: V) -> V:
-        """Lower triangles L with L Lᵀ = (a + aᵀ) / 2, which must be positive definite."""
+        """Lower triangles L with L Lᴴ = (a + aᴴ) / 2, which must be positive definite."""
         ...
 
     @op(infer=rule.qr, reference=by_numpy.qr, promote=ALL_INPUTS, to_float=True, vjp=_qr_vjp, jvp=_qr_jvp)
     def qr(self, a: V, *, mode: str = "reduced") -> V:
-        """Orthonormal columns Q and upper triangles R with Q R = a."""
+        """Orthonormal columns Q and upper triangles R, of real diagonals, with Q R = a."""
         ...
 
     @op(infer=rule.lu, reference=by_numpy.lu, promote=ALL_INPUTS, to_float=True, vjp=_lu_vjp, jvp=_lu_jvp)
@@ -266,18 +302,18 @@ class Decompositions(Base[V], Generic[V]):
 
     @op(infer=rule.eigh, reference=by_numpy.eigh, promote=ALL_INPUTS, to_float=True, vjp=_eigh_vjp, jvp=_eigh_jvp)
     def eigh(self, a: V) -> V:
-        """Eigenvalues of (a + aᵀ) / 2, rising, and orthonormal eigenvectors in columns."""
+        """Eigenvalues of (a + aᴴ) / 2, rising, and orthonormal eigenvectors in columns."""
         ...
 
     @op(infer=rule.eigenvalues, reference=by_numpy.eigvalsh, promote=ALL_INPUTS, to_float=True, vjp=_eigvalsh_vjp,
         jvp=_eigvalsh_jvp)
     def eigvalsh(self, a: V) -> V:
-        """Eigenvalues of (a + aᵀ) / 2, rising."""
+        """Eigenvalues of (a + aᴴ) / 2, rising."""
         ...
 
     @op(infer=rule.svd, reference=by_numpy.svd, promote=ALL_INPUTS, to_float=True, vjp=_svd_vjp, jvp=_svd_jvp)
     def svd(self, a: V, *, full_matrices: bool = True) -> V:
-        """Orthonormal columns U, singular values falling, orthonormal rows Vᵀ: a = U diag(s) Vᵀ."""
+        """Orthonormal columns U, singular values falling, orthonormal rows Vᴴ: a = U diag(s) Vᴴ."""
         ...
 
     @op(infer=rule.singular_values, reference=by_numpy.svdvals, promote=ALL_INPUTS, to_float=True, vjp=_svdvals_vjp,

@@ -201,9 +201,13 @@ class Functions(Base[V], Generic[V]):
 
     @op(infer=rule.real_arithmetic, reference=lambda x: np.maximum(x, np.zeros((), np.asarray(x).dtype)), inplace=(0,),
         promote=ALL_INPUTS, exact=True, scalar=lambda x: x.apply("maximum", 0),
-        partials=(lambda F, y, x: F.cast(F.greater(x, 0), dtype=x.dtype),))
+        vjp=lambda F, g, y, x: (F.where(F.greater(y, 0), g, 0),),
+        jvp=lambda F, t, y, x: F.where(F.greater(y, 0), t[0], 0))
     def relu(self, x: V | float) -> V:
-        """max(x, 0), with derivative 0 at 0."""
+        """max(x, 0), with derivative 0 at 0.
+
+        By the result alone, so that x need not be kept; and chosen, not multiplied: 0 whatever comes from above.
+        """
         ...
 
 

@@ -1,4 +1,5 @@
-"""Matrix equations: Sylvester's, Stein's, Riccati's; stacks along leading axes, of float32 or float64, on the host.
+"""Matrix equations: Sylvester's, Stein's, Riccati's; stacks along leading axes, of floats or complex
+numbers, on the host.
 
 Derivatives are those of the implicit function: each solves an equation of the same kind, or Sylvester's or Stein's.  Of
 the Riccati equations, written with the gain K, those terms vanish in which K moves, since the solution is stationary
@@ -11,7 +12,7 @@ from typing import Any, Generic
 
 from nnc_core.operator import equations_reference as by_scipy
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
-from nnc_core.operator.matrices import added, mm, nt, symmetric, t, tn
+from nnc_core.operator.matrices import added, h, hermitian, hn, mm, nh
 from nnc_core.shape import linalg as rule
 
 
@@ -21,8 +22,8 @@ def _to(F: Any, cotangents: tuple[Any, ...], *xs: Any) -> tuple[Any, ...]:
 
 
 def _sylvester_vjp(F: Any, g: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
-    gq = F.sylvester(t(F, a), t(F, b), g)
-    return _to(F, (F.negative(nt(F, gq, x)), F.negative(tn(F, x, gq)), gq), a, b, q)
+    gq = F.sylvester(h(F, a), h(F, b), g)
+    return _to(F, (F.negative(nh(F, gq, x)), F.negative(hn(F, x, gq)), gq), a, b, q)
 
 
 def _sylvester_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
@@ -32,8 +33,8 @@ def _sylvester_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, q: Any) -> Any
 
 
 def _stein_vjp(F: Any, g: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
-    gq = F.stein(t(F, a), t(F, b), g)
-    return _to(F, (nt(F, gq, mm(F, x, b)), tn(F, mm(F, a, x), gq), gq), a, b, q)
+    gq = F.stein(h(F, a), h(F, b), g)
+    return _to(F, (nh(F, gq, mm(F, x, b)), hn(F, mm(F, a, x), gq), gq), a, b, q)
 
 
 def _stein_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
@@ -44,14 +45,14 @@ def _stein_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
 
 def _continuous(F: Any, x: Any, a: Any, b: Any, r: Any) -> tuple[Any, Any, Any]:
     """The gain, the closed loop, and what da - db K is multiplied by: X."""
-    gain = F.solve(symmetric(F, r), tn(F, b, x))
+    gain = F.solve(hermitian(F, r), hn(F, b, x))
     return gain, F.subtract(a, mm(F, b, gain)), x
 
 
 def _discrete(F: Any, x: Any, a: Any, b: Any, r: Any) -> tuple[Any, Any, Any]:
     """The gain, the closed loop, and what da - db K is multiplied by: X times the closed loop."""
-    weighted = tn(F, b, x)
-    gain = F.solve(F.add(symmetric(F, r), mm(F, weighted, b)), mm(F, weighted, a))
+    weighted = hn(F, b, x)
+    gain = F.solve(F.add(hermitian(F, r), mm(F, weighted, b)), mm(F, weighted, a))
     closed = F.subtract(a, mm(F, b, gain))
     return gain, closed, mm(F, x, closed)
 
@@ -59,9 +60,9 @@ def _discrete(F: Any, x: Any, a: Any, b: Any, r: Any) -> tuple[Any, Any, Any]:
 def _riccati_vjp(parts: Any, adjoint: Any) -> Any:
     def vjp(F: Any, g: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
         gain, closed, factor = parts(F, x, a, b, r)
-        gq = symmetric(F, adjoint(F, closed, symmetric(F, g)))
+        gq = hermitian(F, adjoint(F, closed, hermitian(F, g)))
         ga = F.multiply(mm(F, factor, gq), 2.0)
-        return _to(F, (ga, F.negative(nt(F, ga, gain)), gq, mm(F, gain, nt(F, gq, gain))), a, b, q, r)
+        return _to(F, (ga, F.negative(nh(F, ga, gain)), gq, mm(F, gain, nh(F, gq, gain))), a, b, q, r)
 
     return vjp
 
@@ -70,9 +71,9 @@ def _riccati_jvp(parts: Any, solve: Any) -> Any:
     def jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
         (da, db, dq, dr), (gain, closed, factor) = tangents, parts(F, x, a, b, r)
         moved = added(F, da, None if db is None else F.negative(mm(F, db, gain)))
-        both = None if moved is None else F.multiply(symmetric(F, tn(F, moved, factor)), 2.0)
-        weights = None if dr is None else tn(F, gain, mm(F, symmetric(F, dr), gain))
-        return solve(F, closed, added(F, both, None if dq is None else symmetric(F, dq), weights))
+        both = None if moved is None else F.multiply(hermitian(F, hn(F, moved, factor)), 2.0)
+        weights = None if dr is None else hn(F, gain, mm(F, hermitian(F, dr), gain))
+        return solve(F, closed, added(F, both, None if dq is None else hermitian(F, dq), weights))
 
     return jvp
 
@@ -91,16 +92,16 @@ class Equations(Base[V], Generic[V]):
         ...
 
     @op(infer=rule.riccati, reference=by_scipy.care, promote=ALL_INPUTS, to_float=True,
-        vjp=_riccati_vjp(_continuous, lambda F, c, g: F.negative(F.sylvester(c, t(F, c), g))),
-        jvp=_riccati_jvp(_continuous, lambda F, c, w: F.negative(F.sylvester(t(F, c), c, w))))
+        vjp=_riccati_vjp(_continuous, lambda F, c, g: F.negative(F.sylvester(c, h(F, c), g))),
+        jvp=_riccati_jvp(_continuous, lambda F, c, w: F.negative(F.sylvester(h(F, c), c, w))))
     def care(self, a: V, b: V, q: V, r: V) -> V:
-        """The stabilising X of aᵀ X + X a - X b r⁻¹ bᵀ X + q = 0; q and r stand for their symmetric parts."""
+        """The stabilising X of aᴴ X + X a - X b r⁻¹ bᴴ X + q = 0; q and r stand for their Hermitian parts."""
         ...
 
     @op(infer=rule.riccati, reference=by_scipy.dare, promote=ALL_INPUTS, to_float=True,
-        vjp=_riccati_vjp(_discrete, lambda F, c, g: F.stein(c, t(F, c), g)),
-        jvp=_riccati_jvp(_discrete, lambda F, c, w: F.stein(t(F, c), c, w)))
+        vjp=_riccati_vjp(_discrete, lambda F, c, g: F.stein(c, h(F, c), g)),
+        jvp=_riccati_jvp(_discrete, lambda F, c, w: F.stein(h(F, c), c, w)))
     def dare(self, a: V, b: V, q: V, r: V) -> V:
-        """The stabilising X of aᵀ X a - X - aᵀ X b (r + bᵀ X b)⁻¹ bᵀ X a + q = 0; q and r stand for their symmetric
+        """The stabilising X of aᴴ X a - X - aᴴ X b (r + bᴴ X b)⁻¹ bᴴ X a + q = 0; q and r stand for their Hermitian
         parts."""
         ...

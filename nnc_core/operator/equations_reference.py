@@ -1,4 +1,4 @@
-"""Matrix equations by Schur decompositions and triangular substitution, on SciPy, in double precision.
+"""Matrix equations by Schur decompositions and triangular substitution, on SciPy, in double precision; and the forms.
 
 Sylvester's as in Bartels and Stewart, "Solution of the matrix equation AX + XB = C" (1972); the Riccati equations by
 SciPy's solvers.  Stacks are solved one matrix after the other.
@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from nnc_core.base.dtype import complex_of
 from nnc_core.base.errors import LinAlgError
 from nnc_core.base.missing import require
-from nnc_core.operator.linalg_reference import symmetric
+from nnc_core.operator.linalg_reference import finite, hermitian
 
 
 def _scipy() -> Any:
@@ -21,11 +22,13 @@ def _scipy() -> Any:
 
 
 def _each(solve: Callable[..., Any], *xs: Any) -> Any:
-    """`solve` for every place of the common stack, on finite doubles; the third operand is like the solution."""
+    """`solve` for every place of the common stack, on finite numbers in double precision; the third operand is like the
+    solution."""
     if not all(np.isfinite(x).all() for x in xs):
         raise LinAlgError("the equation has no solution: a coefficient holds NaN or infinities")
     batch = np.broadcast_shapes(*[x.shape[:-2] for x in xs])
-    wide = [np.broadcast_to(x, (*batch, *x.shape[-2:])).astype(np.float64) for x in xs]
+    double = np.complex128 if xs[0].dtype.kind == "c" else np.float64
+    wide = [np.broadcast_to(x, (*batch, *x.shape[-2:])).astype(double) for x in xs]
     out = np.empty((*batch, *xs[2].shape[-2:]), xs[2].dtype)
     if out.size:
         for at in np.ndindex(batch):
@@ -41,10 +44,11 @@ def sylvester(a: Any, b: Any, q: Any) -> Any:
 def _sylvester(a: Any, b: Any, q: Any) -> Any:
     linalg = _scipy()
     (t, u), (s, v) = linalg.schur(a), linalg.schur(b)
-    y, scale, info = linalg.lapack.dtrsyl(t, s, u.T @ q @ v)
+    substitute = linalg.lapack.ztrsyl if t.dtype.kind == "c" else linalg.lapack.dtrsyl
+    y, scale, info = substitute(t, s, u.conj().T @ q @ v)
     if info != 0:
         raise LinAlgError("the equation has no unique solution: an eigenvalue of a is, or nearly, minus one of b")
-    return u @ (y / scale) @ v.T
+    return u @ (y / scale) @ v.conj().T
 
 
 def stein(a: Any, b: Any, q: Any) -> Any:
@@ -62,17 +66,18 @@ def _stein(a: Any, b: Any, q: Any) -> Any:
         raise LinAlgError("the equation has no unique solution: an eigenvalue of a times one of b is, or nearly, 1")
     for k in range(len(s)):
         y[:, k] = linalg.solve_triangular(one - s[k, k] * t, y[:, k] + t @ (y[:, :k] @ s[:k, k]))
-    return (u @ y @ v.conj().T).real
+    x = u @ y @ v.conj().T
+    return x if q.dtype.kind == "c" else x.real
 
 
 def care(a: Any, b: Any, q: Any, r: Any) -> Any:
-    """The stabilising X of aᵀ X + X a - X b r⁻¹ bᵀ X + q = 0."""
-    return _each(_riccati("solve_continuous_are"), a, b, symmetric(q), symmetric(r))
+    """The stabilising X of aᴴ X + X a - X b r⁻¹ bᴴ X + q = 0."""
+    return _each(_riccati("solve_continuous_are"), a, b, hermitian(q), hermitian(r))
 
 
 def dare(a: Any, b: Any, q: Any, r: Any) -> Any:
-    """The stabilising X of aᵀ X a - X - aᵀ X b (r + bᵀ X b)⁻¹ bᵀ X a + q = 0."""
-    return _each(_riccati("solve_discrete_are"), a, b, symmetric(q), symmetric(r))
+    """The stabilising X of aᴴ X a - X - aᴴ X b (r + bᴴ X b)⁻¹ bᴴ X a + q = 0."""
+    return _each(_riccati("solve_discrete_are"), a, b, hermitian(q), hermitian(r))
 
 
 def _riccati(name: str) -> Callable[..., Any]:
@@ -84,3 +89,24 @@ def _riccati(name: str) -> Callable[..., Any]:
                               hint="(a, b) should be stabilisable, (a, q) detectable, r invertible") from error
 
     return solve
+
+
+# ---- triangular forms
+def schur(a: Any, output: str) -> tuple[Any, Any]:
+    """T and Z with Z T Zᴴ = a."""
+    dtype = complex_of(a.dtype) if output == "complex" else a.dtype
+    return _pairs(lambda x: _scipy().schur(x, output), finite(a, "Schur form"), dtype)
+
+
+def hessenberg(a: Any) -> tuple[Any, Any]:
+    """H and Q with Q H Qᴴ = a."""
+    return _pairs(lambda x: _scipy().hessenberg(x, calc_q=True), finite(a, "Hessenberg form"), a.dtype)
+
+
+def _pairs(f: Callable[[Any], Any], a: Any, dtype: Any) -> tuple[Any, Any]:
+    """Two results like a for each matrix of a stack."""
+    first, second = np.empty(a.shape, dtype), np.empty(a.shape, dtype)
+    if first.size:
+        for at in np.ndindex(a.shape[:-2]):
+            first[at], second[at] = f(a[at])
+    return first, second

@@ -63,33 +63,33 @@ def _numpy_entropy(x: Any) -> Any:
 
 
 class Exponentials(Base[V], Generic[V]):
-    """Of real numbers; integers become floats of the default dtype."""
+    """Integers become floats of the default dtype."""
 
-    @op(infer=rule.floating, reference=widened(np.exp2), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.exp2), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("exp2"), partials=(lambda F, y, x: F.multiply(y, _LN2),))
     def exp2(self, x: V | float) -> V:
         """2**x."""
         ...
 
-    @op(infer=rule.floating, reference=widened(np.expm1), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.expm1), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("expm1"), partials=(lambda F, y, x: F.exp(x),))
     def expm1(self, x: V | float) -> V:
         """exp(x) - 1, accurate at small x."""
         ...
 
-    @op(infer=rule.floating, reference=widened(np.log1p), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.log1p), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("log1p"), partials=(lambda F, y, x: F.divide(1.0, F.add(x, 1.0)),))
     def log1p(self, x: V | float) -> V:
         """log(1 + x), accurate at small x."""
         ...
 
-    @op(infer=rule.floating, reference=widened(np.log2), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.log2), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("log2"), partials=(lambda F, y, x: F.divide(1 / _LN2, x),))
     def log2(self, x: V | float) -> V:
         """Logarithm to base 2."""
         ...
 
-    @op(infer=rule.floating, reference=widened(np.log10), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.log10), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("log10"), partials=(lambda F, y, x: F.divide(1 / _LN10, x),))
     def log10(self, x: V | float) -> V:
         """Logarithm to base 10."""

@@ -1,6 +1,8 @@
 """Linear algebra by NumPy: LAPACK where NumPy has it, blocks of matrix products where it has not.
 
-Stacks of matrices lie along leading axes.  What has no answer is a LinAlgError that says which matrix it was.
+Stacks of matrices lie along leading axes.  What has no answer is a LinAlgError that says which matrix it was.  NaN and
+infinities go through elimination as through any arithmetic; a matrix that holds them is not positive definite, and it
+has no eigenvalues and no singular values.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from nnc_core.base.dtype import complex_of, is_complex
 from nnc_core.base.errors import LinAlgError
+from nnc_core.operator.phases import settled, turned
 
 BLOCK = 64
 """Rows that are eliminated or substituted one by one, or by LAPACK; all else is matrix products."""
@@ -23,9 +27,9 @@ def _which(bad: Any) -> str:
     return "the matrix" if not found.size else f"matrix {', '.join(map(str, found[0]))} of the stack"
 
 
-def symmetric(a: Any) -> Any:
-    """(a + aᵀ) / 2; of a symmetric matrix the same bits."""
-    return (a + a.swapaxes(-1, -2)) / 2
+def hermitian(a: Any) -> Any:
+    """(a + aᴴ) / 2; of a Hermitian matrix the same bits."""
+    return (a + a.swapaxes(-1, -2).conj()) / 2
 
 
 def _singular(a: Any) -> LinAlgError:
@@ -66,21 +70,22 @@ def solve_triangular(a: Any, b: Any, lower: bool, unit_diagonal: bool) -> Any:
 
 
 def cholesky(a: Any) -> Any:
-    a = symmetric(a)
+    a = hermitian(a)
     try:
-        return np.linalg.cholesky(a)
+        if np.isfinite(factor := np.linalg.cholesky(a)).all():
+            return factor
+        raise np.linalg.LinAlgError
     except np.linalg.LinAlgError as error:
-        bad = np.array([_fails(np.linalg.cholesky, a[i]) for i in np.ndindex(a.shape[:-2])]).reshape(a.shape[:-2])
+        bad = np.array([not _definite(a[i]) for i in np.ndindex(a.shape[:-2])]).reshape(a.shape[:-2])
         raise LinAlgError(f"{_which(bad)} is not positive definite",
                           hint="add a small multiple of the identity, or take eigh") from error
 
 
-def _fails(f: Callable[[Any], Any], a: Any) -> bool:
+def _definite(a: Any) -> bool:
     try:
-        f(a)
+        return bool(np.isfinite(np.linalg.cholesky(a)).all())
     except np.linalg.LinAlgError:
-        return True
-    return False
+        return False
 
 
 def qr(a: Any, mode: str) -> tuple[Any, Any]:
@@ -95,30 +100,45 @@ def _converged(f: Callable[..., Any], a: Any, *options: Any) -> Any:
         raise LinAlgError(str(error), hint="scale the matrix") from error
 
 
-def _finite(a: Any) -> Any:
-    """LAPACK refuses NaN among what it takes singular values of, and never ends with infinities."""
+def finite(a: Any, values: str) -> Any:
+    """What is found by iteration: LAPACK refuses NaN, and may never end with infinities."""
     bad = ~np.isfinite(a).all((-2, -1))
     if bad.any():
-        raise LinAlgError(f"{_which(bad)} has no singular values: it holds NaN or infinities")
+        raise LinAlgError(f"{_which(bad)} has no {values}: it holds NaN or infinities")
     return a
 
 
 def eigh(a: Any) -> tuple[Any, Any]:
-    w, v = _converged(np.linalg.eigh, symmetric(a))
-    return w, v
+    w, v = _converged(np.linalg.eigh, finite(hermitian(a), "eigenvalues"))
+    return w, settled(v) if is_complex(v.dtype) else v
 
 
 def eigvalsh(a: Any) -> Any:
-    return _converged(np.linalg.eigvalsh, symmetric(a))
+    return _converged(np.linalg.eigvalsh, finite(hermitian(a), "eigenvalues"))
+
+
+def eig(a: Any) -> tuple[Any, Any]:
+    """LAPACK scales the vectors to length 1 and their largest components to real numbers."""
+    w, v = _converged(np.linalg.eig, finite(a, "eigenvalues"))
+    return w.astype(complex_of(a.dtype), copy=False), v.astype(complex_of(a.dtype), copy=False)
+
+
+def eigvals(a: Any) -> Any:
+    return _converged(np.linalg.eigvals, finite(a, "eigenvalues")).astype(complex_of(a.dtype), copy=False)
 
 
 def svd(a: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
-    u, s, vh = _converged(np.linalg.svd, _finite(a), full_matrices)
-    return u, s, vh
+    u, s, vh = _converged(np.linalg.svd, finite(a, "singular values"), full_matrices)
+    if not is_complex(u.dtype):
+        return u, s, vh
+    k = s.shape[-1]
+    factors = turned(u[..., :k]).swapaxes(-1, -2).conj()
+    return (np.concatenate([settled(u[..., :k]), u[..., k:]], -1), s,
+            np.concatenate([vh[..., :k, :] * factors, vh[..., k:, :]], -2))
 
 
 def svdvals(a: Any) -> Any:
-    return _converged(np.linalg.svdvals, _finite(a))
+    return _converged(np.linalg.svdvals, finite(a, "singular values"))
 
 
 def det(a: Any) -> Any:
@@ -131,14 +151,16 @@ def slogdet(a: Any) -> tuple[Any, Any]:
 
 
 def cofactor(a: Any) -> Any:
-    """det(U) det(Vᵀ) U diag(products of the other singular values) Vᵀ: right for singular matrices too."""
-    finite = np.isfinite(a).all((-2, -1))[..., None, None]
-    u, s, vh = np.linalg.svd(np.where(finite, a, a.dtype.type(0)))
-    turns = np.sign(np.linalg.det(u) * np.linalg.det(vh))[..., None, None].astype(a.dtype)
+    """det(U) det(Vᴴ) times U diag(products of the other singular values) Vᴴ, conjugated: right for singular matrices
+    too."""
+    known = np.isfinite(a).all((-2, -1))[..., None, None]
+    u, s, vh = np.linalg.svd(np.where(known, a, a.dtype.type(0)))
+    turns = np.linalg.det(u) * np.linalg.det(vh)
+    turns = (turns / np.abs(turns))[..., None, None].astype(a.dtype)
     one = np.ones((*s.shape[:-1], 1), s.dtype)
     before = np.cumprod(np.concatenate([one, s], -1), -1)[..., :-1]
     after = np.cumprod(np.concatenate([one, s[..., ::-1]], -1), -1)[..., -2::-1]
-    return np.where(finite, turns * ((u * (before * after)[..., None, :]) @ vh), a.dtype.type(np.nan))
+    return np.where(known, turns * ((u * (before * after)[..., None, :]) @ vh).conj(), a.dtype.type(np.nan))
 
 
 def lu(a: Any) -> tuple[Any, Any]:
@@ -159,9 +181,14 @@ def lu(a: Any) -> tuple[Any, Any]:
 def _eliminate(factors: Any, order: Any, k: int, stop: int) -> None:
     """Bring the largest element of column k to its diagonal, and subtract multiples of its row, up to column `stop`."""
     every = np.arange(len(factors))
-    largest = k + np.argmax(np.abs(factors[:, k:, k]), axis=1) if len(factors) else every
+    largest = k + np.argmax(_sizes(factors[:, k:, k]), axis=1) if len(factors) else every
     for rows in (factors, order):
         rows[every, largest], rows[:, k] = rows[:, k].copy(), rows[every, largest]
     pivot = factors[:, k, k, None]
     factors[:, k + 1 :, k] /= np.where(pivot == 0, factors.dtype.type(1), pivot)
     factors[:, k + 1 :, k + 1 : stop] -= factors[:, k + 1 :, k, None] * factors[:, k, None, k + 1 : stop]
+
+
+def _sizes(x: Any) -> Any:
+    """What LAPACK compares: of complex numbers the sum of both magnitudes."""
+    return np.abs(x.real) + np.abs(x.imag) if is_complex(x.dtype) else np.abs(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Generic
 
 import numpy as np
@@ -46,6 +47,8 @@ def _by_a(F: Any, g: Any, y: Any, a: Any, b: Any, ta: bool, tb: bool) -> Any:
 
 def _by_b(F: Any, g: Any, y: Any, a: Any, b: Any, ta: bool, tb: bool) -> Any:
     a = F.conjugate(a)
+    if b.ndim == 2 and a.ndim > 2 and not ta:  # all rows at once, not a matrix for each batch that is summed then
+        a, g = (F.reshape(x, shape=(prod(x.shape[:-1]), x.shape[-1])) for x in (a, g))
     db = F.matmul(g, a, transpose_a=True, transpose_b=ta) if tb else F.matmul(a, g, transpose_a=not ta)
     return F.sum_to(db, b.shape)
 

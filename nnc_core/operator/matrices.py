@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nnc_core.base import dtype as dt
+from nnc_core.base.dtype import is_complex
 from nnc_core.type import DimLike
 
 
@@ -22,19 +23,34 @@ def mm(F: Any, *xs: Any) -> Any:
     return product
 
 
-def tn(F: Any, a: Any, b: Any) -> Any:
-    """aᵀ b"""
-    return F.matmul(a, b, transpose_a=True)
+def h(F: Any, x: Any) -> Any:
+    """Transposed matrices, conjugated if they are complex: adjoint ones."""
+    return F.conjugate(t(F, x))
 
 
-def nt(F: Any, a: Any, b: Any) -> Any:
-    """a bᵀ"""
-    return F.matmul(a, b, transpose_b=True)
+def hn(F: Any, a: Any, b: Any) -> Any:
+    """aᴴ b"""
+    return F.matmul(F.conjugate(a), b, transpose_a=True)
 
 
-def symmetric(F: Any, x: Any) -> Any:
-    """(x + xᵀ) / 2"""
-    return F.multiply(F.add(x, t(F, x)), 0.5)
+def nh(F: Any, a: Any, b: Any) -> Any:
+    """a bᴴ"""
+    return F.matmul(a, F.conjugate(b), transpose_b=True)
+
+
+def hermitian(F: Any, x: Any) -> Any:
+    """(x + xᴴ) / 2, of real matrices the symmetric part."""
+    return F.multiply(F.add(x, h(F, x)), 0.5)
+
+
+def real(F: Any, x: Any) -> Any:
+    """The real part of complex numbers, real ones as they are."""
+    return F.real(x) if is_complex(x.dtype) else x
+
+
+def imaginary(F: Any, x: Any) -> Any:
+    """i times real numbers."""
+    return F.complex_(F.zeros_like(x), x)
 
 
 def added(F: Any, *terms: Any) -> Any:
@@ -98,14 +114,19 @@ def diagonal_matrix(F: Any, v: Any) -> Any:
     return F.where(diagonal_mask(F, square), square, 0)
 
 
+def real_diagonal(F: Any, x: Any) -> Any:
+    """The imaginary parts of the diagonal dropped."""
+    return F.where(diagonal_mask(F, x), F.cast(F.real(x), dtype=x.dtype), x) if is_complex(x.dtype) else x
+
+
 def trace(F: Any, x: Any) -> Any:
     """(..., 1, 1): the sum of the diagonal."""
     return F.sum(F.where(diagonal_mask(F, x), x, 0), axis=(x.ndim - 2, x.ndim - 1), keepdims=True)
 
 
 def inner(F: Any, a: Any, b: Any) -> Any:
-    """(..., 1, 1): the sum of the products of elements."""
-    return F.sum(F.multiply(a, b), axis=(a.ndim - 2, a.ndim - 1), keepdims=True)
+    """(..., 1, 1): the sum of the elements of a, conjugated, times those of b."""
+    return F.sum(F.multiply(F.conjugate(a), b), axis=(a.ndim - 2, a.ndim - 1), keepdims=True)
 
 
 def part(F: Any, x: Any, rows: DimLike, columns: DimLike) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, Generic
 import numpy as np
 
 from nnc_core.base.command import Command
+from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
@@ -37,7 +38,8 @@ def _reshape_nest(command: Command) -> LoopNest:
     if out.contiguous:
         seen = Layout.packed(x.shape, x.dtype, out.offset)
         return elementwise_nest(lambda v: v, Command("reshape", (), (x,), (seen,)))
-    assert x.contiguous
+    if not x.contiguous:
+        raise NotSupportedError("no loop nest reshapes what has gaps into what has gaps", operator="reshape")
     return elementwise_nest(lambda v: v, Command("reshape", (), (Layout.packed(out.shape, x.dtype, x.offset),), (out,)))
 
 

@@ -7,16 +7,16 @@ from typing import Any, Generic
 
 import numpy as np
 
-from nnc_core.base.dtype import is_float
+from nnc_core.base.dtype import is_float, is_inexact
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import widened
-from nnc_core.operator.scalars import Scalar
+from nnc_core.operator.scalars import Pair, Scalar
 from nnc_core.shape import elementwise as rule
 
 
 def _of_floats(f: Callable[..., Any]) -> Callable[..., Any]:
     """f, and integers as they are."""
-    return widened(lambda x: f(x) if is_float(x.dtype) else x)
+    return widened(lambda x: f(x) if is_inexact(x.dtype) else x)
 
 
 def _preferred(relation: str) -> Callable[[Scalar, Scalar], Scalar]:
@@ -40,6 +40,10 @@ def _share(F: Any, a: Any, b: Any, relation: Any) -> Any:
 def _step(x: Scalar, at_zero: Scalar) -> Scalar:
     side = x.compare("greater", 0).select(x.constant(1), x.compare("less", 0).select(x.constant(0), x))
     return x.compare("equal", 0).select(at_zero, side)
+
+
+def _nearest(x: Any) -> Any:
+    return Pair(_nearest(x.re), _nearest(x.im)) if isinstance(x, Pair) else x.apply("round")
 
 
 def _quotient(F: Any, y: Any, a: Any, b: Any) -> Any:
@@ -68,10 +72,10 @@ class Rounding(Base[V], Generic[V]):
         """Rounded towards zero."""
         ...
 
-    @op(infer=rule.real_arithmetic, reference=_of_floats(np.rint), promote=ALL_INPUTS, inplace=(0,), exact=True,
-        differentiable=False, scalar=lambda x: x.apply("round"))
+    @op(infer=rule.arithmetic, reference=_of_floats(np.rint), promote=ALL_INPUTS, inplace=(0,), exact=True,
+        differentiable=False, scalar=_nearest)
     def round(self, x: V | float) -> V:
-        """Rounded to the nearest integer, halves to even."""
+        """Rounded to the nearest integer, halves to even; of complex numbers both parts."""
         ...
 
     @op(infer=rule.real_arithmetic, reference=widened(np.fmod), promote=ALL_INPUTS, inplace=(0, 1), exact=True,

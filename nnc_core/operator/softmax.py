@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any, Generic
 
-from nnc_core.base.dtype import boolean
+from nnc_core.base.dtype import boolean, int64
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.wide import widely, widely_ruled
 from nnc_core.shape import neural as rule
@@ -108,3 +108,16 @@ class Softmaxes(Base[V], Generic[V]):
         log_probabilities = F.log_softmax(logits, axis=axis)
         picked = F.where(F.one_hot(labels, depth=logits.shape[axis], dtype=boolean), log_probabilities, 0)
         return F.negative(F.sum(picked, axis=(axis,)))  # type: ignore[no-any-return]
+
+    @op(composite=True, infer=rule.is_class, differentiable=False)
+    def is_class(self, logits: V, labels: V) -> V:
+        """Whether each of the labels (...), which are integers, is a class of the logits (..., classes).
+
+        The number of classes is read when the body is made: what was recorded for another number stays right.
+        """
+        F: Any = self
+        classes = logits.shape[-1]
+        if not isinstance(classes, int):
+            return F.any(F.one_hot(labels, depth=classes, dtype=boolean), axis=(len(labels.shape),))  # type: ignore[no-any-return]
+        wide = F.cast(labels, dtype=int64)
+        return F.logical_and(F.greater_equal(wide, 0), F.less(wide, classes))  # type: ignore[no-any-return]

@@ -1,4 +1,5 @@
-"""Linear systems, inverses, determinants: stacks of matrices along leading axes, of float32 or float64.
+"""Linear systems, inverses, determinants: stacks of matrices along leading axes, of floats or complex
+numbers.
 
 LAPACK does them on the host, through NumPy; a device that has no kernel of its own says so once.  A singular matrix is
 a LinAlgError.  Derivatives are those of Giles, "An extended collection of matrix derivative results for forward and
@@ -11,20 +12,22 @@ from typing import Any, Generic
 
 import numpy as np
 
-from nnc_core.base.dtype import int64
+from nnc_core.base.dtype import int64, is_complex
 from nnc_core.operator import linalg_reference as by_numpy
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.matrices import (
     added,
     by_column,
     by_row,
+    h,
+    hn,
+    imaginary,
     inner,
     lower,
     mm,
-    nt,
+    nh,
     off_diagonal,
     t,
-    tn,
     trace,
     upper,
 )
@@ -37,8 +40,8 @@ def _to(F: Any, g: Any, x: Any) -> Any:
 
 
 def _solve_vjp(F: Any, g: Any, y: Any, a: Any, b: Any) -> Any:
-    gb = F.solve(t(F, a), g)
-    return _to(F, F.negative(nt(F, gb, y)), a), _to(F, gb, b)
+    gb = F.solve(h(F, a), g)
+    return _to(F, F.negative(nh(F, gb, y)), a), _to(F, gb, b)
 
 
 def _solve_jvp(F: Any, tangents: Any, y: Any, a: Any, b: Any) -> Any:
@@ -53,8 +56,8 @@ def _triangle(F: Any, x: Any, is_lower: bool, unit_diagonal: bool) -> Any:
 
 
 def _triangular_vjp(F: Any, g: Any, y: Any, a: Any, b: Any, is_lower: bool, unit_diagonal: bool) -> Any:
-    gb = F.solve_triangular(t(F, a), g, lower=not is_lower, unit_diagonal=unit_diagonal)
-    ga = F.negative(_triangle(F, nt(F, gb, y), is_lower, unit_diagonal))
+    gb = F.solve_triangular(h(F, a), g, lower=not is_lower, unit_diagonal=unit_diagonal)
+    ga = F.negative(_triangle(F, nh(F, gb, y), is_lower, unit_diagonal))
     return _to(F, ga, a), _to(F, gb, b)
 
 
@@ -66,8 +69,8 @@ def _triangular_jvp(F: Any, tangents: Any, y: Any, a: Any, b: Any, is_lower: boo
 
 def _cofactor_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
     """Of det(a) a⁻ᵀ, where a has an inverse."""
-    other = t(F, F.inv(a))
-    return (F.subtract(F.multiply(inner(F, g, y), other), mm(F, nt(F, y, g), other)),)
+    back = h(F, F.inv(a))
+    return (F.subtract(F.multiply(inner(F, y, g), back), mm(F, F.conjugate(y), t(F, g), back)),)
 
 
 def _cofactor_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
@@ -77,7 +80,7 @@ def _cofactor_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
 
 
 def _det_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
-    return (F.multiply(by_row(F, by_row(F, g)), F.cofactor(a)),)
+    return (F.multiply(by_row(F, by_row(F, g)), F.conjugate(F.cofactor(a))),)
 
 
 def _det_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
@@ -85,31 +88,36 @@ def _det_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
 
 
 def _slogdet_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
-    """The sign is constant."""
-    g = g[1]
-    return (None if g is None else F.multiply(by_row(F, by_row(F, g)), t(F, F.inv(a))),)
+    """The sign of a real matrix is constant; that of a complex one turns."""
+    by_sign, g = g
+    if is_complex(a.dtype) and by_sign is not None:
+        turn = F.imag(F.multiply(F.conj(F.pick(y, index=0)), by_sign))
+        g = F.complex_(F.zeros_like(turn) if g is None else g, turn)
+    return (None if g is None else F.multiply(by_row(F, by_row(F, g)), h(F, F.inv(a))),)
 
 
 def _slogdet_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
-    axes = (a.ndim - 2, a.ndim - 1)
-    return None, F.sum(F.multiply(t(F, F.inv(a)), tangents[0]), axis=axes)
+    moved = F.sum(F.multiply(t(F, F.inv(a)), tangents[0]), axis=(a.ndim - 2, a.ndim - 1))
+    if not is_complex(a.dtype):
+        return None, moved
+    return F.multiply(F.pick(y, index=0), imaginary(F, F.imag(moved))), F.real(moved)
 
 
 def _pinv_jvp(F: Any, tangents: Any, p: Any, a: Any, rtol: float | None) -> Any:
     da = tangents[0]
-    dat, gram, other = t(F, da), nt(F, p, p), tn(F, p, p)
-    left, right = mm(F, gram, dat), mm(F, dat, other)
+    dah, gram, other = h(F, da), nh(F, p, p), hn(F, p, p)
+    left, right = mm(F, gram, dah), mm(F, dah, other)
     first = F.subtract(left, mm(F, left, a, p))
     second = F.subtract(right, mm(F, p, mm(F, a, right)))
     return F.subtract(F.add(first, second), mm(F, p, da, p))
 
 
 def _pinv_vjp(F: Any, g: Any, p: Any, a: Any, rtol: float | None) -> Any:
-    gt, pt = t(F, g), t(F, p)
-    left, right = mm(F, gt, p, pt), mm(F, pt, p, gt)
+    gh, ph = h(F, g), h(F, p)
+    left, right = mm(F, gh, p, ph), mm(F, ph, p, gh)
     first = F.subtract(left, mm(F, a, mm(F, p, left)))
     second = F.subtract(right, mm(F, right, p, a))
-    return (F.subtract(F.add(first, second), mm(F, pt, g, pt)),)
+    return (F.subtract(F.add(first, second), mm(F, ph, g, ph)),)
 
 
 def _lstsq_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, rtol: float | None) -> Any:
@@ -117,17 +125,17 @@ def _lstsq_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, rtol: float | None
     p = F.pinv(a, rtol=rtol)
     if da is None:
         return mm(F, p, db)
-    dat, rest = t(F, da), F.subtract(b, mm(F, a, x))
+    dah, rest = h(F, da), F.subtract(b, mm(F, a, x))
     along = mm(F, p, added(F, db, F.negative(mm(F, da, x))))
-    across = mm(F, dat, tn(F, p, x))
-    return added(F, along, across, F.negative(mm(F, p, mm(F, a, across))), mm(F, p, tn(F, p, mm(F, dat, rest))))
+    across = mm(F, dah, hn(F, p, x))
+    return added(F, along, across, F.negative(mm(F, p, mm(F, a, across))), mm(F, p, hn(F, p, mm(F, dah, rest))))
 
 
 def _lstsq_vjp(F: Any, g: Any, x: Any, a: Any, b: Any, rtol: float | None) -> Any:
     p = F.pinv(a, rtol=rtol)
-    gb, rest = tn(F, p, g), F.subtract(b, mm(F, a, x))
+    gb, rest = hn(F, p, g), F.subtract(b, mm(F, a, x))
     across = F.subtract(g, mm(F, p, mm(F, a, g)))
-    ga = F.subtract(F.add(nt(F, tn(F, p, x), across), nt(F, rest, mm(F, p, gb))), nt(F, gb, x))
+    ga = F.subtract(F.add(nh(F, hn(F, p, x), across), nh(F, rest, mm(F, p, gb))), nh(F, gb, x))
     return _to(F, ga, a), _to(F, gb, b)
 
 
@@ -138,7 +146,7 @@ def _counts(F: Any, a: Any, s: Any, rtol: float | None) -> Any:
 
 
 def _kept(F: Any, a: Any, rtol: float | None) -> tuple[Any, Any, Any]:
-    """U, reciprocals of the singular values that count (zero for the others), Vᵀ."""
+    """U, reciprocals of the singular values that count (zero for the others), Vᴴ."""
     u, s, vh = F.picks(F.svd(a, full_matrices=False))
     if s.shape[-1] == 0:
         return u, s, vh
@@ -148,7 +156,7 @@ def _kept(F: Any, a: Any, rtol: float | None) -> tuple[Any, Any, Any]:
 
 class Solvers(Base[V], Generic[V]):
     @op(infer=rule.square, reference=by_numpy.inv, promote=ALL_INPUTS, to_float=True,
-        vjp=lambda F, g, y, a: (F.negative(mm(F, t(F, y), nt(F, g, y))),),
+        vjp=lambda F, g, y, a: (F.negative(mm(F, h(F, y), nh(F, g, y))),),
         jvp=lambda F, tangents, y, a: F.negative(mm(F, y, tangents[0], y)))
     def inv(self, a: V) -> V:
         """Inverses of square matrices."""
@@ -180,7 +188,8 @@ class Solvers(Base[V], Generic[V]):
     @op(infer=rule.slogdet, reference=by_numpy.slogdet, promote=ALL_INPUTS, to_float=True, vjp=_slogdet_vjp,
         jvp=_slogdet_jvp)
     def slogdet(self, a: V) -> V:
-        """Signs of determinants, and logarithms of their magnitudes; 0 and -inf of singular matrices."""
+        """Signs of determinants, numbers of magnitude 1 if they are complex, and logarithms of their magnitudes; 0 and
+        -inf of singular matrices."""
         ...
 
     @op(composite=True, infer=rule.pinv, promote=ALL_INPUTS, to_float=True, vjp=_pinv_vjp, jvp=_pinv_jvp)
@@ -189,7 +198,7 @@ class Solvers(Base[V], Generic[V]):
         up to the larger side times the dtype's epsilon.  Derivatives are those at constant rank."""
         F: Any = self
         u, reciprocals, vh = _kept(F, a, rtol)
-        return F.matmul(F.multiply(t(F, vh), by_column(F, reciprocals)), u, transpose_b=True)  # type: ignore[no-any-return]
+        return nh(F, F.multiply(h(F, vh), by_column(F, reciprocals)), u)  # type: ignore[no-any-return]
 
     @op(composite=True, infer=rule.rank, promote=ALL_INPUTS, to_float=True, differentiable=False)
     def matrix_rank(self, a: V, *, rtol: float | None = None) -> V:
@@ -205,4 +214,4 @@ class Solvers(Base[V], Generic[V]):
         """The shortest X for which a X is nearest to b; `rtol` as for pinv."""
         F: Any = self
         u, reciprocals, vh = _kept(F, a, rtol)
-        return F.matmul(vh, F.multiply(by_row(F, reciprocals), tn(F, u, b)), transpose_a=True)  # type: ignore[no-any-return]
+        return hn(F, vh, F.multiply(by_row(F, reciprocals), hn(F, u, b)))  # type: ignore[no-any-return]

@@ -7,6 +7,7 @@ from typing import Any, Generic
 
 import numpy as np
 
+from nnc_core.base.dtype import is_complex
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import in_wide, widened
 from nnc_core.operator.scalars import Scalar
@@ -44,6 +45,11 @@ def _leg(F: Any, x: Any) -> Any:
     return F.sqrt(F.multiply(F.subtract(1.0, x), F.add(x, 1.0)))
 
 
+def _hypotenuse(F: Any, x: Any) -> Any:
+    """sqrt(x**2 + 1), of real numbers without overflow."""
+    return F.sqrt(F.add(F.multiply(x, x), 1.0)) if is_complex(x.dtype) else F.hypot(x, 1.0)
+
+
 def _angle_slope(F: Any, side: Any, other: Any) -> Any:
     """side / (side**2 + other**2), without overflow in between; 0 at the origin."""
     length = F.hypot(side, other)
@@ -55,23 +61,23 @@ def _angle_slope(F: Any, side: Any, other: Any) -> Any:
 class Trigonometry(Base[V], Generic[V]):
     """Angles are in radians; integers become floats of the default dtype."""
 
-    @op(infer=rule.floating, reference=widened(np.tan), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.tan), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("tan"), partials=(lambda F, y, x: F.add(F.multiply(y, y), 1.0),))
     def tan(self, x: V | float) -> V: ...
 
-    @op(infer=rule.floating, reference=widened(np.arcsin), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.arcsin), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("asin"), partials=(lambda F, y, x: F.divide(1.0, _leg(F, x)),))
     def asin(self, x: V | float) -> V:
         """In [-pi/2, pi/2]; NaN beyond 1."""
         ...
 
-    @op(infer=rule.floating, reference=widened(np.arccos), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.arccos), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("acos"), partials=(lambda F, y, x: F.divide(-1.0, _leg(F, x)),))
     def acos(self, x: V | float) -> V:
         """In [0, pi]; NaN beyond 1."""
         ...
 
-    @op(infer=rule.floating, reference=widened(np.arctan), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.arctan), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("atan"), partials=(lambda F, y, x: F.divide(1.0, F.add(F.multiply(x, x), 1.0)),))
     def atan(self, x: V | float) -> V:
         """In [-pi/2, pi/2]."""
@@ -84,7 +90,7 @@ class Trigonometry(Base[V], Generic[V]):
         """The angle of the point (b, a), in [-pi, pi]: atan(a / b) in the right quadrant."""
         ...
 
-    @op(infer=rule.floating, reference=widened(_numpy_sinc), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(_numpy_sinc), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=in_wide(_sinc), partials=(_sinc_slope,))
     def sinc(self, x: V | float) -> V:
         """sin(pi x) / (pi x), 1 at 0."""
@@ -94,26 +100,26 @@ class Trigonometry(Base[V], Generic[V]):
 class Hyperbolic(Base[V], Generic[V]):
     """Integers become floats of the default dtype."""
 
-    @op(infer=rule.floating, reference=widened(np.sinh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.sinh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("sinh"), partials=(lambda F, y, x: F.cosh(x),))
     def sinh(self, x: V | float) -> V: ...
 
-    @op(infer=rule.floating, reference=widened(np.cosh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.cosh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("cosh"), partials=(lambda F, y, x: F.sinh(x),))
     def cosh(self, x: V | float) -> V: ...
 
-    @op(infer=rule.floating, reference=widened(np.arcsinh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
-        scalar=lambda x: x.apply("asinh"), partials=(lambda F, y, x: F.divide(1.0, F.hypot(x, 1.0)),))
+    @op(infer=rule.inexact, reference=widened(np.arcsinh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+        scalar=lambda x: x.apply("asinh"), partials=(lambda F, y, x: F.divide(1.0, _hypotenuse(F, x)),))
     def asinh(self, x: V | float) -> V: ...
 
-    @op(infer=rule.floating, reference=widened(np.arccosh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.arccosh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("acosh"),
         partials=(lambda F, y, x: F.divide(1.0, F.multiply(F.sqrt(F.subtract(x, 1.0)), F.sqrt(F.add(x, 1.0)))),))
     def acosh(self, x: V | float) -> V:
         """NaN below 1."""
         ...
 
-    @op(infer=rule.floating, reference=widened(np.arctanh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(np.arctanh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("atanh"),
         partials=(lambda F, y, x: F.divide(1.0, F.multiply(F.subtract(1.0, x), F.add(x, 1.0))),))
     def atanh(self, x: V | float) -> V:

@@ -43,7 +43,8 @@ class Accumulated(Minimiser):
 
             def update(sums: dict[str, Tensor], count: Tensor) -> tuple[()]:
                 self.minimiser.update({name: s / self.every for name, s in sums.items()}, loss)
-                return self._keep({name: zeros_like(s) for name, s in sums.items()}, count * 0)
+                frozen = {name: zeros_of(p) for name, p in self.parameters.items() if name not in sums}
+                return self._keep(frozen | {name: zeros_like(s) for name, s in sums.items()}, count * 0)
 
             # what branches use is handed to them, so that it is computed in them
             cond(count >= self.every, update, self._keep, sums, count)

@@ -61,6 +61,9 @@ class Descent(Minimiser):
         return self.changes_by(gradients, None)
 
     def changes_by(self, gradients: Mapping[str, Tensor], loss: Loss | None) -> Updates:
+        if len(self.active()) < len(self.parameters):
+            raise NotSupportedError("a descent counts all parameters together, and some are frozen",
+                                    operator="Descent", hint="make a new one with module.named_parameters()")
         weights = {name: p.read() for name, p in self.parameters.items()}
         at = Position(weights, gradients, loss, self._held(), self.live_step())
         moves = as_learning_rate(self.learning_rate).moves(at, self.gradient.direction(at))

@@ -130,6 +130,8 @@ class Minimiser(Stateful):
         self.advance(now)
         updates = [(cell, now.shared[name]) for name, cell in cells.items()]
         for name, cell in group.parameters.items():
+            if name not in gradients:  # it is frozen
+                continue
             state = {slot: self._cell(slot, name) for slot in self.slots_for(self._option(group), cell)}
             turn = Turn(now, name, cell.read(), gradients[name], {slot: c.read() for slot, c in state.items()})
             turn.decay = turn.weight_decay if self.decays is None or self.decays(name, cell) else 0.0
@@ -186,6 +188,9 @@ class Minimiser(Stateful):
         """
         self._check(gradients)
         guarded(self._read_settings)
+        gradients = {name: gradients[name] for name in self.active()}
+        if not gradients:
+            return
         with no_grad():
             if self.nonfinite == "propagate":
                 self._update(gradients, loss)
@@ -210,14 +215,19 @@ class Minimiser(Stateful):
         self.update(gradients, loss)
         return value  # type: ignore[no-any-return]
 
+    def active(self) -> dict[str, Cell]:
+        """The parameters that are updated: all but those that are frozen (`nn.Module.freeze`)."""
+        return {name: p for name, p in self.parameters.items() if not getattr(p, "frozen", False)}
+
     def _check(self, gradients: Mapping[str, Tensor]) -> None:
-        missing, unknown = self.parameters.keys() - gradients.keys(), gradients.keys() - self.parameters.keys()
+        active = self.active()
+        missing, unknown = active.keys() - gradients.keys(), gradients.keys() - self.parameters.keys()
         if missing or unknown:
             said = [f"missing {', '.join(sorted(missing))}"] * bool(missing)
             said += [f"unknown {', '.join(sorted(unknown))}"] * bool(unknown)
             raise StateError(f"gradients for {type(self).__name__}: {'; '.join(said)}",
                              hint="differentiate by the parameters that the minimiser was made with")
-        for name, p in self.parameters.items():
+        for name, p in active.items():
             g = gradients[name]
             if g.shape != p.spec.shape:
                 raise ShapeError(f"the gradient of {name!r} is {g.spec}, its parameter {p.spec}")
@@ -226,7 +236,7 @@ class Minimiser(Stateful):
                                  hint="cast with astype")
 
     def _read_settings(self) -> tuple[Any, ...]:
-        return tuple([getattr(self, name) for name in self.settings]
+        return tuple([getattr(self, name) for name in self.settings] + list(self.active())
                      + [(name, value) for group in self.groups for name, value in group.options.items()])
 
     # ---- state

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from nnc_core.base.errors import AttributeValueError
 from nnc_core.optim import batch as batches
 from nnc_core.optim import loss as losses
 from nnc_core.optim.checkpoint import Checkpoint
 from nnc_core.optim.descent import Descent
 from nnc_core.optim.gradient import GD, Gradient
 from nnc_core.optim.learning_rate import Const, LearningRate
-from nnc_core.optim.minimiser import Parameters
+from nnc_core.optim.minimiser import Minimiser, Parameters
 from nnc_core.optim.momentum import Momentum
 from nnc_core.optim.nonfinite import POLICIES
 from nnc_core.optim.settings import FLAG, FUNCTION_OR_NONE, POSITIVE, check, check_all, instance_of, one_of
@@ -25,7 +26,9 @@ class Params:
 
     Owl's names and defaults.  Beside them: `compiled` makes one graph of each step (Owl's minimise_compiled_network),
     `nonfinite` is what a loss or gradients that are no numbers are: an "error", a reason to "skip" the update with a
-    warning, or numbers like others ("propagate").
+    warning, or numbers like others ("propagate").  `make_minimiser` gives another minimiser than that of Owl's parts,
+    such as `lambda parameters: optim.AdamW(parameters, 0.01)`; gradient, learning_rate, momentum and clipping are then
+    its own, and so is `nonfinite="skip"`.
     """
 
     epochs: float = 1.0
@@ -41,6 +44,7 @@ class Params:
     verbosity: bool = True
     compiled: bool = True
     nonfinite: str = "error"
+    make_minimiser: Callable[[Parameters], Minimiser] | None = None
 
     def __post_init__(self) -> None:
         check_all(self, epochs=POSITIVE, batch=instance_of(batches.Batch, what="one of optim.batch"),
@@ -48,11 +52,25 @@ class Params:
                   momentum=Descent.settings["momentum"], regularisation=FUNCTION_OR_NONE, clipping=FUNCTION_OR_NONE,
                   stopping=instance_of(Stopping, type(None), what="one of optim.stopping, or None"),
                   checkpoint=instance_of(Checkpoint, type(None), what="one of optim.checkpoint, or None"),
-                  verbosity=FLAG, compiled=FLAG, nonfinite=one_of(*POLICIES))
+                  verbosity=FLAG, compiled=FLAG, nonfinite=one_of(*POLICIES), make_minimiser=FUNCTION_OR_NONE)
         check("Params", "loss", self.loss, instance_of(Callable, what="a function of (target, prediction)"))  # type: ignore[arg-type]
 
-    def minimiser(self, parameters: Parameters) -> Descent:
+        if self.make_minimiser is not None:
+            self._check_not_both()
+
+    def _check_not_both(self) -> None:
+        """Settings that another minimiser would not hear of."""
+        usual = (("gradient", GD()), ("learning_rate", Const()), ("momentum", None), ("clipping", None))
+        given = [name for name, default in usual if getattr(self, name) != default]
+        given += ["nonfinite"] * (self.nonfinite == "skip")
+        if given:
+            raise AttributeValueError(f"{', '.join(given)} would have no effect beside make_minimiser",
+                                      operator="Params", hint="set it on the minimiser that make_minimiser makes")
+
+    def minimiser(self, parameters: Parameters) -> Minimiser:
         """What changes the parameters."""
+        if self.make_minimiser is not None:
+            return self.make_minimiser(parameters)
         policy = "skip" if self.nonfinite == "skip" else "propagate"  # errors are seen by the loss
         return Descent(parameters, self.learning_rate, self.gradient, self.momentum, clipping=self.clipping,
                        nonfinite=policy)

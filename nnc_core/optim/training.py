@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
 from nnc_core.base.errors import DataError
-from nnc_core.dynamic.functions.creation import asarray
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.traces.jit import jit
-from nnc_core.dynamic.tree import tree_map
+from nnc_core.optim.checkpoint import Checkpoint
 from nnc_core.optim.minimiser import Minimiser
 from nnc_core.optim.nonfinite import NonfiniteWarning
+from nnc_core.optim.progress import Progress
+from nnc_core.optim.rows import uploaded
+from nnc_core.optim.rules import Report, Rules
+from nnc_core.optim.stopping import Stopping
 
 LossAndGradients = Callable[..., tuple[Any, Mapping[str, Tensor]]]
 """From a batch to (loss, gradients by the names of the parameters), such as nn.value_and_grad makes."""
@@ -60,7 +61,7 @@ def run_epoch(step: Step, batches: Iterable[tuple[Any, ...]]) -> float:
     """
     total, count = None, 0
     for batch in batches:
-        loss = step(*tree_map(_uploaded, batch))
+        loss = step(*uploaded(tuple(batch)))
         total, count = loss if total is None else total + loss, count + 1
     if total is None:
         raise DataError("an epoch without batches", hint="give each epoch a fresh iterable, not one that is used up")
@@ -70,19 +71,19 @@ def run_epoch(step: Step, batches: Iterable[tuple[Any, ...]]) -> float:
     return mean
 
 
-def fit(step: Step, batches: Batches, epochs: int, *, first_epoch: int = 0,
-        on_epoch: Callable[[int, float], object] | None = None) -> list[float]:
-    """Train for epochs first_epoch … epochs - 1; the mean loss of each.
+def fit(step: Step, batches: Batches, epochs: int, *, state: Progress | None = None,
+        validate: Callable[[], float] | None = None, stopping: Stopping | None = None,
+        checkpoint: Checkpoint | None = None, report: Report | None = None) -> Progress:
+    """Train by one's own step on one's own batches: how it went, with the mean loss of each epoch.
 
-    `on_epoch(epoch, loss)` is called after each.
+    `validate` measures the loss on other data, for stopping.Early.  Stopping, checkpoints and reports come after each
+    epoch, and count epochs where they count batches elsewhere.  With the `state` of an earlier run it goes on from the
+    epoch after, until there are `epochs` in all.
     """
-    losses = []
-    for epoch in range(first_epoch, epochs):
-        losses.append(run_epoch(step, batches(epoch)))
-        if on_epoch is not None:
-            on_epoch(epoch, losses[-1])
-    return losses
-
-
-def _uploaded(x: Any) -> Any:
-    return asarray(x) if isinstance(x, (np.ndarray, np.generic)) else x
+    progress = Progress(None) if state is None else state
+    rules = Rules(stopping, checkpoint, validate, report)
+    progress.begin(epochs)
+    while progress.goes_on:
+        progress.note(run_epoch(step, batches(progress.batch)))
+        rules.apply(progress)
+    return progress

@@ -19,7 +19,7 @@ from nnc_core.optimiser import (  # noqa: F401 - their rewrites register themsel
     reductions,
     stabilise,
 )
-from nnc_core.optimiser.control import simplify_control
+from nnc_core.optimiser.control import hoist, simplify_control
 from nnc_core.optimiser.rebuild import Expanding, Inlining, inline_body, rebuild, rebuild_body
 from nnc_core.optimiser.registry import REWRITES, Rewrite, Rule, rewrite
 from nnc_core.optimiser.rewriting import Rewriting, rules_of, uses_of
@@ -59,6 +59,7 @@ class Optimiser:
             if better is None and any(node.op.name in asking for node in postorder(found)):
                 counted = self._rebuilt(found, rules, uses_of(found))
                 better = None if self._same(counted, found) else counted
+            better = better or hoist(found, self.operator.open())
             if better is None:
                 return found
             found = better

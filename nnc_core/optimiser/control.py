@@ -1,19 +1,25 @@
 """Simplifying control flow as a whole, in bodies too: what a rewrite of one node cannot see.
 
 Loops that do the same are merged (the taped loop that a gradient adds, with the loop it was made from); every node of
-control flow is made as small as what is around it allows.  All of it is exact.
+control flow is made as small as what is around it allows, and what does not change from round to round is computed
+before them.  All of it is exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from nnc_core.operator import Nodes
 from nnc_core.operator.control import LOOP, PICK
+from nnc_core.optimiser.hoist import hoisted
 from nnc_core.optimiser.rebuild import inline_body, rebuild
 from nnc_core.optimiser.smaller import smaller
 from nnc_core.symbol import Body, Node, postorder
+
+Change: TypeAlias = "Callable[[Node, set[int], Nodes], dict[int, Node] | None]"
+"""(node of control flow, its results that are read) -> these, otherwise; None if there is nothing to do."""
+Whole: TypeAlias = "Callable[[Sequence[Node], Nodes], list[Node] | None]"
 
 
 def simplify_control(outputs: Sequence[Node], F: Nodes) -> list[Node] | None:
@@ -24,22 +30,35 @@ def simplify_control(outputs: Sequence[Node], F: Nodes) -> list[Node] | None:
     order = postorder(outputs)
     if not any(node.op.bodies for node in order):
         return None
-    return _merged(outputs, order, F) or _made_smaller(outputs, order, F)
+    return _merged(outputs, order, F) or _changed(outputs, order, F, smaller, simplify_control)
 
 
-def _simplified(attribute: Any, F: Nodes) -> Any:
-    """An attribute with its bodies, if it is or has any, simplified; the same object if there is nothing to do."""
+def hoist(outputs: Sequence[Node], F: Nodes) -> list[Node] | None:
+    """The same values by loops that compute less in each round; None if there is nothing to do.
+
+    It comes last: loops that do the same are found while they still look the same.
+    """
+    order = postorder(outputs)
+    if not any(node.op.bodies for node in order):
+        return None
+    return _changed(outputs, order, F, hoisted, hoist)
+
+
+def _within(attribute: Any, F: Nodes, whole: Whole) -> Any:
+    """An attribute with its bodies, if it is or has any, changed; the same object if there is nothing to do."""
     if isinstance(attribute, Body):
-        found = simplify_control(attribute.outputs, F.fresh())
+        found = whole(attribute.outputs, F.fresh())
         return attribute if found is None else Body(attribute.inputs, tuple(found))
     if isinstance(attribute, tuple):
-        parts = tuple([_simplified(a, F) for a in attribute])
+        parts = tuple([_within(a, F, whole) for a in attribute])
         return attribute if all(a is b for a, b in zip(parts, attribute, strict=True)) else parts
     return attribute
 
 
-def _made_smaller(outputs: Sequence[Node], order: Sequence[Node], F: Nodes) -> list[Node] | None:
-    """Inputs first, so that each node sees what has become of those before it."""
+def _changed(outputs: Sequence[Node], order: Sequence[Node], F: Nodes, change: Change,
+             whole: Whole) -> list[Node] | None:
+    """Each node of control flow by itself, what is in its bodies before; inputs first, so that each sees what has
+    become of those before it."""
     picked: dict[Node, set[int]] = {}
     for node in order:
         if node.op is PICK:
@@ -51,9 +70,9 @@ def _made_smaller(outputs: Sequence[Node], order: Sequence[Node], F: Nodes) -> l
             new[node] = results[node.inputs[0]][node.attributes[0]]
             continue
         inputs = tuple([new[x] for x in node.inputs])
-        attributes = tuple([_simplified(a, F) for a in node.attributes]) if node.op.bodies else node.attributes
+        attributes = tuple([_within(a, F, whole) for a in node.attributes]) if node.op.bodies else node.attributes
         new[node] = _with(node, inputs, attributes, F)
-        made = smaller(new[node], picked.get(node, set()), F) if node.op.bodies else None
+        made = change(new[node], picked.get(node, set()), F) if node.op.bodies else None
         if made is not None:
             results[node] = made
     changed = any(a is not b for a, b in new.items())

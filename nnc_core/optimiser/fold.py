@@ -9,7 +9,7 @@ import numpy as np
 
 from nnc_core.base.config import config
 from nnc_core.base.dtype import DType, is_complex, is_float, is_integer
-from nnc_core.operator import OPERATORS, Nodes
+from nnc_core.operator import OPERATORS, PLACEHOLDER, Nodes
 from nnc_core.optimiser.inspect import FILLED, host_array
 from nnc_core.optimiser.registry import rewrite
 from nnc_core.symbol import Literal, Node, Number
@@ -27,7 +27,9 @@ FOLDABLE = tuple(o.name for o in OPERATORS.values() if o.reference and o.inputs 
 @rewrite("fold-constants", *FOLDABLE, tag="fold")
 def fold_constants(F: Nodes, node: Node) -> Node | None:
     """Under `config.deterministic` only what every kernel computes to the same bits."""
-    if not node.inputs or any(x.inputs for x in node.inputs) or isinstance(node.spec, TupleSpec) or not _small(node):
+    if not node.inputs or any([x.inputs or x.op is PLACEHOLDER for x in node.inputs]):
+        return None
+    if isinstance(node.spec, TupleSpec) or not _small(node):
         return None
     if config.deterministic and (not node.op.exact or any(is_complex(x.dtype) for x in node.inputs)):
         return None

@@ -21,6 +21,7 @@ def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
     """
     new: dict[Node, Node] = dict(replaced or {})
     simplify = getattr(F, "simplify", None)
+    follow = F.follow if getattr(F, "uses", None) else None  # type: ignore[attr-defined]
     for node in postorder(outputs, {id(n) for n in new}):
         if node in new:
             continue
@@ -38,6 +39,8 @@ def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
             new[node] = adopted if simplify is None else simplify(adopted)
         else:
             new[node] = F._apply(node.op, inputs, node.attributes)
+        if follow is not None and new[node] is not node:
+            follow(node, new[node])
     F.table.line = None
     return [new[o] for o in outputs]
 

@@ -21,13 +21,18 @@ class Rewriting(Nodes):
     def __init__(self, symbol: Symbol, table: Table, rules: Mapping[str, Sequence[Rule]],
                  uses: Mapping[Node, int] | None = None) -> None:
         super().__init__(symbol, table)
-        self.rules, self.uses = rules, uses or {}
+        self.rules, self.uses = rules, dict(uses or {})
 
     def fresh(self) -> Rewriting:
         return Rewriting(self.symbol, Table(), self.rules)
 
     def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
         return self.simplify(super()._apply(op, inputs, attributes))
+
+    def follow(self, old: Node, new: Node) -> None:
+        """What stands for a node is read by that one's readers, so that a chain is rewritten in one walk."""
+        if old in self.uses:
+            self.uses[new] = self.uses.get(new, 0) + self.uses[old]
 
     def simplify(self, node: Node) -> Node:
         for rule in self.rules.get(node.op.name, ()):

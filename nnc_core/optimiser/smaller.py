@@ -1,8 +1,8 @@
 """One node of control flow made smaller, by what is known of it from outside: which results are read, and what goes in.
 
 Results, carried values and operands that nobody reads are dropped, operands and rows that come twice come once, numbers
-are written into the bodies; what a loop carries but never changes becomes captured; a branch whose index is known takes
-the place of its node.
+and constants are written into the bodies, where they can be folded; what a loop carries but never changes becomes
+captured; a branch whose index is known takes the place of its node.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nnc_core.operator import OPERATORS, Nodes
+from nnc_core.operator import CONSTANT, Nodes
 from nnc_core.operator.control import CALL, CASE_OF, LOOP, TRIPS
+from nnc_core.optimiser.inspect import FILLED
 from nnc_core.optimiser.rebuild import inline_body, rebuild
 from nnc_core.symbol import Body, Node, postorder
 
-_FILLED = OPERATORS["filled"]
+_KNOWN = (FILLED, CONSTANT)
 
 
 def smaller(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
@@ -37,7 +38,7 @@ def _smaller_loop(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | N
     stacked = sorted(ys.values())
     carried, read = _needed(cond, body, n, picked, stacked)
     constant = [i for i in carried if body.outputs[i] is c[i]]
-    numbers = [p for p in k if outer[p].op is _FILLED]
+    numbers = [p for p in k if outer[p].op in _KNOWN]
     counting = x[:1] if length == TRIPS and cond is None else ()  # some tape says how often it goes round
     rows, shared = [p for p in x if p in read] or counting, [p for p in k if p in read and p not in numbers]
     same = _first_of(rows, outer) | _first_of(shared, outer)
@@ -102,7 +103,7 @@ def _condition(cond: Body | None, of_cond: dict[Node, Node], order: Sequence[Nod
 def _chosen(node: Node, F: Nodes) -> dict[int, Node] | None:
     """The results of the branch that a known index chooses."""
     (branches, otherwise), (index, *operands) = node.attributes, node.inputs
-    if index.op is not _FILLED:
+    if index.op is not FILLED:
         return None
     number = int(index.attributes[1].value)
     if not 0 <= number < len(branches) - otherwise:
@@ -144,7 +145,7 @@ class _Less(NamedTuple):
         needed = [i for i in range(len(operands)) if any(b.inputs[i] in read for b in bodies)]
         first: dict[Node, int] = {}
         for i in needed:
-            if operands[i].op is not _FILLED:
+            if operands[i].op not in _KNOWN:
                 first.setdefault(operands[i], i)
         if len(results) == len(bodies[0].outputs) and len(first) == len(operands):
             return None

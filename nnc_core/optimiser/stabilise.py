@@ -54,9 +54,9 @@ def log_of_one_plus(F: Nodes, node: Node) -> Node | None:
 
 @rewrite("softplus-of-exp", "log1p", tag="stabilise", exact=False)
 def softplus_of_exp(F: Nodes, node: Node) -> Node | None:
-    """log1p(exp(x)) -> softplus(x), which does not overflow."""
+    """log1p(exp(x)) -> softplus(x), which does not overflow, for real numbers."""
     (e,) = node.inputs
-    return F.softplus(e.inputs[0]) if e.op.name == "exp" else None
+    return F.softplus(e.inputs[0]) if e.op.name == "exp" and is_float(e.dtype) else None
 
 
 @rewrite("exp-minus-one", "subtract", tag="stabilise", exact=False, once="exp")

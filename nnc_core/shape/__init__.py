@@ -7,6 +7,9 @@ from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec, Type
 
 __all__ = ["Shape"]
 
+MOST_DIMENSIONS = 64
+"""NumPy's limit, which everything meets that goes by way of the host."""
+
 
 class Shape:
     """Layer 3: the spec of an operator's result, within what the device admits."""
@@ -18,6 +21,9 @@ class Shape:
         """Errors name the operator and its inputs."""
         try:
             spec = op.infer(*inputs, *attributes)
+            if len(spec.shape) > MOST_DIMENSIONS:
+                raise ShapeError(f"the result has {len(spec.shape)} dimensions, of which arrays have at most "
+                                 f"{MOST_DIMENSIONS}", hint="reshape it: dimensions beside each other can be one")
             for x in inputs:
                 if spec.dtype is x.dtype:
                     return spec

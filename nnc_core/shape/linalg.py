@@ -1,4 +1,4 @@
-"""Rules of linear algebra: stacks of matrices along leading axes, of float32 or float64."""
+"""Rules of linear algebra: stacks of matrices along leading axes, of float32, float64 or complex numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.shape.elementwise import broadcast, same_dtype
 from nnc_core.type import DimLike, TensorSpec, TupleSpec
 
-LAPACK = (dt.float32, dt.float64)
+LAPACK = (dt.float32, dt.float64, *dt.COMPLEX)
 """The dtypes that matrices are decomposed in."""
 
 
@@ -18,8 +18,8 @@ def matrix(*xs: TensorSpec) -> TensorSpec:
             raise ShapeError(f"needs matrices, not {x}", hint="the last two axes are rows and columns; reshape it")
     dtype = same_dtype(*xs)
     if dtype not in LAPACK:
-        hint = "take real(x), imag(x) or abs(x)" if dt.is_complex(dtype) else "cast with astype to float32"
-        raise DTypeError(f"needs matrices of float32 or float64, not {dtype}", hint=hint)
+        raise DTypeError(f"needs matrices of float32, float64 or complex numbers, not {dtype}",
+                         hint="cast with astype to float32")
     return xs[0]
 
 
@@ -53,7 +53,12 @@ def rank(a: TensorSpec, rtol: float | None) -> TensorSpec:
 
 
 def slogdet(a: TensorSpec) -> TupleSpec:
-    return TupleSpec((scalar_of(a),) * 2)
+    sign = scalar_of(a)
+    return TupleSpec((sign, _real(sign)))
+
+
+def _real(x: TensorSpec) -> TensorSpec:
+    return TensorSpec(x.shape, dt.real_of(x.dtype))
 
 
 def solve(a: TensorSpec, b: TensorSpec) -> TensorSpec:
@@ -98,15 +103,37 @@ def lu(a: TensorSpec) -> TupleSpec:
 
 
 def eigenvalues(a: TensorSpec) -> TensorSpec:
-    return TensorSpec(square(a).shape[:-1], a.dtype)
+    """Of Hermitian matrices, which are real."""
+    return TensorSpec(square(a).shape[:-1], dt.real_of(a.dtype))
 
 
 def eigh(a: TensorSpec) -> TupleSpec:
     return TupleSpec((eigenvalues(a), a))
 
 
+def complex_eigenvalues(a: TensorSpec) -> TensorSpec:
+    return TensorSpec(square(a).shape[:-1], dt.complex_of(a.dtype))
+
+
+def eig(a: TensorSpec) -> TupleSpec:
+    values = complex_eigenvalues(a)
+    return TupleSpec((values, TensorSpec(a.shape, values.dtype)))
+
+
+def schur(a: TensorSpec, output: str) -> TupleSpec:
+    """T and Z like a, of complex numbers for the output "complex"."""
+    if output not in ("real", "complex"):
+        raise AttributeValueError(f"output {output!r} is neither 'real' nor 'complex'")
+    factor = TensorSpec(a.shape, dt.complex_of(a.dtype)) if output == "complex" else a
+    return TupleSpec((TensorSpec(square(a).shape, factor.dtype), factor))
+
+
+def hessenberg(a: TensorSpec) -> TupleSpec:
+    return TupleSpec((square(a), a))
+
+
 def singular_values(a: TensorSpec) -> TensorSpec:
-    return TensorSpec((*matrix(a).shape[:-2], smaller(a)), a.dtype)
+    return TensorSpec((*matrix(a).shape[:-2], smaller(a)), dt.real_of(a.dtype))
 
 
 def svd(a: TensorSpec, full_matrices: bool) -> TupleSpec:

@@ -43,6 +43,10 @@ def cross_entropy(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
     return TensorSpec(labels.shape, floating(logits).dtype)
 
 
+def is_class(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
+    return TensorSpec(cross_entropy(logits, labels).shape, dt.boolean)
+
+
 # ---- normalisations
 def along_axes(x: TensorSpec, axis: tuple[int, ...], epsilon: float) -> TensorSpec:
     """Floats in, the same out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -29,6 +29,8 @@ class Op:
     reference: Callable[..., Any] | None = None
     """NumPy: (*arrays, *attributes) -> array.  What every kernel is held to; folds constants."""
     doc: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Attributes that need not be given, as those that came later in files of before; with their values."""
 
     partials: tuple[Rule | int | None, ...] = ()
     """For each input (F, y, *inputs, *attributes) -> the derivative by it, elementwise; or 1, -1, or None for zero."""

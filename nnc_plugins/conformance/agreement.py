@@ -12,12 +12,14 @@ from nnc_plugins.conformance.case import Array, float_limits
 
 ROUNDINGS = {
     "polygamma": 32, "zeta": 64, "betaln": 16, "prod": 256, "cumulative_prod": 256, "vector_norm": 64, "power": 16,
-    "remainder": 4, "normal": 64, "arange": 4,
+    "remainder": 4, "normal": 64, "silu": 6,
 }  # fmt: skip
 """Units in the last place for operators that differ from the others, which may have FUNCTION_ROUNDINGS."""
 FUNCTION_ROUNDINGS = 4
 SUM_ROUNDINGS = 256
 """For sums in any order, relative to the largest result."""
+BITS = "bits"
+"""In place of a bound: every bit is the same."""
 EITHER_ZERO = frozenset(("maximum", "minimum", "max", "min", "relu", "clip", "max_pool", "sign", "cummax", "cummin",
                          "fmax", "fmin"))
 """Operators whose zeros may have either sign: processors disagree on the larger of 0.0 and -0.0."""
@@ -25,23 +27,25 @@ CROSSING = frozenset(("logaddexp", "logaddexp2", "lgamma", "digamma", "polygamma
 """Operators that pass through zero as the difference of numbers near 1: there the error is relative to 1."""
 
 
-def assert_agree(op: Op, result: Any, expected: Any, what: str = "") -> None:
+def assert_agree(op: Op, result: Any, expected: Any, what: str = "") -> float:
     """Dtype and shape are equal; so are the bits where the operator is exact or the result no float,
-    NaN being NaN whatever its payload.  Elsewhere elements may differ by a few roundings.  Of tuples each result."""
+    NaN being NaN whatever its payload.  Elsewhere elements may differ by a few roundings.  Of tuples each result.
+    Gives the largest part of the allowed error that there was."""
     if isinstance(expected, tuple):
-        for i, (part, wanted) in enumerate(zip(result, expected, strict=True)):
-            assert_agree(op, part, wanted, f"{what}, result {i}")
-        return
+        parts = enumerate(zip(result, expected, strict=True))
+        return max([assert_agree(op, part, wanted, f"{what}, result {i}") for i, (part, wanted) in parts], default=0.0)
     what = f"{op.name} {what}"
     assert result.dtype == expected.dtype, f"{what}: {result.dtype} instead of {expected.dtype}"
     assert result.shape == expected.shape, f"{what}: shape {result.shape} instead of {expected.shape}"
+    part = np.zeros(expected.shape)
     if is_complex(expected.dtype):
-        wrong = ~_near_complex(op, result, expected)
+        wrong, part = _near_complex(op, result, expected)
     elif op.exact or not is_float(expected.dtype):
         wrong = ~(same_bits(result, expected) | ((expected == 0) & (result == 0) & (op.name in EITHER_ZERO)))
     else:
-        wrong = ~_near(op, result, expected)
+        wrong, part = _near(op, result, expected)
     assert not wrong.any(), f"{what}: {_show(result, expected, wrong)}"
+    return float(part.max(initial=0))
 
 
 def same_bits(a: Array, b: Array) -> Array:
@@ -55,7 +59,20 @@ def same_bits(a: Array, b: Array) -> Array:
     return np.asarray(same.reshape(a.shape) | ((a != a) & (b != b)))
 
 
-def _near(op: Op, result: Array, expected: Array) -> Array:
+def assert_ulps(found: Any, expected: Any, dtype: Any, *, each: float, beside: float = 0.0, of: float = 1.0,
+                what: str = "") -> None:
+    """Each element differs by at most `each` units in its last place, and `beside` units of a number of size `of`, in
+    a dtype."""
+    a, b = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    assert a.shape == b.shape, f"{what}: shape {a.shape} instead of {b.shape}"
+    allowed = float(float_limits(np.dtype(dtype)).eps) * (each * np.abs(b) + beside * of)
+    with np.errstate(all="ignore"):
+        wrong = ~((np.abs(a - b) <= allowed) | (a == b) | (np.isnan(a) & np.isnan(b)))
+    assert not wrong.any(), f"{what}: {_show(a, b, wrong)}"
+
+
+def _near(op: Op, result: Array, expected: Array) -> tuple[Array, Array]:
+    """What is too far away, and which part of the allowed error there was."""
     got, wanted = result.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(wanted)
     absolute, relative = tolerances(op, expected.dtype)
@@ -64,21 +81,25 @@ def _near(op: Op, result: Array, expected: Array) -> Array:
     sizes = np.abs(np.where(finite, wanted, 0))
     slack = absolute * scale + relative * sizes + float(limits.smallest_normal) + relative * (op.name in CROSSING)
     with np.errstate(all="ignore"):
-        inside = np.abs(got - wanted) <= slack
+        error = np.abs(got - wanted)
+        inside = error <= slack
         near_the_end = np.abs(wanted) >= float(limits.max) * (1 - relative)
         overflown = np.isinf(got) & near_the_end & (np.sign(got) == np.sign(wanted))
     same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
-    return np.asarray(np.where(finite, inside | overflown, same))
+    return ~np.where(finite, inside | overflown, same), np.where(finite & inside, error / slack, 0)
 
 
-def _near_complex(op: Op, result: Array, expected: Array) -> Array:
+def _near_complex(op: Op, result: Array, expected: Array) -> tuple[Array, Array]:
     """A part may be a difference of larger products: it is as near as the whole number's size allows, whatever holds
     for real numbers."""
     relative = sum(tolerances(op, real_of(expected.dtype)))
+    finite = np.isfinite(expected)
     with np.errstate(all="ignore"):
-        near = np.abs(result - expected) <= relative * np.abs(expected)
+        error, slack = np.abs(result - expected), relative * np.abs(expected)
+        near = error <= slack
+        part = np.where(finite & near & (slack > 0), error / slack, 0)
     same = [(a == b) | ((a != a) & (b != b)) for a, b in ((result.real, expected.real), (result.imag, expected.imag))]
-    return np.asarray(np.where(np.isfinite(expected), near, same[0] & same[1]))
+    return ~np.where(finite, near, same[0] & same[1]), part
 
 
 def tolerances(op: Op, dtype: DType) -> tuple[float, float]:
@@ -88,6 +109,12 @@ def tolerances(op: Op, dtype: DType) -> tuple[float, float]:
         return 0.0, ROUNDINGS.get(op.name, FUNCTION_ROUNDINGS) * eps
     whole = SUM_ROUNDINGS if dtype.itemsize > 2 else 2  # half floats are summed in float32
     return whole * eps, ROUNDINGS.get(op.name, FUNCTION_ROUNDINGS) * eps
+
+
+def rounding(op: Op) -> str:
+    """The bound in words: units in the last place of each element, and of the largest one."""
+    own = ROUNDINGS.get(op.name, FUNCTION_ROUNDINGS)
+    return BITS if op.exact else f"{own}" if op.elementwise else f"{own} + {SUM_ROUNDINGS} of max"
 
 
 def _show(result: Array, expected: Array, wrong: Array) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import NUMBERS, DType, boolean, is_complex, is_float, is_integer, real_of
 from nnc_core.type import Attributes, Op
 
@@ -17,6 +18,12 @@ Maker: TypeAlias = Callable[[np.random.Generator, DType], tuple[Array, ...]]
 Named: TypeAlias = Mapping[str, Hashable]
 
 ALL = (boolean, *NUMBERS)
+MANY = 2**16
+"""Elements that many work groups share."""
+LARGE = (257, 259)
+"""A shape of more, which leaves a rest whatever the size of groups and vectors."""
+FEW = (dt.float32, dt.float16, dt.int8)
+"""Dtypes of three sizes, for cases that take long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,19 @@ def arrays(*shapes: tuple[int, ...], low: float = -3, high: float = 3) -> Maker:
 def fixed(*inputs: Any) -> Maker:
     """These numbers, whatever the dtype."""
     return lambda rng, dtype: tuple(np.asarray(x).astype(dtype) for x in inputs)
+
+
+SPECIAL = (np.nan, 1.0, np.inf, -0.0, -2.0, 0.0, -np.inf)
+
+
+def specials(*shapes: tuple[int, ...]) -> Maker:
+    """NaN, infinities, zeros of both signs and numbers, over and over; for floats and complex numbers."""
+    return lambda rng, dtype: tuple([np.resize(np.array(SPECIAL), shape).astype(dtype) for shape in shapes])
+
+
+def few(dtypes: tuple[DType, ...]) -> tuple[DType, ...]:
+    """Those of them that long cases are for."""
+    return tuple([d for d in dtypes if d in FEW])
 
 
 def extremes(dtype: DType) -> Array:

@@ -51,6 +51,19 @@ def eager(stack: Stack, op: Op, inputs: Sequence[Array], attributes: Attributes)
     return downloaded(stack, applied(stack, op, values, attributes))
 
 
+def viewed(stack: Stack, array: Array) -> Value:
+    """The array on the device, as every other element of one that has its axes in reverse."""
+    turned = array.T
+    around = np.ones([2 * n + 1 for n in turned.shape], array.dtype)
+    around[tuple([slice(1, None, 2)] * array.ndim)] = turned
+    whole = Value(stack.engine.executor.upload(around), stack)
+    if not array.ndim:
+        return whole
+    start, step, axes = (1,) * array.ndim, (2,) * array.ndim, tuple(reversed(range(array.ndim)))
+    inside = applied(stack, OPERATORS["slice"], [whole], (start, around.shape, step))
+    return applied(stack, OPERATORS["permute"], [inside], (axes,))
+
+
 def applied(stack: Stack, op: Op, values: Sequence[Value], attributes: Attributes) -> Value:
     """One operator on values of the device."""
     with use_device(stack.device):

@@ -14,8 +14,11 @@ import pytest
 import nnc_core as nnc
 from nnc_core.base.errors import Error
 from nnc_core.composition import Stack
+from nnc_plugins.conformance.agreement import assert_ulps
 from nnc_plugins.conformance.case import Array
 
+EACH, BESIDE = 800, 80
+"""Units in the last place of each element, and of the largest: loops add up the errors of their steps."""
 Arrays = Sequence[Array]
 SHAPE = (3, 16)
 """Rows of 16 can be windows of a whole where 64 bytes are aligned; those of 5, in some programs, can be nowhere."""
@@ -263,22 +266,20 @@ def _given(stack: Stack, program: Program, rng: np.random.Generator) -> tuple[li
     return [x if program.integers or exact else x.astype(np.float32) for x in arrays], exact
 
 
-def _near(found: Any, wanted: Any, exact: bool, what: str = "") -> None:
+def _near(found: Any, wanted: Any, what: str) -> None:
     a, b = np.asarray(found), np.asarray(wanted)
     assert a.shape == b.shape, f"{what}: {a.shape} instead of {b.shape}"
     if a.dtype.kind in "iu":
         np.testing.assert_array_equal(a, b.astype(a.dtype), what)
     else:
-        scale = max(1.0, float(np.abs(b).max(initial=0)))
-        np.testing.assert_allclose(a, b, rtol=1e-9 if exact else 1e-4, atol=(1e-10 if exact else 1e-5) * scale,
-                                   err_msg=what)
+        assert_ulps(a, b, a.dtype, each=EACH, beside=BESIDE, of=max(1.0, float(np.abs(b).max(initial=0))), what=what)
 
 
 @each
 @pytest.mark.parametrize("mode", ["eager", "deferred", "compiled"])
 def test_equals_numpy(stack: Stack, on_device: str, rng: np.random.Generator, name: str, mode: str) -> None:
     program = PROGRAMS[name]
-    arrays, exact = _given(stack, program, rng)
+    arrays, _ = _given(stack, program, rng)
     with np.errstate(over="ignore"):
         wanted = program.numpy(*arrays)
     given = [nnc.asarray(x) for x in arrays]
@@ -290,7 +291,7 @@ def test_equals_numpy(stack: Stack, on_device: str, rng: np.random.Generator, na
         else:
             found = f(*given)
         for i, (a, b) in enumerate(zip(found, wanted, strict=True)):
-            _near(a.numpy(), b, exact, f"{mode}, result {i}")
+            _near(a.numpy(), b, f"{mode}, result {i}")
 
 
 @each
@@ -335,6 +336,7 @@ def _slopes(f: Callable[[Arrays], float], arrays: Arrays, step: float) -> list[A
 
 
 def _close(found: Arrays, wanted: Arrays, tolerance: float) -> None:
+    """As near as difference quotients are, whatever the last places say."""
     for a, b in zip(found, wanted, strict=True):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1.0, float(np.abs(b).max(initial=0))))
 
@@ -363,8 +365,9 @@ def test_tangents_equal_gradients(stack: Stack, on_device: str, rng: np.random.G
     loss = _loss(program)
     slope: Any = nnc.jit(lambda xs, ds: nnc.jvp(loss, xs, ds)[1])(tuple(given), tuple(directions))
     grads = nnc.grad(loss, tuple(range(len(given))))(*given)
-    wanted = sum(float((g.numpy() * d.numpy()).sum()) for g, d in zip(grads, directions, strict=True))
-    np.testing.assert_allclose(slope.item(), wanted, rtol=1e-8 if exact else 1e-3, atol=1e-8 if exact else 1e-3)
+    terms = np.concatenate([(g.numpy() * d.numpy()).ravel() for g, d in zip(grads, directions, strict=True)])
+    dtype, size = np.float64 if exact else np.float32, max(1.0, float(np.abs(terms).sum()))
+    assert_ulps(slope.item(), terms.astype(np.float64).sum(), dtype, each=EACH, beside=EACH, of=size)
 
 
 SECOND = ("while with early exit", "counted while", "scan backwards", "scan of short rows", "branch 1 or a replacement",

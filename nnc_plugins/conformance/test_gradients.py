@@ -13,6 +13,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.composition import Stack
+from nnc_plugins.conformance.agreement import assert_ulps
 from nnc_plugins.conformance.case import Array
 
 OTHER = "strict:0"
@@ -125,7 +126,7 @@ def test_float32_equals_float64_elsewhere(on_device: str, rng: np.random.Generat
     found = _gradients(function.f, arrays, on_device, "float32")
     wanted = _gradients(function.f, arrays, OTHER, "float64")
     for g, h in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(g, h, rtol=1e-4, atol=1e-5 * max(1.0, float(np.abs(h).max())))
+        assert_ulps(g, h, np.float32, each=800, beside=80, of=max(1.0, float(np.abs(h).max())))
 
 
 @each_function
@@ -136,7 +137,7 @@ def test_compiled_gradients_equal_eager_ones(stack: Stack, on_device: str, rng: 
     given = [nnc.asarray(x) for x in arrays]
     (y, grads), (z, others) = both(*given), nnc.jit(both)(*given)
     for a, b in zip((y, *grads), (z, *others), strict=True):
-        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-5)
+        assert_ulps(a.numpy(), b.numpy(), np.float32, each=80, beside=80)
 
 
 def test_second_order(on_device: str, rng: np.random.Generator) -> None:
@@ -146,7 +147,7 @@ def test_second_order(on_device: str, rng: np.random.Generator) -> None:
     wanted = np.diag(6 * x.numpy())
     wanted[0, :] += 1
     wanted[:, 0] += 1
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    assert_ulps(found, wanted, np.float32, each=80, beside=80)
 
 
 def test_forward_mode_equals_reverse_mode(on_device: str, rng: np.random.Generator) -> None:
@@ -155,4 +156,4 @@ def test_forward_mode_equals_reverse_mode(on_device: str, rng: np.random.Generat
     _, slope = nnc.jvp(function.f, given, directions)
     grads = nnc.grad(function.f, (0, 1, 2))(*given)
     wanted = sum(float((g.numpy() * d.numpy()).sum()) for g, d in zip(grads, directions, strict=True))
-    np.testing.assert_allclose(slope.item(), wanted, rtol=1e-4, atol=1e-4)
+    assert_ulps(slope.item(), wanted, np.float32, each=800, beside=800)

@@ -1,12 +1,12 @@
 """Every declared operator against its NumPy reference, run on its own and as a compiled graph.
 
 One test for each operator and dtype.  It runs a few of the cases, drawn with the seed that the summary prints; the
-rest of them is marked slow.
+rest of them is marked slow.  One more for each operator reads operands that are not packed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -21,8 +21,20 @@ from nnc_plugins.conformance.agreement import assert_agree
 from nnc_plugins.conformance.case import Array, Case
 from nnc_plugins.conformance.cases import CASES
 from nnc_plugins.conformance.conftest import NoDeviceError, chosen_seed, opened
+from nnc_plugins.conformance.coverage import can_be_viewed
 from nnc_plugins.conformance.host import expected
-from nnc_plugins.conformance.running import called, compiles_slowly, eager, one_operator_graph
+from nnc_plugins.conformance.report import ERROR
+from nnc_plugins.conformance.running import (
+    applied,
+    called,
+    compiles_slowly,
+    downloaded,
+    eager,
+    one_operator_graph,
+    viewed,
+)
+
+Record = Callable[[str, object], None]
 
 SAMPLE, SAMPLE_COMPILED = 6, 2
 """Cases of a sample; where each needs a kernel compiled, which takes long, there are fewer."""
@@ -30,27 +42,36 @@ ELSEWHERE = frozenset(("transfer",))
 """Operators with a test file of their own."""
 
 
+SAMPLED, VIEWED = ("name", "dtype", "share"), ("name", "dtype", "case")
+
+
 def test_every_operator_has_cases() -> None:
     assert set(CASES) == set(OPERATORS)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "share" not in metafunc.fixturenames:
+    arguments = next((a for a in (SAMPLED, VIEWED) if a[-1] in metafunc.fixturenames), None)
+    if arguments is None:
         return
     try:
         device = opened(metafunc.config).device
     except NoDeviceError:
-        return metafunc.parametrize(("name", "dtype", "share"), [])  # the run ends when all is collected
+        return metafunc.parametrize(arguments, [])  # the run ends when all is collected
+    seed, known = chosen_seed(metafunc.config), device.spec.dtypes
+    if arguments is VIEWED:
+        drawn = [one_to_view(name, seed, known) for name in sorted(CASES.keys() - ELSEWHERE)]
+        found = [pytest.param(*one, id=f"{one[0]}-{one[1]}") for one in drawn if one is not None]
+        return metafunc.parametrize(VIEWED, found)
     size = SAMPLE_COMPILED if compiles_slowly(device) else SAMPLE
     found = []
     for name in sorted(CASES.keys() - ELSEWHERE):
         dtypes = {dtype for case in CASES[name] for dtype in case.dtypes if dtype.name in device.spec.dtypes}
         for dtype in (d for d in DTYPES.values() if d in dtypes):
-            sample, rest = split(name, dtype, chosen_seed(metafunc.config), size)
+            sample, rest = split(name, dtype, seed, size)
             found.append(pytest.param(name, dtype, sample, id=f"{name}-{dtype}"))
             if rest:
                 found.append(pytest.param(name, dtype, rest, id=f"{name}-{dtype}-rest", marks=pytest.mark.slow))
-    metafunc.parametrize(("name", "dtype", "share"), found)
+    metafunc.parametrize(SAMPLED, found)
 
 
 def split(name: str, dtype: DType, seed: int, size: int) -> tuple[list[Case], list[Case]]:
@@ -61,10 +82,21 @@ def split(name: str, dtype: DType, seed: int, size: int) -> tuple[list[Case], li
     return ([c for k, c in enumerate(cases) if k in chosen], [c for k, c in enumerate(cases) if k not in chosen])
 
 
+def one_to_view(name: str, seed: int, known: Collection[str]) -> tuple[str, DType, Case] | None:
+    """A case that has an operand which may be a view, drawn by the seed, for one of the known dtypes."""
+    drawn = np.random.default_rng([seed, crc32(name.encode())])
+    pairs = [(case, dtype) for case in CASES[name] for dtype in case.dtypes if dtype.name in known]
+    for k in drawn.permutation(len(pairs)):
+        case, dtype = pairs[k]
+        if can_be_viewed(case.inputs(np.random.default_rng(0), dtype)):
+            return name, dtype, case
+    return None
+
+
 @pytest.mark.parametrize("how", ["eager", "compiled"])
-def test_agrees_with_the_reference(stack: Stack, rng: np.random.Generator, name: str, dtype: DType,
-                                   share: Sequence[Case], how: str) -> None:
-    op, faults = OPERATORS[name], []
+def test_agrees_with_the_reference(stack: Stack, rng: np.random.Generator, record_property: Record, name: str,
+                                   dtype: DType, share: Sequence[Case], how: str) -> None:
+    op, faults, part = OPERATORS[name], [], 0.0
     for case in share:
         inputs, attributes = case.inputs(rng, dtype), case.attribute_values(op, dtype)
         wanted = expected(op, inputs, attributes)
@@ -73,10 +105,24 @@ def test_agrees_with_the_reference(stack: Stack, rng: np.random.Generator, name:
             continue  # a cast to what the device has not
         result = _result(stack, op, inputs, attributes, how)
         try:
-            assert_agree(op, result, wanted, f"{case.label} {dtype}")
+            part = max(part, assert_agree(op, result, wanted, f"{case.label} {dtype}"))
         except AssertionError as fault:
             faults.append(str(fault))
+    record_property(ERROR, (name, part))
     assert not faults, "\n".join(faults)
+
+
+def test_reads_views(stack: Stack, rng: np.random.Generator, record_property: Record, name: str, dtype: DType,
+                     case: Case) -> None:
+    """Operands are every other element of larger arrays, their axes in reverse."""
+    op = OPERATORS[name]
+    inputs, attributes = case.inputs(rng, dtype), case.attribute_values(op, dtype)
+    wanted = expected(op, inputs, attributes)
+    results = wanted if isinstance(wanted, tuple) else (wanted,)
+    if any(x.dtype.name not in stack.device.spec.dtypes for x in (*inputs, *results)):
+        pytest.skip("the device has not all dtypes of this case, and says so")
+    found = downloaded(stack, applied(stack, op, [viewed(stack, x) for x in inputs], attributes))
+    record_property(ERROR, (name, assert_agree(op, found, wanted, f"{case.label} {dtype}")))
 
 
 def _result(stack: Stack, op: Op, inputs: tuple[Array, ...], attributes: Attributes, how: str) -> Any:

@@ -11,6 +11,7 @@ from nnc_core.composition import Stack, stack_for
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS
 from nnc_core.type import TensorSpec
+from nnc_plugins.conformance.agreement import assert_ulps
 from nnc_plugins.conformance.case import draw, extremes
 from nnc_plugins.conformance.cases import CASES
 from nnc_plugins.conformance.running import called
@@ -83,5 +84,5 @@ def test_a_graph_runs_wherever_it_is_compiled(stack: Stack, rng: np.random.Gener
     x = F.placeholder("x", TensorSpec((4, 5), host.dtype))
     graph = SymbolicGraph({"x": x}, {"y": F.add(F.multiply(x, x), F._apply(OPERATORS["negative"], (x,), ()))})
     here, there = (called(s.engine.compile(graph), {"x": host})["y"] for s in (stack, stack_for(OTHER)))
-    np.testing.assert_allclose(here, host * host - host, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(here, there, rtol=1e-6, atol=1e-6)
+    assert_ulps(here, host * host - host, np.float32, each=8, beside=8)
+    assert_ulps(here, there, np.float32, each=8, beside=8)

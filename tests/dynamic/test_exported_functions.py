@@ -15,7 +15,8 @@ WIDE = np.arange(1, 13, dtype=np.float32).reshape(3, 4) / 7
 SQUARE = WIDE[:, :3] @ WIDE[:, :3].T + np.eye(3, dtype=np.float32)
 DRAWS = {"alpha_dropout", "dropout", "gaussian_dropout", "gaussian_noise", "gumbel_softmax", "rrelu", "spatial_dropout"}
 """They read the state of a generator."""
-WITHOUT_ARRAY = {"empty_like", "imag", "ones_like", "zeros_like"}
+WITHOUT_ARRAY = {"diag_indices_from", "empty_like", "imag", "iscomplex", "isreal", "ones_like", "tril_indices_from",
+                 "triu_indices_from", "zeros_like"}
 """Of real numbers these depend on shape and dtype alone."""
 HOST = {"callback", "debug_print", "delay", "host_map", "lazy_print", "var_arr", "var_elt", "variable"}
 NAMESPACES = {"": nnc, "linalg.": nnc.linalg, "fft.": nnc.fft}

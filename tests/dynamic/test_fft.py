@@ -35,6 +35,10 @@ CASES: dict[str, tuple[tuple[Callable[..., Any], Callable[..., Any]], Any]] = {
                                             for s, a in ((None, None), ((4, 3), (0, 2)), ((3, 5, 6), (1, 2, 0)))]),
               R if name == "rfftn" else Z)
        for name in ("fftn", "ifftn", "rfftn", "irfftn")},
+    **{name: (of(lambda fft, x, name=name: [getattr(fft, name)(x, s=s, axes=a, norm=k) for k in NORMS
+                                            for s, a in ((None, (-2, -1)), ((4, 3), (0, 2)), ((3, 5), (2, 1)))]),
+              R if name == "rfft2" else Z)
+       for name in ("fft2", "ifft2", "rfft2", "irfft2")},
     "real numbers": (of(lambda fft, x: [fft.fft(x), fft.ifft(x, n=6), fft.fftn(x, axes=(0, 1)), fft.irfft(x)]), R),
     "fftshift": (of(lambda fft, x: [fft.fftshift(x), fft.fftshift(x, axes=2), fft.fftshift(x, axes=(0, -1))]), Z),
     "ifftshift": (of(lambda fft, x: [fft.ifftshift(x), fft.ifftshift(x, axes=2), fft.ifftshift(x, axes=(0, 1))]), R),

@@ -41,20 +41,34 @@ def norms(L: Any, x: Any) -> list[Any]:
     return matrix + vector + both + [L.norm(x), L.norm(x, keepdims=True), L.norm(x[0], 1), L.norm(x, 1, -1, True)]
 
 
+def multiplied(t: Any, z: Any) -> Any:
+    """Of a triangular form, whose vectors may have any phase, the matrix."""
+    return z @ t @ nnc.conj(nnc.matrix_transpose(z))
+
+
 CASES: dict[str, Case] = {
+    "block_diag": (lambda x, b, v: [L.block_diag(x, b, v), L.block_diag(v)],
+                   lambda x, b, v: [scipy.linalg.block_diag(x, b, v), scipy.linalg.block_diag(v)], (A[0], B, V)),
     "cholesky": (L.cholesky, N.cholesky, (S,)),
     "cholesky, upper": (lambda x: L.cholesky(x, upper=True), lambda x: N.cholesky(x, upper=True), (S,)),
     "cholesky_solve": (lambda x, b: L.cholesky_solve(L.cholesky(x), b), N.solve, (S, B)),
     "cholesky_solve, upper": (lambda x, b: L.cholesky_solve(L.cholesky(x, upper=True), b, upper=True), N.solve, (S, V)),
+    "circulant": (L.circulant, scipy.linalg.circulant, (V,)),
+    "companion": (L.companion, scipy.linalg.companion, (V,)),
     "cond": (lambda x: [L.cond(x, p) for p in (None, 1, -1, 2, -2, np.inf, -np.inf, "fro")],
              lambda x: [np.stack([N.cond(m, p) for m in x]) for p in (None, 1, -1, 2, -2, np.inf, -np.inf, "fro")],
              (A,)),
     "cross": (L.cross, N.cross, (W, W[::-1].copy())),
     "det": (L.det, N.det, (A,)),
     "diagonal": (lambda x: L.diagonal(x, offset=-1), lambda x: N.diagonal(x, offset=-1), (W,)),
+    "eig": (L.eig, N.eig, (A + 1j * A[::-1],)),
+    "eigvals": (L.eigvals, N.eigvals, (A - 1j * A[::-1],)),
     "eigh": (L.eigh, N.eigh, (S,)),
     "eigvalsh": (L.eigvalsh, N.eigvalsh, (S,)),
     "expm": (L.expm, scipy.linalg.expm, (A,)),
+    "hankel": (lambda v, w: [L.hankel(v), L.hankel(v, w), L.hankel(w, v)],
+               lambda v, w: [scipy.linalg.hankel(v), scipy.linalg.hankel(v, w), scipy.linalg.hankel(w, v)], (V, V[:3])),
+    "hessenberg": (L.hessenberg, lambda x: each(lambda m: scipy.linalg.hessenberg(m, calc_q=True), x), (A,)),
     "inv": (L.inv, N.inv, (A,)),
     "logdet": (L.logdet, lambda x: N.slogdet(x)[1], (S,)),
     "lq": (L.lq, lambda x: tuple(y.swapaxes(-1, -2) for y in reversed(N.qr(x.swapaxes(-1, -2)))), (W,)),
@@ -75,8 +89,13 @@ CASES: dict[str, Case] = {
     "norms": (lambda x: norms(L, x), lambda x: norms(N, x), (W,)),
     "outer": (L.outer, N.outer, (V, V)),
     "pinv": (lambda x: [L.pinv(x), L.pinv(x, rtol=0.7)], lambda x: [N.pinv(x), N.pinv(x, rtol=0.7)], (W,)),
+    "polar": (L.polar, lambda x: each(scipy.linalg.polar, x), (W,)),
+    "polar, left": (lambda x: L.polar(x, "left"), lambda x: each(lambda m: scipy.linalg.polar(m, "left"), x), (W,)),
+    "polar, wide": (L.polar, lambda x: each(scipy.linalg.polar, x), (W.swapaxes(-1, -2).copy(),)),
     "qr": (L.qr, N.qr, (W,)),
     "qr, complete": (lambda x: L.qr(x, mode="complete"), lambda x: N.qr(x, mode="complete"), (W,)),
+    "schur": (lambda x: multiplied(*L.schur(x)), lambda x: x, (A,)),
+    "schur, complex": (lambda x: multiplied(*L.schur(x, "complex")), lambda x: x + 0j, (A,)),
     "slogdet": (L.slogdet, N.slogdet, (A - 3 * np.eye(4),)),
     "solve": (L.solve, N.solve, (A, B)),
     "solve, a vector": (L.solve, N.solve, (A, V)),
@@ -102,6 +121,9 @@ CASES: dict[str, Case] = {
     "tensorinv": (L.tensorinv, N.tensorinv, (A[0].reshape(2, 2, 4, 1),) ),
     "tensorsolve": (lambda a, b: L.tensorsolve(a, b, axes=(0,)), lambda a, b: N.tensorsolve(a, b, axes=(0,)),
                     (A[0].reshape(4, 2, 2), B[:2])),
+    "toeplitz": (lambda v, w: [L.toeplitz(v), L.toeplitz(v, w), L.toeplitz(w, v)],
+                 lambda v, w: [scipy.linalg.toeplitz(v), scipy.linalg.toeplitz(v, w), scipy.linalg.toeplitz(w, v)],
+                 (V, V[:3])),
     "trace": (lambda x: L.trace(x, offset=1), lambda x: N.trace(x, offset=1), (W,)),
     "vecdot": (L.vecdot, N.vecdot, (W, W)),
 }  # fmt: skip
@@ -135,8 +157,9 @@ def test_as_numpy_and_scipy(device: str, name: str) -> None:
     f, reference, given = CASES[name]
     wanted = reference(*given)
     same(f(*given), wanted, name)
-    single = flat(f(*[nnc.asarray(x.astype(np.float32)) for x in given]))
-    assert {y.dtype for y in single} <= {nnc.float32, nnc.int64}
+    narrow = [x.astype(np.complex64 if x.dtype.kind == "c" else np.float32) for x in given]
+    single = flat(f(*[nnc.asarray(x) for x in narrow]))
+    assert {y.dtype for y in single} <= {nnc.float32, nnc.complex64, nnc.int64}
     same(single, wanted, f"{name}, float32", 2e-3)
 
 
@@ -220,8 +243,9 @@ def test_an_error_of_deferred_and_compiled_work_names_the_line_that_asked_for_it
 
 
 REFUSED = {
-    "half floats": (lambda: L.inv(np.eye(2, dtype=np.float16)), TypeError, "of float32 or float64, not float16"),
-    "complex numbers": (lambda: L.svd(np.eye(2, dtype=np.complex64)), TypeError, "not complex64"),
+    "half floats": (lambda: L.inv(np.eye(2, dtype=np.float16)), TypeError,
+                    "of float32, float64 or complex numbers, not float16"),
+    "forms": (lambda: L.schur(A, "quasi"), ValueError, "output 'quasi' is neither 'real' nor 'complex'"),
     "vectors": (lambda: L.qr(V), ValueError, r"needs matrices, not float64\[4\]"),
     "vectors of lq": (lambda: L.lq(V), ValueError, "needs matrices"),
     "rectangles": (lambda: L.det(W), ValueError, r"needs square matrices, not float64\[2,5,3\]"),
@@ -233,7 +257,13 @@ REFUSED = {
     "norms of vectors": (lambda: L.vector_norm(V, ord="fro"), ValueError, "'fro' is no norm of vectors"),
     "axes": (lambda: L.norm(W, axis=(0, 1, 2)), ValueError, "norms over one axis or over two"),
     "nothing": (lambda: L.cond(np.zeros((0, 0))), np.linalg.LinAlgError, "it is empty"),
+    "infinite eigenvalues": (lambda: L.eig(np.full((2, 2), np.inf)), np.linalg.LinAlgError, "no eigenvalues: it holds"),
     "infinities": (lambda: L.svdvals(np.full((2, 2), np.inf)), np.linalg.LinAlgError, "holds NaN or infinities"),
+    "sides": (lambda: L.polar(W, "up"), ValueError, "side 'up' is neither 'right' nor 'left'"),
+    "structures": (lambda: L.toeplitz(W), ValueError, "is no vector"),
+    "no companion": (lambda: L.companion(V[:1]), ValueError, "have no companion"),
+    "no blocks": (lambda: L.block_diag(), TypeError, "no matrices"),
+    "blocks": (lambda: L.block_diag(A[0], W), ValueError, "is no matrix"),
     "sylvester": (lambda: L.solve_sylvester(A, A, W), ValueError, "should have 4 rows"),
     "riccati": (lambda: L.solve_continuous_are(A, W, A, A), ValueError, "asks for b of shape"),
     "tensors": (lambda: L.tensorinv(W), ValueError, "is not square"),

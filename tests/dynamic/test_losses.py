@@ -211,6 +211,46 @@ def test_masked_logits_and_labels_that_are_no_class(device: str) -> None:
     assert np.isfinite(nnc.cross_entropy(x, soft).item())
 
 
+@pytest.mark.parametrize("other", [-100, 5, 250])
+@pytest.mark.parametrize(("weights", "smoothing"), [*itertools.product((None, WEIGHTS), (0.0, 0.2))])
+def test_rows_whose_label_is_no_class_neither_cost_nor_count(other: int, weights: Any, smoothing: float,
+                                                             device: str) -> None:
+    """PyTorch's -100 among them, whichever losses and reductions."""
+    labels = np.where(LABELS[0] == LABELS, other, LABELS)
+    assert 0 < (labels == other).sum() < len(labels)
+    x = nnc.asarray(X.astype(np.float32))
+    p = nnc.softmax(x)
+    calls: list[Any] = [
+        lambda **k: nnc.cross_entropy(x, labels, label_smoothing=smoothing, **k),
+        lambda **k: nnc.categorical_cross_entropy(p, labels, label_smoothing=smoothing, **k),
+        *([] if smoothing else [lambda **k: nnc.nll_loss(nnc.log(p), labels, **k)]),
+    ]
+    losses, counts = row_losses(X, labels, np.ones(5) if weights is None else weights, smoothing, other)
+    for call, (reduction, value) in itertools.product(
+            calls, {"none": losses, "sum": losses.sum(), "mean": losses.sum() / counts.sum()}.items()):
+        np.testing.assert_allclose(call(weights=weights, reduction=reduction).numpy(), value, rtol=2e-6)
+        np.testing.assert_allclose(call(weights=weights, reduction=reduction, ignore_index=other).numpy(), value,
+                                   rtol=2e-6)
+
+
+def test_a_mean_over_no_rows_that_count_is_nan(device: str) -> None:
+    x = nnc.asarray(X.astype(np.float32))
+    nobody = np.full(len(X), -100)
+    assert np.isnan(nnc.cross_entropy(x, nobody).item()) and nnc.cross_entropy(x, nobody, reduction="sum").item() == 0
+
+
+def test_rows_that_count_where_the_number_of_classes_has_a_name(device: str) -> None:
+    labels = nnc.asarray(np.array([1, -100, 4, 9]))
+    x = nnc.asarray(X.astype(np.float32))
+    with nnc.deferred():
+        y = nnc.cross_entropy(x, labels)
+    graph = nnc.export({"x": x, "labels": labels}, {"y": y}, named_dims={"x": (None, "classes")})
+    found = graph.compile(device)(x=X.astype(np.float32), labels=labels)["y"]
+    np.testing.assert_allclose(found.numpy(), nnc.cross_entropy(x, labels).numpy(), rtol=1e-6)
+    narrow = graph.compile(device)(x=X[:, :3].astype(np.float32), labels=labels)["y"]
+    np.testing.assert_allclose(narrow.numpy(), nnc.cross_entropy(x[:, :3], labels).numpy(), rtol=1e-6)
+
+
 def test_no_classes_at_all(device: str) -> None:
     assert nnc.cross_entropy(nnc.zeros((3, 0)), [0, 1, 2], reduction="none").tolist() == [0, 0, 0]
 

@@ -15,6 +15,7 @@ from nnc_core.dynamic.algodiff import swept
 from nnc_core.dynamic.algodiff.tape import Tape, history, structure, variables
 from nnc_core.dynamic.dispatch import F
 
+SQUARE = nnc.jit(lambda a, b: (nnc.tanh(a) * b, a + b))
 Loss = Callable[[list[nnc.Tensor]], nnc.Tensor]
 
 
@@ -38,6 +39,27 @@ def gradients(loss: Loss, arrays: list[Any]) -> list[bytes]:
     return [b"" if v.grad is None else v.grad.numpy().tobytes() for v in vs]
 
 
+def _sum(results: Any) -> nnc.Tensor:
+    a, b = results
+    return nnc.sum(a) + nnc.sum(b)
+
+
+def _late(build: Callable[[], nnc.Tensor]) -> nnc.Tensor:
+    """Eager code runs loops and branches in Python; recorded ones are steps with bodies."""
+    with nnc.deferred():
+        return build()
+
+
+def _outer(found: Any) -> nnc.Tensor:
+    values, vectors = found
+    return values * nnc.square(vectors)
+
+
+def _sequence(v: list[nnc.Tensor]) -> nnc.Tensor:
+    hs, (h, c) = nnc.lstm(v[0], nnc.RecurrentWeights(v[1], v[2], v[3]))
+    return hs[1:] * h * c
+
+
 LOSSES: dict[str, tuple[Loss, list[Any]]] = {
     "dense": (lambda v: nnc.mean(nnc.square(nnc.softmax(nnc.tanh(v[0] @ v[1] + v[2]), axis=-1))),
               [random(4, 3), random(3, 5), random(5)]),
@@ -55,10 +77,26 @@ LOSSES: dict[str, tuple[Loss, list[Any]]] = {
                [random(3, 2), random(3, 2, seed=3)]),
     "unused": (lambda v: (v[0] + nnc.stop_gradient(v[1])).sum(), [random(2), random(2, seed=4)]),
     "identity": (lambda v: v[0].sum() + v[1], [random(3), random()]),
+    "lstm": (lambda v: _sequence(v).sum(), [random(3, 2, 4), random(4, 12), random(3, 12), random(12)]),
+    "svd": (lambda v: (nnc.linalg.svd(v[0] @ v[1], full_matrices=False).S * v[2]).sum(),
+            [random(4, 3), random(3, 2), random(2)]),
+    "singular vectors": (lambda v: (nnc.linalg.svd(v[0], full_matrices=False).U * v[1]).sum(),
+                         [random(4, 2), random(4, 2, seed=5)]),
+    "eigh": (lambda v: _outer(nnc.linalg.eigh(v[0] @ v[0].T)).sum(), [random(3, 3)]),
+    "qr": (lambda v: (nnc.linalg.qr(v[0]).R * v[1]).sum(), [random(4, 2), random(2, 2, seed=6)]),
+    "one result twice": (lambda v: (lambda s: (s.S[0] * s.S[1] + s.S.sum()))(nnc.linalg.svd(v[0])), [random(3, 3)]),
+    "scan": (lambda v: _late(lambda: _sum(nnc.scan(lambda c, row: (c * row + v[1], nnc.exp(-c)), v[1], v[0]))),
+             [random(4, 3), random(3)]),
+    "while": (lambda v: _late(lambda: nnc.while_loop(lambda a: nnc.sum(a * a) < 50, lambda a: (a * v[1] + 1,),
+                                                     (v[0],))[0].sum()), [random(3), np.full(3, 1.5, np.float32)]),
+    "cond": (lambda v: _late(lambda: nnc.cond(nnc.sum(v[0]) < 100, lambda a, b: a * b, lambda a, b: a - b,
+                                              v[0], v[1]).sum()), [random(3), random(3, seed=7)]),
+    "call": (lambda v: _sum(SQUARE(v[0], v[1])), [random(3), random(3, seed=8)]),
     "precision": (lambda v: (nnc.astype(v[0], nnc.float16) * 2).sum().astype("float32"), [random(3)]),
 }
 
 
+@pytest.mark.filterwarnings("ignore:.* has no kernel on:nnc_core.base.errors.FallbackWarning")
 @pytest.mark.parametrize("name", LOSSES)
 def test_compiled_passes_agree_to_the_bit(device: str, programs: swept.Programs, name: str) -> None:
     loss, arrays = LOSSES[name]
@@ -150,18 +188,40 @@ def test_what_cannot_be_compiled_is_swept(device: str, programs: swept.Programs)
     assert programs.info() == (0, 0, 0)
 
 
-def test_control_flow_on_the_tape_is_swept(device: str, programs: swept.Programs) -> None:
-    from nnc_core.symbol import Body
-    from nnc_core.type import TensorSpec
+def test_python_code_in_bodies_is_called_by_every_pass(device: str, programs: swept.Programs) -> None:
+    """At any depth: what it does may change from call to call."""
+    factors = [1.0]
+    rule = nnc.custom_vjp(lambda a: a * 1.0).defvjp(lambda a: (a * 1.0, None), lambda _, g: (g * factors[-1],))
 
-    v = nnc.variable(3.0)
-    G = v._value.stack.operator.open()
-    spec = TensorSpec((), v.dtype)
-    a = G.placeholder("a", spec)
+    def with_rule(c: nnc.Tensor, row: nnc.Tensor) -> tuple[nnc.Tensor, nnc.Tensor]:
+        return c + nnc.cond(row > 0, lambda r: rule(r), lambda r: r, row), row
+
+    def with_callback(c: nnc.Tensor, row: nnc.Tensor) -> tuple[nnc.Tensor, nnc.Tensor]:
+        kept = nnc.callback(lambda r: np.float32(r * factors[-1]), row.spec, nnc.stop_gradient(row))
+        return c + row * kept, row
+
+    for body, wanted in ((with_rule, [1, 1, 1]), (with_callback, [1, 2, 3])):
+        for factor in (1.0, 2.0, 3.0, 4.0):
+            factors.append(factor)
+            v = nnc.variable([1.0, 2.0, 3.0])
+            with nnc.deferred():  # eager code unrolls loops
+                y = nnc.scan(body, nnc.asarray(0.0), v)[0]
+            y.backward()
+            assert v.grad is not None and v.grad.tolist() == [factor * w for w in wanted], body
+    assert programs.info() == (0, 0, 0)
+
+
+def test_what_no_step_picks_is_read_from_what_is_there(device: str) -> None:
+    """The rule of singular values reads the vectors, which the function did not ask for; nothing is computed again."""
+    v = nnc.variable(random(3, 2))
     with nnc.deferred():
-        y = F.pick(F.call((v._value,), body=Body((a,), (G.multiply(a, a),)), name="square"), index=0)
+        whole = F.svd(v._value, full_matrices=False)
+        y = F.sum(F.pick(whole, index=1), axis=(0,))
     order = history([y])
-    assert structure(Tape(order, [y], [None], variables(order))) is None
+    program = swept.compile_sweep(Tape(order, [y], [None], variables(order)))
+    assert program is not None
+    assert [(order[i].op.name, k) for i, k in program.parts] == [("svd", 0), ("svd", 2)]
+    assert program.read == () and not any(n.op.name == "svd" for n in program.run.graph.nodes)
 
 
 def test_recorded_passes_stay_recorded(device: str, programs: swept.Programs) -> None:
@@ -185,19 +245,26 @@ def test_deferred_tapes_are_computed_first(device: str, programs: swept.Programs
     assert programs.info().compiled == 1
 
 
+def multiplied(v: nnc.Tensor, times: int) -> nnc.Tensor:
+    """Structures that differ and run the same kernels."""
+    y = v
+    for _ in range(times):
+        y = y * v
+    return y
+
+
 def test_the_cache_is_bounded(device: str, programs: swept.Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(swept, "MOST_PROGRAMS", 2)
     monkeypatch.setattr(swept, "STEPPED", 0)
     for n in (1, 2, 3, 1):
-        v = nnc.variable(np.ones(n, np.float32))
-        (v * v).sum().backward()
-        assert v.grad is not None and v.grad.tolist() == [2.0] * n
+        v = nnc.variable(2.0)
+        multiplied(v, n).backward()
+        assert v.grad is not None and v.grad.item() == (n + 1) * 2.0**n
     assert programs.info() == (0, 4, 2)
     monkeypatch.setattr(swept, "STEPPED", 2)
     monkeypatch.setattr(swept, "MOST_SIGHTINGS", 3)
     for n in range(4, 20):
-        v = nnc.variable(np.ones(n, np.float32))
-        (v * v).sum().backward()
+        multiplied(nnc.variable(2.0), n).backward()
     assert len(programs._sightings) == 3
 
 

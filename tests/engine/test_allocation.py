@@ -203,9 +203,9 @@ def test_nothing_to_place(items: list[Lifetime]) -> None:
 
 
 @pytest.mark.parametrize(("budget", "planner", "peak"),
-                         [(0, CLASSES, 40), (35, CLASSES, 40), (36, SIZE, 30), (1 << 20, SIZE, 30)])
+                         [(0, CLASSES, 40), (70, CLASSES, 40), (71, SIZE, 30), (1 << 20, SIZE, 30)])
 def test_budget_decides_who_plans(budget: int, planner: str, peak: int) -> None:
-    """Six lifetimes: a greedy planner costs 36 steps; pebble costs more and is no better (45)."""
+    """Six lifetimes: a greedy planner costs 36 steps, half of the budget; pebble costs more and is no better (45)."""
     items = [Lifetime(10, 0, 1), Lifetime(10, 0, 3), Lifetime(20, 2, 3), Lifetime(30, 10, 10),
              Lifetime(15, 11, 11), Lifetime(15, 11, 11)]
     assert allocate_by(PEBBLE, items, alignment=1).peak == 45

@@ -18,6 +18,7 @@ from nnc_core.engine.order import (
     BranchesItem,
     CommandItem,
     Item,
+    Line,
     LoopItem,
     in_line,
     last_uses,
@@ -26,6 +27,7 @@ from nnc_core.engine.order import (
     walk,
 )
 from nnc_core.engine.plan import Storage
+from nnc_core.engine.schedule import Scheduler
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
 from nnc_core.symbol import Body, Literal, Node, postorder
@@ -35,10 +37,16 @@ from tests.engine.flow import Program, programs
 from tests.engine.shadow import Shadow
 
 
-def line_of(outputs: Sequence[Node], device: str = "strict:0") -> list[Item]:
+def whole_line_of(outputs: Sequence[Node], device: str = "strict:0") -> Line:
     own = list(with_own_outputs({str(i): y for i, y in enumerate(outputs)}).values())
     stack = stack_for(device)
-    return in_line(fuse(postorder(own), own, stack.device), stack.device)
+    scheduler = Scheduler(stack.engine.lowering)
+    found = scheduler.arrange(fuse(postorder(own), own, stack.device), own, {})
+    return in_line(found, scheduler)
+
+
+def line_of(outputs: Sequence[Node]) -> list[Item]:
+    return whole_line_of(outputs).items
 
 
 def body_of(stack: Stack, f: object, *specs: TensorSpec) -> Body:
@@ -80,9 +88,10 @@ def test_what_a_loop_reads_from_around_it_lives_until_its_end(stack: Stack, F: N
     body = body_of(stack, lambda G, v, k, w: [G.multiply(v, k), G.add(k, w)], VECTOR, VECTOR, VECTOR)
     loop = F.loop((a, a), (), (view,), body=body, length=3)
     y = F.pick(loop, index=0)
-    items = line_of([F.cos(y)])
+    line = whole_line_of([F.cos(y)])
+    items = line.items
     (item,) = [i for i in items if isinstance(i, LoopItem)]
-    last = last_uses(items, set())
+    last = last_uses(line, set())
     assert last[a] == last[view] == last[b] == item.end > max(i.end for i in item.body), "b through its view"
     assert last[loop] == last[y] == items[-1].end, "the results through what is picked"
     assert all(last[z] == FOREVER for z in item.results)
@@ -150,9 +159,10 @@ def check_nesting(items: Sequence[Item], after: int) -> int:
 
 @given(programs())
 def test_a_value_is_made_before_it_is_read_and_lives_until_then(program: Program) -> None:
-    items = line_of(list(graph_of(program, "strict:0").outputs.values()))
+    line = whole_line_of(list(graph_of(program, "strict:0").outputs.values()))
+    items = line.items
     check_nesting(items, -1)
-    last, made = last_uses(items, set()), {i.group.node: i.begin for i in walk(items)}
+    last, made = last_uses(line, set()), {i.group.node: i.begin for i in walk(items)}
     for item in walk(items):
         for x in item.group.inputs:
             assert last[x] >= item.end

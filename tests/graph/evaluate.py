@@ -19,8 +19,18 @@ from tests.graph.stack import OPTIMISER
 Array = np.ndarray[Any, Any]
 
 
+class Watch:
+    """Sees, and may change, what operators take and give."""
+
+    def before(self, node: Node, inputs: Sequence[Any]) -> Sequence[Any]:
+        return inputs
+
+    def after(self, node: Node, inputs: Sequence[Any], result: Any) -> Any:
+        return result
+
+
 def evaluate(
-    outputs: Sequence[Node], values: Mapping[Node, Any], optimiser: Optimiser = OPTIMISER
+    outputs: Sequence[Node], values: Mapping[Node, Any], optimiser: Optimiser = OPTIMISER, watch: Watch | None = None,
 ) -> list[Array]:
     """Arrays of the outputs, for arrays of the placeholders.  Each result must have the inferred spec.
 
@@ -31,7 +41,10 @@ def evaluate(
     known: dict[Node, Any] = {node: np.ascontiguousarray(a).reshape(np.shape(a)) for node, a in values.items()}
     for node in postorder(expanded, {id(n) for n in known}):
         if node not in known:
-            known[node] = _run(node, [known[x] for x in node.inputs])
+            inputs: Sequence[Any] = [known[x] for x in node.inputs]
+            inputs = inputs if watch is None else watch.before(node, inputs)
+            made = _run(node, inputs)
+            known[node] = made if watch is None else watch.after(node, inputs, made)
         _check(node, known[node])
     return [known[node] for node in expanded]
 

@@ -1,4 +1,4 @@
-"""Every Python snippet of README.md runs, in order, in one namespace."""
+"""Every Python snippet of README.md, and of the documents beside it, runs, in order, in one namespace each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ("README.md", "docs/training.md")
 BLOCK = re.compile(r"^(?P<indent>[ ]*)```python[^\n]*\n(?P<source>.*?)^(?P=indent)```[ ]*$", re.M | re.S)
 
 
@@ -29,9 +30,10 @@ def run_snippets(file: Path) -> int:
     return len(blocks)
 
 
-def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("file", FILES)
+def test_snippets_run(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run_snippets(README) > 0
+    assert run_snippets(ROOT / file) > 0
 
 
 SAMPLE = """# A readme

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,6 +179,62 @@ def test_operators_that_had_another_name_keep_loading(tmp_path: Path) -> None:
     save_arrays(tmp_path / "old.nnc", arrays, {"nnc.graph": text})
     for name, y in outputs(nnc.load_graph(tmp_path / "old.nnc"), "cpu:0").items():
         np.testing.assert_array_equal(y, outputs(network(), "cpu:0")[name])
+
+
+# ---- files from before an operator gained an attribute
+def written_by_hand(path: Path, operators: list[Any], attributes: dict[str, list[Any]]) -> None:
+    """y = x[[2, 0]] by `take`, and z = x with y added to its rows 0 and 1 by `scatter`."""
+    spec = [["float32", [3, 2]], ["int64", [2]], ["float32", [2, 2]]]
+    description = {
+        "version": 1, "name": "by hand", "operators": operators, "lines": [],
+        "nodes": [[0, [], ["x", {"spec": spec[0]}], None], [1, [], ["constant.0", {"spec": spec[1]}], None],
+                  [1, [], ["constant.1", {"spec": spec[1]}], None], [2, [0, 1], attributes["take"], None],
+                  [3, [0, 2, 3], attributes["scatter"], None]],
+        "inputs": [["x", 0]], "outputs": [["y", 3, {"spec": spec[2]}], ["z", 4, {"spec": spec[0]}]], "iopairs": [],
+    }
+    arrays = {"constant.0": np.array([2, 0]), "constant.1": np.array([0, 1])}
+    save_arrays(path, arrays, {"nnc.graph": json.dumps(description)})
+
+
+LEAVES: list[Any] = [["placeholder", ["name", "spec", "uid"]], ["constant", ["literal", "spec"]]]
+
+
+@pytest.mark.filterwarnings("ignore:scatter has no kernel")
+def test_attributes_that_a_file_is_too_old_to_have_are_defaults(device: str, tmp_path: Path) -> None:
+    """`batch` came later to both, at the end; what stands in another order is told by name."""
+    path = tmp_path / "old.nnc"
+    written_by_hand(path, [*LEAVES, ["take", ["axis"]], ["scatter", ["mode", "axis"]]],
+                    {"take": [0], "scatter": ["add", 0]})
+    graph = nnc.load_graph(path)
+    assert {n.op.name: n.attributes for n in graph.nodes if n.op.name in ("take", "scatter")} == {
+        "take": (0, 0), "scatter": (0, "add", 0)}
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    found = graph.compile(device)(x=x)
+    assert found["y"].tolist() == [[4, 5], [0, 1]] and found["z"].tolist() == [[4, 6], [2, 4], [4, 5]]
+    nnc.save_graph(graph, tmp_path / "new.nnc")
+    assert '["take",["axis","batch"]]' in load_arrays(tmp_path / "new.nnc")[1]["nnc.graph"].replace(" ", "")
+
+
+@pytest.mark.parametrize(("operators", "attributes", "said"), [
+    ([*LEAVES, ["take", []], ["scatter", ["axis", "mode"]]], {"take": [], "scatter": [0, "add"]},
+     "operator 'take' has no attribute 'axis' there"),
+    ([*LEAVES, ["take", ["axis"]], ["scatter", ["batch", "axis"]]], {"take": [0], "scatter": [0, 0]},
+     "operator 'scatter' has no attribute 'mode' there"),
+    ([*LEAVES, ["take", ["axis", "axis"]], ["scatter", ["axis", "mode"]]], {"take": [0, 0], "scatter": [0, "add"]},
+     "operator 'take' has attributes"),
+    ([*LEAVES, ["take", ["axis", "way"]], ["scatter", ["axis", "mode"]]], {"take": [0, 0], "scatter": [0, "add"]},
+     "operator 'take' has attributes"),
+    ([*LEAVES, ["take", ["axis"]], ["scatter", ["axis", "mode"]]], {"take": [0, 0], "scatter": [0, "add"]},
+     "'take' does not take what the file gives it: 2 inputs and 2 attributes"),
+    ([["placeholder", ["spec", "name", "uid"]], *LEAVES[1:], ["take", ["axis"]], ["scatter", ["axis", "mode"]]],
+     {"take": [0], "scatter": [0, "add"]}, "operator 'placeholder' has attributes"),
+])
+def test_attributes_without_a_default_are_missed_by_name(tmp_path: Path, operators: list[Any],
+                                                         attributes: dict[str, list[Any]], said: str) -> None:
+    written_by_hand(tmp_path / "g.nnc", operators, attributes)
+    with pytest.raises(FileFormatError, match=re.escape(said)) as caught:
+        nnc.load_graph(tmp_path / "g.nnc")
+    assert caught.value.hint
 
 
 # ---- files that are none

@@ -106,7 +106,8 @@ def test_embedding(rng: np.random.Generator) -> None:
 def test_lstm_cell(rng: np.random.Generator) -> None:
     """Against the published equations, one gate after another, in PyTorch's order i f g o."""
     cell = nn.LSTMCell(3, 2)
-    weight, bias = cell.state_dict()["weight"], cell.state_dict()["bias"]
+    s = cell.state_dict()
+    weight, bias = np.concatenate([s["input_weight"], s["hidden_weight"]]), s["input_bias"] + s["hidden_bias"]
     xs, state = normal(rng, 3, 4, 3), cell.initial_state(4)
     h = c = np.zeros((4, 2), np.float32)
     for x in xs:
@@ -131,7 +132,8 @@ def test_sequential_goes_through_its_layers() -> None:
 @pytest.mark.parametrize("make, x, error, words", [
     (lambda: nn.Linear(3, 2), (4, 5), ShapeError, r"Linear\(3, 2\): the input is float32\[4,5\], .* should be 3"),
     (lambda: nn.Linear(3, 2), (), ShapeError, r"Linear\(3, 2\)"),
-    (lambda: nn.Conv2d(3, 2, 3), (1, 5, 5, 4), ShapeError, "conv2d: .*3 channels .* the input has 4"),
+    (lambda: nn.Conv2d(3, 2, 3), (1, 5, 5, 4), ShapeError,
+     r"Conv2d\(3, 2, \(3, 3\)\): the input is float32\[1,5,5,4\], its channels \(axis 3\) should be 3, not 4"),
     (lambda: nn.Conv2d(3, 2, 3), (5, 5, 3), ShapeError, "four dimensions"),
     (lambda: nn.Conv2d(3, 2, 7), (1, 5, 5, 3), ShapeError, "does not fit"),
     (lambda: nn.Flatten(2), (3, 4), AxisError, r"Flatten\(start=2\)"),

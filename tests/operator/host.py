@@ -63,8 +63,9 @@ def host(name: str, *inputs: Any, **attributes: Any) -> Any:
 WIDE = {dt.float16: np.float64, dt.bfloat16: np.float64, dt.float32: np.float64, dt.float64: np.longdouble}
 
 
-def cases(*names: str, dtypes=(dt.float32, dt.float64)):
-    return [e for e in examples(*names) if e.dtype in dtypes]
+def cases(*names: str, dtypes=(dt.float32, dt.float64), large=True):
+    """Large ones are left out where the second source is a plain loop."""
+    return [e for e in examples(*names) if e.dtype in dtypes and (large or not e.case.label.startswith("large"))]
 
 
 def arguments(example, rng):

@@ -12,6 +12,7 @@ import scipy.linalg
 from nnc_core.base import dtype as dt
 from nnc_core.base.errors import LinAlgError
 from nnc_core.operator import linalg_reference as by_numpy
+from nnc_core.shape.linalg import LAPACK
 from nnc_plugins.conformance.cases import Example
 from tests.operator.host import arguments, call, cases
 
@@ -24,36 +25,53 @@ def each(example: Example, rng: np.random.Generator, result: Any = None) -> Any:
     found = call(example.op, *inputs, *attributes.values())
     parts = found if isinstance(found, tuple) else (found,)
     batch = np.broadcast_shapes(*[x.shape[:-2] for x in inputs])
-    wide = [np.broadcast_to(x, (*batch, *x.shape[-2:])).astype(np.float64) for x in inputs]
+    wide = [np.broadcast_to(x, (*batch, *x.shape[-2:])).astype(double(x)) for x in inputs]
     for at in np.ndindex(batch):
         yield [x[at] for x in wide], [p[at] for p in parts], attributes
 
 
+def double(x: Any) -> Any:
+    return np.complex128 if np.asarray(x).dtype.kind == "c" else np.float64
+
+
+def extended(x: Any) -> Any:
+    """The same numbers with the most digits that there are."""
+    return np.asarray(x).astype(np.clongdouble if np.asarray(x).dtype.kind == "c" else np.longdouble)
+
+
+def adjoint(x: Array) -> Array:
+    return x.T.conj()
+
+
+def hermitian(x: Array) -> Array:
+    return (x + adjoint(x)) / 2
+
+
 def examples(name: str) -> list[Example]:
-    return [e for e in cases(name) if "NaN" not in e.case.label]
+    return [e for e in cases(name, dtypes=LAPACK) if "NaN" not in e.case.label]
 
 
 def near(example: Example, found: Any, wanted: Any) -> None:
     """To as many digits as the dtype has, for well-conditioned matrices."""
-    assert np.shape(found) == np.shape(wanted), str(example)
-    scale = max(1.0, float(np.abs(np.asarray(wanted, np.float64)).max(initial=0)))
-    tolerance = 3e-4 if example.dtype == dt.float32 else 1e-11
-    np.testing.assert_allclose(np.asarray(found, np.float64), np.asarray(wanted, np.float64), rtol=tolerance,
-                               atol=tolerance * scale, err_msg=str(example))
+    found, wanted = (np.asarray(x).astype(double(x)) for x in (found, wanted))
+    assert found.shape == wanted.shape, str(example)
+    scale = max(1.0, float(np.abs(wanted).max(initial=0)))
+    tolerance = 3e-4 if dt.real_of(example.dtype) == dt.float32 else 1e-11
+    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance * scale, err_msg=str(example))
 
 
 # ---- systems and determinants, by elimination in long doubles
 def eliminated(a: Array, b: Array) -> tuple[Array, Any]:
     """x of a x = b, and the determinant, row by row."""
     n = len(a)
-    rows = np.concatenate([a, b], axis=1).astype(np.longdouble)
-    determinant = np.longdouble(1)
+    rows = extended(np.concatenate([a, b], axis=1))
+    determinant = extended(1)
     for k in range(n):
         pivot = max(range(k, n), key=lambda i: abs(rows[i, k]))
         if pivot != k:
             rows[[k, pivot]] = rows[[pivot, k]]
             determinant = -determinant
-        determinant *= rows[k, k]
+        determinant = determinant * rows[k, k]
         rows[k] /= rows[k, k]
         for i in range(n):
             if i != k:
@@ -63,7 +81,7 @@ def eliminated(a: Array, b: Array) -> tuple[Array, Any]:
 
 def minors(a: Array) -> Array:
     """Determinants without a row and a column, with signs."""
-    found = np.empty(a.shape, np.longdouble)
+    found = extended(np.empty_like(a))
     for i, j in np.ndindex(*a.shape):
         rest = np.delete(np.delete(a, i, 0), j, 1)
         found[i, j] = (-1) ** (i + j) * eliminated(rest, np.zeros((len(rest), 0)))[1]
@@ -110,10 +128,10 @@ def test_cofactors_of_singular_matrices(a: Array) -> None:
 def test_triangles_by_substitution(rng: np.random.Generator) -> None:
     for example in examples("solve_triangular"):
         for (a, b), (found,), how in each(example, rng):
-            triangle = (np.tril if how["lower"] else np.triu)(a).astype(np.longdouble)
+            triangle = extended((np.tril if how["lower"] else np.triu)(a))
             if how["unit_diagonal"]:
                 np.fill_diagonal(triangle, 1)
-            x = np.zeros(b.shape, np.longdouble)
+            x = extended(np.zeros_like(b))
             for i in range(len(a)) if how["lower"] else reversed(range(len(a))):
                 x[i] = (b[i] - triangle[i] @ x) / triangle[i, i]
             near(example, found, x)
@@ -130,23 +148,24 @@ def test_long_triangles_are_substituted_block_by_block(rng: np.random.Generator,
 def test_cholesky_by_definition(rng: np.random.Generator) -> None:
     for example in examples("cholesky"):
         for (a,), (found,), _ in each(example, rng):
-            s, wanted = (a + a.T) / 2, np.zeros(a.shape, np.longdouble)
+            s, wanted = hermitian(a), extended(np.zeros_like(a))
             for i, j in itertools.product(range(len(a)), repeat=2):
-                rest = s[i, j] - wanted[i, :j] @ wanted[j, :j]
+                rest = s[i, j] - wanted[i, :j] @ wanted[j, :j].conj()
                 wanted[i, j] = np.sqrt(rest) if i == j else rest / wanted[j, j] if i > j else 0
             near(example, found, wanted)
 
 
 def orthonormal(example: Example, columns: Array) -> None:
-    near(example, columns.T.astype(np.float64) @ columns, np.eye(columns.shape[1]))
+    columns = columns.astype(double(columns))
+    near(example, adjoint(columns) @ columns, np.eye(columns.shape[1], dtype=columns.dtype))
 
 
 def test_qr_by_its_properties(rng: np.random.Generator) -> None:
     for example in examples("qr"):
         for (a,), (q, r), how in each(example, rng):
             orthonormal(example, q)
-            near(example, q.astype(np.float64) @ r, a)
-            assert (np.tril(r, -1) == 0).all()
+            near(example, q.astype(double(q)) @ r, a)
+            assert (np.tril(r, -1) == 0).all() and (np.diagonal(r).imag == 0).all()
             assert q.shape[1] == (len(a) if how["mode"] == "complete" else min(a.shape))
 
 
@@ -155,7 +174,7 @@ def test_lu_against_scipy(rng: np.random.Generator) -> None:
         for (a,), (factors, order), _ in each(example, rng):
             k = min(a.shape)
             lower, upper = np.tril(factors[:, :k], -1) + np.eye(len(a), k), np.triu(factors[:k])
-            near(example, lower.astype(np.float64) @ upper, a[order])
+            near(example, lower.astype(double(lower)) @ upper, a[order])
             if a.size:
                 p, wanted_lower, wanted_upper = scipy.linalg.lu(a)
                 assert (np.eye(len(a))[order] == p.T).all()
@@ -176,13 +195,13 @@ def test_large_lu_is_made_of_blocks(rng: np.random.Generator) -> None:
 def test_eigenvalues_and_vectors_against_scipy(rng: np.random.Generator) -> None:
     for example in examples("eigh"):
         for (a,), (w, v), _ in each(example, rng):
-            s = (a + a.T) / 2
+            s = hermitian(a)
             near(example, w, scipy.linalg.eigh(s, eigvals_only=True) if len(a) else np.zeros(0))
             orthonormal(example, v)
-            near(example, s @ v, v.astype(np.float64) * w)
+            near(example, s @ v, v.astype(double(v)) * w)
     for example in examples("eigvalsh"):
         for (a,), (w,), _ in each(example, rng):
-            near(example, w, scipy.linalg.eigh((a + a.T) / 2, eigvals_only=True) if len(a) else np.zeros(0))
+            near(example, w, scipy.linalg.eigh(hermitian(a), eigvals_only=True) if len(a) else np.zeros(0))
 
 
 def test_singular_values_and_vectors_against_scipy(rng: np.random.Generator) -> None:
@@ -191,12 +210,58 @@ def test_singular_values_and_vectors_against_scipy(rng: np.random.Generator) -> 
             k = min(a.shape)
             near(example, s, scipy.linalg.svdvals(a) if a.size else np.zeros(k))
             orthonormal(example, u)
-            orthonormal(example, vh.T)
-            near(example, (u[:, :k].astype(np.float64) * s) @ vh[:k], a)
+            orthonormal(example, adjoint(vh))
+            near(example, (u[:, :k].astype(double(u)) * s) @ vh[:k], a)
             assert (u.shape[1], len(vh)) == (a.shape if how["full_matrices"] else (k, k))
     for example in examples("svdvals"):
         for (a,), (s,), _ in each(example, rng):
             near(example, s, scipy.linalg.svdvals(a) if a.size else np.zeros(min(a.shape)))
+
+
+@pytest.mark.parametrize("name", ["eigh", "svd", "eig"])
+def test_the_largest_component_of_complex_vectors_is_real(name: str, rng: np.random.Generator) -> None:
+    for example in examples(name):
+        for _, found, _ in each(example, rng):
+            vectors = found[0] if name == "svd" else found[1]
+            if vectors.size and vectors.dtype.kind == "c":
+                chosen = vectors[:, : len(found[1])] if name == "svd" else vectors
+                largest = np.argmax(np.abs(chosen), axis=0)
+                assert (np.take_along_axis(chosen, largest[None], 0).imag == 0).all(), str(example)
+
+
+def test_eigenvalues_and_vectors_of_general_matrices(rng: np.random.Generator) -> None:
+    """a V = V diag(w), with as many independent vectors as rows."""
+    for example in examples("eig"):
+        for (a,), (w, v), _ in each(example, rng):
+            wide = v.astype(np.complex128)
+            near(example, a @ wide, wide * w)
+            near(example, np.linalg.norm(wide, axis=0), np.ones(len(a)))
+            assert not len(a) or np.linalg.cond(wide) < 1e3
+
+
+def test_eigenvalues_by_the_traces_of_powers(rng: np.random.Generator) -> None:
+    """The sums of powers of n numbers, up to the n-th, tell which numbers they are."""
+    for example in examples("eigvals") + examples("eig"):
+        for (a,), found, _ in each(example, rng):
+            if len(a) <= 5:
+                power = np.eye(len(a))
+                for k in range(1, len(a) + 1):
+                    power = power @ a
+                    near(example, (found[0].astype(np.complex128) ** k).sum(), np.trace(power) + 0j)
+
+
+def test_triangular_forms_by_their_properties(rng: np.random.Generator) -> None:
+    for example in examples("schur") + examples("hessenberg"):
+        for (a,), (form, z), how in each(example, rng):
+            orthonormal(example, z)
+            wide = z.astype(double(z))
+            near(example, wide @ form @ adjoint(wide), a.astype(z.dtype))
+            assert (np.tril(form, -2) == 0).all()
+            if form.dtype.kind == "c" and how:
+                assert (np.tril(form, -1) == 0).all()
+            elif how:  # blocks of two by two do not touch
+                below = np.diagonal(form, -1) != 0
+                assert not (below[1:] & below[:-1]).any()
 
 
 def deficient(rng: np.random.Generator) -> Array:
@@ -208,7 +273,7 @@ def deficient(rng: np.random.Generator) -> Array:
 def test_pseudoinverses_against_scipy(rng: np.random.Generator) -> None:
     for example in examples("pinv"):
         for (a,), (found,), how in each(example, rng):
-            near(example, found, scipy.linalg.pinv(a, rtol=how["rtol"]) if a.size else np.zeros(a.shape[::-1]))
+            near(example, found, scipy.linalg.pinv(a, rtol=how["rtol"]) if a.size else adjoint(a))
     example, a = examples("pinv")[0], deficient(rng)
     for rtol in (None, 1e-2):
         wanted = scipy.linalg.pinv(a, rtol=rtol)
@@ -218,7 +283,7 @@ def test_pseudoinverses_against_scipy(rng: np.random.Generator) -> None:
 def test_least_squares_against_scipy(rng: np.random.Generator) -> None:
     for example in examples("lstsq"):
         for (a, b), (found,), how in each(example, rng):
-            wanted = scipy.linalg.lstsq(a, b, cond=how["rtol"])[0] if a.size and b.size else np.zeros(found.shape)
+            wanted = scipy.linalg.lstsq(a, b, cond=how["rtol"])[0] if a.size and b.size else np.zeros_like(found)
             near(example, found, wanted)
     example, a, b = examples("lstsq")[0], deficient(rng), rng.normal(size=(4, 2))
     for rtol in (None, 1e-2):
@@ -245,7 +310,7 @@ def test_linear_equations_as_systems(name: str, rng: np.random.Generator) -> Non
             if q.size <= 100:
                 near(example, found, by_kronecker(KRONECKER[name](a, b, q), q))
             else:
-                x = found.astype(np.float64)
+                x = found.astype(double(found))
                 near(example, a @ x + x @ b if name == "sylvester" else x - a @ x @ b, q)
 
 
@@ -262,18 +327,18 @@ def test_riccati_equations_by_their_properties(rng: np.random.Generator) -> None
     """The residual is zero, X symmetric and the closed loop stable, which only one solution is."""
     for example in examples("care") + examples("dare"):
         for (a, b, q, r), (found,), _ in each(example, rng):
-            x, q, r = found.astype(np.float64), (q + q.T) / 2, (r + r.T) / 2
+            x, q, r = found.astype(double(found)), hermitian(q), hermitian(r)
             if example.op.name == "care":
-                gain = np.linalg.solve(r, b.T @ x)
-                residual = a.T @ x + x @ a - x @ b @ gain + q
+                gain = np.linalg.solve(r, adjoint(b) @ x)
+                residual = adjoint(a) @ x + x @ a - x @ b @ gain + q
                 stable = (np.linalg.eigvals(a - b @ gain).real < 0).all()
             else:
-                gain = np.linalg.solve(r + b.T @ x @ b, b.T @ x @ a)
-                residual = a.T @ x @ a - x - a.T @ x @ b @ gain + q
+                gain = np.linalg.solve(r + adjoint(b) @ x @ b, adjoint(b) @ x @ a)
+                residual = adjoint(a) @ x @ a - x - adjoint(a) @ x @ b @ gain + q
                 stable = (np.abs(np.linalg.eigvals(a - b @ gain)) < 1).all()
             assert stable
-            near(example, x, x.T)
-            near(example, residual / max(1.0, np.abs(x).max(initial=0)) ** 2, np.zeros(q.shape))
+            near(example, x, adjoint(x))
+            near(example, residual / max(1.0, np.abs(x).max(initial=0)) ** 2, np.zeros_like(q))
 
 
 def test_the_example_of_the_double_integrator() -> None:
@@ -297,6 +362,16 @@ REFUSED = [
     ("cholesky", (np.stack([stacked(np.eye(2)), stacked(-np.eye(2))]),), "matrix 1, 1 of the stack is not positive"),
     ("svdvals", (stacked(np.full((2, 2), np.nan)),), "matrix 1 of the stack has no singular values"),
     ("svd", (np.full((2, 2), np.inf), False), "has no singular values"),
+    ("svd", (np.full((2, 2), np.inf + 0j), False), "has no singular values"),
+    ("svdvals", (stacked(np.diag([1j, np.inf])),), "matrix 1 of the stack has no singular values"),
+    ("eigh", (stacked(np.diag([np.inf, 1.0])),), "matrix 1 of the stack has no eigenvalues"),
+    ("eigvalsh", (np.diag([np.nan, 1.0 + 0j]),), "the matrix has no eigenvalues: it holds NaN"),
+    ("eig", (stacked(np.diag([np.inf, 1.0])),), "matrix 1 of the stack has no eigenvalues"),
+    ("eigvals", (np.full((2, 2), np.nan + 0j),), "the matrix has no eigenvalues: it holds NaN"),
+    ("schur", (np.full((2, 2), np.inf), "real"), "the matrix has no Schur form"),
+    ("hessenberg", (stacked(np.full((2, 2), np.nan)),), "matrix 1 of the stack has no Hessenberg form"),
+    ("cholesky", (stacked(np.diag([np.inf, 1.0])),), "matrix 1 of the stack is not positive definite"),
+    ("cholesky", (np.diag([np.nan, 1.0 + 0j]),), "the matrix is not positive definite"),
     ("sylvester", (np.eye(2), -np.eye(2), np.ones((2, 2))), "no unique solution"),
     ("sylvester", (np.eye(2), np.eye(2), np.full((2, 2), np.nan)), "NaN or infinities"),
     ("stein", (2 * np.eye(2), np.eye(2) / 2, np.ones((2, 2))), "no unique solution"),
@@ -306,7 +381,8 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "given", "message"), REFUSED, ids=[f"{r[0]} {r[2][:20]}" for r in REFUSED])
+@pytest.mark.parametrize(("name", "given", "message"), REFUSED,
+                         ids=[f"{r[0]} {r[2][:20]} {i}" for i, r in enumerate(REFUSED)])
 def test_what_has_no_answer_is_an_error(name: str, given: tuple[Any, ...], message: str) -> None:
     with pytest.raises(LinAlgError, match=message) as caught:
         call(examples(name)[0].op, *given)

@@ -15,6 +15,7 @@ from nnc_core.base.layout import Layout
 from nnc_core.codegen.interpret import interpret
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.decompositions import Decompositions
+from nnc_core.operator.eigen import Eigen
 from nnc_core.operator.equations import Equations
 from nnc_core.operator.fft import Fourier
 from nnc_core.operator.loops import elementwise_nest
@@ -25,7 +26,7 @@ from tests.operator.host import call
 
 SENTINEL = 0xA5
 LOWERED = [name for name, op in OPERATORS.items() if op.scalar is not None or op.nest is not None]
-ON_THE_HOST = {method.op.name for family in (Solvers, Decompositions, Equations, Fourier)
+ON_THE_HOST = {method.op.name for family in (Solvers, Decompositions, Eigen, Equations, Fourier)
                for method in vars(family).values() if hasattr(method, "op")}
 each_lowered = pytest.mark.parametrize("name", LOWERED)
 

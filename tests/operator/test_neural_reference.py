@@ -103,6 +103,12 @@ def test_labels_that_are_no_class_cost_nothing() -> None:
     np.testing.assert_array_equal(found, [0, 0, 0])
 
 
+@pytest.mark.parametrize("labels", [[-100, 0, 1, 2], [-1, 1, 7, 1]])
+def test_what_is_a_class(labels) -> None:
+    found = host("is_class", np.array([[np.nan, 2.0]] * 4), np.array(labels))
+    assert found.tolist() == [label in (0, 1) for label in labels] and found.dtype == bool
+
+
 def moments(rows):
     """By exact sums."""
     mean = math.fsum(rows) / len(rows)
@@ -167,7 +173,7 @@ def one_query(query, key, value, allowed, bias, scale):
 
 @pytest.mark.parametrize("name", ["attention_weights", "scaled_dot_product_attention"])
 def test_attention_query_by_query(name, rng) -> None:
-    for example in cases(name, dtypes=(dt.float32, dt.float64)):
+    for example in cases(name, dtypes=(dt.float32, dt.float64), large=False):
         inputs, attributes = arguments(example, rng)
         query, key = (x.astype(np.float64) for x in inputs[:2])
         value = inputs[2].astype(np.float64) if name != "attention_weights" else np.zeros((*key.shape[:-1], 1))

@@ -22,7 +22,7 @@ def in_layout(x, layout):
 
 @pytest.mark.parametrize("name", ["region_product", "region_product_gradient"])
 def test_products_by_plain_loops(name, rng) -> None:
-    for example in cases(name, dtypes=(dt.float64, dt.float16)):
+    for example in cases(name, dtypes=(dt.float64, dt.float16), large=False):
         (x, rows, columns, images), how = arguments(example, rng)
         given = nhwc(x, how["layout"]).astype(np.float64)
         result = call(example.op, x, rows, columns, images, *how.values())
@@ -30,6 +30,8 @@ def test_products_by_plain_loops(name, rng) -> None:
         for k, n in enumerate(images):
             for p, q, h, w in np.ndindex(rows.shape[1], columns.shape[1], rows.shape[2], columns.shape[2]):
                 weight = float(rows[k, p, h]) * float(columns[k, q, w])
+                if not weight:
+                    continue  # whatever lies there
                 if name == "region_product":
                     expected[k, p, q] += weight * given[n, h, w]
                 else:
@@ -38,7 +40,7 @@ def test_products_by_plain_loops(name, rng) -> None:
 
 
 def test_roi_align_by_plain_loops(rng) -> None:
-    for example in cases("roi_align", dtypes=(dt.float64, dt.bfloat16)):
+    for example in cases("roi_align", dtypes=(dt.float64, dt.bfloat16), large=False):
         (x, boxes, images), how = arguments(example, rng)
         layout = how.pop("layout")
         result = call(example.op, x, boxes, images, *how.values(), layout)
@@ -76,7 +78,7 @@ def test_nncs_roi_align_is_a_case_of_it(rng) -> None:
 
 @pytest.mark.parametrize("name", ["roi_pool", "roi_pool_index"])
 def test_roi_pool_by_plain_loops(name, rng) -> None:
-    for example in cases(name, dtypes=(dt.float64, dt.float16, dt.int16)):
+    for example in cases(name, dtypes=(dt.float64, dt.float16, dt.int16), large=False):
         if example.case.label in ("specials", "no finite box"):
             continue
         (x, boxes, images), how = arguments(example, rng)

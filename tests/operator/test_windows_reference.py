@@ -50,7 +50,7 @@ def trilinear(x, kernel, g, how):
 @pytest.mark.parametrize("name", ["conv", "conv_input_gradient", "conv_kernel_gradient"])
 def test_convolutions_by_plain_loops(name, rng) -> None:
     """The three are one form with x, the kernel and g in it, each time with another one to be found."""
-    for example in cases(name, dtypes=(dt.float64, dt.bfloat16)):
+    for example in cases(name, dtypes=(dt.float64, dt.bfloat16), large=False):
         if example.case.label.startswith("wide"):
             continue
         (first, second), how = arguments(example, rng)
@@ -129,7 +129,7 @@ def pool_by_loops(name, inputs, how):
         value = x[source]
         if rest:
             here = rest[0][np.s_[:, *at]] == position
-            out[to] += np.where(here, value, 0)
+            out[to] = np.where(here, out[to] + value if gradient else value, out[to])
         elif name.startswith("max"):
             better = (seen[to] == 0) | (value > out[to]) | (np.isnan(value) & ~np.isnan(out[to]))
             out[to] = np.where(better, value, out[to])
@@ -147,7 +147,7 @@ POOLS = ["max_pool", "max_pool_index", "pool_take", "pool_put", "sum_pool", "sum
 
 @pytest.mark.parametrize("name", POOLS)
 def test_pools_by_plain_loops(name, rng) -> None:
-    for example in cases(name, dtypes=(dt.float64, dt.float16, dt.int32)):
+    for example in cases(name, dtypes=(dt.float64, dt.float16, dt.int32), large=False):
         if example.case.label == "lowest":  # beyond what float64 holds
             continue
         inputs, how = arguments(example, rng)
@@ -166,7 +166,7 @@ def channel_of(k, c, channels, how):
 
 @pytest.mark.parametrize("name", ["unfold", "fold"])
 def test_windows_as_channels_by_plain_loops(name, rng) -> None:
-    for example in cases(name, dtypes=(dt.float64, dt.float16, dt.int32)):
+    for example in cases(name, dtypes=(dt.float64, dt.float16, dt.int32), large=False):
         (given,), how = arguments(example, rng)
         layout = how["layout"]
         result = call(example.op, given, *how.values())
@@ -200,7 +200,7 @@ def test_a_convolution_is_unfolding_and_a_matrix_product(rng, layout) -> None:
 @pytest.mark.parametrize("name", ["resample", "spread"])
 def test_weighted_sums_are_a_matrix(name, rng) -> None:
     """The tables as a dense matrix, or its transpose."""
-    for example in cases(name, dtypes=(dt.float64, dt.float16)):
+    for example in cases(name, dtypes=(dt.float64, dt.float16), large=False):
         if example.case.label == "specials":
             continue
         (x, indices, weights), how = arguments(example, rng)

@@ -261,7 +261,7 @@ def test_a_run_goes_on_from_a_file(tmp_path: Any, compiled: bool) -> None:
     again = nn.Linear(3, 1)
     minimiser = params.minimiser(again.named_parameters())
     load_training_state(tmp_path / "run", again, minimiser)
-    state = optim.Progress(minimiser, half.batches_per_epoch, batch=half.batch, losses=list(half.losses))
+    state = optim.Progress(minimiser, half.batches_per_epoch, batch=half.batch, losses=half.losses)
     progress = optim.minimise_network(params, again, x, y, state=state)
     assert progress.losses == wanted.losses
     np.testing.assert_array_equal(again.weight.read().numpy(), whole.weight.read().numpy())
@@ -320,7 +320,7 @@ def test_a_loss_that_is_no_number(compiled: bool) -> None:
 @pytest.mark.parametrize("x, y", [(np.ones((3, 2)), np.ones((2, 1))), (np.ones((0, 2)), np.ones((0, 1))),
                                   (np.float64(1), np.ones(1))])
 def test_rows_that_do_not_fit_are_refused(x: Any, y: Any) -> None:
-    with pytest.raises(DataError, match="expected as many rows in both"):
+    with pytest.raises(DataError, match="expected as many rows in each"):
         optim.minimise_weight(QUIET, lambda w, x: x @ w, nnc.zeros((2, 1)), x, y)
 
 

@@ -47,10 +47,10 @@ def test_a_regression_is_learnt(rng: np.random.Generator) -> None:
     minimiser = optim.SGD(model.named_parameters(), 0.1, 0.5)
     step = optim.make_step(nn.value_and_grad(model, lambda x, y: ((model(x) - y) ** 2).mean()), minimiser)
     seen: list[tuple[int, float]] = []
-    losses = optim.fit(step, lambda epoch: [(x[k : k + 16], y[k : k + 16]) for k in range(0, 64, 16)], 20,
-                       on_epoch=lambda epoch, loss: seen.append((epoch, loss)))
-    assert seen == list(enumerate(losses))
-    assert losses[-1] < 1e-6
+    progress = optim.fit(step, lambda epoch: [(x[k : k + 16], y[k : k + 16]) for k in range(0, 64, 16)], 20,
+                         report=lambda now: seen.append((now.batch, now.losses[-1])))
+    assert seen == list(enumerate(progress.losses, 1))
+    assert progress.losses[-1] < 1e-6
     np.testing.assert_allclose(model.state_dict()["weight"], [[1.0], [-2.0], [0.5]], atol=1e-3)
     np.testing.assert_allclose(model.state_dict()["bias"], [3.0], atol=1e-3)
 
@@ -66,8 +66,10 @@ def test_an_epoch_gives_the_mean_loss_and_a_run_may_start_later() -> None:
         asked.append(epoch)
         return [(nnc.ones(1),)]
 
-    assert optim.fit(step, batches, 5, first_epoch=3) == [1.0, 1.0]
+    progress = optim.fit(step, batches, 5, state=optim.Progress(None, batch=3))
+    assert progress.losses == [1.0, 1.0]
     assert asked == [3, 4]
+    assert optim.fit(step, batches, 6, state=progress).losses == [1.0, 1.0, 1.0]
 
 
 def test_an_epoch_whose_loss_is_no_number_says_so() -> None:

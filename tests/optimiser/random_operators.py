@@ -19,7 +19,9 @@ from nnc_plugins.conformance.cases import CASES
 from nnc_plugins.conformance.host import expected
 from tests.graph.stack import new_namespace
 from tests.graph.strategies import RandomGraph, _grown, _size
+from tests.optimiser.helpers import Build, spec
 
+Formula = tuple[Sequence[str], Build]
 LARGEST = 96
 """Elements of an input or a result."""
 APART = frozenset(("transfer", "loop", "case_of", "call", "pick"))
@@ -31,14 +33,17 @@ CASES_OF = {
 }  # fmt: skip
 
 
-def grow_over_operators(random: Random, steps: int) -> RandomGraph:
-    """The outputs are the nodes that nothing uses; cases of the kit alternate with the steps of simpler graphs."""
+def grow_over_operators(random: Random, steps: int, formulas: Sequence[Formula] = ()) -> RandomGraph:
+    """The outputs are the nodes that nothing uses; cases of the kit alternate with the steps of simpler graphs, and
+    with formulas (specs of operands, what is built of them) if there are any."""
     F = new_namespace()
     values: dict[Node, Any] = {}
     pool: list[Node] = []
     names = random.sample(sorted(CASES_OF), 3)  # few, so that they meet themselves
     for _ in range(steps):
-        if pool and random.random() < 0.4:
+        if formulas and random.random() < 0.5:
+            node = _built(random, F, pool, values, random.choice(formulas))
+        elif pool and random.random() < 0.4:
             node = _grown(random, F, pool)
         else:
             name = random.choice(names if random.random() < 0.5 else sorted(CASES_OF))
@@ -63,6 +68,15 @@ def _applied(random: Random, F: Nodes, pool: list[Node], values: dict[Node, Any]
     if isinstance(node.spec, TupleSpec):
         node = F.pick(node, index=random.randrange(len(node.spec.parts)))
     return node
+
+
+def _built(random: Random, F: Nodes, pool: list[Node], values: dict[Node, Any], formula: Formula) -> Node:
+    specs, build = formula
+    rng = np.random.default_rng(random.randrange(2**32))
+    arrays = [rng.integers(0, 3, spec(text).static_shape) if text.startswith(("int", "uint", "bool"))
+              else rng.uniform(-2, 2, spec(text).static_shape) for text in specs]
+    return build(F, *[_standing_in(random, F, pool, values, a.astype(spec(text).dtype))
+                      for a, text in zip(arrays, specs, strict=True)])
 
 
 def _standing_in(random: Random, F: Nodes, pool: Sequence[Node], values: dict[Node, Any], array: Any) -> Node:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import pytest
 
 from tests.devices import device, parametrise
@@ -16,9 +18,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("mode", getattr(metafunc.module, "MODES", MODES))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)  # before slow tests are left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Each test knows its row in the table; scatter runs on the host where a device has none, and says so."""
     for item in items:
         if "tests/semantics" in item.nodeid:
             mark(item)
             item.add_marker(pytest.mark.filterwarnings("ignore:scatter has no kernel"))
+            if item.get_closest_marker("any_mode") and not _is_sampled(item, config.option.hypothesis_seed):
+                item.add_marker(pytest.mark.slow)
+
+
+def _is_sampled(item: pytest.Item, seed: str) -> bool:
+    """All modes on the CPU; on each other device one, which the run's seed draws for each test."""
+    chosen = item.callspec.params  # type: ignore[attr-defined]
+    if chosen["device"] == "cpu:0":
+        return True
+    drawn = crc32(f"{seed} {item.nodeid.replace(chosen['mode'], '')}".encode())
+    modes = getattr(item.module, "MODES", MODES)  # type: ignore[attr-defined]
+    return bool(modes[drawn % len(modes)] == chosen["mode"])

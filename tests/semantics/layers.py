@@ -9,6 +9,8 @@ import numpy as np
 
 import nnc_core as nnc
 from nnc_core import nn
+from tests.semantics.along_time import TIME
+from tests.semantics.feedforward import FEEDFORWARD
 from tests.semantics.modes import Host
 from tests.semantics.networks import RunningNorm, UnrolledLSTM, generator
 
@@ -56,6 +58,9 @@ LAYERS: dict[str, Layer] = {
     "Tanh": Layer(nn.Tanh, (ROWS,)),
     "running statistics": Layer(lambda: RunningNorm(3), (ROWS,)),
 }  # fmt: skip
+
+
+LAYERS |= {name: Layer(*row) for name, row in (FEEDFORWARD | TIME).items()}
 
 
 def reshaped(x: nnc.Tensor) -> nnc.Tensor:

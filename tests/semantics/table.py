@@ -27,7 +27,12 @@ def mark(item: pytest.Item) -> None:
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
     numbered = _CASE.match(item.originalname)
     case = numbered[1] if numbered else item.originalname
-    item.user_properties.append((_PROPERTY, (family, parameters.get("device", ""), parameters.get("mode", ""), case)))
+    count(item, family, parameters.get("device", ""), parameters.get("mode", ""), case)
+
+
+def count(item: pytest.Item, family: str, device: str, mode: str, case: str) -> None:
+    """Count a test as (part of) a case, in a row of the table and a column."""
+    item.user_properties.append((_PROPERTY, (family, device, mode, case)))
 
 
 class Table:
@@ -46,11 +51,11 @@ class Table:
 
     def lines(self) -> Iterator[str]:
         """A row for each family and device, a column for each mode: how many of how many cases passed."""
-        for family in dict.fromkeys(FAMILIES.values()):
+        for family in dict.fromkeys([*FAMILIES.values(), *sorted(p[0] for p in self._passed)]):
             places = [p for p in self._passed if p[0] == family]
             for device in sorted({p[1] for p in places}):
                 counts = [self._count(p) for p in sorted(places) if p[1] == device]
-                yield f"{family:16} {device or 'any device':10} {', '.join(counts)}"
+                yield f"{family:18} {device or 'any device':10} {', '.join(counts)}"
 
     def _count(self, place: Place) -> str:
         cases = self._passed[place].values()

@@ -72,6 +72,7 @@ def test_h02_arguments_on_two_devices(device: str, mode: str) -> None:
 
 
 # ---- layers
+@pytest.mark.any_mode
 @pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS.keys())
 def test_h03_every_layer(device: str, mode: str, layer: Layer) -> None:
     args = tuple(tuple(map(nnc.asarray, a)) if isinstance(a, tuple) else a for a in layer.args)

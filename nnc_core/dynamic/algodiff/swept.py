@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from nnc_core.base.errors import Error, FallbackWarning
 from nnc_core.dynamic.algodiff.tape import Key, Tape, structure
@@ -19,8 +19,10 @@ from nnc_core.dynamic.value import Value
 from nnc_core.engine import ComputationGraph
 from nnc_core.graph import SymbolicGraph, reverse
 from nnc_core.operator import PLACEHOLDER, Nodes
+from nnc_core.operator.control import PICK
 from nnc_core.optimiser import rebuild
 from nnc_core.symbol import Node, postorder, without_collector
+from nnc_core.type import TupleSpec
 
 STEPPED = 2
 """How often a structure is swept step by step before it is compiled."""
@@ -36,6 +38,8 @@ class Program(NamedTuple):
     run: ComputationGraph
     read: tuple[int, ...]
     """Places on the tape of the values whose arrays are read."""
+    parts: tuple[tuple[int, int], ...]
+    """Places of values that are several arrays, each with the number of one that is read although no step picks it."""
     seeded: tuple[int, ...]
     """Roots whose given cotangent is read."""
     found: tuple[int, ...]
@@ -140,16 +144,31 @@ def compile_sweep(tape: Tape) -> Program | None:
     found = tuple([j for j, g in enumerate(gradients) if g is not None])
     if not found:
         return None
-    inputs = {f"value{i}": m if m.op is PLACEHOLDER else G.placeholder(f"value{i}", m.spec)
-              for i, m in enumerate(mirrors)}
-    cut = dict(zip(mirrors, inputs.values(), strict=True))
-    made = rebuild([g for g in gradients if g is not None], tape.stack.operator.open(), replaced=cut)
+    there = [g for g in gradients if g is not None]
+    inputs = {i: m if m.op is PLACEHOLDER else G.placeholder(f"value{i}", m.spec)
+              for i, m in enumerate(mirrors) if not isinstance(m.spec, TupleSpec)}
+    cut = {mirrors[i]: x for i, x in inputs.items()}
+    picks = _picks(there, mirrors, cut)
+    parts = {at: G.placeholder(f"value{at[0]}.{at[1]}", node.spec) for at, node in picks.items()}
+    cut |= {node: parts[at] for at, node in picks.items()}
+    made = rebuild(there, tape.stack.operator.open(), replaced=cut)
     used = set(postorder(made))
-    read = tuple([i for i, x in enumerate(inputs.values()) if x in used])
+    read = {i: x for i, x in inputs.items() if x in used}
+    picked = {at: x for at, x in parts.items() if x in used}
     seeded = tuple([j for j, x in given.items() if x in used])
-    names = {f"value{i}": inputs[f"value{i}"] for i in read} | {f"cotangent{j}": given[j] for j in seeded}
-    graph = SymbolicGraph(names, {f"gradient{j}": g for j, g in zip(found, made, strict=True)}, (), "backward")
-    return Program(tape.stack.engine.compile(graph), read, seeded, found)
+    names = {f"value{i}": x for i, x in read.items()} | {f"value{i}.{k}": x for (i, k), x in picked.items()}
+    graph = SymbolicGraph(names | {f"cotangent{j}": given[j] for j in seeded},
+                          {f"gradient{j}": g for j, g in zip(found, made, strict=True)}, (), "backward")
+    return Program(tape.stack.engine.compile(graph), tuple(read), tuple(picked), seeded, found)
+
+
+def _picks(made: Sequence[Node], mirrors: Sequence[Node], cut: Mapping[Node, Node]) -> dict[tuple[int, int], Node]:
+    """What rules pick from values that are several arrays, by place and number; such values are no inputs."""
+    wholes = {m: i for i, m in enumerate(mirrors) if isinstance(m.spec, TupleSpec)}
+    if not wholes:
+        return {}
+    return {(wholes[node.inputs[0]], node.attributes[0]): node for node in postorder(made, {id(m) for m in cut})
+            if node.op is PICK and node not in cut and node.inputs[0] in wholes}
 
 
 def _mirrored(G: Nodes, order: Sequence[Value]) -> list[Node]:
@@ -168,16 +187,19 @@ def _mirrored(G: Nodes, order: Sequence[Value]) -> list[Node]:
 
 def run_program(program: Program, tape: Tape) -> list[Value | None]:
     """The gradients of `tape.wrt`, None where there is none."""
-    values = [tape.order[i] for i in program.read]
-    evaluate([v for v in values if v.array is None])
-    given = {f"value{i}": v.array for i, v in zip(program.read, values, strict=True)}
+    order = tape.order
+    evaluate([order[i] for i in (*program.read, *[i for i, _ in program.parts]) if order[i].array is None])
+    given = {f"value{i}": order[i].array for i in program.read}
+    for i, k in program.parts:
+        arrays: Any = order[i].array
+        given[f"value{i}.{k}"] = arrays[k]
     for j in program.seeded:
         seed = tape.seeds[j]
         assert seed is not None
         evaluate([seed])
         given[f"cotangent{j}"] = seed.array
-    arrays = program.run.run(given)
+    made = program.run.run(given)
     gradients: list[Value | None] = [None] * len(tape.wrt)
     for j in program.found:
-        gradients[j] = Value(arrays[f"gradient{j}"], tape.stack)
+        gradients[j] = Value(made[f"gradient{j}"], tape.stack)
     return gradients

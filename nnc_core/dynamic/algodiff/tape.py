@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from nnc_core.base.config import config
 from nnc_core.composition import Stack
 from nnc_core.dynamic.value import Value
-from nnc_core.operator.control import CONTROL
+from nnc_core.graph.unfolded import bodies_of
 from nnc_core.symbol import postorder
-from nnc_core.type import is_static
+from nnc_core.type import TensorSpec, TupleSpec, is_static
 
 Key = tuple[Hashable, ...]
 
@@ -46,8 +46,8 @@ class Tape(NamedTuple):
 def structure(tape: Tape) -> Key | None:
     """What two tapes share that are swept in the same way: operators, attributes, wiring, the specs of the leaves.
 
-    None for tapes that must be swept step by step: they hold steps whose derivative is Python code, or bodies of
-    control flow, shapes that are not known, or values of several devices.
+    None for tapes that must be swept step by step: they hold steps whose derivative is Python code or that have such
+    in their bodies, shapes that are not known, or values of several devices.
     """
     number: dict[int, int] = {}
     parts: list[Any] = []
@@ -55,11 +55,11 @@ def structure(tape: Tape) -> Key | None:
     for v in tape.order:
         number[id(v)] = len(number)
         step = v.step
-        if v.stack is not stack or not is_static(v.spec.shape):
+        if v.stack is not stack or not _is_sized(v.spec):
             return None
         if step is None or not v.tracked:
             parts.append(v.spec)
-        elif step.op.host or step.op.name in _INTERPRETED:
+        elif _is_python(step):
             return None
         else:
             parts.append((step.op, tuple([number[id(x)] for x in step.inputs]), step.attributes))
@@ -69,7 +69,21 @@ def structure(tape: Tape) -> Key | None:
     return key if _is_hashable(key) else None
 
 
-_INTERPRETED = frozenset({*CONTROL, "custom"})
+def _is_sized(spec: TensorSpec) -> bool:
+    return all(map(_is_sized, spec.parts)) if isinstance(spec, TupleSpec) else is_static(spec.shape)
+
+
+def _is_python(node: Any) -> bool:
+    """Whether a step, or a node, calls Python code: a host function, or a rule of the user's, maybe in its bodies."""
+    if not node.op.bodies:
+        return bool(node.op.host) or node.op.name == "custom"
+    pending = [body for _, body in bodies_of(node)]
+    while pending:
+        for inner in pending.pop().nodes:
+            if inner.op.host or inner.op.name == "custom":
+                return True
+            pending += [body for _, body in bodies_of(inner)]
+    return False
 
 
 def _is_hashable(key: Key) -> bool:

@@ -100,19 +100,18 @@ def _picked(logarithms: Value, labels: Value) -> Value:
 
 
 def _label_loss(task: _Task, rows: Value, logarithms: Value | None, labels: Value) -> Tensor:
-    """`rows` are the losses without weights and smoothing."""
+    """`rows` are the losses without weights and smoothing; a row whose label is no class is 0 and does not count."""
     counted = None
     if task.weights is not None:
         chosen = F.one_hot(labels, depth=task.classes, dtype=rows.dtype)
         counted = F.sum(F.multiply(chosen, task.weights), axis=task.last)
         rows = F.multiply(rows, counted)
-    elif task.ignored is not None:
-        counted = F.cast(F.not_equal(task.labels, task.ignored), dtype=rows.dtype)
+    elif task.reduction == "mean":
+        counted = F.cast(F.is_class(task.predicted, labels), dtype=rows.dtype)
     if logarithms is not None:
         spread = logarithms if task.weights is None else F.multiply(logarithms, task.weights)
-        others = F.negative(F.divide(F.sum(spread, axis=task.last), task.classes))
-        if task.ignored is not None:
-            others = F.where(F.equal(task.labels, task.ignored), 0, others)
+        others = F.negative(F.mean(spread, axis=task.last))
+        others = F.where(F.is_class(task.predicted, labels), others, 0)
         rows = F.add(F.multiply(rows, 1 - task.smoothing), F.multiply(others, task.smoothing))
     return reduced(rows, task.reduction, counted)
 
@@ -138,9 +137,10 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, /, *, axis: int = -1, we
                   label_smoothing: float = 0.0, ignore_index: int | None = None, reduction: str = "mean") -> Tensor:
     """-log softmax(logits)[label]; the classes are along an axis of the logits.
 
-    Labels are integers, without that axis (what is no class costs nothing), or probabilities of all classes.
-    `label_smoothing` gives that share of each row to all classes alike.  `weights` has a number for each class; rows
-    whose label is `ignore_index` do not count.  reduction "mean" (weighted, over the rows that count), "sum" or "none".
+    Labels are integers, without that axis, or probabilities of all classes.  `label_smoothing` gives that share of each
+    row to all classes alike.  `weights` has a number for each class.  Rows whose label is `ignore_index` or no class
+    (PyTorch's -100) cost nothing and do not count.  reduction "mean" (weighted, over the rows that count, NaN if there
+    is none), "sum" or "none".
     """
     task = _task(logits, labels, axis, weights, label_smoothing, ignore_index, reduction)
     if is_float(task.labels.dtype):

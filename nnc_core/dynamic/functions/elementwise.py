@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, overload
 
+from nnc_core.base.dtype import is_complex
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.functions.face import ArrayLike, as_operands, as_value, stack_of
+from nnc_core.dynamic.functions.face import ArrayLike, as_operands, as_value, located, stack_of
 from nnc_core.dynamic.functions.pointwise import binary as _binary
 from nnc_core.dynamic.functions.pointwise import unary as _unary
 from nnc_core.dynamic.functions.selection import nonzero
 from nnc_core.dynamic.tensor import Tensor, operand, value_of
+from nnc_core.dynamic.value import Value
 from nnc_core.type import admit_numpy
 
 __all__ = [
@@ -22,14 +24,14 @@ __all__ = [
 
 add, subtract, multiply = _binary("add"), _binary("subtract"), _binary("multiply")
 divide, floor_divide, remainder = _binary("divide"), _binary("floor_divide"), _binary("remainder")
-pow = _binary("power")
+pow = _binary("power", "pow")
 maximum, minimum = _binary("maximum"), _binary("minimum")
 equal, not_equal = _binary("equal"), _binary("not_equal")
 less, less_equal = _binary("less"), _binary("less_equal")
 greater, greater_equal = _binary("greater"), _binary("greater_equal")
 logical_and, logical_or, logical_xor = _binary("logical_and"), _binary("logical_or"), _binary("logical_xor")
 logical_not = _unary("logical_not")
-negative, abs, sign = _unary("negative"), _unary("abs"), _unary("sign")
+negative, abs, _sign = _unary("negative"), _unary("abs"), _unary("sign")
 exp, log, sqrt, sin, cos = _unary("exp"), _unary("log"), _unary("sqrt"), _unary("sin"), _unary("cos")
 tanh, sigmoid, relu = _unary("tanh"), _unary("sigmoid"), _unary("relu")
 stop_gradient = _unary("stop_gradient")
@@ -38,6 +40,18 @@ stop_gradient = _unary("stop_gradient")
 def positive(x: ArrayLike, /) -> Tensor:
     """x itself."""
     return Tensor(as_value(x))
+
+
+@located
+def sign(x: ArrayLike, /) -> Tensor:
+    """-1, 0 or 1; of complex numbers x / |x|, and 0 of 0."""
+    v = operand(x)
+    if isinstance(v, complex):
+        v = as_value(v)
+    if not isinstance(v, Value) or not is_complex(v.dtype):
+        return _sign(x)
+    size = F.abs(v)
+    return Tensor(F.divide(v, F.where(F.equal(size, 0), 1, size)))
 
 
 def square(x: ArrayLike, /) -> Tensor:

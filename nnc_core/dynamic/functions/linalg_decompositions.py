@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from nnc_core.base.dtype import real_of
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, located
 from nnc_core.dynamic.modes import use_device
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
-from nnc_core.operator.matrices import diagonal_mask, lower, part, t, upper
+from nnc_core.operator.matrices import diagonal_mask, h, lower, part, t, upper
 from nnc_core.shape import linalg as rule
 
 __all__ = [
@@ -19,7 +20,7 @@ __all__ = [
 
 
 class EighResult(NamedTuple):
-    """Eigenvalues (..., n), rising, and orthonormal eigenvectors (..., n, n) in columns."""
+    """Eigenvalues (..., n), real and rising, and orthonormal eigenvectors (..., n, n) in columns."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -69,34 +70,35 @@ def results(v: Value) -> list[Tensor]:
 
 @located
 def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
-    """Lower triangles L with L Lᵀ = x, or upper ones U with Uᵀ U = x.
+    """Lower triangles L with L Lᴴ = x, or upper ones U with Uᴴ U = x.
 
-    x (..., n, n) is symmetric and positive definite (LinAlgError otherwise); of another matrix the symmetric part
-    (x + xᵀ) / 2 is taken, to which the gradient belongs.
+    x (..., n, n) is Hermitian and positive definite (LinAlgError otherwise); of another matrix the Hermitian part
+    (x + xᴴ) / 2 is taken, to which the gradient belongs.
     """
     factor = F.cholesky(as_value(x))
-    return Tensor(t(F, factor) if upper else factor)
+    return Tensor(h(F, factor) if upper else factor)
 
 
 @located
 def eigh(x: ArrayLike, /) -> EighResult:
-    """Eigenvalues and eigenvectors of symmetric matrices (..., n, n); of others the symmetric part is taken.
+    """Eigenvalues and eigenvectors of Hermitian matrices (..., n, n); of others the Hermitian part is taken.
 
-    The eigenvectors of equal eigenvalues have no derivative: it is NaN or infinite.  Eigenvalues alone: eigvalsh.
+    Of a complex eigenvector the largest component is real.  The eigenvectors of equal eigenvalues have no derivative:
+    it is NaN or infinite.  Eigenvalues alone: eigvalsh.  LinAlgError if x holds NaN or infinities.
     """
     return EighResult(*results(F.eigh(as_value(x))))
 
 
 @located
 def eigvalsh(x: ArrayLike, /) -> Tensor:
-    """Eigenvalues (..., n) of symmetric matrices (..., n, n), rising; of others the symmetric part is taken."""
+    """Eigenvalues (..., n) of Hermitian matrices (..., n, n), rising; of others the Hermitian part is taken."""
     return Tensor(F.eigvalsh(as_value(x)))
 
 
 @located
 def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
     """Q R = x (..., m, n): Q (..., m, k) and R (..., k, n), where k is the smaller of m and n, or m if `mode` is
-    "complete".
+    "complete".  The diagonal of R is real.
 
     Gradients need as many independent first columns as there are rows in R (LinAlgError otherwise); the columns that
     "complete" fills up Q with have none.
@@ -108,8 +110,8 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
 def lq(x: ArrayLike, /, *, mode: str = "reduced") -> LQResult:
     """L Q = x (..., m, n): L (..., m, k) and Q (..., k, n), where k is the smaller of m and n, or n if `mode` is
     "complete"; else as qr."""
-    q, r = F.picks(F.qr(t(F, matrices(x)), mode=mode))
-    return LQResult(Tensor(t(F, r)), Tensor(t(F, q)))
+    q, r = F.picks(F.qr(h(F, matrices(x)), mode=mode))
+    return LQResult(Tensor(h(F, r)), Tensor(h(F, q)))
 
 
 def matrices(x: ArrayLike) -> Value:
@@ -125,8 +127,9 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
     """U diag(S) Vh = x (..., m, n): U (..., m, k), S (..., k) and Vh (..., k, n), where k is the smaller of m and n;
     with `full_matrices` U is (..., m, m) and Vh (..., n, n).
 
-    The vectors of equal singular values have no derivative, it is NaN or infinite; nor have those that fill up U or
-    Vh, which is a GradientError.  Singular values alone: svdvals.
+    Of a complex column of U the largest component is real; the singular values are real.  The vectors of equal singular
+    values have no derivative, it is NaN or infinite; nor have those that fill up U or Vh, which is a GradientError.
+    Singular values alone: svdvals.  LinAlgError if x holds NaN or infinities.
     """
     return SVDResult(*results(F.svd(as_value(x), full_matrices=full_matrices)))
 
@@ -155,5 +158,5 @@ def lu(x: ArrayLike, /) -> LUResult:
     with use_device(factors.stack):
         left, right = part(F, factors, m, k), part(F, factors, k, n)
         ones = F.cast(diagonal_mask(F, left), dtype=left.dtype)
-        p = F.one_hot(order, depth=m, dtype=left.dtype)
+        p = F.cast(F.one_hot(order, depth=m, dtype=real_of(left.dtype)), dtype=left.dtype)
         return LUResult(Tensor(t(F, p)), Tensor(F.add(lower(F, left, strict=True), ones)), Tensor(upper(F, right)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.face import ArrayLike, as_values, located
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.operator.matrices import t
+from nnc_core.operator.matrices import h
 from nnc_core.shape import linalg as rule
 
 __all__ = [
@@ -28,34 +28,34 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, /) -> Tensor:
 
 @located
 def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike, /) -> Tensor:
-    """X of a X + X aᵀ = q (Lyapunov): a and q (..., n, n)."""
+    """X of a X + X aᴴ = q (Lyapunov): a and q (..., n, n)."""
     v, w = as_values(a, q)
     rule.square(v.spec)
-    return Tensor(F.sylvester(v, t(F, v), w))
+    return Tensor(F.sylvester(v, h(F, v), w))
 
 
 @located
 def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, /) -> Tensor:
-    """X of a X aᵀ - X + q = 0: a and q (..., n, n).
+    """X of a X aᴴ - X + q = 0: a and q (..., n, n).
 
     LinAlgError where the product of two eigenvalues of a is 1, or nearly.
     """
     v, w = as_values(a, q)
     rule.square(v.spec)
-    return Tensor(F.stein(v, t(F, v), w))
+    return Tensor(F.stein(v, h(F, v), w))
 
 
 @located
 def solve_continuous_are(a: ArrayLike, b: ArrayLike, q: ArrayLike, r: ArrayLike, /) -> Tensor:
-    """The stabilising X of aᵀ X + X a - X b r⁻¹ bᵀ X + q = 0 (Riccati): a and q (..., n, n), b (..., n, k),
+    """The stabilising X of aᴴ X + X a - X b r⁻¹ bᴴ X + q = 0 (Riccati): a and q (..., n, n), b (..., n, k),
     r (..., k, k).
 
-    q and r are symmetric, of others the symmetric parts are taken.  LinAlgError where there is no such X.
+    q and r are Hermitian, of others the Hermitian parts are taken.  LinAlgError where there is no such X.
     """
     return Tensor(F.care(*as_values(a, b, q, r)))
 
 
 @located
 def solve_discrete_are(a: ArrayLike, b: ArrayLike, q: ArrayLike, r: ArrayLike, /) -> Tensor:
-    """The stabilising X of aᵀ X a - X - aᵀ X b (r + bᵀ X b)⁻¹ bᵀ X a + q = 0; shapes as for solve_continuous_are."""
+    """The stabilising X of aᴴ X a - X - aᴴ X b (r + bᴴ X b)⁻¹ bᴴ X a + q = 0; shapes as for solve_continuous_are."""
     return Tensor(F.dare(*as_values(a, b, q, r)))

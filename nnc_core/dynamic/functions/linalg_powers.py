@@ -6,7 +6,7 @@ from math import factorial
 
 import numpy as np
 
-from nnc_core.base.dtype import float32, float64, int64
+from nnc_core.base.dtype import float32, float64, int64, real_of
 from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.dynamic.control.constructs import while_loop
 from nnc_core.dynamic.dispatch import F
@@ -65,10 +65,10 @@ def expm(x: ArrayLike, /) -> Tensor:
     rule.square(v.spec)
     if 0 in v.shape:
         return Tensor(v)
-    degree, limit, most = DEGREES[v.dtype]
+    degree, limit, most = DEGREES[real_of(v.dtype)]
     with use_device(v.stack):
         times = _squarings(F.stop_gradient(v), limit, most)
-        halves = constant_beside(v, np.ldexp(np.ones(most + 1), -np.arange(most + 1)), v.dtype)
+        halves = constant_beside(v, np.ldexp(np.ones(most + 1), -np.arange(most + 1)), real_of(v.dtype))
         factors = F.reshape(F.take(halves, times, axis=0), shape=(*v.shape[:-2], 1, 1))
         first = _pade(F.multiply(v, factors), degree)
         return Tensor(_squared(first, times))
@@ -77,7 +77,7 @@ def expm(x: ArrayLike, /) -> Tensor:
 def _squarings(v: Value, limit: float, most: int) -> Value:
     """int64 (...): how often the norm must be halved to be within the limit; 0 if it is not finite."""
     norms = F.max(F.sum(F.abs(v), axis=(v.ndim - 2,)), axis=(v.ndim - 2,), keepdims=True)
-    bounds = constant_beside(v, limit * np.exp2(np.arange(most)), v.dtype)
+    bounds = constant_beside(v, limit * np.exp2(np.arange(most)), real_of(v.dtype))
     counts = F.logical_and(F.greater(norms, bounds), F.less(F.subtract(norms, norms), 1))
     return F.sum(F.cast(counts, dtype=int64), axis=(norms.ndim - 1,))
 

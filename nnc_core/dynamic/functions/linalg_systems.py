@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import nan, prod
 from typing import NamedTuple
 
-from nnc_core.base.dtype import int64
+from nnc_core.base.dtype import int64, is_complex, real_of
 from nnc_core.base.errors import ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, as_values, located
@@ -14,7 +14,7 @@ from nnc_core.dynamic.functions.linalg_decompositions import LUFactors
 from nnc_core.dynamic.functions.pieces import moved
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
-from nnc_core.operator.matrices import mm, t
+from nnc_core.operator.matrices import h, mm, real
 from nnc_core.shape import linalg as rule
 from nnc_core.shape.axes import normalise_axis
 
@@ -71,7 +71,7 @@ def cholesky_solve(factor: ArrayLike, b: ArrayLike, /, *, upper: bool = False) -
     """y of a y = b, by what cholesky(a, upper=upper) gave.  Shapes as for solve."""
     c, rhs = as_values(factor, b)
     rule.matrix(c.spec)
-    left, right = (t(F, c), c) if upper else (c, t(F, c))
+    left, right = (h(F, c), c) if upper else (c, h(F, c))
 
     def both(columns: Value) -> Value:
         return F.solve_triangular(right, F.solve_triangular(left, columns, lower=True), lower=False)
@@ -86,7 +86,7 @@ def lu_solve(factors: LUFactors | tuple[ArrayLike, ArrayLike], b: ArrayLike, /) 
     rule.square(lu.spec)
 
     def both(columns: Value) -> Value:
-        exchanged = F.matmul(F.one_hot(order, depth=lu.shape[-1], dtype=lu.dtype), columns)
+        exchanged = F.matmul(F.one_hot(order, depth=lu.shape[-1], dtype=real_of(lu.dtype)), columns)
         forward = F.solve_triangular(lu, exchanged, lower=True, unit_diagonal=True)
         return F.solve_triangular(lu, forward, lower=False)
 
@@ -120,7 +120,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: float | None = None) -> LstsqR
     columns = F.reshape(rhs, shape=(rhs.shape[0], 1)) if rhs.ndim == 1 else rhs
     x = F.lstsq(v, columns, rtol=None if rtol is None else float(rtol))
     rest = F.subtract(columns, mm(F, v, x))
-    residuals = F.sum(F.multiply(rest, rest), axis=(rest.ndim - 2,))
+    residuals = F.sum(real(F, F.multiply(F.conjugate(rest), rest)), axis=(rest.ndim - 2,))
     solution = F.reshape(x, shape=x.shape[:-1]) if rhs.ndim == 1 else x
     rank = F.matrix_rank(v, rtol=None if rtol is None else float(rtol))
     return LstsqResult(Tensor(solution), Tensor(residuals), Tensor(rank), Tensor(F.svdvals(v)))
@@ -149,16 +149,19 @@ def det(x: ArrayLike, /) -> Tensor:
 
 @located
 def slogdet(x: ArrayLike, /) -> SlogdetResult:
-    """Signs of the determinants of square matrices (..., n, n), and logarithms of their magnitudes; of a singular
-    matrix 0 and -inf, which have no gradient (LinAlgError)."""
+    """Signs of the determinants of square matrices (..., n, n), of complex ones numbers of magnitude 1, and logarithms
+    of their magnitudes; of a singular matrix 0 and -inf, which have no gradient (LinAlgError)."""
     sign, logarithm = F.picks(F.slogdet(as_value(x)))
     return SlogdetResult(Tensor(sign), Tensor(logarithm))
 
 
 @located
 def logdet(x: ArrayLike, /) -> Tensor:
-    """Logarithms of the determinants of square matrices (..., n, n): -inf for 0, NaN for a negative one."""
+    """Logarithms of the determinants of square matrices (..., n, n): -inf for 0, NaN for a negative one; of complex
+    matrices complex numbers."""
     sign, logarithm = F.picks(F.slogdet(as_value(x)))
+    if is_complex(sign.dtype):
+        return Tensor(F.add(F.log(sign), logarithm))
     return Tensor(F.where(F.less(sign, 0), nan, logarithm))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from nnc_core.base.errors import Error
@@ -42,5 +43,6 @@ def binary(name: str, public: str = "") -> Callable[[ArrayLike, ArrayLike], Tens
 
 def _named(function: Callable[P, Tensor], name: str, public: str) -> Callable[P, Tensor]:
     function.__name__ = function.__qualname__ = public or name
+    function.__module__ = sys._getframe(2).f_globals["__name__"]  # where it is called so: pickles look there
     function.__doc__ = OPERATORS[name].doc or f"Elementwise {name.replace('_', ' ')}."
     return function

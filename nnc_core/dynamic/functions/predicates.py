@@ -5,13 +5,16 @@ from __future__ import annotations
 from math import inf
 
 from nnc_core.base.dtype import boolean, is_complex, is_float, is_inexact
+from nnc_core.base.errors import ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.dtypes import finfo
 from nnc_core.dynamic.functions.face import ArrayLike, as_operands, as_value, as_values, located
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
 
-__all__ = ["allclose", "array_equal", "isclose", "isfinite", "isinf", "isneginf", "isposinf", "nan_to_num"]
+__all__ = [
+    "allclose", "array_equal", "array_equiv", "isclose", "isfinite", "isinf", "isneginf", "isposinf", "nan_to_num",
+]  # fmt: skip
 
 
 @located
@@ -84,6 +87,16 @@ def array_equal(a: ArrayLike, b: ArrayLike, /, equal_nan: bool = False) -> Tenso
     if equal_nan:
         same = F.logical_or(same, F.logical_and(F.not_equal(x, x), F.not_equal(y, y)))
     return Tensor(_everywhere(same))
+
+
+@located
+def array_equiv(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """True if the arrays are equal once they are broadcast together: a boolean of shape ()."""
+    x, y = as_values(a, b)
+    try:
+        return Tensor(_everywhere(F.equal(x, y)))
+    except ShapeError:
+        return Tensor(as_value(False, x.stack))
 
 
 def _everywhere(v: Value) -> Value:

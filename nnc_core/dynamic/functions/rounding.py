@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, nan
 from typing import NamedTuple
 
-from nnc_core.base.dtype import float64, is_integer
+from nnc_core.base.dtype import float64, is_complex, is_integer
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.dtypes import finfo, iinfo
-from nnc_core.dynamic.functions.face import ArrayLike, as_value, as_values, located
+from nnc_core.dynamic.functions.face import ArrayLike, as_operands, as_value, as_values, located
 from nnc_core.dynamic.functions.pointwise import binary, unary
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
 
 __all__ = [
-    "ceil", "copysign", "float_power", "floor", "fmax", "fmin", "fmod", "frexp", "heaviside", "ldexp", "modf",
-    "nextafter", "round", "signbit", "trunc",
+    "ceil", "copysign", "divmod", "float_power", "floor", "fmax", "fmin", "fmod", "frexp", "heaviside", "ldexp", "modf",
+    "nextafter", "round", "signbit", "spacing", "trunc",
 ]  # fmt: skip
 
 floor, ceil, trunc = unary("floor"), unary("ceil"), unary("trunc")
 fmod, fmax, fmin, heaviside = binary("fmod"), binary("fmax"), binary("fmin"), binary("heaviside")
 copysign, nextafter, ldexp, signbit = binary("copysign"), binary("nextafter"), binary("ldexp"), unary("signbit")
+
+
+class Divmod(NamedTuple):
+    """x1 = quotient * x2 + remainder, the quotient rounded towards minus infinity."""
+
+    quotient: Tensor
+    remainder: Tensor
 
 
 class Frexp(NamedTuple):
@@ -40,12 +47,15 @@ class Modf(NamedTuple):
 
 @located
 def round(x: ArrayLike, /, decimals: int = 0) -> Tensor:
-    """Rounded to that many decimals, halves to even; negative decimals round to tens, hundreds ..."""
+    """Rounded to that many decimals, halves to even; negative decimals round to tens, hundreds ...  Of
+    complex numbers both parts."""
     if isinstance(decimals, bool) or not isinstance(decimals, int):
         raise AttributeValueError(f"decimals {decimals!r} is no integer")
     v = as_value(x)
     if decimals == 0:
         return Tensor(F.round(v))
+    if is_complex(v.dtype):
+        return Tensor(F.complex_(_floats_rounded(F.real(v), decimals), _floats_rounded(F.imag(v), decimals)))
     if is_integer(v.dtype):
         return Tensor(v if decimals > 0 else _integers_rounded(v, 10**-decimals))
     return Tensor(_floats_rounded(v, decimals))
@@ -69,6 +79,22 @@ def _floats_rounded(v: Value, decimals: int) -> Value:
     shift, back = (F.multiply, F.divide) if decimals > 0 else (F.divide, F.multiply)
     shifted = shift(v, unit)
     return F.where(F.less(F.abs(shifted), inf), back(F.round(shifted), unit), v)
+
+
+@located
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> Divmod:
+    """floor_divide and remainder."""
+    a, b = as_operands(x1, x2)
+    return Divmod(Tensor(F.floor_divide(a, b)), Tensor(F.remainder(a, b)))
+
+
+@located
+def spacing(x: ArrayLike, /) -> Tensor:
+    """How far the next float away from zero is, with the sign of x; inf for the largest, NaN for infinities."""
+    v = _as_float(as_value(x))
+    size = F.abs(v)
+    gap = F.subtract(F.nextafter(size, F.full_like(v, inf)), size)
+    return Tensor(F.copysign(F.where(F.less(size, inf), gap, nan), v))
 
 
 @located

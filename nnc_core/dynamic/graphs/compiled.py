@@ -130,28 +130,29 @@ class PolymorphicGraph:
 
 
 def compile_graph(graph: SymbolicGraph, device: Any = None, *, optimise: bool = True,
-                  places: Mapping[str, Any] | None = None, on: Mapping[str, Any] | None = None) -> Any:
+                  places: Mapping[str, Any] | None = None, on: Mapping[str, Any] | None = None,
+                  memory_steps: int | None = None) -> Any:
     """Compile for a device; named dimensions get their numbers when the result is called.
 
     Copies between places that `places` gives devices, and sizes that depend on data, make a graph that runs in stages.
     A place without a device is the one compiled for, a device's id is itself.  `on` names the devices of inputs that
-    are elsewhere.
+    are elsewhere.  `memory_steps` is how many steps the memory planners may take (None: `config.memory_steps`).
     """
     stack = stack_for(device)
-    options = {"optimise": optimise, "places": places, "on": on}
+    options = {"optimise": optimise, "places": places, "on": on, "memory_steps": memory_steps}
     if not all(is_static(n.shape) for n in graph.inputs.values()):
         return PolymorphicGraph(graph, stack, options)
-    staged = in_stages(graph, stack, optimise, places, on)
+    staged = in_stages(graph, stack, optimise, places, on, memory_steps)
     if staged is not None:
         return staged
-    compiled = stack.engine.compile(graph, optimise=optimise, kind=CompiledGraph)
+    compiled = stack.engine.compile(graph, optimise=optimise, memory_steps=memory_steps, kind=CompiledGraph)
     compiled.stack, compiled.source, compiled.unused = stack, graph, _unused(graph)
     compiled.version = stack.engine.lowering.version
     return compiled
 
 
 def in_stages(graph: SymbolicGraph, stack: Stack, optimise: bool, places: Mapping[str, Any] | None,
-              on: Mapping[str, Any] | None) -> CompiledGraph | None:
+              on: Mapping[str, Any] | None, memory_steps: int | None) -> CompiledGraph | None:
     """The graph in stages, if one device cannot run it in one go."""
     from nnc_core.dynamic.graphs.partition import needs_stages
     from nnc_core.dynamic.graphs.staged import StagedGraph
@@ -165,7 +166,7 @@ def in_stages(graph: SymbolicGraph, stack: Stack, optimise: bool, places: Mappin
 
     if not needs_stages(graph, place_of, home, given):
         return None
-    staged = StagedGraph(graph, stack, place_of, given, optimise)
+    staged = StagedGraph(graph, stack, place_of, given, {"optimise": optimise, "memory_steps": memory_steps})
     staged.unused, staged.version = _unused(graph), stack.engine.lowering.version
     return staged
 

@@ -37,9 +37,9 @@ Arrays = dict[tuple[Node, Place], Array]
 class CompiledPart:
     """A part as a graph of its own, compiled for each set of sizes that it meets."""
 
-    def __init__(self, part: Part, optimise: bool) -> None:
+    def __init__(self, part: Part, options: Mapping[str, Any]) -> None:
         self.place, self.inputs, self.outputs = part.place, part.inputs, part.outputs
-        self.stack, self._optimise = stack_for(part.place), optimise
+        self.stack, self._options = stack_for(part.place), options
         self.graph = _graph_of(part, self.stack)
         found = {n for node in (*self.graph.inputs.values(), *self.graph.nodes)
                  for n in names_in((node.spec, node.attributes)) if is_unknown(n)}
@@ -55,7 +55,7 @@ class CompiledPart:
             run = self.compiled.get(key)
             if run is None:
                 graph = self.stack.graph.specialise(self.graph, sizes) if self.names else self.graph
-                run = self.compiled[key] = self.stack.engine.compile(graph, optimise=self._optimise)
+                run = self.compiled[key] = self.stack.engine.compile(graph, **self._options)
                 if len(self.compiled) > KEPT:
                     self.compiled.popitem(last=False)
             self.compiled.move_to_end(key)
@@ -90,13 +90,13 @@ class StagedGraph(CompiledGraph):
     place_of: Callable[[str], Place]
 
     def __init__(self, graph: SymbolicGraph, stack: Stack, place_of: Callable[[str], Place], on: Mapping[str, Place],
-                 optimise: bool) -> None:
+                 options: Mapping[str, Any]) -> None:
         self.graph = self.source = graph
         self.stack, self.executor, self.device = stack, stack.engine.executor, stack.device
         self.outputs = dict(graph.outputs)
         found: Cut = cut(graph, place_of, stack.device.spec.id, on)
         self.place, self.place_of, self.stages = found.place, place_of, found.stages
-        self.parts = [[CompiledPart(p, optimise) for p in stage.parts] for stage in found.stages]
+        self.parts = [[CompiledPart(p, options) for p in stage.parts] for stage in found.stages]
         self._dropped = self._last_uses()
 
     def _last_uses(self) -> list[set[Node]]:
@@ -225,7 +225,7 @@ class StagedMemory:
         self.plans = plans
 
     def __getattr__(self, name: str) -> int:
-        if name not in ("peak", "bound", "total", "commands", "aliases", "overwrites", "donated"):
+        if name not in ("peak", "bound", "total", "commands", "aliases", "overwrites", "donated", "joined", "copies"):
             raise AttributeError(name)
         return sum(getattr(p, name) for p in self.plans)
 

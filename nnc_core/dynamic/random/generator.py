@@ -224,7 +224,16 @@ _default: list[Generator] = []
 
 
 def default_generator() -> Generator:
-    """The generator that is used where none is given: that of the process, made by the first who asks for it."""
+    """The generator that is used where none is given: that of the process, made by the first who asks for it.
+
+    On a device that keeps no numbers it is one of that device, and what was drawn there changes nothing elsewhere.
+    """
+    return _default_on(current_stack())
+
+
+def _default_on(stack: Stack) -> Generator:
+    if "no-values" in stack.device.spec.features:
+        return Generator(0, stack.device)
     if not _default:
         _default.append(Generator(0))
     return _default[0]
@@ -234,7 +243,7 @@ def generator_for(generator: Generator | None, stack: Stack) -> Generator:
     """The one given; else the default one, brought to the device that needs numbers, but not inside of a trace."""
     if generator is not None:
         return generator
-    default = default_generator()
+    default = _default_on(stack)
     if default.key.device.id != stack.device.spec.id and current_trace.get() is None:
         default.key.move(stack.device)
     return default

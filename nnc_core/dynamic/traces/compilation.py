@@ -27,8 +27,9 @@ class Compilation:
         self.stack, self.writes, self.outputs = traced.stack, traced.writes, traced.outputs
         self.stacks = [run.stack_of(k) for k in self.outputs]
         self.arguments = [f"arg{i}" for i in range(len(traced.shapes))]
-        self.taken = tuple([(k, cell) for k, cell in traced.cells if k in run.donated])
-        self.lent = tuple([(k, cell) for k, cell in traced.cells if k not in run.donated])
+        donated = run.donated
+        self.taken = tuple([(k, cell) for k, cell in traced.cells if k in donated])
+        self.lent = tuple([(k, cell) for k, cell in traced.cells if k not in donated])
         self.locks = [cell._lock for cell in sorted({c for _, c in self.taken}, key=id)]
         self.pure = not (traced.cells or traced.outside or traced.guards or len(traced.scope))
         self.single = traced.structure.kind is None and leaves == (None,)

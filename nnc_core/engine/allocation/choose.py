@@ -16,6 +16,7 @@ from nnc_core.engine.allocation.search import least_steps, search
 from nnc_core.engine.allocation.size_classes import size_classes
 
 BUDGET = 1 << 28
+"""The default of `config.memory_steps`."""
 PYTHON_STEPS = 500
 NUMPY_STEPS = 1 << 14
 
@@ -50,18 +51,19 @@ def _times_edges(demand: Demand) -> int:
     return len(demand) * (NUMPY_STEPS + 16 * len(demand))
 
 
-def _half(demand: Demand, budget: int) -> int:
-    """Half of the budget, so that what the others take does not change the plan; none if that is too little."""
-    return budget // 2 if least_steps(demand) <= budget // 2 else budget + 1
+def _all(demand: Demand, budget: int) -> int:
+    """Whatever there is; none if that is too little."""
+    return budget if least_steps(demand) <= budget else budget + 1
 
 
+SEARCH = "search"
 PLANNERS: dict[str, Planner] = {  # cheapest first: what comes later must be better to be taken
     "size_classes": one_pass(size_classes, lambda demand: 0),
     "pebble": one_pass(pebble, _times_distinct_sizes),
     "greedy_by_size": one_pass(greedy_by_size, _square),
     "greedy_by_breadth": one_pass(greedy_by_breadth, _square),
     "allocation_graph": one_pass(allocation_graph, _times_edges),
-    "search": Planner(search, _half),
+    SEARCH: Planner(search, _all),
 }
 
 
@@ -73,8 +75,9 @@ def allocate(lifetimes: Sequence[Lifetime], *, alignment: int, segment: int | No
     segment: bytes of the largest single allocation, a multiple of the alignment; no lifetime straddles a
         multiple of it.  None if the arena may be one piece of any size.
     budget: steps (one is about one lifetime looked at, some nanoseconds) that all planners may take together;
-        not seconds, so that the same input gives the same plan on every machine.  The search takes half of it,
-        which is about a second by default: more steps give it a better plan.
+        not seconds, so that the same input gives the same plan on every machine.  The search has half of it, which
+        is about a second by default, the others the other half, cheap ones before dear ones: a larger budget
+        never gives a larger plan.
 
     Planners later in `PLANNERS` are left out once a plan meets the bound.
 
@@ -83,32 +86,40 @@ def allocate(lifetimes: Sequence[Lifetime], *, alignment: int, segment: int | No
     demand = make_demand(lifetimes, alignment=alignment, segment=segment)
     total = sum(item[0] for item in lifetimes)
     best: Allocation | None = None
-    left = budget
-    for name, planner in PLANNERS.items():
+    for name, steps in _affordable(demand, budget).items():
         if best and best.peak == best.bound:
             break
-        steps = planner.steps(demand, budget)
-        if steps > left:
-            continue
-        left -= steps
-        plan = _finish(name, planner.place(demand, steps), demand, len(lifetimes), total)
+        plan = _finish(name, PLANNERS[name].place(demand, steps), demand, len(lifetimes), total)
         best = plan if best is None or plan.peak < best.peak else best
     assert best is not None
     return best
+
+
+def _affordable(demand: Demand, budget: int) -> dict[str, int]:
+    """The planners that a budget allows, in the order of `PLANNERS`, with the steps for each."""
+    half = budget // 2
+    steps = {name: planner.steps(demand, half) for name, planner in PLANNERS.items()}
+    left = budget - half
+    allowed = {SEARCH} if steps[SEARCH] <= half else set()
+    for name in sorted([name for name in steps if name != SEARCH], key=steps.__getitem__):
+        left -= steps[name]
+        if left >= 0:
+            allowed.add(name)
+    return {name: n for name, n in steps.items() if name in allowed}
 
 
 def allocate_by(name: str, lifetimes: Sequence[Lifetime], *, alignment: int,
                 segment: int | None = None, budget: int = BUDGET) -> Allocation:
     """The plan of one planner, chosen by its name in `PLANNERS`, whatever it costs.  Errors as `allocate`.
 
-    budget: as for `allocate`; it matters to the search only.
+    budget: as for `allocate`; it matters to the search only, which has half of it.
     """
     if name not in PLANNERS:
         raise AttributeValueError(f"no memory planner {name!r}", hint=f"one of {', '.join(PLANNERS)}")
     demand = make_demand(lifetimes, alignment=alignment, segment=segment)
     total = sum(item[0] for item in lifetimes)
     planner = PLANNERS[name]
-    return _finish(name, planner.place(demand, planner.steps(demand, budget)), demand, len(lifetimes), total)
+    return _finish(name, planner.place(demand, planner.steps(demand, budget // 2)), demand, len(lifetimes), total)
 
 
 def _finish(name: str, placed: IntArray, demand: Demand, count: int, total: int) -> Allocation:

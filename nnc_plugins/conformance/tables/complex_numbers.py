@@ -8,7 +8,7 @@ import numpy as np
 
 from nnc_core.base.dtype import COMPLEX, DType, complex64, complex128, float32, float64
 from nnc_core.symbol import Number
-from nnc_plugins.conformance.case import Array, Case, Named, arrays, fixed
+from nnc_plugins.conformance.case import LARGE, Array, Case, Named, arrays, fixed
 
 INF, NAN = np.inf, np.nan
 _SHAPES = (((3, 4), (3, 4)), ((3, 1), (4,)), ((), (2, 2)), ((0, 3), (3,)), ((33, 7), (33, 7)))
@@ -32,7 +32,8 @@ def _alone(attributes: Named | None = None, special: bool = True) -> list[Case]:
     given = dict(attributes or {})
     return [Case("complex", arrays((3, 5)), COMPLEX, given, smooth=True),
             Case("complex empty", arrays((0, 3)), COMPLEX, given),
-            Case("complex large", arrays((65, 33)), COMPLEX, given),
+            Case("complex large", arrays(LARGE), COMPLEX, given),
+            *[Case("complex scalar", arrays(()), COMPLEX)] * (not given),
             *[Case("complex specials", fixed([_SPECIAL, _SPECIAL]), COMPLEX, given)] * special]
 
 
@@ -59,12 +60,16 @@ CASES: dict[str, list[Case]] = {
     "divide": _pairs(special=False),
     **{name: _alone() for name in ("negative", "conj", "real", "imag", "copy")},
     "abs": _alone(),
-    **{name: _function() for name in ("exp", "log", "sqrt", "sin", "cos", "tanh")},
+    **{name: _function() for name in ("exp", "log", "sqrt", "sin", "cos", "tanh", "tan", "asin", "acos", "atan", "sinh",
+                                      "cosh", "asinh", "acosh", "atanh", "sinc", "exp2", "expm1", "log1p", "log2",
+                                      "log10")},
+    "round": [*_alone(), Case("complex halves", fixed([0.5 + 1.5j, -2.5 - 0.5j]), COMPLEX)],
     "power": [Case("complex", lambda rng, dtype: (*_apart(rng, dtype), *_apart(rng, dtype)), COMPLEX)],
     "complex": [
         Case("parts", _parts, (float32, float64), smooth=True),
         Case("special parts", fixed([[INF], [-0.0], [NAN]], [INF, -0.0, NAN]), (float32, float64)),
-        Case("no parts", arrays((0,), ()), (float32, float64)),
+        Case("no parts", arrays((0,), ()), (float32, float64)), Case("one", arrays((), ()), (float32, float64)),
+        Case("large", arrays(LARGE, LARGE[1:]), (float32, float64)),
     ],
     "where": [Case("complex", _choice, COMPLEX)],
     "cast": [Case("complex to complex", arrays((3, 4)), COMPLEX, {"dtype": complex64}),

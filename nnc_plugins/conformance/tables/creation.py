@@ -10,7 +10,7 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import FLOATS, NUMBERS, DType, accumulator, is_float
 from nnc_core.symbol import Number
-from nnc_plugins.conformance.case import ALL, Array, Case, extremes
+from nnc_plugins.conformance.case import ALL, LARGE, Array, Case, extremes
 
 
 def _nothing(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
@@ -66,20 +66,21 @@ def _ordered(size: int, key: int = 1) -> Case:
 
 
 def _draws(dtypes: tuple[DType, ...]) -> list[Case]:
-    shapes = ((5,), (3, 7), (), (0, 2), (1,), (41, 25))
+    shapes = ((5,), (3, 7), (), (0, 2), (1,), LARGE)
     return [*(_drawn(shape, dtypes) for shape in shapes),
             *(_drawn((2, 9), dtypes, key) for key in range(len(KEYS)))]
 
 
 CASES: dict[str, list[Case]] = {
-    "filled": [_filled((3, 4), 2), _filled((), 1), _filled((0, 2), 1), _filled((2,), 0),
+    "filled": [_filled((3, 4), 2), _filled((), 1), _filled((0, 2), 1), _filled((2,), 0), _filled(LARGE, 3),
                *(_filled_with_extreme(place) for place in range(13))],
     "progression": [_progression(5, 0, 1), _progression(7, 2, 3), _progression(4, -3, 2),
                     _progression(0, 1, 1),
-                    _progression(1, 9, 5), _progression(6, 0.25, -0.5), _progression(100, 0, 0.1)],
+                    _progression(1, 9, 5), _progression(6, 0.25, -0.5), _progression(100, 0, 0.1),
+                    _progression(70_001, 2, 1)],
     "random_bits": _draws((dt.uint32, dt.uint64)),
     **dict.fromkeys(("uniform", "normal"), _draws(FLOATS)),
     "bernoulli": [_drawn((6, 7), (dt.boolean,), probability=p) for p in (0.0, 0.1, 0.5, 1.0)]
-    + [_drawn(shape, (dt.boolean,), probability=0.5) for shape in ((), (0,))],
+    + [_drawn(shape, (dt.boolean,), probability=0.5) for shape in ((), (0,), LARGE)],
     "permutation": [*(_ordered(size) for size in (0, 1, 2, 10, 1025)), *(_ordered(7, key) for key in range(len(KEYS)))],
 }  # fmt: skip

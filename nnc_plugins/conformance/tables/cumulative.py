@@ -35,17 +35,17 @@ def _wrapping(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
 
 
 _SUMS = [*_scans((*NUMBERS, *COMPLEX)), *_along(_wrapping, "wrapping", INTEGERS, 1),
-         *_along(arrays((7, 1003)), "large", NUMBERS, 1)]
+         *_along(arrays((65, 1031)), "large", NUMBERS, 1)]
 _PRODUCTS = [
     *_scans((*NUMBERS, *COMPLEX)), *_along(_wrapping, "wrapping", INTEGERS, 1),
     *_along(ZEROS, "zeros", NUMBERS, 1, smooth=True), *_along(ZEROS, "zeros", NUMBERS, 0, smooth=True),
-    *_along(arrays((7, 1003), low=0.5, high=1.5), "large", FLOATS, 1),
+    *_along(arrays((65, 1031), low=0.5, high=1.5), "large", FLOATS, 1),
 ]  # fmt: skip
 _EXTREMA = [*_scans(NUMBERS), *_along(TIES, "ties", NUMBERS, 1), *_along(extreme_values, "extremes", NUMBERS, 0),
-            *_along(arrays((7, 1003)), "large", NUMBERS, 1)]
+            *_along(arrays((65, 1031)), "large", NUMBERS, 1)]
 _LOGARITHMS = [
     *_scans(FLOATS), *_along(fixed([[1000.0, 0.0, -1000.0, 999.0], [-INF, -INF, 0.0, 1.0]]), "far apart", FLOATS, 1),
-    *_along(arrays((7, 1003), low=-20, high=20), "large", FLOATS, 1),
+    *_along(arrays((65, 1031), low=-20, high=20), "large", FLOATS, 1),
 ]  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def _recurrences() -> list[Case]:
         found += _along(arrays(shape, shape, low=-1.5, high=1.5), str(shape), (*NUMBERS, *COMPLEX), axis, smooth=True)
     pair = fixed([[0.0, 0.0, 2.0, 0.0, INF]], [[1.0, 2.0, 3.0, NAN, 1.0]])
     return [*found, *_along(pair, "specials", FLOATS, 1),
-            *_along(arrays((7, 1003), (7, 1003), low=-1, high=1), "large", FLOATS, 1)]
+            *_along(arrays((65, 1031), (65, 1031), low=-1, high=1), "large", FLOATS, 1)]
 
 
 CASES: dict[str, list[Case]] = {

@@ -10,6 +10,7 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import FLOATS, INTEGERS, NUMBERS, DType, boolean
 from nnc_plugins.conformance.case import (
     ALL,
+    LARGE,
     Array,
     Case,
     arrays,
@@ -29,7 +30,7 @@ def _unary(dtypes: tuple[DType, ...], low: float = -3, high: float = 3) -> list[
         Case("packed", arrays((3, 4), low=low, high=high), dtypes, smooth=True),
         Case("scalar", arrays((), low=low, high=high), dtypes, smooth=True),
         Case("empty", arrays((0, 3)), dtypes),
-        Case("large", arrays((129, 257), low=low, high=high), dtypes),
+        Case("large", arrays(LARGE, low=low, high=high), dtypes),
         Case("extremes", extreme_values, dtypes),
     ]
 
@@ -41,7 +42,7 @@ def _binary(dtypes: tuple[DType, ...], low: float = -3, high: float = 3) -> list
         Case("with a scalar", arrays((2, 3), (), low=low, high=high), dtypes, smooth=True),
         Case("scalars", arrays((), (), low=low, high=high), dtypes, smooth=True),
         Case("empty", arrays((0, 3), (1, 3)), dtypes),
-        Case("large", arrays((129, 257), (257,), low=low, high=high), dtypes),
+        Case("large", arrays(LARGE, LARGE[1:], low=low, high=high), dtypes),
         Case("extremes", extreme_pairs, dtypes),
     ]
 
@@ -77,7 +78,7 @@ def _division(dtypes: tuple[DType, ...]) -> list[Case]:
         Case("positive", arrays((5, 1, 3), (2, 1), low=1, high=9), dtypes),
         Case("scalars", arrays((), (), low=1, high=9), dtypes),
         Case("empty", arrays((0, 3), (1, 3)), dtypes),
-        Case("large", arrays((129, 257), (257,), low=1, high=100), dtypes),
+        Case("large", arrays(LARGE, LARGE[1:], low=1, high=100), dtypes),
         Case("extremes", extreme_pairs, dtypes),
     ]
 
@@ -119,6 +120,7 @@ def _clips() -> list[Case]:
         _clipped("inside", 1, 2), _clipped("above", 6, 9),
         Case("scalars", arrays((), (), ()), NUMBERS),
         Case("empty", arrays((0, 2), (), ()), NUMBERS),
+        Case("large", arrays(LARGE, LARGE[1:], ()), NUMBERS),
         Case("specials", specials, FLOATS),
     ]  # fmt: skip
 
@@ -133,7 +135,7 @@ def _choices() -> list[Case]:
     return [
         choose((3, 4), (3, 4), (3, 4)), choose((3, 1), (2, 1, 1), (4,)), choose((2, 2), (), ()),
         choose((), (), ()),
-        choose((0,), (0,), ()),
+        choose((0,), (0,), ()), choose(LARGE, LARGE, LARGE[1:]),
         Case("extremes", lambda rng, dtype: (np.array([[True], [False]]), *extreme_values(rng, dtype) * 2),
              ALL),
     ]  # fmt: skip
@@ -151,7 +153,8 @@ def _casts() -> list[Case]:
             Case(f"halves to {target}", fixed([0.5, 1.5, -0.5, -1.5, 254.5, -129.5]), FLOATS, attributes),
         ]
     scalar: Mapping[str, Hashable] = {"dtype": dt.float32}
-    return [*cases, Case("scalar", arrays(()), ALL, scalar), Case("empty", arrays((2, 0)), ALL, scalar)]
+    return [*cases, Case("scalar", arrays(()), ALL, scalar), Case("empty", arrays((2, 0)), ALL, scalar),
+            Case("large", arrays(LARGE, low=-99, high=99), ALL, scalar)]
 
 
 def _logic(*shapes: tuple[int, ...]) -> Case:
@@ -161,6 +164,7 @@ def _logic(*shapes: tuple[int, ...]) -> Case:
 _ARITHMETIC = [*_binary(NUMBERS), SUBNORMAL_PAIRS]
 _COMPARISON = [*_binary(ALL), TIES, SUBNORMAL_PAIRS]
 _LOGIC = [_logic((2, 1, 8), (4, 1)), _logic((3, 4), (3, 4)), _logic((), ()), _logic((0,), (1,)),
+          _logic(LARGE, LARGE[1:]),
           Case("extremes", extreme_pairs, (boolean,))]  # fmt: skip
 _AWAY_FROM_ZERO = Case("away from zero", arrays((3, 4), low=1), NUMBERS, smooth=True)
 _ORDER = [*(c for c in _binary(NUMBERS)), TIES, SUBNORMAL_PAIRS]
@@ -186,7 +190,8 @@ CASES: dict[str, list[Case]] = {
     **dict.fromkeys(("log", "sqrt"), _POSITIVE),
     **dict.fromkeys(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"), _COMPARISON),
     **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), _LOGIC),
-    "logical_not": [_logic((3, 4)), _logic(()), _logic((0, 2)), Case("extremes", extreme_values, (boolean,))],
+    "logical_not": [_logic((3, 4)), _logic(()), _logic((0, 2)), _logic(LARGE),
+                    Case("extremes", extreme_values, (boolean,))],
     "where": _choices(),
     "cast": _casts(),
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nnc_core.base.dtype import FLOATS, DType
-from nnc_plugins.conformance.case import Array, Case, arrays, extreme_pairs, extreme_values, fixed, subnormals
+from nnc_plugins.conformance.case import LARGE, Array, Case, arrays, extreme_pairs, extreme_values, fixed, subnormals
 
 NAN, INF = np.nan, np.inf
 
@@ -24,7 +24,7 @@ def unary(low: float = -3, high: float = 3, wide: tuple[float, float] = (-100, 1
         Case("packed", arrays((3, 4), low=low, high=high), FLOATS, smooth=True),
         Case("scalar", arrays((), low=low, high=high), FLOATS, smooth=True),
         Case("empty", arrays((0, 3)), FLOATS),
-        Case("large", arrays((129, 257), low=low, high=high), FLOATS),
+        Case("large", arrays(LARGE, low=low, high=high), FLOATS),
         Case("wide", arrays((31, 33), low=wide[0], high=wide[1]), FLOATS),
         Case("extremes", extreme_values, FLOATS),
         Case("subnormal", _subnormal_values, FLOATS),
@@ -39,7 +39,7 @@ def binary(low: float = -3, high: float = 3, *special: Case) -> list[Case]:
         Case("with a scalar", arrays((2, 3), (), low=low, high=high), FLOATS, smooth=True),
         Case("scalars", arrays((), (), low=low, high=high), FLOATS, smooth=True),
         Case("empty", arrays((0, 3), (1, 3)), FLOATS),
-        Case("large", arrays((129, 257), (257,), low=low, high=high), FLOATS),
+        Case("large", arrays(LARGE, LARGE[1:], low=low, high=high), FLOATS),
         Case("extremes", extreme_pairs, FLOATS),
         Case("subnormal", _subnormal_pairs, FLOATS),
         *special,
@@ -57,7 +57,8 @@ def _orders(*orders: int) -> list[Case]:
             Case(f"extremes, of order {order}", extreme_values, FLOATS, named),
         ]
     negative = Case("negative", arrays((5, 7), low=-9, high=0), FLOATS, {"order": 1})
-    return [*cases, negative, Case("empty", arrays((0, 2)), FLOATS, {"order": 1}),
+    large = Case("large", arrays(LARGE, low=0.5, high=9), FLOATS, {"order": 1})
+    return [*cases, negative, large, Case("empty", arrays((0, 2)), FLOATS, {"order": 1}),
             Case("scalar", arrays((), low=1), FLOATS, {"order": 2}, smooth=True)]
 
 
@@ -72,7 +73,7 @@ _ZETA = [
     Case("packed", arrays((3, 4), (3, 4), low=1.5, high=4), FLOATS, smooth=True),
     Case("broadcast", arrays((3, 1, 4), (2, 1), low=1.5, high=9), FLOATS, smooth=True),
     Case("scalars", arrays((), (), low=2, high=3), FLOATS, smooth=True),
-    Case("empty", arrays((0, 3), (1, 3)), FLOATS),
+    Case("empty", arrays((0, 3), (1, 3)), FLOATS), Case("large", arrays(LARGE, LARGE[1:], low=1.5, high=9), FLOATS),
     Case("ends", fixed([[1.0], [0.5], [2.0], [INF], [NAN]], [1.0, 0.0, -1.0, -1.5, INF, NAN, 2.0]), FLOATS),
 ]
 

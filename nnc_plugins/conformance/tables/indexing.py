@@ -9,7 +9,7 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import INTEGERS, NUMBERS, DType
 from nnc_core.shape.indexing import SCATTERS
-from nnc_plugins.conformance.case import ALL, Array, Case, Maker, arrays, draw, extreme_values, fixed
+from nnc_plugins.conformance.case import ALL, Array, Case, Maker, arrays, draw, extreme_values, fixed, specials
 
 NAN, INF = np.nan, np.inf
 
@@ -84,11 +84,13 @@ CASES: dict[str, list[Case]] = {
         _take((5, 3), 0, [0, 4, 2, 2]), _take((5, 3), 1, [[-1, 0], [1, -3]]), _take((5,), 0, 3),
         _take((3, 4), 0, []),
         _take((2, 0), 0, [1, 1]), *[_take((4, 2), 0, [1, 3, 0], d) for d in INTEGERS],
-        _take((2, 3, 4), 1, [2, 0], dt.int32), _take((500, 3), 0, np.arange(900) * 11 % 500),
+        _take((2, 3, 4), 1, [2, 0], dt.int32), _take((500, 75), 0, np.arange(900) * 11 % 500),
         _take((2, 3), 1, [[2, -1, 0, 0], [1, 1, 0, 2]], batch=1), _take((2, 3, 4), 2, [[0, 3, 3], [1, -2, 1]], batch=1),
         _take((2, 3, 4), 2, [[[0], [1], [-1]], [[3], [2], [1]]], dt.int16, batch=2),
         _take((3, 2, 5), 1, [[[0, 1], [1, 1]]] * 3, batch=1), _take((3, 4), 1, [2, 0, -1], batch=1),
         _take((2, 0, 4), 2, np.zeros((2, 0, 2)), batch=2), _take((3, 5, 2), 1, np.zeros((3, 0)), batch=1),
+        Case("specials", lambda rng, dtype: (*specials((4, 3))(rng, dtype), np.array([2, -1, 0])), dt.FLOATS,
+             {"axis": 0, "batch": 0}),
     ],
     "scatter": [case for mode in SCATTERS for case in (*_scatters(mode), *_special(mode))],
     "one_hot": [
@@ -97,7 +99,7 @@ CASES: dict[str, list[Case]] = {
         _one_hot("of no depth", arrays((3,)), 0), _one_hot("empty", arrays((0, 2)), 3),
         _one_hot("out of range", fixed([0, 3, 4, 100]), 4),
         _one_hot("negative", arrays((4,), low=-4, high=3), 4),
-        _one_hot("extremes", extreme_values, 3),
+        _one_hot("extremes", extreme_values, 3), _one_hot("large", arrays((13_109,), low=0, high=6), 5),
         *[_one_hot(f"as {dtype}", arrays((4,), low=0, high=2), 3, dtype) for dtype in ALL],
     ],
     "earlier": [
@@ -105,7 +107,7 @@ CASES: dict[str, list[Case]] = {
         Case("three axes", arrays((2, 1, 5), low=-1, high=1), INTEGERS), Case("one", arrays((1,)), INTEGERS),
         Case("empty", arrays((0,)), INTEGERS), Case("rows of nothing", arrays((3, 0)), INTEGERS),
         Case("no rows", arrays((0, 3)), INTEGERS), Case("extremes", extreme_values, INTEGERS),
-        Case("large", arrays((203,), low=0, high=20), INTEGERS),
+        Case("large", arrays((331, 203), low=0, high=100), (dt.int8, dt.uint32)),
     ],
     "repeat_index": [
         _counts("some", 2, 0, 3, 1), _counts("none", 0, 0), _counts("of nothing"), _counts("one", 4),

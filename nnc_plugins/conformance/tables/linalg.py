@@ -2,75 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType
+from nnc_core.base.dtype import DType, is_complex
 from nnc_core.shape.linalg import LAPACK
 from nnc_plugins.conformance.case import Array, Case, Maker
 
 Shape = tuple[int, ...]
+Kind = Callable[[np.random.Generator, Shape, DType], Array]
 
 
-def _noise(rng: np.random.Generator, shape: Shape) -> Array:
-    return np.asarray(rng.uniform(-1, 1, shape))
+def _noise(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+    real = rng.uniform(-1, 1, shape)
+    return np.asarray(real + 1j * rng.uniform(-1, 1, shape) if is_complex(dtype) else real)
 
 
-def _orthogonal(rng: np.random.Generator, shape: Shape, n: int) -> Array:
-    return np.asarray(np.linalg.qr(rng.normal(size=(*shape, n, n)))[0])
+def _unitary(rng: np.random.Generator, shape: Shape, n: int, dtype: DType) -> Array:
+    return np.asarray(np.linalg.qr(_noise(rng, (*shape, n, n), dtype))[0])
 
 
-def _graded(rng: np.random.Generator, shape: Shape) -> Array:
+def _graded(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
     """Singular values near 1, 2, 3 ..., in any order of sign of the determinant."""
     *batch, m, n = shape
     k = min(m, n)
-    u, v = _orthogonal(rng, tuple(batch), m), _orthogonal(rng, tuple(batch), n)
+    u, v = _unitary(rng, tuple(batch), m, dtype), _unitary(rng, tuple(batch), n, dtype)
     return np.asarray((u[..., :k] * (1 + np.arange(k) + rng.uniform(-0.2, 0.2, k))) @ v[..., :k, :])
 
 
-def _definite(rng: np.random.Generator, shape: Shape) -> Array:
-    """Eigenvalues near 1, 2, 3 ..., and a little that is not symmetric."""
-    v = _orthogonal(rng, shape[:-2], shape[-1])
+def _definite(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+    """Eigenvalues near 1, 2, 3 ..., and a little that is not Hermitian."""
+    v = _unitary(rng, shape[:-2], shape[-1], dtype)
     values = 1 + np.arange(shape[-1]) + rng.uniform(-0.2, 0.2, shape[-1])
-    return np.asarray((v * values) @ v.swapaxes(-1, -2) + 0.01 * _noise(rng, shape))
+    return np.asarray((v * values) @ v.swapaxes(-1, -2).conj() + 0.01 * _noise(rng, shape, dtype))
 
 
-def _symmetric(rng: np.random.Generator, shape: Shape) -> Array:
+def _hermitian(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
     """Eigenvalues of both signs."""
-    return np.asarray(_definite(rng, shape) - (shape[-1] / 2 + 0.6) * np.eye(shape[-1]))
+    return np.asarray(_definite(rng, shape, dtype) - (shape[-1] / 2 + 0.6) * np.eye(shape[-1]))
 
 
-def _positive(rng: np.random.Generator, shape: Shape) -> Array:
+def _positive(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
     """Eigenvalues to the right of zero."""
-    return np.asarray(_small(rng, shape) + np.eye(shape[-1]))
+    return np.asarray(_small(rng, shape, dtype) + np.eye(shape[-1]))
 
 
-def _small(rng: np.random.Generator, shape: Shape) -> Array:
+def _small(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
     """Eigenvalues within the unit circle."""
-    return np.asarray(_noise(rng, shape) / (2 * max(shape[-1], 1) ** 0.5))
+    return np.asarray(_noise(rng, shape, dtype) / (3 * max(shape[-1], 1) ** 0.5))
 
 
-def _triangles(rng: np.random.Generator, shape: Shape) -> Array:
+def _spread(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+    """Eigenvalues apart from each other, of real matrices most of them real."""
+    return np.asarray(_small(rng, shape, dtype) + np.diag(1.5 * np.arange(shape[-1])))
+
+
+def _turning(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+    """Eigenvalues apart from each other, of real matrices in pairs."""
+    n = shape[-1]
+    turns = np.zeros((n, n))
+    pairs = np.arange(0, n - 1, 2)
+    turns[pairs, pairs + 1], turns[pairs + 1, pairs] = 1 + pairs, -1 - pairs
+    return np.asarray(_small(rng, shape, dtype) / 2 + turns)
+
+
+def _triangles(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
     """Full matrices whose two triangles are both well conditioned."""
-    return np.asarray(_noise(rng, shape) / max(shape[-1], 1) + 2 * np.eye(shape[-1]))
+    return np.asarray(_noise(rng, shape, dtype) / max(shape[-1], 1) + 2 * np.eye(shape[-1]))
 
 
-def _drawn(*given: tuple[object, Shape]) -> Maker:
+def _drawn(*given: tuple[Kind, Shape]) -> Maker:
     def make(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
-        return tuple(kind(rng, shape).astype(dtype) for kind, shape in given)  # type: ignore[operator]
+        return tuple(kind(rng, shape, dtype).astype(dtype) for kind, shape in given)
 
     return make
 
 
-def _case(*given: tuple[object, Shape], smooth: bool = True, **attributes: Any) -> Case:
+def _case(*given: tuple[Kind, Shape], smooth: bool = True, **attributes: Any) -> Case:
     shown = " and ".join(str(shape) for _, shape in given) + "".join(f" {k} {v}" for k, v in attributes.items())
     return Case(shown, _drawn(*given), LAPACK, attributes, smooth=smooth)
 
 
-def _square(kind: object, **attributes: Any) -> list[Case]:
-    return [_case((kind, (3, 3)), **attributes), _case((kind, (2, 4, 4)), **attributes),
-            _case((kind, (1, 1)), **attributes),
+def _square(kind: Kind, smooth: bool = True, **attributes: Any) -> list[Case]:
+    return [*(_case((kind, shape), smooth=smooth, **attributes) for shape in ((3, 3), (2, 4, 4), (1, 1))),
             *(_case((kind, shape), smooth=False, **attributes) for shape in ((0, 0), (0, 2, 2), (2, 0, 0), (71, 71)))]
 
 
@@ -80,16 +96,16 @@ def _rectangular(**attributes: Any) -> list[Case]:
             *(_case((_graded, shape), smooth=False, **attributes) for shape in ((3, 0), (0, 3), (2, 0, 3), (67, 5)))]
 
 
-def _with_nan(kind: object, *others: tuple[object, Shape]) -> Case:
-    def spoilt(rng: np.random.Generator, shape: Shape) -> Array:
-        x = kind(rng, shape)  # type: ignore[operator]
+def _with_nan(kind: Kind, *others: tuple[Kind, Shape]) -> Case:
+    def spoilt(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+        x = kind(rng, shape, dtype)
         x[0, 1] = np.nan
         return np.asarray(x)
 
     return Case("with NaN", _drawn((spoilt, (3, 3)), *others), LAPACK)
 
 
-def _right_hand_sides(kind: object, **attributes: Any) -> list[Case]:
+def _right_hand_sides(kind: Kind, **attributes: Any) -> list[Case]:
     smooth = [((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((2, 2), (3, 1, 2, 2)), ((1, 1), (1, 4))]
     rest = [((0, 0), (0, 2)), ((3, 3), (3, 0)), ((0, 2, 2), (2, 3)), ((70, 70), (70, 3))]
     return [*(_case((kind, a), (_noise, b), **attributes) for a, b in smooth),
@@ -103,7 +119,7 @@ def _nearest(**attributes: Any) -> list[Case]:
             *(_case((_graded, a), (_noise, b), smooth=False, **attributes) for a, b in rest)]
 
 
-def _two_sided(kind: object) -> list[Case]:
+def _two_sided(kind: Kind) -> list[Case]:
     smooth = [((3, 3), (2, 2), (3, 2)), ((2, 2, 2), (3, 3), (2, 3)), ((2, 2), (2, 2, 2), (3, 1, 2, 2)),
               ((1, 1), (1, 1), (1, 1))]
     rest = [((0, 0), (2, 2), (0, 2)), ((2, 2), (0, 0), (2, 0)), ((0, 2, 2), (2, 2), (2, 2)),
@@ -135,8 +151,12 @@ CASES: dict[str, list[Case]] = {
     "qr": [*_rectangular(mode="reduced"), *_square(_graded, mode="complete"), _case((_graded, (2, 4)), mode="complete"),
            *(_case((_graded, shape), smooth=False, mode="complete") for shape in ((4, 2), (3, 0)))],
     "lu": [*_rectangular(), _with_nan(_graded)],
-    "eigh": _square(_symmetric),
-    "eigvalsh": _square(_symmetric),
+    "eigh": _square(_hermitian),
+    "eigvalsh": _square(_hermitian),
+    "eig": [*_square(_spread), _case((_turning, (5, 5))), _case((_turning, (2, 2, 2)))],
+    "eigvals": [*_square(_spread), _case((_turning, (5, 5))), _case((_turning, (2, 2, 2)))],
+    "schur": [*_square(_spread, smooth=False, output="complex"), *_square(_turning, smooth=False, output="real")],
+    "hessenberg": _square(_graded, smooth=False),
     "svd": [*_rectangular(full_matrices=False), *_square(_graded, full_matrices=True),
             *(_case((_graded, shape), smooth=False, full_matrices=True) for shape in ((4, 2), (2, 3, 5), (0, 2)))],
     "svdvals": _rectangular(),

@@ -6,6 +6,7 @@ import numpy as np
 
 from nnc_core.base.dtype import FLOATS, INTEGERS, NUMBERS, SIGNED, DType, boolean
 from nnc_plugins.conformance.case import (
+    LARGE,
     Array,
     Case,
     Maker,
@@ -42,7 +43,7 @@ def _near_integers(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
 def _unary(dtypes: tuple[DType, ...], *special: Case) -> list[Case]:
     return [
         Case("packed", arrays((3, 4)), dtypes), Case("scalar", arrays(()), dtypes),
-        Case("empty", arrays((0, 3)), dtypes), Case("large", arrays((129, 257), low=-100, high=100), dtypes),
+        Case("empty", arrays((0, 3)), dtypes), Case("large", arrays(LARGE, low=-100, high=100), dtypes),
         Case("extremes", extreme_values, dtypes), *special,
     ]  # fmt: skip
 
@@ -52,7 +53,7 @@ def _binary(dtypes: tuple[DType, ...], *special: Case) -> list[Case]:
         Case("packed", arrays((3, 4), (3, 4)), dtypes), Case("broadcast", arrays((3, 1, 4), (2, 1)), dtypes),
         Case("with a scalar", arrays((2, 3), ()), dtypes), Case("scalars", arrays((), ()), dtypes),
         Case("empty", arrays((0, 3), (1, 3)), dtypes), Case("extremes", extreme_pairs, dtypes),
-        Case("large", arrays((129, 257), (257,), low=-99, high=99), dtypes), *special,
+        Case("large", arrays(LARGE, LARGE[1:], low=-99, high=99), dtypes), *special,
     ]  # fmt: skip
 
 
@@ -115,6 +116,7 @@ _SHIFT = [
     Case("broadcast", lambda rng, dtype: (draw(rng, dtype, (3, 1), -99, 99), draw(rng, dtype, (4,), 0, 6)), INTEGERS),
     Case("scalars", lambda rng, dtype: (draw(rng, dtype, (), -99, 99), draw(rng, dtype, (), 0, 6)), INTEGERS),
     Case("empty", arrays((0, 3), (1, 3)), INTEGERS),
+    Case("large", lambda rng, dtype: (draw(rng, dtype, LARGE, -99, 99), draw(rng, dtype, LARGE[1:], 0, 6)), INTEGERS),
     Case("all counts", _counts, INTEGERS), Case("negative counts", _negative_counts, SIGNED),
 ]  # fmt: skip
 
@@ -132,7 +134,8 @@ CASES: dict[str, list[Case]] = {
     "ldexp": [
         Case("packed", _exponents(3, 4), FLOATS, smooth=True), Case("scalars", _exponents(), FLOATS, smooth=True),
         Case("broadcast", lambda rng, dtype: (draw(rng, dtype, (3, 1)), np.arange(-4, 4)), FLOATS, smooth=True),
-        Case("empty", _exponents(0, 2), FLOATS), Case("far", _far_exponents(np.int32), FLOATS),
+        Case("empty", _exponents(0, 2), FLOATS), Case("large", _exponents(*LARGE), FLOATS),
+        Case("far", _far_exponents(np.int32), FLOATS),
         Case("far, int64", _far_exponents(np.int64), FLOATS), Case("far, int8", _far_exponents(np.int8), FLOATS),
         Case("far, uint16", _far_exponents(np.uint16), FLOATS), Case("far, uint64", _far_exponents(np.uint64), FLOATS),
     ],

@@ -10,6 +10,7 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import COMPLEX, FLOATS, NUMBERS, DType, boolean
 from nnc_plugins.conformance.case import (
+    LARGE,
     Array,
     Case,
     Maker,
@@ -18,6 +19,7 @@ from nnc_plugins.conformance.case import (
     extreme_pairs,
     extreme_values,
     fixed,
+    specials,
 )
 
 AXES: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...] = (
@@ -29,8 +31,8 @@ AXES: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...] = (
 OVER_NOTHING: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...] = (
     ((0,), (0,), False), ((3, 0), (1,), False), ((0, 2), (0,), True),
 )  # fmt: skip
-LONG: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...] = (((7, 1003), (1,), False),
-    ((1003, 7), (0,), False))
+LONG: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...] = (((65, 1031), (1,), False),
+    ((1031, 65), (0,), False))
 
 
 def _reduce(dtypes: tuple[DType, ...], smooth: bool, over_nothing: bool) -> list[Case]:
@@ -70,7 +72,7 @@ def _positions() -> list[Case]:
     named = {"axis": 0, "keepdims": False}
     return [
         along((3, 4), 0, False), along((3, 4), 1, True), along((2, 3, 4), 1, False), along((1,), 0, False),
-        along((0, 3), 1, False), along((7, 1003), 1, False), Case("specials", SPECIALS, FLOATS, named),
+        along((0, 3), 1, False), along((65, 1031), 1, False), Case("specials", SPECIALS, FLOATS, named),
         Case("ties", TIES, NUMBERS, named), Case("extremes", extreme_values, NUMBERS, named),
     ]  # fmt: skip
 
@@ -88,6 +90,7 @@ def _products() -> list[Case]:
         product((2, 1, 3, 4), (5, 4, 2)), product((1, 3, 4), (2, 2, 4), False, True), product((1, 7), (7, 1)),
         product((3, 0), (0, 2)), product((0, 3), (3, 2)), product((0, 2, 3), (3, 2)), product((1, 1), (1, 1)),
         product((65, 70), (70, 33), smooth=False), product((70, 65), (33, 70), True, True, smooth=False),
+        product((257, 3), (3, 259), smooth=False),
         Case("specials", fixed([[1.0, INF], [NAN, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, -INF]]), FLOATS,
              plain),
         Case("wrapping", extreme_pairs, dt.INTEGERS, plain),
@@ -104,7 +107,7 @@ def _softmaxes() -> list[Case]:
         Case("far apart", fixed([[1000.0, 0.0, -1000.0], [80.0, 80.0, 80.0]]), FLOATS, {"axis": 1}),
         Case("masked", fixed([[0.0, -INF, 1.0], [-INF, 2.0, -INF]]), FLOATS, {"axis": 1}),
         Case("NaN", fixed([[0.0, NAN, 1.0], [1.0, 2.0, 3.0]]), FLOATS, {"axis": 1}),
-        Case("large", arrays((33, 257), low=-20, high=20), FLOATS, {"axis": 1}),
+        Case("large", arrays(LARGE, low=-20, high=20), FLOATS, {"axis": 1}),
     ]  # fmt: skip
 
 
@@ -115,8 +118,27 @@ def _cross_entropies() -> list[Case]:
 
         return Case(f"{shape} by {index}", make, FLOATS, smooth=True)
 
+    def spoilt(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+        rows = np.array([[0, -INF, 1], [NAN, 0, 1], [INF, 0, 1], [2, 1, 0]]).astype(dtype)
+        return rows, np.array([2, 1, 1, 0])
+
     return [of((4, 3), dt.int64), of((2, 3, 5), dt.int32), of((6,), dt.uint8), of((0, 3), dt.int64),
-            of((40, 10), dt.int64)]
+            of((6571, 10), dt.int64), Case("specials", spoilt, FLOATS)]
+
+
+def _labels() -> list[Case]:
+    def of(shape: tuple[int, ...], index: DType) -> Case:
+        def make(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+            return draw(rng, dtype, shape), draw(rng, index, shape[:-1], 0 if index.kind == "u" else -2, shape[-1] + 1)
+
+        return Case(f"{shape} by {index}", make, FLOATS)
+
+    def spoilt(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+        return *specials((4, 3))(rng, dtype), np.array([0, 3, -1, 2])
+
+    return [of((4, 3), dt.int64), of((2, 3, 5), dt.int32), of((6,), dt.int8), of((0, 3), dt.int64),
+            of((9, 200), dt.uint8), of((7, 300), dt.uint8), of((6571, 10), dt.int64),
+            Case("specials", spoilt, FLOATS)]
 
 
 def _with(cases: list[Case], **attributes: Hashable) -> list[Case]:
@@ -134,9 +156,9 @@ _OFFSET = Case("far from zero", arrays((5, 40), low=1e3, high=1.001e3), (dt.floa
 
 
 def _products_along() -> list[Case]:
-    plain = [c for c in _reduce((*NUMBERS, *COMPLEX), smooth=True, over_nothing=True) if "1003" not in c.label]
+    plain = [c for c in _reduce((*NUMBERS, *COMPLEX), smooth=True, over_nothing=True) if "1031" not in c.label]
     return [
-        *plain, _folded("long", arrays((1003, 7), low=0.5, high=1.5), FLOATS), _folded("specials", FACTORS, FLOATS),
+        *plain, _folded("long", arrays((1031, 65), low=0.5, high=1.5), FLOATS), _folded("specials", FACTORS, FLOATS),
         _folded("wrapping", _wrapping, dt.INTEGERS),
         *[replace(_folded(f"zeros along {axis}", ZEROS, NUMBERS, axis), smooth=True) for axis in ((0,), (1,), (0, 1))],
     ]  # fmt: skip
@@ -186,5 +208,5 @@ CASES: dict[str, list[Case]] = {
     "logsumexp": _log_sums(), "vector_norm": _norms(),
     "matmul": _products(),
     **dict.fromkeys(("softmax", "log_softmax"), _softmaxes()),
-    "cross_entropy": _cross_entropies(),
+    "cross_entropy": _cross_entropies(), "is_class": _labels(),
 }  # fmt: skip

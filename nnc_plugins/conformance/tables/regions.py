@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import FLOATS, NUMBERS, DType, accumulator, float32, is_float
-from nnc_plugins.conformance.case import Array, Case, draw, fixed
+from nnc_plugins.conformance.case import SPECIAL, Array, Case, draw, few, fixed
 
 LAYOUTS = ("NHWC", "NCHW")
 SHAPES: dict[str, tuple[tuple[int, ...], tuple[int, int], int]] = {
@@ -30,7 +30,17 @@ def _products(transposed: bool) -> list[Case]:
             make = partial(_weighted, shape, size, count, layout, transposed)
             attributes: dict[str, Hashable] = {"layout": layout, **({"count": shape[0]} if transposed else {})}
             cases.append(Case(f"{label} {layout}", make, FLOATS, attributes, smooth=True))
+    some: dict[str, Hashable] = {"layout": "NHWC", **({"count": 2} if transposed else {})}
+    large = partial(_weighted, (2, 9, 8, 65), (7, 7), 23, "NHWC", transposed)
+    cases += [Case("specials", partial(_spoilt, transposed), FLOATS, some), Case("large", large, few(FLOATS), some)]
     return cases
+
+
+def _spoilt(transposed: bool, rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+    """Weights are 0 for every other row of pixels, which then may be anything."""
+    x, rows, columns, images = _weighted((2, 5, 6, 3), (2, 3), 4, "NHWC", transposed, rng, dtype)
+    rows[:, :, ::2] = 0
+    return np.resize(np.array(SPECIAL), x.shape).astype(dtype), rows, columns, images
 
 
 def _weighted(shape: tuple[int, ...], size: tuple[int, int], count: int, layout: str, transposed: bool,
@@ -67,6 +77,11 @@ def _aligned() -> list[Case]:
     how = {"size": (1, 2), "scale": 0.5, "sampling_ratio": 0, "aligned": True, "count_outside": True, "layout": "NHWC"}
     cases.append(Case("scaled", partial(_regions, image, ((1.3, 2.2, 9.1, 7.7),), "NHWC"), FLOATS, how, smooth=True))
     cases.append(Case("no boxes", partial(_regions, image, (), "NHWC"), FLOATS, how, smooth=True))
+    large = np.empty((2, 33, 19, 53))
+    many = ((0.6, 1.1, 14.3, 23.8), (-1.3, 0.4, 18.2, 30.9), (2.1, 2.2, 12.3, 32.4))
+    cases.append(Case("large", partial(_regions, large, many, "NHWC"), few(FLOATS), how))
+    spoilt = partial(_given, np.resize(np.array(SPECIAL), (1, 5, 6, 2)), BOXES)
+    cases.append(Case("specials", spoilt, FLOATS, {**how, "sampling_ratio": 2}))
     turned = ((4.2, 3.9, 1.1, 0.7), (2.5, 1.5, 2.5, 3.5))
     for ratio in (0, 2):
         cases.append(Case(f"without area, {ratio} samples", partial(_regions, image, turned, "NHWC"), FLOATS,
@@ -84,6 +99,8 @@ def _pooled(smooth: bool) -> list[Case]:
                           {**how, "size": (3, 2), "scale": 0.5}, smooth=smooth))
     how = {"size": (2, 2), "scale": 1.0, "layout": "NHWC"}
     cases.append(Case("no boxes", partial(_regions, image, (), "NHWC"), NUMBERS, how, smooth=smooth))
+    large = np.empty((2, 33, 19, 53))
+    cases.append(Case("large", partial(_regions, large, ((0.6, 1.1, 14.3, 23.8),), "NHWC"), few(NUMBERS), how))
     nan, inf = np.nan, np.inf
     pixels = np.array([[1, nan, 2, 2], [inf, 1, 2, 2], [-inf, -inf, 0, -0.0], [-inf, -inf, 3, nan]])[None, :, :, None]
     cases.append(Case("specials", partial(_given, pixels, ((0, 0, 3, 3),)), FLOATS, how))

@@ -51,6 +51,9 @@ def _cases(transposed: bool) -> list[Case]:
             name = f"{label} along axis {axis} of {len(shape)}"
             cases.append(Case(name, _make(shape, rows, False), FLOATS, attributes, smooth=True))  # type: ignore[arg-type]
     length, rows, reach = TABLES["twice as long"]
+    many = {"axis": 1, "reach": reach, **({"size": length} if transposed else {})}
+    large = _make((151, len(rows) if transposed else length, 149), rows, False)
+    cases.append(Case("large", large, FLOATS, many))  # type: ignore[arg-type]
     special = {"axis": 1, "reach": reach, **({"size": length} if transposed else {})}
     shape = (2, len(rows) if transposed else length, 2)
     cases.append(Case("specials", _make(shape, rows, True), FLOATS, special))  # type: ignore[arg-type]

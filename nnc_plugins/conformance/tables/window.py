@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import FLOATS, NUMBERS, DType
 from nnc_core.operator import window_reference
 from nnc_core.shape.window import LAYOUTS, Filter, Image, Padding, Sizes, window_counts
-from nnc_plugins.conformance.case import ALL, Array, Case, arrays, draw, fixed
+from nnc_plugins.conformance.case import ALL, Array, Case, arrays, draw, few, fixed, specials
 
 NO_PADDING: Padding = ((0, 0), (0, 0))
 Shape = tuple[int, ...]
@@ -71,6 +72,10 @@ SLIDES = (
     Geometry("a volume", (1, 4, 3, 5, 2), (2, 1, 3), (1, 1, 1), ((0, 0),) * 3, (1, 1, 1)),
     Geometry("a dilated volume", (1, 3, 5, 4, 2), (2, 2, 2), (1, 2, 3), ((1, 0), (0, 1), (1, 1)), (1, 3, 2)),
 )
+BIG = Geometry("large", (1, 129, 131, 4), (3, 2), (2, 1), ((1, 1), (0, 1)), outputs=3)
+PLACES = (*[(g, layout) for g in SLIDES for layout in g.layouts], (BIG, "NHWC"))
+SPOILT = (SLIDES[3], "NHWC")
+"""Where there are NaN and infinities too."""
 GROUPED = (
     Geometry("grouped", (2, 4, 5, 6), (2, 3), padding=((1, 0), (1, 1)), groups=3, outputs=6),
     Geometry("depthwise", (1, 5, 5, 3), (3, 3), (2, 2), ((1, 1), (1, 1)), groups=3, outputs=6),
@@ -80,8 +85,15 @@ GROUPED = (
 )
 
 
+SHARED = tuple([(g, layout) for g in GROUPED for layout in g.layouts])
+
+
 def _kernel(g: Geometry, layout: str) -> Shape:
     return Filter(g.window, g.channels // g.groups, g.outputs).spec(layout, dt.float32).static_shape
+
+
+def _for(g: Geometry, dtypes: tuple[DType, ...]) -> tuple[DType, ...]:
+    return few(dtypes) if g is BIG else dtypes
 
 
 def _convolution(g: Geometry, layout: str) -> dict[str, Hashable]:
@@ -94,23 +106,30 @@ def _pool(g: Geometry, layout: str) -> dict[str, Hashable]:
 
 def _convolutions(name: str) -> list[Case]:
     cases = []
-    for g in (*SLIDES, *GROUPED):
-        for layout in g.layouts:
-            image, kernel = g.shape(layout), _kernel(g, layout)
-            result, attributes = g.shape(layout, g.windows(), g.outputs), _convolution(g, layout)
-            shapes, size = {
-                "conv": ((image, kernel), None), "conv_input_gradient": ((result, kernel), g.size),
-                "conv_kernel_gradient": ((image, result), g.window)}[name]  # fmt: skip
-            if size is not None:
-                attributes["size"] = size
-            smooth = g.label != "wide"
-            cases.append(Case(f"{g.label} {layout}", arrays(*shapes), FLOATS, attributes, smooth=smooth))
+    for g, layout in PLACES + SHARED:
+        image, kernel = g.shape(layout), _kernel(g, layout)
+        result, attributes = g.shape(layout, g.windows(), g.outputs), _convolution(g, layout)
+        shapes, size = {
+            "conv": ((image, kernel), None), "conv_input_gradient": ((result, kernel), g.size),
+            "conv_kernel_gradient": ((image, result), g.window)}[name]  # fmt: skip
+        if size is not None:
+            attributes["size"] = size
+        smooth = g.label not in ("wide", BIG.label)
+        cases.append(Case(f"{g.label} {layout}", arrays(*shapes), _for(g, FLOATS), attributes, smooth=smooth))
+        if (g, layout) == SPOILT:
+            cases.append(Case("specials", partial(_spoilt, shapes), FLOATS, attributes))
     return cases
 
 
+def _spoilt(shapes: Sequence[Shape], rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+    """Of the first operand; the others are numbers."""
+    return *specials(shapes[0])(rng, dtype), *arrays(*shapes[1:], low=0.5)(rng, dtype)
+
+
 def _pools(smooth: bool) -> list[Case]:
-    return [Case(f"{g.label} {layout}", arrays(g.shape(layout)), NUMBERS, _pool(g, layout), smooth=smooth)
-            for g in SLIDES for layout in g.layouts]  # fmt: skip
+    return [Case(f"{g.label} {layout}", arrays(g.shape(layout)), _for(g, NUMBERS), _pool(g, layout),
+                 smooth=smooth and g is not BIG)
+            for g, layout in PLACES]  # fmt: skip
 
 
 def _extremal() -> list[Case]:
@@ -131,45 +150,57 @@ def _extremal() -> list[Case]:
 def _indexed(name: str) -> list[Case]:
     """The indices are those of maxima, and so never in the padding."""
     cases = []
-    for g in SLIDES:
-        for layout in g.layouts:
-            attributes = _pool(g, layout)
-            if name == "pool_put":
-                attributes["size"] = g.size
-            make = partial(_with_index, g, layout, name == "pool_take")
-            cases.append(Case(f"{g.label} {layout}", make, NUMBERS, attributes, smooth=True))
+    for g, layout in PLACES:
+        attributes = _pool(g, layout)
+        if name == "pool_put":
+            attributes["size"] = g.size
+        make = partial(_with_index, g, layout, name == "pool_take", False)
+        cases.append(Case(f"{g.label} {layout}", make, _for(g, NUMBERS), attributes, smooth=g is not BIG))
+        if (g, layout) == SPOILT:
+            spoilt = partial(_with_index, g, layout, name == "pool_take", True)
+            cases.append(Case("specials", spoilt, FLOATS, attributes))
     return cases
 
 
-def _with_index(g: Geometry, layout: str, of_image: bool, rng: np.random.Generator,
+def _with_index(g: Geometry, layout: str, of_image: bool, special: bool, rng: np.random.Generator,
                 dtype: DType) -> tuple[Array, ...]:
     """An image, or values for its windows, and a position in each window."""
     image = draw(rng, dt.float32, g.shape(layout))
     index = window_reference.max_pool_index(image, g.window, g.strides, g.padding, g.dilation, layout)
-    return draw(rng, dtype, image.shape if of_image else index.shape), index
+    shape = image.shape if of_image else index.shape
+    (x,) = (specials if special else arrays)(shape)(rng, dtype)
+    return x, index
 
 
 def _sum_gradients() -> list[Case]:
-    return [Case(f"{g.label} {layout}", arrays(g.shape(layout, g.windows())), NUMBERS,
-                 {"size": g.size, **_pool(g, layout)}, smooth=True)
-            for g in SLIDES for layout in g.layouts]  # fmt: skip
+    return [Case(f"{g.label} {layout}", arrays(g.shape(layout, g.windows())), _for(g, NUMBERS),
+                 {"size": g.size, **_pool(g, layout)}, smooth=g is not BIG)
+            for g, layout in PLACES]  # fmt: skip
 
 
 def _averages() -> list[Case]:
-    return [Case(f"{g.label} {layout}{' with its padding' * count}", arrays(g.shape(layout)), FLOATS,
-                 {"count_padding": count, **_pool(g, layout)}, smooth=True)
-            for g in SLIDES for layout in g.layouts for count in (False, True)]  # fmt: skip
+    return [Case(f"{g.label} {layout}{' with its padding' * count}", arrays(g.shape(layout)), _for(g, FLOATS),
+                 {"count_padding": count, **_pool(g, layout)}, smooth=g is not BIG)
+            for g, layout in PLACES for count in (False, True)]  # fmt: skip
 
 
 def _unfolded() -> list[Case]:
-    return [Case(f"{g.label} {layout}", arrays(g.shape(layout)), ALL, _pool(g, layout), smooth=True)
-            for g in SLIDES for layout in g.layouts]  # fmt: skip
+    return [Case(f"{g.label} {layout}", arrays(g.shape(layout)), _for(g, ALL), _pool(g, layout), smooth=g is not BIG)
+            for g, layout in PLACES]  # fmt: skip
 
 
 def _folded() -> list[Case]:
-    return [Case(f"{g.label} {layout}", arrays(g.shape(layout, g.windows(), g.channels * prod(g.window))), NUMBERS,
-                 {"size": g.size, **_pool(g, layout)}, smooth=True)
-            for g in SLIDES for layout in g.layouts]  # fmt: skip
+    return [Case(f"{g.label} {layout}", arrays(g.shape(layout, g.windows(), g.channels * prod(g.window))),
+                 _for(g, NUMBERS), {"size": g.size, **_pool(g, layout)}, smooth=g is not BIG)
+            for g, layout in PLACES]  # fmt: skip
+
+
+def _over_specials(cases: list[Case]) -> list[Case]:
+    """With one of them again, of an image of NaN and infinities."""
+    label = " ".join((SPOILT[0].label, SPOILT[1]))
+    one = next(case for case in cases if case.label.startswith(label))
+    shapes = [x.shape for x in one.inputs(np.random.default_rng(0), dt.float32)]
+    return [*cases, replace(one, label="specials", make=specials(*shapes), dtypes=FLOATS, smooth=False)]
 
 
 def _of_sizes() -> list[Case]:
@@ -183,9 +214,9 @@ CASES: dict[str, list[Case]] = {
     "max_pool": [*_pools(smooth=True), *_extremal()],
     **{name: [*_pools(smooth=False), *_extremal()] for name in ("max_pool_index", "max_pool_place")},
     **{name: _indexed(name) for name in ("pool_take", "pool_put")},
-    "sum_pool": _pools(smooth=True),
-    "sum_pool_gradient": _sum_gradients(),
-    "avg_pool": _averages(),
-    "unfold": _unfolded(),
-    "fold": _folded(),
+    "sum_pool": _over_specials(_pools(smooth=True)),
+    "sum_pool_gradient": _over_specials(_sum_gradients()),
+    "avg_pool": _over_specials(_averages()),
+    "unfold": _over_specials(_unfolded()),
+    "fold": _over_specials(_folded()),
 }

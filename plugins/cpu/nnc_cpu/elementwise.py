@@ -48,7 +48,7 @@ def ufunc(f: np.ufunc) -> Make:
 
 def function(name: str) -> Make:
     """A function that NumPy computes by other code, with other last bits, where the output has gaps: it goes through
-    packed memory then."""
+    packed memory then.  (NumPy 2.4 negates in place with gaps of some lengths wrongly, and writes into them.)"""
     direct = ufunc(UFUNCS[name])
 
     def make(command: Command) -> Routine:
@@ -81,7 +81,7 @@ def write_sigmoid(x: Array, out: Array, numerator: Array) -> None:
     """max(e, x >= 0) / (1 + e) with e = exp(-|x|), which cannot overflow; `numerator` is scratch."""
     np.greater_equal(x, 0, out=numerator)
     np.absolute(x, out=out)
-    np.negative(out, out=out)
+    np.copysign(out, -1, out=out)  # np.negative is wrong in place with gaps
     np.exp(out, out=out)
     np.maximum(numerator, out, out=numerator)
     np.add(out, 1, out=out)
@@ -153,7 +153,7 @@ def write_cast(source: Array, target: Array) -> None:
 
 MAKERS: dict[str, Make] = {
     **{name: ufunc(f) for name, f in UFUNCS.items()},
-    **{name: function(name) for name in ("exp", "log", "tanh", "sin", "cos", "power")},
+    **{name: function(name) for name in ("exp", "log", "tanh", "sin", "cos", "power", "negative")},
     **{name: prepared(ufunc(f)) for name, f in FUNCTIONS.items()},
     "clip": clip, "relu": relu, "sigmoid": sigmoid, "where": where, "cast": cast,
     "copy": cast, "identity": cast, "stop_gradient": cast, "transfer": cast,

@@ -22,11 +22,19 @@ HANDLES = 64
 """cl.Kernel objects kept for the next binds: making one takes 100 us, setting its arguments 0.5 us."""
 
 
+POINTER = 8
+"""Bytes of an argument."""
+
+
 def build(nest: LoopNest, context: cl.Context, spec: DeviceSpec) -> cl.Program:
     """The program of one nest.  DeviceFailureError: the driver refuses it; NotSupportedError: the device must."""
     if "float64" not in spec.dtypes and _uses_float64(nest):
         raise NotSupportedError(f"{nest.name} needs float64, which {spec.name} does not have",
                                 device=spec.id, hint="cast to float32, or use another device")
+    most = context.devices[0].max_parameter_size // POINTER
+    if len(nest.arguments) > most:  # some compilers crash instead of refusing it
+        raise NotSupportedError(f"{nest.name} takes {len(nest.arguments)} buffers; a kernel takes at most {most} here",
+                                device=spec.id, hint="give it fewer inputs at a time")
     source = render(expand(nest), OPENCL)
     try:
         return _build_source(source, context, _options(context.devices[0]))

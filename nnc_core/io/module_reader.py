@@ -1,0 +1,205 @@
+"""Modules made again from what a file says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nnc_core.base.errors import Error, FileFormatError, StateError
+from nnc_core.dynamic.functions.creation import asarray
+from nnc_core.dynamic.random.generator import Generator, default_generator
+from nnc_core.io.checkpoint import Array
+from nnc_core.io.graph_attributes import decode
+from nnc_core.io.module_writer import VERSION
+from nnc_core.nn import Module, Network
+from nnc_core.nn.layers.function import public_functions
+from nnc_core.nn.networks.topology import Entrance, Node, Ref, Topology
+from nnc_core.nn.registry import initialiser, own_class, registered
+from nnc_core.nn.tree import walk
+from nnc_core.nn.weights.freezing import chosen
+
+
+class ModuleReader:
+    """Calls constructors in the order of the description, on the current device."""
+
+    def __init__(self, description: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+        self._description, self._arrays = description, arrays
+        self._modules: list[Module] = []
+        self._generators: dict[int, Generator] = {}
+
+    def module(self) -> Module:
+        """The module with first weights; the default generator is as it was before."""
+        version = self._description["version"]
+        if type(version) is not int or version > VERSION:
+            raise FileFormatError(f"its version is {version!r}, this nnc reads up to {VERSION}",
+                                  hint="use a later version of nnc")
+        before = default_generator().state
+        try:
+            for made in self._description["modules"]:
+                self._modules.append(self._made(made))
+        finally:
+            default_generator().state = before
+        root = self._module(self._description["root"])
+        for place, first in self._description["shared"]:
+            share(root, place, first)
+        for path in self._description["evaluation"]:
+            _at(root, path)._training = False
+        if self._description["frozen"]:
+            for parameter in chosen(_named(root, self._description["frozen"]), ()):
+                parameter.frozen = True
+        return root
+
+    def _made(self, data: Mapping[str, Any]) -> Module:
+        cls = self._class(data)
+        if "topology" in data:
+            return self._network(cls, data["topology"])
+        args = [self._value(x) for x in data["args"]]
+        kwargs = {name: self._value(x) for name, x in data["kwargs"].items()}
+        try:
+            return cls(*args, **kwargs)
+        except Exception as error:
+            raise StateError(f"{cls.__name__} cannot be made with the arguments in the file: {error}",
+                             hint="it was saved by another version of the class") from error
+
+    def _class(self, data: Mapping[str, Any]) -> type[Module]:
+        known = _own_class(data["class"]) if "class" in data else _registered(data["registered"])
+        if not isinstance(known, type) or not issubclass(known, Module):
+            raise FileFormatError(f"{data.get('class', data.get('registered'))!r} is no class of modules")
+        return known
+
+    def _module(self, number: Any) -> Module:
+        if type(number) is not int or not 0 <= number < len(self._modules):
+            raise FileFormatError(f"module {number!r} is not described before it is used")
+        return self._modules[number]
+
+    # ---- networks
+    def _network(self, cls: type[Module], data: Mapping[str, Any]) -> Network:
+        if not issubclass(cls, Network):
+            raise FileFormatError(f"{cls.__name__} is no network")
+        nodes = tuple([Node(name, part, self._value(args), self._value(kwargs), self._value(result),
+                            tuple([decode(s) for s in specs]))
+                       for name, part, args, kwargs, result, specs in data["nodes"]])
+        entrances = tuple([Entrance(name, decode(spec)) for name, spec in data["entrances"]])
+        topology = Topology(entrances, self._value(data["inputs"]), nodes, self._value(data["outputs"]))
+        return cls.between(topology, {name: self._module(k) for name, k in data["parts"].items()})
+
+    # ---- values
+    def _value(self, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        if len(data) == 1:
+            ((kind, content),) = data.items()
+            if kind in _READ:
+                return _READ[kind](self, content)
+            return decode(data)
+        return _own_class(data["record"])(**{name: self._value(x) for name, x in data["fields"].items()})
+
+    def _dict(self, pairs: list[Any]) -> dict[Any, Any]:
+        return {self._value(k): self._value(v) for k, v in pairs}
+
+    def _generator(self, number: int) -> Generator:
+        return self._generators.setdefault(number, Generator(0))
+
+    def _array(self, name: str) -> Array:
+        return self._arrays[name]
+
+
+_READ: Mapping[str, Callable[[ModuleReader, Any], Any]] = {
+    "tuple": lambda r, parts: tuple([r._value(x) for x in parts]),
+    "list": lambda r, parts: [r._value(x) for x in parts],
+    "dict": ModuleReader._dict,
+    "module": ModuleReader._module,
+    "generator": ModuleReader._generator,
+    "ref": lambda r, number: Ref(number),
+    "tensor": lambda r, name: asarray(r._array(name)),
+    "array": ModuleReader._array,
+    "class": lambda r, name: _own_class(name),
+    "function": lambda r, name: _function(name),
+    "registered": lambda r, name: _registered(name),
+    "initialiser": lambda r, name: _initialiser(name),
+}
+
+
+def _own_class(name: str) -> Any:
+    found = own_class(name)
+    if found is None:
+        raise FileFormatError(f"nnc has no class {name!r}", hint="use a later version of nnc")
+    return found
+
+
+def _function(name: str) -> Any:
+    if name not in public_functions():
+        raise FileFormatError(f"nnc has no function {name!r}", hint="use a later version of nnc")
+    return public_functions()[name]
+
+
+def _registered(name: str) -> Any:
+    found = registered(name)
+    if found is None:
+        raise StateError(f"nothing is registered as {name!r}",
+                         hint="import the module that defines it with @nn.register, then load")
+    return found
+
+
+def _initialiser(name: str) -> Any:
+    found = initialiser(name)
+    if found is None:
+        raise FileFormatError(f"nnc has no initialiser {name!r}", hint="use a later version of nnc")
+    return found
+
+
+# ---- places in a tree of modules
+def _at(root: Module, path: str) -> Module:
+    for place in walk(root):
+        if place.path == path:
+            return place.module  # type: ignore[return-value]
+    raise FileFormatError(f"{path!r} is no part of what is described")
+
+
+def _named(root: Module, names: list[str]) -> Any:
+    known = root.named_parameters(frozen=None)
+    for name in names:
+        if name not in known:
+            raise FileFormatError(f"{name!r} is no parameter of what is described")
+    return {name: known[name] for name in names}
+
+
+def share(root: Module, place: str, first: str) -> None:
+    """Put what is at the first place at the other too."""
+    owner, name = _owner(root, place)
+    wanted = root if not first else _get(*_owner(root, first))
+    if _get(owner, name) is not wanted:
+        _set(owner, name, wanted)
+
+
+def _owner(root: Module, path: str) -> tuple[Module, str]:
+    """The module in which the last name of a path is an attribute, or an item of a tuple."""
+    found, rest = root, path
+    while True:
+        inner = next((m for m in walk(found) if m.depth == 1 and rest.startswith(f"{m.name}.")), None)
+        if inner is None:
+            return found, rest
+        found, rest = inner.module, rest[len(inner.name) + 1 :]  # type: ignore[assignment]
+
+
+def _get(owner: Module, name: str) -> Any:
+    attribute, *items = name.split(".")
+    found = getattr(owner, attribute, None)
+    for item in items:
+        found = found[int(item)] if isinstance(found, tuple) else None
+    return found
+
+
+def _set(owner: Module, name: str, x: Any) -> None:
+    attribute, *items = name.split(".")
+    try:
+        setattr(owner, attribute, _with(getattr(owner, attribute, None), items, x))
+    except (Error, TypeError, IndexError, ValueError) as error:
+        raise FileFormatError(f"{name!r} of {type(owner).__name__} cannot be shared") from error
+
+
+def _with(old: Any, items: list[str], x: Any) -> Any:
+    if not items:
+        return x
+    index = int(items[0])
+    return (*old[:index], _with(old[index], items[1:], x), *old[index + 1 :])

@@ -1,0 +1,83 @@
+"""What modules give, without computing it: forward run once on symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+from nnc_core.base.dtype import DType
+from nnc_core.base.errors import OperandError, SymbolicDimensionError
+from nnc_core.composition import Stack, stack_for
+from nnc_core.dynamic.cell import Cell
+from nnc_core.dynamic.modes import current_stack
+from nnc_core.dynamic.tensor import Tensor
+from nnc_core.dynamic.traces.trace import Trace
+from nnc_core.dynamic.traces.tracing import tracing
+from nnc_core.dynamic.tree import flatten, unflatten
+from nnc_core.dynamic.value import Value
+from nnc_core.nn.tree import Branch, entries, walk
+from nnc_core.type import Dim, TensorSpec, admit_numpy, default_float
+
+Watcher: TypeAlias = Callable[[Branch, Any], None]
+watcher: ContextVar[Watcher | None] = ContextVar("nnc_module_watcher", default=None)
+"""Told of each module that is called, with what it gave."""
+
+
+@contextmanager
+def watching(told: Watcher) -> Iterator[None]:
+    """`told` hears of every call of a module, until the end of the block however it ends."""
+    token = watcher.set(told)
+    try:
+        yield
+    finally:
+        watcher.reset(token)
+
+
+def as_spec(x: Any, dtype: Any = None) -> TensorSpec:
+    """A spec, or that of a tensor, or one with this shape of numbers, names and `Dim`s and the default float."""
+    if isinstance(x, TensorSpec):
+        return x
+    if isinstance(x, Tensor):
+        return x.spec
+    if not isinstance(x, (tuple, list)):
+        raise OperandError(f"{x!r} is no shape", hint='give a tuple such as ("batch", 28, 28, 1), an nnc.TensorSpec or '
+                                                      "a tensor")
+    wanted: DType = default_float() if dtype is None else admit_numpy(dtype)
+    return TensorSpec(tuple([Dim(d) if isinstance(d, str) else d for d in x]), wanted)
+
+
+def stack_beneath(module: Branch) -> Stack:
+    """Where the weights are, or the current device."""
+    for place in walk(module):
+        for _, x in entries(place.module):
+            if isinstance(x, Cell):
+                return stack_for(x.device.id)
+    return current_stack()
+
+
+def inferred(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What module(*args, **kwargs) gives, with a spec for each tensor; so are given specs read as tensors.
+
+    Forward runs once; nothing is computed, and no state changes.  Raises what forward raises.
+    """
+    stack, trace = stack_beneath(module), Trace(type(module).__name__)
+    leaves, structure = flatten((args, kwargs), sort=False)
+    given = [Tensor(_symbol(trace, stack, x)) if isinstance(x, TensorSpec) else x for x in leaves]
+    args, kwargs = unflatten(structure, iter(given))
+    try:
+        with tracing(trace):
+            result = module(*args, **kwargs)
+    except SymbolicDimensionError as error:
+        raise error.locate(operator=type(module).__name__, hint="give sizes as numbers")  # noqa: B904
+    finally:
+        trace.ended = True
+    found, structure = flatten(result)
+    return unflatten(structure, iter([x.spec if isinstance(x, Tensor) else x for x in found]))
+
+
+def _symbol(trace: Trace, stack: Stack, spec: TensorSpec) -> Value:
+    made = Value(None, stack, spec, None, False, trace)
+    trace.symbols.append(made)
+    return made

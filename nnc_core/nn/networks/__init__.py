@@ -1,0 +1,1 @@
+"""Functional networks: modules called on symbolic handles."""

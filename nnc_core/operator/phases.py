@@ -1,0 +1,69 @@
+"""The phase of complex vectors: the largest component of each, the first of several, is real.
+
+A factor of magnitude 1 is free in eigenvectors and singular vectors.  LAPACK chooses it so for eigenvectors of general
+matrices, and the references here do for all, so that every function of the vectors has one value and a derivative.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base import dtype as dt
+from nnc_core.operator.matrices import imaginary
+
+
+def turned(v: Any) -> Any:
+    """Factors (..., 1, k) that give columns (..., m, k) this phase."""
+    if v.shape[-2] == 0:
+        return np.ones((*v.shape[:-2], 1, v.shape[-1]), v.dtype)
+    largest = np.take_along_axis(v, _largest(v), -2)
+    size = np.abs(largest)
+    return np.where(size == 0, 1, largest.conj() / np.where(size == 0, 1, size)).astype(v.dtype)
+
+
+def settled(v: Any) -> Any:
+    """Columns times those factors, the largest components real to the last bit."""
+    if v.shape[-2] == 0:
+        return v
+    places = _largest(v)
+    v = v * turned(v)
+    np.put_along_axis(v, places, np.take_along_axis(v, places, -2).real.astype(v.dtype), -2)
+    return v
+
+
+def _largest(v: Any) -> Any:
+    return np.argmax(v.real**2 + v.imag**2, axis=-2, keepdims=True)
+
+
+# ---- derivatives
+def _anchors(F: Any, v: Any) -> tuple[Any, Any]:
+    """Where the components are that are real, and what they are (..., 1, k)."""
+    sizes = F.where(F.equal(F.imag(v), 0), F.abs(F.real(v)), -1)
+    row = F.argmax(sizes, axis=v.ndim - 2, keepdims=True)
+    rows = F.reshape(F.arange(size=v.shape[-2], dtype=dt.int64), shape=(v.shape[-2], 1))
+    places = F.equal(rows, row)
+    return places, F.sum(F.where(places, F.real(v), 0), axis=(v.ndim - 2,), keepdims=True)
+
+
+def turning(F: Any, v: Any, dv: Any) -> Any:
+    """How fast (..., 1, k) columns that move along dv have to turn, in radians, to keep their phase."""
+    if v.shape[-2] == 0:
+        return F.sum(F.imag(dv), axis=(v.ndim - 2,), keepdims=True)
+    places, sizes = _anchors(F, v)
+    drift = F.sum(F.where(places, F.imag(dv), 0), axis=(v.ndim - 2,), keepdims=True)
+    return F.negative(F.divide(drift, sizes))
+
+
+def turning_back(F: Any, v: Any, g: Any) -> Any:
+    """The cotangent of dv, from that of `turning`."""
+    if v.shape[-2] == 0:
+        return F.zeros_like(v)
+    places, sizes = _anchors(F, v)
+    return F.where(places, imaginary(F, F.negative(F.divide(g, sizes))), 0)
+
+
+def overlaps(F: Any, a: Any, b: Any) -> Any:
+    """(..., 1, k): the inner products of columns of a, conjugated, with those of b."""
+    return F.sum(F.multiply(F.conjugate(a), b), axis=(a.ndim - 2,), keepdims=True)

@@ -1,0 +1,56 @@
+"""What training a network minimises: the loss of a batch as a function of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from nnc_core.dynamic.cell import Cell
+from nnc_core.dynamic.tensor import Tensor
+from nnc_core.dynamic.tree import flatten
+
+if TYPE_CHECKING:
+    from nnc_core.optim.params import Params
+
+Weights: TypeAlias = dict[str, Tensor]
+Objective: TypeAlias = Callable[[Weights, Any, Any], Tensor]
+"""From weights by name, inputs and targets to a floating-point scalar."""
+
+
+class Network(Protocol):
+    """What training asks of a network, such as an `nn.Module`."""
+
+    def __call__(self, *args: Any) -> Any: ...
+
+    def named_parameters(self) -> Mapping[str, Any]: ...
+
+    def cells(self) -> Mapping[str, Cell]: ...
+
+    def functional_call(self, weights: Mapping[str, Tensor], *args: Any) -> Any: ...
+
+
+def loss_of(network: Network, loss: Callable[..., Any], *, mean: bool = True) -> Objective:
+    """loss(targets, the network's prediction), divided by the rows of the batch if `mean`.
+
+    A tuple of inputs is a network's inputs one by one.
+    """
+
+    def objective(weights: Weights, xs: Any, ys: Any) -> Tensor:
+        inputs = xs if isinstance(xs, tuple) else (xs,)
+        total: Tensor = loss(ys, network.functional_call(weights, *inputs))
+        return total / first_array(ys).shape[0] if mean else total
+
+    return objective
+
+
+def regularised(objective: Callable[..., Tensor], params: Params) -> Callable[..., Tensor]:
+    """With the regularisation of all weights added, which has its gradient too."""
+    extra = params.regularisation
+    if extra is None:
+        return objective
+    return lambda weights, *batch: objective(weights, *batch) + extra(weights)
+
+
+def first_array(tree: Any) -> Tensor:
+    """The first tensor of a structure."""
+    return next(x for x in flatten(tree)[0] if isinstance(x, Tensor))
