@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from nnc_core.engine.fuse import Group
 from nnc_core.engine.lower import Lowering
 from nnc_core.engine.order import in_line
-from nnc_core.engine.plan import Plan, arena_bound, lay_out_arena, make_plan
+from nnc_core.engine.places import Plan, arena_bound, lay_out_arena
+from nnc_core.engine.plan import make_plan
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.symbol import Node
 

@@ -20,7 +20,7 @@ from nnc_core.base.record import (
     Turn,
     Window,
 )
-from nnc_core.engine.plan import Block, BranchesPlan, LoopPlan, Plan, Rows, Step, Storage
+from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Plan, Rows, Step, Storage
 from nnc_core.engine.plan_control import state_after
 from nnc_core.operator.control import TRIPS
 from nnc_core.symbol import show_line

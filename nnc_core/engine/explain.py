@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from nnc_core.device import Device
 from nnc_core.engine.pins import HOST
-from nnc_core.engine.plan import Block, BranchesPlan, LoopPlan, Plan, Step
+from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Plan, Step
 from nnc_core.operator.control import TRIPS
 from nnc_core.symbol import show_line
 

@@ -18,8 +18,8 @@ from nnc_core.operator.host import CALLBACK
 from nnc_core.operator.loops import elementwise_nest
 from nnc_core.type import Op
 
-CACHED = 8192
-"""Prepared commands that a device keeps; the oldest go first."""
+CACHED = 1024
+"""Prepared commands that a device keeps, each with its kernel; the oldest go first."""
 
 
 class Choice(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nnc_core.engine.allocation import Allocation, Lifetime, draw_timeline
-from nnc_core.engine.plan import Plan, Step
+from nnc_core.engine.places import Plan, Step
 
 
 @dataclass(frozen=True, slots=True)

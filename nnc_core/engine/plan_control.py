@@ -7,7 +7,8 @@ from typing import Any
 
 from nnc_core.engine.order import BranchesItem, LoopItem
 from nnc_core.engine.passes import Passes, Roles, play
-from nnc_core.engine.plan import Block, BranchesPlan, LoopPlan, Place, Planner, Rows, Storage, row_layout
+from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Place, Rows, Storage
+from nnc_core.engine.plan import Planner, row_layout
 from nnc_core.operator.control import TRIPS, is_tape
 from nnc_core.symbol import Node
 

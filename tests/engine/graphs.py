@@ -11,7 +11,8 @@ import nnc_core as nnc
 from nnc_core.composition import Stack
 from nnc_core.engine.fuse import fuse, with_own_outputs
 from nnc_core.engine.order import in_line
-from nnc_core.engine.plan import Plan, arena_bound, make_plan
+from nnc_core.engine.places import Plan, arena_bound
+from nnc_core.engine.plan import make_plan
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.engine.scheduling import Arranged
 from nnc_core.engine.scheduling.commands import Commands

@@ -10,7 +10,7 @@ import numpy as np
 import nnc_core as nnc
 from nnc_core.base.record import Call, Record
 from nnc_core.engine import ComputationGraph
-from nnc_core.engine.plan import Block, BranchesPlan, LoopPlan, Step
+from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Step
 
 Function = Callable[..., Any]
 

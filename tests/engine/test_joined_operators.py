@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nnc_core.base.config import config
+from nnc_core.base.dtype import float32
 from nnc_core.composition import stack_for
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS
@@ -23,36 +24,41 @@ SMALL = 1 << 11
 
 
 def small_case(name: str) -> tuple[Case, Any, tuple[np.ndarray[Any, Any], ...]] | None:
-    """A case with several results' worth of elements, and few enough: of those the one with most axes."""
+    """A case with few elements, but some: of those one of float32, if there is one, with most axes."""
     found = []
     for case in CASES[name]:
-        inputs = case.inputs(np.random.default_rng(3), case.dtypes[0])
+        dtype = float32 if float32 in case.dtypes else case.dtypes[0]
+        inputs = case.inputs(np.random.default_rng(3), dtype)
         if all(0 not in x.shape for x in inputs) and sum(x.size for x in inputs) <= SMALL:
-            found.append((max((x.ndim for x in inputs), default=0), len(found), case, inputs))
-    if not found:
-        return None
-    _, _, case, inputs = max(found, key=lambda item: item[:2])
-    return case, case.dtypes[0], inputs
+            axes = max((x.ndim for x in inputs), default=0)
+            found.append((dtype == float32, axes, len(found), case, dtype, inputs))
+    return max(found, key=lambda item: item[:3])[3:] if found else None
 
 
-def beside_itself(name: str, device: str) -> tuple[SymbolicGraph, dict[str, Any], Any] | None:
-    """The operator's result between two other arrays, joined along the last axis; and what it gives by itself."""
+def beside_itself(name: str, device: str, *, in_place: bool) -> tuple[SymbolicGraph, dict[str, Any], Any] | None:
+    """The operator's result beside three other arrays, joined along the last axis; and what it gives by itself.
+
+    in_place: the operand whose memory it may take over is computed in that part as well.
+    """
     drawn, op = small_case(name), OPERATORS[name]
     if drawn is None or op.view is not None or op.name == "transfer":
         return None
     case, dtype, inputs = drawn
+    if in_place and op.elementwise and len({x.shape for x in inputs}) == 1:
+        inputs = tuple([x.reshape(-1, 1)[:5] for x in inputs])  # columns: NumPy has other code for them
     attributes = case.attribute_values(op, dtype)
     stack = stack_for(device)
     if any(x.dtype.name not in stack.device.spec.dtypes for x in inputs):
         return None
     F = stack.operator.open()
     given = {f"x{i}": F.placeholder(f"x{i}", spec_of(x)) for i, x in enumerate(inputs)}
-    y: Node = F._apply(op, tuple(given.values()), attributes)
+    operands = [F.copy(x) if in_place and i == op.inplace[0] else x for i, x in enumerate(given.values())]
+    y: Node = F._apply(op, tuple(operands), attributes)
     if isinstance(y.spec, TupleSpec) or not is_static(y.shape) or not y.shape or 0 in y.shape:
         return None
     wanted = eager(stack, op, inputs, attributes)
     given["around"] = F.placeholder("around", y.spec)
-    whole = F.concat(given["around"], y, given["around"], axis=y.ndim - 1)
+    whole = F.concat(given["around"], y, given["around"], given["around"], axis=y.ndim - 1)
     arrays = {**{f"x{i}": x for i, x in enumerate(inputs)}, "around": np.ones(wanted.shape, wanted.dtype)}
     return SymbolicGraph(given, {"y": whole}), arrays, wanted
 
@@ -61,8 +67,18 @@ def beside_itself(name: str, device: str) -> tuple[SymbolicGraph, dict[str, Any]
 @pytest.mark.parametrize("device", ["cpu:0", "strict:0"])
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_a_part_of_a_larger_array(name: str, device: str) -> None:
+    check(name, device, in_place=False)
+
+
+@pytest.mark.parametrize("device", ["cpu:0", "strict:0"])
+@pytest.mark.parametrize("name", sorted(name for name in CASES if OPERATORS[name].inplace))
+def test_in_place_in_a_part_of_a_larger_array(name: str, device: str) -> None:
+    check(name, device, in_place=True)
+
+
+def check(name: str, device: str, *, in_place: bool) -> None:
     with config.using(deterministic=True):
-        found = beside_itself(name, device)
+        found = beside_itself(name, device, in_place=in_place)
         if found is None:
             pytest.skip("has no one array of several elements as its result")
         graph, arrays, wanted = found

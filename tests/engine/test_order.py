@@ -26,7 +26,7 @@ from nnc_core.engine.order import (
     own_results,
     walk,
 )
-from nnc_core.engine.plan import Storage
+from nnc_core.engine.places import Storage
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes

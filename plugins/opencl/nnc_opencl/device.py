@@ -17,8 +17,8 @@ from nnc_opencl.kernel import OpenCLKernel, build
 from nnc_opencl.memory import Account, OpenCLBuffer, allocate
 from nnc_opencl.stream import OpenCLStream
 
-KERNELS = 4096
-"""Built kernels that a device keeps; the oldest go first."""
+KERNELS = 1024
+"""Built kernels that a device keeps, some 3 MiB each with drivers for CPUs; the oldest go first."""
 
 HostBytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
