@@ -93,13 +93,13 @@ def _makers(footprint: Footprint, commands: Commands) -> list[Maker]:
         few = len(footprint) <= LARGEST_SEARCHED
         return Lookahead(problem, best.bound, SEARCHED).order() if few else None
 
-    return [
-        lambda best: freeing_soon(problem, written, best.bound),
-        partial(from_ends, shallow_first=True),
-        lambda best: greedy(turned, best.order[::-1])[::-1],
-        lambda best: freeing_soon(turned, best.order[::-1], best.bound)[::-1],
-        partial(from_ends, shallow_first=False),
+    return [  # of large graphs few are tried: what training steps gain most by comes first
         lambda best: greedy(problem, best.order),
+        lambda best: freeing_soon(turned, best.order[::-1], best.bound)[::-1],
+        partial(from_ends, shallow_first=True),
+        lambda best: freeing_soon(problem, written, best.bound),
+        lambda best: greedy(turned, best.order[::-1])[::-1],
+        partial(from_ends, shallow_first=False),
         searched,
     ]
 
