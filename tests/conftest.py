@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -31,6 +32,10 @@ def _chosen_seed() -> int:
 
 
 SEED = pytest.StashKey[int]()
+SAMPLED = ("tests/dynamic/", "tests/nn/", "tests/optim/")
+"""Folders whose tests build kernels by the thousand where a device needs one compiled for each shape: one of so many of
+them runs there, those that the seed draws; the others are slow."""
+ONE_OF = 3
 TABLE = Table()  # here, where all reports arrive, also those of other processes
 
 
@@ -39,6 +44,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(_chosen_seed())
     config.stash[SEED] = int(config.option.hypothesis_seed)
+
+
+@pytest.hookimpl(tryfirst=True)  # before slow tests are left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seed = config.stash[SEED]
+    for item in items:
+        sampled = "opencl:0" in item.name and item.nodeid.startswith(SAMPLED)
+        if sampled and crc32(f"{seed} {item.nodeid}".encode()) % ONE_OF:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
