@@ -12,7 +12,7 @@ import math
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,7 +95,7 @@ def quality() -> list[list[str]]:
     return [*rows, ["mean, sum", "", *means, f"{geomean(peers):.3f}"]]
 
 
-def searches(multiples: list[int]) -> list[list[str]]:
+def searches(multiples: Sequence[int]) -> list[list[str]]:
     """A row per instance: the search with each multiple of the default budget; how many meet their capacity."""
     cases = list(instances())
     columns = [[measure("search", lifetimes, 1, multiple * BUDGET) for _, _, lifetimes in cases]
@@ -124,7 +124,7 @@ def affordable(lifetimes: list[Lifetime]) -> set[str]:
     return {name for name, planner in PLANNERS.items() if planner.steps(demand, BUDGET) <= BUDGET}
 
 
-def main(multiples: list[int]) -> None:
+def main(multiples: Sequence[int] = (1,)) -> None:
     planners = [name.replace("_", " ") for name in (*ONE_PASS, "allocate")]
     show("minimalloc A-K: peak / bound, ms", ["", "buffers", *planners, "published"], quality())
     show("the search by its budget: peak / bound, ms", ["instance", *(f"budget x {k}" for k in multiples)],
@@ -133,4 +133,4 @@ def main(multiples: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(argument) for argument in sys.argv[1:]] or [1])
+    main([int(argument) for argument in sys.argv[1:]] or (1,))
