@@ -71,6 +71,7 @@ from nnc_core.dynamic.functions import (
     normalisation,
     packing,
     padding,
+    palettes,
     polynomials,
     pooling,
     predicates,
@@ -128,6 +129,7 @@ from nnc_core.dynamic.functions.neural import *
 from nnc_core.dynamic.functions.normalisation import *
 from nnc_core.dynamic.functions.packing import *
 from nnc_core.dynamic.functions.padding import *
+from nnc_core.dynamic.functions.palettes import *
 from nnc_core.dynamic.functions.polynomials import *
 from nnc_core.dynamic.functions.pooling import *
 from nnc_core.dynamic.functions.predicates import *
@@ -235,6 +237,7 @@ __all__ += neural.__all__
 __all__ += normalisation.__all__
 __all__ += packing.__all__
 __all__ += padding.__all__
+__all__ += palettes.__all__
 __all__ += polynomials.__all__
 __all__ += pooling.__all__
 __all__ += predicates.__all__

@@ -137,7 +137,8 @@ class ExecutionError(Error, RuntimeError):
 
 
 class NonfiniteError(Error, FloatingPointError):
-    """A NaN or an infinity made of operands without one, where `config.check_nan` asks for it."""
+    """A NaN or an infinity made of operands without one, where `config.check_nan` asks for it, or given to what needs
+    finite numbers."""
 
 
 class ExchangeError(Error, BufferError):

@@ -10,6 +10,7 @@ import numpy as np
 from nnc_core.base.dtype import DType, complex_of
 from nnc_core.base.errors import AttributeValueError, OperandError
 from nnc_core.composition import Stack
+from nnc_core.device import HostArray
 from nnc_core.dynamic.modes import current_stack
 from nnc_core.dynamic.value import Value
 from nnc_core.symbol import Number
@@ -57,3 +58,17 @@ def host_value(x: Any, dtype: Any = None, stack: Stack | None = None) -> Value:
             host = host.astype(complex_of(default_float()))
     admitted = stack.type.admit(admit_numpy(host.dtype))
     return Value(stack.engine.executor.upload(host.astype(admitted, copy=False)), stack)
+
+
+def ordered(array: HostArray, order: str) -> HostArray:
+    """A host array in C or Fortran order."""
+    if order not in ("C", "F"):
+        raise AttributeValueError(f"order={order!r} of a host array", operator="numpy", hint='"C" or "F"')
+    return np.asarray(array, order=order)  # type: ignore[call-overload, no-any-return]
+
+
+def kept_value(host: HostArray, stack: Stack) -> Value:
+    """A host array that nobody changes any more: in its own memory where the device can compute there, else a copy."""
+    admitted = stack.type.admit(admit_numpy(host.dtype))
+    array = stack.device.adopt(host) if admitted == host.dtype else None
+    return host_value(host, stack=stack) if array is None else Value(array, stack)

@@ -9,7 +9,7 @@ import numpy as np
 
 from nnc_core.base.errors import DTypeError, OperandError, ShapeError, StateError
 from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.from_host import host_value, kept_value
 from nnc_core.dynamic.tensor import Tensor
 
 HostArray = np.ndarray[Any, Any]
@@ -20,17 +20,20 @@ def save_state(cells: Mapping[str, Cell]) -> dict[str, HostArray]:
     return {name: Tensor(cell.lend()).numpy() for name, cell in cells.items()}
 
 
-def load_state(cells: Mapping[str, Cell], arrays: Mapping[str, Any], what: str = "the state") -> None:
+def load_state(cells: Mapping[str, Cell], arrays: Mapping[str, Any], what: str = "the state",
+               keep: bool = False) -> None:
     """Write an array into each cell, on the device where the cell is; nothing is written unless everything fits.
 
+    With keep=True nobody changes the arrays any more: cells hold their memory where the device can compute there.
     Raises StateError for names that are missing or unexpected, ShapeError and DTypeError for an array that is not
     what its cell holds, OperandError for what is no array.
     """
     _check_names(cells, arrays, what)
     host = {name: _fitting(name, cell, arrays[name], what) for name, cell in cells.items()}
-    values = {name: host_value(x, stack=cells[name]._value.stack) for name, x in host.items()}
-    for name, value in values.items():
-        cells[name].write(Tensor(value))
+    value = kept_value if keep else host_value
+    values = {name: value(x, stack=cells[name]._value.stack) for name, x in host.items()}
+    for name, loaded in values.items():
+        cells[name].write(Tensor(loaded))
 
 
 def _check_names(cells: Mapping[str, Cell], arrays: Mapping[str, Any], what: str) -> None:

@@ -14,7 +14,7 @@ from nnc_core.device import Device, DeviceSpec
 from nnc_core.dynamic.algodiff.hooks import HookHandle, register_accumulation_hook, register_hook
 from nnc_core.dynamic.dispatch import F, dispatch
 from nnc_core.dynamic.evaluation import compute, evaluate, no_value, shape_of
-from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.from_host import host_value, ordered
 from nnc_core.dynamic.graphs.unknown import refresh
 from nnc_core.dynamic.modes import current_trace, gradients, lazy
 from nnc_core.dynamic.value import Value, owned
@@ -176,15 +176,15 @@ class Tensor:
         self._value.stack.device.default_stream.synchronize()
         return self
 
-    def numpy(self) -> np.ndarray[Any, Any]:
-        """A host copy."""
+    def numpy(self, order: str = "C") -> np.ndarray[Any, Any]:
+        """A host copy, its elements in C order or, with "F", in Fortran's: the first index changes quickest."""
         trace = current_trace.get()
         if trace is not None and self._value.trace is None:
             trace.concretized(self)
         if self._value.array is None:
             compute([self._value], "it was converted")
         array: np.ndarray[Any, Any] = self._value.stack.engine.executor.download(self._value.array)
-        return array
+        return array if order == "C" else ordered(array, order)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """A host copy; with copy=False a read-only view of the tensor's own memory, or ValueError."""

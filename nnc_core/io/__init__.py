@@ -6,11 +6,14 @@ from nnc_core.base.atomic import open_atomically, write_atomically
 from nnc_core.base.missing import MissingFileError, MissingPackageError, NotAFileError
 from nnc_core.io.checkpoint import load_arrays, save_arrays
 from nnc_core.io.graph_file import load_graph, save_graph
+from nnc_core.io.mapped_arrays import map_arrays
+from nnc_core.io.mapped_weights import MappedWeights, map_weights
 from nnc_core.io.module_file import load_module, load_weights, save_module, save_weights
 from nnc_core.io.training_file import TrainingFile
 from nnc_core.io.training_state import load_training_state, save_training_state
 
 __all__ = [
+    "MappedWeights",
     "MissingFileError",
     "MissingPackageError",
     "NotAFileError",
@@ -20,6 +23,8 @@ __all__ = [
     "load_module",
     "load_training_state",
     "load_weights",
+    "map_arrays",
+    "map_weights",
     "open_atomically",
     "save_arrays",
     "save_graph",

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[st
     try:
         entries = library.deserialize(content)
     except library.SafetensorError as error:
-        raise _damaged(path, str(error)) from error
+        raise damaged(path, str(error)) from error
     arrays = {name: _array(path, name, entry) for name, entry in sorted(entries, key=itemgetter(0))}
     metadata = _metadata(content)
     _verify(path, arrays, metadata)
@@ -99,8 +100,15 @@ def _storable_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
-    try:
+    with opening(path):
         return Path(path).read_bytes()
+
+
+@contextmanager
+def opening(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors of a file that is not there, or is none, in nnc's words."""
+    try:
+        yield
     except FileNotFoundError as error:
         raise MissingFileError(f"there is no checkpoint {os.fspath(path)!r}",
                                hint="check the path, or save one with save_arrays") from error
@@ -110,11 +118,17 @@ def _read(path: str | os.PathLike[str]) -> bytes:
 
 
 def _array(path: str | os.PathLike[str], name: str, entry: Mapping[str, Any]) -> Array:
-    dtype = _DTYPES.get(entry["dtype"])
-    if dtype is None:
-        raise FileFormatError(f"{os.fspath(path)!r}: array {name!r} has the unknown dtype {entry['dtype']}",
-                              hint=f"store it as one of {', '.join(sorted(_DTYPES))}")
+    dtype = dtype_of(path, name, entry["dtype"])
     return np.ndarray(entry["shape"], dtype, bytes(entry["data"])).astype(dtype.newbyteorder("="))
+
+
+def dtype_of(path: str | os.PathLike[str], name: str, code: str) -> np.dtype[Any]:
+    """The dtype that the format calls so, little-endian."""
+    dtype = _DTYPES.get(code)
+    if dtype is None:
+        raise FileFormatError(f"{os.fspath(path)!r}: array {name!r} has the unknown dtype {code}",
+                              hint=f"store it as one of {', '.join(sorted(_DTYPES))}")
+    return dtype
 
 
 def _metadata(content: bytes) -> dict[str, str]:
@@ -124,17 +138,23 @@ def _metadata(content: bytes) -> dict[str, str]:
 
 
 def _verify(path: str | os.PathLike[str], arrays: Mapping[str, Array], metadata: dict[str, str]) -> None:
-    """Take the marks out of the metadata and hold the digest against the content.
+    """Take the marks out of the metadata and hold the digest against the content."""
+    is_ours, digest = take_marks(path, metadata)
+    if is_ours and digest != _digest(arrays, metadata):
+        raise damaged(path, "the SHA-256 checksum does not match the content")
+
+
+def take_marks(path: str | os.PathLike[str], metadata: dict[str, str]) -> tuple[bool, str | None]:
+    """Take nnc's marks out of the metadata: (whether nnc wrote the file, its digest).
 
     Either mark alone shows that nnc wrote the file, so damage to one of them cannot switch the check off.
     """
     kind, digest = metadata.pop(_FORMAT_KEY, None), metadata.pop(_DIGEST_KEY, None)
     if kind is None and digest is None:
-        return
+        return False, None
     if kind != _FORMAT:
-        raise _damaged(path, f"{_FORMAT_KEY} is {kind!r}, expected {_FORMAT!r}")
-    if digest != _digest(arrays, metadata):
-        raise _damaged(path, "the SHA-256 checksum does not match the content")
+        raise damaged(path, f"{_FORMAT_KEY} is {kind!r}, expected {_FORMAT!r}")
+    return True, digest
 
 
 def _digest(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> str:
@@ -146,6 +166,7 @@ def _digest(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
-def _damaged(path: str | os.PathLike[str], reason: str) -> FileFormatError:
+def damaged(path: str | os.PathLike[str], reason: str) -> FileFormatError:
+    """The error for a file that is not what it should be."""
     return FileFormatError(f"{os.fspath(path)!r} is not a whole checkpoint in safetensors format: {reason}",
                            hint="restore the file from a copy or save it again")

@@ -19,6 +19,7 @@ from nnc_core.dynamic.modes import use_device
 from nnc_core.dynamic.state import load_state
 from nnc_core.io.checkpoint import Array, load_arrays, save_arrays
 from nnc_core.io.graph_reader import refused
+from nnc_core.io.mapped_arrays import map_arrays
 from nnc_core.io.module_reader import ModuleReader
 from nnc_core.io.module_writer import ModuleWriter, plain_attributes
 from nnc_core.nn import Module
@@ -38,24 +39,29 @@ def save_weights(module: Module, path: Path, metadata: Mapping[str, str] | None 
     save_arrays(path, module.state_dict(), metadata)
 
 
-def load_weights(module: Module, path: Path, strict: bool = True) -> Unmatched:
+def load_weights(module: Module, path: Path, strict: bool = True, mapped: bool = False) -> Unmatched:
     """Read parameters and buffers into a module that has them, on the devices where they are.
 
     Nothing changes unless everything fits.  With strict=False what only one side has is left alone, and named in the
-    result.  A file that `save_module` wrote will do.  Raises StateError for names that are missing or unexpected,
-    ShapeError and DTypeError for arrays that are not like those of the module, and what `load_arrays` raises.
+    result.  A file that `save_module` wrote will do.  With mapped=True the weights stay in the file, as `map_arrays`
+    says, where their device computes in the host's memory: nothing is read until it is used, updates go to memory of
+    their own, never to the file, and the checksum is not looked at.
+
+    Raises StateError for names that are missing or unexpected, ShapeError and DTypeError for arrays that are not like
+    those of the module, and what `load_arrays` raises.
     """
-    arrays = _weights(load_arrays(path)[0])
+    arrays = only_weights((map_arrays if mapped else load_arrays)(path)[0])
     cells = module.cells()
     found = Unmatched(tuple([n for n in cells if n not in arrays]), tuple([n for n in arrays if n not in cells]))
     if not strict:
         arrays = {name: a for name, a in arrays.items() if name in cells}
         cells = {name: cell for name, cell in cells.items() if name in arrays}
-    load_state(cells, arrays, f"{os.fspath(path)!r} for {type(module).__name__}")
+    load_state(cells, arrays, f"{os.fspath(path)!r} for {type(module).__name__}", keep=mapped)
     return found
 
 
-def _weights(arrays: Mapping[str, Array]) -> dict[str, Array]:
+def only_weights(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Without what are arguments of constructors."""
     return {name: a for name, a in arrays.items() if not name.startswith(ARGUMENT)}
 
 
@@ -95,7 +101,7 @@ def load_module(path: Path, *, device: Any = None) -> Any:
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise FileFormatError(f"{os.fspath(path)!r}: its description is not what save_module writes: {error!r}",
                                   hint="restore the file from a copy or save it again") from error
-        load_state(module.cells(), _weights(arrays), f"{os.fspath(path)!r}")
+        load_state(module.cells(), only_weights(arrays), f"{os.fspath(path)!r}")
     return module
 
 

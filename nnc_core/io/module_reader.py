@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nnc_core.base.dtype import DType
 from nnc_core.base.errors import Error, FileFormatError, StateError
 from nnc_core.dynamic.functions.creation import asarray
 from nnc_core.dynamic.random.generator import Generator, default_generator
@@ -14,9 +15,12 @@ from nnc_core.io.module_writer import VERSION
 from nnc_core.nn import Module, Network
 from nnc_core.nn.layers.function import public_functions
 from nnc_core.nn.networks.topology import Entrance, Node, Ref, Topology
+from nnc_core.nn.parameter import Parameter
 from nnc_core.nn.registry import initialiser, own_class, registered
 from nnc_core.nn.tree import walk
 from nnc_core.nn.weights.freezing import chosen
+from nnc_core.nn.weights.palettised import PalettisedWeight, replace_parameters
+from nnc_core.type import TensorSpec
 
 
 class ModuleReader:
@@ -42,6 +46,8 @@ class ModuleReader:
         root = self._module(self._description["root"])
         for place, first in self._description["shared"]:
             share(root, place, first)
+        for weight in map(decode, self._description.get("palettised", ())):
+            _palettise(root, *weight)
         for path in self._description["evaluation"]:
             _at(root, path)._training = False
         if self._description["frozen"]:
@@ -162,6 +168,16 @@ def _named(root: Module, names: list[str]) -> Any:
         if name not in known:
             raise FileFormatError(f"{name!r} is no parameter of what is described")
     return {name: known[name] for name in names}
+
+
+def _palettise(root: Module, path: str, bits: int, block_size: int, spec: TensorSpec, dtype: DType) -> None:
+    """Codes in the place of a parameter, unless a constructor put some there."""
+    held = _get(*_owner(root, path)) if path else root
+    if isinstance(held, PalettisedWeight):
+        return
+    if not isinstance(held, Parameter):
+        raise FileFormatError(f"{path!r} is no parameter of what is described")
+    replace_parameters(root, {held: PalettisedWeight(spec.static_shape, bits, block_size, spec.dtype, dtype)})
 
 
 def share(root: Module, place: str, first: str) -> None:

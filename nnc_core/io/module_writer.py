@@ -21,6 +21,7 @@ from nnc_core.nn.layers.checks import title
 from nnc_core.nn.networks.topology import Node, Ref, Topology
 from nnc_core.nn.registry import function_name, initialiser, own_name, registered_name
 from nnc_core.nn.tree import entries, join, walk
+from nnc_core.nn.weights.palettised import PalettisedWeight
 from nnc_core.type import Dim, TensorSpec, admit_numpy
 
 VERSION = 1
@@ -44,7 +45,7 @@ class ModuleWriter:
             number = self.number(module)
         return {"version": VERSION, "modules": self.modules, "root": number, "shared": shared_places(root),
                 "evaluation": [p.path for p in walk(root) if not p.module._training],  # type: ignore[attr-defined]
-                "frozen": list(root.named_parameters(frozen=True))}
+                "frozen": list(root.named_parameters(frozen=True)), "palettised": palettised_places(root)}
 
     def number(self, module: Module) -> int:
         """The number of a module, which is described now if it was not before."""
@@ -204,6 +205,12 @@ def shared_places(root: Module) -> list[list[str]]:
             if known != path:
                 again.append([path, known])
     return again
+
+
+def palettised_places(root: Module) -> list[Any]:
+    """[place, bits, block size, spec, dtype of the palette] of each weight that is palettised."""
+    return [encode((place.path, x.bits, x.block_size, x.spec, x.palette.spec.dtype)) for place in walk(root)
+            if isinstance(x := place.module, PalettisedWeight)]
 
 
 def plain_attributes(module: Module) -> dict[str, Any]:

@@ -43,6 +43,7 @@ from nnc_core.nn.networks.handle import Handle, Input
 from nnc_core.nn.networks.network import Network
 from nnc_core.nn.parameter import Parameter
 from nnc_core.nn.registry import register
+from nnc_core.nn.weights.palettised import PalettisedWeight, palettise
 from nnc_core.nn.weights.pytorch import from_pytorch_state, to_pytorch_state
 from nnc_core.nn.weights.unmatched import Unmatched
 from nnc_core.nn.weights.utilities import has_nan, map_parameters
@@ -59,6 +60,7 @@ __all__ = [
     "Module",
     "MultiHeadAttention",
     "Network",
+    "PalettisedWeight",
     "Parameter",
     "PositionalEncoding",
     "RNN",
@@ -73,6 +75,7 @@ __all__ = [
     "from_pytorch_state",
     "has_nan",
     "map_parameters",
+    "palettise",
     "register",
     "to_pytorch_state",
     "value_and_grad",

@@ -24,6 +24,7 @@ from nnc_core.operator.linear import Linear
 from nnc_core.operator.movement import Movement
 from nnc_core.operator.neural import Neural
 from nnc_core.operator.ordering import Ordering
+from nnc_core.operator.palettes import Palettes
 from nnc_core.operator.random import Random
 from nnc_core.operator.reduction import Reduction
 from nnc_core.operator.representation import Representation
@@ -49,7 +50,7 @@ class Namespace(
     Cumulative[V], Ordering[V], Linear[V], Solvers[V], Decompositions[V], Eigen[V], Equations[V],
     Fourier[V], Movement[V],
     Indexing[V], Scattering[V], Selection[V], Windows[V], Neural[V], Random[V], Creation[V], Transfer[V], Control[V],
-    Hosted[V], Generic[V],
+    Hosted[V], Palettes[V], Generic[V],
 ):  # fmt: skip
     """All operators over one kind of value."""
 

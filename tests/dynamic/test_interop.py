@@ -268,6 +268,34 @@ def test_numpy_gets_a_copy_unless_it_refuses_one(device: str) -> None:
     np.testing.assert_array_equal(view, HOST)
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (4, 1, 3), (5,), (), (0, 3)])
+def test_fortran_order_in_and_out(device: str, shape: tuple[int, ...]) -> None:
+    a = np.asarray(np.arange(np.prod(shape), dtype=np.float32).reshape(shape), order="F")
+    for x in (nnc.asarray(a), nnc.from_dlpack(a), nnc.from_dlpack(Foreign(a)), nnc.asarray(a) + 0):
+        np.testing.assert_array_equal((x * 2).numpy(), a * 2)
+        for c, fortran in ((x.numpy(), x.numpy(order="F")), (np.asarray(x, order="C"), np.asarray(x, order="F"))):
+            assert c.flags.c_contiguous and fortran.flags.f_contiguous and c.dtype == fortran.dtype == a.dtype
+            assert c.shape == fortran.shape == shape
+            fortran[...] = fortran + 0  # it can be written, and is nobody else's
+            np.testing.assert_array_equal(fortran, a)
+            np.testing.assert_array_equal(c, a)
+            fortran[...] = -1
+        np.testing.assert_array_equal(x.numpy(), a)
+
+
+def test_shared_memory_in_fortran_order_is_handed_on_as_it_is(sharing: str) -> None:
+    a = np.asfortranarray(HOST)
+    x = nnc.asarray(a, copy=False)
+    for view in (np.from_dlpack(x), np.asarray(x, copy=False)):
+        assert np.shares_memory(view, a) and view.strides == a.strides
+        np.testing.assert_array_equal(view, HOST)
+
+
+def test_an_order_that_is_none(x: nnc.Tensor) -> None:
+    with fails(ValueError, "order='K'", '"C" or "F"', line=False):
+        x.numpy(order="K")
+
+
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "lt", "eq", "ge"])
 def test_operators_between_arrays_and_tensors_give_tensors(x: nnc.Tensor, name: str) -> None:
     f = getattr(operator, name)

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nnc_core.base.errors import OperandError, ShapeError, StateError
+from nnc_core.base.errors import NotSupportedError, OperandError, ShapeError, StateError
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.random.generator import Generator
 from nnc_core.dynamic.state import load_state, save_state
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.layers.linear import Linear
 from nnc_core.nn.module import Module
-from nnc_core.nn.tree import Branch, entries, join
+from nnc_core.nn.tree import Branch, entries, join, walk
+from nnc_core.nn.weights.palettised import PalettisedWeight
 from nnc_core.nn.weights.pytorch_rules import Array, Entry, flattened_linear, rule_of, same
 from nnc_core.nn.weights.unmatched import Unmatched
 
@@ -101,6 +102,10 @@ def _fitting(weight: Weight, x: Any, what: str) -> Array:
 def _weights(module: Module, prefix: str, rename: Rename | None, flattened: Shapes | None) -> list[Weight]:
     """Every place of every parameter and buffer; a shared one is known by its first path."""
     known = dict(flattened or {})
+    coded = next((p.path for p in walk(module) if isinstance(p.module, PalettisedWeight)), None)
+    if coded is not None:
+        raise NotSupportedError(f"{coded!r} of {type(module).__name__} is palettised, which PyTorch's states are not",
+                                hint="translate before nn.palettise, or read it: weight.read()")
     first: dict[Cell, str] = {}
     found = []
     for entry, theirs, cells, paths in _walked(module, known):
