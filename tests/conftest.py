@@ -32,9 +32,9 @@ def _chosen_seed() -> int:
 
 
 SEED = pytest.StashKey[int]()
-SAMPLED = ("tests/dynamic/", "tests/nn/", "tests/optim/")
-"""Folders whose tests build kernels by the thousand where a device needs one compiled for each shape: one of so many of
-them runs there, those that the seed draws; the others are slow."""
+SAMPLED = {"tests/dynamic/": "opencl:0", "tests/nn/": "opencl:0", "tests/optim/": "opencl:0", "tests/cpu/test_kernels.py": ""}
+"""Where there are thousands of tests of one kind, by what is in their names: those that build a kernel for each shape, and
+those of each operator with each dtype and layout.  One of so many runs, which the seed draws; the others are slow."""
 ONE_OF = 3
 TABLE = Table()  # here, where all reports arrive, also those of other processes
 
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seed = config.stash[SEED]
     for item in items:
-        sampled = "opencl:0" in item.name and item.nodeid.startswith(SAMPLED)
+        sampled = any(item.nodeid.startswith(place) and kind in item.name for place, kind in SAMPLED.items())
         if sampled and crc32(f"{seed} {item.nodeid}".encode()) % ONE_OF:
             item.add_marker(pytest.mark.slow)
 

@@ -133,10 +133,12 @@ def test_what_is_constant_becomes_zero(device: str) -> None:
 
 
 def test_spectral_norm(device: str) -> None:
-    w = RNG.normal(size=(4, 3, 6)).astype(np.float32)
-    matrix = w.transpose(2, 0, 1).reshape(6, -1)
+    left_vectors, _, right_vectors = np.linalg.svd(RNG.normal(size=(6, 12)), full_matrices=False)
+    values = [3, 2, 1, 1, 0.5, 0.1]  # the first two so far apart that 60 iterations are enough whatever is drawn
+    matrix = (left_vectors * values @ right_vectors).astype(np.float32)
+    w = matrix.reshape(6, 4, 3).transpose(1, 2, 0)
     largest = np.linalg.svd(matrix)[1][0]
-    u = RNG.normal(size=6).astype(np.float32)
+    u = (3 * left_vectors[:, 0] + RNG.uniform(-1, 1, 6)).astype(np.float32)
     normed, vector, value = nnc.spectral_norm(nnc.asarray(w), nnc.asarray(u), iterations=60)
     np.testing.assert_allclose(value.item(), largest, rtol=1e-4)
     np.testing.assert_allclose(normed.numpy(), w / largest, rtol=1e-4)

@@ -50,6 +50,8 @@ LAYERS: dict[str, Layer] = {
     "LogSoftmax": Layer(nn.LogSoftmax, (ROWS,)),
     "MaxPool2d": Layer(lambda: nn.MaxPool2d(2), (IMAGES,)),
     "MaxPool2d, NCHW, overlapping": Layer(lambda: nn.MaxPool2d(3, 1, padding="SAME", layout="NCHW"), (FIRST,)),
+    "PalettisedWeight, of a linear layer": Layer(
+        lambda: nn.palettise(nn.Linear(3, 4, generator=generator(5)), 4, only="weight"), (ROWS,)),
     "ReLU": Layer(nn.ReLU, (ROWS,)),
     "Sequential": Layer(lambda: nn.Sequential(nn.Linear(3, 4, generator=generator(6)), nn.Sigmoid(), lambda x: x * 2),
                         (ROWS,)),
