@@ -32,9 +32,12 @@ def _chosen_seed() -> int:
 
 
 SEED = pytest.StashKey[int]()
-SAMPLED = {"tests/dynamic/": "opencl:0", "tests/nn/": "opencl:0", "tests/optim/": "opencl:0", "tests/cpu/test_kernels.py": ""}
-"""Where there are thousands of tests of one kind, by what is in their names: those that build a kernel for each shape, and
-those of each operator with each dtype and layout.  One of so many runs, which the seed draws; the others are slow."""
+SAMPLED = {
+    "tests/dynamic/": "opencl:0", "tests/nn/": "opencl:0", "tests/optim/": "opencl:0", "tests/cpu/test_kernels.py": "",
+}  # fmt: skip
+"""Where there are thousands of tests of one kind, and what is in their names: those that build a kernel for each
+shape, and those of each operator with each dtype and layout.  One of so many runs, which the seed draws; the others are
+slow."""
 ONE_OF = 3
 TABLE = Table()  # here, where all reports arrive, also those of other processes
 
