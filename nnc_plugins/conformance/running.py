@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,16 @@ def get(device: Device, buffer: Buffer, like: Array) -> Array:
     host = np.empty(like.shape, like.dtype)
     device.download(buffer, host).wait()
     return host
+
+
+ROOM = 8
+"""How many times the largest array of a case may be needed at once: by views, and by what comes in between."""
+
+
+def has_room(device: Device, arrays: Iterable[Array]) -> bool:
+    """Whether a device that limits what it allocates at once can be asked for a case with these arrays."""
+    limit = device.spec.max_allocation
+    return limit is None or ROOM * max([x.nbytes for x in arrays], default=0) <= limit
 
 
 def eager(stack: Stack, op: Op, inputs: Sequence[Array], attributes: Attributes) -> Any:
