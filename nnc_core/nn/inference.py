@@ -11,6 +11,7 @@ from nnc_core.base.dtype import DType
 from nnc_core.base.errors import OperandError, SymbolicDimensionError
 from nnc_core.composition import Stack, stack_for
 from nnc_core.dynamic.cell import Cell
+from nnc_core.dynamic.functions.creation import shape_given
 from nnc_core.dynamic.modes import current_stack
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.traces.trace import Trace
@@ -45,7 +46,7 @@ def as_spec(x: Any, dtype: Any = None) -> TensorSpec:
         raise OperandError(f"{x!r} is no shape", hint='give a tuple such as ("batch", 28, 28, 1), an nnc.TensorSpec or '
                                                       "a tensor")
     wanted: DType = default_float() if dtype is None else admit_numpy(dtype)
-    return TensorSpec(tuple([Dim(d) if isinstance(d, str) else d for d in x]), wanted)
+    return TensorSpec(shape_given([Dim(d) if isinstance(d, str) else d for d in x]), wanted)
 
 
 def stack_beneath(module: Branch) -> Stack:

@@ -393,3 +393,13 @@ def test_a_picture() -> None:
     dot = Parts().net.to_dot()
     assert dot.startswith("digraph network {") and dot.endswith("}")
     assert dot.count("->") == 12 and r'label="stem\nConv2d\nfloat32[batch,6,6,3]"' in dot
+
+
+@pytest.mark.parametrize(("shape", "kind", "words"), [
+    ((-3,), ValueError, "negative dimension"), ((2.5,), TypeError, "float is no dimension"), (3, TypeError, "no shape"),
+])  # fmt: skip
+def test_shapes_that_are_none(shape: Any, kind: type[Exception], words: str) -> None:
+    for ask in (lambda: nn.Linear(3, 2).summary(shape), lambda: nn.Input(shape, batch=None)):
+        with pytest.raises(kind, match=words) as refused:
+            ask()
+        assert isinstance(refused.value, nnc.Error)

@@ -120,6 +120,8 @@ class Input(Handle):
 
     def __init__(self, shape: Sequence[DimLike | str], dtype: Any = None, *, name: str | None = None,
                  batch: int | str | None = "batch") -> None:
+        if not isinstance(shape, (tuple, list)):
+            raise OperandError(f"{shape!r} is no shape", operator="Input", hint="give a tuple such as (28, 28, 1)")
         first = () if batch is None else (batch,)
         spec = as_spec((*first, *shape), dtype)
         super().__init__(Call(None, (), {}, ()), 0, spec)
