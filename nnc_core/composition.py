@@ -38,6 +38,11 @@ class Stack:
     def __repr__(self) -> str:
         return f"<stack of {self.device.spec.id}>"
 
+    def and_on(self, other: Stack) -> str:
+        """Where arrays of two stacks are, for an error: on two devices, or under one id twice."""
+        mine, others = self.device.spec.id, other.device.spec.id
+        return f"{mine} and {others}" if mine != others else f"two different stacks of {mine}"
+
 
 def make_stack(device: Device, *, Type: type[Type] = Type, Shape: type[Shape] = Shape, Symbol: type[Symbol] = Symbol,
                Operator: type[Operator] = Operator, Optimiser: type[Optimiser] = Optimiser,

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any
 
 from nnc_core.base.errors import DeviceError, DTypeError, LostCellError, ShapeError
-from nnc_core.composition import stack_for
+from nnc_core.composition import Stack, stack_for
 from nnc_core.device import DeviceSpec
 from nnc_core.dynamic.evaluation import evaluate
 from nnc_core.dynamic.from_host import host_value
@@ -46,7 +46,12 @@ class Cell:
 
     @property
     def device(self) -> DeviceSpec:
-        return self._value.stack.device.spec
+        return self.stack.device.spec
+
+    @property
+    def stack(self) -> Stack:
+        """What computes there; a device that was opened again under the same id has another one."""
+        return self._value.stack
 
     def __reduce__(self) -> Any:
         """Copies and pickles go through a host array."""
@@ -71,8 +76,8 @@ class Cell:
             raise ShapeError(f"cell {self.name!r} holds {spec}, not {tensor.spec}")
         if tensor.dtype != spec.dtype:
             raise DTypeError(f"cell {self.name!r} holds {spec}, not {tensor.spec}", hint="cast with astype")
-        if tensor._value.stack is not self._value.stack:
-            raise DeviceError(f"cell {self.name!r} is on {self.device.id}, the tensor on {tensor.device.id}",
+        if tensor._value.stack is not self.stack:
+            raise DeviceError(f"cell {self.name!r} and the tensor are on {self.stack.and_on(tensor._value.stack)}",
                               hint="move one of them: cell.move(...) or tensor.to(...)")
         trace = current_trace.get()
         if trace is not None:

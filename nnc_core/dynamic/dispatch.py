@@ -89,7 +89,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     if agreeing is None and any([x.__class__ is Borrowed for x in inputs]):
         return _on_borrowed(op, inputs, attributes, line)
     values = F._operands(op, inputs) if agreeing is None else agreeing
-    stack = _common_stack(values) if op is not _TRANSFER else stack_for(attributes[1])
+    stack = _common_stack(values) if op is not _TRANSFER else _stack_named(attributes[1])
     trace = _common_trace(values)
     tracked = gradients.get() and op.differentiable and any([v.tracked for v in values])
     if op.decompose is not None and tracked and not (op.vjp or op.partials):
@@ -166,9 +166,15 @@ def _common_stack(values: Sequence[Value]) -> Stack:
     stack = values[0].stack
     for v in values:
         if v.stack is not stack:
-            raise DeviceError(f"operands are on {stack.device.spec.id} and {v.stack.device.spec.id}",
+            raise DeviceError(f"operands are on {stack.and_on(v.stack)}",
                               hint="move one of them with .to(...)")
     return stack
+
+
+def _stack_named(id: str) -> Stack:
+    """The current one where it is of that device: a device may have several, of other layers."""
+    stack = current_stack()
+    return stack if stack.device.spec.id == id else stack_for(id)
 
 
 def _common_trace(values: Sequence[Value]) -> Any:

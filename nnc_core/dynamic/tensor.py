@@ -16,7 +16,7 @@ from nnc_core.dynamic.dispatch import F, dispatch
 from nnc_core.dynamic.evaluation import compute, evaluate, no_value, shape_of
 from nnc_core.dynamic.from_host import host_value, ordered
 from nnc_core.dynamic.graphs.unknown import refresh
-from nnc_core.dynamic.modes import current_trace, gradients, lazy
+from nnc_core.dynamic.modes import current_trace, gradients, lazy, use_device
 from nnc_core.dynamic.value import Value, owned
 from nnc_core.operator import OPERATORS
 from nnc_core.symbol import show_line, user_line
@@ -263,12 +263,13 @@ class Tensor:
     __hash__ = object.__hash__
 
     # ---- devices
-    def to(self, device: str | Device | DeviceSpec) -> Tensor:
+    def to(self, device: str | Device | DeviceSpec | Stack) -> Tensor:
         """The same value on another device, as a tensor of its own: later item assignments do not reach it."""
         stack = stack_for(device)
         if stack is self._value.stack:
             return Tensor(value_of(self))
-        return Tensor(F.transfer(value_of(self), source=self.device.id, target=stack.device.spec.id))
+        with use_device(stack):
+            return Tensor(F.transfer(value_of(self), source=self.device.id, target=stack.device.spec.id))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """Array API spelling of `to`."""

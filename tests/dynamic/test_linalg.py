@@ -15,6 +15,7 @@ import nnc_core as nnc
 from nnc_core.base.errors import FallbackWarning, LinAlgError
 from nnc_core.builtin import StrictDevice
 from nnc_core.composition import make_stack
+from tests.dynamic.matrices import flat, same
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* has no kernel")
 L, N = nnc.linalg, np.linalg
@@ -127,21 +128,6 @@ CASES: dict[str, Case] = {
     "trace": (lambda x: L.trace(x, offset=1), lambda x: N.trace(x, offset=1), (W,)),
     "vecdot": (L.vecdot, N.vecdot, (W, W)),
 }  # fmt: skip
-
-
-def flat(tree: Any) -> list[Any]:
-    return [y for x in tree for y in flat(x)] if isinstance(tree, (list, tuple)) else [tree]
-
-
-def same(found: Any, wanted: Any, what: str, tolerance: float = 1e-9) -> None:
-    """Shapes, kinds of dtype, and values."""
-    ys, zs = flat(found), flat(wanted)
-    assert len(ys) == len(zs), what
-    for y, z in zip(ys, zs, strict=True):
-        z = np.asarray(z)
-        assert (y.shape, y.numpy().dtype.kind) == (z.shape, z.dtype.kind), what
-        scale = max(1.0, float(np.abs(z).max(initial=0)))
-        np.testing.assert_allclose(y.numpy(), z, rtol=tolerance, atol=tolerance * scale, err_msg=what)
 
 
 def test_every_name_has_a_case() -> None:

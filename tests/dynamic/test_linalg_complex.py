@@ -12,6 +12,7 @@ import scipy.linalg
 
 import nnc_core as nnc
 from nnc_core.base.errors import GradientError, LinAlgError
+from tests.dynamic.matrices import flat, same
 from tests.dynamic.ways import in_mode
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* has no kernel")
@@ -117,20 +118,6 @@ CASES: dict[str, Case] = {
     "trace": (lambda x: L.trace(x, offset=1), lambda x: N.trace(x, offset=1), (TALL,)),
     "vecdot": (L.vecdot, N.vecdot, (TALL, drawn(2, 4, 3))),
 }  # fmt: skip
-
-
-def flat(tree: Any) -> list[Any]:
-    return [y for x in tree for y in flat(x)] if isinstance(tree, (list, tuple)) else [tree]
-
-
-def same(found: Any, wanted: Any, what: str, tolerance: float = 1e-9) -> None:
-    ys, zs = flat(found), flat(wanted)
-    assert len(ys) == len(zs), what
-    for y, z in zip(ys, zs, strict=True):
-        z = np.asarray(z)
-        assert (y.shape, y.numpy().dtype.kind) == (z.shape, z.dtype.kind), what
-        scale = max(1.0, float(np.abs(z).max(initial=0)))
-        np.testing.assert_allclose(y.numpy(), z, rtol=tolerance, atol=tolerance * scale, err_msg=what)
 
 
 @pytest.mark.parametrize("name", CASES)

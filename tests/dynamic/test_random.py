@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 import nnc_core as nnc
-from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError, SymbolValueError
+from nnc_core.base.errors import AttributeValueError, DeviceError, DTypeError, ShapeError, SymbolValueError
 from nnc_core.dynamic.random.generator import default_generator
 from nnc_core.operator.philox import philox_words
 
@@ -114,6 +114,35 @@ def test_the_default_generator(device: str) -> None:
     assert [bits(compiled()) for _ in range(3)] == wanted
     nnc.manual_seed(SEED)
     assert bits(compiled()) == wanted[0]  # compiled code follows
+
+
+@pytest.fixture
+def stacks() -> Iterator[list[nnc.Stack]]:
+    """Two of one device; the default generator is put back afterwards."""
+    generator, device = default_generator(), nnc.stack_for("strict:0").device
+    before, home = generator.state, generator.key.stack
+    yield [nnc.make_stack(device), nnc.make_stack(device)]
+    generator.key.move(home)
+    generator.state = before
+
+
+def test_generators_belong_to_stacks_not_to_ids(stacks: list[nnc.Stack]) -> None:
+    wanted = expected(lambda g: g.bits(4))
+    for stack in stacks:
+        with nnc.use_device(stack):
+            g = nnc.manual_seed(SEED)
+            assert g is default_generator() and g.key.stack is stack
+            assert [bits(g.bits(4)) for _ in range(3)] == wanted
+        g.state = (SEED, 0)  # elsewhere
+        twin, child = copy.copy(g), g.spawn(1)[0]
+        assert g.key.stack is twin.key.stack is child.key.stack is stack
+    with nnc.use_device(stacks[0]):
+        assert (nnc.dropout(nnc.ones(8), 0.5) + nnc.ones(8)).shape == (8,)  # it comes along
+        g = nnc.Generator(SEED, stacks[1])
+        with pytest.raises(DeviceError, match="two different stacks of strict:0"):
+            nnc.asarray([1, 2], dtype="uint64") + g.bits(2, "uint64")
+        with pytest.raises(DeviceError, match="'random key' and the tensor are on two different stacks of strict:0"):
+            g.key.write(nnc.asarray([1, 2], dtype="uint64"))
 
 
 def test_spawned_generators_are_apart(device: str) -> None:

@@ -44,7 +44,7 @@ class Generator(Distributions):
 
     @state.setter
     def state(self, state: State) -> None:
-        key = host_value(_host_key(state), stack=stack_for(self.key.device))
+        key = host_value(_host_key(state), stack=self.key.stack)
         self.key.write(Tensor(key))
 
     def seed(self, seed: int) -> None:
@@ -53,7 +53,7 @@ class Generator(Distributions):
 
     def __copy__(self) -> Generator:
         """A generator of its own that will draw the same."""
-        twin = Generator(0, self.key.device)
+        twin = Generator(0, self.key.stack)
         twin.state = self.state
         return twin
 
@@ -65,7 +65,7 @@ class Generator(Distributions):
         """
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
             raise AttributeValueError(f"count is {count!r}, expected an integer of at least 0", operator="spawn")
-        return [Generator(seed, self.key.device) for seed in self.bits(int(count), "uint64").tolist()]
+        return [Generator(seed, self.key.stack) for seed in self.bits(int(count), "uint64").tolist()]
 
     def _next_key(self) -> Value:
         key = self.key.read()._value
@@ -74,7 +74,7 @@ class Generator(Distributions):
 
     @property
     def _stack(self) -> Stack:
-        return stack_for(self.key.device)
+        return self.key.stack
 
     # ---- numbers
     def bits(self, shape: Shape = (), dtype: Any = "uint32") -> Tensor:
@@ -244,15 +244,15 @@ def generator_for(generator: Generator | None, stack: Stack) -> Generator:
     if generator is not None:
         return generator
     default = _default_on(stack)
-    if default.key.device.id != stack.device.spec.id and current_trace.get() is None:
-        default.key.move(stack.device)
+    if default.key.stack is not stack and current_trace.get() is None:
+        default.key.move(stack)
     return default
 
 
 def manual_seed(seed: int) -> Generator:
     """Start the default generator again, on the current device; code that was compiled with it follows."""
-    generator = default_generator()
-    if generator.key.device.id != current_stack().device.spec.id:
-        generator.key.move(current_stack().device)
+    generator, stack = default_generator(), current_stack()
+    if generator.key.stack is not stack:
+        generator.key.move(stack)
     generator.seed(seed)
     return generator
