@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import sys
+from collections.abc import Iterator
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -39,6 +42,7 @@ SAMPLED = {
 shape, and those of each operator with each dtype and layout.  One of so many runs, which the seed draws; the others are
 slow."""
 ONE_OF = 3
+GENERATORS = pytest.StashKey[list[tuple[np.random.BitGenerator, Any]]]()
 TABLE = Table()  # here, where all reports arrive, also those of other processes
 
 
@@ -56,6 +60,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         sampled = any(item.nodeid.startswith(place) and kind in item.name for place, kind in SAMPLED.items())
         if sampled and crc32(f"{seed} {item.nodeid}".encode()) % ONE_OF:
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[GENERATORS] = [(bits, bits.state) for bits in _bits_of_modules()]
+
+
+def _bits_of_modules() -> Iterator[np.random.BitGenerator]:
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("tests."):
+            yield from (x.bit_generator for x in vars(module).values() if isinstance(x, np.random.Generator))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What a test draws from its module's generator does not depend on the tests that ran before it."""
+    for bits, first in item.config.stash[GENERATORS]:
+        bits.state = first
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -243,7 +243,7 @@ def test_a_cell_that_others_hold_is_never_lost(strict: Any, monkeypatch: pytest.
 
 def test_a_cell_stays_on_its_device() -> None:
     cell = nnc.Cell(nnc.zeros(2, device="strict:0"), "state")
-    with pytest.raises(nnc.Error, match="cell 'state' is on strict:0") as caught:
+    with pytest.raises(nnc.Error, match="cell 'state' and the tensor are on strict:0 and strict-poison:0") as caught:
         cell.write(nnc.zeros(2, device="strict-poison:0"))
     assert isinstance(caught.value, ValueError)
     cell.move("strict-poison:0")
