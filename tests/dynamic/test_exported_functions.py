@@ -1,4 +1,7 @@
-"""Every public function of one array can be recorded and exported: nothing that it makes for itself stays outside."""
+"""Every public function of one array can be recorded and exported: nothing that it makes for itself stays outside.
+
+For another size it is right as well, or refused; compiled for sizes that come at calls it is right.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,22 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
+from nnc_core.base.errors import ShapeError
 
-WIDE = np.arange(1, 13, dtype=np.float32).reshape(3, 4) / 7
-SQUARE = WIDE[:, :3] @ WIDE[:, :3].T + np.eye(3, dtype=np.float32)
+
+def wide(n: int) -> np.ndarray:
+    return np.arange(1, 4 * n + 1, dtype=np.float32).reshape(n, 4) / 7
+
+
+def square(n: int) -> np.ndarray:
+    x = wide(n)[:, :3]
+    return x @ x.T / n + np.eye(n, dtype=np.float32)  # type: ignore[no-any-return]
+
+
+KINDS: dict[str, tuple[Callable[[int], np.ndarray], tuple[str | None, ...]]] = {
+    "wide": (wide, ("n", None)), "square": (square, ("n", "n")), "row": (lambda n: wide(n)[:, 0], ("n",)),
+}  # fmt: skip
+"""Arrays by a size, and which of their axes are of it."""
 DRAWS = {"alpha_dropout", "dropout", "gaussian_dropout", "gaussian_noise", "gumbel_softmax", "rrelu", "spatial_dropout"}
 """They read the state of a generator."""
 WITHOUT_ARRAY = {"diag_indices_from", "empty_like", "imag", "iscomplex", "isreal", "ones_like", "tril_indices_from",
@@ -28,46 +44,62 @@ def tensors(result: Any) -> list[nnc.Tensor]:
     return [t for t in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(t, nnc.Tensor)]
 
 
-def an_array_for(f: Callable[..., Any]) -> Any:
-    """One of which f, given nothing else, makes tensors; None if there is none."""
-    for x in (WIDE, SQUARE, WIDE[0]):
+def kind_for(f: Callable[..., Any]) -> str | None:
+    """An array of which f, given nothing else, makes tensors; None if there is none."""
+    for kind, (make, _) in KINDS.items():
         try:
-            if tensors(f(nnc.asarray(x))):
-                return x
+            if tensors(f(nnc.asarray(make(3)))):
+                return kind
         except Exception:  # it takes more than an array, or another one
             continue
     return None
 
 
-TAKE_ONE = sorted(name for name, f in FUNCTIONS.items() if an_array_for(f) is not None)
+TAKE_ONE = {name: kind for name, f in sorted(FUNCTIONS.items()) if (kind := kind_for(f)) is not None}
+each_function = pytest.mark.parametrize(("name", "kind"), TAKE_ONE.items(), ids=TAKE_ONE)
 
 
 def test_there_are_many() -> None:
     assert len(TAKE_ONE) > 150
-    assert {"sum", "histogram", "linalg.expm", "fft.rfft"} <= set(TAKE_ONE)
+    assert {"sum", "histogram", "linalg.expm", "fft.rfft"} <= TAKE_ONE.keys()
 
 
-@pytest.mark.parametrize("name", TAKE_ONE)
-def test_it_is_exported(name: str) -> None:
-    f = FUNCTIONS[name]
-    x = an_array_for(f)
+def recorded(name: str, kind: str, size: int, named: bool = False) -> nnc.SymbolicGraph:
+    make, axes = KINDS[kind]
     with nnc.deferred():
-        given = nnc.asarray(x)
-        made = tensors(f(given))
-    run = nnc.export({"x": given}, {f"y{i}": y for i, y in enumerate(made)}).compile()
-    found = run(x=x)
-    for i, wanted in enumerate(tensors(f(nnc.asarray(x)))):
-        np.testing.assert_allclose(found[f"y{i}"].numpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)
+        x = nnc.asarray(make(size))
+        made = tensors(FUNCTIONS[name](x))
+    return nnc.export({"x": x}, {f"y{i}": y for i, y in enumerate(made)}, named_dims={"x": axes} if named else None)
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: nnc.quantile(x, [0.25, 0.6]), lambda x: nnc.quantile(x, 0.3, axis=0),
-    lambda x: nnc.histogram(x, 5, range=(0, 1))[0], lambda x: nnc.pad(x, 2, mode="linear_ramp"),
-    lambda x: nnc.convolve(x[0], x[1]), lambda x: nnc.linalg.expm(x[:, :3]), lambda x: nnc.trace(x, offset=1),
-])  # fmt: skip
-def test_with_more_arguments(f: Callable[[nnc.Tensor], nnc.Tensor]) -> None:
-    with nnc.deferred():
-        x = nnc.asarray(WIDE)
-        y = f(x)
-    found = nnc.export({"x": x}, {"y": y}).compile()(x=WIDE)["y"]
-    np.testing.assert_allclose(found.numpy(), f(nnc.asarray(WIDE)).numpy(), rtol=1e-5, atol=1e-6)
+def agree(found: Any, name: str, x: np.ndarray) -> None:
+    wanted = tensors(FUNCTIONS[name](nnc.asarray(x)))
+    assert len(found) == len(wanted)
+    for y, z in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(y.numpy(), z.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@each_function
+def test_it_is_exported(name: str, kind: str) -> None:
+    x = KINDS[kind][0](3)
+    agree(recorded(name, kind, 3).compile()(x=x).values(), name, x)
+
+
+@each_function
+def test_exported_for_any_size_it_is_right_or_refused(name: str, kind: str) -> None:
+    try:
+        run = recorded(name, kind, 5, named=True).compile()
+    except nnc.Error as error:
+        assert isinstance(error, ShapeError) and error.hint, error
+        return
+    for size in (5, 7, 3):
+        x = KINDS[kind][0](size)
+        agree(run(x=x).values(), name, x)
+
+
+@each_function
+def test_compiled_for_any_size_it_is_right(name: str, kind: str) -> None:
+    compiled = nnc.jit(FUNCTIONS[name])
+    for size in (5, 7, 3, 7):
+        x = KINDS[kind][0](size)
+        agree(tensors(compiled(nnc.asarray(x))), name, x)

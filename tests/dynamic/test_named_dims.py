@@ -72,7 +72,9 @@ BAKED: dict[str, tuple[Function, str]] = {
     "the last row": (lambda x: x[-1], "start=(3, 0)"),
     "a replaced row": (lambda x: x.at[1].set(0.0), "start=(1, 0)"),
     "padding of the axis": (lambda x: nnc.pad(x, ((1, 0), (0, 0))), "low=(1, 0)"),
-    "a range as long as the axis": (lambda x: x + nnc.arange(x.shape[0], dtype="float32")[:, None], "(4, 1)"),
+    "a range as long as the axis": (lambda x: x + nnc.arange(x.shape[0], dtype="float32")[:, None], "float32[4]"),
+    "as many ones": (lambda x: x.sum() / nnc.ones_like(x).sum(), "float32[4,3]"),
+    "rows that a range picks": (lambda x: nnc.unique_consecutive(x, axis=0), "int64[4]"),
     "an array as long as the axis": (lambda x: x * nnc.asarray(HOST), "(4, 3)"),
     "a first row": (lambda x: x[:1] + x, "stop=(1, 3)"),
 }

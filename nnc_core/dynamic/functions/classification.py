@@ -86,11 +86,18 @@ def _task(predicted: ArrayLike, labels: ArrayLike, axis: int, weights: ArrayLike
 def _soft_loss(task: _Task, logarithms: Value) -> Tensor:
     """Probabilities of 0 cost nothing, however unlikely their class is."""
     wanted = _as_dtype(task.labels, logarithms.dtype)
-    if task.smoothing:
-        wanted = F.add(F.multiply(wanted, 1 - task.smoothing), F.divide(task.smoothing, task.classes))
     costs = F.multiply(wanted, F.where(F.equal(wanted, 0), 0, logarithms))
-    costs = costs if task.weights is None else F.multiply(costs, task.weights)
-    return reduced(F.negative(F.sum(costs, axis=task.last)), task.reduction)
+    rows = F.negative(F.sum(_weighted(costs, task.weights), axis=task.last))
+    return reduced(_smoothed(task, rows, _spread(task, logarithms)) if task.smoothing else rows, task.reduction)
+
+
+def _spread(task: _Task, logarithms: Value) -> Value:
+    """The loss if all classes were wanted alike."""
+    return F.negative(F.mean(_weighted(logarithms, task.weights), axis=task.last))
+
+
+def _smoothed(task: _Task, rows: Value, spread: Value) -> Value:
+    return F.add(F.multiply(rows, 1 - task.smoothing), F.multiply(spread, task.smoothing))
 
 
 def _picked(logarithms: Value, labels: Value) -> Value:
@@ -109,10 +116,7 @@ def _label_loss(task: _Task, rows: Value, logarithms: Value | None, labels: Valu
     elif task.reduction == "mean":
         counted = F.cast(F.is_class(task.predicted, labels), dtype=rows.dtype)
     if logarithms is not None:
-        spread = logarithms if task.weights is None else F.multiply(logarithms, task.weights)
-        others = F.negative(F.mean(spread, axis=task.last))
-        others = F.where(F.is_class(task.predicted, labels), others, 0)
-        rows = F.add(F.multiply(rows, 1 - task.smoothing), F.multiply(others, task.smoothing))
+        rows = _smoothed(task, rows, F.where(F.is_class(task.predicted, labels), _spread(task, logarithms), 0))
     return reduced(rows, task.reduction, counted)
 
 

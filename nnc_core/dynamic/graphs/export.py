@@ -77,7 +77,8 @@ def export(inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor], *, captu
 
     `named_dims` gives for some inputs one entry an axis: the name of a dimension that may be of another size in each
     call, or None (or the recorded number) for one that may not; ("batch", None) makes [8,3] into [batch,3].
-    All specs are inferred again; ShapeError if an operator holds a size that was recorded.  Numbers that Python
+    All specs are inferred again; ShapeError if an operator holds a size that was recorded, or may: `zeros_like(x)` is
+    recorded as zeros of such a size.  Numbers that Python
     computed from a size, as in `x / x.shape[0]`, are constants; build on `nnc.var_arr(name, (nnc.Dim("batch"), 3))`
     where these should follow.  `iopairs` are (output, input): the output takes the input's memory, as state does.
     """

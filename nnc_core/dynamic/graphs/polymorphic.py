@@ -60,6 +60,9 @@ def resized(F: Nodes, v: Value, inputs: tuple[Node, ...], attributes: Attributes
     if held:
         raise ShapeError(f"{held} was recorded for {', '.join(str(x.spec) for x in v.inputs)} and may hold "
                          f"a size of the named dimensions {listed(sizes)}")
+    if not inputs and any(d in sizes.values() for d in v.spec.shape):  # as `zeros_like(x)` is recorded
+        raise ShapeError(f"{v.spec} may have a size of the named dimensions {listed(sizes)}: record on a size that "
+                         "occurs nowhere else to tell")
     node = F._apply(v.op, inputs, attributes)
     if numbered(node.spec, sizes) != v.spec:
         raise ShapeError(f"the result is {node.spec} for named dimensions and was {v.spec} when recorded")
