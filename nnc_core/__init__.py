@@ -76,6 +76,7 @@ from nnc_core.dynamic.functions import (
     pooling,
     predicates,
     quantiles,
+    ranges,
     recurrent,
     reduction,
     regions,
@@ -134,6 +135,7 @@ from nnc_core.dynamic.functions.polynomials import *
 from nnc_core.dynamic.functions.pooling import *
 from nnc_core.dynamic.functions.predicates import *
 from nnc_core.dynamic.functions.quantiles import *
+from nnc_core.dynamic.functions.ranges import *
 from nnc_core.dynamic.functions.recurrent import *
 from nnc_core.dynamic.functions.reduction import *
 from nnc_core.dynamic.functions.regions import *
@@ -242,6 +244,7 @@ __all__ += polynomials.__all__
 __all__ += pooling.__all__
 __all__ += predicates.__all__
 __all__ += quantiles.__all__
+__all__ += ranges.__all__
 __all__ += recurrent.__all__
 __all__ += reduction.__all__
 __all__ += regions.__all__

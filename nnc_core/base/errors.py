@@ -181,6 +181,10 @@ class ImplicitComputeWarning(RuntimeWarning):
     """A deferred value computed on the side, where `config.implicit_compute` asks for a warning."""
 
 
+class DetachedWarning(RuntimeWarning):
+    """A value whose gradient is followed, handed to NumPy, where nothing follows it."""
+
+
 class RetraceWarning(RuntimeWarning):
     """A function that is traced again and again."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnc_core.base.dtype import DType
-from nnc_core.base.errors import DeferredInplaceError, OperandError, ShapeError
+from nnc_core.base.errors import DeferredInplaceError, DetachedWarning, OperandError, ShapeError
 from nnc_core.composition import Stack, stack_for
 from nnc_core.device import Device, DeviceSpec
 from nnc_core.dynamic.algodiff.hooks import HookHandle, register_accumulation_hook, register_hook
@@ -19,7 +20,7 @@ from nnc_core.dynamic.graphs.unknown import refresh
 from nnc_core.dynamic.modes import current_trace, gradients, lazy, use_device
 from nnc_core.dynamic.value import Value, owned
 from nnc_core.operator import OPERATORS
-from nnc_core.symbol import show_line, user_line
+from nnc_core.symbol import show_line, user_line, users_frame
 from nnc_core.type import Dim, Dims, TensorSpec, any_unknown
 
 if TYPE_CHECKING:
@@ -44,9 +45,26 @@ def operand(x: Any, stack: Stack | None = None) -> Any:
     if isinstance(x, Tensor):
         return value_of(x)
     if isinstance(x, (np.ndarray, list, tuple)):
-        return host_value(x, stack=stack)
+        return listed_value(x, stack)
     raise OperandError(f"{type(x).__name__} is no array and no number",
                        hint=getattr(type(x), "operand_hint", "make it an array with nnc.asarray"))
+
+
+def listed_value(x: Any, stack: Stack | None) -> Value:
+    """A host array or nested lists as a value; tensors in lists are joined by operators, which gradients follow."""
+    if isinstance(x, (list, tuple)) and holds_tensors(x):
+        from nnc_core.dynamic.joined import joined
+
+        return joined(x, stack)
+    return host_value(x, stack=stack)
+
+
+def holds_tensors(xs: Sequence[Any]) -> bool:
+    """Whether there is one in nested lists."""
+    kinds = set(map(type, xs))  # without a step of Python for each of a million numbers
+    if any(issubclass(kind, Tensor) for kind in kinds):
+        return True
+    return bool(kinds & {list, tuple}) and any(isinstance(x, (list, tuple)) and holds_tensors(x) for x in xs)
 
 
 def _binary(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Tensor]:
@@ -73,7 +91,7 @@ def _foreign(self: Tensor, other: Any) -> Any:
     if isinstance(other, (bool, complex, np.generic, Dim)):
         return other
     if isinstance(other, (np.ndarray, list)):
-        return host_value(other, stack=self._value.stack)
+        return listed_value(other, self._value.stack)
     return value_of(other) if isinstance(other, Tensor) else NotImplemented
 
 
@@ -192,6 +210,10 @@ class Tensor:
             from nnc_core.dynamic.interop import host_view
 
             return host_view(self, dtype)
+        if self._value.tracked and not self.is_symbol:
+            made = f", made at {self.line}," if self._value.step else ""
+            warnings.warn(f"{self.spec}{made} is handed to NumPy, where no gradient follows it: use nnc's function, or "
+                          ".detach()", DetachedWarning, stacklevel=users_frame())
         return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:

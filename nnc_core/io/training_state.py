@@ -47,9 +47,10 @@ def save_training_state(path: Path, module: Module, minimiser: Minimiser, genera
     `generators` are those that are no part of the module, by names of the caller's choice (the default generator is
     saved unasked); `progress` is the run's `DataOrder`, or anything else with the same two methods; `metadata` is text.
     """
-    cells = _cells(module, minimiser, generators) | {_DEFAULT: default_generator().key}
+    cells = _cells(module, minimiser, generators)
     run = {"settings": minimiser.numbers(), "progress": None if progress is None else dict(progress.state_dict()),
            "devices": [_describe(stack) for stack in _stacks(cells)]}
+    cells[_DEFAULT] = default_generator().key  # wherever it is: it goes to where numbers are drawn next
     save_arrays(path, save_state(cells), {**(metadata or {}), _KEY: json.dumps(run)})
 
 
@@ -70,10 +71,11 @@ def load_training_state(path: Path, module: Module, minimiser: Minimiser, genera
     if progress is not None and run["progress"] is None:
         raise StateError(f"{what} has no place in the data", hint="save it with progress=...")
     cells = _cells(module, minimiser, generators)
-    if _DEFAULT in arrays:
-        cells[_DEFAULT] = default_generator().key
+    matching = _matching(run, cells)
     strict = config.deterministic if exact is None else exact
     reasons = [] if exact is False else _obstacles(run, cells)
+    if _DEFAULT in arrays:
+        cells[_DEFAULT] = default_generator().key
     if reasons and strict:
         raise NotSupportedError(f"{what} cannot go on bit for bit: {'; '.join(reasons)}",
                                 hint="load it with exact=False to go on by other code")
@@ -87,7 +89,7 @@ def load_training_state(path: Path, module: Module, minimiser: Minimiser, genera
             progress.load_state_dict(before)
         raise
     minimiser.take_numbers(run["settings"])
-    for stack, saved in _matching(run, cells):
+    for stack, saved in matching:
         stack.engine.lowering.pin({} if exact is False else saved["choices"], strict, told=bool(reasons))
     if reasons:
         warnings.warn(f"{what}: {'; '.join(reasons)}; the run goes on, not bit for bit", ResumeWarning, stacklevel=2)

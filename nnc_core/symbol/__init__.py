@@ -6,7 +6,7 @@ from nnc_core.base.errors import AttributeValueError
 from nnc_core.shape import Shape
 from nnc_core.symbol.body import Body, in_sequence
 from nnc_core.symbol.collector import without_collector
-from nnc_core.symbol.line import Line, show_line, user_line
+from nnc_core.symbol.line import Line, show_line, user_line, users_frame
 from nnc_core.symbol.node import Node
 from nnc_core.symbol.number import Literal, Number, checked_number, float_attribute
 from nnc_core.symbol.order import postorder
@@ -16,7 +16,7 @@ from nnc_core.type import Attributes, Op
 __all__ = [
     "Body", "Line", "Literal", "Node", "Number", "Symbol", "Table", "Uid", "checked_number", "float_attribute",
     "in_sequence", "postorder",
-    "show_line", "user_line", "without_collector",
+    "show_line", "user_line", "users_frame", "without_collector",
 ]  # fmt: skip
 
 

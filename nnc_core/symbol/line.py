@@ -38,6 +38,14 @@ def user_line() -> Line | None:
     return None
 
 
+def users_frame() -> int:
+    """How many frames up from the caller the user is, for `stacklevel`."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(HOUSE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def show_line(line: Line | None) -> str:
     """"file.py:12 in function"; "?" if unknown."""
     if line is None:

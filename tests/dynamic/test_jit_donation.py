@@ -94,7 +94,8 @@ def _deferred(p: nnc.Tensor) -> nnc.Tensor:
 
 
 def _shown(held: Any) -> np.ndarray[Any, Any]:
-    return np.array(held.read().numpy() if isinstance(held, nnc.Cell) else np.asarray(held))
+    tensor = held.read() if isinstance(held, nnc.Cell) else held
+    return np.array(tensor.numpy() if isinstance(tensor, nnc.Tensor) else tensor)
 
 
 @pytest.mark.parametrize("how", SHARED)

@@ -18,7 +18,7 @@ ASK: dict[str, Callable[[Any], Any]] = {
     "index": lambda s: range(s.astype("int32")), "asarray": np.asarray, "realize": lambda s: s.realize(),
     "wait": lambda s: s.wait(), "and": lambda s: s and 1, "compared": lambda s: s > 0 or s < 0,
     "in": lambda s: s in [1.0, 2.0], "contains": lambda s: 1.0 in nnc.stack([s, s]),
-    "sorted": lambda s: sorted([s, s]), "max": lambda s: max(s, s), "list of numbers": lambda s: nnc.asarray([s, 1.0]),
+    "sorted": lambda s: sorted([s, s]), "max": lambda s: max(s, s), "array of a list": lambda s: np.asarray([s, 1.0]),
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from nnc_core.base.dtype import DType
 from nnc_core.operator import Namespace
 from nnc_core.type import Op
 from nnc_plugins.conformance.cases import admitted_dtypes
-from tests.dynamic.test_exported_functions import TAKE_ONE, an_array_for, tensors
+from tests.dynamic.test_exported_functions import KINDS, TAKE_ONE, tensors
 from tests.house.made_of import made_of, operator_of
 from tests.house.nnc_commands import NNC
 from tests.house.owl_names import NAMES
@@ -151,10 +151,9 @@ def operators() -> Iterator[str]:
 @cache
 def traced(name: str) -> frozenset[str]:
     """The operators that a function of one array records."""
-    f = public(name)
     with nnc.deferred():
-        x = nnc.asarray(an_array_for(f))
-        results = tensors(f(x))
+        x = nnc.asarray(KINDS[TAKE_ONE[name]][0](3))
+        results = tensors(public(name)(x))
     graph = nnc.export({"x": x}, {f"y{i}": y for i, y in enumerate(results)}, on_unused="ignore")
     return frozenset(node.op.name for node in graph.nodes) - BESIDES
 

@@ -18,6 +18,7 @@ from nnc_core.builtin.flavours import Flavour
 from nnc_core.builtin.strict import StrictDevice
 from nnc_core.composition import stack_for
 from nnc_core.device import CommandBackend, Kernel
+from nnc_core.dynamic.random.generator import default_generator
 from nnc_core.engine.lower import HostKernel
 from nnc_core.io import load_training_state, save_training_state
 
@@ -142,6 +143,21 @@ def test_what_is_compiled_alike_stays(saved: tuple[Path, list[float]], compiled:
     run.train(1)
     assert resumed(path, run, exact=True) == losses
     assert not compiled or run.step.traces == 1
+
+
+def test_where_the_default_generator_is_does_not_matter(tmp_path: Path, compiled: bool) -> None:
+    run, path, key = Run(OLD, compiled=compiled), tmp_path / "run.safetensors", default_generator().key
+    home = key.stack
+    key.move("strict-poison:0")
+    try:
+        save_training_state(path, run.model, run.minimiser)
+        key.move("strict:0")
+        load_training_state(path, run.model, run.minimiser, exact=True)
+        run.model.to("strict-poison:0")
+        with pytest.warns(ResumeWarning, match="it was on strict-machine:0, it is now on strict-poison:0"):
+            load_training_state(path, run.model, run.minimiser)
+    finally:
+        key.move(home)
 
 
 def test_another_device(saved: tuple[Path, list[float]]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import complex_of, is_complex, is_float, is_integer, real_of
+from nnc_core.base.dtype import is_complex, is_integer, real_of
 from nnc_core.base.errors import AttributeValueError, OperandError
 from nnc_core.composition import Stack, stack_for
 from nnc_core.device import Device, DeviceSpec
@@ -17,14 +17,14 @@ from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.interop import imported, shared
 from nnc_core.dynamic.modes import _stack, current_stack
-from nnc_core.dynamic.tensor import Tensor, value_of
+from nnc_core.dynamic.tensor import Tensor, holds_tensors, listed_value, value_of
 from nnc_core.dynamic.value import Value, owned
 from nnc_core.symbol import checked_number
 from nnc_core.type import Dim, DimLike, admit_numpy, default_float, default_for
 
 __all__ = [
-    "arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "identity", "linspace",
-    "logspace", "ones", "ones_like", "zeros", "zeros_like",
+    "arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "identity", "ones", "ones_like",
+    "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -45,7 +45,9 @@ def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | No
         return shared(x, dtype, _stack_for(device))
     if hasattr(x, "__array__") or not isinstance(x, (list, tuple)):
         return Tensor(host_value(x, dtype, _stack_for(device)))
-    return Tensor(host_value(_plain(x), dtype, _stack_for(device)))
+    if holds_tensors(x):
+        return _converted(Tensor(listed_value(x, None)), dtype, device, None)
+    return Tensor(host_value(x, dtype, _stack_for(device)))
 
 
 def _converted(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:
@@ -57,13 +59,6 @@ def _converted(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:
     if wanted != out.dtype:
         return Tensor(F.cast(value_of(out), dtype=wanted))
     return Tensor(owned(value_of(out))) if copy else out
-
-
-def _plain(x: Any) -> Any:
-    """Nested lists with the tensors in them downloaded."""
-    if isinstance(x, (list, tuple)):
-        return [_plain(y) for y in x]
-    return x.numpy() if isinstance(x, Tensor) else x
 
 
 def _device_id(device: Any) -> str | Device:
@@ -165,42 +160,6 @@ def _check_ends(first: Any, step: Any, size: Any, dtype: Any) -> None:
     if is_integer(dtype) and isinstance(size, int) and size > 0:
         for end in (first, first + (size - 1) * step):
             checked_number(end, dtype)
-
-
-def linspace(start: complex, stop: complex, /, num: int, *, dtype: Any = None, device: Any = None,
-             endpoint: bool = True) -> Tensor:
-    """`num` numbers from start to stop at equal distances; integers are rounded down."""
-    return _row(np.linspace(start, stop, _whole(num, "linspace"), endpoint=endpoint), dtype, device)
-
-
-def logspace(start: complex, stop: complex, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0,
-             dtype: Any = None, device: Any = None) -> Tensor:
-    """Powers of the base with exponents at equal distances from start to stop."""
-    return _row(np.logspace(start, stop, _whole(num, "logspace"), endpoint=endpoint, base=base), dtype, device)
-
-
-def geomspace(start: complex, stop: complex, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None,
-              device: Any = None) -> Tensor:
-    """`num` numbers from start to stop, each the same multiple of the one before."""
-    if start == 0 or stop == 0:
-        raise AttributeValueError(f"no multiples of one number lead from {start} to {stop}", operator="geomspace",
-                                  hint="give two numbers that are not 0")
-    return _row(np.geomspace(start, stop, _whole(num, "geomspace"), endpoint=endpoint), dtype, device)
-
-
-def _whole(num: Any, operator: str) -> int:
-    if not hasattr(num, "__index__") or num.__index__() < 0:
-        raise AttributeValueError(f"{num!r} is no number of numbers", operator=operator)
-    return int(num.__index__())
-
-
-def _row(host: np.ndarray[Any, Any], dtype: Any, device: Any) -> Tensor:
-    """Host numbers of 64 bits as the dtype asked for, or as the default one of their kind."""
-    plain = complex_of(default_float()) if is_complex(host.dtype) else default_float()
-    wanted = plain if dtype is None else admit_numpy(dtype)
-    if is_integer(wanted) and is_float(host.dtype):
-        host = np.floor(host)
-    return asarray(host, dtype=wanted, device=device)
 
 
 # ---- matrices

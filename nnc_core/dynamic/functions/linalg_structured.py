@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from nnc_core.base.dtype import int64
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.functions.constants import constant_beside
+from nnc_core.dynamic.functions.constants import beside, constant_beside
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, as_values, located
 from nnc_core.dynamic.functions.linalg_norms import floats
 from nnc_core.dynamic.functions.pieces import cut
@@ -41,9 +42,10 @@ def _joined(*values: Value) -> Value:
     return F.concat(*[as_dtype(v, dtype) for v in values], axis=0)
 
 
-def _laid_out(v: Value, places: np.ndarray[Any, Any]) -> Value:
-    """Elements of a vector at known places of a matrix."""
-    return F.take(v, constant_beside(v, places), axis=0)
+def _rows_and_columns(v: Value, m: int, n: int) -> tuple[Value, Value]:
+    """(m, 1) and (n): the index of each row and of each column of a matrix beside v."""
+    with beside(v):
+        return F.reshape(F.arange(size=m, dtype=int64), shape=(m, 1)), F.arange(size=n, dtype=int64)
 
 
 @located
@@ -53,9 +55,9 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None, /) -> Tensor:
     column, *given = (_vector(v) for v in as_values(*([c] if r is None else [c, r])))
     row = given[0] if given else F.conjugate(column)
     m, n = column.spec.static_shape[0], row.spec.static_shape[0]
-    places = np.arange(m)[:, None] - np.arange(n)
-    whole = _joined(column, row)
-    return Tensor(_laid_out(whole, np.where(places >= 0, places, m - places)))
+    places = F.subtract(*_rows_and_columns(column, m, n))
+    places = F.where(F.greater_equal(places, 0), places, F.subtract(m, places))
+    return Tensor(F.take(_joined(column, row), places, axis=0))
 
 
 @located
@@ -63,7 +65,8 @@ def circulant(c: ArrayLike, /) -> Tensor:
     """The square matrix with the first column c, each further one turned down by one."""
     v = _vector(as_value(c))
     n = v.spec.static_shape[0]
-    return Tensor(_laid_out(v, (np.arange(n)[:, None] - np.arange(n)) % max(n, 1)))
+    places = F.remainder(F.subtract(*_rows_and_columns(v, n, n)), max(n, 1))
+    return Tensor(F.take(v, places, axis=0))
 
 
 @located
@@ -74,7 +77,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None, /) -> Tensor:
     row = given[0] if given else F.zeros_like(column)
     m, n = column.spec.static_shape[0], row.spec.static_shape[0]
     rest = row if n == 0 else cut(row, 0, 1, n)
-    return Tensor(_laid_out(_joined(column, rest), np.arange(m)[:, None] + np.arange(n)))
+    return Tensor(F.take(_joined(column, rest), F.add(*_rows_and_columns(column, m, n)), axis=0))
 
 
 @located

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, float64, is_inexact, is_integer, uint64
+from nnc_core.base.dtype import DType, boolean, float64, is_inexact, is_integer, uint64
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, located
 from nnc_core.dynamic.functions.pieces import cut, taken, with_length
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.value import Value
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.type import DimLike
@@ -29,9 +29,9 @@ def pad(x: ArrayLike, /, pad_width: Any, mode: str = "constant", **options: Any)
     """x with more elements around it.
 
     Widths as NumPy has them: one number, (before, after), one pair for each axis, or {axis: width}.  Modes:
-    "constant" (`constant_values`, in the forms of widths; `value` for one number), "empty" (zeros), "edge",
-    "reflect" and "symmetric" (`reflect_type` "even" or "odd"), "wrap", "linear_ramp" (`end_values`), "maximum",
-    "minimum", "mean", "median" (`stat_length`).
+    "constant" (`constant_values`, in the forms of widths; `value` for one number, which may be a tensor), "empty"
+    (zeros), "edge", "reflect" and "symmetric" (`reflect_type` "even" or "odd"), "wrap", "linear_ramp" (`end_values`),
+    "maximum", "minimum", "mean", "median" (`stat_length`).
     """
     v = as_value(x)
     if mode not in MODES:
@@ -89,7 +89,11 @@ def _pairs(given: Any, ndim: int) -> list[Any]:
 def _constant(v: Value, widths: Sequence[Widths], options: dict[str, Any]) -> Value:
     if len(options) > 1:
         raise OperandError("both value and constant_values are given", hint="one of them")
-    numbers = _pairs(next(iter(options.values()), 0), v.ndim)
+    given = next(iter(options.values()), 0)
+    if isinstance(given, Tensor) and given.shape == ():
+        inside = _filled(F.full_like(F.cast(v, dtype=boolean), True), dict(enumerate(widths)), False)
+        return F.where(inside, _filled(v, dict(enumerate(widths)), 0), F.cast(value_of(given), dtype=v.dtype))
+    numbers = _pairs(given, v.ndim)
     used = {_number(n, v.dtype) for pair, width in zip(numbers, widths, strict=True)
             for n, w in zip(pair, width, strict=True) if w != 0}
     if len(used) <= 1:

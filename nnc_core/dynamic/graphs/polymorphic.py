@@ -10,7 +10,7 @@ from nnc_core.composition import Stack
 from nnc_core.dynamic.graphs.sizes import baked, numbered
 from nnc_core.dynamic.value import Value
 from nnc_core.graph import SymbolicGraph
-from nnc_core.operator import Nodes
+from nnc_core.operator import CONSTANT, Nodes
 from nnc_core.symbol import Node
 from nnc_core.type import Attributes, Dim, DimLike, Dims, TensorSpec, is_static, names_of
 
@@ -60,7 +60,7 @@ def resized(F: Nodes, v: Value, inputs: tuple[Node, ...], attributes: Attributes
     if held:
         raise ShapeError(f"{held} was recorded for {', '.join(str(x.spec) for x in v.inputs)} and may hold "
                          f"a size of the named dimensions {listed(sizes)}")
-    if not inputs and any(d in sizes.values() for d in v.spec.shape):  # as `zeros_like(x)` is recorded
+    if not inputs and v.op is not CONSTANT and any(d in sizes.values() for d in v.spec.shape):  # as in `zeros_like(x)`
         raise ShapeError(f"{v.spec} may have a size of the named dimensions {listed(sizes)}: record on a size that "
                          "occurs nowhere else to tell")
     node = F._apply(v.op, inputs, attributes)

@@ -20,7 +20,7 @@ from nnc_core.dynamic.from_host import host_value
 from nnc_core.dynamic.functions.selection import places_of
 from nnc_core.dynamic.keys import ranges as basic
 from nnc_core.dynamic.modes import current_trace
-from nnc_core.dynamic.tensor import Tensor, value_of
+from nnc_core.dynamic.tensor import Tensor, holds_tensors, listed_value, value_of
 from nnc_core.dynamic.value import Value
 from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import DimLike, Dims
@@ -39,9 +39,11 @@ def is_array(k: Any) -> bool:
 
 
 def as_array(k: Any) -> Any:
-    """Lists as host arrays; an empty one holds integers."""
+    """Lists as host arrays, those with tensors in them as tensors; an empty one holds integers."""
     if not isinstance(k, list):
         return k
+    if holds_tensors(k):
+        return Tensor(listed_value(k, None))
     host = np.asarray(k)
     return host.astype(np.int64) if host.size == 0 else host
 

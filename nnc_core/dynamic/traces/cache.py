@@ -12,10 +12,11 @@ from nnc_core.dynamic.traces.compilation import Compilation
 from nnc_core.dynamic.traces.dimensions import Shapes, Sizes
 from nnc_core.dynamic.traces.family import Family
 from nnc_core.dynamic.traces.report import shown
-from nnc_core.dynamic.traces.retrace import Storm, reason, users_frame
+from nnc_core.dynamic.traces.retrace import Storm, reason
 from nnc_core.dynamic.traces.signature import Arguments, Signature
 from nnc_core.dynamic.traces.traced import DataDependentError, Traced
 from nnc_core.dynamic.traces.tracing import Recipe
+from nnc_core.symbol import users_frame
 
 SIGNATURES = 64
 """Signatures of one function whose compilations are kept; the one not called for longest goes first."""

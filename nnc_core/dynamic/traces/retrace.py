@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -11,7 +10,7 @@ from nnc_core.base.config import config
 from nnc_core.base.errors import RetraceWarning
 from nnc_core.dynamic.traces.compilation import Compilation
 from nnc_core.dynamic.traces.signature import Parameters, Signature
-from nnc_core.symbol.line import HOUSE
+from nnc_core.symbol import users_frame
 
 FIRST = "it is the first call"
 _SHOWN = 3
@@ -53,11 +52,3 @@ class Storm:
             f"{name!r} has been traced {traces} times, the last time because of {because}.  Numbers that change should "
             "be tensors (nnc.asarray); Python values that the code reads should stay as they are; "
             "nnc.config.trace_limit says how often is too often", RetraceWarning, stacklevel=users_frame())
-
-
-def users_frame() -> int:
-    """How many frames up the user is, for `stacklevel`."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(HOUSE):
-        frame, level = frame.f_back, level + 1
-    return level
