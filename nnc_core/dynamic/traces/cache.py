@@ -125,7 +125,8 @@ class Cache:
             found = self._specialised(signature, entry, family) or self._traced(arguments, signature, family, because)
         except DataDependentError as error:
             entry.as_written = error.message
-            warnings.warn(f"{name!r} runs operator by operator: {error.message}, at {error.line}",
+            where = f", at {error.line}" if error.line else ""
+            warnings.warn(f"{name!r} runs operator by operator: {error.message}{where}",
                           FallbackWarning, stacklevel=users_frame())
             return None
         if self.recipe.static_alloc:
