@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
+from nnc_core.dynamic.graphs.compiled import KEPT
 from tests.dynamic.faults import fails
 
 RECORDED = 4
@@ -62,6 +63,17 @@ def test_a_network_for_any_batch(device: str) -> None:
     for count in (1, 5):
         found = graph.compile(device)(x=images(count), kernel=kernel.numpy())["y"].numpy()
         np.testing.assert_allclose(found, f(nnc.asarray(images(count))).numpy(), rtol=1e-5)
+
+
+def test_so_many_sizes_stay_compiled_and_the_oldest_goes() -> None:
+    x = nnc.var_arr("x", (nnc.Dim("n"), 2))
+    run = nnc.export({"x": x}, {"y": nnc.sum(x, axis=0)}).compile("cpu:0")
+    first = run.specialised({"n": 1})
+    for n in range(1, KEPT + 3):
+        assert run(x=np.ones((n, 2), np.float32))["y"].tolist() == [n, n]
+    assert len(run.compiled) == KEPT and first not in run.compiled.values()
+    latest = run.specialised({"n": KEPT + 2})
+    assert latest is run.specialised({"n": KEPT + 2}) and latest.plan.peak > 0
 
 
 BAKED: dict[str, tuple[Function, str]] = {

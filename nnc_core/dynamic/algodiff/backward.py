@@ -29,7 +29,7 @@ def backward(y: Tensor | Sequence[Tensor], gradient: Tensor | Sequence[Tensor | 
     leaves = variables(order)
     if not leaves:
         raise GradientError(f"{roots[0].spec} depends on no variable", line=show_line(roots[0].line),
-                            hint="make the tensors to differentiate by with nnc.variable")
+                            hint="nnc.variable makes tensors to differentiate by; module.requires_grad_() its weights")
     for leaf, g in zip(leaves, _swept(Tape(order, roots, seeds, leaves)), strict=True):
         if g is not None:
             _accumulate(leaf, g)

@@ -9,6 +9,7 @@ from nnc_core.base.errors import DeviceError, DTypeError, Error, OperandError, S
 from nnc_core.composition import Stack, stack_for
 from nnc_core.dynamic.evaluation import evaluate
 from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.graphs.kept import Kept
 from nnc_core.dynamic.graphs.replay import must_be_recorded, replay
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.value import Value
@@ -16,6 +17,9 @@ from nnc_core.engine import ComputationGraph, Profile
 from nnc_core.graph import SymbolicGraph, symbolic
 from nnc_core.symbol import Node
 from nnc_core.type import is_static, names_of, substitute
+
+KEPT = 64
+"""Sets of sizes for which a graph with named dimensions stays compiled."""
 
 
 class CompiledGraph(ComputationGraph):
@@ -91,11 +95,14 @@ class CompiledGraph(ComputationGraph):
 
 
 class PolymorphicGraph:
-    """A graph with named dimensions: compiled at the first call with each new set of sizes."""
+    """A graph with named dimensions: compiled at the first call with each new set of sizes.
+
+    The 64 sets that were used last stay compiled.
+    """
 
     def __init__(self, graph: SymbolicGraph, stack: Stack, options: dict[str, Any]) -> None:
         self.graph, self.stack, self.options = graph, stack, options
-        self.compiled: dict[tuple[tuple[str, int], ...], CompiledGraph] = {}
+        self.compiled: Kept[tuple[tuple[str, int], ...], CompiledGraph] = Kept(KEPT)
 
     def __call__(self, **given: Any) -> dict[str, Tensor]:
         values = {k: x if isinstance(x, Tensor) else Tensor(host_value(x, self._dtype(k), self.stack))
@@ -103,12 +110,13 @@ class PolymorphicGraph:
         return self.specialised(self._sizes(values))(**values)
 
     def specialised(self, sizes: Mapping[str, int]) -> CompiledGraph:
-        """The compiled graph for these sizes."""
-        key = tuple(sorted(sizes.items()))
-        if key not in self.compiled:
-            graph = self.stack.graph.specialise(self.graph, sizes)
-            self.compiled[key] = compile_graph(graph, self.stack, **self.options)
-        return self.compiled[key]
+        """The compiled graph for these sizes, by name; it has a memory plan, `explain()` and `profile()`."""
+        return self.compiled.find(tuple(sorted(sizes.items())), lambda: self._compiled_for(sizes))
+
+    def _compiled_for(self, sizes: Mapping[str, int]) -> CompiledGraph:
+        compiled: CompiledGraph = compile_graph(self.stack.graph.specialise(self.graph, sizes), self.stack,
+                                                **self.options)
+        return compiled
 
     def _dtype(self, name: str) -> Any:
         return self.graph.inputs[name].dtype if name in self.graph.inputs else None

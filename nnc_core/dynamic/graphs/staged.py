@@ -7,9 +7,7 @@ specialised graph is kept.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from threading import Lock
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +15,7 @@ from nnc_core.base.errors import Error, ExecutionError
 from nnc_core.composition import Stack, stack_for
 from nnc_core.device import Array
 from nnc_core.dynamic.graphs.compiled import CompiledGraph
+from nnc_core.dynamic.graphs.kept import Kept
 from nnc_core.dynamic.graphs.partition import TRANSFER, Cut, Part, Place, cut
 from nnc_core.dynamic.graphs.unknown import count_on_host, names_in, size_attribute
 from nnc_core.engine import ComputationGraph, MemoryPlan, Profile
@@ -44,22 +43,17 @@ class CompiledPart:
         found = {n for node in (*self.graph.inputs.values(), *self.graph.nodes)
                  for n in names_in((node.spec, node.attributes)) if is_unknown(n)}
         self.names = tuple(sorted(map(str, found)))
-        self.compiled: OrderedDict[tuple[int, ...], ComputationGraph] = OrderedDict()
-        self._lock = Lock()
+        self.compiled: Kept[tuple[int, ...], ComputationGraph] = Kept(KEPT)
         if not self.names:
             self.for_sizes({})
 
     def for_sizes(self, sizes: Mapping[str, int]) -> ComputationGraph:
-        key = tuple([sizes[n] for n in self.names])
-        with self._lock:
-            run = self.compiled.get(key)
-            if run is None:
-                graph = self.stack.graph.specialise(self.graph, sizes) if self.names else self.graph
-                run = self.compiled[key] = self.stack.engine.compile(graph, **self._options)
-                if len(self.compiled) > KEPT:
-                    self.compiled.popitem(last=False)
-            self.compiled.move_to_end(key)
-            return run
+        return self.compiled.find(tuple([sizes[n] for n in self.names]), lambda: self._compiled_for(sizes))
+
+    def _compiled_for(self, sizes: Mapping[str, int]) -> ComputationGraph:
+        graph = self.stack.graph.specialise(self.graph, sizes) if self.names else self.graph
+        compiled: ComputationGraph = self.stack.engine.compile(graph, **self._options)
+        return compiled
 
     def given(self, arrays: Arrays) -> dict[str, Array]:
         return {f"x{i}": arrays[x, self.place] for i, x in enumerate(self.inputs)}
