@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.optim.progress import Progress
+from nnc_core.optim.runs.progress import Progress
 from nnc_core.optim.settings import COUNT, POSITIVE, check_all
 
 Save = Callable[[Progress], Any]

@@ -16,13 +16,13 @@ from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.creation import zeros
 from nnc_core.dynamic.functions.elementwise import exp, sqrt
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.optim.adaptive import towards
 from nnc_core.optim.line_search import LineSearch
+from nnc_core.optim.minimisers.adaptive import towards
+from nnc_core.optim.minimisers.turn import representable, smallest
 from nnc_core.optim.position import Position, State, Tensors, zeros_like_all
 from nnc_core.optim.rates import LearningRate
 from nnc_core.optim.schedules import Listed
 from nnc_core.optim.settings import FRACTION, NON_NEGATIVE, RATE, check, check_all
-from nnc_core.optim.turn import representable, smallest
 
 __all__ = ["Adagrad", "Adam", "Const", "Decay", "ExpDecay", "LearningRate", "LineSearch", "RMSprop", "Schedule",
            "as_learning_rate"]

@@ -9,7 +9,7 @@ from nnc_core.base.errors import DataError
 from nnc_core.optim.settings import COUNT_OR_NONE, FINITE, check_all
 
 if TYPE_CHECKING:
-    from nnc_core.optim.progress import Progress
+    from nnc_core.optim.runs.progress import Progress
 
 
 class Stopping:

@@ -13,6 +13,7 @@ from nnc_core import nn, optim
 from nnc_core.base.errors import OperandError, ShapeError
 from nnc_core.dynamic.random.generator import default_generator
 from nnc_core.optim import Params, batch, clipping, gradient, learning_rate, loss, momentum, newton, regularisation
+from nnc_core.optim.runs.objective import loss_of, regularised
 from tests.devices import devices
 
 QUIET = Params(epochs=1, batch=batch.Full(), loss=loss.Quadratic(), learning_rate=0.05, verbosity=False)
@@ -50,7 +51,7 @@ def specs(dtype: str = "float64") -> tuple[nnc.TensorSpec, nnc.TensorSpec]:
 
 def eager_steps(params: Params, made: nn.Module, dtype: str) -> tuple[list[float], dict[str, Any]]:
     minimiser = params.minimiser(made.named_parameters())
-    objective = optim.objective.regularised(optim.objective.loss_of(made, params.loss), params)
+    objective = regularised(loss_of(made, params.loss), params)
     step = optim.make_descent(objective, minimiser, eager=True)
     losses = [step(nnc.asarray(X[r].astype(dtype)), nnc.asarray(Y[r].astype(dtype))).item() for r in ROWS]
     return losses, {**made.state_dict(), **{f"minimiser.{k}": v for k, v in minimiser.state_dict().items()}}

@@ -15,6 +15,7 @@ from nnc_core import nn, optim
 from nnc_core.base.errors import AttributeValueError, DataError, NotSupportedError, StateError
 from nnc_core.io import TrainingFile
 from nnc_core.optim import Params, batch, checkpoint, clipping, gradient, learning_rate, loss, momentum, stopping
+from nnc_core.optim.runs.progress import UNREAD
 
 COMPILED = pytest.mark.parametrize("compiled", [False, True])
 QUIET = Params(epochs=3, batch=batch.Mini(4), loss=loss.Quadratic(), learning_rate=learning_rate.Adam(0.02),
@@ -164,7 +165,7 @@ def test_losses_are_read_when_somebody_asks() -> None:
     progress.begin(600)
     for i in range(600):
         progress.note(nnc.full((), float(i)))
-        assert len(progress._unread) < optim.progress.UNREAD
+        assert len(progress._unread) < UNREAD
     progress.note(7.0)
     assert progress.losses == [*map(float, range(600)), 7.0]
     assert not progress.goes_on

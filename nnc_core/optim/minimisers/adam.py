@@ -15,10 +15,10 @@ from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.elementwise import abs as abs_
 from nnc_core.dynamic.functions.elementwise import maximum, sqrt, where
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.optim.adaptive import towards
-from nnc_core.optim.minimiser import Common, Minimiser, Option, Parameters, Schedule
+from nnc_core.optim.minimisers.adaptive import towards
+from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
+from nnc_core.optim.minimisers.turn import Rate, Round, Turn, moved
 from nnc_core.optim.settings import FLAG, FRACTION, NON_NEGATIVE, Settings
-from nnc_core.optim.turn import Rate, Round, Turn, moved
 
 
 class Means(Minimiser):

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from nnc_core.base.missing import require
-from nnc_core.optim.progress import Progress
+from nnc_core.optim.runs.progress import Progress
 
 
 class ProgressBar:

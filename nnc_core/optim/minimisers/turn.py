@@ -11,10 +11,10 @@ from nnc_core.base.dtype import DType
 from nnc_core.base.errors import ShapeError
 from nnc_core.dynamic.functions.elementwise import maximum
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.optim.groups import Group
+from nnc_core.optim.minimisers.groups import Group
 
 if TYPE_CHECKING:
-    from nnc_core.optim.minimiser import Minimiser
+    from nnc_core.optim.minimisers.minimiser import Minimiser
 
 Rate: TypeAlias = float | Tensor
 

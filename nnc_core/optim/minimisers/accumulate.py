@@ -12,7 +12,7 @@ from nnc_core.dynamic.control.constructs import cond
 from nnc_core.dynamic.functions.creation import asarray, zeros_like
 from nnc_core.dynamic.modes import no_grad
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.optim.minimiser import Loss, Minimiser, zeros_of
+from nnc_core.optim.minimisers.minimiser import Loss, Minimiser, zeros_of
 from nnc_core.optim.settings import COUNT, Settings
 
 

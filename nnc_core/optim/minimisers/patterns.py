@@ -8,7 +8,7 @@ from typing import Any
 
 from nnc_core.base.errors import OperandError
 from nnc_core.dynamic.cell import Cell
-from nnc_core.optim.groups import Group
+from nnc_core.optim.minimisers.groups import Group
 
 
 def groups_by_name(parameters: Mapping[str, Cell], options: Mapping[str, Mapping[str, Any]]) -> list[Group]:

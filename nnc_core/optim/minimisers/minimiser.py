@@ -15,11 +15,11 @@ from nnc_core.dynamic.functions.creation import asarray, zeros
 from nnc_core.dynamic.modes import no_grad
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.clipping import Clipping
-from nnc_core.optim.groups import Cells, Group, grouped
-from nnc_core.optim.nonfinite import POLICIES, guard_update
+from nnc_core.optim.minimisers.groups import Cells, Group, grouped
+from nnc_core.optim.minimisers.nonfinite import POLICIES, guard_update
+from nnc_core.optim.minimisers.stateful import Stateful
+from nnc_core.optim.minimisers.turn import Round, Turn
 from nnc_core.optim.settings import FINITE, FUNCTION_OR_NONE, NON_NEGATIVE, RATE, Settings, check, one_of
-from nnc_core.optim.stateful import Stateful
-from nnc_core.optim.turn import Round, Turn
 
 Schedule = Callable[[Tensor], Any]
 """From the number of updates made before (no dimensions; float64 beside float64 parameters, else float32) to the

@@ -12,7 +12,7 @@ from nnc_core.optim import newton
 from nnc_core.optim.gradient import GD, Gradient
 from nnc_core.optim.learning_rate import LearningRate, as_learning_rate
 from nnc_core.optim.line_search import LineSearch
-from nnc_core.optim.minimiser import Common, Loss, Minimiser, Parameters, Schedule, Updates
+from nnc_core.optim.minimisers.minimiser import Common, Loss, Minimiser, Parameters, Schedule, Updates
 from nnc_core.optim.momentum import Momentum
 from nnc_core.optim.position import Position, State
 from nnc_core.optim.settings import RATE, Check, Settings, instance_of

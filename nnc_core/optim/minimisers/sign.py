@@ -9,11 +9,11 @@ from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.creation import full
 from nnc_core.dynamic.functions.elementwise import clip, sign, where
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.optim.adam import decayed
-from nnc_core.optim.adaptive import towards
-from nnc_core.optim.minimiser import Common, Minimiser, Option, Parameters, Schedule, zeros_of
+from nnc_core.optim.minimisers.adam import decayed
+from nnc_core.optim.minimisers.adaptive import towards
+from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule, zeros_of
+from nnc_core.optim.minimisers.turn import Turn, moved
 from nnc_core.optim.settings import FRACTION, POSITIVE, Settings
-from nnc_core.optim.turn import Turn, moved
 
 
 class Lion(Minimiser):

@@ -15,7 +15,7 @@ from nnc_core.dynamic.graphs.replay import replay
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.traces.jit import Jitted, jit
 from nnc_core.graph import SymbolicGraph
-from nnc_core.optim.stateful import Stateful
+from nnc_core.optim.minimisers.stateful import Stateful
 
 
 class StateGraph(Stateful):

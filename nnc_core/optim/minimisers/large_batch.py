@@ -7,11 +7,11 @@ from typing import ClassVar, Unpack
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.elementwise import logical_and, sqrt, where
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.optim.adam import Means
 from nnc_core.optim.clipping import norm
-from nnc_core.optim.minimiser import Common, Minimiser, Option, Parameters, Schedule
+from nnc_core.optim.minimisers.adam import Means
+from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
+from nnc_core.optim.minimisers.turn import Turn, moved
 from nnc_core.optim.settings import FLAG, NON_NEGATIVE, POSITIVE, Settings
-from nnc_core.optim.turn import Turn, moved
 
 
 class LAMB(Means):

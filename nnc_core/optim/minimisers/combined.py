@@ -8,7 +8,7 @@ from typing import ClassVar
 from nnc_core.base.errors import NotSupportedError, OperandError
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.optim.minimiser import Loss, Minimiser
+from nnc_core.optim.minimisers.minimiser import Loss, Minimiser
 from nnc_core.optim.settings import Settings
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nnc_core.base.errors import StateError
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.optim.minimiser import Minimiser
+from nnc_core.optim.minimisers.minimiser import Minimiser
 
 UNREAD = 256
 """Losses that may be on their way from the device."""

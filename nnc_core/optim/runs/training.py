@@ -11,11 +11,11 @@ from nnc_core.base.errors import DataError
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.traces.jit import jit
 from nnc_core.optim.checkpoint import Checkpoint
-from nnc_core.optim.minimiser import Minimiser
-from nnc_core.optim.nonfinite import NonfiniteWarning
-from nnc_core.optim.progress import Progress
-from nnc_core.optim.rows import uploaded
-from nnc_core.optim.rules import Report, Rules
+from nnc_core.optim.minimisers.minimiser import Minimiser
+from nnc_core.optim.minimisers.nonfinite import NonfiniteWarning
+from nnc_core.optim.runs.progress import Progress
+from nnc_core.optim.runs.rows import uploaded
+from nnc_core.optim.runs.rules import Report, Rules
 from nnc_core.optim.stopping import Stopping
 
 LossAndGradients = Callable[..., tuple[Any, Mapping[str, Tensor]]]

@@ -9,10 +9,10 @@ from nnc_core.dynamic.functions.creation import zeros
 from nnc_core.dynamic.functions.elementwise import maximum, minimum, sqrt
 from nnc_core.dynamic.functions.reduction import mean
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.optim.adam import decayed
-from nnc_core.optim.minimiser import Common, Minimiser, Option, Parameters, Schedule
+from nnc_core.optim.minimisers.adam import decayed
+from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
+from nnc_core.optim.minimisers.turn import Rate, Turn
 from nnc_core.optim.settings import FLAG, NON_NEGATIVE, POSITIVE, Settings
-from nnc_core.optim.turn import Rate, Turn
 
 
 class Adafactor(Minimiser):

@@ -10,12 +10,12 @@ from nnc_core.base.errors import AttributeValueError
 from nnc_core.optim import batch as batches
 from nnc_core.optim import loss as losses
 from nnc_core.optim.checkpoint import Checkpoint
-from nnc_core.optim.descent import Descent
 from nnc_core.optim.gradient import GD, Gradient
 from nnc_core.optim.learning_rate import Const, LearningRate
-from nnc_core.optim.minimiser import Minimiser, Parameters
+from nnc_core.optim.minimisers.descent import Descent
+from nnc_core.optim.minimisers.minimiser import Minimiser, Parameters
+from nnc_core.optim.minimisers.nonfinite import POLICIES
 from nnc_core.optim.momentum import Momentum
-from nnc_core.optim.nonfinite import POLICIES
 from nnc_core.optim.settings import FLAG, FUNCTION_OR_NONE, POSITIVE, check, check_all, instance_of, one_of
 from nnc_core.optim.stopping import Stopping
 

@@ -18,12 +18,12 @@ from nnc_core.dynamic.modes import evaluating, no_grad
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.traces.jit import jit
 from nnc_core.dynamic.tree import flatten, tree_map, unflatten
-from nnc_core.optim.objective import Network, Objective, loss_of, regularised
-from nnc_core.optim.params import Params
-from nnc_core.optim.progress import Progress
-from nnc_core.optim.rows import count_rows, uploaded
-from nnc_core.optim.rules import Report, Rules, log
-from nnc_core.optim.training import make_descent
+from nnc_core.optim.runs.objective import Network, Objective, loss_of, regularised
+from nnc_core.optim.runs.params import Params
+from nnc_core.optim.runs.progress import Progress
+from nnc_core.optim.runs.rows import count_rows, uploaded
+from nnc_core.optim.runs.rules import Report, Rules, log
+from nnc_core.optim.runs.training import make_descent
 
 _log = logging.getLogger("nnc_core.optim")
 Validation: TypeAlias = tuple[Any, Any] | Callable[[], float]

@@ -10,7 +10,7 @@ from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.tree import flatten
 
 if TYPE_CHECKING:
-    from nnc_core.optim.params import Params
+    from nnc_core.optim.runs.params import Params
 
 Weights: TypeAlias = dict[str, Tensor]
 Objective: TypeAlias = Callable[[Weights, Any, Any], Tensor]

@@ -24,13 +24,13 @@ from nnc_core.dynamic.traces.compilation import Compilation
 from nnc_core.dynamic.traces.jit import Jitted, jit
 from nnc_core.dynamic.tree import Structure, flatten, tree_map
 from nnc_core.graph import SymbolicGraph
+from nnc_core.optim.compiled.relabel import relabelled
 from nnc_core.optim.loss import Loss
-from nnc_core.optim.minimiser import Minimiser
-from nnc_core.optim.objective import Network, Objective, loss_of, regularised
-from nnc_core.optim.params import Params
-from nnc_core.optim.relabel import relabelled
-from nnc_core.optim.rows import call, uploaded
-from nnc_core.optim.training import make_descent
+from nnc_core.optim.minimisers.minimiser import Minimiser
+from nnc_core.optim.runs.objective import Network, Objective, loss_of, regularised
+from nnc_core.optim.runs.params import Params
+from nnc_core.optim.runs.rows import call, uploaded
+from nnc_core.optim.runs.training import make_descent
 from nnc_core.type import TensorSpec, is_static
 
 _RANDOM = "random"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from nnc_core.optim.checkpoint import Checkpoint
-from nnc_core.optim.progress import Progress
+from nnc_core.optim.runs.progress import Progress
 from nnc_core.optim.stopping import Stopping
 
 Report: TypeAlias = Callable[[Progress], object]

@@ -10,8 +10,8 @@ from nnc_core.dynamic.modes import evaluating, no_grad
 from nnc_core.dynamic.traces.jit import jit
 from nnc_core.dynamic.tree import tree_map
 from nnc_core.optim.loss import Loss
-from nnc_core.optim.objective import Network
-from nnc_core.optim.rows import call, count_rows, in_parts, uploaded
+from nnc_core.optim.runs.objective import Network
+from nnc_core.optim.runs.rows import call, count_rows, in_parts, uploaded
 from nnc_core.optim.settings import COUNT_OR_NONE, check
 
 

@@ -7,9 +7,9 @@ from typing import ClassVar, Unpack
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.optim.minimiser import Common, Minimiser, Option, Parameters, Schedule
+from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
+from nnc_core.optim.minimisers.turn import Turn, moved
 from nnc_core.optim.settings import FLAG, FRACTION, NON_NEGATIVE, Settings
-from nnc_core.optim.turn import Turn, moved
 
 
 class SGD(Minimiser):

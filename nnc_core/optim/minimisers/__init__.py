@@ -1,0 +1,1 @@
+"""Minimisers: one rule in a file, and what they share."""
