@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 import warnings
 from dataclasses import dataclass
+from types import NoneType
 from typing import TYPE_CHECKING
 
 from nnc_core.base.config import config
-from nnc_core.base.errors import FallbackWarning
+from nnc_core.base.errors import DeviceError, Error, FallbackWarning
 from nnc_core.device import Device, DeviceSpec, Registry
 from nnc_core.engine import Engine
 from nnc_core.graph import Graph
 from nnc_core.operator import Operator
 from nnc_core.optimiser import Optimiser
 from nnc_core.shape import Shape
-from nnc_core.symbol import Symbol
+from nnc_core.symbol import Symbol, show_line, user_line
 from nnc_core.type import Type
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ def make_stack(device: Device, *, Type: type[Type] = Type, Shape: type[Shape] = 
                Operator: type[Operator] = Operator, Optimiser: type[Optimiser] = Optimiser,
                Graph: type[Graph] = Graph, Engine: type[Engine] = Engine) -> Stack:
     """Build the layers on a device; any of them may be a subclass."""
+    if not isinstance(device, Device):
+        raise DeviceError(f"{device!r} is no Device", operator="make_stack", line=show_line(user_line()),
+                          hint='nnc.stack_for("cpu:0").device is one')
     type_ = Type(device)
     shape = Shape(type_)
     symbol = Symbol(shape)
@@ -91,13 +95,19 @@ def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:
         return device
     if isinstance(device, Device):
         return _stack_of(device)
+    if not isinstance(device, (str, DeviceSpec, NoneType)):
+        raise DeviceError(f"{device!r} names no device", line=show_line(user_line()),
+                          hint='"cpu:0" for example; nnc.devices() lists what there is')
     id = device.id if isinstance(device, DeviceSpec) else device
     id = id or config.default_device or default_device_id()
     id = id if ":" in id else f"{id}:0"
     stack = _stacks.get(id)
     if stack is None:
         plugin_manager()
-        stack = _stack_of(registry.get(id))
+        try:
+            stack = _stack_of(registry.get(id))
+        except Error as error:
+            raise error.locate(line=show_line(user_line()))  # noqa: B904
     return stack
 
 

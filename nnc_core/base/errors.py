@@ -57,7 +57,7 @@ class UnknownAttributeError(Error, TypeError):
 
 
 class OperandError(Error, TypeError):
-    """Something given to an operator that is no array or number."""
+    """Something of a kind that is not taken there: no array or number for an operand, no function for a function."""
 
 
 class ProtocolError(OperandError, AttributeError):

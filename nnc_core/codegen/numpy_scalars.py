@@ -90,12 +90,14 @@ def _float_floor_divide(a: Values, b: Values) -> Values:
     return np.where(b == 0, a / b, whole)
 
 
-def _integer_power(base: Values, exponent: Values) -> Values:
+def integer_power(base: Values, exponent: Values) -> Values:
+    """Wraps; a negative exponent gives the exact value rounded towards zero, and 0 for base 0."""
     one = np.ones_like(base)
     result, square, left = np.broadcast_arrays(one, base, np.maximum(exponent, 0))
-    while left.any():
-        result = np.where(left & 1, result * square, result)
-        square, left = square * square, left >> 1
+    with np.errstate(over="ignore"):  # NumPy minds it where there are no dimensions
+        while left.any():
+            result = np.where(left & 1, result * square, result)
+            square, left = square * square, left >> 1
     odd = np.where(exponent & 1, base, one)
     inverse = np.where(base == 1, one, np.where(base == np.array(-1).astype(base.dtype), odd, 0))
     return np.where(exponent < 0, inverse, result).astype(base.dtype, copy=False)
@@ -158,7 +160,7 @@ _INTEGER: _Table = _NUMBER | {
     "floor": np.positive, "ceil": np.positive, "trunc": np.positive, "round": np.positive,
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
     "bitwise_invert": np.invert, "shift_left": _shift_left, "shift_right": _shift_right,
-    "multiply_high": _multiply_high, "power": _integer_power, "fmod": np.fmod, "gcd": np.gcd,
+    "multiply_high": _multiply_high, "power": integer_power, "fmod": np.fmod, "gcd": np.gcd,
 }  # fmt: skip
 _FLOAT: _Table = _NUMBER | {
     "divide": np.divide, "floor_divide": _float_floor_divide, "remainder": _float_remainder, "fma": fma,

@@ -11,6 +11,7 @@ from nnc_core.base.errors import AttributeValueError, Error, ExchangeError, Prot
 from nnc_core.composition import Stack
 from nnc_core.device import HostArray
 from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.modes import current_stack
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Borrowed
@@ -47,6 +48,7 @@ def _needs_copy(what: str, stack: Stack) -> AttributeValueError:
                                device=stack.device.spec.id, hint="copy=None copies where it must")
 
 
+@located
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor from an array of another library, or of NumPy.
 

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType
-from nnc_core.base.errors import DeferredInplaceError, DetachedWarning, OperandError, ShapeError
+from nnc_core.base.dtype import DType, is_integer
+from nnc_core.base.errors import (
+    AttributeValueError,
+    DeferredInplaceError,
+    DetachedWarning,
+    Error,
+    OperandError,
+    ShapeError,
+)
 from nnc_core.composition import Stack, stack_for
 from nnc_core.device import Device, DeviceSpec
 from nnc_core.dynamic.algodiff.hooks import HookHandle, register_accumulation_hook, register_hook
@@ -45,8 +52,11 @@ def operand(x: Any, stack: Stack | None = None) -> Any:
     if isinstance(x, Tensor):
         return value_of(x)
     if isinstance(x, (np.ndarray, list, tuple)):
-        return listed_value(x, stack)
-    raise OperandError(f"{type(x).__name__} is no array and no number",
+        try:
+            return listed_value(x, stack)
+        except Error as error:
+            raise error.locate(line=show_line(user_line()))  # noqa: B904
+    raise OperandError(f"{type(x).__name__} is no array and no number", line=show_line(user_line()),
                        hint=getattr(type(x), "operand_hint", "make it an array with nnc.asarray"))
 
 
@@ -104,8 +114,23 @@ def _unary(name: str) -> Callable[[Tensor], Tensor]:
     return method
 
 
-def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:
-    compute = _binary(name)
+def check_exponent(spec: TensorSpec, exponent: Any) -> None:
+    """Integers have no negative powers, which is known of a Python number; in arrays they are rounded towards zero."""
+    if exponent.__class__ is int and exponent < 0 and is_integer(spec.dtype):
+        raise AttributeValueError(f"{spec} to the power of {exponent}: integers have no negative powers",
+                                  operator="power", line=show_line(user_line()), hint="cast with astype to a float")
+
+
+def _power(self: Tensor, other: Any) -> Tensor:
+    check_exponent(self.spec, other)
+    return _any_power(self, other)
+
+
+_any_power = _binary("power")
+
+
+def _in_place(name: str, compute: Callable[[Tensor, Any], Tensor] | None = None) -> Callable[[Tensor, Any], Tensor]:
+    compute = compute or _binary(name)
 
     def method(self: Tensor, other: Any) -> Tensor:
         return self._rebind(lambda: compute(self, other)._value)
@@ -215,6 +240,10 @@ class Tensor:
             warnings.warn(f"{self.spec}{made} is handed to NumPy, where no gradient follows it: use nnc's function, or "
                           ".detach()", DetachedWarning, stacklevel=users_frame())
         return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
+
+    def __format__(self, spec: str) -> str:
+        """Of a number as Python writes it: `f"{loss:.3f}"`."""
+        return format(self.item(), spec) if spec and self.ndim == 0 else super().__format__(spec)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The module with the Array API's functions."""
@@ -389,7 +418,7 @@ class Tensor:
     __floordiv__, __rfloordiv__ = _binary("floor_divide"), _binary("floor_divide", swapped=True)
     __ifloordiv__ = _in_place("floor_divide")
     __mod__, __rmod__, __imod__ = _binary("remainder"), _binary("remainder", swapped=True), _in_place("remainder")
-    __pow__, __rpow__, __ipow__ = _binary("power"), _binary("power", swapped=True), _in_place("power")
+    __pow__, __rpow__, __ipow__ = _power, _binary("power", swapped=True), _in_place("power", _power)
     __and__, __rand__, __iand__ = _binary("bitwise_and"), _binary("bitwise_and", swapped=True), _in_place("bitwise_and")
     __or__, __ror__, __ior__ = _binary("bitwise_or"), _binary("bitwise_or", swapped=True), _in_place("bitwise_or")
     __xor__, __rxor__, __ixor__ = _binary("bitwise_xor"), _binary("bitwise_xor", swapped=True), _in_place("bitwise_xor")

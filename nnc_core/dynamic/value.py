@@ -111,7 +111,7 @@ class Value(Specified):
 
         if self.trace is not None:
             raise SymbolValueError(f"a symbol {self.spec} cannot be copied or pickled: it has no value of its own",
-                                   line=None if self.line is None else show_line(self.line),
+                                   line=made_at(self),
                                    hint="copy what the compiled function gives; copy.copy gives another handle")
         evaluate([self])
         host = self.stack.engine.executor.download(self.array)
@@ -152,3 +152,8 @@ def is_snapshot(v: Value) -> bool:
     """Whether this is a step's copy of a borrowed value: where the graph is not cut there, the copy counts."""
     step = v.step
     return step is not None and v.array is not None and len(step.inputs) == 1 and step.inputs[0].borrowed
+
+
+def made_at(v: Value) -> str | None:
+    """The user's line in which a value was recorded, for errors about it."""
+    return None if v.line is None else show_line(v.line)

@@ -14,6 +14,7 @@ import json
 import os
 
 from nnc_core.base.errors import NotSupportedError
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.modes import current_stack
 from nnc_core.graph import SymbolicGraph
 from nnc_core.io.checkpoint import load_arrays, save_arrays
@@ -27,6 +28,7 @@ _LARGEST = 90_000_000  # bytes of description; safetensors readers refuse header
 
 
 @without_collector()
+@located
 def save_graph(graph: SymbolicGraph, path: str | os.PathLike[str], *, download: Download | None = None) -> None:
     """Write a graph with its constants; an old file stays until the new one is whole.
 
@@ -43,6 +45,7 @@ def save_graph(graph: SymbolicGraph, path: str | os.PathLike[str], *, download: 
 
 
 @without_collector()
+@located
 def load_graph(path: str | os.PathLike[str], operator: Operator | None = None) -> SymbolicGraph:
     """Read a graph that `save_graph` wrote, on whatever device; it can be compiled for every one.
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from nnc_core.base.errors import AttributeValueError, NotSupportedError, OperandError
+from nnc_core.base.errors import AttributeValueError, Error, NotSupportedError, OperandError
 from nnc_core.dynamic.algodiff.hooks import HookHandle
 from nnc_core.dynamic.cell import Cell
+from nnc_core.dynamic.functions.face import constructor
+from nnc_core.dynamic.functions.kinds import FAILURES, misfit
 from nnc_core.dynamic.modes import always_evaluates, is_evaluating
 from nnc_core.dynamic.state import HostArray, load_state, save_state
 from nnc_core.dynamic.tensor import Tensor
@@ -22,6 +24,12 @@ from nnc_core.nn.parameter import Parameter, accumulated, read_as
 from nnc_core.nn.text import summary, tree_text
 from nnc_core.nn.tree import Branch, cells_of, walk
 from nnc_core.nn.weights.freezing import chosen, trained
+from nnc_core.symbol import show_line, user_line
+
+
+def _is_ours(cls: type) -> bool:
+    """Whether the class is of the house, where what is declared is what is meant."""
+    return cls.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 class Module(Branch):
@@ -37,6 +45,11 @@ class Module(Branch):
     _compiled: Jitted | None = None
     _before_forward: Mapping[int, Hook] = MappingProxyType({})
     _after_forward: Mapping[int, Hook] = MappingProxyType({})
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls) and _is_ours(cls):
+            cls.__init__ = constructor(cls.__init__)  # type: ignore[method-assign]
 
     if not TYPE_CHECKING:  # constructors are checked by __init__
         def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -75,9 +88,22 @@ class Module(Branch):
         return result
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        if self._compiled is not None:
-            return self._compiled(*args, **kwargs)
-        return self.forward(*args, **kwargs)
+        try:
+            if self._compiled is not None:
+                return self._compiled(*args, **kwargs)
+            return self.forward(*args, **kwargs)
+        except Error as error:
+            raise error.locate(operator=type(self).__name__, line=show_line(user_line()))  # noqa: B904
+        except FAILURES as error:
+            wrong = self._misfit(args, kwargs) if _is_ours(type(self)) else None
+            if wrong is None:
+                raise
+            raise wrong.locate(operator=type(self).__name__, line=show_line(user_line())) from error
+
+    def _misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OperandError | None:
+        """The error for what a call was given, or the constructor, that is of a wrong kind."""
+        made: Construction = self.__dict__["_construction"]
+        return misfit(self.forward, args, kwargs) or misfit(type(self).__init__, (self, *made.args), made.kwargs)
 
     def functional_call(self, weights: Mapping[str, Tensor], *args: Any, **kwargs: Any) -> Any:
         """What a call computes with these tensors, by name, in the places of its parameters; others stay."""
@@ -91,7 +117,7 @@ class Module(Branch):
     # ---- attributes
     def __setattr__(self, name: str, value: Any) -> None:
         old = self.__dict__.get(name)
-        if isinstance(old, Cell) and isinstance(value, (Tensor, float, int)):
+        if isinstance(old, Cell) and not (value is None or isinstance(value, (Cell, Branch))):
             raise OperandError(f"{type(self).__name__}.{name} is a {type(old).__name__}, not a {type(value).__name__}",
                                hint=f"module.{name}.write(tensor), or a new {type(old).__name__}")
         if old is not value or name not in self.__dict__:

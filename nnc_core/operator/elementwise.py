@@ -8,23 +8,13 @@ import numpy as np
 
 from nnc_core.base.dtype import DType, is_complex, is_inexact
 from nnc_core.codegen.numpy_scalars import cast as numpy_cast
+from nnc_core.codegen.numpy_scalars import integer_power
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
-from nnc_core.operator.scalars import Scalar
 from nnc_core.shape import elementwise as rule
 
 
-def _power_of_integers(x: Scalar, n: Scalar) -> Scalar:
-    """By repeated squaring over the bits of the exponent, wrapping as integers do."""
-    result, square = x.constant(1), x
-    for bit in range(8 * x.dtype.itemsize - (x.dtype.kind == "i")):
-        odd = ((n >> bit) & 1).compare("not_equal", 0)
-        result = odd.select(result * square, result)
-        square = square * square
-    return result
-
-
-def _power(x: Scalar, n: Scalar) -> Scalar:
-    return x.apply("power", n) if is_inexact(x.dtype) else _power_of_integers(x, n)
+def _power(a: Any, b: Any) -> Any:
+    return np.power(a, b) if is_inexact(np.asarray(a).dtype) else integer_power(np.asarray(a), np.asarray(b))
 
 
 def _sigmoid(x: Any) -> Any:
@@ -100,9 +90,11 @@ class Arithmetic(Base[V], Generic[V]):
         """With the sign of the divisor."""
         ...
 
-    @op(infer=rule.arithmetic, reference=np.power, promote=ALL_INPUTS, inplace=(0, 1), scalar=_power,
-        partials=(_power_by_base, _power_by_exponent))
-    def power(self, a: V | float, b: V | float) -> V: ...
+    @op(infer=rule.arithmetic, reference=_power, promote=ALL_INPUTS, inplace=(0, 1),
+        scalar=lambda x, n: x.apply("power", n), partials=(_power_by_base, _power_by_exponent))
+    def power(self, a: V | float, b: V | float) -> V:
+        """Of integers with a negative exponent rounded towards zero; 0 for base 0."""
+        ...
 
     @op(infer=rule.real_arithmetic, reference=np.maximum, promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
         exact=True, scalar=lambda a, b: a.apply("maximum", b),

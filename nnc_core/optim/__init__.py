@@ -4,8 +4,8 @@
 - `runs`: the training step as one compiled graph (`make_step`, `fit`), and Owl's Optimise (`minimise_fun`,
   `minimise_weight`, `train`), configured by `Params`, whose options are the modules `batch`, `checkpoint`, `clipping`,
   `gradient`, `learning_rate`, `loss`, `momentum`, `newton`, `regularisation` and `stopping`;
-- `compiled`: the neural compiler (`compile_training`, `compile_gradients`, `compile_model`), and `model`, `evaluate` and
-  `StateGraph` for what was trained or compiled.
+- `compiled`: the neural compiler (`compile_training`, `compile_gradients`, `compile_model`), and `model`, `evaluate`
+  and `StateGraph` for what was trained or compiled.
 """
 
 from __future__ import annotations

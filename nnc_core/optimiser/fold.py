@@ -65,7 +65,7 @@ def _evaluate(node: Node, arrays: list[Any]) -> Array | None:
     try:
         with np.errstate(all="ignore"):
             return np.asarray(node.op.reference(*arrays, *node.attributes), node.dtype)
-    except (ValueError, IndexError):  # an integer to a negative power, an index out of range
+    except (ValueError, IndexError):  # an index out of range
         return None
 
 

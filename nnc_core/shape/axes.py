@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nnc_core.base.errors import AttributeValueError, AxisError
+from nnc_core.type import whole
 
 
 def normalise_axis(axis: int, ndim: int) -> int:
     """0 <= axis < ndim; AxisError if it is out of range."""
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise AttributeValueError(f"axis {axis!r} is no integer")
-    index = axis.__index__()
+    index = axis if axis.__class__ is int else whole(axis, "axis")
     if not -ndim <= index < ndim:
         raise AxisError(f"axis {index} is out of range for {ndim} dimensions", hint=f"-{ndim} <= axis < {ndim}")
     return index % ndim

@@ -185,9 +185,9 @@ def test_a_number_that_no_branch_has(device: str) -> None:
 
 # ---- scan, foreach, map
 @pytest.mark.parametrize(("program", "kind", "message"), [
-    (lambda: nnc.scan(lambda c, _: (c, c), x(), None, -1), AttributeValueError, "scan: length is -1"),
-    (lambda: nnc.scan(lambda c, _: (c, c), x(), None, 2.5), AttributeValueError, "scan: length is 2.5"),
-    (lambda: nnc.scan(lambda c, _: (c, c), x(), None, True), AttributeValueError, "scan: length is True"),
+    (lambda: nnc.scan(lambda c, _: (c, c), x(), None, -1), AttributeValueError, "scan: length -1 is no integer"),
+    (lambda: nnc.scan(lambda c, _: (c, c), x(), None, 2.5), AttributeValueError, "scan: length 2.5 is no integer"),
+    (lambda: nnc.scan(lambda c, _: (c, c), x(), None, True), AttributeValueError, "scan: length True is no integer"),
     (lambda: nnc.scan(lambda c, _: (c, c), x()), ShapeError, "scan: no one length to go over: ; length=None"),
     (lambda: nnc.scan(lambda c, r: (c, c), zero(), x(), 2), ShapeError, r"scan: no one length.*float32\[3\]; length=2"),
     (lambda: nnc.scan(lambda c, r: (c, c), zero(), (x(), x()[:2])), ShapeError, r"float32\[3\], float32\[2\]"),

@@ -10,6 +10,9 @@ import pytest
 import scipy.special
 
 import nnc_core as nnc
+from nnc_core.base.errors import AttributeValueError
+from tests.dynamic.faults import fails
+from tests.dynamic.ways import in_mode
 
 A = np.array([[0.5, -1.25, 2.0], [3.0, -0.75, 0.0]], np.float32)
 B = np.array([[1.0, 2.0, -3.0], [0.5, 4.0, 1.5]], np.float32)
@@ -145,3 +148,20 @@ def test_booleans_are_counted_as_integers(device: str) -> None:
     t = nnc.asarray(T)
     assert nnc.sum(t).item() == 3 and nnc.sum(t).dtype == nnc.int64 and nnc.mean(t).item() == 0.5
     assert nnc.sum(t, dtype="float32").dtype == nnc.float32
+
+
+@pytest.mark.parametrize("mode", ["eager", "deferred", "compiled"])
+def test_negative_powers_of_integers_are_rounded_towards_zero(mode: str, device: str) -> None:
+    bases, exponents = nnc.asarray([0, 1, -1, -1, 2, -7, 3]), nnc.asarray([-1, -3, -2, -3, -1, -5, 4])
+    found = in_mode(mode, lambda a, b: a**b, bases, exponents)
+    assert found.dtype == nnc.int64 and found.tolist() == [0, 1, 1, -1, 0, 0, 81]
+    assert in_mode(mode, lambda b: 2**b, exponents).tolist() == [0, 0, 0, 0, 0, 0, 16]
+
+
+@pytest.mark.parametrize("f", [lambda x: x**-1, lambda x: nnc.pow(x, -1), lambda x: nnc.pow([1, 2], -1)])
+def test_integers_have_no_negative_powers_by_a_number(f: Any, device: str) -> None:
+    x = nnc.asarray([1, 2])
+    for call in (f, nnc.jit(f)):
+        with fails(AttributeValueError, "int64[2] to the power of -", "test_functions.py", "astype"):
+            call(x)
+    assert (x**-1.0).tolist() == [1.0, 0.5] and (x**2).tolist() == [1, 4]

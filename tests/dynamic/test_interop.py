@@ -444,3 +444,13 @@ def test_from_dlpack_says_what_it_cannot_take(device: str) -> None:
 def test_values_know_whether_they_are_borrowed(sharing: str) -> None:
     assert nnc.asarray(HOST, copy=False)._value.borrowed and not nnc.asarray(HOST)._value.borrowed
     assert type((nnc.asarray(HOST, copy=False) + 1)._value) is Value
+
+
+def test_numbers_are_formatted_as_pythons(device: str) -> None:
+    x = nnc.asarray([1.0, 2.5])
+    assert f"{x[1]:.3f} {x.sum():>6.1f} {nnc.asarray(3):04d}" == "2.500    3.5 0003"
+    assert f"{x}" == str(x) and f"{x[0]}" == str(x[0])
+    with pytest.raises(TypeError):
+        f"{x:.3f}"
+    with pytest.raises(TypeError):
+        nnc.jit(lambda y: (f"{y.sum():.1f}", y)[1])(x)

@@ -186,5 +186,5 @@ def test_what_is_refused() -> None:
         nnc.piecewise(X, [X > 0], [1, 2, 3])
     with fails(ValueError, "trim 'x' is none of"):
         nnc.trim_zeros(X[0, 0], "x")
-    with fails(ValueError, "2.5 is no number of elements"):
+    with fails(ValueError, "length 2.5 is no integer"):
         nnc.hanning(2.5)

@@ -112,8 +112,6 @@ def _binary(random: Random, F: Nodes, pool: list[Node]) -> Node:
 def _pair(random: Random, F: Nodes, a: Any, b: Any) -> Node:
     dtypes = [x.dtype for x in (a, b) if isinstance(x, Node)]
     name = random.choice(LOGIC if all(d == dt.boolean for d in dtypes) else BINARY)
-    if name == "power" and any(dt.is_integer(d) for d in dtypes):
-        name = "multiply"  # the reference refuses integers to negative powers
     return getattr(F, name)(a, b)
 
 

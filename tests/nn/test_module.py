@@ -119,10 +119,15 @@ def test_moving_a_module(device: str) -> None:
     np.testing.assert_allclose(model(x.to("strict-nofloat64:0")).numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_tensor_does_not_take_the_place_of_a_parameter() -> None:
+@pytest.mark.parametrize("given", [nnc.ones((2, 2)), np.ones((2, 2)), [[1.0, 1.0], [1.0, 1.0]], 1.0],
+                         ids=["Tensor", "ndarray", "list", "float"])
+def test_what_is_no_parameter_does_not_take_the_place_of_one(given: Any) -> None:
     layer = nn.Linear(2, 2)
-    with pytest.raises(OperandError, match=r"Linear.weight is a Parameter, not a Tensor(.|\n)*module.weight.write"):
-        layer.weight = nnc.ones((2, 2))
+    said = rf"Linear.weight is a Parameter, not a {type(given).__name__}(.|\n)*module.weight.write"
+    with pytest.raises(OperandError, match=said):
+        layer.weight = given
+    layer.weight, layer.bias = nn.Parameter(np.ones((2, 2), np.float32)), None
+    assert layer(nnc.ones((1, 2))).tolist() == [[2, 2]]
 
 
 def test_parameters_are_floating_point() -> None:

@@ -181,6 +181,15 @@ def test_gradients_that_do_not_fit_change_nothing(gradients: Any, error: type[Ex
     (lambda p: optim.Adam([p], beta1=1.0), AttributeValueError, "beta1 is 1.0"),
     (lambda p: optim.SGD([], 0.1), OperandError, "no parameters"),
     (lambda p: optim.SGD([p.read()], 0.1), OperandError, "parameter '0' is Tensor"),
+    (lambda p: optim.SGD(5, 0.1), OperandError, "(?s)parameters is int, expected a mapping.*test_minimisers.py"),
+    (lambda p: optim.SGD("ab", 0.1), OperandError, "parameter '0' is str"),
+    (lambda p: optim.Adam(None), OperandError, "parameters is NoneType"),
+    (lambda p: optim.Adam([p], "fast"), AttributeValueError, "learning_rate is 'fast'"),
+    (lambda p: optim.Group(1.5), OperandError, "parameters is float"),
+    (lambda p: optim.Accumulated(5, 2), OperandError, "Accumulated: minimiser is 5 \\(int\\), expected a Minimiser"),
+    (lambda p: optim.StateGraph(5, {}), OperandError, "StateGraph: graph is 5 \\(int\\), expected a SymbolicGraph"),
+    (lambda p: optim.train(5, None, 1, 2), OperandError, "(?s)train: network is 5.*test_minimisers.py"),
+    (lambda p: optim.groups_by_name(5, {}), OperandError, "groups_by_name: "),
 ])
 def test_wrong_settings_are_refused(make: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):

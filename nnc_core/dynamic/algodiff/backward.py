@@ -11,13 +11,14 @@ from nnc_core.dynamic.algodiff.hooks import call_hooks, hooks_of
 from nnc_core.dynamic.algodiff.swept import PROGRAMS, run_program
 from nnc_core.dynamic.algodiff.tape import Tape, history, variables
 from nnc_core.dynamic.dispatch import F
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.modes import current_trace, lazy, no_grad, use_device
 from nnc_core.dynamic.tensor import Tensor, value_of
-from nnc_core.dynamic.value import Value
+from nnc_core.dynamic.value import Value, made_at
 from nnc_core.graph import reverse
-from nnc_core.symbol import show_line
 
 
+@located
 def backward(y: Tensor | Sequence[Tensor], gradient: Tensor | Sequence[Tensor | None] | None = None) -> None:
     """Add to `.grad` of every variable that y was computed from; `gradient` is the cotangent of y, ones for a scalar.
 
@@ -28,13 +29,14 @@ def backward(y: Tensor | Sequence[Tensor], gradient: Tensor | Sequence[Tensor | 
     order = history(roots)
     leaves = variables(order)
     if not leaves:
-        raise GradientError(f"{roots[0].spec} depends on no variable", line=show_line(roots[0].line),
+        raise GradientError(f"{roots[0].spec} depends on no variable", line=made_at(roots[0]),
                             hint="nnc.variable makes tensors to differentiate by; module.requires_grad_() its weights")
     for leaf, g in zip(leaves, _swept(Tape(order, roots, seeds, leaves)), strict=True):
         if g is not None:
             _accumulate(leaf, g)
 
 
+@located
 def gradients(y: Tensor | Sequence[Tensor], wrt: Sequence[Tensor],
               gradient: Tensor | Sequence[Tensor | None] | None = None, *,
               create_graph: bool = False) -> list[Tensor | None]:
@@ -51,7 +53,7 @@ def gradients(y: Tensor | Sequence[Tensor], wrt: Sequence[Tensor],
 def _tracked(t: Tensor) -> Value:
     v = value_of(t)
     if not v.tracked:
-        raise GradientError(f"a gradient by {v.spec}, which is a constant", line=show_line(v.line),
+        raise GradientError(f"a gradient by {v.spec}, which is a constant", line=made_at(v),
                             hint="only variables and what is computed from them have gradients: nnc.variable")
     return v
 
@@ -78,7 +80,7 @@ def _seed(root: Value, gradient: Tensor | None) -> Value | None:
     if gradient is None:
         if root.shape != () or not is_float(root.dtype):
             raise GradientError(f"the function gives {root.spec}; only a floating-point scalar has a gradient",
-                                line=show_line(root.line), hint="sum it, or give the gradient of the result")
+                                line=made_at(root), hint="sum it, or give the gradient of the result")
         return None
     if not isinstance(gradient, Tensor):
         raise OperandError(f"the gradient is {type(gradient).__name__}, not a tensor", hint="nnc.asarray(...)")

@@ -10,16 +10,18 @@ from nnc_core.base.dtype import int64, is_float, is_inexact
 from nnc_core.base.errors import ConcretizationError, GradientError
 from nnc_core.dynamic.algodiff.hooks import hooks_of
 from nnc_core.dynamic.borrowed import snapshot
+from nnc_core.dynamic.control.alike import functions
 from nnc_core.dynamic.control.vmap import vmap
 from nnc_core.dynamic.dispatch import F
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.modes import current_stack, gradients, no_grad, sweeps, use_device
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.tree import flatten, tree_map, unflatten
-from nnc_core.dynamic.value import Step, Value, owned
+from nnc_core.dynamic.value import Step, Value, made_at, owned
 from nnc_core.graph import forward, reverse
 from nnc_core.operator import OPERATORS
 from nnc_core.symbol import postorder, show_line, user_line
-from nnc_core.type import TensorSpec
+from nnc_core.type import TensorSpec, whole
 
 _IDENTITY = OPERATORS["identity"]
 
@@ -44,6 +46,25 @@ def _leaves(tree: Any, what: str) -> tuple[list[Value], Any]:
     return leaves, unflatten(structure, iter([Tensor(v) for v in leaves]))
 
 
+def _values(tree: Any, what: str, alike: Sequence[Value] | None = None) -> list[Value]:
+    """Of a tree of tensors; GradientError for other leaves, or for another number of them."""
+    tensors = flatten(tree)[0]
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise GradientError(f"{what} {type(t).__name__}: only tensors have gradients", line=show_line(user_line()),
+                                hint="nnc.asarray(...)")
+    if alike is not None and len(tensors) != len(alike):
+        raise GradientError(f"{what} {len(tensors)} tensors where there are {len(alike)}", line=show_line(user_line()),
+                            hint="give one for each")
+    return [value_of(t) for t in tensors]
+
+
+def _check_argnums(number: int, args: Sequence[Any]) -> None:
+    if not -len(args) <= number < len(args):
+        raise GradientError(f"a derivative by argument {number} of a call with {len(args)} positional arguments",
+                            line=show_line(user_line()), hint="give it by position, or another argnums=")
+
+
 class Sweep:
     """A function run on leaves, ready for sweeps."""
 
@@ -52,6 +73,8 @@ class Sweep:
         self.structures: list[tuple[int, Any]] = []
         self.leaves: list[Value] = []
         self.again = True
+        for i in argnums:
+            _check_argnums(i, args)
         given = list(args)
         self.outer = any(t._value.tracked for i in argnums for t in flatten(args[i])[0] if isinstance(t, Tensor))
         for i in argnums:
@@ -97,17 +120,19 @@ def _scalar(y: Any) -> Value:
         raise GradientError(f"the function gives {type(y).__name__}, not a tensor")
     if y.shape != () or not is_float(y.dtype):
         raise GradientError(f"the function gives {y.spec}; only a floating-point scalar has a gradient",
-                            line=show_line(y._value.line), hint="sum it, or use nnc.vjp or nnc.jacobian")
+                            line=made_at(y._value), hint="sum it, or use nnc.vjp or nnc.jacobian")
     return y._value
 
 
+@located
 def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0,
                    has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives (f(...), gradient by the arguments `argnums`), each gradient with its argument's structure.
 
     With `has_aux` f gives (scalar, anything), and the result is ((scalar, anything), gradient).
     """
-    wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    functions(f=f)
+    wanted = (argnums,) if isinstance(argnums, int) else tuple(whole(i, "argnums") for i in argnums)
 
     def wrapped(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         sweep = Sweep(f, args, wanted, kwargs)
@@ -134,19 +159,22 @@ def _plain(result: Any, sweep: Sweep) -> Any:
     return result if sweep.again else tree_map(free, result)
 
 
+@located
 def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """A function that gives the gradient of the scalar function f by the arguments `argnums`."""
     both = value_and_grad(f, argnums)
     return lambda *args, **kwargs: both(*args, **kwargs)[1]
 
 
+@located
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
     """(f(*args), pull): pull(cotangent of the result) gives the cotangents of all arguments."""
+    functions(f=f)
     sweep = Sweep(f, args, range(len(args)), {})
-    outputs = [t._value for t in flatten(sweep.result)[0]]
+    outputs = _values(sweep.result, "the function gives")
 
     def pull(cotangent: Any) -> tuple[Any, ...]:
-        given = [value_of(t) for t in flatten(cotangent)[0]]
+        given = _values(cotangent, "the cotangent is", outputs)
         for y, g in zip(outputs, given, strict=True):
             if y.spec != g.spec:
                 raise GradientError(f"the cotangent is {g.spec} where the result is {y.spec}")
@@ -155,17 +183,19 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., tuple[Any
     return sweep.result, pull
 
 
+@located
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """(f(*primals), its derivative in the direction `tangents`), by one forward sweep."""
+    functions(f=f)
     sweep = Sweep(f, primals, range(len(primals)), {})
-    given = [value_of(t) for t in flatten(list(tangents))[0]]
+    given = _values(list(tangents), "a tangent is", sweep.leaves)
     seeds = {}
     for leaf, t in zip(sweep.leaves, given, strict=True):
         if t.spec != leaf.spec:
             raise GradientError(f"the tangent is {t.spec} where the argument is {leaf.spec}")
         seeds[id(leaf)] = t
-    results, structure = flatten(sweep.result)
-    outputs = [t._value for t in results]
+    structure = flatten(sweep.result)[1]
+    outputs = _values(sweep.result, "the function gives")
     order = sweep.order(outputs)
     with sweep.recorded(order):
         found = [F.zeros_like(y) if t is None else t
@@ -173,17 +203,21 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     return _plain(sweep.result, sweep), unflatten(structure, iter([Tensor(t) for t in found]))
 
 
+@located
 def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
     """A function that gives the Jacobian of a tensor-valued f by one tensor argument: shape (*result, *argument).
 
     One reverse sweep for all elements of the result at once; one for each where Python looks at cotangents, as custom
     rules and hooks may.
     """
+    functions(f=f)
+    argnums = whole(argnums, "argnums")
 
     def wrapped(*args: Any) -> Tensor:
         def of_one(x: Any) -> Any:
             return f(*args[:argnums], x, *args[argnums + 1 :])
 
+        _check_argnums(argnums, args)
         x = args[argnums]
         y, pull = vjp(of_one, x)
         if not isinstance(y, Tensor):
@@ -214,11 +248,13 @@ def _all_rows(pull: Callable[[Tensor], Tensor], units: Tensor, x: TensorSpec) ->
         return Tensor(F.concat(*rows, axis=0))
 
 
+@located
 def hessian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
     """A function that gives the Hessian of a scalar f by one tensor argument: shape (*argument, *argument)."""
     return jacobian(grad(f, argnums), argnums)
 
 
+@located
 def variable(x: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor whose gradient `backward` computes."""
     from nnc_core.dynamic.functions.creation import asarray

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from nnc_core.dynamic.algodiff.tape import history, variables
 from nnc_core.dynamic.evaluation import evaluate
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.graph.autodiff import depending
 from nnc_core.symbol import postorder
 
 
+@located
 def depends_on(y: Tensor, x: Tensor) -> bool:
     """Whether y was computed from x, as far as it was recorded: by steps kept for gradients, deferred or symbolic."""
     source = id(x._value)
     return any(id(v) == source for v in postorder([y._value], {source}))
 
 
+@located
 def bookkeeping_count(*tensors: Tensor) -> int:
     """How many steps are kept for gradients behind these tensors: those between them and variables, each once."""
     order = history([t._value for t in tensors])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nnc_core.base.errors import AttributeValueError, DeviceError, DTypeError, OperandError, ShapeError
+from nnc_core.base.errors import DeviceError, DTypeError, OperandError, ShapeError
 from nnc_core.composition import Stack
 from nnc_core.dynamic.value import Value
 from nnc_core.symbol import show_line, user_line
-from nnc_core.type import Dim, TensorSpec
+from nnc_core.type import Dim, TensorSpec, whole
 
 
 def on_one_device(what: str, values: Sequence[Value]) -> None:
@@ -57,15 +57,14 @@ def functions(**given: Any) -> None:
     """OperandError unless all can be called."""
     for name, f in given.items():
         if not callable(f):
-            raise OperandError(f"{name} is {type(f).__name__}, not a function")
+            raise OperandError(f"{name} is {type(f).__name__}, not a function",
+                               hint="give a function, a module, or anything else that can be called")
 
 
 def length_of(rows: Sequence[Value], length: Any) -> Any:
     """How many rows there are to go over."""
     if length is not None and not isinstance(length, Dim):
-        if isinstance(length, bool) or not hasattr(length, "__index__") or length.__index__() < 0:
-            raise AttributeValueError(f"length is {length!r}, it should be an integer of at least 0")
-        length = length.__index__()
+        length = whole(length, "length", 0)
     found = dict.fromkeys([v.shape[0] if v.shape else None for v in rows] + ([length] if length is not None else []))
     if None in found or len(found) != 1:
         raise ShapeError(f"no one length to go over: {', '.join(repr(v.spec) for v in rows)}; length={length}",

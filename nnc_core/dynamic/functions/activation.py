@@ -31,6 +31,7 @@ def _unary(name: str, x: ArrayLike, *attributes: Any) -> Tensor:
     return Tensor(dispatch(OPERATORS[name], (operand(x),), attributes))
 
 
+@located
 def silu(x: ArrayLike, /) -> Tensor:
     """x * sigmoid(x); 0 at -inf."""
     return _unary("silu", x)
@@ -39,17 +40,20 @@ def silu(x: ArrayLike, /) -> Tensor:
 swish = silu
 
 
+@located
 def gelu(x: ArrayLike, /, *, approximate: str = "none") -> Tensor:
     """x times the probability that a standard normal number is below x; `approximate` "tanh" takes
     (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2 for it."""
     return _unary("gelu", x, approximate)
 
 
+@located
 def mish(x: ArrayLike, /) -> Tensor:
     """x * tanh(softplus(x))"""
     return _unary("mish", x)
 
 
+@located
 def softsign(x: ArrayLike, /) -> Tensor:
     """x / (1 + |x|)"""
     return _unary("softsign", x)
@@ -79,6 +83,7 @@ def tanhshrink(x: ArrayLike, /) -> Tensor:
 
 
 # ---- exponential on the left
+@located
 def elu(x: ArrayLike, /, *, alpha: float = 1.0) -> Tensor:
     """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
     return _unary("elu", x, float(alpha))
@@ -100,6 +105,7 @@ def celu(x: ArrayLike, /, *, alpha: float = 1.0) -> Tensor:
 
 
 # ---- piecewise linear
+@located
 def leaky_relu(x: ArrayLike, /, *, slope: float = 0.01) -> Tensor:
     """x where it is positive, slope * x elsewhere."""
     return _unary("leaky_relu", x, float(slope))
@@ -136,11 +142,13 @@ def rrelu(x: ArrayLike, /, *, low: float = 1 / 8, high: float = 1 / 3, training:
     return Tensor(_sloped(v, slopes._value))
 
 
+@located
 def hardtanh(x: ArrayLike, /, *, low: float = -1.0, high: float = 1.0) -> Tensor:
     """x brought into [low, high]."""
     return Tensor(F.clip(*as_operands(x, low, high)))
 
 
+@located
 def relu6(x: ArrayLike, /) -> Tensor:
     """x brought into [0, 6]."""
     return Tensor(F.clip(*as_operands(x, 0, 6)))

@@ -22,7 +22,7 @@ from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
 from nnc_core.operator.attention import product
 from nnc_core.shape.axes import normalise_axis
-from nnc_core.type import DimLike, admit_numpy, default_float
+from nnc_core.type import Dim, DimLike, admit_numpy, default_float, whole
 
 __all__ = [
     "AttentionWeights", "merge_heads", "multi_head_attention", "positional_encoding", "rotary_embedding",
@@ -98,7 +98,7 @@ def attended(q: Value, k: Value, v: Value, mask: tuple[Value, ...], causal: bool
 
 # ---- heads
 def _split(v: Value, heads: int) -> Value:
-    if v.ndim < 2 or heads < 1 or (isinstance(v.shape[-1], int) and v.shape[-1] % heads):
+    if v.ndim < 2 or whole(heads, "heads") < 1 or (isinstance(v.shape[-1], int) and v.shape[-1] % heads):
         raise ShapeError(f"{v.spec} cannot be split into {heads} heads")
     return _exchanged(F.reshape(v, shape=(*v.shape[:-1], heads, v.shape[-1] // heads)))
 
@@ -161,7 +161,9 @@ def _waves(places: Any, features: int, base: float, dtype: Any, device: Any) -> 
     wanted = default_float() if dtype is None else admit_numpy(dtype)
     wide = accumulator(wanted)
     with use_device(device if device is not None else current_stack()):
-        several = isinstance(places, Tensor) or hasattr(places, "__len__")
+        several = isinstance(places, (Tensor, np.ndarray, list, tuple))
+        if not several and not isinstance(places, Dim):
+            places = whole(places, "the length", 0)
         at = F.cast(as_value(places), dtype=wide) if several else F.arange(size=places, dtype=wide)
     frequencies = np.exp(-log(base) * np.arange(0, features, 2) / features)
     angles = F.multiply(F.reshape(at, shape=(*at.shape, 1)), constant_beside(at, frequencies.astype(wide)))
@@ -174,7 +176,7 @@ def positional_encoding(length: DimLike, features: int, /, *, base: float = 1000
                         device: Any = None) -> Tensor:
     """(length, features): sines of place * base**(-2 i / features) at even features 2 i, cosines at odd ones (Vaswani
     et al. 2017)."""
-    cos, sin = _waves(length, features, base, dtype, device)
+    cos, sin = _waves(length, whole(features, "features", 0), base, dtype, device)
     both = F.concat(*[F.reshape(wave, shape=(*wave.shape, 1)) for wave in (sin, cos)], axis=2)
     every = F.reshape(both, shape=(both.shape[0], 2 * sin.shape[1]))
     return Tensor(every if features % 2 == 0 else cut(every, 1, 0, features))
@@ -185,7 +187,7 @@ def rotary_tables(places: ArrayLike, features: int, /, *, base: float = 10000.0,
                   device: Any = None) -> tuple[Tensor, Tensor]:
     """Cosines and sines (..., features / 2) of place * base**(-2 i / features), for places (...), or those from 0 to a
     length: what `rotary_embedding` takes."""
-    if features % 2:
+    if whole(features, "features", 0) % 2:
         raise AttributeValueError(f"{features} features are no pairs")
     cos, sin = _waves(places, features, base, dtype, device)
     return Tensor(cos), Tensor(sin)
@@ -212,6 +214,8 @@ def rotary_embedding(x: ArrayLike, cos: ArrayLike, sin: ArrayLike, /, *, interle
     (..., features / 2) are broadcast.  A pair has a feature of each half, or neighbours if `interleaved`."""
     v, c, s = as_values(x, cos, sin)
     v = as_inexact(v)
+    if not v.ndim:
+        raise ShapeError(f"x is {v.spec}, expected (..., features)")
     last = v.ndim - 1
     if interleaved:
         half, _ = _halves(v, last)

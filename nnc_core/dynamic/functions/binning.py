@@ -10,6 +10,7 @@ from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import as_value
+from nnc_core.dynamic.functions.kinds import unfit
 from nnc_core.dynamic.functions.pieces import cut
 from nnc_core.dynamic.functions.reduction import as_dtype
 from nnc_core.dynamic.tensor import Tensor
@@ -18,17 +19,26 @@ from nnc_core.type import promote
 
 Bins = int | str | Any
 """A number of bins, the name of a rule, or the edges."""
+RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
+"""NumPy's, which say how many bins there are."""
 
 
 def _range_of(v: Value, given: Any) -> tuple[Value, Value]:
     """The ends; not equal ones."""
     if given is not None:
-        return _ends(v, *map(float, given))
+        return _ends(v, *_pair(given))
     if v.shape[0] == 0:
         return _ends(v, 0.0, 1.0)
     low, high = F.min(v, axis=(0,)), F.max(v, axis=(0,))
     alike = F.equal(low, high)
     return F.where(alike, F.subtract(low, 0.5), low), F.where(alike, F.add(high, 0.5), high)
+
+
+def _pair(given: Any) -> tuple[float, float]:
+    host = given.numpy() if isinstance(given, Tensor) else np.asarray(given)
+    if host.shape != (2,) or host.dtype.kind not in "iuf":
+        raise unfit("range", given, "a pair of numbers", "range=(0, 1)")
+    return float(host[0]), float(host[1])
 
 
 def _ends(v: Value, low: float, high: float) -> tuple[Value, Value]:
@@ -51,6 +61,8 @@ def _even_edges(v: Value, count: int, given: Any) -> Value:
 def edges_of(v: Value, bins: Bins, given: Any, weights: Value | None = None) -> Value:
     """A vector that rises, of the dtype of v."""
     if isinstance(bins, str):
+        if bins not in RULES:
+            raise AttributeValueError(f"bins {bins!r} is none of {', '.join(RULES)}", hint="a number, or the edges")
         if weights is not None:
             raise OperandError(f"the rule {bins!r} knows no weights", hint="give the number of bins")
         host = _host(v, f"the rule {bins!r}")

@@ -36,11 +36,13 @@ def conj(x: ArrayLike, /) -> Tensor:
     return Tensor(F.conjugate(as_value(x)))
 
 
+@located
 def iscomplexobj(x: ArrayLike, /) -> bool:
     """Whether the dtype is complex, whatever the values."""
     return is_complex(as_value(x).dtype)
 
 
+@located
 def isrealobj(x: ArrayLike, /) -> bool:
     """Whether the dtype is not complex, whatever the values."""
     return not iscomplexobj(x)

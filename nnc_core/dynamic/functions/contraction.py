@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.diagonals import diagonal_of
 from nnc_core.dynamic.functions.face import ArrayLike, as_values, count_of, located
+from nnc_core.dynamic.functions.kinds import unfit
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
-from nnc_core.type import DimLike, is_static, promote
+from nnc_core.type import DimLike, is_static, promote, whole
 
 __all__ = ["einsum"]
 
@@ -59,7 +62,9 @@ def _parsed(subscripts: Any, operands: Sequence[Any]) -> tuple[list[ArrayLike], 
     """The operands, names of their axes with "..." among them, and those of the result, None if it is not given."""
     if not isinstance(subscripts, str):
         given = [subscripts, *operands]
-        out = list(given.pop()) if len(given) % 2 else None
+        if len(given) < 2:
+            raise OperandError(f"subscripts are {type(subscripts).__name__}", hint='"ij,jk->ik", or einsum(a, [0, 1])')
+        out = given.pop() if len(given) % 2 else None
         return given[::2], [_listed(n) for n in given[1::2]], None if out is None else _listed(out)
     text, arrow, after = subscripts.replace(" ", "").partition("->")
     names = [_letters(part) for part in text.split(",")]
@@ -76,8 +81,10 @@ def _letters(part: str) -> list[Label]:
     return [*before, *[Ellipsis] * bool(dots), *after]
 
 
-def _listed(names: Iterable[Any]) -> list[Label]:
-    found = [n if n is Ellipsis else n.__index__() for n in names]
+def _listed(names: Any) -> list[Label]:
+    if not isinstance(names, (tuple, list, np.ndarray)):
+        raise unfit("names of axes", names, "a list of integers", "einsum(a, [0, 1], b, [1, 2], [0, 2])")
+    found: list[Label] = [n if n is Ellipsis else whole(n, "an axis") for n in names]
     if found.count(Ellipsis) > 1:
         raise AttributeValueError(f"{found} has more than one ...")
     return found

@@ -8,7 +8,7 @@ from math import inf, log, nan, pi
 import numpy as np
 
 from nnc_core.base.dtype import boolean, int64, is_integer
-from nnc_core.base.errors import AttributeValueError, DTypeError
+from nnc_core.base.errors import DTypeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, as_values, located
@@ -16,7 +16,7 @@ from nnc_core.dynamic.functions.floats import one_dtype
 from nnc_core.dynamic.functions.reduction import as_dtype, as_inexact
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
-from nnc_core.type import default_float
+from nnc_core.type import default_float, whole
 
 __all__ = ["beta", "binom", "comb", "factorial", "gamma", "gammasgn", "multigammaln", "perm", "poch"]
 
@@ -67,8 +67,7 @@ def poch(x: ArrayLike, m: ArrayLike, /) -> Tensor:
 @located
 def multigammaln(a: ArrayLike, d: int, /) -> Tensor:
     """The logarithm of the gamma function of d dimensions, of a > (d - 1) / 2."""
-    if isinstance(d, bool) or not hasattr(d, "__index__") or d.__index__() < 1:
-        raise AttributeValueError(f"the dimension {d!r} is no integer from 1 on")
+    d = whole(d, "the dimension", 1)
     v = as_inexact(as_value(a))
     y = F.add(F.lgamma(v), d * (d - 1) / 4 * log(pi))
     for j in range(1, d):

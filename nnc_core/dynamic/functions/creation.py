@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from math import ceil
+from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
 
 from nnc_core.base.dtype import is_complex, is_integer, real_of
-from nnc_core.base.errors import AttributeValueError, OperandError
+from nnc_core.base.errors import AttributeValueError, Error, OperandError
 from nnc_core.composition import Stack, stack_for
 from nnc_core.device import Device, DeviceSpec
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.functions.face import ArrayLike, located
 from nnc_core.dynamic.interop import imported, shared
 from nnc_core.dynamic.modes import _stack, current_stack
 from nnc_core.dynamic.tensor import Tensor, holds_tensors, listed_value, value_of
 from nnc_core.dynamic.value import Value, owned
-from nnc_core.symbol import checked_number
+from nnc_core.symbol import checked_number, show_line, user_line
 from nnc_core.type import Dim, DimLike, admit_numpy, default_float, default_for
 
 __all__ = [
@@ -37,17 +38,20 @@ def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | No
     at each call of compiled code; what is recorded or computed from it keeps what was there at that moment.  Nothing
     is ever written to the array through the tensor.
     """
-    if isinstance(x, Tensor):
-        return _converted(x, dtype, device, copy)
-    if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
-        x = imported(x)
-    if copy is False:
-        return shared(x, dtype, _stack_for(device))
-    if hasattr(x, "__array__") or not isinstance(x, (list, tuple)):
+    try:
+        if isinstance(x, Tensor):
+            return _converted(x, dtype, device, copy)
+        if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
+            x = imported(x)
+        if copy is False:
+            return shared(x, dtype, _stack_for(device))
+        if hasattr(x, "__array__") or not isinstance(x, (list, tuple)):
+            return Tensor(host_value(x, dtype, _stack_for(device)))
+        if holds_tensors(x):
+            return _converted(Tensor(listed_value(x, None)), dtype, device, None)
         return Tensor(host_value(x, dtype, _stack_for(device)))
-    if holds_tensors(x):
-        return _converted(Tensor(listed_value(x, None)), dtype, device, None)
-    return Tensor(host_value(x, dtype, _stack_for(device)))
+    except Error as error:  # not `located`, which a tensor that stays as it is would pay for
+        raise error.locate(operator="asarray", line=show_line(user_line()))  # noqa: B904
 
 
 def _converted(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:
@@ -91,50 +95,65 @@ def shape_given(shape: DimLike | Sequence[DimLike]) -> tuple[DimLike, ...]:
     return tuple(int(d) if isinstance(d, np.integer) else d for d in dims)
 
 
+@located
 def full(shape: DimLike | Sequence[DimLike], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """One number everywhere, or an array broadcast to the shape."""
     dims = shape_given(shape)
     if isinstance(fill_value, (Tensor, np.ndarray, list, tuple)):
         given = asarray(fill_value, dtype=dtype, device=device)
         return Tensor(F.broadcast_to(value_of(given), shape=dims))
+    if not isinstance(fill_value, (int, float, complex, np.generic)):
+        raise OperandError(f"fill_value: {type(fill_value).__name__} is no array and no number")
     wanted = default_for(fill_value) if dtype is None else admit_numpy(dtype)
     with created_on(device) as stack:
         return Tensor(F.filled(shape=dims, number=checked_number(fill_value, stack.type.admit(wanted))))
 
 
+@located
 def zeros(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
     return full(shape, 0, dtype=default_float() if dtype is None else dtype, device=device)
 
 
+@located
 def ones(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
     return full(shape, 1, dtype=default_float() if dtype is None else dtype, device=device)
 
 
+@located
 def empty(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros: tensors never show what was in memory before."""
     return zeros(shape, dtype=dtype, device=device)
 
 
-def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device or x.device)
+@located
+def full_like(x: ArrayLike, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """`full` with the shape of an array, and where nothing else is said its dtype and device."""
+    like = x if isinstance(x, Tensor) else asarray(x)
+    return full(like.shape, fill_value, dtype=like.dtype if dtype is None else dtype,
+                device=like.device if device is None else device)
 
 
-def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+@located
+def zeros_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     return full_like(x, 0, dtype=dtype, device=device)
 
 
-def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+@located
+def ones_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     return full_like(x, 1, dtype=dtype, device=device)
 
 
-def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+@located
+def empty_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     return zeros_like(x, dtype=dtype, device=device)
 
 
 # ---- numbers in a row
+@located
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """start, start + step, ... below stop; arange(n) counts from 0."""
     first, last = (0, start) if stop is None else (start, stop)
+    _check_numbers(start=first, stop=last, step=step)
     if step == 0:
         raise AttributeValueError("arange with step 0 never ends", operator="arange")
     first = int(first) if isinstance(first, Dim) else first
@@ -145,6 +164,14 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
         _check_ends(first, step, size, stack.type.admit(wanted))
         row = F.arange(size=size, dtype=real_of(wanted), start=first, step=step)
         return Tensor(F.cast(row, dtype=wanted) if is_complex(wanted) else row)
+
+
+def _check_numbers(**given: Any) -> None:
+    for name, x in given.items():
+        real = isinstance(x, (int, float, np.integer, np.floating, Dim))
+        if not real or (isinstance(x, (float, np.floating)) and not isfinite(x)):
+            raise OperandError(f"{name} is {x!r}, expected a finite real number",
+                               hint="linspace goes between tensors" if isinstance(x, Tensor) else None)
 
 
 def _count(first: Any, last: Any, step: Any) -> Any:
@@ -163,6 +190,7 @@ def _check_ends(first: Any, step: Any, size: Any, dtype: Any) -> None:
 
 
 # ---- matrices
+@located
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on the k-th diagonal."""
     rows, columns = shape_given((n_rows, n_rows if n_cols is None else n_cols))
@@ -172,6 +200,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
         return Tensor(F.one_hot(places, depth=columns, dtype=stack.type.admit(wanted)))
 
 
+@located
 def identity(n: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """The square matrix with ones on its diagonal."""
     return eye(n, dtype=dtype, device=device)

@@ -9,7 +9,7 @@ import numpy as np
 from nnc_core.base.dtype import int64
 from nnc_core.base.errors import AttributeValueError, NotSupportedError, ShapeError
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.functions.creation import asarray, created_on
+from nnc_core.dynamic.functions.creation import asarray, created_on, shape_given
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, as_values, located
 from nnc_core.dynamic.functions.pieces import cut, flat, moved
 from nnc_core.dynamic.functions.reduction import sum as total
@@ -17,7 +17,7 @@ from nnc_core.dynamic.modes import use_device
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
 from nnc_core.shape.axes import normalise_axis
-from nnc_core.type import DimLike, admit_numpy, default_float, is_static
+from nnc_core.type import DimLike, admit_numpy, default_float, is_static, whole
 
 __all__ = [
     "diag", "diag_indices", "diagflat", "diagonal", "fill_diagonal", "trace", "tri", "tril", "tril_indices", "triu",
@@ -29,7 +29,7 @@ __all__ = [
 def _below(like: Value | None, rows: DimLike, columns: DimLike, k: int) -> Value:
     """bool[rows, columns]: true on and below the k-th diagonal."""
     with use_device(like.stack) if like is not None else created_on(None):
-        i = F.reshape(F.arange(size=rows, dtype=int64, start=k), shape=(rows, 1))
+        i = F.reshape(F.arange(size=rows, dtype=int64, start=whole(k, "k")), shape=(rows, 1))
         return F.greater_equal(i, F.arange(size=columns, dtype=int64))
 
 
@@ -54,32 +54,41 @@ def triu(x: ArrayLike, /, *, k: int = 0) -> Tensor:
     return Tensor(F.where(_below(v, v.shape[-2], v.shape[-1], k - 1), F._number(0, v.dtype, v), v))
 
 
+@located
 def tri(n_rows: DimLike, n_cols: DimLike | None = None, /, k: int = 0, *, dtype: Any = None,
         device: Any = None) -> Tensor:
     """Ones on and below the k-th diagonal."""
+    rows, columns = shape_given((n_rows, n_rows if n_cols is None else n_cols))
     wanted = default_float() if dtype is None else admit_numpy(dtype)
     with created_on(device) as stack:
-        below = _below(None, n_rows, n_rows if n_cols is None else n_cols, k)
+        below = _below(None, rows, columns, k)
         return Tensor(F.cast(below, dtype=stack.type.admit(wanted)))
 
 
+def _triangle(n: Any, k: Any, m: Any) -> tuple[int, int, int | None]:
+    return whole(n, "n", 0), whole(k, "k"), None if m is None else whole(m, "m", 0)
+
+
+@located
 def tril_indices(n: int, /, k: int = 0, m: int | None = None, *, device: Any = None) -> tuple[Tensor, Tensor]:
     """int64: rows and columns of the elements of an (n, m) matrix on and below the k-th diagonal, in C order; m is n if
     not given."""
-    rows, columns = np.tril_indices(n, k, m)
+    rows, columns = np.tril_indices(*_triangle(n, k, m))
     return asarray(rows, device=device), asarray(columns, device=device)
 
 
+@located
 def triu_indices(n: int, /, k: int = 0, m: int | None = None, *, device: Any = None) -> tuple[Tensor, Tensor]:
     """int64: rows and columns of the elements of an (n, m) matrix on and above the k-th diagonal, in C order; m is n if
     not given."""
-    rows, columns = np.triu_indices(n, k, m)
+    rows, columns = np.triu_indices(*_triangle(n, k, m))
     return asarray(rows, device=device), asarray(columns, device=device)
 
 
+@located
 def diag_indices(n: int, ndim: int = 2, /, *, device: Any = None) -> tuple[Tensor, ...]:
     """int64: the indices of the diagonal of an array of `ndim` axes of length n."""
-    return tuple([asarray(i, device=device) for i in np.diag_indices(n, ndim)])
+    return tuple([asarray(i, device=device) for i in np.diag_indices(whole(n, "n", 0), whole(ndim, "ndim", 0))])
 
 
 # ---- diagonals

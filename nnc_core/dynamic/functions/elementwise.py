@@ -10,7 +10,7 @@ from nnc_core.dynamic.functions.face import ArrayLike, as_operands, as_value, lo
 from nnc_core.dynamic.functions.pointwise import binary as _binary
 from nnc_core.dynamic.functions.pointwise import unary as _unary
 from nnc_core.dynamic.functions.selection import nonzero
-from nnc_core.dynamic.tensor import Tensor, operand, value_of
+from nnc_core.dynamic.tensor import Tensor, check_exponent, operand, value_of
 from nnc_core.dynamic.value import Value
 from nnc_core.type import admit_numpy
 
@@ -24,7 +24,7 @@ __all__ = [
 
 add, subtract, multiply = _binary("add"), _binary("subtract"), _binary("multiply")
 divide, floor_divide, remainder = _binary("divide"), _binary("floor_divide"), _binary("remainder")
-pow = _binary("power", "pow")
+_pow = _binary("power", "pow")
 maximum, minimum = _binary("maximum"), _binary("minimum")
 equal, not_equal = _binary("equal"), _binary("not_equal")
 less, less_equal = _binary("less"), _binary("less_equal")
@@ -35,6 +35,14 @@ negative, abs, _sign = _unary("negative"), _unary("abs"), _unary("sign")
 exp, log, sqrt, sin, cos = _unary("exp"), _unary("log"), _unary("sqrt"), _unary("sin"), _unary("cos")
 tanh, sigmoid, relu = _unary("tanh"), _unary("sigmoid"), _unary("relu")
 stop_gradient = _unary("stop_gradient")
+
+
+@located
+def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """x1 to the power of x2; of integers with negative exponents in an array rounded towards zero, and 0 of 0."""
+    if x2.__class__ is int and x2 < 0:
+        check_exponent(as_value(x1).spec, x2)
+    return _pow(x1, x2)
 
 
 def positive(x: ArrayLike, /) -> Tensor:
@@ -87,8 +95,9 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     return minimum(x, max) if min is None else Tensor(F.clip(*as_operands(x, min, max)))
 
 
-def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+@located
+def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """The elements converted to another dtype, on another device if one is named."""
     wanted = admit_numpy(dtype)
-    v = value_of(x if device is None else x.to_device(device))
+    v = as_value(x) if device is None else value_of(Tensor(as_value(x)).to_device(device))
     return Tensor(v if wanted == v.dtype else F.cast(v, dtype=wanted))

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from nnc_core.base.errors import Error
 from nnc_core.composition import Stack
 from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.functions.kinds import FAILURES, misfit
 from nnc_core.dynamic.tensor import Tensor, operand
 from nnc_core.dynamic.value import Value
 from nnc_core.symbol import show_line, user_line
@@ -20,9 +21,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-
 def located(f: Callable[P, R]) -> Callable[P, R]:
-    """Errors of normalisation name the function and the user's line."""
+    """Errors of normalisation name the function and the user's line; an argument of a kind that the function does not
+    declare is one of ours too, whatever Python says about it."""
 
     @wraps(f)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -30,8 +31,31 @@ def located(f: Callable[P, R]) -> Callable[P, R]:
             return f(*args, **kwargs)
         except Error as error:
             raise error.locate(operator=f.__name__, line=show_line(user_line()))  # noqa: B904
+        except FAILURES as error:
+            wrong = misfit(f, args, kwargs)
+            if wrong is None:
+                raise
+            raise wrong.locate(operator=f.__name__, line=show_line(user_line())) from error
 
     return call
+
+
+def constructor(init: Callable[P, None]) -> Callable[P, None]:
+    """The same of an `__init__`, whose errors name the class."""
+
+    @wraps(init)
+    def made(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            init(*args, **kwargs)
+        except Error as error:
+            raise error.locate(operator=type(args[0]).__name__, line=show_line(user_line()))  # noqa: B904
+        except FAILURES as error:
+            wrong = misfit(init, args, kwargs)
+            if wrong is None:
+                raise
+            raise wrong.locate(operator=type(args[0]).__name__, line=show_line(user_line())) from error
+
+    return made
 
 
 def as_value(x: ArrayLike, stack: Stack | None = None) -> Value:

@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import complex_of, float32, float64, is_complex, is_float
-from nnc_core.base.errors import AttributeValueError, DTypeError
+from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.creation import asarray
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, located
+from nnc_core.dynamic.functions.kinds import unfit
 from nnc_core.dynamic.functions.pieces import cut
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
 from nnc_core.operator.fft import OTHER
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.shape.fft import NORMS, half
-from nnc_core.type import DimLike, admit_numpy, default_float
+from nnc_core.type import Dim, DimLike, admit_numpy, default_float, whole
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft",
@@ -64,6 +65,7 @@ def _sized(v: Value, axis: int, size: DimLike | None) -> Value:
     there = v.shape[axis]
     if size is None or size == there:
         return v
+    size = size if isinstance(size, Dim) else whole(size, "n")
     if not (isinstance(size, int) and isinstance(there, int)):
         raise AttributeValueError(f"axis {axis} of {v.spec} is not brought to length {size}: one of them is a name",
                                   hint="pad it first")
@@ -77,14 +79,26 @@ def _sized(v: Value, axis: int, size: DimLike | None) -> Value:
 
 def _over(v: Value, s: Sizes, axes: Sequence[int] | None) -> tuple[list[int], list[DimLike | None]]:
     """Axes in canonical form, in their order, and the length of each; without axes the last ones, or all."""
+    if s is not None and not isinstance(s, (tuple, list)):
+        raise unfit("s", s, "a sequence of lengths")
     if axes is None:
         axes = range(v.ndim) if s is None else range(v.ndim - len(s), v.ndim)
+    elif not isinstance(axes, (tuple, list, range)):
+        raise unfit("axes", axes, "a sequence of axes")
     found = [normalise_axis(a, v.ndim) for a in axes]
     if len(set(found)) != len(found):
         raise AttributeValueError(f"axes {tuple(axes)} name an axis twice")
     sizes: list[DimLike | None] = [None] * len(found) if s is None else list(s)
     if len(sizes) != len(found):
         raise AttributeValueError(f"{len(sizes)} sizes for {len(found)} axes", hint="give one for each axis")
+    return found, sizes
+
+
+def _over_some(v: Value, s: Sizes, axes: Sequence[int] | None) -> tuple[list[int], list[DimLike | None]]:
+    """The same, where the last axis is another than the rest."""
+    found, sizes = _over(v, s, axes)
+    if not found:
+        raise ShapeError(f"there is no axis to transform of {v.spec}", hint="one axis or more")
     return found, sizes
 
 
@@ -138,6 +152,8 @@ def rfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str
 def _signal(v: Value, axis: int, size: DimLike | None, norm: str) -> Value:
     if size is None:
         size = 2 * (v.shape[axis] - 1)
+    elif not isinstance(size, Dim):
+        size = whole(size, "n", 1)
     return F.irfft(_sized(v, axis, half(size)), axis=axis, size=size, norm=norm)
 
 
@@ -152,7 +168,7 @@ def irfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: st
 def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
     """rfft along the last axis, fft along the others."""
     v = _real(x)
-    found, sizes = _over(v, s, axes)
+    found, sizes = _over_some(v, s, axes)
     last = F.rfft(_sized(v, found[-1], sizes[-1]), axis=found[-1], norm=norm)
     return Tensor(_transformed(last, found[:-1], sizes[:-1], False, norm))
 
@@ -161,7 +177,7 @@ def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None
 def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
     """The inverse of rfftn."""
     v = _complex(x)
-    found, sizes = _over(v, s, axes)
+    found, sizes = _over_some(v, s, axes)
     return Tensor(_signal(_transformed(v, found[:-1], sizes[:-1], True, norm), found[-1], sizes[-1], norm))
 
 
@@ -187,16 +203,10 @@ def _frequencies(k: Any, n: int, d: float, dtype: Any, device: Any) -> Tensor:
     return asarray((k / (n * d)).astype(wanted), device=device)
 
 
-def _count(n: int) -> int:
-    if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 1:
-        raise AttributeValueError(f"{n!r} elements have no frequencies", hint="a positive integer")
-    return n.__index__()
-
-
 @located
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of fft in cycles per unit, of n samples `d` units apart: the positive ones, then the negative."""
-    count = _count(n)
+    count = whole(n, "the number of samples", 1)
     k = np.arange(count)
     return _frequencies(np.where(k < (count + 1) // 2, k, k - count), count, d, dtype, device)
 
@@ -204,7 +214,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
 @located
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of rfft in cycles per unit, of n samples `d` units apart."""
-    count = _count(n)
+    count = whole(n, "the number of samples", 1)
     return _frequencies(np.arange(count // 2 + 1), count, d, dtype, device)
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from nnc_core.base.dtype import int64
 from nnc_core.base.errors import AttributeValueError, ShapeError
+from nnc_core.dynamic.control.alike import functions
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.functions.creation import created_on
+from nnc_core.dynamic.functions.creation import created_on, shape_given
 from nnc_core.dynamic.functions.face import ArrayLike, as_values, located
-from nnc_core.dynamic.functions.pieces import sequence
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
 from nnc_core.type import DimLike, Dims, admit_numpy, default_float
@@ -48,7 +48,7 @@ def _along(v: Value, length: DimLike, axis: int, whole: Dims, sparse: bool) -> V
 def indices(dimensions: Sequence[DimLike], *, dtype: Any = None, sparse: bool = False,
             device: Any = None) -> Tensor | tuple[Tensor, ...]:
     """The index of each element along each axis: (number of axes, *dimensions), or a tuple if `sparse`."""
-    whole = sequence(dimensions)
+    whole = shape_given(dimensions)
     wanted = int64 if dtype is None else admit_numpy(dtype)
     with created_on(device) as stack:
         stack.type.admit(wanted)
@@ -62,9 +62,11 @@ def indices(dimensions: Sequence[DimLike], *, dtype: Any = None, sparse: bool = 
         return Tensor(F.concat(*[F.reshape(g, shape=(1, *whole)) for g in grid], axis=0))
 
 
+@located
 def fromfunction(function: Callable[..., Any], shape: Sequence[DimLike], *, dtype: Any = None,
                  device: Any = None) -> Any:
     """What a function gives for the indices of an array of that shape: one array of numbers for each axis."""
+    functions(function=function)
     grid = indices(shape, dtype=default_float() if dtype is None else dtype, device=device)
     assert isinstance(grid, Tensor)
     return function(*[grid[a] for a in range(grid.shape[0].__index__())])

@@ -12,6 +12,7 @@ from nnc_core.base.errors import AttributeValueError, DTypeError, OperandError, 
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.binning import Bins, bin_numbers, edges_of
 from nnc_core.dynamic.functions.face import ArrayLike, as_values, located
+from nnc_core.dynamic.functions.kinds import unfit
 from nnc_core.dynamic.functions.pieces import cut, flat
 from nnc_core.dynamic.functions.reduction import as_dtype, as_inexact
 from nnc_core.dynamic.graphs.unknown import size_for
@@ -161,6 +162,8 @@ def _for_each(given: Any, count: int, what: str) -> list[Any]:
     """One for each coordinate."""
     if given is None or isinstance(given, (int, np.integer)):
         return [given] * count
+    if not isinstance(given, (tuple, list, np.ndarray, Tensor)):
+        raise unfit(what, given, f"one for each of {count} coordinates, in a list")
     if len(given) != count:
         raise OperandError(f"{len(given)} {what} for {count} coordinates")
     return list(given)
@@ -209,7 +212,7 @@ def histogram2d(x: ArrayLike, y: ArrayLike, /, bins: Any = 10, range: Any = None
     a, b, *given = (flat(v) for v in as_values(x, y, *([] if weights is None else [weights])))
     if a.shape != b.shape:
         raise ShapeError(f"coordinates {a.spec} and {b.spec} are unlike many")
-    one_vector = not isinstance(bins, (int, np.integer)) and len(bins) != 2
+    one_vector = (isinstance(bins, (tuple, list)) or getattr(bins, "ndim", 0) > 0) and len(bins) != 2
     wanted = [bins, bins] if one_vector else bins
     w = _checked(a, given[0] if given else None)
     counts, edges = _histogramdd([as_inexact(a), as_inexact(b)], wanted, range, density, w)

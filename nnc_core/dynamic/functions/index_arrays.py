@@ -10,6 +10,7 @@ import numpy as np
 
 from nnc_core.base.dtype import boolean, int64, is_integer
 from nnc_core.base.errors import AttributeValueError, DTypeError, OutOfRangeError, ShapeError
+from nnc_core.dynamic.control.alike import functions
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.creation import ones
 from nnc_core.dynamic.functions.diagonals import diag_indices, tril_indices, triu_indices
@@ -125,8 +126,10 @@ def diag_indices_from(x: ArrayLike, /) -> tuple[Tensor, ...]:
     return diag_indices(shape[0], len(shape))
 
 
+@located
 def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, /) -> tuple[Tensor, ...]:
     """int64: the indices of an (n, n) matrix at which mask_func(matrix of ones, k) is not zero."""
+    functions(mask_func=mask_func)
     return nonzero(mask_func(ones((n, n), dtype=int64), k=k))
 
 

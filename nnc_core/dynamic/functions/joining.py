@@ -166,7 +166,10 @@ def _ends(v: Value, axis: int, count: int) -> list[DimLike]:
 def _between(v: Value, axis: int, indices: Any) -> list[DimLike]:
     """As slices have them: beyond the end is the end."""
     length = v.shape[axis]
-    inner: list[Any] = known(indices, "a list of indices").tolist()
+    host = known(indices, "a list of indices")
+    if host.ndim != 1:
+        raise ShapeError(f"the indices have {host.ndim} dimensions, expected one", hint="[1, 3], or a number of parts")
+    inner: list[Any] = host.tolist()
     if isinstance(length, int):
         inner = [slice(i, None).indices(length)[0] for i in inner]
     return [0, *inner, length]

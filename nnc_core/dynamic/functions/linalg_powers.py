@@ -7,7 +7,7 @@ from math import factorial
 import numpy as np
 
 from nnc_core.base.dtype import float32, float64, int64, real_of
-from nnc_core.base.errors import AttributeValueError, ShapeError
+from nnc_core.base.errors import ShapeError
 from nnc_core.dynamic.control.constructs import while_loop
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.constants import constant_beside
@@ -18,6 +18,7 @@ from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.value import Value
 from nnc_core.operator.matrices import diagonal_mask
 from nnc_core.shape import linalg as rule
+from nnc_core.type import whole
 
 __all__ = ["expm", "matrix_power"]
 
@@ -28,9 +29,7 @@ def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
     v = as_value(x)
     if v.ndim < 2 or v.shape[-2] != v.shape[-1]:
         raise ShapeError(f"needs square matrices, not {v.spec}")
-    if isinstance(n, bool) or not hasattr(n, "__index__"):
-        raise AttributeValueError(f"the power {n!r} is no integer")
-    n = n.__index__()
+    n = whole(n, "the power")
     square = F.inv(v) if n < 0 else v
     if n == 0:
         return Tensor(_identity(v))

@@ -10,6 +10,7 @@ from nnc_core.base.dtype import int64, is_complex, real_of
 from nnc_core.base.errors import ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, as_values, located
+from nnc_core.dynamic.functions.kinds import unfit
 from nnc_core.dynamic.functions.linalg_decompositions import LUFactors
 from nnc_core.dynamic.functions.pieces import moved
 from nnc_core.dynamic.tensor import Tensor
@@ -82,6 +83,8 @@ def cholesky_solve(factor: ArrayLike, b: ArrayLike, /, *, upper: bool = False) -
 @located
 def lu_solve(factors: LUFactors | tuple[ArrayLike, ArrayLike], b: ArrayLike, /) -> Tensor:
     """y of a y = b, by what lu_factor(a) gave.  Shapes as for solve."""
+    if not isinstance(factors, (tuple, list)) or len(factors) != 2:
+        raise unfit("factors", factors, "a pair of arrays", "give what lu_factor gave")
     lu, order, rhs = as_values(*factors, b)
     rule.square(lu.spec)
 

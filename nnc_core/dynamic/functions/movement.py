@@ -9,13 +9,14 @@ import numpy as np
 
 from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.dynamic.dispatch import F
+from nnc_core.dynamic.functions.creation import shape_given
 from nnc_core.dynamic.functions.face import ArrayLike, Axis, as_value, as_values, count_of, located
 from nnc_core.dynamic.functions.pieces import cut, flat, moved, sequence
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.shape.elementwise import broadcast
-from nnc_core.type import DimLike, Dims
+from nnc_core.type import DimLike, Dims, whole
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims",
@@ -114,16 +115,19 @@ def squeeze(x: ArrayLike, /, axis: Axis = None) -> Tensor:
     return Tensor(F.reshape(v, shape=tuple(d for i, d in enumerate(v.shape) if i not in axes)))
 
 
+@located
 def atleast_1d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
     """Numbers as arrays of one element; several arrays give a tuple."""
     return _each([with_dims(v, 1) for v in as_values(*arrays)])
 
 
+@located
 def atleast_2d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
     """Vectors as rows; several arrays give a tuple."""
     return _each([with_dims(v, 2) for v in as_values(*arrays)])
 
 
+@located
 def atleast_3d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
     """Vectors (n,) as (1, n, 1), matrices (m, n) as (m, n, 1); several arrays give a tuple."""
     return _each([in_three_dims(v) for v in as_values(*arrays)])
@@ -146,6 +150,7 @@ def _each(values: Sequence[Value]) -> Tensor | tuple[Tensor, ...]:
 
 
 # ---- broadcasting
+@located
 def broadcast_shapes(*shapes: DimLike | Sequence[DimLike]) -> Dims:
     """The shape that arrays of these shapes have together."""
     return broadcast((), *[sequence(s) for s in shapes])
@@ -154,9 +159,10 @@ def broadcast_shapes(*shapes: DimLike | Sequence[DimLike]) -> Dims:
 @located
 def broadcast_to(x: ArrayLike, /, shape: DimLike | Sequence[DimLike]) -> Tensor:
     """x repeated along new axes and those of length one."""
-    return Tensor(F.broadcast_to(as_value(x), shape=sequence(shape)))
+    return Tensor(F.broadcast_to(as_value(x), shape=shape_given(shape)))
 
 
+@located
 def broadcast_arrays(*arrays: ArrayLike) -> list[Tensor]:
     """All brought to their common shape."""
     values = as_values(*arrays)
@@ -200,13 +206,21 @@ def roll(x: ArrayLike, /, shift: int | Sequence[int], *, axis: int | Sequence[in
     """Elements shifted along axes; what leaves at one end enters at the other.  The flattened x without an axis."""
     v = as_value(x)
     if axis is None:
-        return Tensor(F.reshape(_rolled(flat(v), sum(map(int, sequence(shift))), 0), shape=v.shape))
-    shifts, axes = sequence(shift), sequence(axis)
+        return Tensor(F.reshape(_rolled(flat(v), sum(_shifts(shift)), 0), shape=v.shape))
+    shifts, axes = _shifts(shift), [normalise_axis(a, v.ndim) for a in sequence(axis)]
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ShapeError(f"{len(shifts)} shifts {shift} for {len(axes)} axes {axis}")
-    for by, a in np.broadcast(np.asarray(shifts), np.asarray(axes)):
-        v = _rolled(v, int(by), normalise_axis(int(a), v.ndim))
+    if len(shifts) == 1:
+        shifts *= len(axes)
+    for by, a in zip(shifts, axes if len(axes) == len(shifts) else axes * len(shifts), strict=True):
+        v = _rolled(v, by, a)
     return Tensor(v)
+
+
+def _shifts(shift: Any) -> list[int]:
+    """By how many places, along one axis or several."""
+    given = np.atleast_1d(shift.numpy()) if isinstance(shift, Tensor) else sequence(shift)
+    return [whole(by, "a shift") for by in given]
 
 
 def _rolled(v: Value, by: int, axis: int) -> Value:

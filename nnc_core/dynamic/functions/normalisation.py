@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nnc_core.base.dtype import accumulator
-from nnc_core.base.errors import AttributeValueError, ShapeError
+from nnc_core.base.errors import OperandError, ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.face import ArrayLike, Axis, as_value, as_values, count_of, located, stack_of
 from nnc_core.dynamic.functions.floats import in_wide
@@ -18,6 +18,7 @@ from nnc_core.dynamic.functions.reduction import as_inexact
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
 from nnc_core.shape.axes import normalise_axes, normalise_axis
+from nnc_core.type import whole
 
 __all__ = [
     "batch_norm", "batch_norm_training", "group_norm", "instance_norm", "layer_norm", "local_response_norm",
@@ -81,7 +82,9 @@ def batch_norm(x: ArrayLike, mean: ArrayLike, variance: ArrayLike, scale: ArrayL
     batch normalisation by moments that are known (Ioffe and Szegedy 2015)."""
     v, (m, s, a, b) = _operands(x, mean, variance, scale, bias)
     at = normalise_axis(axis, v.ndim)
-    assert m is not None and s is not None
+    if m is None or s is None:
+        raise OperandError(f"the {'mean' if m is None else 'variance'} is None, expected an array",
+                           hint="batch_norm_training takes those of x")
     ones = F.full_like(m, 1) if a is None else a
     zeros = F.zeros_like(m) if b is None else b
     return Tensor(F.batch_norm(v, m, s, ones, zeros, axis=at, epsilon=float(epsilon)))
@@ -130,7 +133,7 @@ def group_norm(x: ArrayLike, groups: int, scale: ArrayLike | None = None, bias: 
     v, (a, b) = _operands(x, scale, bias)
     at = normalise_axis(axis, v.ndim)
     channels = v.shape[at]
-    if at == 0 or groups < 1 or (isinstance(channels, int) and channels % groups):
+    if at == 0 or whole(groups, "groups") < 1 or (isinstance(channels, int) and channels % groups):
         raise ShapeError(f"the channels, axis {at} of {v.spec}, cannot be taken in {groups} groups",
                          hint="the first axis is the batch" if at == 0 else None)
     split = F.reshape(_wide(v), shape=(*v.shape[:at], groups, channels // groups, *v.shape[at + 1 :]))
@@ -156,8 +159,7 @@ def local_response_norm(x: ArrayLike, /, size: int, *, alpha: float = 1e-4, beta
                         axis: int = -1) -> Tensor:
     """x / (k + alpha * m)**beta, with m the mean of squares over `size` neighbours along the channels' axis, which is
     filled up with zeros: size // 2 of them before (Krizhevsky et al. 2012)."""
-    if size < 1:
-        raise AttributeValueError(f"size is {size}, expected at least 1")
+    size = whole(size, "size", 1)
     v = as_inexact(as_value(x))
     at = normalise_axis(axis, v.ndim)
     low, high = (tuple(n if i == at else 0 for i in range(v.ndim)) for n in (size // 2, (size - 1) // 2))

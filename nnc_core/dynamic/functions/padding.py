@@ -16,7 +16,7 @@ from nnc_core.dynamic.functions.pieces import cut, taken, with_length
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.value import Value
 from nnc_core.shape.axes import normalise_axis
-from nnc_core.type import DimLike
+from nnc_core.type import Dim, DimLike
 
 __all__ = ["pad"]
 
@@ -65,7 +65,7 @@ def _widths(given: Any, ndim: int) -> list[Widths]:
         given = pairs
     widths = _pairs(given, ndim)
     for n in [n for pair in widths for n in pair]:
-        if isinstance(n, (bool, float, np.floating)) or (isinstance(n, (int, np.integer)) and n < 0):
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer, Dim)) or (not isinstance(n, Dim) and n < 0):
             raise AttributeValueError(f"pad_width {given} has {n}, which is no width")
     return [(_plain(before), _plain(after)) for before, after in widths]
 

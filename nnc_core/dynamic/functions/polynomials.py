@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nnc_core.base.dtype import is_complex, real_of
-from nnc_core.base.errors import AttributeValueError, ShapeError
+from nnc_core.base.errors import ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, as_values, located
@@ -21,7 +21,7 @@ from nnc_core.dynamic.functions.reduction import as_dtype, as_inexact
 from nnc_core.dynamic.functions.signals import convolve
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.value import Value
-from nnc_core.type import promote
+from nnc_core.type import promote, whole
 
 __all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots"]
 
@@ -113,9 +113,7 @@ def _falling(n: int, m: int) -> np.ndarray[Any, Any]:
 
 
 def _order(m: int) -> int:
-    if isinstance(m, bool) or not hasattr(m, "__index__") or m.__index__() < 0:
-        raise AttributeValueError(f"the order {m!r} is no integer from 0 on")
-    return m.__index__()
+    return whole(m, "the order", 0)
 
 
 @located

@@ -16,6 +16,7 @@ from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.constants import constant_beside
 from nnc_core.dynamic.functions.face import ArrayLike, Axis, as_values, count_of, located
+from nnc_core.dynamic.functions.kinds import unfit
 from nnc_core.dynamic.functions.nan_reductions import counts
 from nnc_core.dynamic.functions.pieces import cut, moved, taken
 from nnc_core.dynamic.functions.quantile_methods import places
@@ -120,7 +121,10 @@ def _quantiles(q: ArrayLike, scale: float) -> tuple[Any, tuple[Any, ...]]:
         v = as_inexact(q._value)
         v = F.divide(v, scale) if scale != 1 else v
         return F.reshape(v, shape=(count_of(v.shape),)), v.shape
-    host = np.asarray(q, np.float64) / scale
+    host = np.asarray(q)
+    if host.dtype.kind not in "iufb":
+        raise unfit("q", q, "a number or an array of numbers")
+    host = host.astype(np.float64) / scale
     if not ((host >= 0) & (host <= 1)).all():
         raise AttributeValueError(f"quantiles {q} are not all from 0 to {scale:g}")
     return host.reshape(-1), host.shape

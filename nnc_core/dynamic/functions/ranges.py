@@ -19,7 +19,7 @@ from nnc_core.dynamic.functions.face import ArrayLike, as_operands, located
 from nnc_core.dynamic.modes import use_device
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
-from nnc_core.type import admit_numpy, default_float, promote
+from nnc_core.type import admit_numpy, default_float, promote, whole
 
 __all__ = ["geomspace", "linspace", "logspace"]
 
@@ -28,7 +28,7 @@ __all__ = ["geomspace", "linspace", "logspace"]
 def linspace(start: ArrayLike, stop: ArrayLike, /, num: int, *, dtype: Any = None, device: Any = None,
              endpoint: bool = True) -> Tensor:
     """`num` numbers from start to stop at equal distances; integers are rounded down."""
-    count = _whole(num)
+    count = whole(num, "num", 0)
     if _plain(start, stop):
         return _row(np.linspace(start, stop, count, endpoint=endpoint), dtype, device)
     return asarray(Tensor(_between(start, stop, count, endpoint)), dtype=dtype, device=device)
@@ -38,7 +38,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, /, num: int, *, dtype: Any = Non
 def logspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0,
              dtype: Any = None, device: Any = None) -> Tensor:
     """Powers of the base with exponents at equal distances from start to stop."""
-    count = _whole(num)
+    count = whole(num, "num", 0)
     if _plain(start, stop, base):
         return _row(np.logspace(start, stop, count, endpoint=endpoint, base=base), dtype, device)
     exponents = Tensor(_between(start, stop, count, endpoint))
@@ -49,7 +49,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: b
 def geomspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None,
               device: Any = None) -> Tensor:
     """`num` numbers from start to stop, each the same multiple of the one before.  Tensors have one sign."""
-    count = _whole(num)
+    count = whole(num, "num", 0)
     if not _plain(start, stop):
         first, last = as_operands(start, stop)
         ratio = F.power(F.divide(last, first), _shares(first, last, count, endpoint))
@@ -58,12 +58,6 @@ def geomspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: 
         raise AttributeValueError(f"no multiples of one number lead from {start} to {stop}",
                                   hint="give two numbers that are not 0")
     return _row(np.geomspace(start, stop, count, endpoint=endpoint), dtype, device)
-
-
-def _whole(num: Any) -> int:
-    if not hasattr(num, "__index__") or num.__index__() < 0:
-        raise AttributeValueError(f"{num!r} is no number of numbers")
-    return int(num.__index__())
 
 
 def _plain(*ends: Any) -> bool:

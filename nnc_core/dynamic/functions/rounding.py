@@ -6,13 +6,13 @@ from math import inf, nan
 from typing import NamedTuple
 
 from nnc_core.base.dtype import float64, is_complex, is_integer
-from nnc_core.base.errors import AttributeValueError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.dtypes import finfo, iinfo
 from nnc_core.dynamic.functions.face import ArrayLike, as_operands, as_value, as_values, located
 from nnc_core.dynamic.functions.pointwise import binary, unary
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
+from nnc_core.type import whole
 
 __all__ = [
     "ceil", "copysign", "divmod", "float_power", "floor", "fmax", "fmin", "fmod", "frexp", "heaviside", "ldexp", "modf",
@@ -49,8 +49,7 @@ class Modf(NamedTuple):
 def round(x: ArrayLike, /, decimals: int = 0) -> Tensor:
     """Rounded to that many decimals, halves to even; negative decimals round to tens, hundreds ...  Of
     complex numbers both parts."""
-    if isinstance(decimals, bool) or not isinstance(decimals, int):
-        raise AttributeValueError(f"decimals {decimals!r} is no integer")
+    decimals = whole(decimals, "decimals")
     v = as_value(x)
     if decimals == 0:
         return Tensor(F.round(v))

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, is_float, is_inexact
-from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
+from nnc_core.base.dtype import DType, is_float, is_inexact, is_integer
+from nnc_core.base.errors import AttributeValueError, DTypeError, OperandError, ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.face import ArrayLike, as_value, as_values, located
 from nnc_core.dynamic.functions.indexing import spread
@@ -23,7 +23,7 @@ from nnc_core.dynamic.value import Value
 from nnc_core.operator.along import taken_along
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.indexing import SCATTERS
-from nnc_core.type import Dims
+from nnc_core.type import Dim, Dims, whole
 
 __all__ = [
     "gather", "index_add", "put_along_axis", "scatter", "scatter_add", "scatter_reduce", "segment_max", "segment_min",
@@ -188,7 +188,11 @@ def _segments(name: str, mode: str, doc: str) -> Callable[..., Tensor]:
         v, ids = as_values(data, segment_ids)
         if v.ndim == 0 or ids.shape != v.shape[:1]:
             raise ShapeError(f"{ids.spec} do not tell the segment of each row of {v.spec}")
+        if not is_integer(ids.dtype):
+            raise DTypeError(f"segment_ids are {ids.dtype}, not integers", hint="cast with astype")
         count = _number_of_segments(ids) if num_segments is None else num_segments
+        if not isinstance(count, Dim):
+            count = whole(count, "num_segments", 0)
         with use_device(v.stack):
             start = F.full(shape=(count, *v.shape[1:]), value=neutral(mode, v.dtype), dtype=v.dtype)
         return Tensor(F.scatter(start, ids, v, axis=0, mode=mode))

@@ -72,6 +72,7 @@ def flatnonzero(x: Any, /) -> Tensor:
     return Tensor(places_of(as_value(x)))
 
 
+@located
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The indices of the elements that are not zero: one int64[n] for each axis, in C order."""
     v = as_value(x)
@@ -100,18 +101,21 @@ def unique_values(x: Any, /) -> Tensor:
     return _distinct(v, _first(v))
 
 
+@located
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The distinct values, rising, and how often each occurs."""
     v = as_value(x)
     return UniqueCounts(_distinct(v, _first(v)), _counts(v))
 
 
+@located
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct values, rising, and for each element of x the number of its value: values[inverse] is x."""
     v = as_value(x)
     return UniqueInverse(_distinct(v, _first(v)), Tensor(F.unique_inverse(v)))
 
 
+@located
 def unique_all(x: Any, /) -> UniqueAll:
     """The distinct values, rising; where in the flattened x each occurs first; inverse; counts."""
     v = as_value(x)

@@ -22,6 +22,7 @@ from nnc_core.dynamic.value import Value
 from nnc_core.operator.along import taken_along
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
+from nnc_core.type import whole
 
 __all__ = [
     "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted", "sort", "top_k",
@@ -71,7 +72,7 @@ def _stacked(keys: Sequence[ArrayLike]) -> Value:
 # ---- partitions: a sorted array is one, for every k
 def _check_kth(kth: int | Sequence[int], length: Any) -> None:
     for k in kth if isinstance(kth, (tuple, list)) else (kth,):
-        if isinstance(length, int) and not -length <= k < length:
+        if isinstance(length, int) and not -length <= whole(k, "kth") < length:
             raise OutOfRangeError(f"kth {k} is out of range for an axis of length {length}",
                                   hint=f"{-length} <= kth < {length}")
 
@@ -101,9 +102,7 @@ def top_k(x: ArrayLike, k: int, /, *, axis: int = -1, largest: bool = True, sort
     """
     v = as_value(x)
     a = normalise_axis(axis, v.ndim)
-    if isinstance(k, bool) or not hasattr(k, "__index__"):
-        raise AttributeValueError(f"k {k!r} is no integer")
-    indices = F.arg_top_k(v, axis=a, k=k.__index__(), largest=largest)
+    indices = F.arg_top_k(v, axis=a, k=whole(k, "k"), largest=largest)
     return TopK(Tensor(taken_along(F, v, indices, a)), Tensor(indices))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nnc_core.base.errors import AttributeValueError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.face import ArrayLike, as_operands, located
 from nnc_core.dynamic.functions.pointwise import binary, unary
 from nnc_core.dynamic.tensor import Tensor, operand
+from nnc_core.type import whole
 
 __all__ = [
     "betaln", "dawsn", "digamma", "erf", "erfc", "erfcx", "erfinv", "gammaln", "i0", "i0e", "i1", "i1e", "lgamma",
@@ -22,8 +22,7 @@ i0, i1, i0e, i1e = unary("i0"), unary("i1"), unary("i0e"), unary("i1e")
 @located
 def polygamma(n: int, x: ArrayLike, /) -> Tensor:
     """The n-th derivative of digamma, n from 0 to 20."""
-    if isinstance(n, bool) or not isinstance(n, int):
-        raise AttributeValueError(f"n {n!r} is no integer", hint="the order is a Python number")
+    n = whole(n, "n", hint="the order is a Python number")
     return Tensor(F.digamma(operand(x)) if n == 0 else F.polygamma(operand(x), order=n))
 
 

@@ -132,7 +132,7 @@ def cov(x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, bias: 
     Divided by the number of observations less `ddof`, which is 1, or 0 with `bias`.  `fweights` say how often each
     observation was made, `aweights` what it is worth.
     """
-    if ddof is not None and int(ddof) != ddof:
+    if ddof is not None and not float(ddof).is_integer():
         raise AttributeValueError(f"ddof {ddof} is no whole number")
     lost = (0 if bias else 1) if ddof is None else ddof
     return _squeezed(_covariance(x, y, rowvar, lost, fweights, aweights, dtype))

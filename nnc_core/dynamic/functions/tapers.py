@@ -8,22 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.errors import AttributeValueError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.creation import created_on
 from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
-from nnc_core.type import admit_numpy, default_float
+from nnc_core.type import admit_numpy, default_float, whole
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
 
 
 def _window(length: int, dtype: Any, device: Any, shape: Callable[[Value], Value]) -> Tensor:
     """`shape` of places from -1 to 1; of one place it is 1."""
-    if isinstance(length, bool) or not hasattr(length, "__index__"):
-        raise AttributeValueError(f"{length!r} is no number of elements")
-    n = max(length.__index__(), 0)
+    n = max(whole(length, "length"), 0)
     with created_on(device) as stack:
         wanted = stack.type.admit(default_float() if dtype is None else admit_numpy(dtype))
         if n < 2:

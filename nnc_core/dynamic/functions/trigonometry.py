@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import pi
 
 from nnc_core.dynamic.dispatch import F
-from nnc_core.dynamic.functions.face import ArrayLike
+from nnc_core.dynamic.functions.face import ArrayLike, located
 from nnc_core.dynamic.functions.pointwise import binary, unary
 from nnc_core.dynamic.tensor import Tensor, operand
 
@@ -24,11 +24,13 @@ def reciprocal(x: ArrayLike, /) -> Tensor:
     return Tensor(F.divide(1.0, operand(x)))
 
 
+@located
 def deg2rad(x: ArrayLike, /) -> Tensor:
     """Degrees as radians."""
     return Tensor(F.multiply(operand(x), pi / 180))
 
 
+@located
 def rad2deg(x: ArrayLike, /) -> Tensor:
     """Radians as degrees."""
     return Tensor(F.multiply(operand(x), 180 / pi))

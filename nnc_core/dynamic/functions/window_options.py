@@ -12,6 +12,7 @@ import numpy as np
 from nnc_core.base.errors import AttributeValueError, Error, ShapeError
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.functions.constants import is_recorded
+from nnc_core.dynamic.functions.kinds import FAILURES, misfit
 from nnc_core.dynamic.symbols.symbols import SYMBOLS
 from nnc_core.dynamic.value import Value
 from nnc_core.shape.window import Image, has_channels_last
@@ -36,6 +37,11 @@ def windowed(f: Callable[P, R]) -> Callable[P, R]:
         except Error as error:
             error.operator = f.__name__
             raise error.locate(line=show_line(user_line()))  # noqa: B904
+        except FAILURES as error:
+            wrong = misfit(f, args, kwargs)
+            if wrong is None:
+                raise
+            raise wrong.locate(operator=f.__name__, line=show_line(user_line())) from error
 
     return call
 

@@ -15,13 +15,14 @@ from nnc_core.base.errors import (
     UnusedInputWarning,
     VariableRebindError,
 )
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.graphs.polymorphic import HINT, NamedDims, renamed, resized, try_other_sizes
 from nnc_core.dynamic.graphs.sizes import solved
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.value import Value, is_snapshot
+from nnc_core.dynamic.value import Value, is_snapshot, made_at
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS, Nodes
-from nnc_core.symbol import Literal, Node, Number, postorder, show_line, without_collector
+from nnc_core.symbol import Literal, Node, Number, postorder, show_line, users_frame, without_collector
 
 Outside = Callable[[Nodes, Value], Node]
 """Makes the node of a value that has no history and is no input."""
@@ -63,6 +64,7 @@ def constant(F: Nodes, v: Value) -> Node:
     return F.constant(Literal(array), v.spec)
 
 
+@located
 def export(inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor], *, capture: str = "error",
            on_unused: str = "error", named_dims: NamedDims | None = None,
            iopairs: Sequence[tuple[str, str]] = (), name: str = "graph") -> SymbolicGraph:
@@ -136,7 +138,7 @@ def _check_names(inputs: Mapping[str, Value]) -> None:
     for k, v in inputs.items():
         other = names.setdefault(id(v), k)
         if other != k:
-            raise VariableRebindError(f"inputs {other!r} and {k!r} are the same tensor {v.spec}", line=_line(v),
+            raise VariableRebindError(f"inputs {other!r} and {k!r} are the same tensor {v.spec}", line=made_at(v),
                                       hint="give it one name")
 
 
@@ -149,14 +151,10 @@ def _report_unused(inputs: Mapping[str, Value], outputs: Mapping[str, Value], cu
     through = [k for k in unused if id(inputs[k]) in behind]
     said = "; ".join(f"input {k!r} reaches no output" + " but through other inputs" * (k in through) for k in unused)
     if on_unused == "warn":
-        warnings.warn(f"{said}: callers may leave it out", UnusedInputWarning, stacklevel=4)
+        warnings.warn(f"{said}: callers may leave it out", UnusedInputWarning, stacklevel=users_frame())
         return
-    raise UnconnectedError(said, line=_line(inputs[unused[0]]), hint=(
+    raise UnconnectedError(said, line=made_at(inputs[unused[0]]), hint=(
         f"leave it out, or check that it was used to compute {', '.join(outputs)}; on_unused=\"warn\" keeps it"))
-
-
-def _line(v: Value) -> str | None:
-    return None if v.line is None else show_line(v.line)
 
 
 def _outside(inputs: Mapping[str, Value], outputs: Mapping[str, Value], capture: str) -> Outside:

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.errors import AxisError
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.host.callback import _after, _token, callback
 from nnc_core.dynamic.tensor import Tensor
+from nnc_core.shape.axes import normalise_axis
 from nnc_core.type import DimLike, TensorSpec
 
 Array = np.ndarray[Any, Any]
 
 
+@located
 def host_map(f: Callable[[Any], Any], x: Tensor) -> Tensor:
     """f of each element, a Python number; of the shape and dtype of x."""
 
@@ -27,10 +29,11 @@ def host_map(f: Callable[[Any], Any], x: Tensor) -> Tensor:
     return callback(_named(mapped, f), x, x)  # type: ignore[no-any-return]
 
 
+@located
 def host_fold(f: Callable[[Any, Any], Any], initial: Any, x: Tensor, axis: int | None = None) -> Tensor:
     """f(... f(f(initial, x0), x1) ...) along an axis, which becomes one of length 1; over all elements, in C order,
     for None, where the result has no dimensions.  f takes and gives Python numbers."""
-    at = None if axis is None else _checked_axis(x, axis, "host_fold")
+    at = None if axis is None else normalise_axis(axis, x.ndim)
     shape = () if at is None else (*x.shape[:at], 1, *x.shape[at + 1 :])
 
     def folded(a: Array) -> Array:
@@ -43,9 +46,10 @@ def host_fold(f: Callable[[Any, Any], Any], initial: Any, x: Tensor, axis: int |
     return callback(_named(folded, f), TensorSpec(shape, x.dtype), x)  # type: ignore[no-any-return]
 
 
+@located
 def host_scan(f: Callable[[Any, Any], Any], x: Tensor, axis: int | None = None) -> Tensor:
     """y0 = x0 and y[k] = f(y[k-1], x[k]) along an axis, or along all elements in C order for None; shaped as x."""
-    at = None if axis is None else _checked_axis(x, axis, "host_scan")
+    at = None if axis is None else normalise_axis(axis, x.ndim)
 
     def scanned(a: Array) -> Array:
         rows = a.astype(object).reshape(-1) if at is None else np.moveaxis(a.astype(object), at, 0)
@@ -56,16 +60,19 @@ def host_scan(f: Callable[[Any, Any], Any], x: Tensor, axis: int | None = None) 
     return callback(_named(scanned, f), x, x)  # type: ignore[no-any-return]
 
 
+@located
 def delay(f: Callable[[Array], Array], x: Tensor) -> Tensor:
     """f of the whole NumPy array, computed when x is; of the shape and dtype of x."""
     return callback(f, x, x)  # type: ignore[no-any-return]
 
 
+@located
 def delay_array(shape: Sequence[DimLike], f: Callable[[list[Array]], Array], xs: Sequence[Tensor]) -> Tensor:
     """f of a list of NumPy arrays; of the shape that is given and the dtype of the first of them."""
     return callback(f, TensorSpec(tuple(shape), xs[0].dtype), list(xs))  # type: ignore[no-any-return]
 
 
+@located
 def lazy_print(x: Tensor, *, max_row: int = 10, max_col: int = 10, header: bool = True,
                fmt: Callable[[Any], str] | None = None) -> Tensor:
     """x, printed when it is computed: a line of shape and dtype first, unless `header` is false, then rows of at most
@@ -88,9 +95,3 @@ def _named(made: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any
     """Errors speak of the function that the user gave."""
     made.__name__ = str(getattr(f, "__name__", None) or type(f).__name__)
     return made
-
-
-def _checked_axis(x: Tensor, axis: int, operator: str) -> int:
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"{x.spec} has no axis {axis}", operator=operator)
-    return axis % x.ndim

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import DType, accumulator, boolean, is_integer, uint64
-from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
+from nnc_core.base.errors import AttributeValueError, DTypeError, OperandError, ShapeError
 from nnc_core.composition import Stack, stack_for
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.dispatch import F
 from nnc_core.dynamic.from_host import host_value
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.modes import current_stack, current_trace
 from nnc_core.dynamic.random.distributions import Distributions, Parameter, Shape, dims_of, dtype_of, shape_of
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.value import Value
-from nnc_core.type import admit_numpy
+from nnc_core.type import admit_numpy, whole
 
 State = tuple[int, int]
 """(seed, number of draws made): all that a generator knows."""
@@ -122,6 +123,7 @@ class Generator(Distributions):
     randint = integers
 
     # ---- order
+    @located
     def permutation(self, x: int | Tensor, axis: int = 0) -> Tensor:
         """0 … x-1 (int64) in random order, or the slices of a tensor along an axis in random order.
 
@@ -129,7 +131,7 @@ class Generator(Distributions):
         fetches the key alone.
         """
         if not isinstance(x, Tensor):
-            size = _checked_size(x)
+            size = whole(x, "the number of elements", 0, "an integer, or a tensor")
             return Tensor(F.permutation(self._next_key(), size=size))
         if not -x.ndim <= axis < x.ndim:
             raise ShapeError(f"{x.spec} has no axis {axis} to permute", operator="permutation")
@@ -140,6 +142,7 @@ class Generator(Distributions):
         """Put the slices of a tensor along an axis in random order: x stands for the result from now on."""
         x[...] = self.permutation(x, axis)
 
+    @located
     def choice(self, x: int | Tensor, shape: Shape = (), *, replace: bool = True,
                weights: Any = None) -> Tensor:
         """Numbers below x, or slices of a tensor along its first axis: each as likely as any other, or as its number
@@ -149,7 +152,7 @@ class Generator(Distributions):
         """
         if isinstance(x, Tensor) and not x.ndim:
             raise ShapeError(f"{x.spec} has no axis to choose from", operator="choice")
-        size = x.shape[0].__index__() if isinstance(x, Tensor) else _checked_size(x)
+        size = whole(x.shape[0] if isinstance(x, Tensor) else x, "the number of elements", 0, "an integer, or a tensor")
         wanted = shape_of(shape)
         count = prod(wanted)
         if (count and not size) or (count > size and not replace):
@@ -172,10 +175,7 @@ class Generator(Distributions):
 
 
 def _host_key(state: State) -> Any:
-    for number in state:
-        if isinstance(number, bool) or not hasattr(number, "__index__"):
-            raise AttributeValueError(f"seed {number!r} is no integer")
-    return np.array([number.__index__() % 2**64 for number in state], np.uint64)
+    return np.array([whole(number, "seed") % 2**64 for number in state], np.uint64)
 
 
 def _one(key: Value) -> Value:
@@ -214,12 +214,6 @@ def _shifted(x: Value, low: int, dtype: DType) -> Value:
     return F.add(x, wrapped) if wrapped else x
 
 
-def _checked_size(n: Any) -> int:
-    if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 0:
-        raise AttributeValueError(f"{n!r} is neither a number of elements nor a tensor", operator="permutation")
-    return int(n)
-
-
 _default: list[Generator] = []
 
 
@@ -242,6 +236,9 @@ def _default_on(stack: Stack) -> Generator:
 def generator_for(generator: Generator | None, stack: Stack) -> Generator:
     """The one given; else the default one, brought to the device that needs numbers, but not inside of a trace."""
     if generator is not None:
+        if not isinstance(generator, Generator):
+            raise OperandError(f"generator is {type(generator).__name__}, expected a nnc.Generator",
+                               hint=f"nnc.Generator({generator!r})" if isinstance(generator, int) else None)
         return generator
     default = _default_on(stack)
     if default.key.stack is not stack and current_trace.get() is None:

@@ -7,6 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from nnc_core.base.errors import GraphError, UnassignedError, VariableRebindError
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.graphs.export import export
 from nnc_core.dynamic.symbols.symbolic import placeholder_of
 from nnc_core.dynamic.symbols.symbols import SYMBOLS
@@ -73,6 +74,7 @@ class AssignedGraph:
         return str(self.symbolic)
 
 
+@located
 def make_graph(inputs: Ends, outputs: Ends, name: str = "graph", *, on_unused: str = "error") -> AssignedGraph:
     """The graph from placeholders to outputs.  Inputs keep their names and outputs are called out0, out1, ..., unless
     a mapping names them otherwise.  Inputs that reach no output: see `export`."""
@@ -94,12 +96,14 @@ def _named(inputs: Ends, graph: str) -> dict[str, Tensor]:
     return named
 
 
+@located
 def eval_graph(graph: AssignedGraph) -> None:
     """Evaluate all outputs of a graph, as far as they are not valid already; what is random is drawn anew."""
     graph.evaluations += SYMBOLS.evaluate([t._value for t in graph.outputs.values()])
 
 
 # ---- values carried on
+@located
 def make_iopair(graph: AssignedGraph, input: str, output: str) -> None:
     """Carry an output on as the next value of an input; their specs must agree.
 
@@ -109,6 +113,7 @@ def make_iopair(graph: AssignedGraph, input: str, output: str) -> None:
     graph.symbolic = SymbolicGraph(g.inputs, g.outputs, (*g.iopairs, (output, input)), g.name)
 
 
+@located
 def is_iopair_safe(graph: AssignedGraph, input: str, output: str) -> bool:
     """Whether the output may overwrite the input's memory: it is no view of it, and nothing that needs the output reads
     the input.
@@ -130,6 +135,7 @@ def is_iopair_safe(graph: AssignedGraph, input: str, output: str) -> bool:
     return target not in aliases - {source} and not any(x in aliases for node in after for x in node.inputs)
 
 
+@located
 def update_iopair(graph: AssignedGraph) -> None:
     """Assign to every paired input the value of its output, all at once and without copying."""
     moved = [(graph.inputs[i]._value, graph.outputs[o]._value) for o, i in graph.iopairs]

@@ -7,6 +7,7 @@ from typing import Any
 
 from nnc_core.base.errors import NotSupportedError, OperandError
 from nnc_core.dynamic.cell import Cell
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.modes import current_trace
 from nnc_core.dynamic.random.generator import Generator
 from nnc_core.dynamic.symbols.assigned import AssignedGraph
@@ -31,6 +32,7 @@ class Snapshot:
         return f"<snapshot of {len(self.known)} symbols, {valued} with values, and {len(self.cells)} cells>"
 
 
+@located
 def snapshot(*state: Any) -> Snapshot:
     """Remember state for `restore`.
 
@@ -62,6 +64,7 @@ def _symbols(x: Any) -> list[Value]:
     raise OperandError(f"{what}: it has no state", hint="symbols, graphs of nnc.make_graph, cells and generators do")
 
 
+@located
 def restore(snapshot: Snapshot) -> None:
     """Put state back.  What was valid at the snapshot is valid again; what else depends on it is evaluated anew.
 

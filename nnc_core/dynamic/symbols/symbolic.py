@@ -11,12 +11,12 @@ from nnc_core.base.dtype import uint64
 from nnc_core.base.errors import GraphError, OperandError, ShapeError, UnassignedError
 from nnc_core.composition import stack_for
 from nnc_core.dynamic.functions.creation import asarray, shape_given
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.modes import computing, current_stack
 from nnc_core.dynamic.random.generator import Generator
 from nnc_core.dynamic.symbols.symbols import SYMBOLS
 from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.value import Value, owned
-from nnc_core.symbol import show_line
+from nnc_core.dynamic.value import Value, made_at, owned
 from nnc_core.type import Dim, DimLike, TensorSpec, admit_numpy, default_float
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
 
 
 # ---- leaves
+@located
 def var_arr(name: str, shape: Sequence[DimLike | str] = (), dtype: Any = None, device: Any = None) -> Tensor:
     """A placeholder for an array: operations on it build a graph.
 
@@ -43,16 +44,19 @@ def _placeholder(name: str, spec: TensorSpec, stack: Any) -> Value:
     return value
 
 
+@located
 def var_elt(name: str, dtype: Any = None, device: Any = None) -> Tensor:
     """A placeholder for a number."""
     return var_arr(name, (), dtype, device)
 
 
+@located
 def const_arr(x: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """An array as a constant of graphs."""
     return asarray(x, dtype=dtype, device=device)
 
 
+@located
 def const_elt(x: float, dtype: Any = None, device: Any = None) -> Tensor:
     """A number as a constant of graphs."""
     return asarray(x, dtype=default_float() if dtype is None else dtype, device=device)
@@ -72,6 +76,7 @@ class SymbolicGenerator(Generator):
         return super()._next_key()
 
 
+@located
 def var_random(seed: int = 0, device: Any = None) -> SymbolicGenerator:
     """A source of random symbols: `.uniform(shape)`, `.normal(shape)`, `.bernoulli(p, shape)`, `.bits(shape)`."""
     return SymbolicGenerator(seed, device=(current_stack() if device is None else stack_for(device)).device.spec.id)
@@ -82,7 +87,7 @@ def placeholder_of(t: Any) -> Value:
     """The placeholder that a tensor is; GraphError for any other."""
     v = _value(t)
     if v.trace is not SYMBOLS or v.step is not None:
-        raise GraphError(f"{t!r} is no placeholder", line=show_line(v.line),
+        raise GraphError(f"{t!r} is no placeholder", line=made_at(v),
                          hint="assign what nnc.var_arr or nnc.var_elt gave")
     return v
 
@@ -93,6 +98,7 @@ def _value(t: Any) -> Value:
     return t._value
 
 
+@located
 def assign(symbol: Tensor, x: Any) -> None:
     """Give a placeholder a value: a copy, cast to its dtype.  Whatever depends on it is evaluated anew when asked for.
 
@@ -109,16 +115,19 @@ def assign(symbol: Tensor, x: Any) -> None:
     SYMBOLS.assign(v, owned(given._value).array)
 
 
+@located
 def is_assigned(symbol: Tensor) -> bool:
     """Whether a placeholder has a value."""
     return placeholder_of(symbol) in SYMBOLS.known
 
 
+@located
 def is_valid(t: Tensor) -> bool:
     """Whether a symbol has a value that belongs to what is assigned now."""
     return SYMBOLS.is_valid(_value(t))
 
 
+@located
 def eval_arr(outputs: Sequence[Tensor]) -> None:
     """Evaluate arrays, as far as they are not valid already; what is random is drawn anew."""
     SYMBOLS.evaluate([_value(t) for t in outputs])
@@ -127,6 +136,7 @@ def eval_arr(outputs: Sequence[Tensor]) -> None:
 eval_elt = eval_arr
 
 
+@located
 def unpack_arr(t: Tensor) -> np.ndarray[Any, Any]:
     """The evaluated value on the host; UnassignedError if it was not evaluated since what it depends on changed."""
     v = _value(t)
@@ -137,17 +147,22 @@ def unpack_arr(t: Tensor) -> np.ndarray[Any, Any]:
         valid = SYMBOLS.is_valid(v)
     if known is None or not valid:
         why = "has not been evaluated" if known is None else "has not been evaluated since it became invalid"
-        raise UnassignedError(f"{v.spec} {why}", line=show_line(v.line), hint="nnc.eval_arr([...]) first")
+        raise UnassignedError(f"{v.spec} {why}", line=made_at(v), hint="nnc.eval_arr([...]) first")
     host: np.ndarray[Any, Any] = v.stack.engine.executor.download(known.array)
     return host
 
 
+@located
 def unpack_elt(t: Tensor) -> float | int | bool:
     """The evaluated number."""
-    return unpack_arr(t).item()  # type: ignore[no-any-return]
+    found = unpack_arr(t)
+    if found.size != 1:
+        raise ShapeError(f"{t.spec} has not exactly one element", hint="nnc.unpack_arr(t) gives the array")
+    return found.item()  # type: ignore[no-any-return]
 
 
 # ---- freezing
+@located
 def freeze(*symbols: Tensor) -> None:
     """Keep the values that these symbols have, whatever is assigned or drawn, until `unfreeze`."""
     for t in symbols:
@@ -155,11 +170,12 @@ def freeze(*symbols: Tensor) -> None:
         if v.trace is None:
             continue  # it never changes
         if not SYMBOLS.is_valid(v):
-            raise UnassignedError(f"{v.spec} has no valid value to keep", line=show_line(v.line),
+            raise UnassignedError(f"{v.spec} has no valid value to keep", line=made_at(v),
                                   hint="assign or nnc.eval_arr([...]) it first")
         SYMBOLS.frozen.add(v)
 
 
+@located
 def unfreeze(*symbols: Tensor) -> None:
     """Let symbols follow what they depend on again."""
     with SYMBOLS.lock:
@@ -168,6 +184,7 @@ def unfreeze(*symbols: Tensor) -> None:
         SYMBOLS.changes += 1
 
 
+@located
 def is_frozen(t: Tensor) -> bool:
     """Whether a symbol keeps its value."""
     return _value(t) in SYMBOLS.frozen

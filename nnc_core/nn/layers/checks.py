@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 from nnc_core.base.dtype import DType, is_inexact
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.nn.tree import Branch
 from nnc_core.symbol import show_line, user_line
-from nnc_core.type import admit_numpy, default_float
+from nnc_core.type import admit_numpy, default_float, whole
 
 Int = int | Sequence[int]
 WORDS = {1: "one dimension", 2: "two dimensions", 3: "three dimensions", 4: "four dimensions", 5: "five dimensions"}
@@ -39,7 +39,7 @@ def per_axis(module: str, name: str, value: Int, rank: int, least: int = 1) -> t
 
 def one_of(module: str, name: str, value: Any, choices: Collection[Any]) -> None:
     """Raise AttributeValueError for a value that is none of the choices."""
-    if value not in choices:
+    if not isinstance(value, Hashable) or value not in choices:
         raise AttributeValueError(f"{name} {value!r} is none of {', '.join(map(str, choices))}", operator=module)
 
 
@@ -78,7 +78,7 @@ def check_rank(module: Branch, x: Any, layout: str) -> None:
 
 def check_length(module: Branch, x: Any, axis: int, length: int, what: str) -> None:
     """Raise ShapeError unless x has that axis, and it that length or one that is not known yet."""
-    if not -x.ndim <= axis < x.ndim:
+    if not -x.ndim <= whole(axis, "axis") < x.ndim:
         raise misfit(module, x, f"which has no axis {axis} for the {what}")
     found = x.shape[axis]
     if isinstance(found, int) and found != length:

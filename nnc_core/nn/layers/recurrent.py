@@ -11,7 +11,7 @@ from nnc_core.dynamic.functions.recurrent import RecurrentWeights, gru_cell, lst
 from nnc_core.dynamic.random.generator import Generator
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.initialise import Initialiser, generator_or_default, uniform
-from nnc_core.nn.layers.checks import at_least_one, one_of, title
+from nnc_core.nn.layers.checks import at_least_one, misfit, one_of, title
 from nnc_core.nn.module import Module
 from nnc_core.nn.parameter import Parameter
 
@@ -64,6 +64,12 @@ class RecurrentCell(Module):
     def _zeros(self, batch: Any, size: int) -> Tensor:
         return zeros((batch, size), dtype=self.input_weight.spec.dtype, device=self.input_weight.device)
 
+    def _batch(self, x: Tensor) -> Any:
+        """How many examples there are."""
+        if not x.ndim:
+            raise misfit(self, x, f"expected (batch, {self.input_size})")
+        return x.shape[0]
+
     def _check(self, **given: tuple[Tensor, int]) -> None:
         (x, _), *_ = given.values()
         for name, (t, size) in given.items():
@@ -87,7 +93,7 @@ class _OneState(RecurrentCell):
 
     def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor:
         """x (batch, input_size), h (batch, hidden_size) or zeros -> the next h."""
-        h = self.initial_state(x.shape[0]) if h is None else h
+        h = self.initial_state(self._batch(x)) if h is None else h
         self._check(x=(x, self.input_size), h=(h, self.hidden_size))
         return self._step(x, h)
 
@@ -156,7 +162,7 @@ class LSTMCell(RecurrentCell):
     def forward(self, x: Tensor, state: State | None = None) -> State:
         """x (batch, input_size), state (h, c) or zeros -> the next (h, c); c (batch, hidden_size), h too or
         (batch, projection)."""
-        h, c = self.initial_state(x.shape[0]) if state is None else state
+        h, c = self.initial_state(self._batch(x)) if state is None else state
         self._check(x=(x, self.input_size), h=(h, self.state_size), c=(c, self.hidden_size))
         return lstm_cell(x, (h, c), self.weights())
 

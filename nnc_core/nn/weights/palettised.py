@@ -11,6 +11,7 @@ from nnc_core.base.errors import Error
 from nnc_core.device import DeviceSpec
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.creation import zeros
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.functions.palettes import Palettised, depalettise
 from nnc_core.dynamic.functions.palettes import palettise as palettise_array
 from nnc_core.dynamic.modes import use_device
@@ -61,6 +62,7 @@ class PalettisedWeight(Module):
         return f"{self.spec}, bits={self.bits}, block_size={self.block_size}"
 
 
+@located
 def palettise(module: M, bits: int = 8, *, block_size: int | None = None, dtype: Any = None,
               only: str | Sequence[str] | None = None) -> M:
     """Keep weights as codes of `bits` bits, 4 to 8, and palettes, as `nnc.palettise` makes them; gives the module.

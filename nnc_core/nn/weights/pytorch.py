@@ -9,6 +9,7 @@ import numpy as np
 
 from nnc_core.base.errors import NotSupportedError, OperandError, ShapeError, StateError
 from nnc_core.dynamic.cell import Cell
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.random.generator import Generator
 from nnc_core.dynamic.state import load_state, save_state
 from nnc_core.dynamic.tensor import Tensor
@@ -33,6 +34,7 @@ class Weight(NamedTuple):
     paths: tuple[str, ...]
 
 
+@located
 def to_pytorch_state(module: Module, *, prefix: str = "", rename: Rename | None = None,
                      flattened: Shapes | None = None) -> dict[str, Array]:
     """Parameters and buffers as host arrays, called and laid out as in the `state_dict` of the same network in PyTorch.
@@ -51,6 +53,7 @@ def to_pytorch_state(module: Module, *, prefix: str = "", rename: Rename | None 
             for weight in _weights(module, prefix, rename, flattened)}
 
 
+@located
 def from_pytorch_state(module: Module, arrays: Mapping[str, Any], *, prefix: str = "", rename: Rename | None = None,
                        flattened: Shapes | None = None, strict: bool = True) -> Unmatched:
     """Take over arrays that are called and laid out as `to_pytorch_state` has them; the options are the same.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import Any
 
 from nnc_core.base.errors import OperandError, StateError
 from nnc_core.dynamic.functions.creation import asarray, zeros
 from nnc_core.dynamic.functions.elementwise import isnan, logical_or
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.functions.reduction import any as any_
 from nnc_core.dynamic.modes import no_grad
 from nnc_core.dynamic.tensor import Tensor
@@ -16,6 +17,7 @@ from nnc_core.nn.module import Module
 from nnc_core.nn.weights.freezing import chosen
 
 
+@located
 def map_parameters(f: Callable[..., Tensor], module: Module, *others: Module, names: tuple[str, ...] = ()) -> None:
     """Replace each parameter p of the module by f(p), or by f(p, q, ...) with those of the same name of other modules.
 
@@ -48,7 +50,8 @@ def map_parameters(f: Callable[..., Tensor], module: Module, *others: Module, na
         raise
 
 
-def has_nan(tensors: Any) -> Tensor:
+@located
+def has_nan(tensors: Mapping[str, Any] | Iterable[Any]) -> Tensor:
     """Whether a NaN is in one of the tensors of a dict or a sequence, such as gradients by name: a boolean scalar, so
     that code that asks can be compiled (NNC's parameter_gradients_isnan)."""
     found = [any_(isnan(asarray(t))) for t in (tensors.values() if isinstance(tensors, dict) else tensors)]

@@ -15,6 +15,7 @@ from nnc_core.base.errors import ShapeError
 from nnc_core.dynamic.algodiff.gradients import value_and_grad
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.creation import zeros
+from nnc_core.dynamic.functions.face import constructor, located
 from nnc_core.dynamic.graphs.compiled import CompiledGraph
 from nnc_core.dynamic.modes import evaluating, no_grad
 from nnc_core.dynamic.random.generator import default_generator
@@ -43,6 +44,7 @@ class NetworkGraph:
     and what is asked of it, are of a graph made anew; inputs of other shapes are compiled for besides.
     """
 
+    @constructor
     def __init__(self, step: Jitted, arguments: Mapping[str, Any], results: Callable[[Structure], list[str]],
                  cells: Callable[[], dict[str, Cell]]) -> None:
         """`results` names what the step gives, `cells` gives what it may read and write by name."""
@@ -130,6 +132,7 @@ class NetworkGraph:
 class TrainingGraph(NetworkGraph):
     """The training step of a network: `step(x, y)` trains on a batch and gives its loss before."""
 
+    @constructor
     def __init__(self, network: Network, minimiser: Minimiser, objective: Objective, x: Any, y: Any) -> None:
         self.network, self.minimiser = network, minimiser
         descend = make_descent(objective, minimiser, eager=True)
@@ -146,6 +149,7 @@ class TrainingGraph(NetworkGraph):
         return loss
 
 
+@located
 def compile_training(network: Network, params: Params, x: Any, y: Any, *,
                      minimiser: Minimiser | None = None) -> TrainingGraph:
     """One training step of a network under a configuration, as `train` makes it, for batches like x and y.
@@ -157,6 +161,7 @@ def compile_training(network: Network, params: Params, x: Any, y: Any, *,
     return TrainingGraph(network, made, regularised(loss_of(network, params.loss), params), x, y)
 
 
+@located
 def compile_gradients(network: Network, loss: Loss, x: Any, y: Any, *, mean: bool = False) -> NetworkGraph:
     """Forward, loss and backward: a call on (x, y) gives (loss, {name: gradient}).
 
@@ -174,6 +179,7 @@ def compile_gradients(network: Network, loss: Loss, x: Any, y: Any, *, mean: boo
     return NetworkGraph(jit(gradients), {"x": x, "y": y}, named, lambda: _cells_of(network))
 
 
+@located
 def compile_model(network: Network, x: Any) -> NetworkGraph:
     """Inference, as in evaluation whatever the network is set to: a call on x gives the prediction.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from nnc_core.dynamic.functions.face import constructor, located
 from nnc_core.dynamic.functions.joining import concat
 from nnc_core.dynamic.modes import evaluating, no_grad
 from nnc_core.dynamic.traces.jit import jit
@@ -18,6 +19,7 @@ from nnc_core.optim.settings import COUNT_OR_NONE, check
 class Model:
     """Inference by a network: see `model`."""
 
+    @constructor
     def __init__(self, network: Network, batch_size: int | None = None, compiled: bool = True) -> None:
         check("model", "batch_size", batch_size, COUNT_OR_NONE)
         self.network, self.batch_size = network, batch_size
@@ -51,6 +53,7 @@ def model(network: Network, *, batch_size: int | None = None, compiled: bool = T
     return Model(network, batch_size, compiled)
 
 
+@located
 def evaluate(network: Network, loss: Loss, x: Any, y: Any, *, batch_size: int | None = None,
              compiled: bool = True) -> float:
     """The loss of a network on other data, as in evaluation, divided by the number of rows.

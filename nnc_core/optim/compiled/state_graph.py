@@ -11,6 +11,7 @@ from nnc_core.base.errors import OperandError
 from nnc_core.composition import stack_for
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.creation import asarray
+from nnc_core.dynamic.functions.face import constructor
 from nnc_core.dynamic.graphs.replay import replay
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.traces.jit import Jitted, jit
@@ -26,6 +27,7 @@ class StateGraph(Stateful):
     State without an iopair stays as it is.
     """
 
+    @constructor
     def __init__(self, graph: SymbolicGraph, state: Mapping[str, Any], device: Any = None) -> None:
         self.graph, self._stack = graph, stack_for(device)
         unknown = [name for name in state if name not in graph.inputs]

@@ -10,6 +10,7 @@ import numpy as np
 from nnc_core.dynamic.cell import Cell, guarded
 from nnc_core.dynamic.control.constructs import cond
 from nnc_core.dynamic.functions.creation import asarray, zeros_like
+from nnc_core.dynamic.functions.face import constructor
 from nnc_core.dynamic.modes import no_grad
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.minimisers.minimiser import Loss, Minimiser, zeros_of
@@ -25,6 +26,7 @@ class Accumulated(Minimiser):
 
     settings: ClassVar[Settings] = {"every": COUNT}
 
+    @constructor
     def __init__(self, minimiser: Minimiser, every: int) -> None:
         self.minimiser, self.every = minimiser, every
         self.parameters, self.step = minimiser.parameters, minimiser.step

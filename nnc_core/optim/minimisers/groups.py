@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 from nnc_core.base.errors import AttributeValueError, OperandError
 from nnc_core.dynamic.cell import Cell
 from nnc_core.optim.settings import Settings, check
+from nnc_core.symbol import show_line, user_line
 
 Cells: TypeAlias = Mapping[str, Cell] | Iterable[Cell]
 
@@ -58,6 +59,7 @@ def named(parameters: Cells, first: int = 0) -> dict[str, Cell]:
     if isinstance(parameters, Mapping):
         found = dict(parameters)
     else:
+        _check_iterable(parameters)
         found = {str(i): p for i, p in enumerate(parameters, first)}
     for name, p in found.items():
         if not isinstance(p, Cell):
@@ -71,6 +73,8 @@ def grouped(parameters: Cells | Iterable[Group]) -> tuple[Group, ...]:
 
     Positions count on from group to group.  OperandError for no parameters, or for one that is there twice.
     """
+    if not isinstance(parameters, Mapping):
+        _check_iterable(parameters)
     given = parameters if isinstance(parameters, Mapping) else list(parameters)
     if isinstance(given, list) and any(isinstance(x, Group) for x in given):
         groups = tuple(_numbered_on(given))
@@ -78,6 +82,12 @@ def grouped(parameters: Cells | Iterable[Group]) -> tuple[Group, ...]:
         groups = (Group(given),)  # type: ignore[arg-type]
     _check_once(groups)
     return groups
+
+
+def _check_iterable(parameters: Any) -> None:
+    if not isinstance(parameters, Iterable):
+        raise OperandError(f"parameters is {type(parameters).__name__}, expected a mapping or a sequence of cells",
+                           line=show_line(user_line()), hint="pass module.named_parameters()")
 
 
 def _numbered_on(given: list[Any]) -> Iterator[Group]:

@@ -8,9 +8,11 @@ from typing import Any
 
 from nnc_core.base.errors import OperandError
 from nnc_core.dynamic.cell import Cell
+from nnc_core.dynamic.functions.face import located
 from nnc_core.optim.minimisers.groups import Group
 
 
+@located
 def groups_by_name(parameters: Mapping[str, Cell], options: Mapping[str, Mapping[str, Any]]) -> list[Group]:
     """Groups for a minimiser from patterns of names: {"*.bias": {"weight_decay": 0.0}, "head.*": {...}}.
 

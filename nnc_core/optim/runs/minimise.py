@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from nnc_core.base.errors import NonfiniteError, StateError
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.creation import asarray
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.functions.indexing import take
 from nnc_core.dynamic.modes import evaluating, no_grad
 from nnc_core.dynamic.tensor import Tensor
@@ -30,6 +31,7 @@ Validation: TypeAlias = tuple[Any, Any] | Callable[[], float]
 """Other data (x, y), or a function that measures the loss on such."""
 
 
+@located
 def minimise_fun(params: Params, f: Callable[[Any], Tensor], x: Any, *, state: Progress | None = None,
                  report: Report | None = None) -> tuple[Progress, Any]:
     """Minimise the scalar function f from x on, a tensor or a nested structure of such: (progress, the last x).
@@ -48,6 +50,7 @@ def minimise_fun(params: Params, f: Callable[[Any], Tensor], x: Any, *, state: P
     return progress, whole({name: cell.read() for name, cell in cells.items()})
 
 
+@located
 def minimise_weight(params: Params, f: Callable[[Any, Any], Any], w: Any, x: Any, y: Any, *,
                     state: Progress | None = None, validation: Validation | None = None,
                     report: Report | None = None) -> tuple[Progress, Any]:
@@ -71,6 +74,7 @@ def minimise_weight(params: Params, f: Callable[[Any, Any], Any], w: Any, x: Any
     return progress, whole({name: cell.read() for name, cell in cells.items()})
 
 
+@located
 def train(network: Network, params: Params, x: Any, y: Any, *, state: Progress | None = None,
           validation: Validation | None = None, report: Report | None = None) -> Progress:
     """Train a network on the rows of x and y, in place: how it went.
@@ -86,6 +90,7 @@ def train(network: Network, params: Params, x: Any, y: Any, *, state: Progress |
     return _run(params, regularised(plain, params), cells, (x, y), state, rules)
 
 
+@located
 def minimise_network(params: Params, network: Network, x: Any, y: Any, *, state: Progress | None = None,
                      validation: Validation | None = None, report: Report | None = None) -> Progress:
     """`train`, as Owl's Optimise calls it."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nnc_core.base.errors import StateError
+from nnc_core.dynamic.functions.face import constructor
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.minimisers.minimiser import Minimiser
 
@@ -22,6 +23,7 @@ class Progress:
     here.
     """
 
+    @constructor
     def __init__(self, minimiser: Minimiser | None, batches_per_epoch: int = 1, *, batch: int = 0,
                  losses: Iterable[float] = (), validation_losses: Iterable[float] = ()) -> None:
         self.minimiser, self.batches_per_epoch = minimiser, batches_per_epoch

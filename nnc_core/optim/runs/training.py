@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any
 
 from nnc_core.base.errors import DataError
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.traces.jit import jit
 from nnc_core.optim.checkpoint import Checkpoint
@@ -53,6 +54,7 @@ def make_descent(loss: Callable[..., Tensor], minimiser: Minimiser, *, eager: bo
     return descent_step if eager else jit(descent_step)
 
 
+@located
 def run_epoch(step: Step, batches: Iterable[tuple[Any, ...]]) -> float:
     """The mean loss of one pass over the batches, whose host arrays are uploaded.
 
@@ -71,6 +73,7 @@ def run_epoch(step: Step, batches: Iterable[tuple[Any, ...]]) -> float:
     return mean
 
 
+@located
 def fit(step: Step, batches: Batches, epochs: int, *, state: Progress | None = None,
         validate: Callable[[], float] | None = None, stopping: Stopping | None = None,
         checkpoint: Checkpoint | None = None, report: Report | None = None) -> Progress:

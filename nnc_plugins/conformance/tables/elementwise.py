@@ -88,12 +88,18 @@ def _integer_powers(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]
     return extremes(dtype)[:, None], np.array([0, 1, 2, 3, 7, 63, 126]).astype(dtype)
 
 
+def _negative_integer_powers(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+    """All bases with negative exponents, rounded towards zero."""
+    return extremes(dtype)[:, None], np.array([-1, -2, -3, -64, np.iinfo(dtype).min]).astype(dtype)
+
+
 def _powers() -> list[Case]:
     return [
         *_binary(FLOATS, 0.1, 3),
         Case("negative bases", fixed([[-2.0], [-0.5], [-1.0]], [2.0, 3.0, -1.0, 0.0, 0.5]), FLOATS),
         Case("integers", arrays((3, 1), (4,), low=0, high=4), INTEGERS),
         Case("wrapping integers", _integer_powers, INTEGERS),
+        Case("negative powers of integers", _negative_integer_powers, tuple(d for d in INTEGERS if d.kind == "i")),
         Case("integer scalars", arrays((), (), low=0, high=4), INTEGERS),
     ]
 

@@ -154,8 +154,16 @@ def _converted(x: Any, dtype: dt.DType) -> Any:
     return x.astype(dtype) if converts_as_numpy_does(x.dtype, dtype) else numpy_cast(x, dtype)
 
 
-_maximum, _astype, _matmul = binary(np.maximum), guarded(_converted), guarded(np.matmul)
+_maximum, _power = binary(np.maximum), binary(np.power)
+_astype, _matmul = guarded(_converted), guarded(np.matmul)
 _write_sigmoid, _add_reduce = guarded(write_sigmoid), guarded(np.add.reduce)
+
+
+def power(a: Any, b: Any) -> Any:
+    try:
+        return _power(a, b)
+    except ValueError:  # integers to negative powers
+        return _ROUTINES["power"](a, b)
 
 
 def relu(x: Any) -> Any:
@@ -239,7 +247,7 @@ EAGER: Mapping[str, Eager] = {
     **{name: unary(f) if f.nin == 1 else binary(f) for name, f in UFUNCS.items()},
     **{name: UFUNCS[name] for name in NEVER_WARN},
     **{name: of_packed(name) for name in FUNCTIONS},
-    "clip": _clip(), "relu": relu, "sigmoid": sigmoid, "where": where, "cast": _astype,
+    "clip": _clip(), "power": power, "relu": relu, "sigmoid": sigmoid, "where": where, "cast": _astype,
     "copy": lambda x: x.copy(), "identity": lambda x: x, "stop_gradient": lambda x: x,
     "sum": summing, "max": reducing(np.maximum), "min": reducing(np.minimum),
     "all": reducing(np.logical_and), "any": reducing(np.logical_or),

@@ -9,8 +9,9 @@ import numpy as np
 
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import DType
+from nnc_core.base.dtype import DType, is_inexact
 from nnc_core.codegen.numpy_scalars import cast as numpy_cast
+from nnc_core.codegen.numpy_scalars import integer_power
 from nnc_core.device import Launch
 from nnc_cpu.memory import Array, same_start
 from nnc_cpu.routine import Make, Routine, converting, in_order, prepared, scratch
@@ -140,6 +141,23 @@ def converts_as_numpy_does(source: DType, target: DType) -> bool:
     return dt.accumulator(target) == target or source == target
 
 
+def power(command: Command) -> Routine:
+    if is_inexact(command.output.dtype):
+        return _float_power(command)
+    return Routine(lambda a, b, out: partial(_write_integer_power, a, b, out))
+
+
+_float_power = function("power")
+
+
+def _write_integer_power(a: Array, b: Array, out: Array) -> None:
+    """NumPy refuses negative exponents."""
+    if np.min(b, initial=0) < 0:
+        np.copyto(out, integer_power(a, b))
+    else:
+        np.power(a, b, out=out)
+
+
 def cast(command: Command) -> Routine:
     if converts_as_numpy_does(command.inputs[0].dtype, command.output.dtype):
         return Routine(converting)
@@ -153,9 +171,9 @@ def write_cast(source: Array, target: Array) -> None:
 
 MAKERS: dict[str, Make] = {
     **{name: ufunc(f) for name, f in UFUNCS.items()},
-    **{name: function(name) for name in ("exp", "log", "tanh", "sin", "cos", "power", "negative")},
+    **{name: function(name) for name in ("exp", "log", "tanh", "sin", "cos", "negative")},
     **{name: prepared(ufunc(f)) for name, f in FUNCTIONS.items()},
-    "clip": clip, "relu": relu, "sigmoid": sigmoid, "where": where, "cast": cast,
+    "clip": clip, "power": power, "relu": relu, "sigmoid": sigmoid, "where": where, "cast": cast,
     "copy": cast, "identity": cast, "stop_gradient": cast, "transfer": cast,
 }  # fmt: skip
 

@@ -1,0 +1,93 @@
+"""Every layer with settings of a wrong kind, called with what is no tensor: one clear error of ours, or a result."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core import nn
+
+SETTINGS: tuple[Any, ...] = (-1, 0, 1.5, "abc", None, [1, 2], {}, object(), 1j, nnc.ones((2, 3)))
+INPUTS: tuple[Any, ...] = ("abc", None, 5, [1, 2], {}, object(), np.ones((2, 3)), nnc.asarray(2.0), nnc.zeros((0,)),
+                           nnc.ones((1, 2, 3, 2, 2)), nnc.asarray([[1, 2], [3, 4]]), nnc.asarray([[1 + 2j]]))
+USUAL = {"float": 0.5, "str": "x", "Int": 3}
+"""What stands for the settings that a layer must be given, by how they are declared; 4 for all others."""
+
+LAYERS = [name for name in nn.__all__ if inspect.isclass(getattr(nn, name)) and issubclass(getattr(nn, name), nn.Module)
+          and name not in ("Module", "PalettisedWeight")]  # which are no layers
+
+
+def parameters(layer: type[nn.Module]) -> list[inspect.Parameter]:
+    found = inspect.signature(layer.__init__).parameters.values()
+    return [p for p in found if p.name != "self" and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+
+
+def required(layer: type[nn.Module]) -> dict[str, Any]:
+    return {p.name: USUAL.get(str(p.annotation), 4) for p in parameters(layer) if p.default is p.empty}
+
+
+def answer(call: Callable[[], Any]) -> Any:
+    """The result, or None for an error of ours; anything else fails the test."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return call()
+    except nnc.Error as error:
+        assert Path(__file__).name in str(error) or error.operator, str(error)
+    except TypeError as error:
+        if "required" not in str(error):
+            raise
+    return None
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_one_clear_error_or_a_result(name: str) -> None:
+    layer = getattr(nn, name)
+    usual = required(layer)
+    for parameter in parameters(layer):
+        for wrong in SETTINGS:
+            made = answer(lambda wrong=wrong, at=parameter.name: layer(**{**usual, at: wrong}))
+            if made is not None:
+                answer(lambda made=made: made(nnc.ones((2, 4, 4, 4))))
+    made = answer(lambda: layer(**usual))
+    for x in INPUTS if made is not None else ():
+        answer(lambda x=x: made(x))
+    assert (nnc.ones(2) + 1).tolist() == [2, 2]
+
+
+SAID: dict[str, tuple[str, Callable[[], Any]]] = {
+    "no tensor": ("GRU: x is 5 (int), expected a Tensor", lambda: nn.GRU(3, 2)(5)),
+    "a generator": ("Linear: generator is 5 (int), expected a Generator or None", lambda: nn.Linear(3, 2, generator=5)),
+    "an initialiser": ("LSTMCell: init is 'ones' (str), expected a function or None",
+                       lambda: nn.LSTM(3, 2, init="ones")),
+    "axes": ("Permute: axes is 5 (int), expected a sequence of integers", lambda: nn.Permute(5)),
+    "a state": ("LSTMCell: state is 5 (int), expected", lambda: nn.LSTMCell(3, 2)(nnc.ones((1, 3)), 5)),
+    "an axis": ("BatchNorm: axis 'x' is no integer", lambda: nn.BatchNorm(3, axis="x")(nnc.ones((2, 3)))),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_is_said(name: str) -> None:
+    said, call = SAID[name]
+    with pytest.raises(nnc.Error) as caught:
+        call()
+    assert said in str(caught.value), str(caught.value)
+    assert Path(__file__).name in str(caught.value), str(caught.value)
+
+
+def test_modules_of_users_answer_for_themselves() -> None:
+    class Mine(nn.Module):
+        def forward(self, x: str) -> Any:
+            return x + 1  # type: ignore[operator]
+
+    assert Mine()(nnc.ones(2)).tolist() == [2, 2]  # type: ignore[call-overload]
+    with pytest.raises(TypeError) as caught:
+        Mine()({})
+    assert not isinstance(caught.value, nnc.Error)
