@@ -11,6 +11,7 @@ import numpy as np
 from nnc_core.composition import Stack
 from nnc_core.dynamic.from_host import kept_value
 from nnc_core.dynamic.functions.creation import _stack_for
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.dynamic.value import Value
 from nnc_core.io.checkpoint import Array
@@ -20,6 +21,7 @@ from nnc_core.io.module_file import only_weights
 Path = str | os.PathLike[str]
 
 
+@located
 def map_weights(path: Path, *, device: Any = None) -> MappedWeights:
     """The arrays of a safetensors file by name, as tensors of a device, by default the current one.
 

@@ -15,6 +15,7 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 from nnc_core.base.errors import Error, FileFormatError, StateError
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.modes import use_device
 from nnc_core.dynamic.state import load_state
 from nnc_core.io.checkpoint import Array, load_arrays, save_arrays
@@ -34,11 +35,13 @@ ARGUMENT = "argument/"
 
 
 # ---- weights
+@located
 def save_weights(module: Module, path: Path, metadata: Mapping[str, str] | None = None) -> None:
     """Write parameters and buffers by name; an old file stays until the new one is whole."""
     save_arrays(path, module.state_dict(), metadata)
 
 
+@located
 def load_weights(module: Module, path: Path, strict: bool = True, mapped: bool = False) -> Unmatched:
     """Read parameters and buffers into a module that has them, on the devices where they are.
 
@@ -66,6 +69,7 @@ def only_weights(arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 # ---- networks
+@located
 def save_module(module: Module, path: Path, metadata: Mapping[str, str] | None = None) -> None:
     """Write a network and its weights to one file; an old one stays until the new one is whole.
 
@@ -83,6 +87,7 @@ def save_module(module: Module, path: Path, metadata: Mapping[str, str] | None =
     save_arrays(path, module.state_dict() | writer.arrays, {**(metadata or {}), _KEY: text})
 
 
+@located
 def load_module(path: Path, *, device: Any = None) -> Any:
     """The network that `save_module` wrote, on a device, by default the current one.
 

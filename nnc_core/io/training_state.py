@@ -17,9 +17,11 @@ from nnc_core.base.config import config
 from nnc_core.base.errors import FileFormatError, NotSupportedError, ResumeWarning, StateError
 from nnc_core.composition import Stack
 from nnc_core.dynamic.cell import Cell
+from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.random.generator import Generator, default_generator
 from nnc_core.dynamic.state import load_state, save_state
 from nnc_core.io.checkpoint import load_arrays, save_arrays
+from nnc_core.symbol import users_frame
 
 if TYPE_CHECKING:
     from nnc_core.nn import Module
@@ -40,6 +42,7 @@ class Progress(Protocol):
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
 
 
+@located
 def save_training_state(path: Path, module: Module, minimiser: Minimiser, generators: Generators | None = None,
                         metadata: Mapping[str, str] | None = None, *, progress: Progress | None = None) -> None:
     """Write all that a run needs to go on bit for bit; an old file stays until the new one is whole.
@@ -54,6 +57,7 @@ def save_training_state(path: Path, module: Module, minimiser: Minimiser, genera
     save_arrays(path, save_state(cells), {**(metadata or {}), _KEY: json.dumps(run)})
 
 
+@located
 def load_training_state(path: Path, module: Module, minimiser: Minimiser, generators: Generators | None = None, *,
                         progress: Progress | None = None, exact: bool | None = None) -> dict[str, str]:
     """Put a saved run into a module, a minimiser, generators and a place in the data of the same kinds; the metadata.
@@ -92,7 +96,8 @@ def load_training_state(path: Path, module: Module, minimiser: Minimiser, genera
     for stack, saved in matching:
         stack.engine.lowering.pin({} if exact is False else saved["choices"], strict, told=bool(reasons))
     if reasons:
-        warnings.warn(f"{what}: {'; '.join(reasons)}; the run goes on, not bit for bit", ResumeWarning, stacklevel=2)
+        warnings.warn(f"{what}: {'; '.join(reasons)}; the run goes on, not bit for bit", ResumeWarning,
+                      stacklevel=users_frame())
     return metadata
 
 

@@ -23,6 +23,7 @@ from nnc_core.optim.position import Position, State, Tensors, zeros_like_all
 from nnc_core.optim.rates import LearningRate
 from nnc_core.optim.schedules import Listed
 from nnc_core.optim.settings import FRACTION, NON_NEGATIVE, RATE, check, check_all
+from nnc_core.type import plain
 
 __all__ = ["Adagrad", "Adam", "Const", "Decay", "ExpDecay", "LearningRate", "LineSearch", "RMSprop", "Schedule",
            "as_learning_rate"]
@@ -176,5 +177,6 @@ def as_learning_rate(rate: Any) -> LearningRate:
     """A learning rate, also of a number or a schedule."""
     if isinstance(rate, LearningRate):
         return rate
+    rate = plain(rate)
     check("Descent", "learning_rate", rate, RATE)
     return Schedule(rate) if callable(rate) else Const(rate)

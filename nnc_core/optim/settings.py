@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from nnc_core.base.errors import AttributeValueError
+from nnc_core.type import plain
 
 
 class Check(NamedTuple):
@@ -53,11 +54,13 @@ def instance_of(*kinds: type, what: str) -> Check:
 
 def check(owner: str, name: str, value: Any, rule: Check) -> None:
     """AttributeValueError for a value that the rule does not hold for."""
-    if not rule.holds(value):
+    if not rule.holds(plain(value)):
         raise AttributeValueError(f"{name} is {value!r}, expected {rule.expected}", operator=owner, hint=rule.hint)
 
 
 def check_all(owner: Any, **rules: Check) -> None:
-    """Check attributes of an object, for dataclasses."""
+    """Check attributes of an object, for dataclasses; NumPy's numbers become Python's."""
     for name, rule in rules.items():
-        check(type(owner).__name__, name, getattr(owner, name), rule)
+        value = plain(getattr(owner, name))
+        check(type(owner).__name__, name, value, rule)
+        object.__setattr__(owner, name, value)

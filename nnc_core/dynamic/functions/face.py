@@ -13,7 +13,7 @@ from nnc_core.dynamic.functions.kinds import FAILURES, misfit
 from nnc_core.dynamic.tensor import Tensor, operand
 from nnc_core.dynamic.value import Value
 from nnc_core.symbol import show_line, user_line
-from nnc_core.type import DimLike, Dims
+from nnc_core.type import DimLike, Dims, plain
 
 ArrayLike = Any
 Axis = int | Sequence[int] | None
@@ -41,12 +41,12 @@ def located(f: Callable[P, R]) -> Callable[P, R]:
 
 
 def constructor(init: Callable[P, None]) -> Callable[P, None]:
-    """The same of an `__init__`, whose errors name the class."""
+    """The same of an `__init__`, whose errors name the class, and which is given NumPy's numbers as Python's."""
 
     @wraps(init)
     def made(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            init(*args, **kwargs)
+            init(*map(plain, args), **{name: plain(x) for name, x in kwargs.items()})
         except Error as error:
             raise error.locate(operator=type(args[0]).__name__, line=show_line(user_line()))  # noqa: B904
         except FAILURES as error:

@@ -12,6 +12,7 @@ from nnc_core.base.dtype import float64
 from nnc_core.base.errors import OperandError
 from nnc_core.dynamic.cell import Cell, guarded
 from nnc_core.dynamic.functions.creation import asarray
+from nnc_core.dynamic.functions.face import constructor
 from nnc_core.dynamic.modes import no_grad
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.minimisers.groups import Cells, named
@@ -29,6 +30,7 @@ class Average(Stateful):
     `lambda t: nnc.minimum(0.999, (1 + t) / (10 + t))` forgets the beginning sooner.
     """
 
+    @constructor
     def __init__(self, parameters: Cells, decay: float | Callable[[Tensor], Any] = 0.999) -> None:
         check("Average", "decay", decay, DECAY)
         self.parameters, self.decay = named(parameters), decay

@@ -9,6 +9,7 @@ from nnc_core.base.errors import AttributeValueError, OperandError
 from nnc_core.dynamic.cell import Cell
 from nnc_core.optim.settings import Settings, check
 from nnc_core.symbol import show_line, user_line
+from nnc_core.type import plain
 
 Cells: TypeAlias = Mapping[str, Cell] | Iterable[Cell]
 
@@ -41,6 +42,7 @@ class Group:
         return self.options[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
+        value = plain(value)
         if self._owner is not None:
             settings, owner = self._owner.group_settings(), self._owner.__name__
             if name not in settings:

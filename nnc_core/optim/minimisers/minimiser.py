@@ -20,6 +20,7 @@ from nnc_core.optim.minimisers.nonfinite import POLICIES, guard_update
 from nnc_core.optim.minimisers.stateful import Stateful
 from nnc_core.optim.minimisers.turn import Round, Turn
 from nnc_core.optim.settings import FINITE, FUNCTION_OR_NONE, NON_NEGATIVE, RATE, Settings, check, one_of
+from nnc_core.type import plain
 
 Schedule = Callable[[Tensor], Any]
 """From the number of updates made before (no dimensions; float64 beside float64 parameters, else float32) to the
@@ -269,6 +270,7 @@ class Minimiser(Stateful):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.settings:
+            value = plain(value)
             check(type(self).__name__, name, value, self.settings[name])
         object.__setattr__(self, name, value)
 

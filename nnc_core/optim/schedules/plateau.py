@@ -11,6 +11,7 @@ from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.creation import asarray
 from nnc_core.dynamic.functions.elementwise import abs as abs_
 from nnc_core.dynamic.functions.elementwise import maximum, minimum, where
+from nnc_core.dynamic.functions.face import constructor
 from nnc_core.dynamic.modes import no_grad
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.settings import FRACTION, NON_NEGATIVE, WHOLE, check, one_of
@@ -26,6 +27,7 @@ class ReduceOnPlateau:
     cells, which the minimiser saves and moves with its own, so `observe` may be part of a compiled step.
     """
 
+    @constructor
     def __init__(self, rate: float, factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
                  cooldown: int = 0, least: float = 0.0, mode: str = "min", device: Any = None) -> None:
         for name, x, rule in (("rate", rate, NON_NEGATIVE), ("factor", factor, FRACTION),

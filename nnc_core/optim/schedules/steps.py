@@ -10,6 +10,7 @@ from nnc_core.base.errors import AttributeValueError
 from nnc_core.dynamic.functions.elementwise import floor_divide, minimum, remainder, where
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.settings import COUNT, FLAG, NON_NEGATIVE, POSITIVE, check, check_all
+from nnc_core.type import plain
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Listed:
     repeat: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rates", tuple(self.rates))
+        object.__setattr__(self, "rates", plain(tuple(self.rates)))
         check_all(self, repeat=FLAG)
         if not self.rates:
             raise AttributeValueError("the list is empty", operator="Listed", hint="give at least one rate")
@@ -76,7 +77,7 @@ def chosen(t: Tensor, first: float | Tensor, later: Sequence[tuple[int, float | 
 
 def increasing(owner: str, milestones: Sequence[int]) -> tuple[int, ...]:
     """Times as a tuple; AttributeValueError unless they are whole numbers of updates, each above the one before."""
-    times = tuple(milestones)
+    times: tuple[int, ...] = plain(tuple(milestones))
     for i, time in enumerate(times):
         check(owner, f"milestone {i}", time, COUNT)
     if any(b <= a for a, b in pairwise(times)):

@@ -1,4 +1,4 @@
-"""Whole numbers that a user gives: counts, axes, orders, seeds."""
+"""Numbers that a user gives: NumPy's are as good as Python's."""
 
 from __future__ import annotations
 
@@ -28,3 +28,12 @@ def _index(x: Any) -> int | None:
     except TypeError:
         return None
     return None if isinstance(index, bool) else index
+
+
+def plain(x: Any) -> Any:
+    """NumPy's numbers as Python's, in tuples and lists too; anything else as it is."""
+    if isinstance(x, np.generic) and x.dtype.kind in "biufc":
+        return x.item()
+    if type(x) in (tuple, list) and any(isinstance(y, (np.generic, tuple, list)) for y in x):
+        return type(x)(map(plain, x))
+    return x
