@@ -21,7 +21,6 @@ import numpy as np
 from nnc_core.base.atomic import open_atomically
 from nnc_core.base.errors import DataError, DTypeError, FileFormatError
 from nnc_core.base.missing import MissingFileError, require
-from nnc_core.dynamic.functions.face import located
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -37,7 +36,6 @@ _DTYPES: Mapping[str, np.dtype[Any]] = {
 _NAMES = frozenset(dtype.name for dtype in _DTYPES.values())
 
 
-@located
 def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Array],
                 metadata: Mapping[str, str] | None = None) -> None:
     """Write named arrays and text metadata to a safetensors file; an old one stays until the new is whole.
@@ -57,7 +55,6 @@ def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Array],
         file.write(content)
 
 
-@located
 def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
     """Read a safetensors file: (arrays by name, metadata). The arrays are contiguous and writable.
 

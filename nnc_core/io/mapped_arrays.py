@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.dynamic.functions.face import located
 from nnc_core.io.checkpoint import Array, damaged, dtype_of, opening, take_marks
 
 Path = str | os.PathLike[str]
@@ -24,7 +23,6 @@ _PREFIX = 8
 """Bytes that say how long the header is."""
 
 
-@located
 def map_arrays(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
     """The arrays of a safetensors file where they lie, read-only: (arrays by name, metadata).
 

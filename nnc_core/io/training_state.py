@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nnc_core.base.config import config
-from nnc_core.base.errors import FileFormatError, NotSupportedError, ResumeWarning, StateError
+from nnc_core.base.errors import FileFormatError, NotSupportedError, OperandError, ResumeWarning, StateError
 from nnc_core.composition import Stack
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.face import located
@@ -102,6 +102,9 @@ def load_training_state(path: Path, module: Module, minimiser: Minimiser, genera
 
 
 def _cells(module: Module, minimiser: Minimiser, generators: Generators | None) -> dict[str, Cell]:
+    for what, x, kind in (("module", module, "nn.Module"), ("minimiser", minimiser, "optim.Minimiser")):
+        if not callable(getattr(x, "cells", None)):
+            raise OperandError(f"{what} is {type(x).__name__}, which has no state", hint=f"give an {kind}")
     keys = {name: g.key for name, g in (generators or {}).items()}
     parts = {"module": module.cells(), "minimiser": minimiser.cells(), "random": keys}
     return {f"{part}/{name}": cell for part, cells in parts.items() for name, cell in cells.items()}

@@ -139,6 +139,9 @@ def test_names_are_checked_against_what_was_recorded() -> None:
         nnc.export(ends, {"z": z}, named_dims={"x": ("n", None), "y": ("n",)})
     with fails(ValueError, "'x'", "float32[4,3]", "one entry for each axis", line=False):
         nnc.export(ends, {"z": z}, named_dims={"x": ("n",)})
+    for given in (5, "ab"):
+        with fails(ValueError, f"named_dims of 'x' are {given!r}", "one entry for each axis", line=False):
+            nnc.export(ends, {"z": z}, named_dims={"x": given})  # type: ignore[dict-item]
     with fails(ValueError, "'x'", "7", "has 4", line=False):
         nnc.export(ends, {"z": z}, named_dims={"x": (7, None)})
     with fails(ValueError, "'w'", "no input", "inputs: x, y", line=False):

@@ -107,7 +107,7 @@ def test_every_truncation_is_one_clear_error(example: Any) -> None:
     content = path.read_bytes()
     for length in range(len(content)):
         path.write_bytes(content[:length])
-        with pytest.raises(FileFormatError, match=r"example\.safetensors.*\n  at: test_.*\n  try: restore"):
+        with pytest.raises(FileFormatError, match=r"example\.safetensors.*\n  try: restore"):
             load_arrays(path)
 
 

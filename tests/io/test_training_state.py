@@ -11,7 +11,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core import nn, optim
-from nnc_core.base.errors import FileFormatError, ShapeError, StateError
+from nnc_core.base.errors import FileFormatError, OperandError, ShapeError, StateError
 from nnc_core.data import DataOrder
 from nnc_core.dynamic.random.generator import default_generator
 from nnc_core.io import MissingFileError
@@ -165,3 +165,14 @@ def test_the_place_in_the_data_is_part_of_the_run(tmp_path: Path) -> None:
     save_training_state(path, model, minimiser)
     with pytest.raises(StateError, match="has no place in the data"):
         load_training_state(path, model, minimiser, progress=other)
+
+
+def test_what_has_no_state_is_named(tmp_path: Path) -> None:
+    model = nn.Linear(2, 2)
+    minimiser = optim.SGD(model.named_parameters(), 0.1)
+    with pytest.raises(OperandError, match=r"save_training_state: module is int, which has no state(.|\n)*nn.Module"):
+        save_training_state(tmp_path / "run", 5, minimiser)  # type: ignore[arg-type]
+    with pytest.raises(OperandError, match=r"save_training_state: minimiser is float(.|\n)*optim.Minimiser"):
+        save_training_state(tmp_path / "run", model, 0.1)  # type: ignore[arg-type]
+    with pytest.raises(MissingFileError, match="load_training_state: there is no"):
+        load_training_state(tmp_path / "run", model, minimiser)

@@ -38,8 +38,8 @@ def renamed(inputs: Mapping[str, Value], named_dims: NamedDims) -> dict[str, Ten
 
 
 def _dims(name: str, spec: TensorSpec, entries: Iterable[str | DimLike | None]) -> Dims:
-    listed = tuple(entries)
-    if len(listed) != spec.ndim or isinstance(entries, str):
+    listed = tuple(entries) if isinstance(entries, (tuple, list)) else ()
+    if len(listed) != spec.ndim or not isinstance(entries, (tuple, list)):
         raise ShapeError(f"named_dims of {name!r} are {entries!r}, the input is {spec}",
                          hint="one entry for each axis: a name, or None for the recorded size")
     return tuple([_dim(name, spec, e, d) for e, d in zip(listed, spec.shape, strict=True)])
