@@ -88,7 +88,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     agreeing = _agreeing(op, inputs)
     if agreeing is None and any([x.__class__ is Borrowed for x in inputs]):
         return _on_borrowed(op, inputs, attributes, line)
-    values = F._operands(op, inputs) if agreeing is None else agreeing
+    values = F.operands(op, inputs) if agreeing is None else agreeing
     stack = _common_stack(values) if op is not _TRANSFER else _stack_named(attributes[1])
     trace = _common_trace(values)
     tracked = gradients.get() and op.differentiable and any([v.tracked for v in values])
@@ -142,7 +142,7 @@ def _agreeing(op: Op, inputs: tuple[Any, ...]) -> tuple[Value, ...] | None:
     if not numbers:
         return inputs
     like = next(x for x in inputs if x.__class__ is Value)
-    return tuple([x if x.__class__ is Value else F._number(x, dtype, like) for x in inputs])  # type: ignore[arg-type]
+    return tuple([x if x.__class__ is Value else F.number(x, dtype, like) for x in inputs])  # type: ignore[arg-type]
 
 
 def _on_borrowed(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) -> Value:
@@ -191,16 +191,16 @@ def _common_trace(values: Sequence[Value]) -> Any:
 class Values(Namespace[Value]):
     """All operators over values, in whatever mode."""
 
-    def _apply(self, op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
+    def apply(self, op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
         return dispatch(op, inputs, attributes)
 
-    def _is_value(self, x: Any) -> bool:
+    def is_value(self, x: Any) -> bool:
         return x.__class__ is Value
 
-    def _bodies(self, like: Value) -> Any:
+    def for_bodies(self, like: Value) -> Any:
         return like.stack.operator.open()
 
-    def _from(self, value: Value) -> None:
+    def at_line_of(self, value: Value) -> None:
         if debug.WATCHING:
             debug.differentiating(value)
 
@@ -216,13 +216,13 @@ class Values(Namespace[Value]):
         with use_device(x.stack):
             return super().full_like(x, value)
 
-    def _operands(self, op: Op, inputs: tuple[Value | float, ...]) -> tuple[Value, ...]:
+    def operands(self, op: Op, inputs: tuple[Value | float, ...]) -> tuple[Value, ...]:
         if any([isinstance(x, Dim) for x in inputs]):
             like = next((x for x in inputs if x.__class__ is Value), None)
             inputs = tuple([_size(x, like) if isinstance(x, Dim) else x for x in inputs])
-        return super()._operands(op, inputs)
+        return super().operands(op, inputs)
 
-    def _number(self, value: Any, dtype: DType, like: Value | None) -> Value:
+    def number(self, value: Any, dtype: DType, like: Value | None) -> Value:
         stack = like.stack if like is not None else current_stack()
         number = float_number(value, dtype) if value.__class__ is float and value else checked_number(value, dtype)
         stack.type.admit(dtype)

@@ -75,7 +75,7 @@ class Engine:
         if compiled is None:
             F = self.graph.optimiser.operator.open()
             inputs = {f"x{i}": F.placeholder(f"x{i}", s) for i, s in enumerate(specs)}
-            node = F._apply(op, tuple(inputs.values()), attributes)
+            node = F.apply(op, tuple(inputs.values()), attributes)
             outputs = {f"y{i}": y for i, y in enumerate(F.picks(node))}
             used = set(postorder(outputs.values()))
             graph = SymbolicGraph({k: x for k, x in inputs.items() if x in used}, outputs)

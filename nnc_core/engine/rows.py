@@ -49,8 +49,8 @@ class IndexedRows(Nodes):
     def fresh(self) -> IndexedRows:
         return IndexedRows(self.symbol, Table(), self.device)
 
-    def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
-        return self.simplify(super()._apply(op, inputs, attributes))
+    def apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
+        return self.simplify(super().apply(op, inputs, attributes))
 
     def simplify(self, node: Node) -> Node:
         if node.op is not PICK or node.inputs[0].op is not LOOP:
@@ -99,4 +99,4 @@ class IndexedRows(Nodes):
         at = {j: i for i, j in enumerate(range(n))} | {j: n + 1 + i for i, j in enumerate(put)}
         at |= {j: n + 1 + len(put) + i for i, j in enumerate(stacked)}
         self.made[made] = None
-        return [super(IndexedRows, self)._apply(PICK, (made,), (at[j],)) for j in range(len(outputs))]
+        return [super(IndexedRows, self).apply(PICK, (made,), (at[j],)) for j in range(len(outputs))]

@@ -81,7 +81,7 @@ class Graph:
 
         def make(F: Nodes, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
             try:
-                return F._apply(op, inputs, map_dims(attributes, number))
+                return F.apply(op, inputs, map_dims(attributes, number))
             except Error as error:
                 raise error.locate(operator=op.name, line=show_line(F.table.line))  # noqa: B904
 

@@ -47,7 +47,7 @@ def reverse(
             g = cotangents[id(value)] = hooks[id(value)](g)
         if g is None or not _passes_on(value) or not any(id(x) in live for x in value.inputs):
             continue
-        F._from(value)
+        F.at_line_of(value)
         if value.op is PICK:
             (whole,), (index,) = value.inputs, value.attributes
             parts = cotangents.setdefault(id(whole), [None] * len(whole.spec.parts))
@@ -129,7 +129,7 @@ def forward(
             continue
         given: list[Any] = [known.get(id(x)) for x in value.inputs]
         if any(t is not None for t in given):
-            F._from(value)
+            F.at_line_of(value)
             known[id(value)] = given[0][value.attributes[0]] if value.op is PICK else _tangent(F, given, value)
     return [known.get(id(y)) for y in outputs]
 
@@ -147,9 +147,9 @@ def _tangent(F: Namespace[Any], given: Sequence[Any], y: Any) -> Any:
         return _sum(F, [op.jvp(F, given, y, *y.inputs, *y.attributes)], y)
     if op.linear == "jointly":
         full = [F.zeros_like(x) if t is None else t for t, x in zip(given, y.inputs, strict=True)]
-        return F._apply(op, tuple(full), y.attributes)
+        return F.apply(op, tuple(full), y.attributes)
     if op.linear == "each":
-        return _sum(F, [F._apply(op, (*y.inputs[:i], t, *y.inputs[i + 1 :]), y.attributes)
+        return _sum(F, [F.apply(op, (*y.inputs[:i], t, *y.inputs[i + 1 :]), y.attributes)
                         for i, t in enumerate(given) if t is not None], y)
     raise _no_rule(y, "forward")
 

@@ -30,7 +30,7 @@ class _UnequalError(Exception):
 def batch(F: Any, body: Body, values: Sequence[Any], batched: Sequence[bool], size: DimLike) -> list[Any]:
     """The results of a body, all with the examples along a new first axis; inputs that are not `batched` are the same
     for every example."""
-    G = F._bodies(values[0])
+    G = F.for_bodies(values[0])
     wanted = rebuild(body.outputs, Expanding(G.symbol, G.table, _needs_its_body))
     body = Body(body.inputs, tuple(wanted))
     try:
@@ -42,7 +42,7 @@ def batch(F: Any, body: Body, values: Sequence[Any], batched: Sequence[bool], si
         if node.op is PICK:
             known[node] = F.pick(known[node.inputs[0]], index=node.attributes[0])
         elif node not in known:
-            known[node] = F._apply(node.op, tuple([known[x] for x in node.inputs]), node.attributes)
+            known[node] = F.apply(node.op, tuple([known[x] for x in node.inputs]), node.attributes)
     return [known[y] for y in made.outputs]
 
 
@@ -84,7 +84,7 @@ def _of_node(G: Nodes, node: Node, found: Sequence[Any], size: DimLike) -> Any:
         return found[0][node.attributes[0]]
     values, batched = [v for v, _ in found], [b for _, b in found]
     if not any(batched):
-        plain = G._apply(node.op, tuple(values), node.attributes)
+        plain = G.apply(node.op, tuple(values), node.attributes)
         return [(p, False) for p in G.picks(plain)] if isinstance(node.spec, TupleSpec) else (plain, False)
     if node.op.counted:
         raise NotSupportedError("the size of its result depends on data, so that each example may have another",
@@ -108,7 +108,7 @@ def _one_by_one(G: Nodes, node: Node, values: Sequence[Node], batched: Sequence[
         raise _UnequalError
     H = G.fresh()
     inputs = tuple([H.placeholder(f"x{i}", x.spec) for i, x in enumerate(node.inputs)])
-    inner = H._apply(node.op, inputs, node.attributes)
+    inner = H.apply(node.op, inputs, node.attributes)
     results = _over_examples(G, Body(inputs, tuple(H.picks(inner)) if several else (inner,)), values, batched, size)
     return [(r, True) for r in results] if several else (results[0], True)
 

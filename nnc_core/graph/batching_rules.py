@@ -38,7 +38,7 @@ def _aligned(F: Any, v: Any, row_ndim: int, ndim: int, size: DimLike) -> Any:
 def elementwise(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
     ready = [_aligned(F, v, x.ndim, node.ndim, size) if b else v
              for v, b, x in zip(values, batched, node.inputs, strict=True)]
-    result = F._apply(node.op, tuple(ready), node.attributes)
+    result = F.apply(node.op, tuple(ready), node.attributes)
     return result if result.shape == (size, *node.shape) else F.broadcast_to(result, shape=(size, *node.shape))
 
 
@@ -64,7 +64,7 @@ def _axes(axis: Any) -> Any:
 def _along_axes(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
     """The axis is the first attribute."""
     first, *rest = node.attributes
-    return F._apply(node.op, tuple(values), (_axes(first), *rest))
+    return F.apply(node.op, tuple(values), (_axes(first), *rest))
 
 
 @rule("recurrence")
@@ -83,7 +83,7 @@ def _lexsort(F: Any, node: Node, values: list[Any], batched: list[bool], size: D
 
 @rule("searchsorted")
 def _searchsorted(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    return None if batched[0] else F._apply(node.op, tuple(values), node.attributes)
+    return None if batched[0] else F.apply(node.op, tuple(values), node.attributes)
 
 
 @rule("reshape")
@@ -111,7 +111,7 @@ def _slice(F: Any, node: Node, values: list[Any], batched: list[bool], size: Dim
 def _pad(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
     named = dict(zip(node.op.attributes, node.attributes, strict=True))
     wider = {k: (0, *v) if k in ("low", "high", "interior") else v for k, v in named.items()}
-    return F._apply(node.op, tuple(values), tuple(wider.values()))
+    return F.apply(node.op, tuple(values), tuple(wider.values()))
 
 
 @rule("flip")
@@ -144,7 +144,7 @@ def _matrices(F: Any, node: Node, values: list[Any], batched: list[bool], size: 
     ndim = max(x.ndim for x in node.inputs)
     ready = [_aligned(F, v, x.ndim, ndim, size) if b else v
              for v, b, x in zip(values, batched, node.inputs, strict=True)]
-    return F._apply(node.op, tuple(ready), node.attributes)
+    return F.apply(node.op, tuple(ready), node.attributes)
 
 
 @rule("take")
@@ -170,7 +170,7 @@ def _scatter(F: Any, node: Node, values: list[Any], batched: list[bool], size: D
 @rule("one_hot", "transfer", "earlier")
 def _as_it_is(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
     """For operators that go over all elements of their one operand, whatever its axes."""
-    return F._apply(node.op, tuple(values), node.attributes)
+    return F.apply(node.op, tuple(values), node.attributes)
 
 
 def _tied(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
@@ -190,7 +190,7 @@ IMAGES = {"conv": (0,), "conv_input_gradient": (0,), "max_pool": (0,), "max_pool
 def _weighted(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
     """With the same tables for all examples."""
     axis, *rest = node.attributes
-    return None if any(batched[1:]) else F._apply(node.op, tuple(values), (axis + 1, *rest))
+    return None if any(batched[1:]) else F.apply(node.op, tuple(values), (axis + 1, *rest))
 
 
 @rule(*IMAGES)
@@ -201,4 +201,4 @@ def _window(F: Any, node: Node, values: list[Any], batched: list[bool], size: Di
         return None
     ready = [F.reshape(v, shape=(size * x.shape[0], *x.shape[1:])) if b else v
              for v, b, x in zip(values, batched, node.inputs, strict=True)]
-    return F.reshape(F._apply(node.op, tuple(ready), node.attributes), shape=(size, *node.shape))
+    return F.reshape(F.apply(node.op, tuple(ready), node.attributes), shape=(size, *node.shape))

@@ -70,7 +70,7 @@ def silent(functions: set[Any]) -> Make | None:
 
     def make(F: Nodes, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
         again = op is TIED and host_functions(inputs[1:]) <= functions
-        return inputs[0] if again else F._apply(op, inputs, attributes)
+        return inputs[0] if again else F.apply(op, inputs, attributes)
 
     return make if functions else None
 

@@ -24,7 +24,7 @@ def _reverse_of_branches(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> l
     index, *operands = y.inputs
     wanted = [i for i, x in enumerate(operands) if id(x) in live and is_inexact(x.dtype)]
     given = {j: g for j, g in enumerate(gs) if g is not None}
-    back = tuple([_branch_back(F._bodies(y), b, wanted, list(given)) for b in branches])
+    back = tuple([_branch_back(F.for_bodies(y), b, wanted, list(given)) for b in branches])
     found = F.picks(F.case_of(index, [*operands, *given.values()], branches=back, otherwise=otherwise))
     by_operand = dict(zip(wanted, found, strict=True))
     return [None, *[by_operand.get(i) for i in range(len(operands))]]
@@ -47,7 +47,7 @@ def _forward_of_branches(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
     branches, otherwise = y.attributes
     given = [i for i, t in enumerate(tangents[1:]) if t is not None]
     wanted = [j for j, spec in enumerate(y.spec.parts) if is_inexact(spec.dtype)]
-    along = tuple([_branch_along(F._bodies(y), b, given, wanted) for b in branches])
+    along = tuple([_branch_along(F.for_bodies(y), b, given, wanted) for b in branches])
     operands = [*y.inputs[1:], *[tangents[1 + i] for i in given]]
     found = F.picks(F.case_of(y.inputs[0], operands, branches=along, otherwise=otherwise))
     by_result = dict(zip(wanted, found, strict=True))
@@ -112,7 +112,7 @@ def _reverse_of_call(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[
     body, name = y.attributes
     wanted = tuple(i for i, x in enumerate(y.inputs) if id(x) in live and is_inexact(x.dtype))
     given = {j: g for j, g in enumerate(gs) if g is not None}
-    way = _known_way_back(F._bodies(y), body, wanted, tuple(given))
+    way = _known_way_back(F.for_bodies(y), body, wanted, tuple(given))
     whole = y if way.forward is body else F.call(y.inputs, body=way.forward, name=name)
     kept = [F.pick(whole, index=i) for i in way.kept]
     back = F.call([*kept, *given.values(), *[y.inputs[i] for i in way.read]], body=way.back, name=f"{name} back")
@@ -124,7 +124,7 @@ def _forward_of_call(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
     body, name = y.attributes
     given = [i for i, t in enumerate(tangents) if t is not None]
     wanted = [j for j, spec in enumerate(y.spec.parts) if is_inexact(spec.dtype)]
-    along = _branch_along(F._bodies(y), body, given, wanted)
+    along = _branch_along(F.for_bodies(y), body, given, wanted)
     found = F.picks(F.call([*y.inputs, *[tangents[i] for i in given]], body=along, name=f"{name} along"))
     by_result = dict(zip(wanted, found, strict=True))
     return [by_result.get(j) for j in range(len(y.spec.parts))]

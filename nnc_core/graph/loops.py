@@ -41,7 +41,7 @@ class Loop(NamedTuple):
 
 def _reverse(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[Any]:
     loop = Loop.of(y)
-    G = F._bodies(y)
+    G = F.for_bodies(y)
     body = expanded(G, loop.body)
     n = len(loop.carried)
     inner = live_inputs(body, [id(x) in live for x in y.inputs], n)
@@ -80,7 +80,7 @@ def _taped(F: Any, loop: Loop, body: Body, kept: Sequence[Node]) -> list[Any]:
 
 def _forward(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
     loop = Loop.of(y)
-    G = F._bodies(y)
+    G = F.for_bodies(y)
     body = silenced(expanded(G, loop.body), G)
     n = len(loop.carried)
     inner = live_inputs(body, [t is not None for t in tangents], n)

@@ -61,43 +61,43 @@ class Nodes(Namespace[Node]):
     def __init__(self, symbol: Symbol, table: Table) -> None:
         self.symbol, self.table = symbol, table
 
-    def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
+    def apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
         dtype: DType | None = None
         for x in inputs:
             if x.__class__ is not Node:
-                return self.symbol.node(self.table, op, self._operands(op, inputs), attributes)
+                return self.symbol.node(self.table, op, self.operands(op, inputs), attributes)
             if dtype is None:
                 dtype = x.spec.dtype
             elif x.spec.dtype is not dtype and op.promote:
-                return self.symbol.node(self.table, op, self._operands(op, inputs), attributes)
+                return self.symbol.node(self.table, op, self.operands(op, inputs), attributes)
         if op.to_float and not is_inexact(dtype):  # type: ignore[arg-type]
-            inputs = self._operands(op, inputs)
+            inputs = self.operands(op, inputs)
         return self.symbol.node(self.table, op, inputs, attributes)  # type: ignore[arg-type]
 
-    def _operands(self, op: Op, inputs: tuple[Node | float, ...]) -> tuple[Node, ...]:
+    def operands(self, op: Op, inputs: tuple[Node | float, ...]) -> tuple[Node, ...]:
         """A named dimension beside a node is counted when the graph runs."""
         if any([isinstance(x, Dim) for x in inputs]):
             dtype = next((x.dtype for x in inputs if isinstance(x, Node)), int64)
             inputs = tuple([self._size(x, dtype) if isinstance(x, Dim) else x for x in inputs])
-        return super()._operands(op, inputs)
+        return super().operands(op, inputs)
 
     def _size(self, d: Dim, dtype: DType) -> Node:
         return self.cast(self.sum(self.full(shape=(d,), value=1, dtype=int64), axis=(0,)), dtype=dtype)
 
-    def _number(self, value: Any, dtype: DType, like: Node | None) -> Node:
+    def number(self, value: Any, dtype: DType, like: Node | None) -> Node:
         return self.filled(shape=(), number=checked_number(value, dtype))
 
-    def _is_value(self, x: Any) -> bool:
+    def is_value(self, x: Any) -> bool:
         return isinstance(x, Node)
 
     def fresh(self) -> Nodes:
         """The same kind of namespace with a table of its own: for bodies, whose nodes are not those around them."""
         return Nodes(self.symbol, Table())
 
-    def _bodies(self, like: Node) -> Nodes:
+    def for_bodies(self, like: Node) -> Nodes:
         return Nodes(self.symbol, Table())
 
-    def _from(self, value: Node) -> None:
+    def at_line_of(self, value: Node) -> None:
         self.table.line = value.line
 
     def placeholder(self, name: str, spec: TensorSpec) -> Node:

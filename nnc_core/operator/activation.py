@@ -210,7 +210,7 @@ class Activations(Base[V], Generic[V]):
 
     @op(infer=_floating_with, promote=ALL_INPUTS, to_float=True, inplace=(0,),
         reference=_with_attribute(lambda x, slope: np.where(x > 0, x, x * slope)), scalar=in_wide(_leaky_relu),
-        partials=(lambda F, y, x, slope: F.where(F.greater(x, 0), 1.0, F._number(slope, x.dtype, x)),))
+        partials=(lambda F, y, x, slope: F.where(F.greater(x, 0), 1.0, F.number(slope, x.dtype, x)),))
     def leaky_relu(self, x: V | float, *, slope: float = 0.01) -> V:
         """x where it is positive, slope * x elsewhere."""
         ...

@@ -35,7 +35,7 @@ def is_tape(spec: TensorSpec) -> bool:
 
 def add_rows(F: Any, a: Any, b: Any) -> Any:
     """a + b of two tapes of the same loop."""
-    G = F._bodies(a)
+    G = F.for_bodies(a)
     row = TensorSpec(a.spec.shape[1:], a.spec.dtype)
     rows = tuple([G.placeholder(name, row) for name in "ab"])
     return F.pick(F.loop((), (a, b), (), body=Body(rows, (G.add(*rows),))), index=0)
@@ -44,7 +44,7 @@ def add_rows(F: Any, a: Any, b: Any) -> Any:
 class Control(Base[V], Generic[V]):
     def pick(self, x: V, *, index: int) -> V:
         """One of the results of x, an operator that has several."""
-        return self._apply(PICK, (x,), (index,))
+        return self.apply(PICK, (x,), (index,))
 
     def picks(self, x: V) -> list[V]:
         """All results."""
@@ -59,14 +59,14 @@ class Control(Base[V], Generic[V]):
         and captured ones.  `length` is that of the scanned and stacked values; `reverse` goes from the last row to
         the first.  With a condition there is nothing scanned and the length is TRIPS.
         """
-        return self._apply(LOOP, (*carried, *scanned, *captured),
+        return self.apply(LOOP, (*carried, *scanned, *captured),
                            (cond, body, length, len(carried), len(scanned), reverse))
 
     def case_of(self, index: V, operands: Sequence[V], *, branches: tuple[Body, ...], otherwise: bool) -> V:
         """The results of branch number `index`.  With `otherwise` the last branch serves every number that none of
         the others has; without it, such a number is an error when the graph runs."""
-        return self._apply(CASE_OF, (index, *operands), (branches, otherwise))
+        return self.apply(CASE_OF, (index, *operands), (branches, otherwise))
 
     def call(self, operands: Sequence[V], *, body: Body, name: str) -> V:
         """The results of a body."""
-        return self._apply(CALL, tuple(operands), (body, name))
+        return self.apply(CALL, tuple(operands), (body, name))

@@ -34,35 +34,35 @@ ALL_INPUTS = (-1,)
 
 
 class Base(Generic[V]):
-    """A namespace over one kind of value.  `_apply`, `_number` and `_is_value` are all that differs between kinds."""
+    """A namespace over one kind of value.  `apply`, `number` and `is_value` are all that differs between kinds."""
 
-    def _apply(self, op: Op, inputs: tuple[V | float, ...], attributes: Attributes) -> V:
+    def apply(self, op: Op, inputs: tuple[V | float, ...], attributes: Attributes) -> V:
         raise NotImplementedError
 
-    def _number(self, value: Any, dtype: DType, like: V | None) -> V:
+    def number(self, value: Any, dtype: DType, like: V | None) -> V:
         """A Python number as a value of shape ()."""
         raise NotImplementedError
 
-    def _is_value(self, x: Any) -> bool:
+    def is_value(self, x: Any) -> bool:
         raise NotImplementedError
 
-    def _bodies(self, like: V) -> Any:
+    def for_bodies(self, like: V) -> Any:
         """A namespace over nodes, to build the bodies of control flow on the device of `like`."""
         raise NotImplementedError
 
-    def _from(self, value: V) -> None:
+    def at_line_of(self, value: V) -> None:
         """What is made next comes from the same line as `value`."""
 
-    def _operands(self, op: Op, inputs: tuple[V | float, ...]) -> tuple[V, ...]:
+    def operands(self, op: Op, inputs: tuple[V | float, ...]) -> tuple[V, ...]:
         """Python numbers made values, and the inputs that the operator promotes brought to one dtype."""
         group = range(len(inputs)) if op.promote == ALL_INPUTS else op.promote
-        like = next((x for x in inputs if self._is_value(x)), None)
+        like = next((x for x in inputs if self.is_value(x)), None)
         dtype = self._common_dtype(op, [inputs[i] for i in group]) if group else None
         out: list[V] = []
         for i, x in enumerate(inputs):
-            if not self._is_value(x):
+            if not self.is_value(x):
                 wanted = dtype if dtype is not None and i in group else self._dtype_of_number(op, x)
-                out.append(self._number(x, wanted, cast("V | None", like)))
+                out.append(self.number(x, wanted, cast("V | None", like)))
             elif dtype is not None and i in group and cast(V, x).dtype != dtype:
                 out.append(self.cast(x, dtype=dtype))  # type: ignore[attr-defined]
             else:
@@ -78,11 +78,11 @@ class Base(Generic[V]):
     def _promoted(self, op: Op, group: list[V | float]) -> DType:
         common: DType | None = None
         for x in group:
-            if self._is_value(x):
+            if self.is_value(x):
                 mine = cast(V, x).dtype
                 common = mine if common is None else promote(common, mine)
         for x in group:
-            if not self._is_value(x):
+            if not self.is_value(x):
                 common = self._dtype_of_number(op, x) if common is None else promote_number(common, x)
         assert common is not None
         return default_float() if op.to_float and not is_inexact(common) else common
@@ -99,7 +99,7 @@ def op(*, infer: Callable[..., TensorSpec], composite: bool = False, **rules: An
 
     Positional parameters are inputs, keyword-only ones attributes; the rules are the fields of `Op`.  The body of a
     composite is its decomposition, any other body is empty.  The signature is compiled once into a function that only
-    calls `_apply`, so that no call binds arguments at run time.
+    calls `apply`, so that no call binds arguments at run time.
     """
 
     def declare(body: Method) -> Method:
@@ -142,7 +142,7 @@ def _compiled(body: Callable[..., Any], made: Op, parameters: list[inspect.Param
     inputs = "".join(f"{i}, " for i in made.inputs)
     floats = {p.name for p in parameters if p.annotation in (float, "float")}
     attributes = "".join(f"float_attribute({a}), " if a in floats else f"{a}, " for a in made.attributes)
-    source = f"def method({', '.join(signature)}): return self._apply(op, ({inputs}), ({attributes}))"
+    source = f"def method({', '.join(signature)}): return self.apply(op, ({inputs}), ({attributes}))"
     exec(compile(source, __file__, "exec"), scope)  # this file's name, so that it is no line of the user's
     method: Any = scope["method"]
     method.__name__, method.__qualname__, method.__doc__ = body.__name__, body.__qualname__, body.__doc__

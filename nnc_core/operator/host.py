@@ -70,8 +70,8 @@ HOSTED = {op.name: op for op in (CALLBACK, TIED)}
 class Hosted(Base[V], Generic[V]):
     def callback(self, operands: Sequence[V], *, function: HostFunction, spec: TensorSpec) -> V:
         """What a function of the host returns: an array, or with a TupleSpec several."""
-        return self._apply(CALLBACK, tuple(operands), (function, spec))
+        return self.apply(CALLBACK, tuple(operands), (function, spec))
 
     def tied(self, x: V, after: Sequence[V]) -> V:
         """x, computed after the others."""
-        return self._apply(TIED, (x, *after), ())
+        return self.apply(TIED, (x, *after), ())

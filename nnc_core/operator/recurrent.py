@@ -75,7 +75,7 @@ def _placeholder(G: Any, name: str, like: Any, first: int = 0) -> Any:
 def over_steps(F: Any, step: Step, rows: Any, states: Sequence[Any], weights: Sequence[Any], mask: Sequence[Any],
                reverse: bool) -> Any:
     """A loop: the last states, then what each step gives.  Where the mask is false it changes nothing, and gives 0."""
-    G = F._bodies(rows)
+    G = F.for_bodies(rows)
     own = [_placeholder(G, f"s{k}", s) for k, s in enumerate(states)]
     given = [_placeholder(G, f"x{k}", r, 1) for k, r in enumerate((rows, *mask))]
     kept = [_placeholder(G, f"w{k}", w) for k, w in enumerate(weights)]

@@ -84,7 +84,7 @@ def _with(node: Node, inputs: tuple[Node, ...], attributes: tuple[Any, ...], F: 
     F.table.line = node.line
     if all(a is b for a, b in zip((*inputs, *attributes), (*node.inputs, *node.attributes), strict=True)):
         return F.table.adopt(node)
-    return F._apply(node.op, inputs, attributes)
+    return F.apply(node.op, inputs, attributes)
 
 
 # ---- loops that do the same

@@ -56,7 +56,7 @@ def scale_into_conv(F: Nodes, node: Node) -> Node | None:
         if _scalable(F, conv, scale):
             x, kernel = conv.inputs
             by = F.reshape(scale, shape=_of_kernel(scale, conv))
-            return F._apply(CONV, (x, _scaled(F, node, kernel, by)), conv.attributes)
+            return F.apply(CONV, (x, _scaled(F, node, kernel, by)), conv.attributes)
     return None
 
 
@@ -71,7 +71,7 @@ def _of_kernel(scale: Node, conv: Node) -> Any:
 
 def _scaled(F: Nodes, node: Node, kernel: Node, by: Node) -> Node:
     """Known kernels are scaled now, however large: the scaled one takes the other's place."""
-    found: Node = F._apply(node.op, (kernel, by), ())
+    found: Node = F.apply(node.op, (kernel, by), ())
     if found.inputs != (kernel, by) or not _known(kernel, by):
         return found
     assert node.op.reference is not None
@@ -89,8 +89,8 @@ def scale_past_shift(F: Nodes, node: Node) -> Node | None:
             continue
         conv, shift = _parts(shifted)
         if _scalable(F, conv, scale) and _by_channel(shift, conv):
-            moved = F._apply(node.op, (shift, scale), ())
-            return F._apply(shifted.op, (F._apply(node.op, (conv, scale), ()), moved), ())
+            moved = F.apply(node.op, (shift, scale), ())
+            return F.apply(shifted.op, (F.apply(node.op, (conv, scale), ()), moved), ())
     return None
 
 
@@ -124,7 +124,7 @@ def transpose_into_conv(F: Nodes, node: Node) -> Node | None:
         if (len(other) == len(layout) and has_channels_last(other) != has_channels_last(layout)
                 and node.attributes[0] == _order(layout, other) and images.attributes[0] == _order(other, layout)):
             turned = F.permute(kernel, axes=_kernel_order(conv.ndim, has_channels_last(other)))
-            return F._apply(CONV, (images.inputs[0], turned), (*how, other))
+            return F.apply(CONV, (images.inputs[0], turned), (*how, other))
     return None
 
 

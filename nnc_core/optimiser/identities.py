@@ -26,7 +26,7 @@ def number_last(F: Nodes, node: Node) -> Node | None:
         return None
     if node.op.name == "multiply" and is_complex(a.dtype):
         return None  # code that rounds two products of a part differently sees which is which
-    return F._apply(node.op, (b, a), node.attributes)
+    return F.apply(node.op, (b, a), node.attributes)
 
 
 @rewrite("add-zero", "add", "subtract", tag="simplify")
@@ -84,7 +84,7 @@ def multiply_negatives(F: Nodes, node: Node) -> Node | None:
     a, b = node.inputs
     if (node.op.name == "divide" and is_complex(a.dtype)) or a.op.name != "negative" or b.op.name != "negative":
         return None
-    return F._apply(node.op, (a.inputs[0], b.inputs[0]), ())
+    return F.apply(node.op, (a.inputs[0], b.inputs[0]), ())
 
 
 @rewrite("idempotent", "relu", "abs", "sign", "floor", "ceil", "trunc", "round", "maximum", "minimum", "fmax", "fmin",
@@ -102,7 +102,7 @@ def idempotent(F: Nodes, node: Node) -> Node | None:
 def even_function(F: Nodes, node: Node) -> Node | None:
     """cos(-x) -> cos(x): equal, but for code that does not see it."""
     (x,) = node.inputs
-    return F._apply(node.op, x.inputs, ()) if x.op.name == "negative" else None
+    return F.apply(node.op, x.inputs, ()) if x.op.name == "negative" else None
 
 
 @rewrite("square", "power", tag="simplify", exact=False)

@@ -28,7 +28,7 @@ def gather_numbers(F: Nodes, node: Node) -> Node | None:
         return None
     with np.errstate(all="ignore"):
         total = FOLDS[node.op.name](np.full(1, a.value), b.value)[0]
-    found: Any = F._apply(node.op, (x.inputs[0], F.filled(shape=(), number=Number(total, x.dtype))), ())
+    found: Any = F.apply(node.op, (x.inputs[0], F.filled(shape=(), number=Number(total, x.dtype))), ())
     return like(F, found, node)
 
 

@@ -128,7 +128,7 @@ def broadcast_into_elementwise(F: Nodes, node: Node) -> Node | None:
             inputs[i] = _narrow(F, x)
     if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
         return None
-    return F._apply(node.op, tuple(inputs), node.attributes)
+    return F.apply(node.op, tuple(inputs), node.attributes)
 
 
 def _narrow(F: Nodes, x: Node) -> Node:

@@ -33,12 +33,12 @@ def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
         if make is not None:
             new[node] = make(F, node.op, inputs, attributes)
         elif node.op.bodies:
-            new[node] = F._apply(node.op, inputs, attributes)
+            new[node] = F.apply(node.op, inputs, attributes)
         elif all([a is b for a, b in zip(inputs, node.inputs, strict=True)]):
             adopted = F.table.adopt(node)
             new[node] = adopted if simplify is None else simplify(adopted)
         else:
-            new[node] = F._apply(node.op, inputs, node.attributes)
+            new[node] = F.apply(node.op, inputs, node.attributes)
         if follow is not None and new[node] is not node:
             follow(node, new[node])
     F.table.line = None
@@ -76,8 +76,8 @@ class Expanding(Nodes):
     def fresh(self) -> Expanding:
         return Expanding(self.symbol, Table(), self.wanted)
 
-    def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
-        return self.simplify(super()._apply(op, inputs, attributes))
+    def apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
+        return self.simplify(super().apply(op, inputs, attributes))
 
     def simplify(self, node: Node) -> Node:
         if node.op.decompose is None or not self.wanted(node):
@@ -95,8 +95,8 @@ class Inlining(Nodes):
     def fresh(self) -> Inlining:
         return Inlining(self.symbol, Table())
 
-    def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
-        return self.simplify(super()._apply(op, inputs, attributes))
+    def apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
+        return self.simplify(super().apply(op, inputs, attributes))
 
     def simplify(self, node: Node) -> Node:
         if node.op is not PICK or node.inputs[0].op is not CALL:

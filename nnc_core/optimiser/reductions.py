@@ -79,7 +79,7 @@ def _times(F: Nodes, node: Node) -> Node | None:
         count = int(_wrapped(count, node))
     elif count > 256:
         return None  # beyond that halves have no odd numbers
-    return F.multiply(F.reshape(x.inputs[0], shape=node.shape), F._number(count, node.dtype, node))
+    return F.multiply(F.reshape(x.inputs[0], shape=node.shape), F.number(count, node.dtype, node))
 
 
 def _wrapped(count: int, node: Node) -> Any:

@@ -26,8 +26,8 @@ class Rewriting(Nodes):
     def fresh(self) -> Rewriting:
         return Rewriting(self.symbol, Table(), self.rules)
 
-    def _apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
-        return self.simplify(super()._apply(op, inputs, attributes))
+    def apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
+        return self.simplify(super().apply(op, inputs, attributes))
 
     def follow(self, old: Node, new: Node) -> None:
         """What stands for a node is read by that one's readers, so that a chain is rewritten in one walk."""

@@ -172,7 +172,7 @@ def _cancelled(F: Nodes, t: Node, a: Node, depth: int = 4) -> Node | None:
     """t * a where each term of t, which has few of them, is divided by a factor of a."""
     if depth and t.op.name in ("negative", "add", "subtract"):
         terms = [_cancelled(F, x, a, depth - 1) if x.shape == t.shape else None for x in t.inputs]
-        return None if None in terms else F._apply(t.op, tuple([x for x in terms if x is not None]), ())
+        return None if None in terms else F.apply(t.op, tuple([x for x in terms if x is not None]), ())
     found = _without_inverse(t)
     if found is None:
         return None

@@ -31,8 +31,8 @@ def _spec_of(array: Any) -> TensorSpec:
 class Host(Namespace[HostValue]):
     """The reference of everything."""
 
-    def _apply(self, op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> HostValue:
-        values = self._operands(op, inputs)
+    def apply(self, op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> HostValue:
+        values = self.operands(op, inputs)
         if op is PICK:
             return HostValue(values[0].array[attributes[0]])
         if op is LOOP:
@@ -43,13 +43,13 @@ class Host(Namespace[HostValue]):
         with np.errstate(all="ignore"):
             return HostValue(op.reference(*(x.array for x in values), *attributes))
 
-    def _number(self, value: Any, dtype: DType, like: HostValue | None) -> HostValue:
+    def number(self, value: Any, dtype: DType, like: HostValue | None) -> HostValue:
         return HostValue(np.asarray(value).astype(dtype))
 
-    def _is_value(self, x: Any) -> bool:
+    def is_value(self, x: Any) -> bool:
         return isinstance(x, HostValue)
 
-    def _bodies(self, like: HostValue) -> Any:
+    def for_bodies(self, like: HostValue) -> Any:
         return stack_for("strict:0").operator.open()
 
 
@@ -58,4 +58,4 @@ HOST = Host()
 
 def expected(op: Op, inputs: tuple[Array, ...], attributes: Attributes) -> Any:
     """What the operator gives for these arrays: an array, or a tuple of its results."""
-    return HOST._apply(op, tuple(HostValue(x) for x in inputs), attributes).array
+    return HOST.apply(op, tuple(HostValue(x) for x in inputs), attributes).array

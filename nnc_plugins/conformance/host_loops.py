@@ -37,5 +37,5 @@ def _run(F: Any, body: Body, values: Sequence[Any]) -> list[Any]:
     known = dict(zip(body.inputs, values, strict=True))
     for node in body.nodes:
         if node not in known:
-            known[node] = F._apply(node.op, tuple([known[x] for x in node.inputs]), node.attributes)
+            known[node] = F.apply(node.op, tuple([known[x] for x in node.inputs]), node.attributes)
     return [known[y] for y in body.outputs]

@@ -91,7 +91,7 @@ def one_operator_graph(stack: Stack, op: Op, inputs: Sequence[Array], attributes
     """A graph with inputs x0, x1, ... and the output y, or y0, y1, ... of an operator that has several results."""
     F = stack.operator.open()
     placeholders = {f"x{i}": F.placeholder(f"x{i}", spec_of(x)) for i, x in enumerate(inputs)}
-    y = F._apply(op, tuple(placeholders.values()), attributes)
+    y = F.apply(op, tuple(placeholders.values()), attributes)
     outputs = {f"y{i}": part for i, part in enumerate(F.picks(y))} if isinstance(y.spec, TupleSpec) else {"y": y}
     return SymbolicGraph(placeholders, outputs, (), op.name)
 

@@ -82,7 +82,7 @@ def test_a_graph_runs_wherever_it_is_compiled(stack: Stack, rng: np.random.Gener
     F = stack.operator.open()
     host = draw(rng, np.dtype(np.float32), (4, 5))
     x = F.placeholder("x", TensorSpec((4, 5), host.dtype))
-    graph = SymbolicGraph({"x": x}, {"y": F.add(F.multiply(x, x), F._apply(OPERATORS["negative"], (x,), ()))})
+    graph = SymbolicGraph({"x": x}, {"y": F.add(F.multiply(x, x), F.apply(OPERATORS["negative"], (x,), ()))})
     here, there = (called(s.engine.compile(graph), {"x": host})["y"] for s in (stack, stack_for(OTHER)))
     assert_ulps(here, host * host - host, np.float32, each=8, beside=8)
     assert_ulps(here, there, np.float32, each=8, beside=8)

@@ -21,18 +21,18 @@ GARBAGE = 0xC5
 class References(Namespace[Any]):
     """The operators over NumPy arrays, each by its reference."""
 
-    def _apply(self, op: Op, inputs: Any, attributes: Any) -> Any:
+    def apply(self, op: Op, inputs: Any, attributes: Any) -> Any:
         if op.promote:
-            inputs = self._operands(op, inputs)
+            inputs = self.operands(op, inputs)
         if op.reference is None:
             assert op.decompose is not None
             return op.decompose(self, *inputs, *attributes)
         return op.reference(*inputs, *attributes)
 
-    def _number(self, value: Any, dtype: Any, like: Any) -> Any:
+    def number(self, value: Any, dtype: Any, like: Any) -> Any:
         return np.asarray(Number(value, dtype).value)
 
-    def _is_value(self, x: Any) -> bool:
+    def is_value(self, x: Any) -> bool:
         return isinstance(x, (np.ndarray, np.generic))
 
 

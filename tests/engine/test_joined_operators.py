@@ -53,7 +53,7 @@ def beside_itself(name: str, device: str, *, in_place: bool) -> tuple[SymbolicGr
     F = stack.operator.open()
     given = {f"x{i}": F.placeholder(f"x{i}", spec_of(x)) for i, x in enumerate(inputs)}
     operands = [F.copy(x) if in_place and i == op.inplace[0] else x for i, x in enumerate(given.values())]
-    y: Node = F._apply(op, tuple(operands), attributes)
+    y: Node = F.apply(op, tuple(operands), attributes)
     if isinstance(y.spec, TupleSpec) or not is_static(y.shape) or not y.shape or 0 in y.shape:
         return None
     wanted = eager(stack, op, inputs, attributes)

@@ -44,7 +44,7 @@ class Derivatives:
         xs = [self._input(f"x{i}", a) for i, a in enumerate(given)]
         self.at = dict(zip(xs, given, strict=True))
         self.wrt = [x for x in xs if dt.is_inexact(x.dtype)]
-        raw = self.F._apply(op, tuple(xs), case.attribute_values(op, dtype))
+        raw = self.F.apply(op, tuple(xs), case.attribute_values(op, dtype))
         (self.y,) = _expanded([_joined(self.F, raw)])
         self.w = self._given("w", rng, self.y)
         self.v = [self._given(f"v{i}", rng, x) for i, x in enumerate(self.wrt)]

@@ -58,7 +58,7 @@ def test_operators_without_derivative_pass_nothing_on(name: str) -> None:
     case = CASES[name][0]
     F, rng = new_namespace(), np.random.default_rng(0)
     xs = [F.placeholder("x", TensorSpec(a.shape, a.dtype)) for a in map(np.asarray, case.inputs(rng, case.dtypes[-1]))]
-    y = F._apply(op, tuple(xs), case.attribute_values(op, case.dtypes[-1]))
+    y = F.apply(op, tuple(xs), case.attribute_values(op, case.dtypes[-1]))
     assert reverse(F, postorder([y]), {id(y): y}, xs) == [None] * len(xs)
     assert forward(F, postorder([y]), {id(x): x for x in xs}, [y]) == [None]
 
@@ -68,7 +68,7 @@ def test_a_derivative_that_is_not_known_is_an_error(name: str) -> None:
     op, case = OPERATORS[name], CASES[name][0]
     F, rng = new_namespace(), np.random.default_rng(0)
     xs = [F.placeholder("x", TensorSpec(a.shape, a.dtype)) for a in case.inputs(rng, dt.float64)]
-    y = F._apply(op, tuple(xs), case.attribute_values(op, dt.float64))
+    y = F.apply(op, tuple(xs), case.attribute_values(op, dt.float64))
     with pytest.raises(GradientError, match="stop_gradient"):
         reverse(F, postorder([y]), {id(y): y}, xs)
     with pytest.raises(GradientError, match="stop_gradient"):
@@ -180,7 +180,7 @@ def test_an_operator_without_rules_is_named() -> None:
     ruleless = Op("mystery", ("x",), (), lambda x: x, reference=np.exp)
     F = new_namespace()
     x = F.placeholder("x", TensorSpec((), dt.float64))
-    y = F._apply(ruleless, (x,), ())
+    y = F.apply(ruleless, (x,), ())
     with pytest.raises(GradientError, match="mystery: no rule to differentiate it in reverse mode"):
         reverse(F, postorder([y]), {id(y): y}, [x])
     with pytest.raises(GradientError, match="mystery: no rule to differentiate it in forward mode"):

@@ -50,7 +50,7 @@ def applied(name: str, case: Case) -> Any:
     attributes = case.attribute_values(op, dtype_of(case))
 
     def f(*xs: nnc.Tensor) -> Any:
-        made = F._apply(op, tuple([x._value for x in xs]), attributes)
+        made = F.apply(op, tuple([x._value for x in xs]), attributes)
         return [nnc.Tensor(v) for v in F.picks(made)] if isinstance(made.spec, TupleSpec) else nnc.Tensor(made)
 
     return f

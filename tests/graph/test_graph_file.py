@@ -443,11 +443,11 @@ def test_operators_of_a_program_are_refused_with_their_line(tmp_path: Path) -> N
     for name in ("mine", "tanh"):
         op = Op(name, ("x",), ("function",), lambda x, function: x)
         F.table.line = f"{name}.py:8"
-        y = F._apply(op, (x,), (len,))
+        y = F.apply(op, (x,), (len,))
         with pytest.raises(NotSupportedError, match="belongs to the program") as caught:
             save_graph(SymbolicGraph({"x": x}, {"y": y}), tmp_path / "g.nnc")
         assert f"{name}.py:8" in str(caught.value) and f"{name}: " in str(caught.value)
-        inside = body_of(lambda G, a: (setattr(G.table, "line", "inside.py:2"), G._apply(op, (a,), (len,)))[1])  # noqa: B023
+        inside = body_of(lambda G, a: (setattr(G.table, "line", "inside.py:2"), G.apply(op, (a,), (len,)))[1])  # noqa: B023
         with pytest.raises(NotSupportedError, match="belongs to the program") as caught:
             save_graph(SymbolicGraph({"x": x}, {"y": counted(F, x, inside)}), tmp_path / "g.nnc")
         assert "inside.py:2" in str(caught.value)

@@ -20,8 +20,8 @@ from nnc_plugins.conformance.host_loops import looped
 class Host(Namespace[HostValue]):
     """Checks on its way that each operator's rule predicts what its reference gives."""
 
-    def _apply(self, op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> HostValue:
-        xs = self._operands(op, inputs)
+    def apply(self, op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> HostValue:
+        xs = self.operands(op, inputs)
         if op is PICK:
             return HostValue(xs[0].array[attributes[0]])
         if op is LOOP:
@@ -33,13 +33,13 @@ class Host(Namespace[HostValue]):
         assert value.spec == op.infer(*(x.spec for x in xs), *attributes), op.name
         return value
 
-    def _number(self, value: Any, dtype: Any, like: Any) -> HostValue:
+    def number(self, value: Any, dtype: Any, like: Any) -> HostValue:
         return HostValue(np.asarray(value).astype(dtype))
 
-    def _is_value(self, x: Any) -> bool:
+    def is_value(self, x: Any) -> bool:
         return isinstance(x, HostValue)
 
-    def _bodies(self, like: HostValue) -> Any:
+    def for_bodies(self, like: HostValue) -> Any:
         return stack_for("strict:0").operator.open()
 
 
@@ -51,7 +51,7 @@ def call(op: Op, *arguments: Any) -> Any:
     its decomposition."""
     split = len(arguments) - len(op.attributes)
     inputs = tuple(HostValue(x) if isinstance(x, np.ndarray) else x for x in arguments[:split])
-    return HOST._apply(op, inputs, tuple(arguments[split:])).array
+    return HOST.apply(op, inputs, tuple(arguments[split:])).array
 
 
 def host(name: str, *inputs: Any, **attributes: Any) -> Any:

@@ -64,7 +64,7 @@ def _applied(random: Random, F: Nodes, pool: list[Node], values: dict[Node, Any]
     mine = [_standing_in(random, F, pool, values, a) for a in arrays]
     if not _works(op, arrays, attributes):
         return None
-    node = F._apply(op, tuple(mine), attributes)
+    node = F.apply(op, tuple(mine), attributes)
     if isinstance(node.spec, TupleSpec):
         node = F.pick(node, index=random.randrange(len(node.spec.parts)))
     return node

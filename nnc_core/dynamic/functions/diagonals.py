@@ -44,14 +44,14 @@ def _matrix(x: ArrayLike) -> Value:
 def tril(x: ArrayLike, /, *, k: int = 0) -> Tensor:
     """Matrices with zeros above the k-th diagonal."""
     v = _matrix(x)
-    return Tensor(F.where(_below(v, v.shape[-2], v.shape[-1], k), v, F._number(0, v.dtype, v)))
+    return Tensor(F.where(_below(v, v.shape[-2], v.shape[-1], k), v, F.number(0, v.dtype, v)))
 
 
 @located
 def triu(x: ArrayLike, /, *, k: int = 0) -> Tensor:
     """Matrices with zeros below the k-th diagonal."""
     v = _matrix(x)
-    return Tensor(F.where(_below(v, v.shape[-2], v.shape[-1], k - 1), F._number(0, v.dtype, v), v))
+    return Tensor(F.where(_below(v, v.shape[-2], v.shape[-1], k - 1), F.number(0, v.dtype, v), v))
 
 
 @located
@@ -154,7 +154,7 @@ def _on_diagonal(v: Value, k: int) -> Value:
     size = n + abs(k)
     column = F.pad(v, low=(max(-k, 0),), high=(max(k, 0),), interior=(0,))
     column = F.broadcast_to(F.reshape(column, shape=(size, 1)), shape=(size, size))
-    return F.where(_diagonal_mask(v, size, k), column, F._number(0, v.dtype, v))
+    return F.where(_diagonal_mask(v, size, k), column, F.number(0, v.dtype, v))
 
 
 def _diagonal_mask(like: Value, size: DimLike, k: int) -> Value:

@@ -207,7 +207,7 @@ def _ramp(edge: Value, axis: int, width: int, end: Any) -> Value:
     shape = with_length((1,) * edge.ndim, axis, width)
     if is_integer(edge.dtype):
         steps = constant_beside(edge, np.arange(width, dtype=np.uint64).reshape(shape))
-        return _whole_ramp(edge, F._number(_number(end, edge.dtype), edge.dtype, edge), steps, width)
+        return _whole_ramp(edge, F.number(_number(end, edge.dtype), edge.dtype, edge), steps, width)
     parts = (np.arange(width) / max(width, 1)).reshape(shape)
     weights = constant_beside(edge, parts, edge.dtype)
     return F.add(F.multiply(F.subtract(edge, end), weights), end)

@@ -141,7 +141,7 @@ def scatter_reduce(x: ArrayLike, axis: int, index: ArrayLike, src: Any, /, reduc
     mode = REDUCTIONS[reduce]
     if not include_self:
         meant = _counts(v, axis, index)
-        v = F.where(F.greater(meant, 0), F._number(neutral(mode, v.dtype), v.dtype, v), v)
+        v = F.where(F.greater(meant, 0), F.number(neutral(mode, v.dtype), v.dtype, v), v)
     done = _scattered(Tensor(v), axis, index, src, mode)
     if reduce != "mean":
         return Tensor(done)

@@ -23,7 +23,7 @@ def trim_zeros(x: ArrayLike, /, trim: str = "fb") -> Tensor:
         raise ShapeError(f"{v.spec} is no vector")
     if trim.lower() not in ("f", "b", "fb", "bf"):
         raise AttributeValueError(f"trim {trim!r} is none of 'f', 'b', 'fb'")
-    marks = F.cast(F.not_equal(v, F._number(0, v.dtype, v)), dtype=int64)
+    marks = F.cast(F.not_equal(v, F.number(0, v.dtype, v)), dtype=int64)
     kept = F.greater_equal(marks, 0)
     for end, backwards in (("f", False), ("b", True)):
         if end in trim.lower():

@@ -34,7 +34,7 @@ _TRANSFER = OPERATORS["transfer"]
 
 def as_recorded(F: Nodes, v: Value, inputs: tuple[Node, ...]) -> Node:
     """The node of a step: its operator with its attributes."""
-    return F._apply(v.op, inputs, v.attributes)
+    return F.apply(v.op, inputs, v.attributes)
 
 
 def to_nodes(F: Nodes, outputs: Sequence[Value], inputs: Mapping[int, Node], outside: Outside,
@@ -203,7 +203,7 @@ class _Maker:
         if v.op is _TRANSFER:
             attributes = tuple([self.places.setdefault(a, f"place{len(self.places)}") for a in attributes])
         if not self.sizes:
-            return F._apply(v.op, inputs, attributes)
+            return F.apply(v.op, inputs, attributes)
         try:
             return resized(F, v, inputs, attributes, self.sizes)
         except Error as error:

@@ -63,7 +63,7 @@ def resized(F: Nodes, v: Value, inputs: tuple[Node, ...], attributes: Attributes
     if not inputs and v.op is not CONSTANT and any(d in sizes.values() for d in v.spec.shape):  # as in `zeros_like(x)`
         raise ShapeError(f"{v.spec} may have a size of the named dimensions {listed(sizes)}: record on a size that "
                          "occurs nowhere else to tell")
-    node = F._apply(v.op, inputs, attributes)
+    node = F.apply(v.op, inputs, attributes)
     if numbered(node.spec, sizes) != v.spec:
         raise ShapeError(f"the result is {node.spec} for named dimensions and was {v.spec} when recorded")
     return node

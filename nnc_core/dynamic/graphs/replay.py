@@ -46,7 +46,7 @@ def replay(graph: SymbolicGraph, given: Mapping[str, Value], stack: Stack,
                 made[id(node)] = _moved(node, inputs[0], place_of)
             else:
                 attributes = _in_this_call(node.attributes, sizes, stack) if sizes else node.attributes
-                made[id(node)] = F._apply(node.op, inputs, attributes)
+                made[id(node)] = F.apply(node.op, inputs, attributes)
     return {name: made[id(node)] for name, node in graph.outputs.items()}
 
 
@@ -54,7 +54,7 @@ def _counted(node: Node, x: Value, sizes: dict[str, str | int]) -> Value:
     """A size that depends on data has a name of its own, or a number, in each call."""
     mine = size_attribute(node.op, node.attributes)
     attributes = tuple([size_for(x, node.op) if a is mine else a for a in node.attributes])
-    value = F._apply(node.op, (x,), attributes)
+    value = F.apply(node.op, (x,), attributes)
     count = value.shape[0]
     for name in names_in(mine):
         sizes[name] = count if isinstance(count, int) else next(iter(count.names))

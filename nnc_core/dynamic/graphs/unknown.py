@@ -78,7 +78,7 @@ def _origin(x: Value, depth: int, leaves: list[Value]) -> Any:
 def mapped(value: Any, change: Callable[[Dim], Any], stack: Stack) -> Any:
     """An attribute with its dimensions changed, also in the bodies of control flow."""
     def make(F: Nodes, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
-        return F._apply(op, inputs, mapped(attributes, change, stack))
+        return F.apply(op, inputs, mapped(attributes, change, stack))
 
     def within(other: Any) -> Any:
         return rebuild_body(other, stack.operator.open(), make) if isinstance(other, Body) else other

@@ -70,7 +70,7 @@ def _scattered(x: Value, apart: gathering.Gather, new: Value, mode: str) -> Valu
     if not is_complex(x.dtype):
         return changed
     nowhere = F.cast(F.zeros_like(x), dtype=boolean)
-    meant = gathering.write(nowhere, apart, F._number(True, boolean, x), "set")
+    meant = gathering.write(nowhere, apart, F.number(True, boolean, x), "set")
     return F.where(meant, changed, x)  # z ** 1 is not z to the last bit
 
 
@@ -99,7 +99,7 @@ def _numeric(value: Any, like: Value) -> Value:
     """A value of x's dtype, as NumPy assigns."""
     if isinstance(value, Value):
         return value if value.dtype == like.dtype else F.cast(value, dtype=like.dtype)
-    return F._number(value, like.dtype, like)
+    return F.number(value, like.dtype, like)
 
 
 def _expanded(key: Any, ndim: int) -> tuple[list[Any], bool]:
