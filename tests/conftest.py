@@ -36,12 +36,12 @@ def _chosen_seed() -> int:
 
 SEED = pytest.StashKey[int]()
 SAMPLED = {
-    "tests/dynamic/": "opencl:0", "tests/nn/": "opencl:0", "tests/optim/": "opencl:0", "tests/cpu/test_kernels.py": "",
+    "tests/dynamic/": ("opencl:0", 3), "tests/nn/": ("opencl:0", 3), "tests/optim/": ("opencl:0", 3),
+    "tests/cpu/test_kernels.py": ("", 3), "tests/engine/test_branch_gradients.py": ("-", 12),
 }  # fmt: skip
-"""Where there are thousands of tests of one kind, and what is in their names: those that build a kernel for each
-shape, and those of each operator with each dtype and layout.  One of so many runs, which the seed draws; the others are
-slow."""
-ONE_OF = 3
+"""Where there are thousands of tests of one kind, what is in their names, and how many there are for one that runs:
+those that build a kernel for each shape, those of each operator with each dtype and layout, and the gradients of all
+branches in all surroundings.  The seed draws those that run; the others are slow."""
 GENERATORS = pytest.StashKey[list[tuple[np.random.BitGenerator, Any]]]()
 TABLE = Table()  # here, where all reports arrive, also those of other processes
 
@@ -57,9 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seed = config.stash[SEED]
     for item in items:
-        sampled = any(item.nodeid.startswith(place) and kind in item.name for place, kind in SAMPLED.items())
-        if sampled and crc32(f"{seed} {item.nodeid}".encode()) % ONE_OF:
-            item.add_marker(pytest.mark.slow)
+        for place, (kind, one_of) in SAMPLED.items():
+            if item.nodeid.startswith(place) and kind in item.name and crc32(f"{seed} {item.nodeid}".encode()) % one_of:
+                item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

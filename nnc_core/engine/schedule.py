@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from nnc_core.engine.body_copies import BodyCopies
 from nnc_core.engine.fuse import Group, fuse
 from nnc_core.engine.lower import Lowering
 from nnc_core.engine.order import results_of_bodies
@@ -33,27 +34,32 @@ class Scheduler:
 
     def arrange(self, groups: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node]) -> Arranged:
         """`groups` come inputs first.  `updates`: output -> the input whose memory it should take."""
-        self._arrange_bodies(groups)
+        copies = BodyCopies(group.node for group in groups)
+        groups = [copies.own(group) if group.op.bodies else group for group in groups]
+        self._arrange_bodies(groups, copies)
         return self._arrange(groups, outputs, updates)
 
     def inner(self, group: Group) -> list[Inner]:
         """The bodies of a loop (a condition first) or of branches."""
         return self._inner[group.node]
 
-    def _arrange_bodies(self, groups: Sequence[Group]) -> None:
+    def _arrange_bodies(self, groups: Sequence[Group], copies: BodyCopies) -> None:
         """Inner ones first, however deep they are."""
         found: list[tuple[Group, list[tuple[list[Node], list[Group]]]]] = []
         pending = [group for group in groups if group.op.bodies]
         while pending:
             group = pending.pop()
-            bodies = [(results, fuse(in_sequence(results), results, self.lowering.device))
-                      for results in results_of_bodies(group)]
+            bodies = [(results, self._groups(results, copies)) for results in results_of_bodies(group)]
             found.append((group, bodies))
             pending += [g for _, inside in bodies for g in inside if g.op.bodies]
         for group, bodies in reversed(found):
             self._inner[group.node] = [Inner(results, self._arrange(inside, results, {})) for results, inside in bodies]
             if any(g.op is CALLBACK or g.node in self._effectful for _, inside in bodies for g in inside):
                 self._effectful.add(group.node)
+
+    def _groups(self, results: Sequence[Node], copies: BodyCopies) -> list[Group]:
+        groups = fuse(in_sequence(results), results, self.lowering.device)
+        return [copies.own(group) if group.op.bodies else group for group in groups]
 
     def _arrange(self, groups: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node]) -> Arranged:
         commands = Commands(groups, outputs, updates, self.lowering, self._effectful)

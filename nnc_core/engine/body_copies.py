@@ -1,0 +1,49 @@
+"""Bodies with nodes of their own, so that a node stands for one value of the program.
+
+The way back of a branch runs its way forward again, and functions are called more than once: bodies share nodes, and
+each of these would be computed in several places of one program.  Orders and plans know a value by its node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nnc_core.engine.fuse import Group, is_number
+from nnc_core.operator import CONSTANT
+from nnc_core.symbol import Body, Node
+from nnc_core.type import Attributes
+
+
+class BodyCopies:
+    """Copies bodies that have nodes in common with `outside` or with a body that was seen before."""
+
+    def __init__(self, outside: Iterable[Node]) -> None:
+        self._taken = set(outside)
+
+    def own(self, group: Group) -> Group:
+        """The group with bodies whose nodes occur nowhere else, constants aside."""
+        return group._replace(attributes=self._of_attributes(group.attributes))
+
+    def _of_attributes(self, attributes: Attributes) -> Attributes:
+        return tuple([self._of_attribute(a) for a in attributes])
+
+    def _of_attribute(self, attribute: object) -> object:
+        if isinstance(attribute, Body):
+            return self._of_body(attribute)
+        return self._of_attributes(attribute) if isinstance(attribute, tuple) else attribute
+
+    def _of_body(self, body: Body) -> Body:
+        nodes = [x for x in (*body.inputs, *body.nodes) if not _is_shared(x)]
+        if not self._taken.isdisjoint(nodes):
+            copies: dict[Node, Node] = {}
+            for x in dict.fromkeys(nodes):
+                copies[x] = Node(x.op, tuple([copies.get(i, i) for i in x.inputs]), x.attributes, x.spec, x.line)
+            body = Body(tuple([copies[x] for x in body.inputs]), tuple([copies.get(y, y) for y in body.outputs]))
+            nodes = list(copies.values())
+        self._taken.update(nodes)
+        return body
+
+
+def _is_shared(node: Node) -> bool:
+    """Constants are no values of their own: they are known before the program runs."""
+    return node.op is CONSTANT or is_number(node)
