@@ -99,6 +99,7 @@ OPERATIONS: dict[str, int] = {
     "tanh": 1, "asinh": 1, "acosh": 1, "atanh": 1, "sigmoid": 1, "logit": 1, "erf": 1, "erfc": 1, "erfcx": 1,
     "erfinv": 1, "ndtr": 1, "log_ndtr": 1, "dawsn": 1, "lgamma": 1, "digamma": 1, "i0": 1, "i1": 1, "i0e": 1, "i1e": 1,
 }  # fmt: skip
+COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 
 
 class Reduction(NamedTuple):

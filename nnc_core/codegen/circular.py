@@ -120,7 +120,7 @@ def _reduced(a: Scalar) -> Angle:
     angle, low = _angle(turn, rest, form)
     negative = sign < 0
     angle, low = negative.select(-angle, angle), negative.select(-low, low)
-    return Angle(near.select(a, angle), near.select(a.lift(0.0), low), near.select(quadrant.lift(0), quadrant))
+    return Angle(near.select(a, angle), near.select(a.constant(0.0), low), near.select(quadrant.constant(0), quadrant))
 
 
 def _angle(turn: Scalar, rest: Scalar, form: Format) -> tuple[Scalar, Scalar]:
@@ -139,7 +139,7 @@ def _angle(turn: Scalar, rest: Scalar, form: Format) -> tuple[Scalar, Scalar]:
 def _products_float32(digits: Scalar, start: Scalar) -> tuple[Scalar, Scalar]:
     """Digits times 2 / pi from a bit on: 64 bits of the product, the first two before the point, and 0."""
     first, second = _window(start, _WORDS[:5], 2)
-    return digits * first + ((digits * (second >> 32)) >> 32), digits.lift(0)
+    return digits * first + ((digits * (second >> 32)) >> 32), digits.constant(0)
 
 
 def _products_float64(digits: Scalar, start: Scalar) -> tuple[Scalar, Scalar]:
@@ -147,7 +147,7 @@ def _products_float64(digits: Scalar, start: Scalar) -> tuple[Scalar, Scalar]:
     first, second, third = _window(start, _WORDS[:20], 3)
     low = digits * second
     middle = low + _upper_half(digits, third)
-    carry = (middle < low).select(digits.lift(1), 0)
+    carry = (middle < low).select(digits.constant(1), 0)
     return digits * first + _upper_half(digits, second) + carry, middle
 
 
@@ -157,7 +157,7 @@ _products = {float32: _products_float32, float64: _products_float64}
 def _window(start: Scalar, words: list[int], count: int) -> list[Scalar]:
     """`count` words from bit `start` on: the whole words are chosen bit by bit of their number, then shifted."""
     number, shift = start >> 6, start & 63
-    chosen: list[Scalar] = [start.lift(word) for word in words]
+    chosen: list[Scalar] = [start.constant(word) for word in words]
     bit = (len(words) - count - 1).bit_length() - 1  # of the highest number
     for step in (1 << k for k in range(bit, -1, -1)):
         taken = (number & step).equal(step)

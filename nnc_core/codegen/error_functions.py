@@ -126,7 +126,7 @@ def erfinv(x: Scalar) -> Scalar:
     a = abs(x)
     w = -log((1.0 - a) * (1.0 + a))
     factor = _INVERSES[x.dtype](w, w.sqrt())
-    return (a < 1.0).select(x * factor, a.equal(1.0).select(with_sign_of(x.lift(inf), x), nan))
+    return (a < 1.0).select(x * factor, a.equal(1.0).select(with_sign_of(x.constant(inf), x), nan))
 
 
 def _inverse_float32(w: Scalar, root: Scalar) -> Scalar:

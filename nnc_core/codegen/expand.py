@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from nnc_core.base.dtype import DType, accumulator
 from nnc_core.base.loopnest import Access, Instruction, LoopNest, Reduction, Stage
 from nnc_core.codegen.expansions import BY_DEFAULT, EXPANSIONS
-from nnc_core.codegen.scalar import Body
+from nnc_core.codegen.scalar import BodyBuilder, Scalar
 
 Numbering = Mapping[int, int]
 
@@ -42,8 +42,8 @@ def _expand_stage(stage: Stage, first: int, renumbered: dict[int, int], function
 
 
 def _expand_body(instructions: Sequence[Instruction], first: int, renumbered: dict[int, int],
-                 functions: Collection[str]) -> Body:
-    body = Body(first)
+                 functions: Collection[str]) -> BodyBuilder:
+    body = BodyBuilder(first)
     for instruction in instructions:
         operands = tuple(renumbered[operand] for operand in instruction.operands)
         if instruction.operation in functions:
@@ -60,11 +60,10 @@ def _renumber_reduction(reduction: Reduction, renumbered: Numbering) -> Reductio
     return reduction._replace(value=renumbered[reduction.value], factor=factor)
 
 
-def _expansion(body: Body, function: str, operands: Sequence[int], dtype: DType) -> int:
-    xs, wide = [body.scalar(operand, dtype) for operand in operands], accumulator(dtype)
-    if wide == dtype:
-        return EXPANSIONS[function](*xs).number
-    return EXPANSIONS[function](*(x.cast(wide) for x in xs)).cast(dtype).number
+def _expansion(body: BodyBuilder, function: str, operands: Sequence[int], dtype: DType) -> int:
+    operands_wide = [Scalar(body, operand, dtype).cast(accumulator(dtype)) for operand in operands]
+    result: Scalar = EXPANSIONS[function](*operands_wide).cast(dtype)
+    return result.number
 
 
 def _renumber_access(access: Access | None, renumbered: Numbering) -> Access | None:

@@ -52,7 +52,7 @@ def form_of(x: Scalar) -> Format:
 
 def polynomial(coefficients: Sequence[float], x: Scalar) -> Scalar:
     """Horner's rule; the constant term comes first."""
-    total = x.lift(coefficients[-1])
+    total = x.constant(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = total * x + coefficient
     return total

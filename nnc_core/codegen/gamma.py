@@ -112,7 +112,7 @@ def lgamma(x: Scalar) -> Scalar:
     positive = below_one.select(base - logarithm, base)
     sine, _ = _sine_and_cosine(a)
     reflected = -(log(abs(sine)) + below_one.select(base, base + logarithm))
-    reflected = sine.equal(0.0).select(x.lift(inf), reflected)
+    reflected = sine.equal(0.0).select(x.constant(inf), reflected)
     result = (x < 0.0).select(reflected, positive)
     return (a < inf).select(result, a)
 
@@ -126,7 +126,7 @@ def digamma(x: Scalar) -> Scalar:
     positive = below_one.select(base - inverse, base)
     sine, cosine = _sine_and_cosine(a)
     reflected = below_one.select(base, base - inverse) + cosine / sine
-    reflected = sine.equal(0.0).select(x.lift(nan), reflected)
+    reflected = sine.equal(0.0).select(x.constant(nan), reflected)
     return (x < 0.0).select(reflected, positive)
 
 
@@ -161,7 +161,7 @@ def _digamma_above_4(a: Scalar) -> Scalar:
 
 def _sine_and_cosine(a: Scalar) -> tuple[Scalar, Scalar]:
     """sin(pi a) / pi and cos(pi a), both with the sign of the cosine's whole half-turns left out."""
-    rest = a - a.rounded()
+    rest = a - a.apply("round")
     square = rest * rest
     sine = rest + rest * square * polynomial(_SIN_PI[a.dtype], square)
     return sine, square * polynomial(_COS_PI[a.dtype], square) + 1.0

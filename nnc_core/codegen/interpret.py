@@ -17,8 +17,8 @@ import numpy as np
 from nnc_core.base.dtype import DType, boolean
 from nnc_core.base.errors import NotSupportedError, OutOfRangeError
 from nnc_core.base.loopnest import Access, Instruction, LoopNest, Stage, Subscript
+from nnc_core.codegen.numpy_instructions import compute
 from nnc_core.codegen.numpy_reductions import Fold
-from nnc_core.codegen.numpy_scalars import compute
 from nnc_core.codegen.ranges import axis_lengths, element_range
 
 Values = np.ndarray[Any, Any]

@@ -60,14 +60,14 @@ def asinh(x: Scalar) -> Scalar:
 def acosh(x: Scalar) -> Scalar:
     """log(1 + t + sqrt(t * (t + 2))) with t = x - 1; NaN below 1."""
     t = x - 1.0
-    return (x < 1.0).select(x.lift(nan), _of_large(x, t + (t * (t + 2.0)).sqrt()))
+    return (x < 1.0).select(x.constant(nan), _of_large(x, t + (t * (t + 2.0)).sqrt()))
 
 
 def atanh(x: Scalar) -> Scalar:
     """log(1 + 2 a / (1 - a)) / 2 of a = |x|; infinite at 1, NaN beyond."""
     a = abs(x)
     half = log1p((a + a) / (1.0 - a)) * 0.5
-    return with_sign_of((a > 1.0).select(x.lift(nan), abs(half)), x)
+    return with_sign_of((a > 1.0).select(x.constant(nan), abs(half)), x)
 
 
 def logit(x: Scalar) -> Scalar:
@@ -127,7 +127,7 @@ def split(x: Scalar) -> tuple[Scalar, Scalar]:
 
 def _with_ends(x: Scalar, result: Scalar) -> Scalar:
     """The logarithm's ends put into a result for positive finite x."""
-    result = (x > 0.0).select(result, x.equal(0.0).select(x.lift(-inf), nan))
+    result = (x > 0.0).select(result, x.equal(0.0).select(x.constant(-inf), nan))
     return (x < inf).select(result, x)
 
 
@@ -135,8 +135,8 @@ def _of_large(x: Scalar, t: Scalar) -> Scalar:
     """log(1 + t), or log(2 x) where x is large."""
     large = x > _LARGE[x.dtype]
     total, rest = one_plus(t)
-    total, rest = large.select(x, total), large.select(x.lift(0.0), rest)
-    result = _sum(total, rest, extra=large.select(x.lift(1.0), 0.0))
+    total, rest = large.select(x, total), large.select(x.constant(0.0), rest)
+    result = _sum(total, rest, extra=large.select(x.constant(1.0), 0.0))
     return t.equal(0.0).select(t, (x < inf).select(result, x))
 
 

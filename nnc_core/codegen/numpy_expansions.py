@@ -15,7 +15,7 @@ from nnc_core.base.dtype import DType, accumulator
 from nnc_core.base.loopnest import OPERATIONS, Instruction
 from nnc_core.codegen.expansions import EXPANSIONS
 from nnc_core.codegen.numpy_scalars import cast, rule
-from nnc_core.codegen.scalar import Body
+from nnc_core.codegen.scalar import BodyBuilder, Scalar
 
 Values = np.ndarray[Any, Any]
 
@@ -49,9 +49,9 @@ def _in_pieces(run: Callable[..., Values], inputs: list[Values], dtype: DType) -
 @lru_cache(maxsize=256)
 def _program(function: str, dtype: DType) -> Callable[..., Values]:
     """The instructions as Python code, a line for each: on few elements, what takes time is to call NumPy."""
-    body = Body(0)
+    body = BodyBuilder(0)
     count = OPERATIONS[function]
-    operands = [body.scalar(body.append(Instruction("load", dtype)), dtype) for _ in range(count)]
+    operands = [Scalar(body, body.append(Instruction("load", dtype)), dtype) for _ in range(count)]
     result = EXPANSIONS[function](*operands).number
     constants = {n: np.array(i.literal, i.dtype) for n, i in enumerate(body.instructions) if i.operation == "constant"}
     steps = [n for n in range(count, len(body.instructions)) if n not in constants]
@@ -66,7 +66,7 @@ def _program(function: str, dtype: DType) -> Callable[..., Values]:
     return scope["run"]  # type: ignore[no-any-return]
 
 
-def _lines(body: Body, steps: list[int], names: dict[int, str], result: int) -> list[str]:
+def _lines(body: BodyBuilder, steps: list[int], names: dict[int, str], result: int) -> list[str]:
     """One assignment for each instruction; names of values that nothing reads later are used again, which frees their
     memory."""
     last = {operand: n for n in steps for operand in body.instructions[n].operands}
@@ -81,7 +81,7 @@ def _lines(body: Body, steps: list[int], names: dict[int, str], result: int) -> 
     return lines
 
 
-def _meaning(instruction: Instruction, body: Body, constants: dict[int, Values]) -> Callable[..., Values]:
+def _meaning(instruction: Instruction, body: BodyBuilder, constants: dict[int, Values]) -> Callable[..., Values]:
     """What an instruction does with its operands."""
     operation, dtype = instruction.operation, instruction.dtype
     if operation == "select":

@@ -1,4 +1,4 @@
-"""What each scalar instruction means, in NumPy: the interpreter's table and the yardstick for renderers.
+"""Scalar instructions that NumPy has a function for, as the yardstick for renderers.
 
 float16 and bfloat16 are computed in float32 and rounded after each instruction.  Casts of floats to integers
 round towards zero and saturate, NaN gives 0; float64 to float16 rounds once, to bfloat16 through float32.
@@ -20,26 +20,17 @@ from nnc_core.codegen.exact_fma import fma
 Values = np.ndarray[Any, Any]
 
 
-def compute(operation: str, dtype: DType, operands: list[Values]) -> Values:
-    """One instruction of OPERATIONS on whole arrays that broadcast; the result has `dtype`."""
-    if operation == "cast":
-        return cast(operands[0], dtype)
-    if operation == "bitcast":
-        return np.ascontiguousarray(operands[0]).view(dtype)
-    if operation == "select":
-        return np.where(operands[0], operands[1], operands[2])
-    source = operands[0].dtype
-    result = rule(operation, source)(*(operand.astype(accumulator(source), copy=False) for operand in operands))
-    return result.astype(dtype, copy=False)
-
-
 def rule(operation: str, source: DType) -> Callable[..., Values]:
-    """What an operation does with arrays of a dtype; halves have become float32."""
-    table = _INTEGER if is_integer(source) else _FLOAT if is_float(source) else _BOOLEAN
-    function = table.get(operation) or _ANY.get(operation)
-    if function is None:
+    """The function of arrays of a dtype that an operation stands for; halves have become float32."""
+    if (function := known_rule(operation, source)) is None:
         raise NotSupportedError(f"no scalar instruction {operation} on {source}")
     return function
+
+
+def known_rule(operation: str, source: DType) -> Callable[..., Values] | None:
+    """The rule, or None for an operation that NumPy has no function for."""
+    table = _INTEGER if is_integer(source) else _FLOAT if is_float(source) else _BOOLEAN
+    return table.get(operation) or _ANY.get(operation)
 
 
 def cast(values: Values, dtype: DType) -> Values:
@@ -131,17 +122,6 @@ def _sigmoid(x: Values) -> Values:
     return 1 / (1 + np.exp(-x))
 
 
-def _expanded(function: str) -> Callable[..., Values]:
-    """A function that NumPy does not have."""
-
-    def compute(*operands: Values) -> Values:
-        from nnc_core.codegen.numpy_expansions import evaluate  # which needs this module's tables
-
-        return evaluate(function, *operands)
-
-    return compute
-
-
 _Table = dict[str, Callable[..., Values]]
 _ANY: _Table = {
     "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal,
@@ -170,6 +150,4 @@ _FLOAT: _Table = _NUMBER | {
     "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh,
     "atanh": np.arctanh, "exp2": np.exp2, "expm1": np.expm1, "log1p": np.log1p, "log2": np.log2, "log10": np.log10,
     "cbrt": np.cbrt, "hypot": np.hypot,
-    **{name: _expanded(name) for name in ("logit", "erf", "erfc", "erfcx", "erfinv", "ndtr", "log_ndtr", "dawsn",
-                                          "lgamma", "digamma", "i0", "i1", "i0e", "i1e")},
 }  # fmt: skip

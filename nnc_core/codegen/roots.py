@@ -29,7 +29,7 @@ def cbrt(x: Scalar) -> Scalar:
     one_bits = form.bias << form.mantissa
     mantissa = ((bits & ((1 << form.mantissa) - 1)) | one_bits).bitcast(x.dtype)
     v = ((left + form.bias) << form.mantissa).bitcast(x.dtype) * mantissa
-    factor = left.equal(0).select(x.lift(1.0), left.equal(1).select(x.lift(_CUBE_ROOT_OF_2), _CUBE_ROOT_OF_4))
+    factor = left.equal(0).select(x.constant(1.0), left.equal(1).select(x.constant(_CUBE_ROOT_OF_2), _CUBE_ROOT_OF_4))
     guess = polynomial(_CUBE_ROOT, mantissa) * factor
     if form.mantissa > 23:
         cube = guess * guess * guess
@@ -37,7 +37,7 @@ def cbrt(x: Scalar) -> Scalar:
     guess = head(guess)
     quotient = v / (guess * guess)
     root = guess + guess * ((quotient - guess) / ((guess + guess) + quotient))
-    power = third - subnormal.select(third.lift(shift // 3), 0)
+    power = third - subnormal.select(third.constant(shift // 3), 0)
     root = root * ((power + form.bias) << form.mantissa).bitcast(x.dtype)
     return (a < inf).select(a.equal(0.0).select(x, with_sign_of(root, x)), x)
 
@@ -50,8 +50,8 @@ def hypot(x: Scalar, y: Scalar) -> Scalar:
     bound = 2.0 ** (form.bias // 2 - form.mantissa // 2)
     shift = form.bias // 2 + form.mantissa
     up, down = far < 1 / bound, far > bound
-    scale = up.select(x.lift(2.0**shift), down.select(x.lift(2.0**-shift), 1.0))
-    back = up.select(x.lift(2.0**-shift), down.select(x.lift(2.0**shift), 1.0))
+    scale = up.select(x.constant(2.0**shift), down.select(x.constant(2.0**-shift), 1.0))
+    back = up.select(x.constant(2.0**-shift), down.select(x.constant(2.0**shift), 1.0))
     a, b = a * scale, b * scale
     length = (a * a + b * b).sqrt() * back
-    return (abs(x).equal(inf) | abs(y).equal(inf)).select(x.lift(inf), length)
+    return (abs(x).equal(inf) | abs(y).equal(inf)).select(x.constant(inf), length)

@@ -1,15 +1,30 @@
-"""Scalar instructions written as formulas: `Body` collects them, `Scalar` has Python's operators."""
+"""Scalar instructions written as formulas, with Python's operators: real numbers, and complex ones as two real ones.
+
+A loop nest knows real numbers only.  A complex array is to it an array of twice as many, and a complex scalar a `Pair`,
+so that one formula, and one nest for moving, summing and multiplying, serves both kinds.
+"""
 
 from __future__ import annotations
 
-from nnc_core.base.dtype import DType, boolean
-from nnc_core.base.loopnest import OPERATIONS, Instruction
+from typing import Any, Protocol, TypeVar
+
+from nnc_core.base.dtype import DType, boolean, complex_of, is_complex, real_of
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.loopnest import COMPARISONS, OPERATIONS, Instruction
 
 Number = float | int | bool
+S = TypeVar("S", "Scalar", "Pair")
 
 
-class Body:
-    """Instructions of a stage, numbered from `first`; equal constants are made once."""
+class Builder(Protocol):
+    """Collects the instructions that formulas are made of."""
+
+    def append(self, instruction: Instruction) -> int:
+        """Add an instruction; returns the number of its value."""
+
+
+class BodyBuilder:
+    """Instructions of a stage's body, numbered from `first`; equal constants are made once."""
 
     def __init__(self, first: int) -> None:
         self.first = first
@@ -30,113 +45,198 @@ class Body:
             self._constants[key] = self._number(instruction)
         return self._constants[key]
 
-    def scalar(self, number: int, dtype: DType) -> Scalar:
-        """An existing value, ready for formulas."""
-        return Scalar(self, number, dtype)
-
-    def constant(self, literal: Number, dtype: DType) -> Scalar:
-        return Scalar(self, self.append(Instruction("constant", dtype, literal=literal)), dtype)
-
-    def apply(self, operation: str, dtype: DType, *operands: Scalar) -> Scalar:
-        """`operation` on values of this body; `dtype` is the result's."""
-        assert len(operands) == OPERATIONS[operation], f"{operation} takes {OPERATIONS[operation]} operands"
-        numbers = tuple(operand.number for operand in operands)
-        return Scalar(self, self.append(Instruction(operation, dtype, numbers)), dtype)
-
     def _number(self, instruction: Instruction) -> int:
         self.instructions.append(instruction)
         return self.next - 1
 
 
 class Scalar:
-    """A numbered value of a body.  Python numbers beside it become constants of its dtype."""
+    """A numbered value of a builder.  Python numbers beside it become constants of its dtype."""
 
-    __slots__ = ("body", "dtype", "number")
+    __slots__ = ("builder", "dtype", "number")
 
-    def __init__(self, body: Body, number: int, dtype: DType) -> None:
-        self.body, self.number, self.dtype = body, number, dtype
+    def __init__(self, builder: Builder, number: int, dtype: DType) -> None:
+        self.builder, self.number, self.dtype = builder, number, dtype
 
-    def lift(self, other: Scalar | Number) -> Scalar:
-        return other if isinstance(other, Scalar) else self.body.constant(other, self.dtype)
+    def apply(self, operation: str, *others: Scalar | Number) -> Scalar:
+        """Any operation of OPERATIONS whose result has this dtype, or is boolean, with this as its first operand."""
+        assert OPERATIONS[operation] == len(others) + 1, f"{operation} takes {OPERATIONS[operation]} operands"
+        return self._append(operation, boolean if operation in COMPARISONS else self.dtype, *map(self._lift, others))
 
-    def _with(self, operation: str, *others: Scalar | Number, dtype: DType | None = None) -> Scalar:
-        return self.body.apply(operation, dtype or self.dtype, self, *map(self.lift, others))
+    def constant(self, value: Number, dtype: DType | None = None) -> Scalar:
+        """A constant beside this value, of its dtype if none is given."""
+        dtype = dtype or self.dtype
+        return Scalar(self.builder, self.builder.append(Instruction("constant", dtype, literal=value)), dtype)
+
+    def _append(self, operation: str, dtype: DType, *others: Scalar) -> Scalar:
+        operands = (self.number, *[other.number for other in others])
+        return Scalar(self.builder, self.builder.append(Instruction(operation, dtype, operands)), dtype)
+
+    def _lift(self, other: Scalar | Number) -> Scalar:
+        return other if isinstance(other, Scalar) else self.constant(other)
 
     def __add__(self, other: Scalar | Number) -> Scalar:
-        return self._with("add", other)
+        return self.apply("add", other)
 
     def __sub__(self, other: Scalar | Number) -> Scalar:
-        return self._with("subtract", other)
+        return self.apply("subtract", other)
 
     def __rsub__(self, other: Number) -> Scalar:
-        return self.lift(other) - self
+        return self.constant(other) - self
 
     def __mul__(self, other: Scalar | Number) -> Scalar:
-        return self._with("multiply", other)
+        return self.apply("multiply", other)
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __truediv__(self, other: Scalar | Number) -> Scalar:
-        return self._with("divide", other)
+        return self.apply("divide", other)
 
     def __rtruediv__(self, other: Number) -> Scalar:
-        return self.lift(other) / self
+        return self.constant(other) / self
 
     def __neg__(self) -> Scalar:
-        return self._with("negative")
+        return self.apply("negative")
 
     def __abs__(self) -> Scalar:
-        return self._with("abs")
+        return self.apply("abs")
 
     def __lshift__(self, other: Scalar | Number) -> Scalar:
-        return self._with("shift_left", other)
+        return self.apply("shift_left", other)
 
     def __rshift__(self, other: Scalar | Number) -> Scalar:
-        return self._with("shift_right", other)
+        return self.apply("shift_right", other)
 
     def __and__(self, other: Scalar | Number) -> Scalar:
-        return self._with("bitwise_and", other)
+        return self.apply("bitwise_and", other)
 
     def __or__(self, other: Scalar | Number) -> Scalar:
-        return self._with("bitwise_or", other)
+        return self.apply("bitwise_or", other)
 
     def __xor__(self, other: Scalar | Number) -> Scalar:
-        return self._with("bitwise_xor", other)
+        return self.apply("bitwise_xor", other)
+
+    def __invert__(self) -> Scalar:
+        return self.apply("bitwise_invert")
 
     def __lt__(self, other: Scalar | Number) -> Scalar:
-        return self._with("less", other, dtype=boolean)
+        return self.apply("less", other)
 
     def __le__(self, other: Scalar | Number) -> Scalar:
-        return self._with("less_equal", other, dtype=boolean)
+        return self.apply("less_equal", other)
 
     def __gt__(self, other: Scalar | Number) -> Scalar:
-        return self._with("greater", other, dtype=boolean)
+        return self.apply("greater", other)
 
     def __ge__(self, other: Scalar | Number) -> Scalar:
-        return self._with("greater_equal", other, dtype=boolean)
+        return self.apply("greater_equal", other)
 
     def equal(self, other: Scalar | Number) -> Scalar:
-        return self._with("equal", other, dtype=boolean)
+        return self.apply("equal", other)
+
+    def not_equal(self, other: Scalar | Number) -> Scalar:
+        return self.apply("not_equal", other)
 
     def minimum(self, other: Scalar | Number) -> Scalar:
-        return self._with("minimum", other)
+        return self.apply("minimum", other)
 
     def maximum(self, other: Scalar | Number) -> Scalar:
-        return self._with("maximum", other)
+        return self.apply("maximum", other)
 
     def sqrt(self) -> Scalar:
-        return self._with("sqrt")
+        return self.apply("sqrt")
 
-    def rounded(self) -> Scalar:
-        """To the nearest integer, halves to even."""
-        return self._with("round")
-
-    def select(self, true: Scalar, false: Scalar | Number) -> Scalar:
+    def select(self, true: S, false: S | Number) -> S:
         """`true` where this boolean holds, else `false`."""
-        return self.body.apply("select", true.dtype, self, true, true.lift(false))
+        return true.chosen(self, false)
 
-    def cast(self, dtype: DType) -> Scalar:
-        return self._with("cast", dtype=dtype)
+    def chosen(self, condition: Scalar, other: Scalar | Number) -> Scalar:
+        """This where the condition holds, else the other."""
+        return condition._append("select", self.dtype, self, self._lift(other))
+
+    def cast(self, dtype: DType) -> Any:
+        """The value converted: a `Scalar`, or a `Pair` where the dtype is complex."""
+        if is_complex(dtype):
+            re = self.cast(real_of(dtype))
+            return Pair(re, re.constant(0))
+        return self if dtype == self.dtype else self._append("cast", dtype)
 
     def bitcast(self, dtype: DType) -> Scalar:
-        return self._with("bitcast", dtype=dtype)
+        """The same bits, read as another dtype of that size."""
+        return self._append("bitcast", dtype)
+
+
+class Pair:
+    """A complex value: its real and its imaginary part."""
+
+    __slots__ = ("im", "re")
+
+    def __init__(self, re: Scalar, im: Scalar) -> None:
+        self.re, self.im = re, im
+
+    @property
+    def dtype(self) -> DType:
+        return complex_of(self.re.dtype)
+
+    def constant(self, value: complex) -> Pair:
+        """A constant beside this value, of its dtype."""
+        return Pair(self.re.constant(complex(value).real), self.re.constant(complex(value).imag))
+
+    def apply(self, operation: str, *others: Any) -> Any:
+        """NotSupportedError for functions that have no formula here: the operator runs by other code then."""
+        raise NotSupportedError(f"loop nests have no {operation} of {self.dtype}")
+
+    def _lift(self, other: Any) -> Pair:
+        return other if isinstance(other, Pair) else self.constant(other)
+
+    def __add__(self, other: Any) -> Pair:
+        b = self._lift(other)
+        return Pair(self.re + b.re, self.im + b.im)
+
+    def __sub__(self, other: Any) -> Pair:
+        b = self._lift(other)
+        return Pair(self.re - b.re, self.im - b.im)
+
+    def __mul__(self, other: Any) -> Pair:
+        b = self._lift(other)
+        return Pair(self.re * b.re - self.im * b.im, self.re * b.im + self.im * b.re)
+
+    def __truediv__(self, other: Any) -> Pair:
+        """Smith's algorithm (1962), which divides by the larger part first, as NumPy does."""
+        b = self._lift(other)
+        larger = abs(b.re) >= abs(b.im)
+        nothing = b.re.equal(0) & b.im.equal(0)
+        by_re, by_im = self._divided(b.re, b.im), self._turned()._divided(b.im, b.re)
+        by_im = Pair(by_im.re, -by_im.im)
+        by_zero = Pair(self.re / abs(b.re), self.im / abs(b.re))
+        return nothing.select(by_zero, larger.select(by_re, by_im))
+
+    def _turned(self) -> Pair:
+        """i times the conjugate: the parts exchanged."""
+        return Pair(self.im, self.re)
+
+    def _divided(self, large: Scalar, small: Scalar) -> Pair:
+        ratio = small / large
+        scale = 1.0 / (large + small * ratio)
+        return Pair((self.re + self.im * ratio) * scale, (self.im - self.re * ratio) * scale)
+
+    def __neg__(self) -> Pair:
+        return Pair(-self.re, -self.im)
+
+    def equal(self, other: Any) -> Scalar:
+        b = self._lift(other)
+        return self.re.equal(b.re) & self.im.equal(b.im)
+
+    def not_equal(self, other: Any) -> Scalar:
+        b = self._lift(other)
+        return self.re.not_equal(b.re) | self.im.not_equal(b.im)
+
+    def chosen(self, condition: Scalar, other: Any) -> Pair:
+        """This where the condition holds, else the other."""
+        b = self._lift(other)
+        return Pair(self.re.chosen(condition, b.re), self.im.chosen(condition, b.im))
+
+    def cast(self, dtype: DType) -> Any:
+        """The value converted to another complex dtype."""
+        part = real_of(dtype)
+        return Pair(self.re.cast(part), self.im.cast(part))

@@ -49,11 +49,11 @@ def atan2(y: Scalar, x: Scalar) -> Scalar:
     form = form_of(x)
     a, b = abs(y), abs(x)
     near, far = a.minimum(b), a.maximum(b)
-    up = (far < 2.0 ** (2 * form.mantissa - form.bias)).select(x.lift(2.0**form.mantissa), 1.0)
-    scale = (far > 2.0 ** (form.bias - 2)).select(x.lift(0.25), up)
+    up = (far < 2.0 ** (2 * form.mantissa - form.bias)).select(x.constant(2.0**form.mantissa), 1.0)
+    scale = (far > 2.0 ** (form.bias - 2)).select(x.constant(0.25), up)
     both_infinite, both_zero = near.equal(inf), far.equal(0.0)
-    near, far = both_infinite.select(x.lift(1.0), near * scale), both_infinite.select(x.lift(1.0), far * scale)
-    far = both_zero.select(x.lift(1.0), far)
+    near, far = both_infinite.select(x.constant(1.0), near * scale), both_infinite.select(x.constant(1.0), far * scale)
+    far = both_zero.select(x.constant(1.0), far)
     return with_sign_of(_angle(near, far, a > b, x.bitcast(form.integer) < 0), y)
 
 
@@ -94,12 +94,12 @@ def _angle(near: Scalar, far: Scalar, steep: Scalar, left: Scalar | None) -> Sca
     z = middle.select(near - far, near) / middle.select(near + far, far)
     square = z * z
     rest = z + z * square * polynomial(_ATAN[near.dtype], square)
-    one, none = (near.body.constant(n, form.integer) for n in (1, 0))
+    one, none = (near.constant(n, form.integer) for n in (1, 0))
     octants = middle.select(one, none)
     octants, turned = steep.select(2 - octants, octants), steep
     if left is not None:
         octants = left.select(4 - octants, octants)
-        turned = (steep & left).select(near.body.constant(False, steep.dtype), steep | left)
+        turned = (steep & left).select(near.constant(False, steep.dtype), steep | left)
     count = as_float(octants, form)
     high, low = (part / 4 for part in PI[near.dtype])
     return count * high + (turned.select(-rest, rest) + count * low)

@@ -29,7 +29,7 @@ def _put_row(x: Any, row: Any, index: Any) -> Any:
 def _put_row_nest(command: Command) -> LoopNest:
     nest = NestBuilder(command)
     k, *at = nest.outer(*command.output.shape)
-    hit = nest.load(2).compare("equal", nest.position(k))
+    hit = nest.load(2).equal(nest.position(k))
     nest.store(0, hit.select(nest.load(1, *at), nest.load(0, k, *at)), k, *at)
     return nest.build()
 

@@ -11,9 +11,9 @@ import numpy as np
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.codegen.numpy_expansions import evaluate
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import in_wide, widened
-from nnc_core.operator.scalars import Scalar
 from nnc_core.shape.elementwise import floating
 from nnc_core.type import TensorSpec
 
@@ -48,7 +48,7 @@ def _sigmoid(x: Any) -> Any:
 # is multiplied by the root of an exponential twice.
 def _gated(product: Callable[..., Scalar]) -> Callable[..., Scalar]:
     def scalar(x: Scalar, *attributes: Any) -> Scalar:
-        return x.compare("equal", -inf).select(x.constant(-0.0), product(x, *attributes))
+        return x.equal(-inf).select(x.constant(-0.0), product(x, *attributes))
 
     return in_wide(scalar)
 
@@ -59,8 +59,8 @@ def _numpy_gated(gate: Callable[..., Any]) -> Callable[..., Any]:
 
 def _times_sigmoid(x: Scalar, u: Scalar) -> Scalar:
     """x * sigmoid(u) for u of the sign of x."""
-    root = (u.apply("abs") * -0.5).apply("exp")
-    return u.compare("less", 0).select(x * root * root, x) / (root * root + 1.0)
+    root = (abs(u) * -0.5).apply("exp")
+    return (u < 0).select(x * root * root, x) / (root * root + 1.0)
 
 
 def _gelu(x: Scalar, approximate: str) -> Scalar:
@@ -76,8 +76,8 @@ def _numpy_gelu_gate(x: Any, approximate: str) -> Any:
 
 def _mish(x: Scalar) -> Scalar:
     """tanh(log(1 + e)) as a quotient of polynomials in e = exp(x), which is e where e is tiny."""
-    tiny = x.compare("less", -SATURATED)
-    e = tiny.select(x * 0.5, x.apply("minimum", SATURATED)).apply("exp")
+    tiny = x < -SATURATED
+    e = tiny.select(x * 0.5, x.minimum(SATURATED)).apply("exp")
     n = e * (e + 2.0)
     return tiny.select(x * e * e, x * (n / (n + 2.0)))
 
@@ -135,12 +135,12 @@ def _finite(F: Any, x: Any) -> Any:
 
 # ---- the others
 def _softplus(x: Scalar) -> Scalar:
-    return x.apply("maximum", 0) + (-x.apply("abs")).apply("exp").apply("log1p")
+    return x.maximum(0) + (-abs(x)).apply("exp").apply("log1p")
 
 
 def _softsign(x: Scalar) -> Scalar:
-    size = x.apply("abs")
-    return size.compare("equal", inf).select(x.apply("sign"), x / (size + 1.0))
+    size = abs(x)
+    return size.equal(inf).select(x.apply("sign"), x / (size + 1.0))
 
 
 def _numpy_softsign(x: Any) -> Any:
@@ -155,7 +155,7 @@ def _softsign_slope(F: Any, x: Any) -> Any:
 
 
 def _elu(x: Scalar, alpha: float) -> Scalar:
-    return x.compare("greater", 0).select(x, x.apply("minimum", 0).apply("expm1") * alpha)
+    return (x > 0).select(x, x.minimum(0).apply("expm1") * alpha)
 
 
 @_wide_slope
@@ -164,7 +164,7 @@ def _elu_slope(F: Any, x: Any, alpha: float) -> Any:
 
 
 def _leaky_relu(x: Scalar, slope: float) -> Scalar:
-    return x.compare("greater", 0).select(x, x * slope)
+    return (x > 0).select(x, x * slope)
 
 
 class Activations(Base[V], Generic[V]):

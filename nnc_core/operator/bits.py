@@ -7,8 +7,8 @@ from typing import Generic
 import numpy as np
 
 from nnc_core.base.dtype import UNSIGNED
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
-from nnc_core.operator.scalars import Scalar
 from nnc_core.shape import elementwise as rule
 from nnc_core.shape import representation
 
@@ -16,7 +16,7 @@ from nnc_core.shape import representation
 def _least_multiple(a: Scalar, b: Scalar) -> Scalar:
     """|a / gcd * b|, and 0 where a or b is 0."""
     divisor = a.apply("gcd", b)
-    sizes = (a, b) if a.dtype in UNSIGNED else (a.apply("abs"), b.apply("abs"))
+    sizes = (a, b) if a.dtype in UNSIGNED else (abs(a), abs(b))
     return sizes[0].apply("floor_divide", divisor) * sizes[1]
 
 

@@ -207,27 +207,27 @@ class Comparison(Base[V], Generic[V]):
     """Relations, whose results are booleans."""
 
     @op(infer=rule.comparison, reference=np.equal, promote=ALL_INPUTS, commutative=True, exact=True,
-        differentiable=False, scalar=lambda a, b: a.compare("equal", b))
+        differentiable=False, scalar=lambda a, b: a.equal(b))
     def equal(self, a: V | float, b: V | float) -> V: ...
 
     @op(infer=rule.comparison, reference=np.not_equal, promote=ALL_INPUTS, commutative=True, exact=True,
-        differentiable=False, scalar=lambda a, b: a.compare("not_equal", b))
+        differentiable=False, scalar=lambda a, b: a.not_equal(b))
     def not_equal(self, a: V | float, b: V | float) -> V: ...
 
     @op(infer=rule.ordering, reference=np.less, promote=ALL_INPUTS, exact=True, differentiable=False,
-        scalar=lambda a, b: a.compare("less", b))
+        scalar=lambda a, b: a < b)
     def less(self, a: V | float, b: V | float) -> V: ...
 
     @op(infer=rule.ordering, reference=np.less_equal, promote=ALL_INPUTS, exact=True, differentiable=False,
-        scalar=lambda a, b: a.compare("less_equal", b))
+        scalar=lambda a, b: a <= b)
     def less_equal(self, a: V | float, b: V | float) -> V: ...
 
     @op(infer=rule.ordering, reference=np.greater, promote=ALL_INPUTS, exact=True, differentiable=False,
-        scalar=lambda a, b: a.compare("greater", b))
+        scalar=lambda a, b: a > b)
     def greater(self, a: V | float, b: V | float) -> V: ...
 
     @op(infer=rule.ordering, reference=np.greater_equal, promote=ALL_INPUTS, exact=True, differentiable=False,
-        scalar=lambda a, b: a.compare("greater_equal", b))
+        scalar=lambda a, b: a >= b)
     def greater_equal(self, a: V | float, b: V | float) -> V: ...
 
 
@@ -264,7 +264,7 @@ class Casts(Base[V], Generic[V]):
     """The same elements as another dtype, or as they are."""
 
     @op(infer=rule.cast, reference=_cast, exact=True,
-        scalar=lambda x, dtype: x.compare("not_equal", 0) if dtype.kind == "b" else x.cast(dtype),
+        scalar=lambda x, dtype: x.not_equal(0) if dtype.kind == "b" else x.cast(dtype),
         linear="jointly", vjp=lambda F, g, y, x, dtype: (_cast_back(F, g, x),))
     def cast(self, x: V, *, dtype: DType) -> V:
         """Elements converted; floats saturate at the ends of integers, NaN gives 0; to boolean: not equal to zero."""

@@ -7,9 +7,9 @@ from typing import Any, Generic
 
 import numpy as np
 
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import expanded, in_wide, widened
-from nnc_core.operator.scalars import Scalar
 from nnc_core.shape import elementwise as rule
 
 _LN2, _LN10 = log(2), log(10)
@@ -17,13 +17,13 @@ _LN2, _LN10 = log(2), log(10)
 
 def _log_add_exp(a: Scalar, b: Scalar) -> Scalar:
     """The larger one plus a small term; equal infinities have no difference."""
-    shrunk = (-(a - b).apply("abs")).apply("exp").apply("log1p")
-    return a.compare("equal", b).select(a + _LN2, a.apply("maximum", b) + shrunk)
+    shrunk = (-abs(a - b)).apply("exp").apply("log1p")
+    return a.equal(b).select(a + _LN2, a.maximum(b) + shrunk)
 
 
 def _log_add_exp2(a: Scalar, b: Scalar) -> Scalar:
-    shrunk = (-(a - b).apply("abs")).apply("exp2").apply("log1p") * (1 / _LN2)
-    return a.compare("equal", b).select(a + 1.0, a.apply("maximum", b) + shrunk)
+    shrunk = (-abs(a - b)).apply("exp2").apply("log1p") * (1 / _LN2)
+    return a.equal(b).select(a + 1.0, a.maximum(b) + shrunk)
 
 
 def _share_of(F: Any, a: Any, b: Any, scale: float) -> Any:
@@ -35,7 +35,7 @@ def _zero_times(logarithm: str) -> Any:
     """x times the logarithm of y, and 0 where x is 0, unless y is NaN."""
 
     def scalar(x: Scalar, y: Scalar) -> Scalar:
-        nothing = x.compare("equal", 0) & y.compare("equal", y)
+        nothing = x.equal(0) & y.equal(y)
         return nothing.select(x.constant(0), x * y.apply(logarithm))
 
     return scalar
@@ -52,8 +52,8 @@ def _logarithm_or_nothing(F: Any, logarithm: Any, x: Any, y: Any, end: float) ->
 
 
 def _entropy(x: Scalar) -> Scalar:
-    inside = x.compare("greater", 0)
-    outside = x.compare("equal", 0).select(x.constant(0), x.compare("less", 0).select(x.constant(-np.inf), x))
+    inside = x > 0
+    outside = x.equal(0).select(x.constant(0), (x < 0).select(x.constant(-np.inf), x))
     return inside.select(-(x * x.apply("log")), outside)
 
 

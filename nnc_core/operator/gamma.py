@@ -13,9 +13,9 @@ from math import factorial, log, pi
 from typing import Any, Generic
 
 from nnc_core.base.errors import AttributeValueError
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import by_nest, expanded, in_wide
-from nnc_core.operator.scalars import Scalar
 from nnc_core.shape import elementwise as rule
 from nnc_core.type import TensorSpec
 
@@ -85,12 +85,12 @@ def _cotangent_slopes(order: int) -> list[float]:
 
 
 def _polygamma(x: Scalar, order: int) -> Scalar:
-    a = x.apply("abs")
-    negative = x.compare("less", 0)
+    a = abs(x)
+    negative = x < 0
     total = _derivative_sum(negative.select(a + 1.0, a), order)
     rest = a - a.apply("round")
     cotangent = (rest * pi).apply("cos") / (rest * pi).apply("sin")
-    pole = rest.compare("equal", 0)
+    pole = rest.equal(0)
     slope = pole.select(x.constant(float("inf") if order % 2 else float("nan")),
                         _polynomial(_cotangent_slopes(order), cotangent))
     return negative.select(slope - total, total if order % 2 else -total)
@@ -117,16 +117,16 @@ def _zeta(s: Scalar, q: Scalar) -> Scalar:
         term = term * ((s + float(2 * k - 1)) * inverse) * ((s + float(2 * k)) * inverse)
     total = total + power * ((rest + 0.5) + end / (s - 1.0))
     nan, infinite = s.constant(float("nan")), s.constant(float("inf"))
-    pole = q.compare("equal", q.apply("floor"))
-    total = q.compare("less_equal", 0).select(pole.select(infinite, nan), total)
-    total = s.compare("equal", 1).select(infinite, s.compare("less", 1).select(nan, total))
-    return s.compare("equal", float("inf")).select(_limit_of_zeta(q, nan, infinite), total)
+    pole = q.equal(q.apply("floor"))
+    total = (q <= 0).select(pole.select(infinite, nan), total)
+    total = s.equal(1).select(infinite, (s < 1).select(nan, total))
+    return s.equal(float("inf")).select(_limit_of_zeta(q, nan, infinite), total)
 
 
 def _limit_of_zeta(q: Scalar, nan: Scalar, infinite: Scalar) -> Scalar:
     """At s = infinity: the first term alone."""
-    one = q.compare("equal", 1).select(q.constant(1), q.compare("less", 1).select(infinite, q.constant(0)))
-    return q.compare("less_equal", 0).select(nan, q.compare("equal", q).select(one, q))
+    one = q.equal(1).select(q.constant(1), (q < 1).select(infinite, q.constant(0)))
+    return (q <= 0).select(nan, q.equal(q).select(one, q))
 
 
 def _zeta_by_s(F: Any, y: Any, s: Any, q: Any) -> Any:
@@ -159,7 +159,7 @@ def _stirling_rest(x: Scalar) -> Scalar:
 
 
 def _betaln(a: Scalar, b: Scalar) -> Scalar:
-    small, large = a.apply("minimum", b), a.apply("maximum", b)
+    small, large = a.minimum(b), a.maximum(b)
     total = small + large
     plain = (small.apply("lgamma") - total.apply("lgamma")) + large.apply("lgamma")
     rest = _stirling_rest(large) - _stirling_rest(total)
@@ -168,11 +168,11 @@ def _betaln(a: Scalar, b: Scalar) -> Scalar:
     by_small = small * (large / small).apply("log1p")
     both_rest = (rest + _stirling_rest(small)) + (_HALF_LOG_2_PI - small.apply("log") * 0.5)
     both_large = (both_rest - by_large) - by_small
-    apart = small.compare("less", 8).select(one_large, both_large)
-    together = large.compare("less", 8) | small.compare("less_equal", 0)
-    nothing = large.compare("equal", float("inf")) & small.compare("greater", 0)
+    apart = (small < 8).select(one_large, both_large)
+    together = (large < 8) | (small <= 0)
+    nothing = large.equal(float("inf")) & (small > 0)
     result = nothing.select(a.constant(float("-inf")), together.select(plain, apart))
-    pole = (a.compare("equal", 0) & b.compare("equal", b)) | (b.compare("equal", 0) & a.compare("equal", a))
+    pole = (a.equal(0) & b.equal(b)) | (b.equal(0) & a.equal(a))
     return pole.select(a.constant(float("inf")), result)
 
 

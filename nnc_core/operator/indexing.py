@@ -59,7 +59,7 @@ def _take_nest(command: Command) -> LoopNest:
     at = nest.outer(*command.output.shape)
     k = axis + len(indices.shape) - batch
     index = nest.load(1, *at[:batch], *at[axis:k]).cast(dt.int64)
-    wrapped = index.compare("less", 0).select(index + x.shape[axis], index)
+    wrapped = (index < 0).select(index + x.shape[axis], index)
     nest.store(0, nest.load(0, *at[:axis], Index(gather=wrapped, inside=False), *at[k:]), *at)
     return nest.build()
 
@@ -71,7 +71,7 @@ def _one_hot(indices: Any, depth: int, dtype: DType) -> Any:
 def _one_hot_nest(command: Command) -> LoopNest:
     nest = NestBuilder(command)
     *at, k = nest.outer(*command.output.shape)
-    hit = nest.load(0, *at).cast(dt.int64).compare("equal", nest.position(k))
+    hit = nest.load(0, *at).cast(dt.int64).equal(nest.position(k))
     dtype = command.output.dtype
     nest.store(0, hit.cast(dtype), *at, k)
     return nest.build()
@@ -93,8 +93,8 @@ def _earlier_nest(command: Command) -> LoopNest:
     nest = NestBuilder(command)
     *at, i = nest.outer(*command.output.shape)
     with nest.stage(command.output.shape[-1]) as (j,):
-        equal = nest.load(0, *at, i).compare("equal", nest.load(0, *at, j))
-        before = nest.position(j).compare("less", nest.position(i))
+        equal = nest.load(0, *at, i).equal(nest.load(0, *at, j))
+        before = nest.position(j) < nest.position(i)
         found = nest.fold("maximum", (equal & before).select(nest.position(j), nest.constant(-1, dt.int64)))
     nest.store(0, found, *at, i)
     return nest.build()

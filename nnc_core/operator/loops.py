@@ -20,7 +20,7 @@ from nnc_core.base.dtype import DType, is_complex, real_of
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Reduction, Stage, Subscript
-from nnc_core.operator.scalars import Pair, Scalar
+from nnc_core.codegen.scalar import Pair, Scalar
 
 IndexLike: TypeAlias = Union["Index", int]
 
@@ -70,7 +70,7 @@ class Index:
 
     def subscript(self, stride: int, extent: int) -> Subscript:
         terms = tuple(sorted((a, c) for a, c in self.coefficients.items() if c))
-        gather = None if self.gather is None else self.gather.id
+        gather = None if self.gather is None else self.gather.number
         return Subscript(self.offset, terms, stride, extent, not self.inside, self.divisor, gather)
 
 
@@ -107,28 +107,34 @@ class NestBuilder:
             self.stages.append(Stage(self.inner, tuple(self.body), tuple(self.folds), tuple(self.running)))
         self.body, self.folds, self.running, self.inner = [], [], [], ()
 
-    def instruction(self, operation: str, dtype: DType, *operands: Scalar, **fields: Any) -> Scalar:
-        instructions = self.running if self.folds else self.body
-        instructions.append(Instruction(operation, dtype, tuple(o.id for o in operands), **fields))
+    def append(self, instruction: Instruction) -> int:
+        """Add an instruction to the stage, behind its folds to what is run at each point; returns its number."""
+        (self.running if self.folds else self.body).append(instruction)
+        return self._numbered()
+
+    def _numbered(self) -> int:
         self.values += 1
-        return Scalar(self, self.values - 1, dtype)
+        return self.values - 1
+
+    def _scalar(self, operation: str, dtype: DType, **fields: Any) -> Scalar:
+        return Scalar(self, self.append(Instruction(operation, dtype, **fields)), dtype)
 
     def constant(self, value: Any, dtype: DType) -> Any:
         """A `Scalar`, or a `Pair` for a complex dtype; so are loads and folds."""
         if is_complex(dtype):
             part = real_of(dtype)
             return Pair(self.constant(complex(value).real, part), self.constant(complex(value).imag, part))
-        return self.instruction("constant", dtype, literal=value)
+        return self._scalar("constant", dtype, literal=value)
 
     def position(self, index: Index) -> Scalar:
         """An axis' position as an int64 scalar, with the index' offset and coefficients."""
         total: Scalar | None = None
         for axis, coefficient in sorted(index.coefficients.items()):
-            term = self.instruction("axis", dt.int64, axis=axis)
+            term = self._scalar("axis", dt.int64, axis=axis)
             term = term if coefficient == 1 else term * coefficient
             total = term if total is None else total + term
         if total is None:
-            return self.instruction("constant", dt.int64, literal=index.offset)
+            return self._scalar("constant", dt.int64, literal=index.offset)
         return total + index.offset if index.offset else total
 
     def load(self, argument: int, *indices: IndexLike, fill: Any = 0) -> Any:
@@ -140,19 +146,20 @@ class NestBuilder:
         return self._load(argument, indices, dtype, fill)
 
     def _load(self, argument: int, indices: tuple[IndexLike, ...], dtype: DType, fill: float, part: int = 0) -> Scalar:
-        return self.instruction("load", dtype, access=self._access(argument, indices, part), literal=fill)
+        return self._scalar("load", dtype, access=self._access(argument, indices, part), literal=fill)
 
     def valid(self, argument: int, *indices: IndexLike) -> Scalar:
         """Whether a load there would touch memory."""
-        return self.instruction("valid", dt.boolean, access=self._access(argument, indices))
+        return self._scalar("valid", dt.boolean, access=self._access(argument, indices))
 
     def store(self, output: int, value: Any, *indices: IndexLike) -> None:
         """Write an element of an output, cast to its dtype."""
         argument = len(self.command.inputs) + output
         dtype = self.layouts[argument].dtype
         held = value.cast(dtype)
-        for part, number in enumerate((held.re, held.im) if isinstance(held, Pair) else (held,)):
-            self.instruction("store", number.dtype, number, access=self._access(argument, indices, part))
+        for part, scalar in enumerate((held.re, held.im) if isinstance(held, Pair) else (held,)):
+            access = self._access(argument, indices, part)
+            self.append(Instruction("store", scalar.dtype, (scalar.number,), access=access))
 
     def fold(self, kind: str, value: Any, factor: Any = None) -> Any:
         """Fold over the stage's inner axes; see loopnest.Reduction.  Complex numbers are summed."""
@@ -162,9 +169,8 @@ class NestBuilder:
                 raise NotSupportedError(f"loop nests have no {kind} of {value.dtype}")
             return Pair(self.fold(kind, value.re), self.fold(kind, value.im))
         dtype = dt.int64 if kind in ("argmax", "argmin") else value.dtype
-        self.folds.append(Reduction(kind, value.id, dtype, None if factor is None else factor.id))
-        self.values += 1
-        return Scalar(self, self.values - 1, dtype)
+        self.folds.append(Reduction(kind, value.number, dtype, None if factor is None else factor.number))
+        return Scalar(self, self._numbered(), dtype)
 
     def _access(self, argument: int, indices: tuple[IndexLike, ...], part: int = 0) -> Access:
         """Of an element, or of one part of a complex one: addresses count real numbers."""

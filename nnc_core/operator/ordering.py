@@ -14,10 +14,10 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import accumulator, is_float
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.loopnest import LoopNest
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.along import taken_along
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import Index, NestBuilder
-from nnc_core.operator.scalars import Scalar
 from nnc_core.shape import ordering as rule
 
 ROW = 1024
@@ -35,8 +35,8 @@ def argsort(x: Any, axis: int, descending: bool) -> Any:
 
 def _less(a: Scalar, b: Scalar) -> Scalar:
     """a < b, where NaN is larger than everything else."""
-    smaller = a.compare("less", b)
-    return smaller | (b.compare("not_equal", b) & a.compare("equal", a)) if is_float(a.dtype) else smaller
+    smaller = a < b
+    return smaller | (b.not_equal(b) & a.equal(a)) if is_float(a.dtype) else smaller
 
 
 def _argsort_nest(command: Command) -> LoopNest:
@@ -52,7 +52,7 @@ def _argsort_nest(command: Command) -> LoopNest:
         mine, other = nest.load(0, *at), nest.load(0, *at[:axis], k, *at[axis + 1 :])
         first, second = (mine, other) if descending else (other, mine)
         equal = ~(_less(mine, other) | _less(other, mine))
-        earlier = nest.position(k).compare("less", nest.position(at[axis]))
+        earlier = nest.position(k) < nest.position(at[axis])
         rank = nest.fold("sum", (_less(first, second) | (equal & earlier)).cast(dt.int64))
     nest.store(0, nest.position(at[axis]), *at[:axis], Index(gather=rank), *at[axis + 1 :])
     return nest.build()
@@ -74,7 +74,7 @@ def _searchsorted_nest(command: Command) -> LoopNest:
         further = found + (1 << bit)
         element = nest.load(0, Index(gather=further - 1, inside=False))
         before = ~_less(value, element) if right else _less(element, value)
-        found = (before & further.compare("less_equal", length)).select(further, found)
+        found = (before & (further <= length)).select(further, found)
     nest.store(0, found, *at)
     return nest.build()
 

@@ -10,9 +10,9 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.loopnest import LoopNest
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import Index, NestBuilder
-from nnc_core.operator.scalars import Scalar
 from nnc_core.shape import palettes as rule
 from nnc_core.type import Dims
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base import dtype as dt
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.loops import NestBuilder
-from nnc_core.operator.scalars import Scalar
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -50,7 +50,7 @@ def lane_of(words: list[Scalar], lane: Scalar) -> Scalar:
     """One of the four words of a block."""
     value = words[3]
     for k in (2, 1, 0):
-        value = lane.compare("equal", k).select(words[k], value)
+        value = lane.equal(k).select(words[k], value)
     return value
 
 

@@ -47,7 +47,7 @@ def _pool_put_nest(command: Command) -> LoopNest:
         """The window's cotangent, if this element is the one that its index names."""
         value = nest.load(0, *where)
         named = nest.load(1, *where, fill=-1).cast(int64)
-        return named.compare("equal", nest.position(row_major(k, window))).select(value, value.constant(0))
+        return named.equal(nest.position(row_major(k, window))).select(value, 0)
 
     return _windows_over(command, share)
 

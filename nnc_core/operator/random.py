@@ -42,7 +42,7 @@ def _bits_nest(command: Command) -> LoopNest:
     if dtype == dt.uint32:
         nest.store(0, lane_of(words, position & 3), *at)
     else:
-        odd = (position & 1).compare("equal", 1)
+        odd = (position & 1).equal(1)
         high, low = odd.select(words[2], words[0]), odd.select(words[3], words[1])
         nest.store(0, (high.cast(dt.uint64) << 32) | low.cast(dt.uint64), *at)
     return nest.build()

@@ -13,8 +13,8 @@ from nnc_core.base.dtype import accumulator
 from nnc_core.base.layout import Layout
 from nnc_core.codegen import interpret
 from nnc_core.codegen.numpy_expansions import evaluate
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.loops import elementwise_nest
-from nnc_core.operator.scalars import Scalar
 
 Reference = Callable[..., Any]
 

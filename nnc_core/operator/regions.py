@@ -27,7 +27,7 @@ from nnc_core.type import DimLike
 def _number_of_image(nest: NestBuilder, argument: int, region: Index, count: int) -> Any:
     """Which image a region belongs to; negative numbers count from the end."""
     number = nest.load(argument, region).cast(int64)
-    return number.compare("less", 0).select(number + count, number)
+    return (number < 0).select(number + count, number)
 
 
 def _region_product_nest(command: Command) -> LoopNest:
@@ -42,7 +42,7 @@ def _region_product_nest(command: Command) -> LoopNest:
         number = _number_of_image(nest, 3, k, x.shape[0])
         weight = nest.load(1, k, p, h) * nest.load(2, k, q, w)
         value = nest.load(0, *at(layout, Index(gather=number, inside=False), (h, w), c)).cast(wide)
-        total = nest.fold("sum", weight.compare("not_equal", 0).select(weight * value, weight.constant(0)))
+        total = nest.fold("sum", weight.not_equal(0).select(weight * value, 0))
     nest.store(0, total, *at(layout, k, (p, q), c))
     return nest.build()
 
@@ -56,11 +56,11 @@ def _region_product_gradient_nest(command: Command) -> LoopNest:
     out = image_of(command.output, layout)
     n, h, w, c = nest.outer(out.n, *out.size, out.c)
     with nest.stage(rows.shape[0], rows.shape[1], columns.shape[1]) as (k, p, q):
-        mine = _number_of_image(nest, 3, k, count).compare("equal", nest.position(n))
+        mine = _number_of_image(nest, 3, k, count).equal(nest.position(n))
         weight = nest.load(1, k, p, h) * nest.load(2, k, q, w)
         value = nest.load(0, *at(layout, k, (p, q), c)).cast(wide)
-        read = mine & weight.compare("not_equal", 0)
-        total = nest.fold("sum", read.select(weight * value, weight.constant(0)))
+        read = mine & weight.not_equal(0)
+        total = nest.fold("sum", read.select(weight * value, 0))
     nest.store(0, total, *at(layout, n, (h, w), c))
     return nest.build()
 
@@ -69,13 +69,13 @@ def _corner(nest: NestBuilder, region: Index, which: int, scale: float) -> Any:
     """A coordinate of a box, rounded to the nearest pixel, halves away from zero."""
     given = nest.load(1, region, which)
     place = given.cast(accumulator(given.dtype)) * scale
-    whole = (place.apply("abs") + 0.5).apply("floor").apply("minimum", 1 << 24).cast(int64)
-    return place.compare("less", 0).select(-whole, whole)
+    whole = (abs(place) + 0.5).apply("floor").minimum(1 << 24).cast(int64)
+    return (place < 0).select(-whole, whole)
 
 
 def _bin(nest: NestBuilder, first: Any, last: Any, index: Index, count: int) -> tuple[Any, Any]:
     """Begin and end of a part of the pixels from `first` to `last`."""
-    size = (last - first + 1).apply("maximum", 1)
+    size = (last - first + 1).maximum(1)
     i = nest.position(index)
     return first + (i * size).apply("floor_divide", count), first - (-(i + 1) * size).apply("floor_divide", count)
 
@@ -99,18 +99,18 @@ def _roi_pool_index_nest(command: Command) -> LoopNest:
         """Whether a pixel lies in the part, and its value."""
         inside = nest.valid(0, *at(layout, Index(gather=number, inside=False), (h, w), c))
         for place, begin, end in ((nest.position(h), top, bottom), (nest.position(w), left, right)):
-            inside = inside & place.compare("greater_equal", begin) & place.compare("less", end)
+            inside = inside & (place >= begin) & (place < end)
         return inside, nest.load(0, *at(layout, Index(gather=number, inside=False), (h, w), c))
 
     with nest.stage(*image.size) as (h, w):
         inside, value = seen(h, w)
-        chosen = inside.select(value, value.constant(lowest))
+        chosen = inside.select(value, lowest)
         some, largest = nest.fold("any", inside), nest.fold("maximum", chosen)
     with nest.stage(*image.size) as (h, w):
         inside, value = seen(h, w)
-        hit = inside & (value.compare("equal", largest) | value.compare("not_equal", value))
+        hit = inside & (value.equal(largest) | value.not_equal(value))
         place = nest.fold("argmax", hit.cast(int32))
-    nest.store(0, some.select(place, place.constant(-1)), *at(layout, k, (p, q), c))
+    nest.store(0, some.select(place, -1), *at(layout, k, (p, q), c))
     return nest.build()
 
 

@@ -7,9 +7,9 @@ from typing import Any, Generic
 import numpy as np
 
 from nnc_core.base.dtype import DType, accumulator, float32, float64, int16, int32, int64
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import widened
-from nnc_core.operator.scalars import Scalar
 from nnc_core.shape import elementwise as rule
 from nnc_core.shape import representation
 
@@ -31,13 +31,13 @@ def _copysign(x: Scalar, y: Scalar) -> Scalar:
 def _next_after(x: Scalar, y: Scalar) -> Scalar:
     """Bits grow with the magnitude."""
     (bits, sign), (other, _) = _bits(x), _bits(y)
-    grows = x.compare("less", y)
-    outward = (grows & x.compare("greater", 0)) | (~grows & x.compare("less", 0))
+    grows = x < y
+    outward = (grows & (x > 0)) | (~grows & (x < 0))
     moved = outward.select(bits + 1, bits - 1)
     first = (other & sign) | 1  # beside zero
-    moved = x.compare("equal", 0).select(first, moved).bitcast(x.dtype)
-    known = x.compare("equal", x) & y.compare("equal", y)
-    return x.compare("equal", y).select(y, known.select(moved, x + y))
+    moved = x.equal(0).select(first, moved).bitcast(x.dtype)
+    known = x.equal(x) & y.equal(y)
+    return x.equal(y).select(y, known.select(moved, x + y))
 
 
 def _numpy_next_after(x: Any, y: Any) -> Any:
@@ -48,7 +48,7 @@ def _numpy_next_after(x: Any, y: Any) -> Any:
 def _parts(x: Scalar) -> tuple[Scalar, Scalar]:
     """(m, e) with x = m * 2**e and 1/2 <= |m| < 1, of a finite float32 or float64 that is not 0."""
     mantissa, bias = _MANTISSA[x.dtype], _BIAS[x.dtype]
-    subnormal = x.apply("abs").compare("less", 2.0 ** (1 - bias))
+    subnormal = abs(x) < 2.0 ** (1 - bias)
     bits, _ = _bits(subnormal.select(x * 2.0 ** (mantissa + 1), x))
     field = ((1 << (_BITS[x.dtype.itemsize].itemsize * 8 - 1)) - 1) ^ ((1 << mantissa) - 1)
     exponent = ((bits & field) >> mantissa) - (bias - 1)
@@ -58,7 +58,7 @@ def _parts(x: Scalar) -> tuple[Scalar, Scalar]:
 
 def _ordinary(x: Scalar) -> Scalar:
     """Finite and not 0."""
-    return x.apply("abs").compare("less", np.inf) & x.compare("not_equal", 0)
+    return (abs(x) < np.inf) & x.not_equal(0)
 
 
 def _mantissa(x: Scalar) -> Scalar:
@@ -70,7 +70,7 @@ def _mantissa(x: Scalar) -> Scalar:
 def _exponent(x: Scalar) -> Scalar:
     wide: Scalar = x.cast(accumulator(x.dtype))
     exponent = _parts(wide)[1]
-    result: Scalar = _ordinary(wide).select(exponent, exponent.constant(0)).cast(int32)
+    result: Scalar = _ordinary(wide).select(exponent, 0).cast(int32)
     return result
 
 
@@ -80,7 +80,7 @@ def _scale(x: Scalar, n: Scalar) -> Scalar:
     mantissa, exponent = _parts(wide)
     bias, width = _BIAS[wide.dtype], _MANTISSA[wide.dtype]
     total = exponent + _limited(n, 4 * bias).cast(exponent.dtype)
-    total = total.apply("maximum", -bias - width - 2).apply("minimum", bias + 3)
+    total = total.maximum(-bias - width - 2).minimum(bias + 3)
     half = total >> 1
     first, second = (((k + bias) << width).bitcast(wide.dtype) for k in (half, total - half))
     result: Scalar = _ordinary(wide).select(mantissa * first * second, wide).cast(x.dtype)
@@ -90,8 +90,8 @@ def _scale(x: Scalar, n: Scalar) -> Scalar:
 def _limited(n: Scalar, bound: int) -> Scalar:
     """n brought into [-bound, bound], as far as its dtype reaches beyond it."""
     limits = np.iinfo(n.dtype)
-    n = n.apply("minimum", bound) if limits.max > bound else n
-    return n.apply("maximum", -bound) if limits.min < -bound else n
+    n = n.minimum(bound) if limits.max > bound else n
+    return n.maximum(-bound) if limits.min < -bound else n
 
 
 def _numpy_scale(x: Any, n: Any) -> Any:
@@ -112,7 +112,7 @@ class Representation(Base[V], Generic[V]):
         ...
 
     @op(infer=representation.sign_bit, reference=np.signbit, promote=ALL_INPUTS, to_float=True, exact=True,
-        differentiable=False, scalar=lambda x: _bits(x)[0].compare("less", 0))
+        differentiable=False, scalar=lambda x: _bits(x)[0] < 0)
     def signbit(self, x: V | float) -> V:
         """True where the sign is minus, that of zeros and NaN included."""
         ...

@@ -83,9 +83,9 @@ def _spread_nest(command: Command) -> LoopNest:
         here = nest.position(at[axis])
         first = (here * numerator + offset).apply("floor_divide", denominator)
         row = (Index(gather=first) + k).guarded()
-        hit = nest.load(1, row, t, fill=-1).cast(int64).compare("equal", here)
+        hit = nest.load(1, row, t, fill=-1).cast(int64).equal(here)
         value = nest.load(0, *at[:axis], row, *at[axis + 1 :]).cast(wide) * nest.load(2, row, t)
-        total = nest.fold("sum", hit.select(value, value.constant(0)))
+        total = nest.fold("sum", hit.select(value, 0))
     nest.store(0, total, *at)
     return nest.build()
 

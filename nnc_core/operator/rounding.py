@@ -8,9 +8,9 @@ from typing import Any, Generic
 import numpy as np
 
 from nnc_core.base.dtype import is_float, is_inexact
+from nnc_core.codegen.scalar import Pair, Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import widened
-from nnc_core.operator.scalars import Pair, Scalar
 from nnc_core.shape import elementwise as rule
 
 
@@ -23,8 +23,8 @@ def _preferred(relation: str) -> Callable[[Scalar, Scalar], Scalar]:
     """a where it stands in that relation to b, or b is NaN; else b."""
 
     def scalar(a: Scalar, b: Scalar) -> Scalar:
-        better = a.compare(relation, b)
-        return ((better | b.compare("not_equal", b)) if is_float(b.dtype) else better).select(a, b)
+        better = a.apply(relation, b)
+        return ((better | b.not_equal(b)) if is_float(b.dtype) else better).select(a, b)
 
     return scalar
 
@@ -38,8 +38,8 @@ def _share(F: Any, a: Any, b: Any, relation: Any) -> Any:
 
 
 def _step(x: Scalar, at_zero: Scalar) -> Scalar:
-    side = x.compare("greater", 0).select(x.constant(1), x.compare("less", 0).select(x.constant(0), x))
-    return x.compare("equal", 0).select(at_zero, side)
+    side = (x > 0).select(x.constant(1), (x < 0).select(x.constant(0), x))
+    return x.equal(0).select(at_zero, side)
 
 
 def _nearest(x: Any) -> Any:

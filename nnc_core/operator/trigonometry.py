@@ -8,9 +8,9 @@ from typing import Any, Generic
 import numpy as np
 
 from nnc_core.base.dtype import is_complex
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import in_wide, widened
-from nnc_core.operator.scalars import Scalar
 from nnc_core.shape import elementwise as rule
 
 _SINC_SLOPE = [(-1) ** k * pi ** (2 * k) * 2 * k / factorial(2 * k + 1) for k in range(1, 15)]
@@ -19,7 +19,7 @@ _SINC_SLOPE = [(-1) ** k * pi ** (2 * k) * 2 * k / factorial(2 * k + 1) for k in
 
 def _sinc(x: Scalar) -> Scalar:
     z = x * pi
-    return z.compare("equal", 0).select(x.constant(1), z.apply("sin") / z)
+    return z.equal(0).select(x.constant(1), z.apply("sin") / z)
 
 
 def _numpy_sinc(x: Any) -> Any:
