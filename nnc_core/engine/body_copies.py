@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 from nnc_core.engine.fuse import Group, is_number
 from nnc_core.operator import CONSTANT
-from nnc_core.symbol import Body, Node
-from nnc_core.type import Attributes
+from nnc_core.symbol import Body, Node, map_bodies
 
 
 class BodyCopies:
@@ -22,15 +21,7 @@ class BodyCopies:
 
     def own(self, group: Group) -> Group:
         """The group with bodies whose nodes occur nowhere else, constants aside."""
-        return group._replace(attributes=self._of_attributes(group.attributes))
-
-    def _of_attributes(self, attributes: Attributes) -> Attributes:
-        return tuple([self._of_attribute(a) for a in attributes])
-
-    def _of_attribute(self, attribute: object) -> object:
-        if isinstance(attribute, Body):
-            return self._of_body(attribute)
-        return self._of_attributes(attribute) if isinstance(attribute, tuple) else attribute
+        return group._replace(attributes=map_bodies(group.attributes, self._of_body))
 
     def _of_body(self, body: Body) -> Body:
         nodes = [x for x in (*body.inputs, *body.nodes) if not _is_shared(x)]

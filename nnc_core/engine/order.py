@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from nnc_core.engine.fuse import COPY, LEAVES, Group, is_number
 from nnc_core.engine.scheduling.joins import Joins
 from nnc_core.operator.control import CASE_OF, LOOP, PICK
-from nnc_core.symbol import Body, Node
+from nnc_core.symbol import Node, bodies_in
 
 if TYPE_CHECKING:
     from nnc_core.engine.schedule import Scheduler
@@ -178,9 +178,8 @@ def leaves_of(items: Sequence[Item]) -> list[Node]:
             results = [*item.results, *([item.test] if item.test is not None else [])]
         elif isinstance(item, BranchesItem):
             results = [y for arm in item.results for y in arm]
-        for attribute in item.group.attributes if item.group.op.bodies else ():
-            for body in attribute if isinstance(attribute, tuple) else (attribute,):
-                inside.update(body.inputs if isinstance(body, Body) else ())
+        for body in bodies_in(item.group.attributes) if item.group.op.bodies else ():
+            inside.update(body.inputs)
         for x in (*item.group.inputs, *results):
             if x.op in LEAVES or is_number(x):
                 found[x] = None

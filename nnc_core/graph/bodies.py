@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import is_inexact
 from nnc_core.graph.autodiff import depending, reverse
-from nnc_core.graph.unfolded import bodies_of
 from nnc_core.operator import OPERATORS, PLACEHOLDER, Nodes
 from nnc_core.operator.control import CALL, LOOP, PICK, is_tape
 from nnc_core.operator.host import CALLBACK, TIED
 from nnc_core.optimiser import Expanding, rebuild
 from nnc_core.optimiser.rebuild import Make
-from nnc_core.symbol import Body, Node, postorder
+from nnc_core.symbol import Body, Node, bodies_of, postorder
 from nnc_core.type import Attributes, Op, TupleSpec
 
 _BROADCAST = OPERATORS["broadcast_to"]

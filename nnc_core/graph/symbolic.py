@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Protocol
 
 from nnc_core.base.errors import GraphError, UnconnectedError
-from nnc_core.graph.text import to_dot, to_text, to_trace
+from nnc_core.graph.drawing.picture import draw_graph
+from nnc_core.graph.drawing.text import to_dot, to_text, to_trace
 from nnc_core.operator import PLACEHOLDER
 from nnc_core.symbol import Node, postorder, show_line
 
-if TYPE_CHECKING:
-    from nnc_core.engine import ComputationGraph
 
-compile_hook: Callable[..., Any] | None = None
-"""Filled by nnc_core.composition: `graph.compile` is the one call upward in the house."""
+class Runnable(Protocol):
+    """A compiled graph: inputs by name in, outputs by name out."""
+
+    def __call__(self, **given: Any) -> dict[str, Any]: ...
+
+
+Compiler = Callable[..., Runnable]
+"""Called with a graph, a device and the options of `SymbolicGraph.compile`."""
 
 
 class SymbolicGraph:
     """Immutable.  `iopairs` are (output, input): the output's new value takes the input's memory, for state that
     each call carries on."""
+
+    _compiler: ClassVar[Compiler | None] = None
 
     def __init__(self, inputs: Mapping[str, Node], outputs: Mapping[str, Node],
                  iopairs: tuple[tuple[str, str], ...] = (), name: str = "graph") -> None:
@@ -71,14 +78,22 @@ class SymbolicGraph:
     def list_outputs(self) -> list[str]:
         return list(self.outputs)
 
-    def compile(self, device: Any = None, **options: Any) -> ComputationGraph:
+    def compile(self, device: Any = None, **options: Any) -> Runnable:
         """Optimise, plan and bind for a device, named by id; None means the default one.
 
         Options: `optimise=False` leaves the graph as it is written, `memory_steps` is how many steps the memory
         planners may take, and `places` says which devices the graph's places are.
         """
-        assert compile_hook is not None, "nnc_core.composition is not loaded"
-        return compile_hook(self, device, **options)  # type: ignore[no-any-return]
+        compiler = SymbolicGraph._compiler
+        if compiler is None:
+            raise GraphError(f"nothing compiles {self.name!r}: no compiler has been registered",
+                             hint="import nnc_core, which registers one")
+        return compiler(self, device, **options)
+
+    @staticmethod
+    def register_compiler(compiler: Compiler) -> None:
+        """Say what `compile` calls: the engine stands above graphs, so it is told from there, once."""
+        SymbolicGraph._compiler = staticmethod(compiler)
 
     def __str__(self) -> str:
         return to_text(self)
@@ -93,6 +108,4 @@ class SymbolicGraph:
 
     def draw(self, path: str | Path) -> Path:
         """A picture; the ending of the path says the format.  Needs no Graphviz."""
-        from nnc_core.graph.picture import draw_graph
-
         return draw_graph(self, Path(path))

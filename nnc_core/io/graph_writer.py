@@ -10,7 +10,7 @@ from nnc_core.graph import SymbolicGraph
 from nnc_core.io.checkpoint import Array
 from nnc_core.io.graph_attributes import encode
 from nnc_core.operator import CONSTANT, CONTROL, OPERATORS, PLACEHOLDER
-from nnc_core.symbol import Body, Literal, Node, postorder, show_line
+from nnc_core.symbol import Body, Literal, Node, bodies_in, postorder, show_line
 from nnc_core.type import Op, TupleSpec
 
 Download: TypeAlias = Callable[[Literal], Array]
@@ -99,7 +99,7 @@ def nested_bodies(nodes: Iterable[Node]) -> list[Body]:
     """All bodies in these nodes and in those bodies, each once, inner ones before those that hold them."""
     order: list[Body] = []
     seen: set[int] = set()
-    pending: list[tuple[Body, bool]] = [(body, False) for body in _bodies_in(nodes)]
+    pending: list[tuple[Body, bool]] = [(body, False) for body in _bodies_within(nodes)]
     pending.reverse()
     while pending:
         body, is_done = pending.pop()
@@ -108,19 +108,12 @@ def nested_bodies(nodes: Iterable[Node]) -> list[Body]:
         elif id(body) not in seen:
             seen.add(id(body))
             pending.append((body, True))
-            pending.extend((inner, False) for inner in _bodies_in(body.nodes))
+            pending.extend((inner, False) for inner in _bodies_within(body.nodes))
     return order
 
 
-def _bodies_in(nodes: Iterable[Node]) -> Iterator[Body]:
+def _bodies_within(nodes: Iterable[Node]) -> Iterator[Body]:
     for node in nodes:
-        for attribute in node.attributes:
-            yield from _bodies_of(attribute)
+        yield from bodies_in(node.attributes)
 
 
-def _bodies_of(attribute: Any) -> Iterator[Body]:
-    if isinstance(attribute, Body):
-        yield attribute
-    elif isinstance(attribute, tuple):
-        for part in attribute:
-            yield from _bodies_of(part)

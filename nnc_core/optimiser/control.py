@@ -15,7 +15,7 @@ from nnc_core.operator.control import LOOP, PICK
 from nnc_core.optimiser.hoist import hoisted
 from nnc_core.optimiser.rebuild import inline_body, rebuild
 from nnc_core.optimiser.smaller import smaller
-from nnc_core.symbol import Body, Node, postorder
+from nnc_core.symbol import Body, Node, map_bodies, postorder
 
 Change: TypeAlias = "Callable[[Node, set[int], Nodes], dict[int, Node] | None]"
 """(node of control flow, its results that are read) -> these, otherwise; None if there is nothing to do."""
@@ -44,21 +44,14 @@ def hoist(outputs: Sequence[Node], F: Nodes) -> list[Node] | None:
     return _changed(outputs, order, F, hoisted, hoist)
 
 
-def _within(attribute: Any, F: Nodes, whole: Whole) -> Any:
-    """An attribute with its bodies, if it is or has any, changed; the same object if there is nothing to do."""
-    if isinstance(attribute, Body):
-        found = whole(attribute.outputs, F.fresh())
-        return attribute if found is None else Body(attribute.inputs, tuple(found))
-    if isinstance(attribute, tuple):
-        parts = tuple([_within(a, F, whole) for a in attribute])
-        return attribute if all(a is b for a, b in zip(parts, attribute, strict=True)) else parts
-    return attribute
-
-
 def _changed(outputs: Sequence[Node], order: Sequence[Node], F: Nodes, change: Change,
              whole: Whole) -> list[Node] | None:
     """Each node of control flow by itself, what is in its bodies before; inputs first, so that each sees what has
     become of those before it."""
+    def inner(body: Body) -> Body:
+        found = whole(body.outputs, F.fresh())
+        return body if found is None else Body(body.inputs, tuple(found))
+
     picked: dict[Node, set[int]] = {}
     for node in order:
         if node.op is PICK:
@@ -70,7 +63,7 @@ def _changed(outputs: Sequence[Node], order: Sequence[Node], F: Nodes, change: C
             new[node] = results[node.inputs[0]][node.attributes[0]]
             continue
         inputs = tuple([new[x] for x in node.inputs])
-        attributes = tuple([_within(a, F, whole) for a in node.attributes]) if node.op.bodies else node.attributes
+        attributes = map_bodies(node.attributes, inner) if node.op.bodies else node.attributes
         new[node] = _with(node, inputs, attributes, F)
         made = change(new[node], picked.get(node, set()), F) if node.op.bodies else None
         if made is not None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from nnc_core.operator import Nodes
 from nnc_core.operator.control import CALL, PICK
-from nnc_core.symbol import Body, Node, Symbol, Table, postorder
+from nnc_core.symbol import Body, Node, Symbol, Table, map_bodies, postorder
 from nnc_core.type import Attributes, Op
 
 Make: TypeAlias = Callable[[Nodes, Op, "tuple[Node, ...]", Attributes], Node]
@@ -29,7 +29,7 @@ def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
         inputs = tuple([new[x] for x in node.inputs])
         attributes = node.attributes
         if node.op.bodies:
-            attributes = tuple([_with_bodies(a, F, make) for a in attributes])
+            attributes = map_bodies(attributes, lambda body: rebuild_body(body, F, make))
         if make is not None:
             new[node] = make(F, node.op, inputs, attributes)
         elif node.op.bodies:
@@ -43,13 +43,6 @@ def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
             follow(node, new[node])
     F.table.line = None
     return [new[o] for o in outputs]
-
-
-def _with_bodies(attribute: Any, F: Nodes, make: Make | None) -> Any:
-    """An attribute whose bodies, if it is or has any, are rebuilt in tables of their own."""
-    if isinstance(attribute, tuple):
-        return tuple([_with_bodies(a, F, make) for a in attribute])
-    return rebuild_body(attribute, F, make) if isinstance(attribute, Body) else attribute
 
 
 def rebuild_body(body: Body, F: Nodes, make: Make | None = None) -> Body:

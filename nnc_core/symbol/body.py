@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from nnc_core.symbol.node import Node
@@ -60,3 +60,32 @@ class Body:
     def __repr__(self) -> str:
         ins, outs = (", ".join(repr(n.spec) for n in ns) for ns in (self.inputs, self.outputs))
         return f"<body ({ins}) -> ({outs}), {len(self.nodes)} nodes>"
+
+
+def bodies_in(attribute: Any) -> Iterator[Body]:
+    """The bodies that an attribute is or holds, in order."""
+    if isinstance(attribute, Body):
+        yield attribute
+    elif isinstance(attribute, tuple):
+        for part in attribute:
+            yield from bodies_in(part)
+
+
+def bodies_of(node: Any) -> list[tuple[str, Body]]:
+    """The bodies of a node or a value of the tape, called by the attributes that hold them: "cond", "branches[1]"."""
+    found: list[tuple[str, Body]] = []
+    for name, attribute in zip(node.op.attributes, node.attributes, strict=True) if node.op.bodies else ():
+        several = isinstance(attribute, tuple)
+        found += [(f"{name}[{i}]" if several else name, body) for i, body in enumerate(bodies_in(attribute))]
+    return found
+
+
+def map_bodies(attribute: Any, change: Callable[[Body], Body]) -> Any:
+    """An attribute with the bodies that it is or holds changed; the same object where none changes."""
+    if isinstance(attribute, Body):
+        return change(attribute)
+    if isinstance(attribute, tuple):
+        parts = [map_bodies(part, change) for part in attribute]
+        if any(a is not b for a, b in zip(parts, attribute, strict=True)):
+            return attribute._make(parts) if hasattr(attribute, "_make") else tuple(parts)
+    return attribute

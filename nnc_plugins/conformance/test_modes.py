@@ -58,7 +58,7 @@ def _exported(p: Parameters, x: Any, labels: Any) -> Any:
     with nnc.deferred():
         value, new = step(p, x, labels)
     graph = nnc.export({**p, "x": x, "labels": labels}, {"value": value, **{f"new_{k}": t for k, t in new.items()}})
-    results: dict[str, Any] = graph.compile(p["out"].device.id)(**p, x=x, labels=labels)  # type: ignore[operator]
+    results: dict[str, Any] = graph.compile(p["out"].device.id)(**p, x=x, labels=labels)
     return results["value"], {k: results[f"new_{k}"] for k in p}
 
 

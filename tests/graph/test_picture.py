@@ -11,7 +11,7 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.errors import Error, NotSupportedError
 from nnc_core.base.missing import MissingPackageError
 from nnc_core.graph import SymbolicGraph
-from nnc_core.graph.layers import BEND_WIDTH, place
+from nnc_core.graph.drawing.layout import BEND_WIDTH, place
 from nnc_core.type import TensorSpec
 from tests.graph.stack import GRAPHS, new_namespace
 from tests.graph.strategies import grow_graph

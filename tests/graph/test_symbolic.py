@@ -105,6 +105,21 @@ def test_pairs_that_cannot_share_memory(pairs: tuple[tuple[str, str], ...], mess
         SymbolicGraph({"x": x, "v": v}, outputs, pairs)
 
 
+def test_compiling_without_a_compiler_says_what_registers_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SymbolicGraph, "_compiler", None)
+    with pytest.raises(GraphError, match=r"nothing compiles 'step'.*\n.*import nnc_core"):
+        example().compile()
+
+
+def test_a_registered_compiler_gets_the_graph_the_device_and_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SymbolicGraph, "_compiler", None)
+    seen = []
+    SymbolicGraph.register_compiler(lambda *args, **options: seen.append((args, options)))
+    graph = example()
+    graph.compile("cpu", optimise=False)
+    assert seen == [((graph, "cpu"), {"optimise": False})]
+
+
 def batch_graph() -> SymbolicGraph:
     F, n = new_namespace(), Dim("n")
     x = F.placeholder("x", TensorSpec((n, 4), dt.float32))

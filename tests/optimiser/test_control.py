@@ -11,10 +11,10 @@ import pytest
 
 from nnc_core.base import dtype as dt
 from nnc_core.graph import SymbolicGraph, reverse
-from nnc_core.graph.unfolded import bodies_of, unfolded
+from nnc_core.graph.drawing.unfolded import unfolded
 from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.operator.control import CASE_OF, LOOP
-from nnc_core.symbol import Body, Literal, Node, Number, postorder
+from nnc_core.symbol import Body, Literal, Node, Number, bodies_of, postorder
 from nnc_core.type import Dim, TensorSpec
 from tests.graph.stack import GRAPHS, OPTIMISER, new_namespace
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from nnc_core.base.config import config
 from nnc_core.composition import Stack
 from nnc_core.dynamic.value import Value
-from nnc_core.graph.unfolded import bodies_of
-from nnc_core.symbol import postorder
+from nnc_core.symbol import bodies_of, postorder
 from nnc_core.type import TensorSpec, TupleSpec, is_static
 
 Key = tuple[Hashable, ...]

@@ -19,9 +19,8 @@ from nnc_core.dynamic.traces.trace import Trace
 from nnc_core.dynamic.tree import Structure, flatten, unflatten
 from nnc_core.dynamic.value import Value
 from nnc_core.graph.bodies import host_functions
-from nnc_core.graph.unfolded import bodies_of
 from nnc_core.operator import Nodes
-from nnc_core.symbol import Body, Node, Number, postorder, show_line, without_collector
+from nnc_core.symbol import Body, Node, Number, bodies_of, postorder, show_line, without_collector
 from nnc_core.type import TensorSpec
 
 

@@ -14,7 +14,7 @@ from nnc_core.dynamic.graphs.replay import must_be_recorded, replay
 from nnc_core.dynamic.tensor import Tensor, value_of
 from nnc_core.dynamic.value import Value
 from nnc_core.engine import ComputationGraph, Profile
-from nnc_core.graph import SymbolicGraph, symbolic
+from nnc_core.graph import SymbolicGraph
 from nnc_core.symbol import Node
 from nnc_core.type import is_static, names_of, substitute
 
@@ -185,4 +185,4 @@ def _unused(graph: SymbolicGraph) -> frozenset[str]:
     return frozenset(k for k, node in graph.inputs.items() if node not in reached)
 
 
-symbolic.compile_hook = compile_graph
+SymbolicGraph.register_compiler(compile_graph)

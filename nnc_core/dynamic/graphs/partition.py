@@ -14,7 +14,7 @@ from nnc_core.base.errors import DeviceError, GraphError, NotSupportedError
 from nnc_core.dynamic.graphs.unknown import names_in, size_attribute
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS, PLACEHOLDER
-from nnc_core.symbol import Body, Node, postorder, show_line
+from nnc_core.symbol import Node, bodies_in, postorder, show_line
 from nnc_core.type import is_unknown
 
 TRANSFER = OPERATORS["transfer"]
@@ -111,13 +111,7 @@ def _wanted_names(node: Node, producers: Mapping[str, Node]) -> list[str]:
 def _breaks_inside(node: Node, place_of: Callable[[str], Place]) -> bool:
     return node.op.bodies and any(
         inner.op.counted or (inner.op is TRANSFER and len({place_of(a) for a in inner.attributes}) > 1)
-        or _breaks_inside(inner, place_of) for body in _bodies(node.attributes) for inner in body.nodes)
-
-
-def _bodies(value: object) -> list[Body]:
-    if isinstance(value, tuple):
-        return [body for v in value for body in _bodies(v)]
-    return [value] if isinstance(value, Body) else []
+        or _breaks_inside(inner, place_of) for body in bodies_in(node.attributes) for inner in body.nodes)
 
 
 def _free(graph: SymbolicGraph) -> set[Node]:

@@ -17,7 +17,7 @@ from nnc_core.dynamic.traces.signature import Arguments, Parameters
 from nnc_core.dynamic.traces.trace import Trace
 from nnc_core.dynamic.traces.traced import DataDependentError, Traced, finish
 from nnc_core.dynamic.tree import flatten
-from nnc_core.symbol import Body, postorder, without_collector
+from nnc_core.symbol import bodies_in, postorder, without_collector
 from nnc_core.type import Attributes, Op, TensorSpec
 
 
@@ -106,9 +106,8 @@ def host_functions(trace: Trace, result: Any) -> list[Any]:
 
 
 def _called_on_host(op: Op, attributes: Attributes) -> Iterator[Any]:
-    for x in attributes:
-        if isinstance(x, Body):
-            for node in x.nodes:
-                yield from _called_on_host(node.op, node.attributes)
-        elif op.host:
-            yield from [f for f in (getattr(x, "fn", None), getattr(x, "vjp", None)) if f is not None]
+    for x in attributes if op.host else ():
+        yield from [f for f in (getattr(x, "fn", None), getattr(x, "vjp", None)) if f is not None]
+    for body in bodies_in(attributes) if op.bodies else ():
+        for node in body.nodes:
+            yield from _called_on_host(node.op, node.attributes)

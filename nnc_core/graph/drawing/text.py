@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from nnc_core.graph.unfolded import bodies_of, body_names, flat, node_names, unfolded
+from nnc_core.graph.drawing.unfolded import Drawable, body_names, flat, node_names, unfolded
 from nnc_core.operator import PLACEHOLDER
-from nnc_core.symbol import Body, Node, show_line
-
-if TYPE_CHECKING:
-    from nnc_core.graph.symbolic import SymbolicGraph
+from nnc_core.symbol import Body, Node, bodies_of, show_line
 
 Lines: TypeAlias = Generator[Any, None, None]
 """Lines, and in their places generators of the lines of what is nested."""
 INDENT = "  "
 
 
-def to_text(graph: SymbolicGraph) -> str:
+def to_text(graph: Drawable) -> str:
     """One line a node: name, spec, operator, operands, attributes, source line; its bodies are indented beneath it."""
     names = node_names(graph)
     inputs = ", ".join(f"{k}: {n.spec}" for k, n in graph.inputs.items())
@@ -49,13 +46,13 @@ def _arguments(node: Node, names: Mapping[Node, str]) -> str:
     return ", ".join([names[x] for x in node.inputs] + named)
 
 
-def to_trace(graph: SymbolicGraph) -> str:
+def to_trace(graph: Drawable) -> str:
     """One line for each edge, those in bodies included: "user <- input"."""
     found = unfolded(graph, graph.nodes)
     return "\n".join(f"{drawn.name} <- {found[i].name}" for drawn in found for i in drawn.sources)
 
 
-def to_dot(graph: SymbolicGraph) -> str:
+def to_dot(graph: Drawable) -> str:
     """Bodies are clusters within clusters."""
     outputs = set(graph.outputs.values())
     lines = [f"digraph {_quoted(graph.name)} {{", "  rankdir=TB; node [shape=record, fontsize=10];"]

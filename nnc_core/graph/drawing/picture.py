@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 from nnc_core.base.atomic import open_atomically
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.missing import require
-from nnc_core.graph.layers import Placement, place
-from nnc_core.graph.unfolded import Drawn, unfolded
+from nnc_core.graph.drawing.layout import Placement, place
+from nnc_core.graph.drawing.unfolded import Drawable, Drawn, unfolded
 from nnc_core.operator import CONSTANT, PLACEHOLDER
 from nnc_core.symbol import Node
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from nnc_core.graph.symbolic import SymbolicGraph
 
 MOST_NODES = 3000
 COLUMN, LAYER = 1.5, 0.62  # inches from box to box
@@ -30,7 +28,7 @@ INPUT, OUTPUT, CONSTANTS, PLAIN, LINE = "#cfe2f3", "#d9ead3", "#eeeeee", "#fffff
 INSIDE = ("#fff2cc", "#fce5cd", "#f4cccc")  # of bodies, the deeper the darker
 
 
-def draw_graph(graph: SymbolicGraph, path: Path) -> Path:
+def draw_graph(graph: Drawable, path: Path) -> Path:
     """Write a picture to `path`, in the format of its suffix (png, svg, pdf ...; none: png); give the path.
 
     Values flow downwards.  A box is a node with its operator and spec; inputs are blue, outputs green, constants grey
@@ -58,7 +56,7 @@ def draw_graph(graph: SymbolicGraph, path: Path) -> Path:
     return path
 
 
-def _all_nodes(graph: SymbolicGraph) -> list[Node]:
+def _all_nodes(graph: Drawable) -> list[Node]:
     """Inputs that nothing reads are drawn too."""
     return list(dict.fromkeys([*graph.inputs.values(), *graph.nodes]))
 
@@ -92,7 +90,7 @@ def _draw_labels(axes: Axes, placement: Placement, labels: list[str], scale: flo
         axes.text(x, y, label, ha="center", va="center", fontsize=5.5 * scale, parse_math=False, zorder=3)
 
 
-def _frame(axes: Axes, placement: Placement, graph: SymbolicGraph) -> None:
+def _frame(axes: Axes, placement: Placement, graph: Drawable) -> None:
     nodes, edges = graph.complexity
     axes.set_xlim(-0.75, placement.width - 0.25)
     axes.set_ylim(placement.height - 0.4, -1.1)  # downwards
@@ -101,7 +99,7 @@ def _frame(axes: Axes, placement: Placement, graph: SymbolicGraph) -> None:
     axes.text((placement.width - 1) / 2, -0.75, title, ha="center", va="center", fontsize=9, parse_math=False)
 
 
-def _colours(graph: SymbolicGraph, nodes: list[Drawn]) -> list[str]:
+def _colours(graph: Drawable, nodes: list[Drawn]) -> list[str]:
     outputs = set(graph.outputs.values())
     return [_colour(node, not node.scope and node.node in outputs) for node in nodes]
 
@@ -117,7 +115,7 @@ def _colour(drawn: Drawn, output: bool) -> str:
     return INPUT if node.op is PLACEHOLDER else PLAIN
 
 
-def _labels(graph: SymbolicGraph, nodes: list[Drawn]) -> list[str]:
+def _labels(graph: Drawable, nodes: list[Drawn]) -> list[str]:
     """Operator and spec; inputs have their name, those of bodies the body's, and outputs theirs in front."""
     shown = {node: name for name, node in graph.inputs.items()}
     given: dict[Node, list[str]] = {}

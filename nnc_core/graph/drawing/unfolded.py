@@ -9,13 +9,25 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import count
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from nnc_core.operator.control import LOOP
-from nnc_core.symbol import Body, Node
+from nnc_core.symbol import Body, Node, bodies_of
 
-if TYPE_CHECKING:
-    from nnc_core.graph.symbolic import SymbolicGraph
+
+class Drawable(Protocol):
+    """What is shown of a graph: named inputs and outputs, and the nodes between them."""
+
+    inputs: dict[str, Node]
+    outputs: dict[str, Node]
+    iopairs: tuple[tuple[str, str], ...]
+    name: str
+
+    @property
+    def nodes(self) -> list[Node]: ...
+
+    @property
+    def complexity(self) -> tuple[int, int]: ...
 
 
 def flat(nested: Generator[Any, None, None]) -> Iterator[Any]:
@@ -32,18 +44,7 @@ def flat(nested: Generator[Any, None, None]) -> Iterator[Any]:
 
 
 # ---- names
-def bodies_of(node: Any) -> list[tuple[str, Body]]:
-    """The bodies of a node or a value of the tape, called by the attributes that hold them: "cond", "branches[1]"."""
-    found: list[tuple[str, Body]] = []
-    for name, value in zip(node.op.attributes, node.attributes, strict=True) if node.op.bodies else ():
-        if isinstance(value, Body):
-            found.append((name, value))
-        elif isinstance(value, tuple):
-            found += [(f"{name}[{i}]", b) for i, b in enumerate(value) if isinstance(b, Body)]
-    return found
-
-
-def node_names(graph: SymbolicGraph) -> dict[Node, str]:
+def node_names(graph: Drawable) -> dict[Node, str]:
     """Inputs by their names, everything else numbered."""
     names = {node: f"%{i}" for i, node in enumerate(graph.nodes)}
     return names | {node: name for name, node in graph.inputs.items()}
@@ -74,7 +75,7 @@ class Drawn(NamedTuple):
     """Numbers of those drawn before it whose values come to it."""
 
 
-def unfolded(graph: SymbolicGraph, nodes: Sequence[Node]) -> list[Drawn]:
+def unfolded(graph: Drawable, nodes: Sequence[Node]) -> list[Drawn]:
     """Nodes of a graph, inputs first, with what is in their bodies, as values flow when it runs.
 
     What a node of control flow is given goes to the placeholders that stand for it, and what its bodies give goes to

@@ -1,0 +1,1 @@
+"""Graphs as text, in Graphviz' language and as pictures."""
