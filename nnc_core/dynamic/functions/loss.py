@@ -30,6 +30,14 @@ def _alike(x: ArrayLike, target: ArrayLike) -> tuple[Value, Value]:
     return v, y
 
 
+def _check_fits(what: str, other: Value, v: Value) -> None:
+    """Other numbers for the elements of v are one for all, or have axes of v's length or 1: none is left out, which
+    would put those of rows to columns."""
+    if other.ndim not in (0, v.ndim) or broadcast(other.shape, v.shape) != v.shape:
+        raise ShapeError(f"the {what} {other.spec} does not broadcast to {v.spec}, axis by axis",
+                         hint="reshape it: axes of length 1 are broadcast")
+
+
 def _positive(**given: float) -> None:
     for name, number in given.items():
         if not number > 0:
@@ -110,11 +118,10 @@ def gaussian_nll_loss(x: ArrayLike, target: ArrayLike, variance: ArrayLike, /, *
     _positive(epsilon=epsilon)
     v, y = _alike(x, target)
     w = as_inexact(as_like(variance, v))
+    _check_fits("variance", w, v)
     w = F.add(w, F.stop_gradient(F.subtract(F.maximum(w, epsilon), w)))
     d = F.subtract(v, y)
     loss = F.multiply(F.add(F.log(w), F.divide(F.multiply(d, d), w)), 0.5)
-    if loss.shape != v.shape:
-        raise ShapeError(f"the variance {w.spec} does not broadcast to {v.spec}")
     return reduced(F.add(loss, 0.5 * log(2 * pi)) if full else loss, reduction)
 
 
@@ -164,7 +171,9 @@ def margin_ranking_loss(x1: ArrayLike, x2: ArrayLike, target: ArrayLike, /, *, m
                         reduction: str = "mean") -> Tensor:
     """max(0, margin - target * (x1 - x2)): x1 should be larger by the margin where the target is 1, smaller for -1."""
     check_reduction(reduction)
-    a, b, y = (as_inexact(u) for u in as_values(x1, x2, target))
+    a, b = _alike(x1, x2)
+    y = as_inexact(as_like(target, a))
+    _check_fits("target", y, a)
     return reduced(F.relu(F.subtract(margin, F.multiply(F.subtract(a, b), y))), reduction)
 
 
@@ -222,6 +231,9 @@ def triplet_margin_loss(anchor: ArrayLike, positive: ArrayLike, negative: ArrayL
     negative is held against the nearer of anchor and positive (Balntas et al. 2016)."""
     check_reduction(reduction)
     a, b, c = (as_inexact(u) for u in as_values(anchor, positive, negative))
+    if not a.ndim == b.ndim == c.ndim:
+        raise ShapeError(f"{a.spec}, {b.spec} and {c.spec} differ in their number of axes",
+                         hint="reshape them: axes of length 1 are broadcast")
     near, far = _distance(a, b, p, epsilon), _distance(a, c, p, epsilon)
     far = F.minimum(far, _distance(b, c, p, epsilon)) if swap else far
     return reduced(F.relu(F.add(F.subtract(near, far), margin)), reduction)
