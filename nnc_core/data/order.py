@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nnc_core.base.errors import StateError
+from nnc_core.base.fields import check_fields, is_count
 from nnc_core.data.batches import batches
 
 
@@ -55,7 +56,10 @@ class DataOrder:
         different = [f"{k} was {state[k]} and is {mine}" for k, mine in self.settings.items() if state[k] != mine]
         if different:
             raise StateError(f"the order of examples is another one: {'; '.join(different)}")
-        self.epoch, self.position = int(state["epoch"]), int(state["position"])
+        check_fields(state, {"epoch": is_count, "position": is_count}, "the place in the order of examples", StateError)
+        if state["position"] > len(self):
+            raise StateError(f"batch {state['position']} of an epoch that has {len(self)}")
+        self.epoch, self.position = state["epoch"], state["position"]
 
     def __repr__(self) -> str:
         return f"<order of {self.settings['n']} examples: epoch {self.epoch}, batch {self.position} of {len(self)}>"

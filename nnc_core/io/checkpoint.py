@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -61,6 +61,20 @@ def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[st
     Raises MissingFileError for a missing file and FileFormatError for one that is damaged, truncated, of
     another format or with a dtype that nnc does not have.
     """
+    found = read_file(path)
+    return found.arrays, found.metadata
+
+
+class Stored(NamedTuple):
+    """What a safetensors file holds, and whether nnc wrote it."""
+
+    arrays: dict[str, Array]
+    metadata: dict[str, str]
+    is_ours: bool
+
+
+def read_file(path: str | os.PathLike[str]) -> Stored:
+    """`load_arrays`, with whether nnc wrote the file."""
     library = require("safetensors", purpose="reading a checkpoint", extra="io")
     content = _read(path)
     try:
@@ -69,8 +83,7 @@ def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[st
         raise damaged(path, str(error)) from error
     arrays = {name: _array(path, name, entry) for name, entry in sorted(entries, key=itemgetter(0))}
     metadata = _metadata(content)
-    _verify(path, arrays, metadata)
-    return arrays, metadata
+    return Stored(arrays, metadata, _verified(path, arrays, metadata))
 
 
 def _text(text: object, what: str) -> str:
@@ -137,11 +150,12 @@ def _metadata(content: bytes) -> dict[str, str]:
     return metadata
 
 
-def _verify(path: str | os.PathLike[str], arrays: Mapping[str, Array], metadata: dict[str, str]) -> None:
-    """Take the marks out of the metadata and hold the digest against the content."""
+def _verified(path: str | os.PathLike[str], arrays: Mapping[str, Array], metadata: dict[str, str]) -> bool:
+    """Take the marks out of the metadata and hold the digest against the content: whether nnc wrote the file."""
     is_ours, digest = take_marks(path, metadata)
     if is_ours and digest != _digest(arrays, metadata):
         raise damaged(path, "the SHA-256 checksum does not match the content")
+    return is_ours
 
 
 def take_marks(path: str | os.PathLike[str], metadata: dict[str, str]) -> tuple[bool, str | None]:

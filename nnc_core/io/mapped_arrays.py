@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.io.checkpoint import Array, damaged, dtype_of, opening, take_marks
+from nnc_core.io.checkpoint import Array, Stored, damaged, dtype_of, opening, take_marks
 
 Path = str | os.PathLike[str]
 _LONGEST_HEADER = 100_000_000
@@ -33,13 +33,19 @@ def map_arrays(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
     Raises MissingFileError for a missing file and FileFormatError for one that is damaged, truncated, of another
     format or with a dtype that nnc does not have.
     """
+    found = map_file(path)
+    return found.arrays, found.metadata
+
+
+def map_file(path: Path) -> Stored:
+    """`map_arrays`, with whether nnc wrote the file."""
     content = _mapping(path)
     header = _header(path, content)
     metadata = _metadata(path, header)
     start = len(content) - _check_places(path, header, content)
     arrays = {name: _array(path, name, header[name], content, start) for name in sorted(header)}
-    take_marks(path, metadata)
-    return arrays, metadata
+    is_ours, _ = take_marks(path, metadata)
+    return Stored(arrays, metadata, is_ours)
 
 
 def _mapping(path: Path) -> mmap.mmap:

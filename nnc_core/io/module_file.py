@@ -15,12 +15,13 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 from nnc_core.base.errors import Error, FileFormatError, StateError
+from nnc_core.base.fields import parsed
 from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.modes import use_device
 from nnc_core.dynamic.state import load_state
-from nnc_core.io.checkpoint import Array, load_arrays, save_arrays
+from nnc_core.io.checkpoint import Array, load_arrays, read_file, save_arrays
 from nnc_core.io.graph_reader import refused
-from nnc_core.io.mapped_arrays import map_arrays
+from nnc_core.io.mapped_arrays import map_file
 from nnc_core.io.module_reader import ModuleReader
 from nnc_core.io.module_writer import ModuleWriter, plain_attributes
 from nnc_core.nn import Module
@@ -30,6 +31,8 @@ from nnc_core.nn.weights.unmatched import Unmatched
 
 Path = str | os.PathLike[str]
 _KEY = "nnc.module"
+_FOREIGN = ("nn.from_pytorch_state(module, nnc.io.load_arrays(path)[0]) for a file of PyTorch, whose linear and "
+            "convolution weights are transposed; module.load_state_dict(...) of the same if they are as nnc's")
 ARGUMENT = "argument/"
 """Arrays whose names begin so are arguments of constructors, not weights."""
 
@@ -50,10 +53,15 @@ def load_weights(module: Module, path: Path, strict: bool = True, mapped: bool =
     says, where their device computes in the host's memory: nothing is read until it is used, updates go to memory of
     their own, never to the file, and the checksum is not looked at.
 
-    Raises StateError for names that are missing or unexpected, ShapeError and DTypeError for arrays that are not like
-    those of the module, and what `load_arrays` raises.
+    Raises FileFormatError for a file that nnc did not write, whose weights may be laid out otherwise (PyTorch's are),
+    StateError for names that are missing or unexpected, ShapeError and DTypeError for arrays that are not like those of
+    the module, and what `load_arrays` raises.
     """
-    arrays = only_weights((map_arrays if mapped else load_arrays)(path)[0])
+    stored = (map_file if mapped else read_file)(path)
+    if not stored.is_ours:
+        raise FileFormatError(f"{os.fspath(path)!r} was not written by nnc, so that nothing says how its weights are "
+                              "laid out", hint=_FOREIGN)
+    arrays = only_weights(stored.arrays)
     cells = module.cells()
     found = Unmatched(tuple([n for n in cells if n not in arrays]), tuple([n for n in arrays if n not in cells]))
     if not strict:
@@ -100,10 +108,12 @@ def load_module(path: Path, *, device: Any = None) -> Any:
                       "read it with load_weights(module, path) or load_arrays")
     with nullcontext() if device is None else use_device(device):
         try:
-            module = ModuleReader(json.loads(metadata[_KEY]), arrays).module()
+            module = ModuleReader(parsed(metadata[_KEY], "the description"), arrays).module()
+        except MemoryError:
+            raise
         except Error as error:
             raise type(error)(f"{os.fspath(path)!r}: {error.message}", hint=error.hint) from error
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        except Exception as error:  # constructors may fail in any way on arguments that no program gave them
             raise FileFormatError(f"{os.fspath(path)!r}: its description is not what save_module writes: {error!r}",
                                   hint="restore the file from a copy or save it again") from error
         load_state(module.cells(), only_weights(arrays), f"{os.fspath(path)!r}")

@@ -7,6 +7,7 @@ from typing import Any
 
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import Error, FileFormatError, StateError
+from nnc_core.base.fields import RESTORE, Test, check_fields, is_count, is_list, is_object
 from nnc_core.dynamic.functions.creation import asarray
 from nnc_core.dynamic.random.generator import Generator, default_generator
 from nnc_core.io.checkpoint import Array
@@ -22,6 +23,11 @@ from nnc_core.nn.weights.freezing import chosen
 from nnc_core.nn.weights.palettised import PalettisedWeight, replace_parameters
 from nnc_core.type import TensorSpec
 
+_FIELDS: Mapping[str, Test] = {"modules": is_list, "root": is_count, "shared": is_list, "evaluation": is_list,
+                              "frozen": is_list, "palettised": is_list}
+_TOPOLOGY: Mapping[str, Test] = {"entrances": is_list, "nodes": is_list, "parts": is_object}
+_CALL: Mapping[str, Test] = {"args": is_list, "kwargs": is_object}
+
 
 class ModuleReader:
     """Calls constructors in the order of the description, on the current device."""
@@ -33,10 +39,12 @@ class ModuleReader:
 
     def module(self) -> Module:
         """The module with first weights; the default generator is as it was before."""
+        check_fields(self._description, {"version": is_count}, "the description", FileFormatError)
         version = self._description["version"]
-        if type(version) is not int or version > VERSION:
-            raise FileFormatError(f"its version is {version!r}, this nnc reads up to {VERSION}",
-                                  hint="use a later version of nnc")
+        if not 1 <= version <= VERSION:
+            raise FileFormatError(f"its version is {version}, this nnc reads up to {VERSION}",
+                                  hint="use a later version of nnc" if version else RESTORE)
+        check_fields(self._description, _FIELDS, "the description", FileFormatError)
         before = default_generator().state
         try:
             for made in self._description["modules"]:
@@ -46,7 +54,7 @@ class ModuleReader:
         root = self._module(self._description["root"])
         for place, first in self._description["shared"]:
             share(root, place, first)
-        for weight in map(decode, self._description.get("palettised", ())):
+        for weight in map(decode, self._description["palettised"]):
             _palettise(root, *weight)
         for path in self._description["evaluation"]:
             _at(root, path)._training = False
@@ -59,6 +67,7 @@ class ModuleReader:
         cls = self._class(data)
         if "topology" in data:
             return self._network(cls, data["topology"])
+        check_fields(data, _CALL, f"the module {cls.__name__}", FileFormatError)
         args = [self._value(x) for x in data["args"]]
         kwargs = {name: self._value(x) for name, x in data["kwargs"].items()}
         try:
@@ -82,10 +91,11 @@ class ModuleReader:
     def _network(self, cls: type[Module], data: Mapping[str, Any]) -> Network:
         if not issubclass(cls, Network):
             raise FileFormatError(f"{cls.__name__} is no network")
-        nodes = tuple([Node(name, part, self._value(args), self._value(kwargs), self._value(result),
+        check_fields(data, _TOPOLOGY, f"the network {cls.__name__}", FileFormatError)
+        nodes = tuple([Node(_text(name), _text(part), self._value(args), self._value(kwargs), self._value(result),
                             tuple([decode(s) for s in specs]))
                        for name, part, args, kwargs, result, specs in data["nodes"]])
-        entrances = tuple([Entrance(name, decode(spec)) for name, spec in data["entrances"]])
+        entrances = tuple([Entrance(_text(name), decode(spec)) for name, spec in data["entrances"]])
         topology = Topology(entrances, self._value(data["inputs"]), nodes, self._value(data["outputs"]))
         return cls.between(topology, {name: self._module(k) for name, k in data["parts"].items()})
 
@@ -124,6 +134,12 @@ _READ: Mapping[str, Callable[[ModuleReader, Any], Any]] = {
     "registered": lambda r, name: _registered(name),
     "initialiser": lambda r, name: _initialiser(name),
 }
+
+
+def _text(x: Any) -> str:
+    if not isinstance(x, str):
+        raise FileFormatError(f"{x!r} is no name")
+    return x
 
 
 def _own_class(name: str) -> Any:

@@ -1,26 +1,35 @@
 """A training run on disk: all that it needs to go on bit for bit, in one file.
 
-That is weights and buffers, the minimiser's state and its settings that are numbers, random keys (the default
+That is weights and buffers, the minimiser's state, class and settings, random keys (the default
 generator's too), the place in the data, and by which backends each command ran, so that the resumed run takes the same
 code even where a plugin has been added since.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nnc_core.base.config import config
-from nnc_core.base.errors import FileFormatError, NotSupportedError, OperandError, ResumeWarning, StateError
+from nnc_core.base.errors import (
+    AttributeValueError,
+    FileFormatError,
+    NotSupportedError,
+    OperandError,
+    ResumeWarning,
+    StateError,
+)
+from nnc_core.base.fields import RESTORE
 from nnc_core.composition import Stack
 from nnc_core.dynamic.cell import Cell
 from nnc_core.dynamic.functions.face import located
 from nnc_core.dynamic.random.generator import Generator, default_generator
 from nnc_core.dynamic.state import load_state, save_state
 from nnc_core.io.checkpoint import load_arrays, save_arrays
+from nnc_core.io.training_header import KEY, TrainingHeader, header_of
 from nnc_core.symbol import users_frame
 
 if TYPE_CHECKING:
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
 
 Path = str | os.PathLike[str]
 Generators = Mapping[str, Generator]
-_KEY, _DEFAULT = "nnc.training", "random/the default generator"
+_DEFAULT = "random/the default generator"
 SHOWN = 3
 """Obstacles that a message names."""
 
@@ -51,10 +60,11 @@ def save_training_state(path: Path, module: Module, minimiser: Minimiser, genera
     saved unasked); `progress` is the run's `DataOrder`, or anything else with the same two methods; `metadata` is text.
     """
     cells = _cells(module, minimiser, generators)
-    run = {"settings": minimiser.numbers(), "progress": None if progress is None else dict(progress.state_dict()),
-           "devices": [_describe(stack) for stack in _stacks(cells)]}
+    run = TrainingHeader(minimiser.configuration(), minimiser.numbers(),
+                         None if progress is None else dict(progress.state_dict()),
+                         [_describe(stack) for stack in _stacks(cells)])
     cells[_DEFAULT] = default_generator().key  # wherever it is: it goes to where numbers are drawn next
-    save_arrays(path, save_state(cells), {**(metadata or {}), _KEY: json.dumps(run)})
+    save_arrays(path, save_state(cells), {**(metadata or {}), KEY: run.text()})
 
 
 @located
@@ -66,39 +76,61 @@ def load_training_state(path: Path, module: Module, minimiser: Minimiser, genera
     is missing, one ResumeWarning says why; with `exact=True` (the default under `config.deterministic`) that is an
     error, and with `exact=False` backends are chosen anew and nothing is said.
 
-    Nothing changes unless everything fits.  Raises StateError for names that are missing or unexpected, ShapeError,
-    DTypeError, NotSupportedError for `exact`, and what `load_arrays` raises for files that are missing or damaged.
+    The minimiser is of the class and the settings of the run; those that are numbers are taken over.  What is to
+    change is set after loading.
+
+    Nothing changes unless everything fits.  Raises StateError for names that are missing or unexpected and for another
+    minimiser, ShapeError, DTypeError, NotSupportedError for `exact`, and what `load_arrays` raises for files that are
+    missing or damaged.
     """
     what = f"the training state in {os.fspath(path)!r}"
     arrays, metadata = load_arrays(path)
-    run = _run(metadata, what)
-    if progress is not None and run["progress"] is None:
+    run = header_of(metadata, what)
+    if progress is not None and run.progress is None:
         raise StateError(f"{what} has no place in the data", hint="save it with progress=...")
     cells = _cells(module, minimiser, generators)
+    run.check_minimiser(minimiser.configuration(), what)
     matching = _matching(run, cells)
     strict = config.deterministic if exact is None else exact
     reasons = [] if exact is False else _obstacles(run, cells)
-    if _DEFAULT in arrays:
-        cells[_DEFAULT] = default_generator().key
+    cells[_DEFAULT] = default_generator().key
     if reasons and strict:
         raise NotSupportedError(f"{what} cannot go on bit for bit: {'; '.join(reasons)}",
                                 hint="load it with exact=False to go on by other code")
-    before = None if progress is None else dict(progress.state_dict())
-    if progress is not None:
-        progress.load_state_dict(run["progress"])
-    try:
+    with _all_or_nothing(minimiser, progress):
+        _take_numbers(minimiser, run.settings, what)
+        if progress is not None and run.progress is not None:
+            progress.load_state_dict(run.progress)
         load_state(cells, arrays, what)
-    except BaseException:
-        if progress is not None and before is not None:
-            progress.load_state_dict(before)
-        raise
-    minimiser.take_numbers(run["settings"])
     for stack, saved in matching:
         stack.engine.lowering.pin({} if exact is False else saved["choices"], strict, told=bool(reasons))
     if reasons:
         warnings.warn(f"{what}: {'; '.join(reasons)}; the run goes on, not bit for bit", ResumeWarning,
                       stacklevel=users_frame())
     return metadata
+
+
+@contextmanager
+def _all_or_nothing(minimiser: Minimiser, progress: Progress | None) -> Iterator[None]:
+    """If the block fails, the settings and the place in the data are as they were."""
+    numbers, place = minimiser.numbers(), None if progress is None else dict(progress.state_dict())
+    try:
+        yield
+    except BaseException:
+        minimiser.take_numbers(numbers)
+        if progress is not None and place is not None:
+            progress.load_state_dict(place)
+        raise
+
+
+def _take_numbers(minimiser: Minimiser, saved: Mapping[str, float], what: str) -> None:
+    if saved.keys() != minimiser.numbers().keys():
+        raise FileFormatError(f"{what} has the settings {', '.join(saved) or 'none'}, expected "
+                              f"{', '.join(minimiser.numbers()) or 'none'}", hint=RESTORE)
+    try:
+        minimiser.take_numbers(saved)
+    except AttributeValueError as error:
+        raise FileFormatError(f"{what}: {error.message}", hint=RESTORE) from error
 
 
 def _cells(module: Module, minimiser: Minimiser, generators: Generators | None) -> dict[str, Cell]:
@@ -120,32 +152,19 @@ def _describe(stack: Stack) -> dict[str, Any]:
     return {"id": spec.id, "name": spec.name, "driver": spec.driver, "choices": stack.engine.lowering.decisions()}
 
 
-def _run(metadata: dict[str, str], what: str) -> dict[str, Any]:
-    """Take what `save_training_state` added out of the metadata."""
-    text = metadata.pop(_KEY, None)
-    if text is None:
-        return {"settings": {}, "progress": None, "devices": []}
-    try:
-        run = json.loads(text)
-        return {name: run[name] for name in ("settings", "progress", "devices")}
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileFormatError(f"{what} is not what save_training_state writes: {error!r}",
-                              hint="restore the file from a copy") from error
-
-
-def _matching(run: Mapping[str, Any], cells: Mapping[str, Cell]) -> list[tuple[Stack, dict[str, Any]]]:
+def _matching(run: TrainingHeader, cells: Mapping[str, Cell]) -> list[tuple[Stack, dict[str, Any]]]:
     """The stacks of the cells that the run was on, with what is saved of each."""
-    saved = {d["id"]: d for d in run["devices"]}
+    saved = {d["id"]: d for d in run.devices}
     return [(s, saved[s.device.spec.id]) for s in _stacks(cells) if s.device.spec.id in saved]
 
 
-def _obstacles(run: Mapping[str, Any], cells: Mapping[str, Cell]) -> list[str]:
+def _obstacles(run: TrainingHeader, cells: Mapping[str, Cell]) -> list[str]:
     """Why the run cannot go on bit for bit: what differs between its devices and backends and those that are here."""
-    if not run["devices"]:
+    if not run.devices:
         return ["it says nothing of devices"]
     matching = _matching(run, cells)
     elsewhere = {s.device.spec.id for s in _stacks(cells)} - {d["id"] for _, d in matching}
-    there = ", ".join(d["id"] for d in run["devices"])
+    there = ", ".join(d["id"] for d in run.devices)
     reasons = [f"it was on {there}, it is now on {id}" for id in sorted(elsewhere)]
     for stack, saved in matching:
         spec = stack.device.spec

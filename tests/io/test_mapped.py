@@ -214,7 +214,8 @@ def test_the_file_may_be_replaced_or_deleted(path: Path, device: str) -> None:
 @pytest.mark.parametrize("padding", range(4))
 def test_what_is_not_aligned_is_copied_with_a_reason(tmp_path: Path, sharing: str, padding: int) -> None:
     values = np.array([1.5, -2, 3], np.float32)
-    header = json.dumps({"bytes": entry("U8", [1], 0, 1), "w": entry("F32", [3], 1, 13)}).encode()
+    header = json.dumps({"__metadata__": {"nnc.format": "checkpoint-1"}, "bytes": entry("U8", [1], 0, 1),
+                         "w": entry("F32", [3], 1, 13)}).encode()
     header += b" " * (-(8 + len(header)) % 4 + padding)
     write(tmp_path / "f", header, b"\7" + values.tobytes())
     weights = map_weights(tmp_path / "f")

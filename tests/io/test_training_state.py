@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ from nnc_core import nn, optim
 from nnc_core.base.errors import FileFormatError, OperandError, ShapeError, StateError
 from nnc_core.data import DataOrder
 from nnc_core.dynamic.random.generator import default_generator
-from nnc_core.io import MissingFileError
+from nnc_core.io import MissingFileError, load_arrays, save_arrays
+from nnc_core.io.training_header import KEY
 from nnc_core.io.training_state import load_training_state, save_training_state
+from nnc_core.optim import clipping, learning_rate
+from tests.io.edits import edits
 from tests.nn.network import chosen_device, digits, make_training, small_lenet
 
 pytest.importorskip("safetensors.numpy")
@@ -69,7 +73,7 @@ def test_a_file_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
     before = other.state()
     with pytest.raises(StateError, match=r"run.safetensors' does not fit: missing random/noise"):
         load_training_state(path, other.model, other.minimiser, other.generators)
-    with pytest.raises(StateError, match=r"unexpected minimiser/correction\.first"):
+    with pytest.raises(StateError, match=r"is that of Adam, the minimiser is SGD"):
         load_training_state(path, other.model, optim.SGD(other.model.named_parameters(), 0.1))
     wider = nn.Linear(3, 4)
     save_training_state(path, nn.Linear(3, 5), optim.SGD(wider.named_parameters(), 0.1))
@@ -138,8 +142,12 @@ def test_settings_that_are_numbers_are_part_of_the_run(tmp_path: Path) -> None:
         return step * 0.0
 
     scheduled = optim.SGD(model.named_parameters(), schedule, momentum=0.5)
-    load_training_state(path, model, scheduled)
-    assert scheduled.learning_rate is schedule
+    with pytest.raises(StateError, match=r"learning_rate was a number and is a function(.|\n)*set after loading"):
+        load_training_state(path, model, scheduled)
+    save_training_state(path, model, scheduled)
+    other = optim.SGD(model.named_parameters(), lambda step: step, momentum=0.5)
+    load_training_state(path, model, other)
+    assert callable(other.learning_rate)
 
 
 def test_the_place_in_the_data_is_part_of_the_run(tmp_path: Path) -> None:
@@ -176,3 +184,81 @@ def test_what_has_no_state_is_named(tmp_path: Path) -> None:
         save_training_state(tmp_path / "run", model, 0.1)  # type: ignore[arg-type]
     with pytest.raises(MissingFileError, match="load_training_state: there is no"):
         load_training_state(tmp_path / "run", model, minimiser)
+
+
+KINDS: dict[str, Any] = {
+    "Adam": lambda p: optim.Adam(p, 0.1), "AdamW": lambda p: optim.AdamW(p, 0.1, weight_decay=0.0),
+    "NAdam": lambda p: optim.NAdam(p, 0.1), "Adagrad": lambda p: optim.Adagrad(p, 0.1),
+    "RMSprop": lambda p: optim.RMSprop(p, 0.1), "Lion": lambda p: optim.Lion(p, 0.1),
+    "Accumulated": lambda p: optim.Accumulated(optim.Adam(p, 0.1), 2),
+    "Accumulated AdamW": lambda p: optim.Accumulated(optim.AdamW(p, 0.1), 2),
+    "Combined": lambda p: optim.Combined(optim.Adam(p, 0.1)),
+    "Combined AdamW": lambda p: optim.Combined(optim.AdamW(p)),
+    "clipped": lambda p: optim.Adam(p, 0.1, clipping=clipping.GlobalNorm(1.0)),
+    "clipped further": lambda p: optim.Adam(p, 0.1, clipping=clipping.GlobalNorm(0.5)),
+    "skipping": lambda p: optim.Adam(p, 0.1, nonfinite="skip"),
+    "some decay": lambda p: optim.Adam(p, 0.1, decays=lambda name, cell: False),
+    "scheduled": lambda p: optim.Adam(p, optim.schedules.Exponential(0.1, 0.9)),
+    "scheduled otherwise": lambda p: optim.Adam(p, optim.schedules.Exponential(0.1, 0.8)),
+    "Descent": lambda p: optim.Descent(p, learning_rate.Adagrad(0.1)),
+    "Descent by RMSprop": lambda p: optim.Descent(p, learning_rate.RMSprop(0.1)),
+    "groups": lambda p: optim.Adam([optim.Group({"weight": p["weight"]}, learning_rate=0.5),
+                                    optim.Group({"bias": p["bias"]})], 0.1),
+    "other groups": lambda p: optim.Adam([optim.Group({"bias": p["bias"]}, learning_rate=0.5),
+                                          optim.Group({"weight": p["weight"]})], 0.1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_state_goes_into_the_minimiser_that_it_is_of_and_no_other(kind: str, tmp_path: Path) -> None:
+    path, model = tmp_path / "run.safetensors", nn.Linear(2, 2)
+    save_training_state(path, model, KINDS[kind](model.named_parameters()))
+    load_training_state(path, model, KINDS[kind](model.named_parameters()))
+    for other in KINDS.keys() - {kind}:
+        minimiser = KINDS[other](model.named_parameters())
+        numbers = minimiser.numbers()
+        with pytest.raises(StateError, match=r"(?s)that of .*(the minimiser is|other settings: .* was .* and is )"):
+            load_training_state(path, model, minimiser)
+        assert minimiser.numbers() == numbers
+
+
+def test_numpys_numbers_and_pythons_are_the_same_setting(tmp_path: Path) -> None:
+    path, model = tmp_path / "run.safetensors", nn.Linear(2, 2)
+    save_training_state(path, model, optim.SGD(model.named_parameters(), np.float32(0.5)))  # type: ignore[arg-type]
+    other = optim.SGD(model.named_parameters(), 0.1, clipping=None)
+    load_training_state(path, model, other)
+    assert other.learning_rate == 0.5
+
+
+def test_descriptions_that_cannot_be_are_one_clear_error(tmp_path: Path) -> None:
+    path, model = tmp_path / "run.safetensors", nn.Linear(2, 2)
+    minimiser, order = optim.SGD(model.named_parameters(), 0.1, momentum=0.5), DataOrder(10, 3, seed=1)
+    progress = optim.Progress(minimiser, 2, batch=1, losses=[1.0])
+    for place in (order, progress):
+        save_training_state(path, model, minimiser, metadata={"note": "mine"}, progress=place)
+        arrays, metadata = load_arrays(path)
+        before = {**model.state_dict(), **minimiser.state_dict()}, minimiser.numbers(), place.state_dict()
+        refused = 0
+        for what, edited in edits(json.loads(metadata[KEY])):
+            if place is progress and "progress" not in what:
+                continue
+            save_arrays(path, arrays, {"note": "mine", KEY: json.dumps(edited)})
+            try:
+                load_training_state(path, model, minimiser, progress=place, exact=False)
+            except (FileFormatError, StateError) as error:
+                refused += 1
+                assert "load_training_state: " in str(error), what
+                now = {**model.state_dict(), **minimiser.state_dict()}, minimiser.numbers(), place.state_dict()
+                now[2].pop("seconds", None), before[2].pop("seconds", None)
+                assert now[1:] == before[1:], what
+            else:  # another learning rate, another place
+                minimiser.take_numbers(before[1])
+                place.load_state_dict({"seconds": 0.0, **before[2]} if place is progress else before[2])
+        assert refused > 50
+    for text in ("", "{", "null", "[" * 9999):
+        save_arrays(path, arrays, {KEY: text})
+        with pytest.raises(FileFormatError, match="description of the run"):
+            load_training_state(path, model, minimiser)
+    save_arrays(path, arrays)
+    with pytest.raises(FileFormatError, match="no description of a run"):
+        load_training_state(path, model, minimiser)

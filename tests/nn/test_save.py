@@ -11,18 +11,28 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core import nn
-from nnc_core.base.errors import DTypeError, FileFormatError, NotSupportedError, OperandError, ShapeError, StateError
+from nnc_core.base.errors import (
+    DTypeError,
+    Error,
+    FileFormatError,
+    NotSupportedError,
+    OperandError,
+    ShapeError,
+    StateError,
+)
 from nnc_core.dynamic.tree import flatten
 from nnc_core.io import (
     MissingFileError,
     load_arrays,
     load_module,
     load_weights,
+    module_file,
     save_arrays,
     save_module,
     save_weights,
 )
 from nnc_core.nn import initialise, zoo
+from tests.io.edits import edits
 from tests.nn.network import digits
 from tests.semantics.layers import LAYERS
 
@@ -322,18 +332,20 @@ def rewritten(path: Path, change: Any) -> None:
 
 @pytest.mark.parametrize("change, words", [
     (lambda d: d.update(version=99), "its version is 99, this nnc reads up to 1"),
+    (lambda d: d.update(version=0), "its version is 0, this nnc reads up to 1"),
+    (lambda d: d.update(version=True), "has True for 'version'"),
     (lambda d: d["modules"][0].update({"class": "NoSuch"}), "no class 'NoSuch'"),
     (lambda d: d["modules"][0].update({"class": "register"}), "no class 'register'"),
     (lambda d: d["modules"][0].update({"class": "os.Linear"}), r"no class 'os\.Linear'"),
     (lambda d: d["modules"][0].update({"class": "zoo.blocks.Sequential"}), "no class 'zoo.blocks.Sequential'"),
     (lambda d: d["modules"][0].update({"class": "Unmatched"}), "'Unmatched' is no class of modules"),
-    (lambda d: d["modules"][0].pop("args"), "not what save_module writes"),
+    (lambda d: d["modules"][0].update(args=5), "the module Linear has 5 for 'args'"),
     (lambda d: d.update(root=5), "module 5 is not described"),
     (lambda d: d["modules"][2]["args"][0].update(module=2), "not described before"),
-    (lambda d: d.update(modules=3), "not what save_module writes"),
+    (lambda d: d.update(modules=3), "has 3 for 'modules'"),
     (lambda d: d["modules"][0]["args"].append({"function": "eval"}), "no function 'eval'"),
     (lambda d: d["modules"][0]["args"].append({"initialiser": "_here"}), "no initialiser '_here'"),
-    (lambda d: [1], "not what save_module writes"),
+    (lambda d: [1], r"the description is \[1\], expected an object"),
     (lambda d: d.update(frozen=["x"]), "'x' is no parameter"),
     (lambda d: d.update(evaluation=["x"]), "'x' is no part"),
     (lambda d: d["modules"][0].update(topology={}), "Linear is no network"),
@@ -343,6 +355,45 @@ def test_a_description_that_is_not_one(saved: Path, change: Any, words: str) -> 
     with pytest.raises(FileFormatError, match=words) as caught:
         load_module(saved)
     assert str(saved) in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [functional, residual, lambda: nn.palettise(nn.Linear(16, 16), bits=4)])
+def test_every_edit_of_a_description_is_loaded_or_one_clear_error(make: Any, tmp_path: Path,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m"
+    save_module(make(), path)
+    arrays, metadata = load_arrays(path)
+    texts: list[str] = []
+    monkeypatch.setattr(module_file, "load_arrays", lambda path: (dict(arrays), {"nnc.module": texts[-1]}))
+    found = list(edits(json.loads(metadata["nnc.module"])))
+    refused = 0
+    for what, edited in found[:: 1 + len(found) // 200]:
+        texts.append(json.dumps(edited))
+        try:
+            load_module(path)
+        except Error as error:
+            refused += 1
+            assert str(path) in str(error), what
+    assert refused > 50
+    for text in ("", "{", "null", "[" * 9999):
+        texts.append(text)
+        with pytest.raises(FileFormatError, match="the description is"):
+            load_module(path)
+
+
+def test_weights_of_another_program_are_refused(tmp_path: Path) -> None:
+    """Of a square layer the shapes would say nothing: PyTorch's would be loaded transposed."""
+    path, model = tmp_path / "w", nn.Linear(2, 2)
+    before = model.state_dict()
+    safetensors_numpy = pytest.importorskip("safetensors.numpy")
+    safetensors_numpy.save_file(nn.to_pytorch_state(model), path)
+    for mapped in (False, True):
+        with pytest.raises(FileFormatError, match=r"(?s)was not written by nnc.*from_pytorch_state.*load_state_dict"):
+            load_weights(model, path, mapped=mapped)
+    np.testing.assert_array_equal(model.state_dict()["weight"], before["weight"])
+    again = nn.Linear(2, 2)
+    nn.from_pytorch_state(again, load_arrays(path)[0])
+    same(again.weight.read(), model.weight.read())
 
 
 def test_arguments_that_do_not_fit_and_classes_that_are_not_here(saved: Path) -> None:

@@ -80,7 +80,7 @@ def test_the_progress_of_something_else_is_refused(tmp_path: Any) -> None:
     model = network()
     file = TrainingFile(tmp_path / "run", model)
     optim.train(model, replace(QUIET, checkpoint=checkpoint.EveryEpochs(1, file.save)), X, Y)
-    with pytest.raises(StateError, match="missing"):
+    with pytest.raises(StateError, match=r"gradient was GD.. and is FletcherReeves"):
         file.resume(replace(QUIET, learning_rate=learning_rate.Const(), momentum=momentum.Nesterov(),
                             gradient=gradient.FletcherReeves()))
 

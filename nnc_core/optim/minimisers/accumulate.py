@@ -67,7 +67,11 @@ class Accumulated(Minimiser):
 
     def take_numbers(self, saved: Mapping[str, float]) -> None:
         self.minimiser.take_numbers(saved)
-        self.every = int(saved.get("every", self.every))
+        self.every = saved.get("every", self.every)  # type: ignore[assignment]
+
+    def configuration(self) -> dict[str, str]:
+        inner = {f"minimiser.{name}": x for name, x in self.minimiser.configuration().items()}
+        return {"class": "Accumulated", "every": "a number", **inner}
 
     def __repr__(self) -> str:
         return f"Accumulated({self.minimiser!r}, every={self.every})"

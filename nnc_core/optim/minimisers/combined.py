@@ -52,5 +52,9 @@ class Combined(Minimiser):
             mark = f"{i}."
             m.take_numbers({name.removeprefix(mark): x for name, x in saved.items() if name.startswith(mark)})
 
+    def configuration(self) -> dict[str, str]:
+        parts = {f"{i}.{name}": x for i, m in enumerate(self.minimisers) for name, x in m.configuration().items()}
+        return {"class": "Combined", **parts}
+
     def __repr__(self) -> str:
         return f"Combined({', '.join(map(repr, self.minimisers))})"

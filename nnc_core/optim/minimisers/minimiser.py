@@ -15,6 +15,7 @@ from nnc_core.dynamic.functions.creation import asarray, zeros
 from nnc_core.dynamic.modes import no_grad
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.clipping import Clipping
+from nnc_core.optim.minimisers.configuration import setting_text
 from nnc_core.optim.minimisers.groups import Cells, Group, grouped
 from nnc_core.optim.minimisers.nonfinite import POLICIES, guard_update
 from nnc_core.optim.minimisers.stateful import Stateful
@@ -267,6 +268,16 @@ class Minimiser(Stateful):
                 self.groups[int(number)][option] = saved[name]
             else:
                 setattr(self, name, saved[name])
+
+    def configuration(self) -> dict[str, str]:
+        """The class and the settings as text, those of groups as "number of the group.name", with the parameters of
+        each where there are several: what a run that goes on must have alike."""
+        found = {"class": type(self).__name__} | {name: setting_text(getattr(self, name)) for name in self.settings}
+        for i, group in enumerate(self.groups):
+            found |= {f"{i}.{name}": setting_text(x) for name, x in group.options.items()}
+            if len(self.groups) > 1:
+                found[f"{i}.parameters"] = ", ".join(group.parameters)
+        return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.settings:

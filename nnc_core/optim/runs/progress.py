@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nnc_core.base.errors import StateError
+from nnc_core.base.fields import are_numbers, check_fields, is_count, is_number
 from nnc_core.dynamic.functions.face import constructor
 from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.minimisers.minimiser import Minimiser
 
+_FIELDS = {"batch": is_count, "batches_per_epoch": lambda x: is_count(x) and x > 0, "losses": are_numbers,
+           "validation_losses": are_numbers, "seconds": lambda x: is_number(x) and x >= 0}
 UNREAD = 256
 """Losses that may be on their way from the device."""
 
@@ -88,7 +91,8 @@ class Progress:
         if state.keys() != self.state_dict().keys():
             raise StateError(f"{', '.join(state) or 'nothing'} is no progress of a run",
                              hint="save the training with progress=...")
-        self.batch, self.batches_per_epoch = int(state["batch"]), int(state["batches_per_epoch"])
+        check_fields(state, _FIELDS, "the progress of a run", StateError)
+        self.batch, self.batches_per_epoch = state["batch"], state["batches_per_epoch"]
         self._losses, self._unread = list(state["losses"]), []
         self.validation_losses = list(state["validation_losses"])
         self._before, self._started = float(state["seconds"]), time.monotonic()
