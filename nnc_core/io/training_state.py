@@ -152,7 +152,7 @@ def _describe(stack: Stack) -> dict[str, Any]:
     return {"id": spec.id, "name": spec.name, "driver": spec.driver, "choices": stack.engine.lowering.decisions()}
 
 
-def _matching(run: TrainingHeader, cells: Mapping[str, Cell]) -> list[tuple[Stack, dict[str, Any]]]:
+def _matching(run: TrainingHeader, cells: Mapping[str, Cell]) -> list[tuple[Stack, Mapping[str, Any]]]:
     """The stacks of the cells that the run was on, with what is saved of each."""
     saved = {d["id"]: d for d in run.devices}
     return [(s, saved[s.device.spec.id]) for s in _stacks(cells) if s.device.spec.id in saved]

@@ -20,7 +20,7 @@ def setting_text(x: Any) -> str:
         return f"({_listed(map(_part, x))})"
     if is_dataclass(x) and not isinstance(x, type):
         return f"{type(x).__name__}({_listed(f'{f.name}={_part(getattr(x, f.name))}' for f in fields(x))})"
-    shown = object.__repr__(x) if type(x).__repr__ is object.__repr__ else repr(x)
+    shown = repr(x)
     return shown if " at 0x" not in shown else "a function" if callable(x) else f"a {type(x).__name__}"
 
 
