@@ -24,12 +24,12 @@ import nnc_core as nnc
 import nnc_core.engine as engine
 from benchmarks._measure import show
 from nnc_core import nn, optim
-from nnc_core.dynamic.graphs.compiled import CompiledGraph
 from nnc_core.engine import ComputationGraph, Engine, best
 from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.graph import Graph
 from nnc_core.nn import zoo
+from nnc_core.recording.compiled import CompiledGraph
 
 DEVICE = "null:0"
 MEBIBYTE = 2**20

@@ -1,152 +1,22 @@
-"""The stack spelled out, once: Engine(Graph(Optimiser(Operator(Symbol(Shape(Type(device)))))))."""
+"""The house put together, once: what lower floors leave open is given to them here, and nowhere else."""
 
 from __future__ import annotations
 
-import threading
-import warnings
-from dataclasses import dataclass
-from types import NoneType
-from typing import TYPE_CHECKING
+import copyreg
 
-from nnc_core.base.config import config
-from nnc_core.base.errors import DeviceError, Error, FallbackWarning
-from nnc_core.device import Device, DeviceSpec, Registry
-from nnc_core.engine import Engine
-from nnc_core.graph import Graph
-from nnc_core.operator import Operator
-from nnc_core.optimiser import Optimiser
-from nnc_core.shape import Shape
-from nnc_core.symbol import Symbol, show_line, user_line
-from nnc_core.type import Type
-
-if TYPE_CHECKING:
-    from nnc_plugins import Manager
+from nnc_core import tensor_methods
+from nnc_core.graph import SymbolicGraph
+from nnc_core.recording.compilation import compile_graph
+from nnc_core.tracing import calls, jit
+from nnc_core.values.dispatch import reduce_value
+from nnc_core.values.value import Borrowed, Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stack:
-    """The eight layers for one device."""
-
-    device: Device
-    type: Type
-    shape: Shape
-    symbol: Symbol
-    operator: Operator
-    optimiser: Optimiser
-    graph: Graph
-    engine: Engine
-
-    def __repr__(self) -> str:
-        return f"<stack of {self.device.spec.id}>"
-
-    def and_on(self, other: Stack) -> str:
-        """Where arrays of two stacks are, for an error: on two devices, or under one id twice."""
-        mine, others = self.device.spec.id, other.device.spec.id
-        return f"{mine} and {others}" if mine != others else f"two different stacks of {mine}"
-
-
-def make_stack(device: Device, *, Type: type[Type] = Type, Shape: type[Shape] = Shape, Symbol: type[Symbol] = Symbol,
-               Operator: type[Operator] = Operator, Optimiser: type[Optimiser] = Optimiser,
-               Graph: type[Graph] = Graph, Engine: type[Engine] = Engine) -> Stack:
-    """Build the layers on a device; any of them may be a subclass."""
-    if not isinstance(device, Device):
-        raise DeviceError(f"{device!r} is no Device", operator="make_stack", line=show_line(user_line()),
-                          hint='nnc.stack_for("cpu:0").device is one')
-    type_ = Type(device)
-    shape = Shape(type_)
-    symbol = Symbol(shape)
-    operator = Operator(symbol)
-    optimiser = Optimiser(operator)
-    graph = Graph(optimiser)
-    return Stack(device, type_, shape, symbol, operator, optimiser, graph, Engine(graph))
-
-
-def opened() -> list[Stack]:
-    """The stacks of all devices that have been used."""
-    with _lock:
-        return list(_stacks.values())
-
-
-PREFERENCE = ("cpu", "opencl", "cuda", "strict")
-"""Kinds of device in the order in which a default is sought."""
-
-registry = Registry()
-_stacks: dict[str, Stack] = {}
-_lock = threading.RLock()
-_manager: Manager | None = None
-_default_id = ""
-
-
-def plugin_manager() -> Manager:
-    """The plugins, discovered at first use; what they offer is in the registry."""
-    global _manager
-    with _lock:
-        if _manager is None:
-            from nnc_plugins import Manager
-
-            _manager = Manager().discover()
-            _manager.fill(registry)
-        return _manager
-
-
-def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:
-    """The stack of a device: by id or spec, by kind ("cpu" is "cpu:0"), or the default one for None."""
-    if isinstance(device, Stack):
-        return device
-    if isinstance(device, Device):
-        return _stack_of(device)
-    if not isinstance(device, (str, DeviceSpec, NoneType)):
-        raise DeviceError(f"{device!r} names no device", line=show_line(user_line()),
-                          hint='"cpu:0" for example; nnc.devices() lists what there is')
-    id = device.id if isinstance(device, DeviceSpec) else device
-    id = id or config.default_device or default_device_id()
-    id = id if ":" in id else f"{id}:0"
-    stack = _stacks.get(id)
-    if stack is None:
-        plugin_manager()
-        try:
-            stack = _stack_of(registry.get(id))
-        except Error as error:
-            raise error.locate(line=show_line(user_line()))  # noqa: B904
-    return stack
-
-
-def _stack_of(device: Device) -> Stack:
-    with _lock:
-        known = _stacks.get(device.spec.id)
-        if known is None or known.device is not device:
-            known = _stacks[device.spec.id] = make_stack(device)
-        return known
-
-
-def default_device_id() -> str:
-    """The first device of the preferred kinds; without any plugin `strict:0`, with one warning."""
-    global _default_id
-    if _default_id:
-        return _default_id
-    plugin_manager()
-    for kind in PREFERENCE:
-        found = [id for id in registry.ids if id.split(":")[0] == kind]
-        if found:
-            if kind == "strict":
-                warnings.warn("no device plugin is installed: computing on strict:0, slowly; "
-                              "`pip install nnc-cpu` (or nnc-opencl) for speed", FallbackWarning, stacklevel=2)
-            _default_id = found[0]
-            return _default_id
-    return registry.get("cpu:0").spec.id  # raises, saying what is there
-
-
-def devices() -> list[DeviceSpec]:
-    """The devices of all plugins that can be opened, the default one first."""
-    first = stack_for(None).device.spec.id
-    plugin_manager()
-    found = [spec for id in registry.ids if (spec := _spec_of(id)) is not None]
-    return sorted(found, key=lambda spec: spec.id != first)
-
-
-def _spec_of(id: str) -> DeviceSpec | None:
-    try:
-        return stack_for(id).device.spec
-    except Exception as error:
-        warnings.warn(f"device {id} is left out: {error}", FallbackWarning, stacklevel=3)
-        return None
+def compose() -> None:
+    """Complete tensors with the public functions, values with pickling, graphs with `compile`, and compiled functions
+    with calls as one step."""
+    tensor_methods.install()
+    copyreg.pickle(Value, reduce_value)
+    copyreg.pickle(Borrowed, reduce_value)
+    SymbolicGraph.register_compiler(compile_graph)
+    jit.call_hook = calls.as_call

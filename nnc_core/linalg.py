@@ -9,7 +9,7 @@ mode; gradients of complex matrices are conjugates (docs/decisions/0012).
 from __future__ import annotations
 
 from nnc_core.base.errors import LinAlgError
-from nnc_core.dynamic.functions import (
+from nnc_core.functions import (
     linalg_decompositions,
     linalg_eigen,
     linalg_equations,
@@ -18,15 +18,15 @@ from nnc_core.dynamic.functions import (
     linalg_structured,
     linalg_systems,
 )
-from nnc_core.dynamic.functions.linalg_decompositions import *
-from nnc_core.dynamic.functions.linalg_eigen import *
-from nnc_core.dynamic.functions.linalg_equations import *
-from nnc_core.dynamic.functions.linalg_norms import *
-from nnc_core.dynamic.functions.linalg_powers import *
-from nnc_core.dynamic.functions.linalg_structured import *
-from nnc_core.dynamic.functions.linalg_systems import *
-from nnc_core.dynamic.functions.linear import cross, matmul, multi_dot, outer, tensordot, vecdot
-from nnc_core.dynamic.functions.movement import matrix_transpose
+from nnc_core.functions.linalg_decompositions import *
+from nnc_core.functions.linalg_eigen import *
+from nnc_core.functions.linalg_equations import *
+from nnc_core.functions.linalg_norms import *
+from nnc_core.functions.linalg_powers import *
+from nnc_core.functions.linalg_structured import *
+from nnc_core.functions.linalg_systems import *
+from nnc_core.functions.linear import cross, matmul, multi_dot, outer, tensordot, vecdot
+from nnc_core.functions.movement import matrix_transpose
 
 __all__ = ["LinAlgError", "cross", "matmul", "matrix_transpose", "multi_dot", "outer", "tensordot", "vecdot"]
 __all__ += linalg_decompositions.__all__

@@ -8,7 +8,7 @@ from functools import lru_cache
 import pytest
 
 import nnc_core as nnc
-from nnc_core.composition import stack_for
+from nnc_core.stacks import stack_for
 
 
 @lru_cache(maxsize=1)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from nnc_core.base.missing import require
-from nnc_core.composition import stack_for
 from nnc_core.data import Dataset, load_mnist
-from nnc_core.dynamic.modes import use_device
+from nnc_core.stacks import stack_for
+from nnc_core.values.modes import use_device
 
 if TYPE_CHECKING:
     from rich.console import Console

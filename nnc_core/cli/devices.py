@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nnc_core.base.dtype import DTYPES
-from nnc_core.composition import PREFERENCE
+from nnc_core.stacks import PREFERENCE
 from nnc_plugins.discovery import BLOCK_VARIABLE
 from nnc_plugins.doctor import DeviceProbe, ProbeResult, diagnose_all
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from nnc_core.base.atomic import write_atomically
-from nnc_core.composition import stack_for
-from nnc_core.dynamic.modes import use_device
 from nnc_core.graph import SymbolicGraph
+from nnc_core.stacks import stack_for
+from nnc_core.values.modes import use_device
 
 if TYPE_CHECKING:
-    from nnc_core.dynamic.graphs.compiled import CompiledGraph
+    from nnc_core.recording.compiled import CompiledGraph
 
 OWL = "202/240 -> 104/141"  # measured on Owl's released code, by the same count, for its LeNet-like network
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.device import DeviceSpec
-from nnc_core.dynamic.graphs.compiled import CompiledGraph
-from nnc_core.dynamic.modes import current_stack
-from nnc_core.dynamic.traces.jit import Jitted
 from nnc_core.io.training_state import Progress, load_training_state, save_training_state
 from nnc_core.nn.initialise import Initialiser, glorot_uniform
+from nnc_core.recording.compiled import CompiledGraph
+from nnc_core.tracing.jit import Jitted
+from nnc_core.values.modes import current_stack
 
 BATCH = 100
 LEARNING_RATE = 0.005

@@ -14,14 +14,14 @@ import json
 import os
 
 from nnc_core.base.errors import NotSupportedError
-from nnc_core.dynamic.functions.face import located
-from nnc_core.dynamic.modes import current_stack
 from nnc_core.graph import SymbolicGraph
 from nnc_core.io.checkpoint import load_arrays, save_arrays
 from nnc_core.io.graph_reader import Reader, blaming, refused
 from nnc_core.io.graph_writer import Download, Writer
 from nnc_core.operator import Operator
 from nnc_core.symbol import without_collector
+from nnc_core.values.arguments import located
+from nnc_core.values.modes import current_stack
 
 _KEY, VERSIONS = "nnc.graph", (1, 2)
 _LARGEST = 90_000_000  # bytes of description; safetensors readers refuse headers beyond 100 MB

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.composition import Stack
-from nnc_core.dynamic.from_host import kept_value
-from nnc_core.dynamic.functions.creation import _stack_for
-from nnc_core.dynamic.functions.face import located
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.value import Value
+from nnc_core.functions.creation import stack_given
 from nnc_core.io.checkpoint import Array
 from nnc_core.io.mapped_arrays import map_arrays
 from nnc_core.io.module_file import only_weights
+from nnc_core.stacks import Stack
+from nnc_core.values.arguments import located
+from nnc_core.values.from_host import kept_value
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.value import Value
 
 Path = str | os.PathLike[str]
 
@@ -34,7 +34,7 @@ def map_weights(path: Path, *, device: Any = None) -> MappedWeights:
     format or with a dtype that nnc does not have.
     """
     arrays, metadata = map_arrays(path)
-    return MappedWeights(only_weights(arrays), metadata, _stack_for(device), os.fspath(path))
+    return MappedWeights(only_weights(arrays), metadata, stack_given(device), os.fspath(path))
 
 
 class MappedWeights(Mapping[str, Tensor]):

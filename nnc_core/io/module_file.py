@@ -16,9 +16,6 @@ from typing import Any
 
 from nnc_core.base.errors import Error, FileFormatError, StateError
 from nnc_core.base.fields import parsed
-from nnc_core.dynamic.functions.face import located
-from nnc_core.dynamic.modes import use_device
-from nnc_core.dynamic.state import load_state
 from nnc_core.io.checkpoint import Array, load_arrays, read_file, save_arrays
 from nnc_core.io.graph_reader import refused
 from nnc_core.io.mapped_arrays import map_file
@@ -28,6 +25,9 @@ from nnc_core.nn import Module
 from nnc_core.nn.layers.checks import title
 from nnc_core.nn.tree import walk
 from nnc_core.nn.weights.unmatched import Unmatched
+from nnc_core.values.arguments import located
+from nnc_core.values.modes import use_device
+from nnc_core.values.state import load_state
 
 Path = str | os.PathLike[str]
 _KEY = "nnc.module"

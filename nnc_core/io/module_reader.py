@@ -8,8 +8,7 @@ from typing import Any
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import Error, FileFormatError, StateError
 from nnc_core.base.fields import RESTORE, Test, check_fields, is_count, is_list, is_object
-from nnc_core.dynamic.functions.creation import asarray
-from nnc_core.dynamic.random.generator import Generator, default_generator
+from nnc_core.functions.creation import asarray
 from nnc_core.io.checkpoint import Array
 from nnc_core.io.graph_attributes import decode
 from nnc_core.io.module_writer import VERSION
@@ -21,6 +20,7 @@ from nnc_core.nn.registry import initialiser, own_class, registered
 from nnc_core.nn.tree import walk
 from nnc_core.nn.weights.freezing import chosen
 from nnc_core.nn.weights.palettised import PalettisedWeight, replace_parameters
+from nnc_core.random.generator import Generator, default_generator
 from nnc_core.type import TensorSpec
 
 _FIELDS: Mapping[str, Test] = {"modules": is_list, "root": is_count, "shared": is_list, "evaluation": is_list,

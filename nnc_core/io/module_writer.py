@@ -10,9 +10,6 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from nnc_core.base.errors import Error, NotSupportedError
-from nnc_core.dynamic.random.generator import Generator
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.tree import flatten
 from nnc_core.io.checkpoint import Array
 from nnc_core.io.graph_attributes import encode
 from nnc_core.nn import Module, Network
@@ -22,7 +19,10 @@ from nnc_core.nn.networks.topology import Node, Ref, Topology
 from nnc_core.nn.registry import function_name, initialiser, own_name, registered_name
 from nnc_core.nn.tree import entries, join, walk
 from nnc_core.nn.weights.palettised import PalettisedWeight
+from nnc_core.random.generator import Generator
 from nnc_core.type import Dim, TensorSpec, admit_numpy
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.tree import flatten
 
 VERSION = 1
 

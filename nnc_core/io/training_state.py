@@ -23,14 +23,14 @@ from nnc_core.base.errors import (
     StateError,
 )
 from nnc_core.base.fields import RESTORE
-from nnc_core.composition import Stack
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.face import located
-from nnc_core.dynamic.random.generator import Generator, default_generator
-from nnc_core.dynamic.state import load_state, save_state
 from nnc_core.io.checkpoint import load_arrays, save_arrays
 from nnc_core.io.training_header import KEY, TrainingHeader, header_of
+from nnc_core.random.generator import Generator, default_generator
+from nnc_core.stacks import Stack
 from nnc_core.symbol import users_frame
+from nnc_core.values.arguments import located
+from nnc_core.values.cell import Cell
+from nnc_core.values.state import load_state, save_state
 
 if TYPE_CHECKING:
     from nnc_core.nn import Module

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nnc_core.algodiff import gradients
 from nnc_core.base.errors import GradientError
-from nnc_core.dynamic.algodiff import gradients
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.traces.trace import guarded
 from nnc_core.nn.module import Module
 from nnc_core.nn.parameter import Parameter, read_as
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.trace import guarded
 
 
 def value_and_grad(module: Module, loss_fn: Callable[..., Any], *, parameters: Mapping[str, Parameter] | None = None,

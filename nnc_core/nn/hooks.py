@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nnc_core.base.errors import OperandError
-from nnc_core.dynamic.algodiff.hooks import HookHandle
+from nnc_core.values.hooks import HookHandle
 
 if TYPE_CHECKING:
     from nnc_core.nn.module import Module

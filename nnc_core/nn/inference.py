@@ -9,17 +9,17 @@ from typing import Any, TypeAlias
 
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import OperandError, SymbolicDimensionError
-from nnc_core.composition import Stack, stack_for
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import shape_given
-from nnc_core.dynamic.modes import current_stack
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.traces.trace import Trace
-from nnc_core.dynamic.traces.tracing import tracing
-from nnc_core.dynamic.tree import flatten, unflatten
-from nnc_core.dynamic.value import Value
+from nnc_core.functions.creation import shape_given
 from nnc_core.nn.tree import Branch, entries, walk
+from nnc_core.stacks import Stack, stack_for
+from nnc_core.tracing.tracing import tracing
 from nnc_core.type import Dim, TensorSpec, admit_numpy, default_float
+from nnc_core.values.cell import Cell
+from nnc_core.values.modes import current_stack
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.trace import Trace
+from nnc_core.values.tree import flatten, unflatten
+from nnc_core.values.value import Value
 
 Watcher: TypeAlias = Callable[[Branch, Any], None]
 watcher: ContextVar[Watcher | None] = ContextVar("nnc_module_watcher", default=None)

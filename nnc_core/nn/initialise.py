@@ -15,13 +15,13 @@ from typing import Any, TypeAlias
 
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import AttributeValueError, ShapeError
-from nnc_core.dynamic.functions import creation
-from nnc_core.dynamic.functions.linalg_decompositions import qr
-from nnc_core.dynamic.functions.special import erfinv
-from nnc_core.dynamic.modes import current_stack
-from nnc_core.dynamic.random.generator import Generator, default_generator
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions import creation
+from nnc_core.functions.linalg_decompositions import qr
+from nnc_core.functions.special import erfinv
+from nnc_core.random.generator import Generator, default_generator
 from nnc_core.type import admit_numpy, default_float
+from nnc_core.values.modes import current_stack
+from nnc_core.values.tensor import Tensor
 
 Initialiser: TypeAlias = Callable[[Generator, Sequence[int], int, int, Any], Tensor]
 

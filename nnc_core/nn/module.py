@@ -7,15 +7,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from nnc_core.base.errors import AttributeValueError, Error, NotSupportedError, OperandError
-from nnc_core.dynamic.algodiff.hooks import HookHandle
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.face import constructor
-from nnc_core.dynamic.functions.kinds import FAILURES, misfit
-from nnc_core.dynamic.modes import always_evaluates, is_evaluating
-from nnc_core.dynamic.state import HostArray, load_state, save_state
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.traces.jit import Jitted
-from nnc_core.dynamic.traces.trace import guarded
 from nnc_core.nn.construction import Construction
 from nnc_core.nn.hooks import AFTER, BEFORE, Hook, arguments_after, register, result_after
 from nnc_core.nn.inference import watcher
@@ -25,6 +16,15 @@ from nnc_core.nn.text import summary, tree_text
 from nnc_core.nn.tree import Branch, cells_of, walk
 from nnc_core.nn.weights.freezing import chosen, trained
 from nnc_core.symbol import show_line, user_line
+from nnc_core.tracing.jit import Jitted
+from nnc_core.values.argument_checks import FAILURES, misfit
+from nnc_core.values.arguments import constructor
+from nnc_core.values.cell import Cell
+from nnc_core.values.hooks import HookHandle
+from nnc_core.values.modes import always_evaluates, is_evaluating
+from nnc_core.values.state import HostArray, load_state, save_state
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.trace import guarded
 
 
 def _is_ours(cls: type) -> bool:

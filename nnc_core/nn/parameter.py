@@ -9,12 +9,12 @@ from typing import Any
 
 from nnc_core.base.dtype import is_inexact
 from nnc_core.base.errors import DTypeError, GradientError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import asarray, zeros_like
-from nnc_core.dynamic.modes import current_trace, gradients
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.value import Adjoint, Value
+from nnc_core.functions.creation import asarray, zeros_like
 from nnc_core.nn.weights.frozen import changed
+from nnc_core.values.cell import Cell
+from nnc_core.values.modes import current_trace, gradients
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.value import Adjoint, Value
 
 _NONE: Mapping[Cell, Tensor] = {}
 _leaves: ContextVar[Mapping[Cell, Tensor]] = ContextVar("nnc_parameter_leaves", default=_NONE)

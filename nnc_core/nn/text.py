@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.tree import flatten
 from nnc_core.nn.inference import as_spec, inferred, watching
 from nnc_core.nn.parameter import Parameter
 from nnc_core.nn.table import table
 from nnc_core.nn.tree import Branch, entries, walk
 from nnc_core.type import TensorSpec
+from nnc_core.values.cell import Cell
+from nnc_core.values.tree import flatten
 
 
 def tree_text(root: Branch) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from nnc_core.base.errors import StateError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.random.generator import Generator
+from nnc_core.random.generator import Generator
+from nnc_core.values.cell import Cell
 
 
 class Branch:

@@ -8,10 +8,10 @@ from functools import reduce
 from operator import add
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.functions.elementwise import clip, maximum, sqrt
-from nnc_core.dynamic.functions.reduction import sum as sum_
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import clip, maximum, sqrt
+from nnc_core.functions.reduction import sum as sum_
 from nnc_core.optim.settings import POSITIVE, check_all, is_number
+from nnc_core.values.tensor import Tensor
 
 Gradients = Mapping[str, Tensor]
 Clipping = Callable[[Gradients], Mapping[str, Tensor]]

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.elementwise import logical_and, maximum, where
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import logical_and, maximum, where
 from nnc_core.optim.position import Position, State, Tensors, inner, zeros_like_all
 from nnc_core.optim.settings import FLAG, check_all
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class Gradient:

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from nnc_core.base.errors import ShapeError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import zeros
-from nnc_core.dynamic.functions.elementwise import exp, sqrt
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import zeros
+from nnc_core.functions.elementwise import exp, sqrt
 from nnc_core.optim.line_search import LineSearch
 from nnc_core.optim.minimisers.adaptive import towards
 from nnc_core.optim.minimisers.turn import representable, smallest
@@ -24,6 +22,8 @@ from nnc_core.optim.rates import LearningRate
 from nnc_core.optim.schedules import Listed
 from nnc_core.optim.settings import FRACTION, NON_NEGATIVE, RATE, check, check_all
 from nnc_core.type import plain
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 __all__ = ["Adagrad", "Adam", "Const", "Decay", "ExpDecay", "LearningRate", "LineSearch", "RMSprop", "Schedule",
            "as_learning_rate"]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from nnc_core.algodiff.gradients import value_and_grad
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.algodiff.gradients import value_and_grad
-from nnc_core.dynamic.control.constructs import while_loop
-from nnc_core.dynamic.functions.creation import full, zeros
-from nnc_core.dynamic.functions.elementwise import less, logical_and, logical_not, logical_or, where
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.control.constructs import while_loop
+from nnc_core.functions.creation import full, zeros
+from nnc_core.functions.elementwise import less, logical_and, logical_not, logical_or, where
 from nnc_core.optim.position import Position, Tensors, inner
 from nnc_core.optim.rates import LearningRate
 from nnc_core.optim.settings import COUNT, POSITIVE, SHARE, check_all
+from nnc_core.values.tensor import Tensor
 
 _BOUNDLESS = 1e30
 

@@ -11,14 +11,14 @@ from typing import Any
 
 from nnc_core.base.dtype import is_integer
 from nnc_core.base.errors import AttributeValueError, ShapeError
-from nnc_core.dynamic.functions.classification import cross_entropy
-from nnc_core.dynamic.functions.creation import asarray
-from nnc_core.dynamic.functions.elementwise import abs as abs_
-from nnc_core.dynamic.functions.elementwise import log, maximum, where
-from nnc_core.dynamic.functions.reduction import sum as sum_
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.classification import cross_entropy
+from nnc_core.functions.creation import asarray
+from nnc_core.functions.elementwise import abs as abs_
+from nnc_core.functions.elementwise import log, maximum, where
+from nnc_core.functions.reduction import sum as sum_
 from nnc_core.optim.regularisation import safe_root
 from nnc_core.symbol import show_line, user_line
+from nnc_core.values.tensor import Tensor
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 

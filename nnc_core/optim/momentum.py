@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.position import Position, State, Tensors, zeros_like_all
 from nnc_core.optim.settings import NON_NEGATIVE, check_all
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 @dataclass(frozen=True)

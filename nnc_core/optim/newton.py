@@ -9,19 +9,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from nnc_core.dynamic.algodiff.gradients import grad, hessian, jvp
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.control.constructs import scan, while_loop
-from nnc_core.dynamic.functions.creation import eye, zeros, zeros_like
-from nnc_core.dynamic.functions.elementwise import abs as abs_
-from nnc_core.dynamic.functions.elementwise import logical_and, logical_or, maximum, minimum, sqrt, where
-from nnc_core.dynamic.functions.joining import concat
-from nnc_core.dynamic.functions.linalg_systems import solve
-from nnc_core.dynamic.functions.reduction import sum as sum_
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.algodiff.gradients import grad, hessian, jvp
+from nnc_core.control.constructs import scan, while_loop
+from nnc_core.functions.creation import eye, zeros, zeros_like
+from nnc_core.functions.elementwise import abs as abs_
+from nnc_core.functions.elementwise import logical_and, logical_or, maximum, minimum, sqrt, where
+from nnc_core.functions.joining import concat
+from nnc_core.functions.linalg_systems import solve
+from nnc_core.functions.reduction import sum as sum_
 from nnc_core.optim.gradient import Gradient
 from nnc_core.optim.position import Flat, Position, State, zeros_like_all
 from nnc_core.optim.settings import COUNT, COUNT_OR_NONE, NON_NEGATIVE, check_all
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from operator import add
 from typing import TypeAlias
 
 from nnc_core.base.errors import DTypeError, NotSupportedError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import zeros
-from nnc_core.dynamic.functions.joining import concat
-from nnc_core.dynamic.functions.reduction import sum as sum_
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import zeros
+from nnc_core.functions.joining import concat
+from nnc_core.functions.reduction import sum as sum_
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 Tensors: TypeAlias = Mapping[str, Tensor]
 Loss: TypeAlias = Callable[[dict[str, Tensor]], Tensor]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.position import Position, State, Tensors
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class LearningRate:

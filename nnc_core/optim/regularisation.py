@@ -11,12 +11,12 @@ from functools import reduce
 from operator import add
 
 from nnc_core.base.errors import OperandError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.elementwise import abs as abs_
-from nnc_core.dynamic.functions.elementwise import sqrt, where
-from nnc_core.dynamic.functions.reduction import sum as sum_
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import abs as abs_
+from nnc_core.functions.elementwise import sqrt, where
+from nnc_core.functions.reduction import sum as sum_
 from nnc_core.optim.settings import FLAG, NON_NEGATIVE, check_all
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 Weights = Mapping[str, Tensor] | Mapping[str, Cell]
 

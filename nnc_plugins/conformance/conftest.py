@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from nnc_core.base.errors import Error
-from nnc_core.composition import Stack, plugin_manager, stack_for
 from nnc_core.device import Device
-from nnc_core.dynamic.modes import use_device
+from nnc_core.stacks import Stack, plugin_manager, stack_for
+from nnc_core.values.modes import use_device
 
 HERE = Path(__file__).parent
 STACK, SEED = pytest.StashKey[Stack](), pytest.StashKey[int]()

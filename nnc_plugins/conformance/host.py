@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import DType
-from nnc_core.composition import stack_for
 from nnc_core.operator import Namespace
 from nnc_core.operator.control import LOOP, PICK
+from nnc_core.stacks import stack_for
 from nnc_core.type import Attributes, Op, Specified, TensorSpec, TupleSpec
 from nnc_plugins.conformance.case import Array
 from nnc_plugins.conformance.host_loops import looped

@@ -12,9 +12,9 @@ import numpy as np
 
 from nnc_core.base.dtype import boolean, float32, int32, is_float
 from nnc_core.base.errors import Error
-from nnc_core.composition import Stack
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
+from nnc_core.stacks import Stack
 from nnc_core.symbol import Literal, Node
 from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.case import Array, draw

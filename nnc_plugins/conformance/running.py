@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.command import Command
-from nnc_core.composition import Stack
 from nnc_core.device import Buffer, Device, Kernel
-from nnc_core.dynamic.evaluation import run_now
-from nnc_core.dynamic.modes import use_device
-from nnc_core.dynamic.value import Value
 from nnc_core.engine import ComputationGraph
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import CONSTANT, OPERATORS
+from nnc_core.stacks import Stack
 from nnc_core.symbol import Node, postorder
 from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec
+from nnc_core.values.dispatch import run_now
+from nnc_core.values.modes import use_device
+from nnc_core.values.value import Value
 from nnc_plugins.conformance.case import Array
 
 

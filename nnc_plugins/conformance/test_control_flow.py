@@ -13,7 +13,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import Error
-from nnc_core.composition import Stack
+from nnc_core.stacks import Stack
 from nnc_plugins.conformance.agreement import assert_ulps
 from nnc_plugins.conformance.case import Array
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.composition import Stack
+from nnc_core.stacks import Stack
 from nnc_plugins.conformance.agreement import assert_ulps
 from nnc_plugins.conformance.case import Array
 

@@ -7,9 +7,9 @@ import pytest
 
 from nnc_core.base.dtype import DTYPES, float32, int32
 from nnc_core.base.errors import DeviceMemoryError
-from nnc_core.composition import Stack
 from nnc_core.device import Device
 from nnc_core.operator import OPERATORS
+from nnc_core.stacks import Stack
 from nnc_core.symbol import Number
 from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.case import Array, draw

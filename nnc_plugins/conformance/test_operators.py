@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from nnc_core.base.dtype import DTYPES, DType
-from nnc_core.composition import Stack
 from nnc_core.operator import OPERATORS
+from nnc_core.stacks import Stack
 from nnc_core.type import Attributes, Op
 from nnc_plugins.conformance.agreement import assert_agree
 from nnc_plugins.conformance.case import Array, Case

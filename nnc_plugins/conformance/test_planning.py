@@ -13,10 +13,10 @@ import pytest
 
 from nnc_core.base.config import config
 from nnc_core.base.dtype import float32
-from nnc_core.composition import Stack
 from nnc_core.device import Buffer, Device
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
+from nnc_core.stacks import Stack
 from nnc_core.symbol import Node
 from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.agreement import same_bits

@@ -28,8 +28,8 @@ from nnc_core.base.record import (
     Turn,
     Window,
 )
-from nnc_core.composition import Stack
 from nnc_core.device import Buffer, Launch, Program, Tape
+from nnc_core.stacks import Stack
 from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.running import get, kernel, put
 

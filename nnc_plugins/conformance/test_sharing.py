@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from nnc_core.composition import Stack
-from nnc_core.dynamic.value import Borrowed
 from nnc_core.operator import OPERATORS
+from nnc_core.stacks import Stack
+from nnc_core.values.value import Borrowed
 from nnc_plugins.conformance.case import Array
 from nnc_plugins.conformance.running import applied, downloaded
 

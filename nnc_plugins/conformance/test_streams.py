@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nnc_core.base.dtype import int32
-from nnc_core.composition import Stack
 from nnc_core.device import Device
+from nnc_core.stacks import Stack
 from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.running import get, kernel, put
 

@@ -7,9 +7,9 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.dtype import DTYPES
-from nnc_core.composition import Stack, stack_for
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS
+from nnc_core.stacks import Stack, stack_for
 from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.agreement import assert_ulps
 from nnc_plugins.conformance.case import draw, extremes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nnc_core.cli.lenet import LeNet
-from nnc_core.dynamic.graphs.compiled import CompiledGraph
+from nnc_core.recording.compiled import CompiledGraph
 from nnc_core.symbol import show_line
 from tests.cli.conftest import Run
 

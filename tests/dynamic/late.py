@@ -9,7 +9,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.codegen.interpret import interpret
-from nnc_core.composition import stack_for
+from nnc_core.stacks import stack_for
 
 
 class BrokenError(Exception):

@@ -10,7 +10,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.dtype import DTYPES
-from nnc_core.composition import stack_for
+from nnc_core.stacks import stack_for
 from tests.dynamic.faults import fails
 
 CASES: dict[str, tuple[Callable[[], nnc.Tensor], Any]] = {

@@ -12,7 +12,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import ImplicitComputeError
-from nnc_core.dynamic.graphs.staged import KEPT, StagedGraph
+from nnc_core.recording.staged import KEPT, StagedGraph
 from nnc_core.type import is_unknown
 from tests.dynamic.faults import fails
 

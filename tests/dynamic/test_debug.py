@@ -14,9 +14,9 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import DeviceFailureError, NonfiniteError
-from nnc_core.composition import opened, stack_for
-from nnc_core.dynamic import debug
 from nnc_core.engine.nonfinite import first_nonfinite
+from nnc_core.stacks import opened, stack_for
+from nnc_core.values import debug
 from tests.dynamic.faults import fails
 
 BAD = np.array([1.0, -1.0, 0.0], np.float32)

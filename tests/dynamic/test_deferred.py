@@ -14,7 +14,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import DeferredInplaceError, ImplicitComputeError, ImplicitComputeWarning
-from nnc_core.dynamic import evaluation
+from nnc_core.values import dispatch as evaluation
 from tests.dynamic.conftest import devices
 from tests.dynamic.faults import fails
 

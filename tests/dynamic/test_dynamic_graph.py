@@ -14,7 +14,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core import nn, optim
-from nnc_core.dynamic.value import Step, Value
+from nnc_core.values.value import Step, Value
 
 
 @contextmanager

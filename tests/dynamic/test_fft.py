@@ -12,7 +12,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core.base.errors import FallbackWarning
 from nnc_core.builtin import StrictDevice
-from nnc_core.composition import make_stack
+from nnc_core.stacks import make_stack
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* has no kernel")
 RNG = np.random.default_rng(0)

@@ -28,7 +28,7 @@ each_mode = pytest.mark.parametrize("run", [lambda f: f, in_deferred, nnc.jit], 
 @pytest.fixture
 def doubles(device: str) -> str:
     """float64 where the device has it."""
-    from nnc_core.composition import stack_for
+    from nnc_core.stacks import stack_for
 
     if "float64" not in stack_for(device).device.spec.dtypes:
         pytest.skip(f"{device} has no float64")

@@ -9,7 +9,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core import nn
-from nnc_core.dynamic.algodiff import swept
+from nnc_core.algodiff import swept
 from tests.dynamic.faults import fails
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.composition import stack_for
-from nnc_core.dynamic.value import Value
+from nnc_core.stacks import stack_for
+from nnc_core.values.value import Value
 from tests.devices import devices
 from tests.dynamic.faults import fails
 

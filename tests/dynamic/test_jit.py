@@ -80,7 +80,7 @@ def test_structure_is_part_of_the_signature(device: str) -> None:
 
 
 def sum_of(tree: Any) -> Any:
-    from nnc_core.dynamic.tree import flatten
+    from nnc_core.values.tree import flatten
 
     total, *rest = flatten(tree)[0]
     for x in rest:

@@ -10,7 +10,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import SymbolicDimensionError
-from nnc_core.dynamic.tree import flatten
+from nnc_core.values.tree import flatten
 from tests.dynamic.faults import fails
 
 SIZES = ((2, 3), (4, 3), (5, 3), (1, 3), (7, 3), (0, 3))

@@ -10,7 +10,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import DonatedError, ExecutionError
-from nnc_core.dynamic.traces.donation import array_to_overwrite
+from nnc_core.tracing.donation import array_to_overwrite
 from tests.dynamic.faults import fails
 
 HOST = np.arange(6, dtype=np.float32).reshape(2, 3)

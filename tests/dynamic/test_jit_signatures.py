@@ -13,7 +13,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import FallbackWarning, RetraceWarning
-from nnc_core.dynamic.traces.cache import SIGNATURES
+from nnc_core.tracing.cache import SIGNATURES
 from tests.dynamic.faults import fails
 
 HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -177,7 +177,7 @@ class Holder:
 
 @pytest.mark.parametrize("kind", ["shape", "dtype", "structure", "guard", "setting"])
 def test_the_warning_names_what_changed(device: str, kind: str) -> None:
-    from nnc_core.dynamic.traces.trace import guarded
+    from nnc_core.values.trace import guarded
 
     holder = Holder()
     f = nnc.jit(lambda tree, scale=1: {"y": tree["w"] * guarded(holder._read_scale)}, named_dims=False)
@@ -240,7 +240,7 @@ def test_explain_says_everything(x: nnc.Tensor) -> None:
 
     @nnc.jit
     def f(x: Any) -> Any:
-        from nnc_core.dynamic.traces.trace import guarded
+        from nnc_core.values.trace import guarded
 
         w.write(w.read() * 2)
         return nnc.tanh(x * w.read() + bias) * guarded(holder._read_scale)

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 import nnc_core as nnc
-from nnc_core.composition import stack_for
 from nnc_core.device import Device
-from nnc_core.dynamic.functions.creation import asarray
-from nnc_core.dynamic.modes import _stack
 from nnc_core.engine import Engine
+from nnc_core.functions.creation import asarray
 from nnc_core.graph import SymbolicGraph
 from nnc_core.optimiser import Optimiser, Rewrite
 from nnc_core.shape import Shape
+from nnc_core.stacks import stack_for
 from nnc_core.symbol import Node
 from nnc_core.type import Type
+from nnc_core.values.modes import _stack
 
 
 class NoOptimiser(Optimiser):

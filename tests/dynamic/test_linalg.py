@@ -14,7 +14,7 @@ import scipy.linalg
 import nnc_core as nnc
 from nnc_core.base.errors import FallbackWarning, LinAlgError
 from nnc_core.builtin import StrictDevice
-from nnc_core.composition import make_stack
+from nnc_core.stacks import make_stack
 from tests.dynamic.matrices import flat, same
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* has no kernel")

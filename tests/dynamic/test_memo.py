@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.dynamic import memo
+from nnc_core.values import memo
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_random_numbers_are_drawn_again(device: str) -> None:
         assert generator.normal((3,)).tolist() != generator.normal((3,)).tolist()
         before = nnc.memo_info().hits
         key = generator.key.read()
-        from nnc_core.dynamic.dispatch import F
+        from nnc_core.values.dispatch import F
 
         draws = [F.random_bits(key._value, shape=(3,), dtype=np.dtype(np.uint32)) for _ in range(2)]
     assert draws[0].array is not draws[1].array and nnc.memo_info().hits == before

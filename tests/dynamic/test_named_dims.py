@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.dynamic.graphs.compiled import KEPT
+from nnc_core.recording.compilation import KEPT
 from tests.dynamic.faults import fails
 
 RECORDED = 4

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.composition import stack_for
 from nnc_core.operator import OPERATORS
+from nnc_core.stacks import stack_for
 from nnc_core.type import Dim
 from tests.dynamic.against_numpy import assert_derivatives, assert_same, assert_same_in_every_mode
 from tests.dynamic.faults import fails

@@ -7,7 +7,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import AttributeValueError, ConcretizationError, DTypeError, NonfiniteError, ShapeError
-from nnc_core.dynamic.functions.palette_fit import centres, nearest
+from nnc_core.functions.palette_fit import centres, nearest
 
 BITS = (4, 5, 6, 7, 8)
 DTYPES = (nnc.float16, nnc.bfloat16, nnc.float32, nnc.float64)

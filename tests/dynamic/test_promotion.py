@@ -11,7 +11,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.dtype import DTYPES, INTEGERS
-from nnc_core.composition import stack_for
+from nnc_core.stacks import stack_for
 from tests.dynamic.faults import fails
 
 PAIRS = [(a, b) for a in DTYPES for b in DTYPES]

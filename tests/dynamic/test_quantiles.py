@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.dynamic.functions.quantile_methods import METHODS
+from nnc_core.functions.quantile_methods import METHODS
 from tests.dynamic.faults import fails
 
 A = np.array([[0.5, -1.25, 2.0, 0.0, 7.0], [3.0, -0.75, 0.0, 1.5, 2.5], [2.0, 2.0, -4.0, 0.25, 1.0]], np.float32)

@@ -13,8 +13,8 @@ import scipy.stats
 
 import nnc_core as nnc
 from nnc_core.base.errors import AttributeValueError, DeviceError, DTypeError, ShapeError, SymbolValueError
-from nnc_core.dynamic.random.generator import default_generator
 from nnc_core.operator.philox import philox_words
+from nnc_core.random.generator import default_generator
 
 Draw = Callable[[nnc.Generator], nnc.Tensor]
 DRAWS: dict[str, Draw] = {

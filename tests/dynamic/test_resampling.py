@@ -13,7 +13,7 @@ import scipy.ndimage
 from PIL import Image
 
 import nnc_core as nnc
-from nnc_core.dynamic.functions.resample_tables import METHODS, Rule, table_for
+from nnc_core.functions.resample_tables import METHODS, Rule, table_for
 from tests.dynamic import gradients
 from tests.dynamic.faults import fails
 from tests.dynamic.sliding import in_layout, last

@@ -7,8 +7,8 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import LostCellError
-from nnc_core.dynamic.symbols.assigned import AssignedGraph
-from nnc_core.dynamic.symbols.symbolic import SYMBOLS
+from nnc_core.symbols.assigned import AssignedGraph
+from nnc_core.symbols.symbolic import SYMBOLS
 from tests.dynamic.faults import fails
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.composition import stack_for
+from nnc_core.stacks import stack_for
 from tests.dynamic.faults import fails
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
+from nnc_core.algodiff import backward as passes
+from nnc_core.algodiff import swept
+from nnc_core.algodiff.tape import Tape, history, structure, variables
 from nnc_core.base.errors import FallbackWarning
-from nnc_core.dynamic.algodiff import backward as passes
-from nnc_core.dynamic.algodiff import swept
-from nnc_core.dynamic.algodiff.tape import Tape, history, structure, variables
-from nnc_core.dynamic.dispatch import F
+from nnc_core.values.dispatch import F
 
 SQUARE = nnc.jit(lambda a, b: (nnc.tanh(a) * b, a + b))
 Loss = Callable[[list[nnc.Tensor]], nnc.Tensor]

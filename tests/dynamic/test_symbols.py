@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 
 import nnc_core as nnc
-from nnc_core.dynamic.symbols.symbolic import SYMBOLS
+from nnc_core.symbols.symbolic import SYMBOLS
 from tests.dynamic.faults import fails
 
 ONES = np.ones((2, 2), np.float32)

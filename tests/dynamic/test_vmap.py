@@ -185,7 +185,7 @@ def test_keys_may_be_given_to_each_example(device: str, run: Any) -> None:
     keys = nnc.stack([g.key.read() for g in generators])
 
     def draw(key: nnc.Tensor) -> nnc.Tensor:
-        from nnc_core.dynamic.dispatch import F
+        from nnc_core.values.dispatch import F
 
         return nnc.Tensor(F.uniform(key._value, shape=(3,), dtype=nnc.float32))
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from nnc_core.base.dtype import float32
-from nnc_core.composition import Stack, stack_for
 from nnc_core.engine import ComputationGraph
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
+from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import Node
 from nnc_core.type import TensorSpec
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import nnc_core as nnc
-from nnc_core.composition import Stack
 from nnc_core.engine.fuse import fuse, with_own_outputs
 from nnc_core.engine.order import in_line
 from nnc_core.engine.places import Plan, arena_bound
@@ -19,6 +18,7 @@ from nnc_core.engine.scheduling.commands import Commands
 from nnc_core.engine.scheduling.footprint import Footprint
 from nnc_core.engine.scheduling.joins import Joins
 from nnc_core.graph import SymbolicGraph
+from nnc_core.stacks import Stack
 from nnc_core.symbol import Node, postorder
 
 

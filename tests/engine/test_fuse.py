@@ -7,10 +7,10 @@ import pytest
 
 from nnc_core.base.config import config
 from nnc_core.builtin import nnc_devices
-from nnc_core.composition import Stack, make_stack, stack_for
 from nnc_core.engine.fuse import FUSED
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
+from nnc_core.stacks import Stack, make_stack, stack_for
 from tests.engine.conftest import call, floats, graph
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from nnc_core.base.config import config
 from nnc_core.base.dtype import float32
-from nnc_core.composition import stack_for
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS
+from nnc_core.stacks import stack_for
 from nnc_core.symbol import Node
 from nnc_core.type import TupleSpec, is_static
 from nnc_plugins.conformance.agreement import same_bits

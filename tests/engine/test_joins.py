@@ -17,12 +17,12 @@ from nnc_core.base.config import config
 from nnc_core.base.errors import FallbackWarning
 from nnc_core.builtin import FLAVOURS
 from nnc_core.builtin.strict import StrictDevice
-from nnc_core.composition import Stack, make_stack, stack_for
 from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.lower import loop_nest
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS, Nodes
+from nnc_core.stacks import Stack, make_stack, stack_for
 from nnc_core.symbol import Node
 from nnc_plugins.conformance.running import one_by_one
 from tests.devices import devices

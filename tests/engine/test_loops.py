@@ -13,11 +13,11 @@ import nnc_core as nnc
 from nnc_core.base.dtype import boolean, float32
 from nnc_core.base.errors import ExecutionError
 from nnc_core.base.record import Call, Repeat, RotatePointer, Window
-from nnc_core.composition import Stack
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.plan_control import WRITTEN_OUT
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
+from nnc_core.stacks import Stack
 from nnc_core.symbol import Body
 from nnc_core.type import TensorSpec
 from tests.engine.conftest import call, floats

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import nnc_core as nnc
 from nnc_core.base.dtype import boolean, float32, int64
-from nnc_core.composition import Stack, stack_for
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.fuse import COPY, LEAVES, fuse, is_number, with_own_outputs
 from nnc_core.engine.order import (
@@ -30,6 +29,7 @@ from nnc_core.engine.places import Storage
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
+from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import Body, Literal, Node, postorder
 from nnc_core.type import TensorSpec
 from tests.engine.conftest import call, floats

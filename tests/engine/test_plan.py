@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnc_core.composition import Stack
 from nnc_core.operator import Nodes
+from nnc_core.stacks import Stack
 from tests.engine.conftest import call, floats, graph
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)

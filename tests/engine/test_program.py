@@ -12,10 +12,10 @@ import pytest
 
 from nnc_core.base.config import config
 from nnc_core.base.errors import ExecutionError
-from nnc_core.composition import Stack
 from nnc_core.device import Buffer, Kernel, Launch, Stream
 from nnc_core.engine import LostStateError
 from nnc_core.operator import Nodes
+from nnc_core.stacks import Stack
 from tests.engine.conftest import call, floats, graph
 
 

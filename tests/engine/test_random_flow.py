@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import nnc_core as nnc
 from nnc_core.base.errors import GraphError
 from nnc_core.builtin import FLAVOURS
-from nnc_core.composition import stack_for
 from nnc_core.graph import SymbolicGraph
+from nnc_core.stacks import stack_for
 from tests.devices import devices
 from tests.engine.flow import Program, programs
 

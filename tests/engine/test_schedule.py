@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import nnc_core as nnc
 from nnc_core.base.config import config
 from nnc_core.base.dtype import float32
-from nnc_core.composition import Stack, stack_for
 from nnc_core.engine.fuse import Group
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.engine.scheduling import arrange, choose
@@ -24,6 +23,7 @@ from nnc_core.engine.scheduling.lookahead import Lookahead
 from nnc_core.engine.scheduling.orders import depth_first, freeing_soon, greedy
 from nnc_core.engine.scheduling.problem import Frontier, Problem
 from nnc_core.operator import PLACEHOLDER, Nodes
+from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import Node
 from nnc_core.type import Op, TensorSpec
 from nnc_plugins.conformance.agreement import same_bits

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import nnc_core as nnc
-from nnc_core.dynamic.control.body import Surroundings, Traced
-from nnc_core.dynamic.dispatch import F
+from nnc_core.control.body import Surroundings, Traced
+from nnc_core.values.dispatch import F
 
 Scalar = Callable[..., nnc.Tensor]
 

@@ -14,12 +14,12 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base import dtype as dt
-from nnc_core.dynamic.dispatch import F
 from nnc_core.graph.batching_rules import RULES
 from nnc_core.graph.drawing.unfolded import unfolded
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.control import LOOP
 from nnc_core.type import TupleSpec
+from nnc_core.values.dispatch import F
 from nnc_plugins.conformance.cases import CASES, Case
 
 EXAMPLES = 3

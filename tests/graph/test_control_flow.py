@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.dynamic.tree import flatten
+from nnc_core.values.tree import flatten
 from tests.graph.flows import PROGRAMS, Recorded, Scalar, Unrolled, arguments, bound
 
 Host = np.ndarray[Any, Any]

@@ -27,18 +27,29 @@ FLOORS = {
     "nnc_core.optimiser": 6,
     "nnc_core.graph": 7,
     "nnc_core.engine": 8,
-    "nnc_core.composition": 8.5,
-    "nnc_core.dynamic": 9,
-    "nnc_core.nn": 10,
-    "nnc_core.optim": 10,
-    "nnc_core.data": 11,
-    "nnc_core.io": 11,
-    "nnc_core.linalg": 11,
-    "nnc_core.fft": 11,
-    "nnc_core.parallel": 11,
-    "nnc_core": 11.5,
-    "nnc_core.builtin": 12,
-    "nnc_core.cli": 12,
+    "nnc_core.stacks": 8.5,
+    "nnc_core.values": 9,
+    "nnc_core.recording": 10,
+    "nnc_core.control": 11,
+    "nnc_core.tracing": 12,
+    "nnc_core.random": 12,
+    "nnc_core.functions": 13,
+    "nnc_core.indexing": 14,
+    "nnc_core.callbacks": 14,
+    "nnc_core.algodiff": 14,
+    "nnc_core.symbols": 14,
+    "nnc_core.tensor_methods": 15,
+    "nnc_core.nn": 16,
+    "nnc_core.optim": 16,
+    "nnc_core.data": 17,
+    "nnc_core.io": 17,
+    "nnc_core.linalg": 17,
+    "nnc_core.fft": 17,
+    "nnc_core.parallel": 17,
+    "nnc_core.composition": 18,
+    "nnc_core": 19,
+    "nnc_core.builtin": 20,
+    "nnc_core.cli": 20,
 }
 TENSORS = 9  # below this floor nothing knows a Tensor, not even for its annotations
 PLUGINS_SEE = 6  # the highest floor that a plugin may import
@@ -46,7 +57,7 @@ WRITTEN_LIKE_A_PLUGIN = {"nnc_core.builtin"}
 MAY_IMPORT_ALL = {CONFORMANCE, OPTIONS, EXAMINATION}
 # Who in core may import the plugin manager: at any time, or only once something is asked of it.
 SEES_HOUSE = {"nnc_core.cli", "nnc_core.builtin"}
-SEES_HOUSE_LAZILY = {"nnc_core.composition", "nnc_core.dynamic"}
+SEES_HOUSE_LAZILY = {"nnc_core.stacks"}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 from nnc_core.operator import OPERATORS
 from nnc_core.type import Op
 
-OURS = ("nnc_core.dynamic.functions", "nnc_core.operator")
+OURS = ("nnc_core.functions", "nnc_core.operator")
 """Where functions are followed to: what is outside of it is machinery."""
 
 

@@ -174,10 +174,10 @@ def compositions() -> Iterator[str]:
         for name in space.__all__:
             f = getattr(space, name)
             module = getattr(inspect.unwrap(f), "__module__", "") if inspect.isfunction(f) else ""
-            if module.startswith("nnc_core.dynamic.functions.") and operator_of(f) is None:
+            if module.startswith("nnc_core.functions.") and operator_of(f) is None:
                 found[module.rpartition(".")[2]].append(prefix + name)
     for module in sorted(found):
-        yield f"\n### `nnc_core/dynamic/functions/{module}.py`\n"
+        yield f"\n### `nnc_core/functions/{module}.py`\n"
         yield from table(("function", "made of"), map(function_row, sorted(found[module])))
 
 

@@ -64,11 +64,11 @@ def test_a_downward_import_is_not(tmp_path: Path) -> None:
 
 PLUGIN = "a plugin may import floors 0-6 only"
 BAD = {
-    "sideways": ("nnc_core__nn__linear", "import nnc_core.optim", "floor 10 imports floor 10"),
+    "sideways": ("nnc_core__nn__linear", "import nnc_core.optim", "floor 16 imports floor 16"),
     "codegen above floor 0": ("nnc_core__codegen__c", "import nnc_core.device", "floor 0.5 imports floor 1"),
-    "the face from below": ("nnc_core__nn__linear", "import nnc_core as nnc", "floor 10 imports floor 11.5"),
+    "the face from below": ("nnc_core__nn__linear", "import nnc_core as nnc", "floor 16 imports floor 19"),
     "Tensor for annotations": (
-        "nnc_core__graph__a", "if TYPE_CHECKING:\n  from nnc_core.dynamic import Tensor", "knows nodes only"),
+        "nnc_core__graph__a", "if TYPE_CHECKING:\n  from nnc_core.values import Tensor", "knows nodes only"),
     "a package without a floor": ("nnc_core__attic__a", "", "nnc_core.attic: it has no floor"),
     "a target without a floor": ("nnc_core__nn__a", "import nnc_core.attic", "nnc_core.attic has no floor"),
     "core imports a plugin": ("nnc_core__engine__a", "def f(): import nnc_cpu", "nothing imports a plugin"),
@@ -81,7 +81,7 @@ BAD = {
     "manager imports the kit": (
         "nnc_plugins__doctor", "from nnc_plugins import conformance", "nothing imports it"),
     "registry knows plugins": ("nnc_core__device__a", "def f():\n  import nnc_plugins", "knows no plugins"),
-    "plugins at import": ("nnc_core__composition", "import nnc_plugins", "inside a function only"),
+    "plugins at import": ("nnc_core__stacks", "import nnc_plugins", "inside a function only"),
 }  # fmt: skip
 
 
@@ -93,14 +93,14 @@ def test_a_breach_is_caught(tmp_path: Path, module: str, source: str, reason: st
 
 
 GOOD = {
-    "composition spells the stack": ("nnc_core__composition", "import nnc_core.engine, nnc_core.type.spec"),
-    "plugins when asked for": ("nnc_core__dynamic__modes", "def f():\n  from nnc_plugins import manager"),
+    "stacks spell the layers": ("nnc_core__stacks", "import nnc_core.engine, nnc_core.type.spec"),
+    "plugins when asked for": ("nnc_core__stacks", "def f():\n  from nnc_plugins import manager"),
     "a type below": ("nnc_core__graph__a", "if TYPE_CHECKING:\n  from nnc_core.engine import Run"),
     "manager annotates": ("nnc_plugins__manager", "if typing.TYPE_CHECKING:\n  import nnc_core.device"),
     "a plugin": ("nnc_cpu__a", "import nnc_plugins, nnc_core.codegen, nnc_core.optimiser, nnc_cpu.b"),
     "builtin": ("nnc_core__builtin__a", "import nnc_plugins\nimport nnc_core.operator\nfrom . import b"),
     "cli": ("nnc_core__cli__a", "import nnc_core as nnc, nnc_core.data\nfrom nnc_plugins import doctor"),
-    "the face": ("nnc_core", "from nnc_core.dynamic import Tensor\nfrom nnc_core import parallel"),
+    "the face": ("nnc_core", "from nnc_core.values import Tensor\nfrom nnc_core import parallel"),
     "the kit": ("nnc_plugins__conformance__kit", "import nnc_core, nnc_core.engine, nnc_plugins.manager"),
 }
 

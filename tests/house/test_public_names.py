@@ -7,7 +7,7 @@ import pkgutil
 from types import FunctionType, ModuleType
 
 import nnc_core
-from nnc_core.dynamic import functions
+from nnc_core import functions
 from tests.house.children import answer_of
 
 

@@ -11,7 +11,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core.cli.lenet import LeNet
 from nnc_core.data import load_mnist
-from nnc_core.dynamic.cell import Cell
+from nnc_core.values.cell import Cell
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

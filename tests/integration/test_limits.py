@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core import composition
+from nnc_core import stacks as composition
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.errors import DeviceError, FallbackWarning, NotSupportedError, ShapeError

@@ -17,7 +17,6 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import DTypeError, FileFormatError, ShapeError, StateError
-from nnc_core.composition import stack_for
 from nnc_core.io import (
     MissingFileError,
     load_arrays,
@@ -28,6 +27,7 @@ from nnc_core.io import (
     save_module,
     save_weights,
 )
+from nnc_core.stacks import stack_for
 from tests.devices import devices
 
 pytest.importorskip("safetensors.numpy")

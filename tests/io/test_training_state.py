@@ -14,11 +14,11 @@ import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import FileFormatError, OperandError, ShapeError, StateError
 from nnc_core.data import DataOrder
-from nnc_core.dynamic.random.generator import default_generator
 from nnc_core.io import MissingFileError, load_arrays, save_arrays
 from nnc_core.io.training_header import KEY
 from nnc_core.io.training_state import load_training_state, save_training_state
 from nnc_core.optim import clipping, learning_rate
+from nnc_core.random.generator import default_generator
 from tests.io.edits import edits
 from tests.nn.network import chosen_device, digits, make_training, small_lenet
 

@@ -177,7 +177,7 @@ def test_static_memory_is_there_before_the_first_run() -> None:
 
 def test_the_inline_limit_is_kept_and_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever makes steps of whole modules is asked with the module's limit."""
-    from nnc_core.dynamic.traces import jit
+    from nnc_core.tracing import jit
 
     asked: list[Any] = []
 

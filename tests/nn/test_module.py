@@ -12,7 +12,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.errors import DTypeError, NotSupportedError, OperandError, ShapeError, StateError
-from nnc_core.dynamic.cell import Cell
+from nnc_core.values.cell import Cell
 from tests.nn.network import digits, small_lenet
 
 

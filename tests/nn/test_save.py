@@ -20,7 +20,6 @@ from nnc_core.base.errors import (
     ShapeError,
     StateError,
 )
-from nnc_core.dynamic.tree import flatten
 from nnc_core.io import (
     MissingFileError,
     load_arrays,
@@ -32,6 +31,7 @@ from nnc_core.io import (
     save_weights,
 )
 from nnc_core.nn import initialise, zoo
+from nnc_core.values.tree import flatten
 from tests.io.edits import edits
 from tests.nn.network import digits
 from tests.semantics.layers import LAYERS
@@ -182,7 +182,7 @@ def test_loading_and_saving_leave_the_default_generator_alone(tmp_path: Path) ->
     state = nnc.manual_seed(5).state
     save_module(model, tmp_path / "m")
     load_module(tmp_path / "m")
-    from nnc_core.dynamic.random.generator import default_generator
+    from nnc_core.random.generator import default_generator
 
     assert default_generator().state == state
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base import dtype as dt
-from nnc_core.composition import stack_for
 from nnc_core.operator import OPERATORS, Namespace
 from nnc_core.operator.control import LOOP, PICK
+from nnc_core.stacks import stack_for
 from nnc_core.type import Attributes, Op
 from nnc_plugins.conformance.agreement import assert_agree
 from nnc_plugins.conformance.cases import examples

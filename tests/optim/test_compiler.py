@@ -11,9 +11,9 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import OperandError, ShapeError
-from nnc_core.dynamic.random.generator import default_generator
 from nnc_core.optim import Params, batch, clipping, gradient, learning_rate, loss, momentum, newton, regularisation
 from nnc_core.optim.runs.objective import loss_of, regularised
+from nnc_core.random.generator import default_generator
 from tests.devices import devices
 
 QUIET = Params(epochs=1, batch=batch.Full(), loss=loss.Quadratic(), learning_rate=0.05, verbosity=False)

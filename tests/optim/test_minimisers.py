@@ -10,7 +10,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import AttributeValueError, DTypeError, OperandError, ShapeError, StateError
-from nnc_core.dynamic.cell import LONGEST_PAST, Cell
+from nnc_core.values.cell import LONGEST_PAST, Cell
 from tests.devices import devices
 from tests.nn.network import MODES
 from tests.optim.references import CASES

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from nnc_core.base.config import config
 from nnc_core.base.errors import Error
-from nnc_core.composition import stack_for
 from nnc_core.graph import SymbolicGraph
+from nnc_core.stacks import stack_for
 from nnc_core.symbol import postorder
 from nnc_plugins.conformance.agreement import same_bits
 from nnc_plugins.conformance.running import called

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.dtype import is_float
-from nnc_core.dynamic.tree import flatten
+from nnc_core.values.tree import flatten
 from tests.semantics.modes import Host, same, tensors
 
 HYBRID_MODES = ("hybridize", "jit", "deferred", "symbolic")

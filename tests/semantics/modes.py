@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import nnc_core as nnc
-from nnc_core.dynamic.tree import flatten
+from nnc_core.values.tree import flatten
 
 MODES = ("deferred", "deferred then eager", "symbolic", "all in turn", "jit")
 Host = np.ndarray[Any, Any]

@@ -13,9 +13,9 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.errors import DeviceError
-from nnc_core.dynamic.value import Value
 from nnc_core.io import load_graph, save_graph
 from nnc_core.symbol import postorder
+from nnc_core.values.value import Value
 from tests.devices import another
 from tests.semantics.hybrid import FLAGS, HYBRID_MODES, Call, agree, arguments, eagerly, everything, runner, same_names
 from tests.semantics.layers import KEEPING, LAYERS, VIEWS, Layer, numbers

@@ -7,17 +7,17 @@ from inspect import signature
 from typing import Any, ClassVar
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.functions import activation as functions
-from nnc_core.dynamic.functions.creation import full
-from nnc_core.dynamic.functions.elementwise import relu, sigmoid, tanh
-from nnc_core.dynamic.functions.neural import log_softmax, softmax, softmin
-from nnc_core.dynamic.random.generator import Generator
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions import activation as functions
+from nnc_core.functions.creation import full
+from nnc_core.functions.elementwise import relu, sigmoid, tanh
+from nnc_core.functions.neural import log_softmax, softmax, softmin
 from nnc_core.nn.layers.checks import at_least_one, check_length, float_dtype, within
 from nnc_core.nn.layers.dropout import _seeded_generator
 from nnc_core.nn.layers.settings import settings
 from nnc_core.nn.module import Module
 from nnc_core.nn.parameter import Parameter
+from nnc_core.random.generator import Generator
+from nnc_core.values.tensor import Tensor
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "SELU", "Activation", "HardShrink", "HardSigmoid", "HardSwish", "HardTanh",

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.functions import reduction
-from nnc_core.dynamic.functions.elementwise import clip, multiply, sqrt
-from nnc_core.dynamic.functions.linalg_norms import vector_norm
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions import reduction
+from nnc_core.functions.elementwise import clip, multiply, sqrt
+from nnc_core.functions.linalg_norms import vector_norm
 from nnc_core.nn.layers.settings import settings
 from nnc_core.nn.module import Module
+from nnc_core.values.tensor import Tensor
 
 __all__ = [
     "ArgMax", "ArgMin", "Clamp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceNorm", "ReduceSum", "Scale", "Sqrt",

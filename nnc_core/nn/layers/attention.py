@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
-from nnc_core.dynamic.functions.attention import (
+from nnc_core.functions.attention import (
     merge_heads,
     positional_encoding,
     scaled_dot_product_attention,
     split_heads,
 )
-from nnc_core.dynamic.functions.elementwise import logical_and, where
-from nnc_core.dynamic.random.generator import Generator
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import logical_and, where
 from nnc_core.nn.initialise import Initialiser, generator_or_default, glorot_uniform
 from nnc_core.nn.layers.checks import at_least_one, check_length, check_rank, title, within
 from nnc_core.nn.layers.dropout import Dropout
 from nnc_core.nn.layers.linear import Linear
 from nnc_core.nn.layers.seeds import own_generator
 from nnc_core.nn.module import Module
+from nnc_core.random.generator import Generator
+from nnc_core.values.tensor import Tensor
 
 
 class MultiHeadAttention(Module):

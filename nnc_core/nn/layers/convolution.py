@@ -6,8 +6,8 @@ from math import prod
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.functions.creation import zeros
-from nnc_core.dynamic.functions.window import (
+from nnc_core.functions.creation import zeros
+from nnc_core.functions.window import (
     conv1d,
     conv2d,
     conv3d,
@@ -15,13 +15,13 @@ from nnc_core.dynamic.functions.window import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from nnc_core.dynamic.random.generator import Generator
-from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.initialise import Initialiser, generator_or_default, glorot_uniform
 from nnc_core.nn.layers.checks import Int, at_least_one
 from nnc_core.nn.layers.settings import settings
 from nnc_core.nn.layers.windowed import LAYOUTS, Windowed
 from nnc_core.nn.parameter import Parameter
+from nnc_core.random.generator import Generator
+from nnc_core.values.tensor import Tensor
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 

@@ -7,18 +7,18 @@ its own, seeded by the default one.
 
 from __future__ import annotations
 
-from nnc_core.dynamic.functions.dropouts import (
+from nnc_core.functions.dropouts import (
     alpha_dropout,
     dropout,
     gaussian_dropout,
     gaussian_noise,
     spatial_dropout,
 )
-from nnc_core.dynamic.random.generator import Generator, default_generator
-from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.layers.checks import within
 from nnc_core.nn.layers.settings import settings
 from nnc_core.nn.module import Module
+from nnc_core.random.generator import Generator, default_generator
+from nnc_core.values.tensor import Tensor
 
 __all__ = ["AlphaDropout", "Dropout", "GaussianDropout", "GaussianNoise", "SpatialDropout"]
 

@@ -9,8 +9,8 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any
 
+from nnc_core import functions
 from nnc_core.base.errors import UnknownAttributeError
-from nnc_core.dynamic import functions
 from nnc_core.nn.module import Module
 
 

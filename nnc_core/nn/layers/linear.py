@@ -6,15 +6,15 @@ from typing import Any
 
 from nnc_core.base.dtype import is_integer
 from nnc_core.base.errors import AttributeValueError, DTypeError
-from nnc_core.dynamic.functions.creation import zeros
-from nnc_core.dynamic.functions.embeddings import embedding
-from nnc_core.dynamic.random.generator import Generator
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import zeros
+from nnc_core.functions.embeddings import embedding
 from nnc_core.nn.initialise import Initialiser, generator_or_default, standard, standard_normal
 from nnc_core.nn.layers.checks import at_least_one, misfit
 from nnc_core.nn.layers.settings import settings
 from nnc_core.nn.module import Module
 from nnc_core.nn.parameter import Parameter
+from nnc_core.random.generator import Generator
+from nnc_core.values.tensor import Tensor
 
 __all__ = ["Embedding", "Linear"]
 

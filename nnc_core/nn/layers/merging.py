@@ -7,15 +7,15 @@ from functools import reduce
 from typing import ClassVar
 
 from nnc_core.base.errors import OperandError, ShapeError
-from nnc_core.dynamic.functions.elementwise import add, divide, maximum, minimum, multiply, subtract
-from nnc_core.dynamic.functions.joining import concat, stack
-from nnc_core.dynamic.functions.linear import matmul
-from nnc_core.dynamic.functions.movement import matrix_transpose, reshape
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import add, divide, maximum, minimum, multiply, subtract
+from nnc_core.functions.joining import concat, stack
+from nnc_core.functions.linear import matmul
+from nnc_core.functions.movement import matrix_transpose, reshape
 from nnc_core.nn.layers.checks import misfit, title
 from nnc_core.nn.layers.settings import settings
 from nnc_core.nn.module import Module
 from nnc_core.symbol import show_line, user_line
+from nnc_core.values.tensor import Tensor
 
 __all__ = [
     "Add", "Average", "ComplexMultiply", "Concatenate", "Divide", "Dot", "MatMul", "Maximum", "Minimum", "Multiply",

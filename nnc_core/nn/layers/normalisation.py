@@ -6,9 +6,8 @@ from typing import Any
 
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import AttributeValueError, NotSupportedError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import ones, zeros
-from nnc_core.dynamic.functions.normalisation import (
+from nnc_core.functions.creation import ones, zeros
+from nnc_core.functions.normalisation import (
     batch_norm,
     batch_norm_training,
     group_norm,
@@ -17,12 +16,13 @@ from nnc_core.dynamic.functions.normalisation import (
     local_response_norm,
     rms_norm,
 )
-from nnc_core.dynamic.symbols.symbols import SYMBOLS
-from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.layers.checks import Int, at_least_one, check_length, float_dtype, misfit, title, within
 from nnc_core.nn.layers.settings import settings
 from nnc_core.nn.module import Module
 from nnc_core.nn.parameter import Parameter
+from nnc_core.recording.symbols import SYMBOLS
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 

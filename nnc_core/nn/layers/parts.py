@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.functions.elementwise import not_equal, where
-from nnc_core.dynamic.functions.indexing import index_select, masked_fill
-from nnc_core.dynamic.functions.joining import split
-from nnc_core.dynamic.functions.reduction import any as any_of
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import not_equal, where
+from nnc_core.functions.indexing import index_select, masked_fill
+from nnc_core.functions.joining import split
+from nnc_core.functions.reduction import any as any_of
 from nnc_core.nn.layers.checks import at_least_one, misfit
 from nnc_core.nn.layers.settings import settings
 from nnc_core.nn.module import Module
+from nnc_core.values.tensor import Tensor
 
 __all__ = ["Chunk", "Extract", "IndexSelect", "MaskedFill", "Masking", "Slice"]
 

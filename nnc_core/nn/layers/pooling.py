@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.functions.adaptive import (
+from nnc_core.functions.adaptive import (
     adaptive_avg_pool,
     adaptive_max_pool,
     global_avg_pool,
     global_max_pool,
 )
-from nnc_core.dynamic.functions.pooling import (
+from nnc_core.functions.pooling import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -21,10 +21,10 @@ from nnc_core.dynamic.functions.pooling import (
     max_pool3d,
     max_unpool,
 )
-from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.layers.checks import Int
 from nnc_core.nn.layers.settings import settings
 from nnc_core.nn.layers.windowed import LAYOUTS, Windowed
+from nnc_core.values.tensor import Tensor
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",

@@ -6,14 +6,14 @@ from math import sqrt
 from typing import Any, ClassVar, TypeAlias
 
 from nnc_core.base.errors import AttributeValueError, ShapeError
-from nnc_core.dynamic.functions.creation import zeros
-from nnc_core.dynamic.functions.recurrent import RecurrentWeights, gru_cell, lstm_cell, rnn_cell
-from nnc_core.dynamic.random.generator import Generator
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import zeros
+from nnc_core.functions.recurrent import RecurrentWeights, gru_cell, lstm_cell, rnn_cell
 from nnc_core.nn.initialise import Initialiser, generator_or_default, uniform
 from nnc_core.nn.layers.checks import at_least_one, misfit, one_of, title
 from nnc_core.nn.module import Module
 from nnc_core.nn.parameter import Parameter
+from nnc_core.random.generator import Generator
+from nnc_core.values.tensor import Tensor
 
 State: TypeAlias = tuple[Tensor, Tensor]
 NONLINEARITIES = ("tanh", "relu")

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.functions.padding import MODES, pad
-from nnc_core.dynamic.functions.resampling import depth_to_space, resize, space_to_depth, upsample
-from nnc_core.dynamic.functions.window_options import padding_for
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.padding import MODES, pad
+from nnc_core.functions.resampling import depth_to_space, resize, space_to_depth, upsample
+from nnc_core.functions.window_options import padding_for
 from nnc_core.nn.layers.checks import Int, one_of
 from nnc_core.nn.layers.settings import settings
 from nnc_core.nn.layers.windowed import LAYOUTS, Windowed
 from nnc_core.nn.module import Module
+from nnc_core.values.tensor import Tensor
 
 __all__ = [
     "DepthToSpace", "Pad", "Padding1d", "Padding2d", "Padding3d", "SpaceToDepth", "UpSampling1d", "UpSampling2d",

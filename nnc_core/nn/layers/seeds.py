@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nnc_core.dynamic.random.generator import Generator
 from nnc_core.nn.initialise import generator_or_default
+from nnc_core.random.generator import Generator
 
 
 def own_generator(source: Generator | None) -> Generator:

@@ -6,20 +6,20 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from nnc_core.base.errors import AttributeValueError, ShapeError
-from nnc_core.dynamic.control.constructs import scan
-from nnc_core.dynamic.functions.creation import zeros
-from nnc_core.dynamic.functions.elementwise import tanh
-from nnc_core.dynamic.functions.joining import concat
-from nnc_core.dynamic.functions.movement import permute_dims
-from nnc_core.dynamic.functions.recurrent import gru, lstm, rnn
-from nnc_core.dynamic.random.generator import Generator
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.control.constructs import scan
+from nnc_core.functions.creation import zeros
+from nnc_core.functions.elementwise import tanh
+from nnc_core.functions.joining import concat
+from nnc_core.functions.movement import permute_dims
+from nnc_core.functions.recurrent import gru, lstm, rnn
 from nnc_core.nn.initialise import Initialiser, generator_or_default, standard
 from nnc_core.nn.layers.checks import at_least_one, one_of, title, within
 from nnc_core.nn.layers.linear import Linear
 from nnc_core.nn.layers.recurrent import GRUCell, LSTMCell, RecurrentCell, RNNCell
 from nnc_core.nn.layers.seeds import own_generator
 from nnc_core.nn.module import Module
+from nnc_core.random.generator import Generator
+from nnc_core.values.tensor import Tensor
 
 RETURNS = ("all", "outputs", "last")
 

@@ -7,12 +7,12 @@ from math import prod
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError, AxisError
-from nnc_core.dynamic.functions.movement import matrix_transpose, permute_dims, reshape, swapaxes
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.movement import matrix_transpose, permute_dims, reshape, swapaxes
 from nnc_core.nn.layers.checks import misfit, title
 from nnc_core.nn.layers.settings import settings
 from nnc_core.nn.module import Module
 from nnc_core.type import admit_numpy
+from nnc_core.values.tensor import Tensor
 
 __all__ = ["Cast", "Contiguous", "Flatten", "Identity", "Permute", "Reshape", "Transpose", "Unflatten"]
 

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
-from nnc_core.dynamic.functions.activation import gelu, silu
-from nnc_core.dynamic.functions.elementwise import relu
-from nnc_core.dynamic.random.generator import Generator
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.activation import gelu, silu
+from nnc_core.functions.elementwise import relu
 from nnc_core.nn.initialise import generator_or_default
 from nnc_core.nn.layers.attention import MultiHeadAttention
 from nnc_core.nn.layers.checks import at_least_one, one_of, within
@@ -18,6 +16,8 @@ from nnc_core.nn.layers.linear import Linear
 from nnc_core.nn.layers.normalisation import LayerNorm
 from nnc_core.nn.layers.seeds import own_generator
 from nnc_core.nn.module import Module
+from nnc_core.random.generator import Generator
+from nnc_core.values.tensor import Tensor
 
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType({"relu": relu, "gelu": gelu, "silu": silu})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.functions.window_options import padding_for
+from nnc_core.functions.window_options import padding_for
 from nnc_core.nn.layers.checks import check_length, check_rank, one_of, per_axis
 from nnc_core.nn.module import Module
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import AttributeValueError, OperandError
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.tree import flatten, unflatten
 from nnc_core.nn.inference import as_spec, inferred
 from nnc_core.type import DimLike, Dims, TensorSpec
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.tree import flatten, unflatten
 
 if TYPE_CHECKING:
     from nnc_core.nn.module import Module

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nnc_core.base.errors import DTypeError, OperandError, ShapeError, StateError
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.tree import flatten
 from nnc_core.nn.construction import Construction
 from nnc_core.nn.module import Module
 from nnc_core.nn.networks.network_text import network_dot, network_table
 from nnc_core.nn.networks.topology import Entrance, Node, Ref, Topology, described, map_tree
 from nnc_core.type import Dim, Dims, TensorSpec
 from nnc_core.type.watching import watching
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.tree import flatten
 
 Names = str | Sequence[str] | Mapping[str, str]
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError, OperandError, UnconnectedError
-from nnc_core.dynamic.tree import Structure, flatten, unflatten
 from nnc_core.nn.module import Module
 from nnc_core.nn.networks.handle import Call, Handle
 from nnc_core.type import TensorSpec
+from nnc_core.values.tree import Structure, flatten, unflatten
 
 UNUSED = -1
 """The number of what a node gives and the network is given instead."""

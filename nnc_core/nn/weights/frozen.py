@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from nnc_core.dynamic.traces.trace import guarded
+from nnc_core.values.trace import guarded
 
 _numbers = count(1)
 _last = [0]

@@ -9,19 +9,19 @@ from typing import Any, TypeVar
 from nnc_core.base.dtype import DType, is_float, uint8
 from nnc_core.base.errors import Error
 from nnc_core.device import DeviceSpec
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import zeros
-from nnc_core.dynamic.functions.face import located
-from nnc_core.dynamic.functions.palettes import Palettised, depalettise
-from nnc_core.dynamic.functions.palettes import palettise as palettise_array
-from nnc_core.dynamic.modes import use_device
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import zeros
+from nnc_core.functions.palettes import Palettised, depalettise
+from nnc_core.functions.palettes import palettise as palettise_array
 from nnc_core.nn.module import Module
 from nnc_core.nn.parameter import Parameter
 from nnc_core.nn.tree import walk
 from nnc_core.nn.weights.freezing import chosen
 from nnc_core.shape.palettes import block_count, check_bits, check_block, code_bytes
 from nnc_core.type import TensorSpec, admit_numpy, default_float
+from nnc_core.values.arguments import located
+from nnc_core.values.cell import Cell
+from nnc_core.values.modes import use_device
+from nnc_core.values.tensor import Tensor
 
 M = TypeVar("M", bound=Module)
 

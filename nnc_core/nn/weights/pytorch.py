@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nnc_core.base.errors import NotSupportedError, OperandError, ShapeError, StateError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.face import located
-from nnc_core.dynamic.random.generator import Generator
-from nnc_core.dynamic.state import load_state, save_state
-from nnc_core.dynamic.tensor import Tensor
 from nnc_core.nn.layers.linear import Linear
 from nnc_core.nn.module import Module
 from nnc_core.nn.tree import Branch, entries, join, walk
 from nnc_core.nn.weights.palettised import PalettisedWeight
 from nnc_core.nn.weights.pytorch_rules import Array, Entry, flattened_linear, rule_of, same
 from nnc_core.nn.weights.unmatched import Unmatched
+from nnc_core.random.generator import Generator
+from nnc_core.values.arguments import located
+from nnc_core.values.cell import Cell
+from nnc_core.values.state import load_state, save_state
+from nnc_core.values.tensor import Tensor
 
 Rename = Callable[[str], str]
 Shapes = Mapping[str, Sequence[int]]

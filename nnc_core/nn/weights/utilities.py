@@ -7,14 +7,14 @@ from functools import reduce
 from typing import Any
 
 from nnc_core.base.errors import OperandError, StateError
-from nnc_core.dynamic.functions.creation import asarray, zeros
-from nnc_core.dynamic.functions.elementwise import isnan, logical_or
-from nnc_core.dynamic.functions.face import located
-from nnc_core.dynamic.functions.reduction import any as any_
-from nnc_core.dynamic.modes import no_grad
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import asarray, zeros
+from nnc_core.functions.elementwise import isnan, logical_or
+from nnc_core.functions.reduction import any as any_
 from nnc_core.nn.module import Module
 from nnc_core.nn.weights.freezing import chosen
+from nnc_core.values.arguments import located
+from nnc_core.values.modes import no_grad
+from nnc_core.values.tensor import Tensor
 
 
 @located

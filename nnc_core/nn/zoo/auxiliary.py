@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-from nnc_core.dynamic.functions.classification import cross_entropy
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.classification import cross_entropy
 from nnc_core.nn import Module
+from nnc_core.values.tensor import Tensor
 
 
 class AuxiliaryNetwork(Module):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from nnc_core.dynamic.functions.joining import concat
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.joining import concat
 from nnc_core.nn import BatchNorm, Conv2d, Module, ReLU, Sequential
 from nnc_core.nn.initialise import Initialiser, he_normal
+from nnc_core.values.tensor import Tensor
 
 Pair: TypeAlias = int | tuple[int, int]
 Activation: TypeAlias = Callable[[], Module]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nnc_core.dynamic.functions.adaptive import global_avg_pool
-from nnc_core.dynamic.functions.joining import concat
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.adaptive import global_avg_pool
+from nnc_core.functions.joining import concat
 from nnc_core.nn import AvgPool2d, Conv2d, Linear, MaxPool2d, Module, ReLU, Sequential
 from nnc_core.nn.initialise import he_normal
 from nnc_core.nn.zoo.blocks import ConvNorm, channel_axis, norm
+from nnc_core.values.tensor import Tensor
 
 BOTTLENECK = 4
 """Channels between the two convolutions of a layer, in growths."""

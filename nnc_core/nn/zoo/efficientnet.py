@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from nnc_core.dynamic.functions.activation import silu
-from nnc_core.dynamic.functions.adaptive import global_avg_pool
-from nnc_core.dynamic.functions.dropouts import dropout
-from nnc_core.dynamic.functions.elementwise import sigmoid
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.activation import silu
+from nnc_core.functions.adaptive import global_avg_pool
+from nnc_core.functions.dropouts import dropout
+from nnc_core.functions.elementwise import sigmoid
 from nnc_core.nn import Conv2d, Dropout, Linear, Module, Sequential, SiLU
 from nnc_core.nn.zoo.blocks import ConvNorm, scaled
+from nnc_core.values.tensor import Tensor
 
 
 class Stage(NamedTuple):

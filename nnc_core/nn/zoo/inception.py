@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple, TypeAlias
 
-from nnc_core.dynamic.functions.adaptive import global_avg_pool
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.adaptive import global_avg_pool
 from nnc_core.nn import AvgPool2d, Dropout, Linear, MaxPool2d, Module, Sequential
 from nnc_core.nn.zoo.auxiliary import AuxiliaryNetwork
 from nnc_core.nn.zoo.blocks import ConvNorm, Pair, SideBySide, scaled
+from nnc_core.values.tensor import Tensor
 
 EPSILON = 1e-3
 FLAT, TALL = (1, 7), (7, 1)

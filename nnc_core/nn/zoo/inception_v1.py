@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar, NamedTuple
 
-from nnc_core.dynamic.functions.adaptive import adaptive_avg_pool, global_avg_pool
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.adaptive import adaptive_avg_pool, global_avg_pool
 from nnc_core.nn import Dropout, Flatten, Linear, MaxPool2d, Module, ReLU, Sequential
 from nnc_core.nn.zoo.auxiliary import AuxiliaryNetwork
 from nnc_core.nn.zoo.blocks import ConvNorm, SideBySide, scaled
+from nnc_core.values.tensor import Tensor
 
 EPSILON = 1e-3
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from nnc_core.dynamic.functions.classification import cross_entropy
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.classification import cross_entropy
 from nnc_core.nn import LSTM, Dropout, Embedding, Linear, Module
+from nnc_core.values.tensor import Tensor
 
 
 class LSTMLanguageModel(Module):

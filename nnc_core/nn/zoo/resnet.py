@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nnc_core.dynamic.functions.adaptive import global_avg_pool
-from nnc_core.dynamic.functions.elementwise import relu
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.adaptive import global_avg_pool
+from nnc_core.functions.elementwise import relu
 from nnc_core.nn import Linear, MaxPool2d, Module, Sequential
 from nnc_core.nn.zoo.blocks import ConvNorm
+from nnc_core.values.tensor import Tensor
 
 DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
 """Blocks of each of the four stages, by the number of layers with weights."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import sqrt
 
-from nnc_core.dynamic.functions.classification import cross_entropy
-from nnc_core.dynamic.functions.linear import matmul
-from nnc_core.dynamic.functions.movement import matrix_transpose
-from nnc_core.dynamic.functions.reduction import mean
-from nnc_core.dynamic.functions.reduction import sum as total
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.classification import cross_entropy
+from nnc_core.functions.linear import matmul
+from nnc_core.functions.movement import matrix_transpose
+from nnc_core.functions.reduction import mean
+from nnc_core.functions.reduction import sum as total
 from nnc_core.nn import Embedding, Linear, Module, PositionalEncoding, TransformerDecoder, TransformerEncoder
+from nnc_core.values.tensor import Tensor
 
 
 class TokenEmbedding(Module):

@@ -11,19 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from nnc_core.algodiff.gradients import value_and_grad
 from nnc_core.base.errors import ShapeError
-from nnc_core.dynamic.algodiff.gradients import value_and_grad
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import zeros
-from nnc_core.dynamic.functions.face import constructor, located
-from nnc_core.dynamic.graphs.compiled import CompiledGraph
-from nnc_core.dynamic.modes import evaluating, no_grad
-from nnc_core.dynamic.random.generator import default_generator
-from nnc_core.dynamic.state import HostArray, save_state
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.traces.compilation import Compilation
-from nnc_core.dynamic.traces.jit import Jitted, jit
-from nnc_core.dynamic.tree import Structure, flatten, tree_map
+from nnc_core.functions.creation import zeros
 from nnc_core.graph import SymbolicGraph
 from nnc_core.optim.compiled.relabel import relabelled
 from nnc_core.optim.loss import Loss
@@ -32,7 +22,17 @@ from nnc_core.optim.runs.objective import Network, Objective, loss_of, regularis
 from nnc_core.optim.runs.params import Params
 from nnc_core.optim.runs.rows import call, uploaded
 from nnc_core.optim.runs.training import make_descent
+from nnc_core.random.generator import default_generator
+from nnc_core.recording.compiled import CompiledGraph
+from nnc_core.tracing.compilation import Compilation
+from nnc_core.tracing.jit import Jitted, jit
 from nnc_core.type import TensorSpec, is_static
+from nnc_core.values.arguments import constructor, located
+from nnc_core.values.cell import Cell
+from nnc_core.values.modes import evaluating, no_grad
+from nnc_core.values.state import HostArray, save_state
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.tree import Structure, flatten, tree_map
 
 _RANDOM = "random"
 

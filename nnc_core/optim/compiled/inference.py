@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nnc_core.dynamic.functions.face import constructor, located
-from nnc_core.dynamic.functions.joining import concat
-from nnc_core.dynamic.modes import evaluating, no_grad
-from nnc_core.dynamic.traces.jit import jit
-from nnc_core.dynamic.tree import tree_map
+from nnc_core.functions.joining import concat
 from nnc_core.optim.loss import Loss
 from nnc_core.optim.runs.objective import Network
 from nnc_core.optim.runs.rows import call, count_rows, in_parts, uploaded
 from nnc_core.optim.settings import COUNT_OR_NONE, check
+from nnc_core.tracing.jit import jit
+from nnc_core.values.arguments import constructor, located
+from nnc_core.values.modes import evaluating, no_grad
+from nnc_core.values.tree import tree_map
 
 
 class Model:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nnc_core.composition import Stack
-from nnc_core.dynamic.graphs.export import constant
-from nnc_core.dynamic.value import Value
 from nnc_core.graph import SymbolicGraph
 from nnc_core.optimiser import rebuild
+from nnc_core.recording.export import constant
+from nnc_core.stacks import Stack
 from nnc_core.symbol import Node, without_collector
+from nnc_core.values.value import Value
 
 
 @without_collector()

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.errors import OperandError
-from nnc_core.composition import stack_for
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import asarray
-from nnc_core.dynamic.functions.face import constructor
-from nnc_core.dynamic.graphs.replay import replay
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.traces.jit import Jitted, jit
+from nnc_core.functions.creation import asarray
 from nnc_core.graph import SymbolicGraph
 from nnc_core.optim.minimisers.stateful import Stateful
+from nnc_core.recording.replay import replay
+from nnc_core.stacks import stack_for
+from nnc_core.tracing.jit import Jitted, jit
+from nnc_core.values.arguments import constructor
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class StateGraph(Stateful):

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnc_core.dynamic.cell import Cell, guarded
-from nnc_core.dynamic.control.constructs import cond
-from nnc_core.dynamic.functions.creation import asarray, zeros_like
-from nnc_core.dynamic.functions.face import constructor
-from nnc_core.dynamic.modes import no_grad
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.control.constructs import cond
+from nnc_core.functions.creation import asarray, zeros_like
 from nnc_core.optim.minimisers.minimiser import Loss, Minimiser, zeros_of
 from nnc_core.optim.settings import COUNT, Settings
+from nnc_core.values.arguments import constructor
+from nnc_core.values.cell import Cell, guarded
+from nnc_core.values.modes import no_grad
+from nnc_core.values.tensor import Tensor
 
 
 class Accumulated(Minimiser):

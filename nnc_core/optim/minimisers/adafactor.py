@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar, Unpack
 
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import zeros
-from nnc_core.dynamic.functions.elementwise import maximum, minimum, sqrt
-from nnc_core.dynamic.functions.reduction import mean
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import zeros
+from nnc_core.functions.elementwise import maximum, minimum, sqrt
+from nnc_core.functions.reduction import mean
 from nnc_core.optim.minimisers.adam import decayed
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
 from nnc_core.optim.minimisers.turn import Rate, Turn
 from nnc_core.optim.settings import FLAG, NON_NEGATIVE, POSITIVE, Settings
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class Adafactor(Minimiser):

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.elementwise import abs as abs_
-from nnc_core.dynamic.functions.elementwise import maximum, sqrt, where
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import abs as abs_
+from nnc_core.functions.elementwise import maximum, sqrt, where
 from nnc_core.optim.minimisers.adaptive import towards
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
 from nnc_core.optim.minimisers.turn import Rate, Round, Turn, moved
 from nnc_core.optim.settings import FLAG, FRACTION, NON_NEGATIVE, Settings
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class Means(Minimiser):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Unpack
 
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import full
-from nnc_core.dynamic.functions.elementwise import sqrt
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import full
+from nnc_core.functions.elementwise import sqrt
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
 from nnc_core.optim.minimisers.turn import Turn, moved
 from nnc_core.optim.settings import FLAG, FRACTION, NON_NEGATIVE, Settings
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class Adagrad(Minimiser):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar, Unpack
 
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.elementwise import maximum
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import maximum
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
 from nnc_core.optim.minimisers.turn import Turn, moved
 from nnc_core.optim.settings import NON_NEGATIVE, Settings
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class ASGD(Minimiser):

@@ -10,14 +10,14 @@ import numpy as np
 
 from nnc_core.base.dtype import float64
 from nnc_core.base.errors import OperandError
-from nnc_core.dynamic.cell import Cell, guarded
-from nnc_core.dynamic.functions.creation import asarray
-from nnc_core.dynamic.functions.face import constructor
-from nnc_core.dynamic.modes import no_grad
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import asarray
 from nnc_core.optim.minimisers.groups import Cells, named
 from nnc_core.optim.minimisers.stateful import Stateful
 from nnc_core.optim.settings import SHARE, Check, check, is_number
+from nnc_core.values.arguments import constructor
+from nnc_core.values.cell import Cell, guarded
+from nnc_core.values.modes import no_grad
+from nnc_core.values.tensor import Tensor
 
 DECAY = Check(lambda x: callable(x) or (is_number(x) and SHARE.holds(x)), "a number from 0 to 1, or a function")
 

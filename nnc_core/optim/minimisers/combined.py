@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from nnc_core.base.errors import NotSupportedError, OperandError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.minimisers.minimiser import Loss, Minimiser
 from nnc_core.optim.settings import Settings
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class Combined(Minimiser):

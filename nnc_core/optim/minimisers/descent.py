@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
 from nnc_core.base.errors import NotSupportedError, StateError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim import newton
 from nnc_core.optim.gradient import GD, Gradient
 from nnc_core.optim.learning_rate import LearningRate, as_learning_rate
@@ -16,6 +14,8 @@ from nnc_core.optim.minimisers.minimiser import Common, Loss, Minimiser, Paramet
 from nnc_core.optim.momentum import Momentum
 from nnc_core.optim.position import Position, State
 from nnc_core.optim.settings import RATE, Check, Settings, instance_of
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class Descent(Minimiser):

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from nnc_core.base.errors import AttributeValueError, OperandError
-from nnc_core.dynamic.cell import Cell
 from nnc_core.optim.settings import Settings, check
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import plain
+from nnc_core.values.cell import Cell
 
 Cells: TypeAlias = Mapping[str, Cell] | Iterable[Cell]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Unpack
 
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.elementwise import logical_and, sqrt, where
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import logical_and, sqrt, where
 from nnc_core.optim.clipping import norm
 from nnc_core.optim.minimisers.adam import Means
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
 from nnc_core.optim.minimisers.turn import Turn, moved
 from nnc_core.optim.settings import FLAG, NON_NEGATIVE, POSITIVE, Settings
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class LAMB(Means):

@@ -7,13 +7,10 @@ from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 
+from nnc_core.algodiff.gradients import value_and_grad
 from nnc_core.base.dtype import float64, is_complex
 from nnc_core.base.errors import DTypeError, NotSupportedError, ShapeError, StateError, UnknownAttributeError
-from nnc_core.dynamic.algodiff.gradients import value_and_grad
-from nnc_core.dynamic.cell import Cell, guarded
-from nnc_core.dynamic.functions.creation import asarray, zeros
-from nnc_core.dynamic.modes import no_grad
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import asarray, zeros
 from nnc_core.optim.clipping import Clipping
 from nnc_core.optim.minimisers.configuration import setting_text
 from nnc_core.optim.minimisers.groups import Cells, Group, grouped
@@ -22,6 +19,9 @@ from nnc_core.optim.minimisers.stateful import Stateful
 from nnc_core.optim.minimisers.turn import Round, Turn
 from nnc_core.optim.settings import FINITE, FUNCTION_OR_NONE, NON_NEGATIVE, RATE, Settings, check, one_of
 from nnc_core.type import plain
+from nnc_core.values.cell import Cell, guarded
+from nnc_core.values.modes import no_grad
+from nnc_core.values.tensor import Tensor
 
 Schedule = Callable[[Tensor], Any]
 """From the number of updates made before (no dimensions; float64 beside float64 parameters, else float32) to the

@@ -14,12 +14,12 @@ from functools import reduce
 from typing import Any
 
 from nnc_core.base.errors import NonfiniteError
-from nnc_core.dynamic.control.constructs import cond
-from nnc_core.dynamic.functions.elementwise import logical_and
-from nnc_core.dynamic.functions.predicates import isfinite
-from nnc_core.dynamic.functions.reduction import all as all_
-from nnc_core.dynamic.host.callback import callback
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.callbacks.callback import callback
+from nnc_core.control.constructs import cond
+from nnc_core.functions.elementwise import logical_and
+from nnc_core.functions.predicates import isfinite
+from nnc_core.functions.reduction import all as all_
+from nnc_core.values.tensor import Tensor
 
 POLICIES = ("propagate", "skip", "error")
 NAMED = 3

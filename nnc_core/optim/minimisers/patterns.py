@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from nnc_core.base.errors import OperandError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.face import located
 from nnc_core.optim.minimisers.groups import Group
+from nnc_core.values.arguments import located
+from nnc_core.values.cell import Cell
 
 
 @located

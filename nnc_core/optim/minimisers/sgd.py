@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar, Unpack
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
 from nnc_core.optim.minimisers.turn import Turn, moved
 from nnc_core.optim.settings import FLAG, FRACTION, NON_NEGATIVE, Settings
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class SGD(Minimiser):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import ClassVar, Unpack
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import full
-from nnc_core.dynamic.functions.elementwise import clip, sign, where
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import full
+from nnc_core.functions.elementwise import clip, sign, where
 from nnc_core.optim.minimisers.adam import decayed
 from nnc_core.optim.minimisers.adaptive import towards
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule, zeros_of
 from nnc_core.optim.minimisers.turn import Turn, moved
 from nnc_core.optim.settings import FRACTION, POSITIVE, Settings
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class Lion(Minimiser):

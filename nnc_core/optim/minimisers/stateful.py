@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from nnc_core.base.errors import NotSupportedError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.state import HostArray, load_state, save_state
+from nnc_core.values.cell import Cell
+from nnc_core.values.state import HostArray, load_state, save_state
 
 
 class Stateful:

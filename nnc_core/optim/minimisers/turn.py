@@ -9,9 +9,9 @@ import ml_dtypes
 
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import ShapeError
-from nnc_core.dynamic.functions.elementwise import maximum
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import maximum
 from nnc_core.optim.minimisers.groups import Group
+from nnc_core.values.tensor import Tensor
 
 if TYPE_CHECKING:
     from nnc_core.optim.minimisers.minimiser import Minimiser

@@ -11,20 +11,20 @@ from math import isfinite
 from typing import Any, TypeAlias
 
 from nnc_core.base.errors import NonfiniteError, StateError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import asarray
-from nnc_core.dynamic.functions.face import located
-from nnc_core.dynamic.functions.indexing import take
-from nnc_core.dynamic.modes import evaluating, no_grad
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.traces.jit import jit
-from nnc_core.dynamic.tree import flatten, tree_map, unflatten
+from nnc_core.functions.creation import asarray
+from nnc_core.functions.indexing import take
 from nnc_core.optim.runs.objective import Network, Objective, loss_of, regularised
 from nnc_core.optim.runs.params import Params
 from nnc_core.optim.runs.progress import Progress
 from nnc_core.optim.runs.rows import count_rows, uploaded
 from nnc_core.optim.runs.rules import Report, Rules, log
 from nnc_core.optim.runs.training import make_descent
+from nnc_core.tracing.jit import jit
+from nnc_core.values.arguments import located
+from nnc_core.values.cell import Cell
+from nnc_core.values.modes import evaluating, no_grad
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.tree import flatten, tree_map, unflatten
 
 _log = logging.getLogger("nnc_core.optim")
 Validation: TypeAlias = tuple[Any, Any] | Callable[[], float]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.tree import flatten
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.tree import flatten
 
 if TYPE_CHECKING:
     from nnc_core.optim.runs.params import Params

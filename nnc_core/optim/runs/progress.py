@@ -8,9 +8,9 @@ from typing import Any
 
 from nnc_core.base.errors import StateError
 from nnc_core.base.fields import are_numbers, check_fields, is_count, is_number
-from nnc_core.dynamic.functions.face import constructor
-from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.minimisers.minimiser import Minimiser
+from nnc_core.values.arguments import constructor
+from nnc_core.values.tensor import Tensor
 
 _FIELDS = {"batch": is_count, "batches_per_epoch": lambda x: is_count(x) and x > 0, "losses": are_numbers,
            "validation_losses": are_numbers, "seconds": lambda x: is_number(x) and x >= 0}

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.errors import DataError
-from nnc_core.dynamic.functions.creation import asarray
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.tree import flatten, tree_map
+from nnc_core.functions.creation import asarray
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.tree import flatten, tree_map
 
 
 def uploaded(data: Any, device: Any = None) -> Any:

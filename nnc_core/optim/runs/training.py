@@ -8,9 +8,6 @@ from math import isfinite
 from typing import Any
 
 from nnc_core.base.errors import DataError
-from nnc_core.dynamic.functions.face import located
-from nnc_core.dynamic.tensor import Tensor
-from nnc_core.dynamic.traces.jit import jit
 from nnc_core.optim.checkpoint import Checkpoint
 from nnc_core.optim.minimisers.minimiser import Minimiser
 from nnc_core.optim.minimisers.nonfinite import NonfiniteWarning
@@ -18,6 +15,9 @@ from nnc_core.optim.runs.progress import Progress
 from nnc_core.optim.runs.rows import uploaded
 from nnc_core.optim.runs.rules import Report, Rules
 from nnc_core.optim.stopping import Stopping
+from nnc_core.tracing.jit import jit
+from nnc_core.values.arguments import located
+from nnc_core.values.tensor import Tensor
 
 LossAndGradients = Callable[..., tuple[Any, Mapping[str, Tensor]]]
 """From a batch to (loss, gradients by the names of the parameters), such as nn.value_and_grad makes."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.tensor import Tensor
 from nnc_core.optim.schedules.decays import progress
 from nnc_core.optim.schedules.steps import chosen, increasing
 from nnc_core.optim.settings import COUNT, NON_NEGATIVE, RATE, SHARE, check, check_all
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 Rate = float | Callable[[Tensor], Any]
 

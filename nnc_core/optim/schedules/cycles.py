@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import pi
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.functions.elementwise import clip, cos, remainder, where
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import clip, cos, remainder, where
 from nnc_core.optim.schedules.decays import progress
 from nnc_core.optim.schedules.steps import chosen
 from nnc_core.optim.settings import COUNT, NON_NEGATIVE, POSITIVE, SHARE, check_all
+from nnc_core.values.tensor import Tensor
 
 _LATEST = 2**31
 """Restarts are known up to this update."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nnc_core.dynamic.functions.elementwise import exp, minimum
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import exp, minimum
 from nnc_core.optim.settings import COUNT, NON_NEGATIVE, POSITIVE, check_all
+from nnc_core.values.tensor import Tensor
 
 
 @dataclass(frozen=True)

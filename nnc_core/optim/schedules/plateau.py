@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.creation import asarray
-from nnc_core.dynamic.functions.elementwise import abs as abs_
-from nnc_core.dynamic.functions.elementwise import maximum, minimum, where
-from nnc_core.dynamic.functions.face import constructor
-from nnc_core.dynamic.modes import no_grad
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import asarray
+from nnc_core.functions.elementwise import abs as abs_
+from nnc_core.functions.elementwise import maximum, minimum, where
 from nnc_core.optim.settings import FRACTION, NON_NEGATIVE, WHOLE, check, one_of
+from nnc_core.values.arguments import constructor
+from nnc_core.values.cell import Cell
+from nnc_core.values.modes import no_grad
+from nnc_core.values.tensor import Tensor
 
 LARGEST = float(np.finfo(np.float32).max)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.dynamic.functions.elementwise import floor_divide, minimum, remainder, where
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.elementwise import floor_divide, minimum, remainder, where
 from nnc_core.optim.settings import COUNT, FLAG, NON_NEGATIVE, POSITIVE, check, check_all
 from nnc_core.type import plain
+from nnc_core.values.tensor import Tensor
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nnc_core.dynamic.functions.creation import asarray
-from nnc_core.dynamic.functions.elementwise import exp, maximum, minimum, where
-from nnc_core.dynamic.functions.elementwise import log as logarithm
-from nnc_core.dynamic.functions.joining import concat
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import asarray
+from nnc_core.functions.elementwise import exp, maximum, minimum, where
+from nnc_core.functions.elementwise import log as logarithm
+from nnc_core.functions.joining import concat
+from nnc_core.values.tensor import Tensor
 
 LARGEST_GROWTH = log(1000 / 16)
 """Of the logarithms of sizes: beyond it exp would make boxes that are larger than any image."""

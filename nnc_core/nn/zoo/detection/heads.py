@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nnc_core.dynamic.functions.creation import asarray
-from nnc_core.dynamic.functions.elementwise import clip, equal, log, relu, sqrt, where
-from nnc_core.dynamic.functions.movement import reshape
-from nnc_core.dynamic.functions.regions import roi_align
-from nnc_core.dynamic.functions.rounding import floor
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import asarray
+from nnc_core.functions.elementwise import clip, equal, log, relu, sqrt, where
+from nnc_core.functions.movement import reshape
+from nnc_core.functions.regions import roi_align
+from nnc_core.functions.rounding import floor
 from nnc_core.nn import Conv2d, ConvTranspose2d, Flatten, Linear, Module, ReLU, Sequential
 from nnc_core.nn.initialise import he_normal
+from nnc_core.values.tensor import Tensor
 
 USUAL_SIZE, USUAL_LEVEL = 224, 2
 """Regions of so many pixels a side are read from this level, counted from the largest."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nnc_core.dynamic.functions.classification import binary_cross_entropy_with_logits, cross_entropy
-from nnc_core.dynamic.functions.elementwise import astype, equal, greater, greater_equal, maximum, where
-from nnc_core.dynamic.functions.indexing import take_along_axis
-from nnc_core.dynamic.functions.loss import smooth_l1_loss
-from nnc_core.dynamic.functions.movement import reshape
-from nnc_core.dynamic.functions.reduction import mean
-from nnc_core.dynamic.functions.reduction import sum as total
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.classification import binary_cross_entropy_with_logits, cross_entropy
+from nnc_core.functions.elementwise import astype, equal, greater, greater_equal, maximum, where
+from nnc_core.functions.indexing import take_along_axis
+from nnc_core.functions.loss import smooth_l1_loss
+from nnc_core.functions.movement import reshape
+from nnc_core.functions.reduction import mean
+from nnc_core.functions.reduction import sum as total
 from nnc_core.nn.zoo.detection.boxes import OF_ANCHORS, OF_REGIONS, Weights, chosen, encoded
+from nnc_core.values.tensor import Tensor
 
 BETA = 1 / 9
 """Below which differences of boxes count by their square."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nnc_core.base.errors import ShapeError
-from nnc_core.dynamic.functions.creation import asarray
-from nnc_core.dynamic.functions.elementwise import greater, logical_and, maximum, sigmoid, stop_gradient, where
-from nnc_core.dynamic.functions.indexing import take
-from nnc_core.dynamic.functions.joining import concat, stack
-from nnc_core.dynamic.functions.movement import reshape
-from nnc_core.dynamic.functions.neural import softmax
-from nnc_core.dynamic.functions.regions import batched_nms
-from nnc_core.dynamic.functions.sorting import top_k
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import asarray
+from nnc_core.functions.elementwise import greater, logical_and, maximum, sigmoid, stop_gradient, where
+from nnc_core.functions.indexing import take
+from nnc_core.functions.joining import concat, stack
+from nnc_core.functions.movement import reshape
+from nnc_core.functions.neural import softmax
+from nnc_core.functions.regions import batched_nms
+from nnc_core.functions.sorting import top_k
 from nnc_core.nn import Module
 from nnc_core.nn.zoo.blocks import channel_axis
 from nnc_core.nn.zoo.detection.anchors import RATIOS, pyramid_anchors
@@ -30,6 +29,7 @@ from nnc_core.nn.zoo.detection.losses import (
 from nnc_core.nn.zoo.detection.proposals import ProposalNetwork, ProposalSettings, proposed
 from nnc_core.nn.zoo.detection.pyramid import FeaturePyramid, freeze_batch_norm
 from nnc_core.nn.zoo.resnet import ResNet, resnet50
+from nnc_core.values.tensor import Tensor
 
 STRIDES = (4, 8, 16, 32, 64)
 MULTIPLE = 32

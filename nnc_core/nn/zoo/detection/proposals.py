@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nnc_core.dynamic.functions.creation import full
-from nnc_core.dynamic.functions.elementwise import logical_and, maximum, relu, where
-from nnc_core.dynamic.functions.indexing import take
-from nnc_core.dynamic.functions.joining import concat
-from nnc_core.dynamic.functions.movement import permute_dims, reshape
-from nnc_core.dynamic.functions.regions import batched_nms
-from nnc_core.dynamic.functions.sorting import top_k
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.creation import full
+from nnc_core.functions.elementwise import logical_and, maximum, relu, where
+from nnc_core.functions.indexing import take
+from nnc_core.functions.joining import concat
+from nnc_core.functions.movement import permute_dims, reshape
+from nnc_core.functions.regions import batched_nms
+from nnc_core.functions.sorting import top_k
 from nnc_core.nn import Conv2d, Module
 from nnc_core.nn.zoo.detection.boxes import OF_ANCHORS, clipped, decoded
+from nnc_core.values.tensor import Tensor
 
 SMALLEST = 1e-3
 """Boxes with a shorter side, in pixels, are no proposals."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nnc_core.dynamic.cell import Cell
-from nnc_core.dynamic.functions.normalisation import batch_norm
-from nnc_core.dynamic.functions.resampling import upsample
-from nnc_core.dynamic.tensor import Tensor
+from nnc_core.functions.normalisation import batch_norm
+from nnc_core.functions.resampling import upsample
 from nnc_core.nn import BatchNorm, Conv2d, MaxPool2d, Module
 from nnc_core.nn.tree import walk
+from nnc_core.values.cell import Cell
+from nnc_core.values.tensor import Tensor
 
 
 class FrozenBatchNorm(Module):

@@ -1,0 +1,268 @@
+"""Derivatives of Python functions: run the function in the current mode, then sweep over what it recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from nnc_core.base.dtype import int64, is_float, is_inexact
+from nnc_core.base.errors import ConcretizationError, GradientError
+from nnc_core.control.alike import functions
+from nnc_core.control.vmap import vmap
+from nnc_core.graph import forward, reverse
+from nnc_core.operator import OPERATORS
+from nnc_core.symbol import postorder, show_line, user_line
+from nnc_core.type import TensorSpec, whole
+from nnc_core.values.arguments import located
+from nnc_core.values.borrowed import snapshot
+from nnc_core.values.dispatch import F
+from nnc_core.values.hooks import hooks_of
+from nnc_core.values.modes import current_stack, gradients, no_grad, sweeps, use_device
+from nnc_core.values.operands import value_of
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.tree import flatten, tree_map, unflatten
+from nnc_core.values.value import Step, Value, made_at, owned
+
+_IDENTITY = OPERATORS["identity"]
+
+
+def leaf_of(v: Value) -> Value:
+    """The same value as the leaf of a sweep; what is computed from it is recorded."""
+    v = snapshot(v) if v.borrowed else v
+    return Value(v.array, v.stack, v._spec, Step(_IDENTITY, (v,), (), None), True, v.trace)
+
+
+def _leaves(tree: Any, what: str) -> tuple[list[Value], Any]:
+    """The tensors of an argument as leaves, and the argument made of them."""
+    tensors, structure = flatten(tree)
+    leaves = []
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise GradientError(f"{what} by {type(t).__name__}: only tensors have gradients", hint="nnc.asarray(...)")
+        if not is_inexact(t.dtype):
+            raise GradientError(f"{what} by {t.spec}: only floating-point tensors have gradients",
+                                hint="cast with astype")
+        leaves.append(leaf_of(value_of(t)))
+    return leaves, unflatten(structure, iter([Tensor(v) for v in leaves]))
+
+
+def _values(tree: Any, what: str, alike: Sequence[Value] | None = None) -> list[Value]:
+    """Of a tree of tensors; GradientError for other leaves, or for another number of them."""
+    tensors = flatten(tree)[0]
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise GradientError(f"{what} {type(t).__name__}: only tensors have gradients", line=show_line(user_line()),
+                                hint="nnc.asarray(...)")
+    if alike is not None and len(tensors) != len(alike):
+        raise GradientError(f"{what} {len(tensors)} tensors where there are {len(alike)}", line=show_line(user_line()),
+                            hint="give one for each")
+    return [value_of(t) for t in tensors]
+
+
+def _check_argnums(number: int, args: Sequence[Any]) -> None:
+    if not -len(args) <= number < len(args):
+        raise GradientError(f"a derivative by argument {number} of a call with {len(args)} positional arguments",
+                            line=show_line(user_line()), hint="give it by position, or another argnums=")
+
+
+class Sweep:
+    """A function run on leaves, ready for sweeps."""
+
+    def __init__(self, f: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int],
+                 kwargs: dict[str, Any]) -> None:
+        self.structures: list[tuple[int, Any]] = []
+        self.leaves: list[Value] = []
+        self.again = True
+        for i in argnums:
+            _check_argnums(i, args)
+        given = list(args)
+        self.outer = any(t._value.tracked for i in argnums for t in flatten(args[i])[0] if isinstance(t, Tensor))
+        for i in argnums:
+            leaves, given[i] = _leaves(args[i], "a derivative")
+            self.structures.append((len(leaves), flatten(args[i])[1]))
+            self.leaves += leaves
+        depth = sweeps.set(sweeps.get() + 1)
+        recording = gradients.set(True)
+        try:
+            self.result = f(*given, **kwargs)
+        finally:
+            gradients.reset(recording)
+            sweeps.reset(depth)
+
+    def order(self, outputs: Sequence[Value]) -> list[Value]:
+        return postorder(outputs, {id(v) for v in self.leaves}, leaf=lambda v: not v.tracked)
+
+    def recorded(self, order: Sequence[Value]) -> Any:
+        """Whether the sweep itself is recorded: iff somebody can differentiate it."""
+        mine = {id(v) for v in self.leaves}
+        self.again = gradients.get() and (sweeps.get() > 0 or self.outer
+                                          or any(v.tracked and v.step is None and id(v) not in mine for v in order))
+        return nullcontext() if self.again else no_grad()
+
+    def reverse(self, outputs: Sequence[Value], cotangents: Sequence[Value]) -> list[Value]:
+        """Cotangents of the leaves; zeros where nothing depends on one."""
+        order = self.order(outputs)
+        seeds: dict[int, Value] = {}
+        with self.recorded(order), use_device(outputs[0].stack if outputs else current_stack()):
+            for y, g in zip(outputs, cotangents, strict=True):
+                seeds[id(y)] = F.add(seeds[id(y)], g) if id(y) in seeds else g
+            found = reverse(F, order, seeds, self.leaves, hooks_of(order))
+            return [F.zeros_like(v) if g is None else g for g, v in zip(found, self.leaves, strict=True)]
+
+    def in_shape(self, values: Sequence[Value]) -> tuple[Any, ...]:
+        """One structure for each differentiated argument."""
+        rest = iter([Tensor(v) for v in values])
+        return tuple(unflatten(structure, rest) for _, structure in self.structures)
+
+
+def _scalar(y: Any) -> Value:
+    if not isinstance(y, Tensor):
+        raise GradientError(f"the function gives {type(y).__name__}, not a tensor")
+    if y.shape != () or not is_float(y.dtype):
+        raise GradientError(f"the function gives {y.spec}; only a floating-point scalar has a gradient",
+                            line=made_at(y._value), hint="sum it, or use nnc.vjp or nnc.jacobian")
+    return y._value
+
+
+@located
+def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0,
+                   has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives (f(...), gradient by the arguments `argnums`), each gradient with its argument's structure.
+
+    With `has_aux` f gives (scalar, anything), and the result is ((scalar, anything), gradient).
+    """
+    functions(f=f)
+    wanted = (argnums,) if isinstance(argnums, int) else tuple(whole(i, "argnums") for i in argnums)
+
+    def wrapped(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        sweep = Sweep(f, args, wanted, kwargs)
+        y = _scalar(sweep.result[0] if has_aux else sweep.result)
+        grads = sweep.in_shape(sweep.reverse([y], [_ones(y)]))
+        return _plain(sweep.result, sweep), grads[0] if isinstance(argnums, int) else grads
+
+    return wrapped
+
+
+def _ones(y: Value) -> Value:
+    with no_grad():
+        return F.full_like(y, 1)
+
+
+def _plain(result: Any, sweep: Sweep) -> Any:
+    """Results without the history that only this sweep needed."""
+
+    def free(t: Any) -> Any:
+        if not isinstance(t, Tensor) or t._value.array is None or not t._value.tracked:
+            return t
+        return Tensor(Value(t._value.array, t._value.stack, t._value._spec))
+
+    return result if sweep.again else tree_map(free, result)
+
+
+@located
+def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+    """A function that gives the gradient of the scalar function f by the arguments `argnums`."""
+    both = value_and_grad(f, argnums)
+    return lambda *args, **kwargs: both(*args, **kwargs)[1]
+
+
+@located
+def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
+    """(f(*args), pull): pull(cotangent of the result) gives the cotangents of all arguments."""
+    functions(f=f)
+    sweep = Sweep(f, args, range(len(args)), {})
+    outputs = _values(sweep.result, "the function gives")
+
+    def pull(cotangent: Any) -> tuple[Any, ...]:
+        given = _values(cotangent, "the cotangent is", outputs)
+        for y, g in zip(outputs, given, strict=True):
+            if y.spec != g.spec:
+                raise GradientError(f"the cotangent is {g.spec} where the result is {y.spec}")
+        return sweep.in_shape(sweep.reverse(outputs, given))
+
+    return sweep.result, pull
+
+
+@located
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """(f(*primals), its derivative in the direction `tangents`), by one forward sweep."""
+    functions(f=f)
+    sweep = Sweep(f, primals, range(len(primals)), {})
+    given = _values(list(tangents), "a tangent is", sweep.leaves)
+    seeds = {}
+    for leaf, t in zip(sweep.leaves, given, strict=True):
+        if t.spec != leaf.spec:
+            raise GradientError(f"the tangent is {t.spec} where the argument is {leaf.spec}")
+        seeds[id(leaf)] = t
+    structure = flatten(sweep.result)[1]
+    outputs = _values(sweep.result, "the function gives")
+    order = sweep.order(outputs)
+    with sweep.recorded(order):
+        found = [F.zeros_like(y) if t is None else t
+                 for t, y in zip(forward(F, order, seeds, outputs), outputs, strict=True)]
+    return _plain(sweep.result, sweep), unflatten(structure, iter([Tensor(t) for t in found]))
+
+
+@located
+def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
+    """A function that gives the Jacobian of a tensor-valued f by one tensor argument: shape (*result, *argument).
+
+    One reverse sweep for all elements of the result at once; one for each where Python looks at cotangents, as custom
+    rules and hooks may.
+    """
+    functions(f=f)
+    argnums = whole(argnums, "argnums")
+
+    def wrapped(*args: Any) -> Tensor:
+        def of_one(x: Any) -> Any:
+            return f(*args[:argnums], x, *args[argnums + 1 :])
+
+        _check_argnums(argnums, args)
+        x = args[argnums]
+        y, pull = vjp(of_one, x)
+        if not isinstance(y, Tensor):
+            raise GradientError(f"the function gives {type(y).__name__}, not a tensor", operator="jacobian",
+                                line=show_line(user_line()), hint="return one tensor; nnc.vjp takes structures")
+        with use_device(y._value.stack):
+            rows = _all_rows(lambda g: pull(g)[0], _unit_cotangents(y), x.spec)
+            return Tensor(F.reshape(rows._value, shape=(*y.shape, *x.shape)))
+
+    return wrapped
+
+
+def _unit_cotangents(y: Tensor) -> Tensor:
+    """One for each element of y, along a new first axis."""
+    count = y.size
+    unit = F.one_hot(F.arange(size=count, dtype=int64), depth=count, dtype=y.dtype)
+    return Tensor(F.reshape(unit, shape=(count, *y.shape)))
+
+
+def _all_rows(pull: Callable[[Tensor], Tensor], units: Tensor, x: TensorSpec) -> Tensor:
+    """What each cotangent is pulled back to, along a first axis."""
+    if units.shape[0] == 0:
+        return Tensor(F.full(shape=(0, *x.shape), value=0, dtype=x.dtype))
+    try:
+        return vmap(pull)(units)  # type: ignore[no-any-return]
+    except ConcretizationError:
+        rows = [F.reshape(pull(units[k])._value, shape=(1, *x.shape)) for k in range(units.shape[0])]
+        return Tensor(F.concat(*rows, axis=0))
+
+
+@located
+def hessian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
+    """A function that gives the Hessian of a scalar f by one tensor argument: shape (*argument, *argument)."""
+    return jacobian(grad(f, argnums), argnums)
+
+
+@located
+def variable(x: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor whose gradient `backward` computes."""
+    from nnc_core.functions.creation import asarray
+
+    v = asarray(x, dtype=dtype, device=device)._value
+    if not is_inexact(v.dtype):
+        raise GradientError(f"a variable is floating-point, not {v.dtype}", hint="cast with astype")
+    made = Value(owned(v).array, v.stack, v._spec, None, True)
+    made.kept_adjoint()
+    return Tensor(made)

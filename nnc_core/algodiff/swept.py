@@ -1,0 +1,205 @@
+"""Backward passes compiled: one program for every tape of the same structure.
+
+A structure that comes once or twice is swept step by step, so that graphs that never come again cost nothing more; the
+third time it is compiled.  Programs are kept in order of their last use.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from nnc_core.algodiff.tape import Key, Tape, structure
+from nnc_core.base.errors import Error, FallbackWarning
+from nnc_core.engine import ComputationGraph
+from nnc_core.graph import SymbolicGraph, reverse
+from nnc_core.operator import PLACEHOLDER, Nodes
+from nnc_core.operator.control import PICK
+from nnc_core.optimiser import rebuild
+from nnc_core.symbol import Node, postorder, without_collector
+from nnc_core.type import TupleSpec
+from nnc_core.values.dispatch import evaluate
+from nnc_core.values.value import Value
+
+STEPPED = 2
+"""How often a structure is swept step by step before it is compiled."""
+LONGEST = 4096
+"""Values on the longest tape that is compiled: compiling takes about ten times as long as sweeping, and programs are
+kept."""
+MOST_PROGRAMS, MOST_SIGHTINGS = 64, 4096
+
+
+class Program(NamedTuple):
+    """A compiled backward pass."""
+
+    run: ComputationGraph
+    read: tuple[int, ...]
+    """Places on the tape of the values whose arrays are read."""
+    parts: tuple[tuple[int, int], ...]
+    """Places of values that are several arrays, each with the number of one that is read although no step picks it."""
+    seeded: tuple[int, ...]
+    """Roots whose given cotangent is read."""
+    found: tuple[int, ...]
+    """Which of the values differentiated by have a gradient."""
+
+
+class CacheInfo(NamedTuple):
+    """Compiled backward passes so far: passes that ran compiled, programs made, programs kept."""
+
+    hits: int
+    compiled: int
+    size: int
+
+
+class Programs:
+    """The compiled backward passes of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sightings: OrderedDict[int, int] = OrderedDict()
+        self._kept: OrderedDict[Key, Program | None] = OrderedDict()
+        self.hits = self.compiled = 0
+
+    def find(self, tape: Tape) -> Program | None:
+        """The program for a tape; None if it is to be swept step by step."""
+        if len(tape.order) > LONGEST:
+            return None
+        key = structure(tape)
+        if key is None:
+            return None
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                program = self._kept[key]
+                self.hits += program is not None
+                return program
+            if not self._is_due(hash(key)):
+                return None
+        program = _compiled_or_none(tape)
+        with self._lock:
+            self.compiled += program is not None
+            self._kept[key] = program
+            if len(self._kept) > MOST_PROGRAMS:
+                self._kept.popitem(last=False)
+        return program
+
+    def _is_due(self, key: int) -> bool:
+        """Whether a structure was seen often enough; only its hash is kept until then."""
+        seen = self._sightings.pop(key, 0) + 1
+        if seen > STEPPED:
+            return True
+        self._sightings[key] = seen
+        if len(self._sightings) > MOST_SIGHTINGS:
+            self._sightings.popitem(last=False)
+        return False
+
+    def info(self) -> CacheInfo:
+        with self._lock:
+            return CacheInfo(self.hits, self.compiled, sum(p is not None for p in self._kept.values()))
+
+    def clear(self) -> None:
+        with self._lock:
+            self._sightings.clear()
+            self._kept.clear()
+
+
+PROGRAMS = Programs()
+
+
+def backward_info() -> CacheInfo:
+    """How many backward passes ran compiled, and how many programs were made and are kept."""
+    return PROGRAMS.info()
+
+
+def _compiled_or_none(tape: Tape) -> Program | None:
+    try:
+        return compile_sweep(tape)
+    except Error as error:
+        warnings.warn(f"this backward pass is not compiled but swept step by step: {error}", FallbackWarning,
+                      stacklevel=2)
+        return None
+
+
+@without_collector()
+def compile_sweep(tape: Tape) -> Program | None:
+    """The backward graph: it reads only those arrays of the tape that the operators' rules ask for.
+
+    None if there is nothing to compute.
+    """
+    G = tape.stack.operator.open()
+    mirrors = _mirrored(G, tape.order)
+    place = {id(v): i for i, v in enumerate(tape.order)}
+    given = {j: G.placeholder(f"cotangent{j}", y.spec)
+             for j, (y, g) in enumerate(zip(tape.roots, tape.seeds, strict=True)) if g is not None}
+    seeds: dict[int, Node] = {}
+    for j, y in enumerate(tape.roots):
+        root = mirrors[place[id(y)]]
+        g = given.get(j) or G.full(shape=y.spec.shape, value=1, dtype=y.spec.dtype)
+        seeds[id(root)] = G.add(seeds[id(root)], g) if id(root) in seeds else g
+    wrt = [mirrors[place[id(x)]] if id(x) in place else G.placeholder("apart", x.spec) for x in tape.wrt]
+    gradients = reverse(G, mirrors, seeds, wrt)
+    found = tuple([j for j, g in enumerate(gradients) if g is not None])
+    if not found:
+        return None
+    there = [g for g in gradients if g is not None]
+    inputs = {i: m if m.op is PLACEHOLDER else G.placeholder(f"value{i}", m.spec)
+              for i, m in enumerate(mirrors) if not isinstance(m.spec, TupleSpec)}
+    cut = {mirrors[i]: x for i, x in inputs.items()}
+    picks = _picks(there, mirrors, cut)
+    parts = {at: G.placeholder(f"value{at[0]}.{at[1]}", node.spec) for at, node in picks.items()}
+    cut |= {node: parts[at] for at, node in picks.items()}
+    made = rebuild(there, tape.stack.operator.open(), replaced=cut)
+    used = set(postorder(made))
+    read = {i: x for i, x in inputs.items() if x in used}
+    picked = {at: x for at, x in parts.items() if x in used}
+    seeded = tuple([j for j, x in given.items() if x in used])
+    names = {f"value{i}": x for i, x in read.items()} | {f"value{i}.{k}": x for (i, k), x in picked.items()}
+    graph = SymbolicGraph(names | {f"cotangent{j}": given[j] for j in seeded},
+                          {f"gradient{j}": g for j, g in zip(found, made, strict=True)}, (), "backward")
+    return Program(tape.stack.engine.compile(graph), tuple(read), tuple(picked), seeded, found)
+
+
+def _picks(made: Sequence[Node], mirrors: Sequence[Node], cut: Mapping[Node, Node]) -> dict[tuple[int, int], Node]:
+    """What rules pick from values that are several arrays, by place and number; such values are no inputs."""
+    wholes = {m: i for i, m in enumerate(mirrors) if isinstance(m.spec, TupleSpec)}
+    if not wholes:
+        return {}
+    return {(wholes[node.inputs[0]], node.attributes[0]): node for node in postorder(made, {id(m) for m in cut})
+            if node.op is PICK and node not in cut and node.inputs[0] in wholes}
+
+
+def _mirrored(G: Nodes, order: Sequence[Value]) -> list[Node]:
+    """A node for each value.  Equal steps stay apart, since gradients may be asked by one of them; what a rule computes
+    that is there already is read."""
+    mirrors: dict[int, Node] = {}
+    for i, v in enumerate(order):
+        if v.step is None or not v.tracked:
+            mirrors[id(v)] = G.placeholder(f"value{i}", v.spec)
+        else:
+            node = Node(v.op, tuple([mirrors[id(x)] for x in v.inputs]), v.attributes, v.spec, v.line)
+            G.table.adopt(node)
+            mirrors[id(v)] = node
+    return list(mirrors.values())
+
+
+def run_program(program: Program, tape: Tape) -> list[Value | None]:
+    """The gradients of `tape.wrt`, None where there is none."""
+    order = tape.order
+    evaluate([order[i] for i in (*program.read, *[i for i, _ in program.parts]) if order[i].array is None])
+    given = {f"value{i}": order[i].array for i in program.read}
+    for i, k in program.parts:
+        arrays: Any = order[i].array
+        given[f"value{i}.{k}"] = arrays[k]
+    for j in program.seeded:
+        seed = tape.seeds[j]
+        assert seed is not None
+        evaluate([seed])
+        given[f"cotangent{j}"] = seed.array
+    made = program.run.run(given)
+    gradients: list[Value | None] = [None] * len(tape.wrt)
+    for j in program.found:
+        gradients[j] = Value(made[f"gradient{j}"], tape.stack)
+    return gradients

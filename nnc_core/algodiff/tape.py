@@ -1,0 +1,93 @@
+"""The tape: what a backward pass goes back over, and what it is apart from its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+from nnc_core.base.config import config
+from nnc_core.stacks import Stack
+from nnc_core.symbol import bodies_of, postorder
+from nnc_core.type import TensorSpec, TupleSpec, is_static
+from nnc_core.values.value import Value
+
+Key = tuple[Hashable, ...]
+
+
+def history(roots: Sequence[Value]) -> list[Value]:
+    """The values with a gradient that these were computed from, inputs first, and the constants beside them."""
+    return postorder(roots, leaf=_is_constant)
+
+
+def _is_constant(v: Value) -> bool:
+    return not v.tracked
+
+
+def variables(order: Sequence[Value]) -> list[Value]:
+    """The leaves that `backward` gives gradients to."""
+    return [v for v in order if v.tracked and v.step is None]
+
+
+class Tape(NamedTuple):
+    """A history, where a sweep over it begins and what it is to find."""
+
+    order: list[Value]
+    roots: Sequence[Value]
+    seeds: Sequence[Value | None]
+    """Cotangents of the roots; None for ones."""
+    wrt: Sequence[Value]
+
+    @property
+    def stack(self) -> Stack:
+        return self.roots[0].stack
+
+
+def structure(tape: Tape) -> Key | None:
+    """What two tapes share that are swept in the same way: operators, attributes, wiring, the specs of the leaves.
+
+    None for tapes that must be swept step by step: they hold steps whose derivative is Python code or that have such
+    in their bodies, shapes that are not known, or values of several devices.
+    """
+    number: dict[int, int] = {}
+    parts: list[Any] = []
+    stack = tape.stack
+    for v in tape.order:
+        number[id(v)] = len(number)
+        step = v.step
+        if v.stack is not stack or not _is_sized(v.spec):
+            return None
+        if step is None or not v.tracked:
+            parts.append(v.spec)
+        elif _is_python(step):
+            return None
+        else:
+            parts.append((step.op, tuple([number[id(x)] for x in step.inputs]), step.attributes))
+    ends = tuple([(number[id(y)], g is None) for y, g in zip(tape.roots, tape.seeds, strict=True)])
+    found = tuple([number.get(id(x), -1) for x in tape.wrt])
+    key = (stack, stack.engine.lowering.version, config.deterministic, ends, found, tuple(parts))
+    return key if _is_hashable(key) else None
+
+
+def _is_sized(spec: TensorSpec) -> bool:
+    return all(map(_is_sized, spec.parts)) if isinstance(spec, TupleSpec) else is_static(spec.shape)
+
+
+def _is_python(node: Any) -> bool:
+    """Whether a step, or a node, calls Python code: a host function, or a rule of the user's, maybe in its bodies."""
+    if not node.op.bodies:
+        return bool(node.op.host) or node.op.name == "custom"
+    pending = [body for _, body in bodies_of(node)]
+    while pending:
+        for inner in pending.pop().nodes:
+            if inner.op.host or inner.op.name == "custom":
+                return True
+            pending += [body for _, body in bodies_of(inner)]
+    return False
+
+
+def _is_hashable(key: Key) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True

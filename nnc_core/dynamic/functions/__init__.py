@@ -1,4 +1,0 @@
-"""The public functions: Array API and neural signatures, normalised, over the operators.
-
-Each module lists in `__all__` what is public; `nnc_core` takes it from there.
-"""

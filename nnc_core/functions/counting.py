@@ -1,0 +1,130 @@
+"""Factorials, the gamma function, and in how many ways things are chosen, with the names of scipy.special."""
+
+from __future__ import annotations
+
+from math import factorial as exact_factorial
+from math import inf, log, nan, pi
+
+import numpy as np
+
+from nnc_core.base.dtype import boolean, int64, is_integer
+from nnc_core.base.errors import DTypeError
+from nnc_core.functions.constants import constant_beside
+from nnc_core.functions.floats import one_dtype
+from nnc_core.functions.reduction import as_dtype, as_inexact
+from nnc_core.type import default_float, whole
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.dispatch import F
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.value import Value
+
+__all__ = ["beta", "binom", "comb", "factorial", "gamma", "gammasgn", "multigammaln", "perm", "poch"]
+
+LARGEST = 170
+"""The largest number whose factorial float64 holds."""
+
+
+# ---- the gamma function
+def _sign(v: Value) -> Value:
+    """Of gamma: below 0 it changes at every integer, where NaN says that there is none."""
+    down = F.floor(v)
+    odd = F.not_equal(F.remainder(down, 2.0), 0)
+    below = F.where(F.equal(down, v), nan, F.where(odd, -1.0, 1.0))
+    at_zero = F.where(F.signbit(v), -1.0, 1.0)
+    signs = F.where(F.less(v, 0), below, F.where(F.equal(v, 0), at_zero, 1.0))
+    known = F.logical_and(F.equal(v, v), F.greater(v, -inf))
+    return as_dtype(F.where(known, signs, nan), v.dtype)
+
+
+@located
+def gammasgn(x: ArrayLike, /) -> Tensor:
+    """The sign of gamma(x): 1 above 0, NaN at the negative integers."""
+    return Tensor(F.stop_gradient(_sign(as_inexact(as_value(x)))))
+
+
+@located
+def gamma(x: ArrayLike, /) -> Tensor:
+    """The gamma function, (x - 1)! of integers: as accurate as the exponential of lgamma; NaN at the negative
+    integers."""
+    v = as_inexact(as_value(x))
+    return Tensor(F.multiply(F.stop_gradient(_sign(v)), F.exp(F.lgamma(v))))
+
+
+@located
+def beta(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """gamma(a) gamma(b) / gamma(a + b), for positive numbers."""
+    return Tensor(F.exp(F.betaln(*one_dtype(as_values(a, b)))))
+
+
+@located
+def poch(x: ArrayLike, m: ArrayLike, /) -> Tensor:
+    """Pochhammer's symbol: gamma(x + m) / gamma(x)."""
+    v, k = one_dtype(as_values(x, m))
+    signs = F.stop_gradient(F.multiply(_sign(F.add(v, k)), _sign(v)))
+    return Tensor(F.multiply(signs, F.exp(F.subtract(F.lgamma(F.add(v, k)), F.lgamma(v)))))
+
+
+@located
+def multigammaln(a: ArrayLike, d: int, /) -> Tensor:
+    """The logarithm of the gamma function of d dimensions, of a > (d - 1) / 2."""
+    d = whole(d, "the dimension", 1)
+    v = as_inexact(as_value(a))
+    y = F.add(F.lgamma(v), d * (d - 1) / 4 * log(pi))
+    for j in range(1, d):
+        y = F.add(y, F.lgamma(F.subtract(v, j / 2)))
+    return Tensor(y)
+
+
+# ---- counting
+@located
+def factorial(n: ArrayLike, /) -> Tensor:
+    """n! of integers as floats of the default dtype, correctly rounded; 0 of negative ones."""
+    v = as_value(n)
+    if not is_integer(v.dtype):
+        raise DTypeError(f"{v.dtype} numbers have no factorial", hint="gamma(n + 1)")
+    table = np.array([0.0, *(float(exact_factorial(k)) for k in range(LARGEST + 1)), np.inf])
+    with np.errstate(over="ignore"):
+        values = constant_beside(v, table.astype(default_float()))
+    return Tensor(F.take(values, F.add(F.clip(as_dtype(v, int64), -1, LARGEST + 1), 1), axis=0))
+
+
+def _choices(n: Value, k: Value) -> Value:
+    """gamma(n + 1) / gamma(k + 1) / gamma(n - k + 1) for 0 <= k <= n; 0 elsewhere."""
+    inside = F.logical_and(F.greater_equal(k, 0), F.less_equal(k, n))
+    m, j = F.where(inside, n, 0), F.where(inside, k, 0)
+    logarithm = F.negative(F.add(F.log(F.add(m, 1)), F.betaln(F.add(F.subtract(m, j), 1), F.add(j, 1))))
+    return F.where(inside, F.exp(logarithm), 0)
+
+
+@located
+def binom(n: ArrayLike, k: ArrayLike, /) -> Tensor:
+    """The binomial coefficient of n over k, for all real numbers 0 <= k <= n; 0 elsewhere."""
+    return Tensor(_choices(*one_dtype(as_values(n, k))))
+
+
+@located
+def comb(n: ArrayLike, k: ArrayLike, /, *, repetition: bool = False) -> Tensor:
+    """In how many ways k of n things are chosen, with `repetition` those that were chosen may be chosen again: floats,
+    of integers whole ones."""
+    v, w = as_values(n, k)
+    whole = all(is_integer(x.dtype) or x.dtype == boolean for x in (v, w))
+    m, j = one_dtype([v, w])
+    if repetition:
+        y = F.where(F.equal(j, 0), F.where(F.greater_equal(m, 0), 1.0, 0.0), _choices(F.add(m, F.subtract(j, 1)), j))
+        y = as_dtype(y, m.dtype)
+    else:
+        y = _choices(m, j)
+    return Tensor(F.round(y) if whole else y)
+
+
+@located
+def perm(n: ArrayLike, k: ArrayLike, /) -> Tensor:
+    """In how many orders k of n things are laid down: n! / (n - k)!, floats, of integers whole ones; 0 unless
+    0 <= k <= n."""
+    v, w = as_values(n, k)
+    whole = all(is_integer(x.dtype) or x.dtype == boolean for x in (v, w))
+    m, j = one_dtype([v, w])
+    inside = F.logical_and(F.greater_equal(j, 0), F.less_equal(j, m))
+    total, kept = F.where(inside, m, 0), F.where(inside, F.subtract(m, j), 0)
+    y = F.where(inside, F.exp(F.subtract(F.lgamma(F.add(total, 1)), F.lgamma(F.add(kept, 1)))), 0)
+    return Tensor(F.round(y) if whole else y)

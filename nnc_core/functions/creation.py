@@ -1,0 +1,208 @@
+"""Making tensors: the Array API's creation functions, with `device=` everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import ceil, isfinite
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.dtype import is_complex, is_integer, real_of
+from nnc_core.base.errors import AttributeValueError, Error, OperandError
+from nnc_core.device import Device, DeviceSpec
+from nnc_core.functions.interop import imported, shared
+from nnc_core.stacks import Stack, stack_for
+from nnc_core.symbol import checked_number, show_line, user_line
+from nnc_core.type import Dim, DimLike, admit_numpy, default_float, default_for
+from nnc_core.values.arguments import ArrayLike, located
+from nnc_core.values.dispatch import F
+from nnc_core.values.from_host import host_value
+from nnc_core.values.modes import _stack, current_stack
+from nnc_core.values.operands import holds_tensors, listed_value, value_of
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.value import Value, owned
+
+__all__ = [
+    "arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "identity", "ones", "ones_like",
+    "zeros", "zeros_like",
+]  # fmt: skip
+
+
+def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor from a host array, nested lists, a number or a tensor.
+
+    Without dtype, NumPy arrays keep theirs; Python floats get `config.default_float`.  Host data is copied, so that
+    nobody else can change it.  With copy=False the tensor shares the array's memory instead, where the device computes
+    in the host's memory, and otherwise it is a ValueError.  It then shows what is in the array at each eager read and
+    at each call of compiled code; what is recorded or computed from it keeps what was there at that moment.  Nothing
+    is ever written to the array through the tensor.
+    """
+    try:
+        if isinstance(x, Tensor):
+            return _converted(x, dtype, device, copy)
+        if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
+            x = imported(x)
+        if copy is False:
+            return shared(x, dtype, stack_given(device))
+        if hasattr(x, "__array__") or not isinstance(x, (list, tuple)):
+            return Tensor(host_value(x, dtype, stack_given(device)))
+        if holds_tensors(x):
+            return _converted(Tensor(listed_value(x, None)), dtype, device, None)
+        return Tensor(host_value(x, dtype, stack_given(device)))
+    except Error as error:  # not `located`, which a tensor that stays as it is would pay for
+        raise error.locate(operator="asarray", line=show_line(user_line()))  # noqa: B904
+
+
+def _converted(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:
+    out = Tensor(value_of(x)) if device is None else x.to(_device_id(device))
+    wanted = out.dtype if dtype is None else admit_numpy(dtype)
+    if copy is False and (wanted != x.dtype or out.device is not x.device):
+        raise AttributeValueError(f"{x.spec} on {x.device.id} is no {wanted} on {out.device.id} without a copy",
+                                  operator="asarray", hint="copy=None")
+    if wanted != out.dtype:
+        return Tensor(F.cast(value_of(out), dtype=wanted))
+    return Tensor(owned(value_of(out))) if copy else out
+
+
+def _device_id(device: Any) -> str | Device:
+    return device.id if isinstance(device, DeviceSpec) else device
+
+
+def stack_given(device: Any) -> Stack:
+    """The stack of a device that an argument names, or the current one."""
+    return current_stack() if device is None else stack_for(_device_id(device))
+
+
+@contextmanager
+def created_on(device: Any) -> Iterator[Stack]:
+    """What is made in this block is made on that device, or on the current one."""
+    stack = stack_given(device)
+    token = _stack.set(stack)
+    try:
+        yield stack
+    finally:
+        _stack.reset(token)
+
+
+def shape_given(shape: DimLike | Sequence[DimLike]) -> tuple[DimLike, ...]:
+    """Dimensions as they were given; errors for what is none."""
+    dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    for d in dims:
+        if isinstance(d, (int, np.integer)) and d < 0:
+            raise AttributeValueError(f"shape {dims} has a negative dimension")
+        if not isinstance(d, (int, np.integer, Dim)):
+            raise OperandError(f"shape {dims}: {type(d).__name__} is no dimension", hint="an integer, or nnc.Dim(name)")
+    return tuple(int(d) if isinstance(d, np.integer) else d for d in dims)
+
+
+@located
+def full(shape: DimLike | Sequence[DimLike], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """One number everywhere, or an array broadcast to the shape."""
+    dims = shape_given(shape)
+    if isinstance(fill_value, (Tensor, np.ndarray, list, tuple)):
+        given = asarray(fill_value, dtype=dtype, device=device)
+        return Tensor(F.broadcast_to(value_of(given), shape=dims))
+    if not isinstance(fill_value, (int, float, complex, np.generic)):
+        raise OperandError(f"fill_value: {type(fill_value).__name__} is no array and no number")
+    wanted = default_for(fill_value) if dtype is None else admit_numpy(dtype)
+    with created_on(device) as stack:
+        return Tensor(F.filled(shape=dims, number=checked_number(fill_value, stack.type.admit(wanted))))
+
+
+@located
+def zeros(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
+    return full(shape, 0, dtype=default_float() if dtype is None else dtype, device=device)
+
+
+@located
+def ones(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
+    return full(shape, 1, dtype=default_float() if dtype is None else dtype, device=device)
+
+
+@located
+def empty(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros: tensors never show what was in memory before."""
+    return zeros(shape, dtype=dtype, device=device)
+
+
+@located
+def full_like(x: ArrayLike, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """`full` with the shape of an array, and where nothing else is said its dtype and device."""
+    like = x if isinstance(x, Tensor) else asarray(x)
+    return full(like.shape, fill_value, dtype=like.dtype if dtype is None else dtype,
+                device=like.device if device is None else device)
+
+
+@located
+def zeros_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+@located
+def ones_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+@located
+def empty_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    return zeros_like(x, dtype=dtype, device=device)
+
+
+# ---- numbers in a row
+@located
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """start, start + step, ... below stop; arange(n) counts from 0."""
+    first, last = (0, start) if stop is None else (start, stop)
+    _check_numbers(start=first, stop=last, step=step)
+    if step == 0:
+        raise AttributeValueError("arange with step 0 never ends", operator="arange")
+    first = int(first) if isinstance(first, Dim) else first
+    total = first + step + (0 if isinstance(last, Dim) else last)
+    wanted = default_for(total) if dtype is None else admit_numpy(dtype)
+    size = _count(first, last, step)
+    with created_on(device) as stack:
+        _check_ends(first, step, size, stack.type.admit(wanted))
+        row = F.arange(size=size, dtype=real_of(wanted), start=first, step=step)
+        return Tensor(F.cast(row, dtype=wanted) if is_complex(wanted) else row)
+
+
+def _check_numbers(**given: Any) -> None:
+    for name, x in given.items():
+        real = isinstance(x, (int, float, np.integer, np.floating, Dim))
+        if not real or (isinstance(x, (float, np.floating)) and not isfinite(x)):
+            raise OperandError(f"{name} is {x!r}, expected a finite real number",
+                               hint="linspace goes between tensors" if isinstance(x, Tensor) else None)
+
+
+def _count(first: Any, last: Any, step: Any) -> Any:
+    """How many numbers there are; of a named dimension in whole numbers as a dimension."""
+    if isinstance(last, Dim) and isinstance(first, int) and isinstance(step, int):
+        count = -((first - last) // step)
+        return 0 if count < 0 else count
+    return max(ceil((last - first) / step), 0)
+
+
+def _check_ends(first: Any, step: Any, size: Any, dtype: Any) -> None:
+    """AttributeValueError for integers that the dtype cannot hold."""
+    if is_integer(dtype) and isinstance(size, int) and size > 0:
+        for end in (first, first + (size - 1) * step):
+            checked_number(end, dtype)
+
+
+# ---- matrices
+@located
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones on the k-th diagonal."""
+    rows, columns = shape_given((n_rows, n_rows if n_cols is None else n_cols))
+    wanted = default_float() if dtype is None else admit_numpy(dtype)
+    with created_on(device) as stack:
+        places: Value = F.arange(size=rows, dtype=np.dtype(np.int64), start=k)
+        return Tensor(F.one_hot(places, depth=columns, dtype=stack.type.admit(wanted)))
+
+
+@located
+def identity(n: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """The square matrix with ones on its diagonal."""
+    return eye(n, dtype=dtype, device=device)

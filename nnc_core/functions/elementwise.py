@@ -1,0 +1,104 @@
+"""Elementwise functions."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+from nnc_core.base.dtype import is_complex
+from nnc_core.functions.pointwise import binary as _binary
+from nnc_core.functions.pointwise import unary as _unary
+from nnc_core.functions.selection import nonzero
+from nnc_core.type import admit_numpy
+from nnc_core.values.arguments import ArrayLike, as_operands, as_value, located, stack_of
+from nnc_core.values.dispatch import F
+from nnc_core.values.operands import operand, value_of
+from nnc_core.values.tensor import Tensor, check_exponent
+from nnc_core.values.value import Value
+
+__all__ = [
+    "abs", "add", "astype", "clip", "cos", "divide", "equal", "exp", "floor_divide", "greater", "greater_equal",
+    "isnan", "less", "less_equal", "log", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum",
+    "minimum", "multiply", "negative", "not_equal", "positive", "pow", "relu", "remainder", "sigmoid", "sign",
+    "sin", "sqrt", "square", "stop_gradient", "subtract", "tanh", "where",
+]  # fmt: skip
+
+
+add, subtract, multiply = _binary("add"), _binary("subtract"), _binary("multiply")
+divide, floor_divide, remainder = _binary("divide"), _binary("floor_divide"), _binary("remainder")
+_pow = _binary("power", "pow")
+maximum, minimum = _binary("maximum"), _binary("minimum")
+equal, not_equal = _binary("equal"), _binary("not_equal")
+less, less_equal = _binary("less"), _binary("less_equal")
+greater, greater_equal = _binary("greater"), _binary("greater_equal")
+logical_and, logical_or, logical_xor = _binary("logical_and"), _binary("logical_or"), _binary("logical_xor")
+logical_not = _unary("logical_not")
+negative, abs, _sign = _unary("negative"), _unary("abs"), _unary("sign")
+exp, log, sqrt, sin, cos = _unary("exp"), _unary("log"), _unary("sqrt"), _unary("sin"), _unary("cos")
+tanh, sigmoid, relu = _unary("tanh"), _unary("sigmoid"), _unary("relu")
+stop_gradient = _unary("stop_gradient")
+
+
+@located
+def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """x1 to the power of x2; of integers with negative exponents in an array rounded towards zero, and 0 of 0."""
+    if x2.__class__ is int and x2 < 0:
+        check_exponent(as_value(x1).spec, x2)
+    return _pow(x1, x2)
+
+
+def positive(x: ArrayLike, /) -> Tensor:
+    """x itself."""
+    return Tensor(as_value(x))
+
+
+@located
+def sign(x: ArrayLike, /) -> Tensor:
+    """-1, 0 or 1; of complex numbers x / |x|, and 0 of 0."""
+    v = operand(x)
+    if isinstance(v, complex):
+        v = as_value(v)
+    if not isinstance(v, Value) or not is_complex(v.dtype):
+        return _sign(x)
+    size = F.abs(v)
+    return Tensor(F.divide(v, F.where(F.equal(size, 0), 1, size)))
+
+
+def square(x: ArrayLike, /) -> Tensor:
+    """x * x"""
+    v = operand(x)
+    return Tensor(F.multiply(v, v))
+
+
+def isnan(x: ArrayLike, /) -> Tensor:
+    """True where x is not a number."""
+    v = as_value(x)
+    return Tensor(F.not_equal(v, v))
+
+
+@overload
+def where(condition: ArrayLike, /) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
+def where(condition: ArrayLike, x1: ArrayLike = None, x2: ArrayLike = None, /) -> Tensor | tuple[Tensor, ...]:
+    """x1 where the condition is true, x2 elsewhere; with the condition alone its `nonzero`."""
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    stack = stack_of((condition, x1, x2))
+    return Tensor(F.where(as_value(condition, stack), operand(x1, stack), operand(x2, stack)))
+
+
+def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
+    """x brought into [min, max]; None means no limit."""
+    if min is None and max is None:
+        return positive(x)
+    if max is None:
+        return maximum(x, min)
+    return minimum(x, max) if min is None else Tensor(F.clip(*as_operands(x, min, max)))
+
+
+@located
+def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """The elements converted to another dtype, on another device if one is named."""
+    wanted = admit_numpy(dtype)
+    v = as_value(x) if device is None else value_of(Tensor(as_value(x)).to_device(device))
+    return Tensor(v if wanted == v.dtype else F.cast(v, dtype=wanted))

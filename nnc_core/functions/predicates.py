@@ -1,0 +1,116 @@
+"""What numbers are: finite, infinite, close to each other; and what NaN and infinities are replaced by."""
+
+from __future__ import annotations
+
+from math import inf
+
+from nnc_core.base.dtype import boolean, is_complex, is_float, is_inexact
+from nnc_core.base.errors import ShapeError
+from nnc_core.functions.dtypes import finfo
+from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_values, located
+from nnc_core.values.dispatch import F
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.value import Value
+
+__all__ = [
+    "allclose", "array_equal", "array_equiv", "isclose", "isfinite", "isinf", "isneginf", "isposinf", "nan_to_num",
+]  # fmt: skip
+
+
+@located
+def isfinite(x: ArrayLike, /) -> Tensor:
+    """True where x is neither infinite nor NaN; of complex numbers both parts."""
+    return Tensor(_finite(as_value(x)))
+
+
+@located
+def isinf(x: ArrayLike, /) -> Tensor:
+    """True where x is infinite; of complex numbers one part or both."""
+    return Tensor(_infinite(as_value(x)))
+
+
+@located
+def isposinf(x: ArrayLike, /) -> Tensor:
+    """True where x is plus infinity."""
+    return Tensor(_equals(as_value(x), inf))
+
+
+@located
+def isneginf(x: ArrayLike, /) -> Tensor:
+    """True where x is minus infinity."""
+    return Tensor(_equals(as_value(x), -inf))
+
+
+def _finite(v: Value) -> Value:
+    if is_complex(v.dtype):
+        return F.logical_and(_finite(F.real(v)), _finite(F.imag(v)))
+    return F.less(F.abs(v), inf) if is_float(v.dtype) else F.equal(v, v)
+
+
+def _infinite(v: Value) -> Value:
+    if is_complex(v.dtype):
+        return F.logical_or(_infinite(F.real(v)), _infinite(F.imag(v)))
+    return F.equal(F.abs(v), inf) if is_float(v.dtype) else F.not_equal(v, v)
+
+
+def _equals(v: Value, infinity: float) -> Value:
+    """Integers and booleans are never infinite."""
+    return F.equal(v, infinity) if is_inexact(v.dtype) else F.not_equal(v, v)
+
+
+@located
+def isclose(a: ArrayLike, b: ArrayLike, /, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
+            equal_nan: bool = False) -> Tensor:
+    """True where |a - b| <= atol + rtol * |b|, or both are the same infinity, or with `equal_nan` both NaN."""
+    x, y = (v if is_inexact(v.dtype) else F.multiply(v, 1.0) for v in as_values(a, b))
+    relative, absolute = as_operands(rtol, atol)
+    near = F.less_equal(F.abs(F.subtract(x, y)), F.add(F.multiply(F.abs(y), relative), absolute))
+    close = F.logical_or(F.logical_and(near, _finite(y)), F.equal(x, y))
+    if equal_nan:
+        close = F.logical_or(close, F.logical_and(F.not_equal(x, x), F.not_equal(y, y)))
+    return Tensor(close)
+
+
+def allclose(a: ArrayLike, b: ArrayLike, /, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
+             equal_nan: bool = False) -> Tensor:
+    """True if `isclose` holds everywhere: a boolean of shape ()."""
+    return Tensor(_everywhere(isclose(a, b, rtol, atol, equal_nan)._value))
+
+
+@located
+def array_equal(a: ArrayLike, b: ArrayLike, /, equal_nan: bool = False) -> Tensor:
+    """True if the shapes and all elements are equal, with `equal_nan` NaN to NaN: a boolean of shape ()."""
+    x, y = as_values(a, b)
+    if x.shape != y.shape:
+        return Tensor(as_value(False, x.stack))
+    same = F.equal(x, y)
+    if equal_nan:
+        same = F.logical_or(same, F.logical_and(F.not_equal(x, x), F.not_equal(y, y)))
+    return Tensor(_everywhere(same))
+
+
+@located
+def array_equiv(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """True if the arrays are equal once they are broadcast together: a boolean of shape ()."""
+    x, y = as_values(a, b)
+    try:
+        return Tensor(_everywhere(F.equal(x, y)))
+    except ShapeError:
+        return Tensor(as_value(False, x.stack))
+
+
+def _everywhere(v: Value) -> Value:
+    assert v.dtype == boolean, "of conditions"
+    return F.all(v, axis=tuple(range(v.ndim)), keepdims=False)
+
+
+@located
+def nan_to_num(x: ArrayLike, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """NaN and infinities replaced by numbers: 0 and, unless told otherwise, the dtype's largest ones."""
+    v = as_value(x)
+    if not is_float(v.dtype):
+        return Tensor(v)
+    largest = finfo(v.dtype).max
+    known = F.where(F.not_equal(v, v), nan, v)
+    bounded = F.where(F.equal(v, inf), largest if posinf is None else posinf, known)
+    return Tensor(F.where(F.equal(v, -inf), -largest if neginf is None else neginf, bounded))

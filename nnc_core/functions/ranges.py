@@ -1,0 +1,92 @@
+"""Numbers from one to another: at equal distances, or each the same multiple of the one before.
+
+Between Python numbers they are NumPy's, rounded once.  Between tensors, which may be arrays of one shape, operators
+compute them, so that gradients follow; the rows come first then, as in NumPy.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.dtype import complex_of, is_complex, is_float, is_inexact, is_integer, real_of
+from nnc_core.base.errors import AttributeValueError
+from nnc_core.functions.creation import asarray
+from nnc_core.type import admit_numpy, default_float, promote, whole
+from nnc_core.values.arguments import ArrayLike, as_operands, located
+from nnc_core.values.dispatch import F
+from nnc_core.values.modes import use_device
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.value import Value
+
+__all__ = ["geomspace", "linspace", "logspace"]
+
+
+@located
+def linspace(start: ArrayLike, stop: ArrayLike, /, num: int, *, dtype: Any = None, device: Any = None,
+             endpoint: bool = True) -> Tensor:
+    """`num` numbers from start to stop at equal distances; integers are rounded down."""
+    count = whole(num, "num", 0)
+    if _plain(start, stop):
+        return _row(np.linspace(start, stop, count, endpoint=endpoint), dtype, device)
+    return asarray(Tensor(_between(start, stop, count, endpoint)), dtype=dtype, device=device)
+
+
+@located
+def logspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0,
+             dtype: Any = None, device: Any = None) -> Tensor:
+    """Powers of the base with exponents at equal distances from start to stop."""
+    count = whole(num, "num", 0)
+    if _plain(start, stop, base):
+        return _row(np.logspace(start, stop, count, endpoint=endpoint, base=base), dtype, device)
+    exponents = Tensor(_between(start, stop, count, endpoint))
+    return asarray(base**exponents, dtype=dtype, device=device)
+
+
+@located
+def geomspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None,
+              device: Any = None) -> Tensor:
+    """`num` numbers from start to stop, each the same multiple of the one before.  Tensors have one sign."""
+    count = whole(num, "num", 0)
+    if not _plain(start, stop):
+        first, last = as_operands(start, stop)
+        ratio = F.power(F.divide(last, first), _shares(first, last, count, endpoint))
+        return asarray(Tensor(F.multiply(first, ratio)), dtype=dtype, device=device)
+    if start == 0 or stop == 0:
+        raise AttributeValueError(f"no multiples of one number lead from {start} to {stop}",
+                                  hint="give two numbers that are not 0")
+    return _row(np.geomspace(start, stop, count, endpoint=endpoint), dtype, device)
+
+
+def _plain(*ends: Any) -> bool:
+    return all(isinstance(x, (int, float, complex, np.generic)) for x in ends)
+
+
+# ---- between numbers
+def _row(host: np.ndarray[Any, Any], dtype: Any, device: Any) -> Tensor:
+    """Host numbers of 64 bits as the dtype asked for, or as the default one of their kind."""
+    plain = complex_of(default_float()) if is_complex(host.dtype) else default_float()
+    wanted = plain if dtype is None else admit_numpy(dtype)
+    if is_integer(wanted) and is_float(host.dtype):
+        host = np.floor(host)
+    return asarray(host, dtype=wanted, device=device)
+
+
+# ---- between tensors
+def _between(start: ArrayLike, stop: ArrayLike, count: int, endpoint: bool) -> Value:
+    """Exact at both ends."""
+    first, last = as_operands(start, stop)
+    share = _shares(first, last, count, endpoint)
+    return F.add(F.multiply(first, F.subtract(1, share)), F.multiply(last, share))
+
+
+def _shares(first: Value | complex, last: Value | complex, count: int, endpoint: bool) -> Value:
+    """0 to 1, or to less than 1, along an axis before those of the ends, of which one is a value."""
+    values = [x for x in (first, last) if isinstance(x, Value)]
+    dtype = reduce(promote, [v.dtype for v in values])
+    parts = max(count - 1 if endpoint else count, 1)
+    with use_device(values[0].stack):
+        row = F.arange(size=count, dtype=real_of(dtype) if is_inexact(dtype) else default_float())
+    return F.reshape(F.divide(row, parts), shape=(count, *[1] * max(v.ndim for v in values)))

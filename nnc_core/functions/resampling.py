@@ -1,0 +1,125 @@
+"""Images of another size: resized by a rule, or with blocks of pixels and channels exchanged."""
+
+from __future__ import annotations
+
+from math import floor, prod
+from typing import Any
+
+from nnc_core.base.errors import AttributeValueError, ShapeError
+from nnc_core.functions.resample_tables import Rule, checked
+from nnc_core.functions.spatial import resampled
+from nnc_core.functions.window_options import (
+    Int,
+    arranged,
+    is_number,
+    per_axis,
+    restored,
+    size_of,
+    sizes_of,
+    windowed,
+)
+from nnc_core.shape.window import Image, has_channels_last
+from nnc_core.type import DimLike, Dims
+from nnc_core.values.arguments import ArrayLike, as_value
+from nnc_core.values.dispatch import F
+from nnc_core.values.tensor import Tensor
+
+__all__ = ["depth_to_space", "resize", "space_to_depth", "upsample"]
+
+
+@windowed
+def resize(x: ArrayLike, /, size: Any, *, method: str = "linear", align_corners: bool = False, antialias: bool = False,
+           coefficient: float | None = None, layout: str | None = None) -> Tensor:
+    """Images with `size` elements along each spatial dimension (one to three of them; channels are last by default).
+
+    method "nearest" takes the element nearest to the centre of each new one (halves go up), "nearest_floor" the one at
+    floor(i * old / new), "linear" and "cubic" interpolate along each axis (Keys' cubic with `coefficient`, by default
+    -0.75, with antialias -0.5), "area" averages as `adaptive_avg_pool` does.  `align_corners` makes the centres of the
+    first and of the last elements correspond, otherwise their outer edges do.  `antialias` widens the filter where the
+    result is smaller.  Beyond the border the border is repeated.  All but the two nearest need floats.
+    """
+    v, order = arranged(as_value(x), layout)
+    keys = coefficient if coefficient is not None else -0.5 if antialias else -0.75
+    rule = checked(Rule(method, align_corners, antialias, float(keys)))
+    return Tensor(restored(resampled(v, order, size_of(size, len(order) - 2), rule), layout))
+
+
+@windowed
+def upsample(x: ArrayLike, /, scale: Any, *, method: str = "nearest", align_corners: bool = False,
+             layout: str | None = None) -> Tensor:
+    """Images with floor(length * scale) elements along each spatial dimension, as `resize` makes them.
+
+    `scale` is a number, or one for each dimension; whole ones repeat each element under the method "nearest".
+    """
+    v, order = arranged(as_value(x), layout)
+    rule = checked(Rule(method, align_corners))
+    return Tensor(restored(resampled(v, order, _scaled(scale, sizes_of(v, order)), rule), layout))
+
+
+def _scaled(scale: Any, sizes: Dims) -> Dims:
+    scales = (scale,) * len(sizes) if is_number(scale) or isinstance(scale, float) else tuple(scale)
+    if len(scales) != len(sizes) or not all(is_number(s) or isinstance(s, float) for s in scales):
+        raise AttributeValueError(f"scale {scale!r} is neither a number nor {len(sizes)} of them")
+    return tuple([_scaled_length(n, s) for n, s in zip(sizes, scales, strict=True)])
+
+
+def _scaled_length(length: DimLike, scale: Any) -> DimLike:
+    if not scale > 0:
+        raise AttributeValueError(f"scale {scale!r} should be greater than 0")
+    return length * int(scale) if float(scale).is_integer() else floor(int(length) * scale)
+
+
+@windowed
+def depth_to_space(x: ArrayLike, /, block: Int, *, mode: str = "DCR", layout: str | None = None) -> Tensor:
+    """Channels as blocks of pixels: every pixel of C * prod(block) channels becomes a block of pixels of C channels.
+
+    Channels are (block, C) with mode "DCR", and (C, block) with "CRD", which is PyTorch's pixel shuffle.  Works in one
+    to three spatial dimensions; ShapeError where the channels do not divide.
+    """
+    v, order = arranged(as_value(x), layout)
+    image = Image.of(v.spec, order)
+    sizes = _block(block, len(image.size), mode)
+    area = prod(sizes)
+    if isinstance(image.c, int) and image.c % area:
+        raise ShapeError(f"{image.c} channels of {v.spec} are no multiple of the {area} elements of a block {sizes}")
+    rest, rank = image.c // area, len(sizes)
+    channels = (*sizes, rest) if mode == "DCR" else (rest, *sizes)
+    within = tuple(range(rank)) if mode == "DCR" else tuple(range(1, rank + 1))
+    kept = rank if mode == "DCR" else 0
+    last = has_channels_last(order)
+    first_channel, first_pixel = (rank + 1, 1) if last else (1, rank + 2)
+    apart = F.reshape(v, shape=(image.n, *image.size, *channels) if last else (image.n, *channels, *image.size))
+    pixels = [axis for a in range(rank) for axis in (first_pixel + a, first_channel + within[a])]
+    axes = (0, *pixels, first_channel + kept) if last else (0, first_channel + kept, *pixels)
+    larger = tuple([n * b for n, b in zip(image.size, sizes, strict=True)])
+    moved = F.reshape(F.permute(apart, axes=axes), shape=Image(image.n, larger, rest).shape(order))
+    return Tensor(restored(moved, layout))
+
+
+@windowed
+def space_to_depth(x: ArrayLike, /, block: Int, *, mode: str = "DCR", layout: str | None = None) -> Tensor:
+    """Blocks of pixels as channels: the inverse of `depth_to_space`.  ShapeError where sizes do not divide."""
+    v, order = arranged(as_value(x), layout)
+    image = Image.of(v.spec, order)
+    sizes = _block(block, len(image.size), mode)
+    if any(isinstance(n, int) and n % b for n, b in zip(image.size, sizes, strict=True)):
+        raise ShapeError(f"the spatial dimensions of {v.spec} are no multiples of a block {sizes}")
+    rank, last = len(sizes), has_channels_last(order)
+    smaller = tuple([n // b for n, b in zip(image.size, sizes, strict=True)])
+    pairs = [d for pair in zip(smaller, sizes, strict=True) for d in pair]
+    apart = F.reshape(v, shape=(image.n, *pairs, image.c) if last else (image.n, image.c, *pairs))
+    first, channel = (1, 2 * rank + 1) if last else (2, 1)
+    pixels, within = [first + 2 * a for a in range(rank)], [first + 2 * a + 1 for a in range(rank)]
+    channels = [*within, channel] if mode == "DCR" else [channel, *within]
+    axes = (0, *pixels, *channels) if last else (0, *channels, *pixels)
+    shape = Image(image.n, smaller, image.c * prod(sizes)).shape(order)
+    return Tensor(restored(F.reshape(F.permute(apart, axes=axes), shape=shape), layout))
+
+
+def _block(block: Any, rank: int, mode: str) -> tuple[int, ...]:
+    sizes = per_axis(block, rank, "block")
+    if min(sizes) < 1:
+        raise AttributeValueError(f"block {block!r} should be at least 1")
+    if mode not in ("DCR", "CRD"):
+        raise AttributeValueError(f"mode {mode!r} is neither 'DCR' nor 'CRD'")
+    return sizes

@@ -1,0 +1,123 @@
+"""Reading by what the data are: indices of elements that are not zero, distinct values.
+
+The results have as many rows as the data say.  In deferred mode that number is not known until somebody asks for it:
+`static_shape` has None there, `shape` computes.  In a graph it stays a name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from nnc_core.operator import OPERATORS
+from nnc_core.values.arguments import as_value, count_of, located
+from nnc_core.values.dispatch import F
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.unknown import size_for
+from nnc_core.values.value import Value
+
+__all__ = ["argwhere", "flatnonzero", "nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
+_NONZERO, _UNIQUE = OPERATORS["nonzero"], OPERATORS["unique_index"]
+
+
+class UniqueAll(NamedTuple):
+    """Distinct values by rising value, where each occurs first, the number of each element's value, and how often."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """Distinct values by rising value, and how often each occurs."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """Distinct values by rising value, and the number of each element's value among them."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def flattened(v: Value) -> Value:
+    """The elements in C order."""
+    return v if v.ndim == 1 else F.reshape(v, shape=(count_of(v.shape),))
+
+
+def rows_of(v: Value) -> Value:
+    """int64[n, ndim]: the indices of the elements that are not zero."""
+    return F.nonzero(v, size=size_for(v, _NONZERO))
+
+
+def places_of(v: Value) -> Value:
+    """int64[n]: where in the flattened v the elements are that are not zero."""
+    flat = flattened(v)
+    rows = F.nonzero(flat, size=size_for(v if v.ndim else flat, _NONZERO))
+    return F.reshape(rows, shape=rows.shape[:1])
+
+
+@located
+def argwhere(x: Any, /) -> Tensor:
+    """int64[n, ndim]: the indices of the elements that are not zero, in C order."""
+    return Tensor(rows_of(as_value(x)))
+
+
+@located
+def flatnonzero(x: Any, /) -> Tensor:
+    """int64[n]: where in the flattened x the elements are that are not zero."""
+    return Tensor(places_of(as_value(x)))
+
+
+@located
+def nonzero(x: Any, /) -> tuple[Tensor, ...]:
+    """The indices of the elements that are not zero: one int64[n] for each axis, in C order."""
+    v = as_value(x)
+    rows = rows_of(v)
+    n = rows.shape[0]
+    columns = [F.slice(rows, start=(0, a), stop=(n, a + 1), step=(1, 1)) for a in range(v.ndim)]
+    return tuple([Tensor(F.reshape(c, shape=(n,))) for c in columns])
+
+
+def _first(v: Value) -> Value:
+    return F.unique_index(v, size=size_for(v, _UNIQUE))
+
+
+def _distinct(v: Value, first: Value) -> Tensor:
+    return Tensor(F.take(flattened(v), first, axis=0))
+
+
+def _counts(v: Value) -> Tensor:
+    return Tensor(F.unique_counts(v, size=size_for(v, _UNIQUE)))
+
+
+@located
+def unique_values(x: Any, /) -> Tensor:
+    """The distinct values, rising; each NaN is one of its own, 0.0 and -0.0 are one."""
+    v = as_value(x)
+    return _distinct(v, _first(v))
+
+
+@located
+def unique_counts(x: Any, /) -> UniqueCounts:
+    """The distinct values, rising, and how often each occurs."""
+    v = as_value(x)
+    return UniqueCounts(_distinct(v, _first(v)), _counts(v))
+
+
+@located
+def unique_inverse(x: Any, /) -> UniqueInverse:
+    """The distinct values, rising, and for each element of x the number of its value: values[inverse] is x."""
+    v = as_value(x)
+    return UniqueInverse(_distinct(v, _first(v)), Tensor(F.unique_inverse(v)))
+
+
+@located
+def unique_all(x: Any, /) -> UniqueAll:
+    """The distinct values, rising; where in the flattened x each occurs first; inverse; counts."""
+    v = as_value(x)
+    first = _first(v)
+    return UniqueAll(_distinct(v, first), Tensor(first), Tensor(F.unique_inverse(v)), _counts(v))

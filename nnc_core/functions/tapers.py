@@ -1,0 +1,77 @@
+"""Windows of sampled signals, which fall off towards their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from nnc_core.functions.creation import created_on
+from nnc_core.type import admit_numpy, default_float, whole
+from nnc_core.values.arguments import located
+from nnc_core.values.dispatch import F
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.value import Value
+
+__all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
+
+
+def _window(length: int, dtype: Any, device: Any, shape: Callable[[Value], Value]) -> Tensor:
+    """`shape` of places from -1 to 1; of one place it is 1."""
+    n = max(whole(length, "length"), 0)
+    with created_on(device) as stack:
+        wanted = stack.type.admit(default_float() if dtype is None else admit_numpy(dtype))
+        if n < 2:
+            return Tensor(F.full(shape=(n,), value=1, dtype=wanted))
+        steps = F.cast(F.arange(size=n, dtype=np.dtype(np.int64), start=1 - n, step=2), dtype=wanted)
+        return Tensor(shape(F.divide(steps, n - 1)))
+
+
+def _cosines(*heights: float) -> Callable[[Value], Value]:
+    """heights[0] + heights[1] cos(pi t) + heights[2] cos(2 pi t) ..."""
+
+    def shape(t: Value) -> Value:
+        y = F.add(F.multiply(F.cos(F.multiply(t, pi)), heights[1]), heights[0])
+        for k, height in enumerate(heights[2:], 2):
+            y = F.add(y, F.multiply(F.cos(F.multiply(t, k * pi)), height))
+        return y
+
+    return shape
+
+
+@located
+def hanning(length: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Half a cosine wave over its lowest point: 0 at both ends."""
+    return _window(length, dtype, device, _cosines(0.5, 0.5))
+
+
+@located
+def hamming(length: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A cosine wave with 0.08 at both ends."""
+    return _window(length, dtype, device, _cosines(0.54, 0.46))
+
+
+@located
+def blackman(length: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Two cosine waves, with 0 at both ends."""
+    return _window(length, dtype, device, _cosines(0.42, 0.5, 0.08))
+
+
+@located
+def bartlett(length: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A triangle, with 0 at both ends."""
+    return _window(length, dtype, device, lambda t: F.subtract(1, F.abs(t)))
+
+
+@located
+def kaiser(length: int, beta: float, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """i0(beta sqrt(1 - t**2)) / i0(beta) at places t from -1 to 1."""
+    beta = float(beta)
+
+    def shape(t: Value) -> Value:
+        inside = F.sqrt(F.subtract(1, F.multiply(t, t)))
+        return F.divide(F.i0(F.multiply(inside, beta)), F.i0(F.full_like(t, beta)))
+
+    return _window(length, dtype, device, shape)

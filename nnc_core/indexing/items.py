@@ -1,0 +1,190 @@
+"""Reading and replacing items, with NumPy's keys: integers, slices, ..., None, arrays of integers, masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nnc_core.base.dtype import boolean, is_complex, is_inexact
+from nnc_core.base.errors import DTypeError, Error, OperandError, OutOfRangeError, ShapeError
+from nnc_core.indexing import gathering, ranges
+from nnc_core.symbol import show_line, user_line
+from nnc_core.values.dispatch import F
+from nnc_core.values.operands import operand, value_of
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.value import Value
+
+CHANGES: dict[str, Callable[[Value, Value], Value]] = {
+    "set": lambda old, new: new, "add": F.add, "subtract": F.subtract, "multiply": F.multiply, "divide": F.divide,
+    "power": F.power, "min": F.minimum, "max": F.maximum,
+}  # fmt: skip
+"""What `x.at[key]` does with an old element and a new one."""
+BY_FACTORS = ("multiply", "divide", "power")
+"""Those that the number 1 changes nothing by, and that several numbers change as their product does."""
+
+
+def get_item(x: Value, key: Any) -> Value:
+    """x[key]"""
+    try:
+        return _read(x, key)
+    except Error as error:
+        raise error.locate(operator="getitem", line=show_line(user_line()))  # noqa: B904 - the same, with its place
+
+
+def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
+    """x with x[key] changed by value (a number, a tensor, a host array) in one of the CHANGES: a new value."""
+    try:
+        return _written(x, key, operand(value, x.stack), mode)
+    except Error as error:
+        raise error.locate(operator="setitem", line=show_line(user_line()))  # noqa: B904 - the same, with its place
+
+
+def _read(x: Value, key: Any) -> Value:
+    keys, arrays = _expanded(key, x.ndim)
+    if arrays:
+        return gathering.read(x, gathering.taken_apart(x, keys))
+    return ranges.read(x, ranges.ranges(x, keys))
+
+
+def _written(x: Value, key: Any, value: Any, mode: str) -> Value:
+    keys, arrays = _expanded(key, x.ndim)
+    new = _numeric(value, x)
+    if mode == "divide" and not is_inexact(x.dtype):
+        raise DTypeError(f"quotients are floats, which {x.spec} cannot hold", hint="cast it with astype")
+    if not arrays:
+        cut = ranges.ranges(x, keys)
+        new = gathering.spread(new, cut.shape)
+        return ranges.write(x, cut, new if mode == "set" else CHANGES[mode](ranges.read(x, cut), new))
+    mask = _only_mask(x, keys)
+    if mask is not None and (new.ndim <= x.ndim - mask.ndim or new.shape == x.shape):
+        return _masked(x, mask, new, mode)
+    return _scattered(x, gathering.taken_apart(x, keys), new, mode)
+
+
+def _scattered(x: Value, apart: gathering.Gather, new: Value, mode: str) -> Value:
+    """An element that is meant several times is changed as often; of equal indices "set" takes the last."""
+    if mode == "subtract":
+        return gathering.write(x, apart, F.negative(new), "add")
+    if mode not in ("divide", "power"):
+        return gathering.write(x, apart, new, mode)
+    changed = CHANGES[mode](x, gathering.write(F.full_like(x, 1), apart, new, "multiply"))
+    if not is_complex(x.dtype):
+        return changed
+    nowhere = F.cast(F.zeros_like(x), dtype=boolean)
+    meant = gathering.write(nowhere, apart, F.number(True, boolean, x), "set")
+    return F.where(meant, changed, x)  # z ** 1 is not z to the last bit
+
+
+def _only_mask(x: Value, keys: list[Any]) -> Value | None:
+    """The mask for the first axes of x that a key is, beside full slices."""
+    if not gathering.is_mask(keys[0]) or not all(k is Ellipsis or ranges.is_full(k) for k in keys[1:]):
+        return None
+    mask = gathering.device_value(keys[0], x)
+    if mask.shape != x.shape[: mask.ndim]:
+        raise ShapeError(f"a mask {mask.spec} does not fit {x.spec}")
+    return mask
+
+
+def _masked(x: Value, mask: Value, new: Value, mode: str) -> Value:
+    """No element has to be counted: the value is one for all, or has one for each element of x."""
+    whole = F.reshape(mask, shape=(*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+    if mode in BY_FACTORS:
+        new = F.where(whole, new, 1)  # a power of what is not chosen need not exist, and neither its derivative
+    changed = F.where(whole, CHANGES[mode](x, new), x)
+    if changed.shape != x.shape:
+        raise ShapeError(f"{new.spec} does not fit the elements of {x.spec} that a mask chooses")
+    return changed
+
+
+def _numeric(value: Any, like: Value) -> Value:
+    """A value of x's dtype, as NumPy assigns."""
+    if isinstance(value, Value):
+        return value if value.dtype == like.dtype else F.cast(value, dtype=like.dtype)
+    return F.number(value, like.dtype, like)
+
+
+def _expanded(key: Any, ndim: int) -> tuple[list[Any], bool]:
+    """The key with a full slice for each axis that is not mentioned, and whether there are arrays in it.
+
+    An ellipsis stays before the slices that it stands for: it keeps arrays apart.
+    """
+    keys = key if isinstance(key, tuple) else (key,)
+    arrays = any(map(gathering.is_array, keys))
+    if arrays:
+        keys = tuple(map(gathering.as_array, keys))
+    used = sum(_axes(k) for k in keys)
+    if used > ndim:
+        raise OutOfRangeError(f"{used} indices for {ndim} dimensions")
+    places = [i for i, k in enumerate(keys) if k is Ellipsis]
+    if len(places) > 1:
+        raise OperandError("an index has at most one ...")
+    at = places[0] if places else len(keys)
+    marked = [Ellipsis] if arrays and places else []
+    return [*keys[:at], *marked, *[ranges.FULL] * (ndim - used), *keys[at + 1 :]], arrays
+
+
+def _axes(k: Any) -> int:
+    """How many axes a key speaks of."""
+    if k is None or k is Ellipsis:
+        return 0
+    return int(k.ndim) if gathering.is_mask(k) else 1
+
+
+class At:
+    """`x.at`: functional updates of items."""
+
+    __slots__ = ("_x",)
+
+    def __init__(self, x: Tensor) -> None:
+        self._x = x
+
+    def __getitem__(self, key: Any) -> AtKey:
+        return AtKey(self._x, key)
+
+
+class AtKey:
+    """`x.at[key]`: where an array of indices means an element several times, all of its changes are made."""
+
+    __slots__ = ("_key", "_x")
+
+    def __init__(self, x: Tensor, key: Any) -> None:
+        self._x, self._key = x, key
+
+    def _changed(self, value: Any, mode: str) -> Tensor:
+        return Tensor(set_item(value_of(self._x), self._key, value, mode))
+
+    def get(self) -> Tensor:
+        """x[key]"""
+        return Tensor(get_item(value_of(self._x), self._key))
+
+    def set(self, value: Any) -> Tensor:
+        """x with x[key] = value; of equal indices the last one counts."""
+        return self._changed(value, "set")
+
+    def add(self, value: Any) -> Tensor:
+        """x with value added at x[key]."""
+        return self._changed(value, "add")
+
+    def subtract(self, value: Any) -> Tensor:
+        """x with value subtracted at x[key]."""
+        return self._changed(value, "subtract")
+
+    def multiply(self, value: Any) -> Tensor:
+        """x with x[key] times value."""
+        return self._changed(value, "multiply")
+
+    def divide(self, value: Any) -> Tensor:
+        """x with x[key] divided by value; by the product of all values where an element is meant several times."""
+        return self._changed(value, "divide")
+
+    def power(self, value: Any) -> Tensor:
+        """x with x[key] to the power of value; of the product of all where an element is meant several times."""
+        return self._changed(value, "power")
+
+    def min(self, value: Any) -> Tensor:
+        """x with the smaller of x[key] and value."""
+        return self._changed(value, "min")
+
+    def max(self, value: Any) -> Tensor:
+        """x with the larger of x[key] and value."""
+        return self._changed(value, "max")

@@ -1,0 +1,115 @@
+"""Basic keys: integers, slices, ..., None.  In canonical form, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nnc_core.base.errors import NotSupportedError, OperandError, OutOfRangeError
+from nnc_core.type import DimLike, Dims, is_static
+from nnc_core.values.dispatch import F, shape_of
+from nnc_core.values.value import Value
+
+FULL = slice(None)
+
+
+class Ranges(NamedTuple):
+    """One range for each axis of x, then what happens to the axes."""
+
+    start: Dims
+    stop: Dims
+    step: tuple[int, ...]
+    flipped: tuple[int, ...]
+    shape: Dims  # of the result
+
+
+def is_full(k: Any) -> bool:
+    """Whether a key takes its axis as it is."""
+    return isinstance(k, slice) and k in (FULL, slice(None, None, 1))
+
+
+def ranges(x: Value, keys: Sequence[Any]) -> Ranges:
+    """Of a key in which every axis is mentioned."""
+    start: list[DimLike] = []
+    stop: list[DimLike] = []
+    step: list[int] = []
+    flipped: list[int] = []
+    shape: list[DimLike] = []
+    lengths = iter(_lengths(x, keys))
+    for k in keys:
+        if k is None:
+            shape.append(1)
+            continue
+        axis, length = len(start), next(lengths)
+        if isinstance(k, slice):
+            low, high, by = _slice(k, length)
+            if by < 0:
+                flipped.append(axis)
+                low, high, by = _reversed(low, high, by)
+            shape.append((high - low + by - 1) // by if by > 1 else high - low)
+        else:
+            low = position(k, length, axis)
+            high, by = low + 1, 1
+        start.append(low)
+        stop.append(high)
+        step.append(by)
+    return Ranges(tuple(start), tuple(stop), tuple(step), tuple(flipped), tuple(shape))
+
+
+def read(x: Value, r: Ranges) -> Value:
+    cut = F.slice(x, start=r.start, stop=r.stop, step=r.step)
+    if r.flipped:
+        cut = F.flip(cut, axes=r.flipped)
+    return cut if cut.shape == r.shape else F.reshape(cut, shape=r.shape)
+
+
+def write(x: Value, r: Ranges, piece: Value) -> Value:
+    """x with what `read` would give replaced by a piece of that shape."""
+    whole = tuple((b - a + k - 1) // k if k > 1 else b - a for a, b, k in zip(r.start, r.stop, r.step, strict=True))
+    piece = piece if piece.shape == whole else F.reshape(piece, shape=whole)
+    if r.flipped:
+        piece = F.flip(piece, axes=r.flipped)
+    return F.update_slice(x, piece, start=r.start, step=r.step)
+
+
+def _lengths(x: Value, keys: Sequence[Any]) -> Dims:
+    """A length that depends on data is asked for only where a key needs it."""
+    if is_static(x.shape):
+        return x.shape
+    mentioned = [k for k in keys if k is not None]
+    needed = [not is_full(k) for k, d in zip(mentioned, x.shape, strict=True) if not isinstance(d, int)]
+    return shape_of(x) if any(needed) else x.shape
+
+
+def _slice(k: slice, length: DimLike) -> tuple[Any, Any, int]:
+    """Start, stop and step within the length; a named dimension takes only what needs no comparison."""
+    if isinstance(length, int):
+        low, high, by = k.indices(length)
+        return (low, max(low, high), by) if by > 0 else (low, min(low, high), by)
+    if k.step not in (None, 1) or any(v is not None and (not isinstance(v, int)) for v in (k.start, k.stop)):
+        raise NotSupportedError(f"slice {k} of an axis of unknown length {length}", hint="give the axis a number")
+    return _bound(k.start, 0, length), _bound(k.stop, length, length), 1
+
+
+def _bound(given: int | None, default: DimLike, length: DimLike) -> DimLike:
+    return default if given is None else given if given >= 0 else length + given
+
+
+def _reversed(low: int, high: int, by: int) -> tuple[int, int, int]:
+    """The range of a negative step, from its other end."""
+    count = len(range(low, high, by))
+    last = low + (count - 1) * by
+    return (last, low + 1, -by) if count else (0, 0, -by)
+
+
+def position(k: Any, length: DimLike, axis: int) -> Any:
+    """An integer as an index that is not negative."""
+    if isinstance(k, (bool, np.bool_)) or not hasattr(k, "__index__"):
+        raise OperandError(f"{type(k).__name__} is no index",
+                           hint="integers, slices, ..., None, or arrays of integers or booleans")
+    index = k.__index__()
+    if isinstance(length, int) and not -length <= index < length:
+        raise OutOfRangeError(f"index {index} is out of range for axis {axis} of length {length}")
+    return index if index >= 0 else index + length

@@ -1,0 +1,1 @@
+"""What was recorded as graphs: export, specialisation, compiled graphs, graphs in stages."""

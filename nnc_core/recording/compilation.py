@@ -1,0 +1,108 @@
+"""Symbolic graphs compiled: for one device, in stages where one device cannot run all, or for sizes as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nnc_core.base.errors import ShapeError
+from nnc_core.graph import SymbolicGraph
+from nnc_core.recording.compiled import CompiledGraph
+from nnc_core.recording.kept import Kept
+from nnc_core.recording.partition import needs_stages
+from nnc_core.recording.staged import StagedGraph
+from nnc_core.stacks import Stack, stack_for
+from nnc_core.type import is_static, names_of, substitute
+from nnc_core.values.from_host import host_value
+from nnc_core.values.tensor import Tensor
+
+KEPT = 64
+"""Sets of sizes for which a graph with named dimensions stays compiled."""
+
+
+class PolymorphicGraph:
+    """A graph with named dimensions: compiled at the first call with each new set of sizes.
+
+    The 64 sets that were used last stay compiled.
+    """
+
+    def __init__(self, graph: SymbolicGraph, stack: Stack, options: dict[str, Any]) -> None:
+        self.graph, self.stack, self.options = graph, stack, options
+        self.compiled: Kept[tuple[tuple[str, int], ...], CompiledGraph] = Kept(KEPT)
+
+    def __call__(self, **given: Any) -> dict[str, Tensor]:
+        values = {k: x if isinstance(x, Tensor) else Tensor(host_value(x, self._dtype(k), self.stack))
+                  for k, x in given.items()}
+        return self.specialised(self._sizes(values))(**values)
+
+    def specialised(self, sizes: Mapping[str, int]) -> CompiledGraph:
+        """The compiled graph for these sizes, by name; it has a memory plan, `explain()` and `profile()`."""
+        return self.compiled.find(tuple(sorted(sizes.items())), lambda: self._compiled_for(sizes))
+
+    def _compiled_for(self, sizes: Mapping[str, int]) -> CompiledGraph:
+        compiled: CompiledGraph = compile_graph(self.stack.graph.specialise(self.graph, sizes), self.stack,
+                                                **self.options)
+        return compiled
+
+    def _dtype(self, name: str) -> Any:
+        return self.graph.inputs[name].dtype if name in self.graph.inputs else None
+
+    def _sizes(self, values: Mapping[str, Tensor]) -> dict[str, int]:
+        """What each plain name must be, from the inputs; compound dimensions are then checked."""
+        sizes: dict[str, int] = {}
+        for k, node in self.graph.inputs.items():
+            if k in values and len(values[k].shape) == len(node.shape):
+                for d, n in zip(node.shape, values[k].shape, strict=True):
+                    if not isinstance(d, int) and str(d) in d.names:
+                        sizes.setdefault(str(d), int(n))
+        for k, node in self.graph.inputs.items():
+            if k in values and names_of(node.shape) <= sizes.keys():
+                wanted = tuple(substitute(d, sizes) for d in node.shape)
+                if wanted != values[k].shape:
+                    raise ShapeError(f"input {k!r} is {values[k].spec}, which does not fit {node.spec} with {sizes}")
+        return sizes
+
+
+def compile_graph(graph: SymbolicGraph, device: Any = None, *, optimise: bool = True,
+                  places: Mapping[str, Any] | None = None, on: Mapping[str, Any] | None = None,
+                  memory_steps: int | None = None) -> Any:
+    """Compile for a device; named dimensions get their numbers when the result is called.
+
+    Copies between places that `places` gives devices, and sizes that depend on data, make a graph that runs in stages.
+    A place without a device is the one compiled for, a device's id is itself.  `on` names the devices of inputs that
+    are elsewhere.  `memory_steps` is how many steps the memory planners may take (None: `config.memory_steps`).
+    """
+    stack = stack_for(device)
+    options = {"optimise": optimise, "places": places, "on": on, "memory_steps": memory_steps}
+    if not all(is_static(n.shape) for n in graph.inputs.values()):
+        return PolymorphicGraph(graph, stack, options)
+    staged = in_stages(graph, stack, optimise, places, on, memory_steps)
+    if staged is not None:
+        return staged
+    compiled = stack.engine.compile(graph, optimise=optimise, memory_steps=memory_steps, kind=CompiledGraph)
+    compiled.stack, compiled.source, compiled.unused = stack, graph, _unused(graph)
+    compiled.version = stack.engine.lowering.version
+    return compiled
+
+
+def in_stages(graph: SymbolicGraph, stack: Stack, optimise: bool, places: Mapping[str, Any] | None,
+              on: Mapping[str, Any] | None, memory_steps: int | None) -> CompiledGraph | None:
+    """The graph in stages, if one device cannot run it in one go."""
+    home = stack.device.spec.id
+    named = {k: stack_for(d).device.spec.id for k, d in (places or {}).items()}
+    given = {k: stack_for(d).device.spec.id for k, d in (on or {}).items()}
+
+    def place_of(place: str) -> str:
+        return named.get(place) or (place if ":" in place else home)
+
+    if not needs_stages(graph, place_of, home, given):
+        return None
+    staged = StagedGraph(graph, stack, place_of, given, {"optimise": optimise, "memory_steps": memory_steps})
+    staged.unused, staged.version = _unused(graph), stack.engine.lowering.version
+    return staged
+
+
+def _unused(graph: SymbolicGraph) -> frozenset[str]:
+    """Inputs that nothing reads and whose memory nothing takes over."""
+    reached = {*graph.nodes, *(graph.inputs[i] for _, i in graph.iopairs)}
+    return frozenset(k for k, node in graph.inputs.items() if node not in reached)

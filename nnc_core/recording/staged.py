@@ -1,0 +1,232 @@
+"""Compiled graphs that run in stages: sizes that depend on data, and copies between devices, inside one graph.
+
+Each part is compiled for its device.  One whose sizes depend on data is compiled at the first call with each new set of
+them: the operator that counts runs on the host, its count gives the name in the part's graph a number, and the
+specialised graph is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any
+
+from nnc_core.base.errors import Error, ExecutionError
+from nnc_core.device import Array
+from nnc_core.engine import ComputationGraph, MemoryPlan, Profile
+from nnc_core.engine.profile import Timing
+from nnc_core.graph import SymbolicGraph
+from nnc_core.operator import PLACEHOLDER
+from nnc_core.optimiser import rebuild
+from nnc_core.recording.compiled import CompiledGraph
+from nnc_core.recording.kept import Kept
+from nnc_core.recording.partition import TRANSFER, Cut, Part, Place, cut
+from nnc_core.stacks import Stack, stack_for
+from nnc_core.symbol import Node, show_line
+from nnc_core.type import Dim, is_unknown, specialised
+from nnc_core.values.unknown import count_on_host, names_in, size_attribute
+
+KEPT = 16
+"""Sizes for which a part stays compiled; those that were used longest ago go first."""
+Sizes = dict[str, int]
+Arrays = dict[tuple[Node, Place], Array]
+"""By value and device: what is computed from constants alone may be on several."""
+
+
+class CompiledPart:
+    """A part as a graph of its own, compiled for each set of sizes that it meets."""
+
+    def __init__(self, part: Part, options: Mapping[str, Any]) -> None:
+        self.place, self.inputs, self.outputs = part.place, part.inputs, part.outputs
+        self.stack, self._options = stack_for(part.place), options
+        self.graph = _graph_of(part, self.stack)
+        found = {n for node in (*self.graph.inputs.values(), *self.graph.nodes)
+                 for n in names_in((node.spec, node.attributes)) if is_unknown(n)}
+        self.names = tuple(sorted(map(str, found)))
+        self.compiled: Kept[tuple[int, ...], ComputationGraph] = Kept(KEPT)
+        if not self.names:
+            self.for_sizes({})
+
+    def for_sizes(self, sizes: Mapping[str, int]) -> ComputationGraph:
+        return self.compiled.find(tuple([sizes[n] for n in self.names]), lambda: self._compiled_for(sizes))
+
+    def _compiled_for(self, sizes: Mapping[str, int]) -> ComputationGraph:
+        graph = self.stack.graph.specialise(self.graph, sizes) if self.names else self.graph
+        compiled: ComputationGraph = self.stack.engine.compile(graph, **self._options)
+        return compiled
+
+    def given(self, arrays: Arrays) -> dict[str, Array]:
+        return {f"x{i}": arrays[x, self.place] for i, x in enumerate(self.inputs)}
+
+    def run(self, arrays: Arrays, sizes: Sizes) -> None:
+        results = self.for_sizes(sizes).run(self.given(arrays))
+        arrays.update({(y, self.place): results[f"y{i}"] for i, y in enumerate(self.outputs)})
+
+    def latest(self) -> list[ComputationGraph]:
+        """What was compiled last, if anything."""
+        return list(self.compiled.values())[-1:]
+
+    def __repr__(self) -> str:
+        waits = f", compiled for each {', '.join(self.names)}" if self.names else ""
+        return f"{len(self.graph.nodes)} nodes on {self.place}{waits}"
+
+
+def _graph_of(part: Part, stack: Stack) -> SymbolicGraph:
+    F = stack.operator.open()
+    inputs = {f"x{i}": F.placeholder(f"x{i}", x.spec) for i, x in enumerate(part.inputs)}
+    nodes = rebuild(part.outputs, F, replaced=dict(zip(part.inputs, inputs.values(), strict=True)))
+    return SymbolicGraph(inputs, {f"y{i}": y for i, y in enumerate(nodes)}, (), f"part on {part.place}")
+
+
+class StagedGraph(CompiledGraph):
+    """Called like any compiled graph.  No input gives up its memory, whatever the iopairs say."""
+
+    place_of: Callable[[str], Place]
+
+    def __init__(self, graph: SymbolicGraph, stack: Stack, place_of: Callable[[str], Place], on: Mapping[str, Place],
+                 options: Mapping[str, Any]) -> None:
+        self.graph = self.source = graph
+        self.stack, self.executor, self.device = stack, stack.engine.executor, stack.device
+        self.outputs = dict(graph.outputs)
+        found: Cut = cut(graph, place_of, stack.device.spec.id, on)
+        self.place, self.place_of, self.stages = found.place, place_of, found.stages
+        self.parts = [[CompiledPart(p, options) for p in stage.parts] for stage in found.stages]
+        self._dropped = self._last_uses()
+
+    def _last_uses(self) -> list[set[Node]]:
+        """For each stage what nobody wants any more when it has run."""
+        last: dict[Node, int] = {}
+        for k, stage in enumerate(self.stages):
+            for x in [x for p in stage.parts for x in (*p.inputs, *p.outputs)] + [b.inputs[0] for b in stage.breaks]:
+                last[x] = k
+        for y in (*self.graph.outputs.values(), *self.graph.inputs.values()):
+            last.pop(y, None)
+        return [{x for x, at in last.items() if at == k} for k in range(len(self.stages))]
+
+    def stack_of(self, name: str) -> Stack:
+        """The stack of an input or an output."""
+        node = self.graph.inputs.get(name) or self.graph.outputs[name]
+        return stack_for(self.place(node))
+
+    @property
+    def donated(self) -> frozenset[str]:
+        return frozenset()
+
+    def reserve(self) -> None:
+        """Allocate the memory of the parts whose sizes are known."""
+        for parts in self.parts:
+            for part in parts:
+                if not part.names:
+                    program = part.for_sizes({})
+                    program._idle.append(program._program())
+
+    # ---- running
+    def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """One call.  Arrays by name in, arrays by name out, each on its own device."""
+        arrays = self._run(given, lambda part, arrays, sizes: part.run(arrays, sizes), lambda node, seconds: None)
+        return {k: self._own(node, arrays) for k, node in self.graph.outputs.items()}
+
+    def _run(self, given: Mapping[str, Array], run_part: Callable[[CompiledPart, Arrays, Sizes], None],
+             timed: Callable[[Node, float], None]) -> Arrays:
+        arrays: Arrays = {(node, self.place(node)): given[k] for k, node in self.graph.inputs.items() if k in given}
+        sizes: Sizes = {}
+        for parts, stage, dropped in zip(self.parts, self.stages, self._dropped, strict=True):
+            for part in parts:
+                run_part(part, arrays, sizes)
+            for node in stage.breaks:
+                start = perf_counter()
+                arrays[node, self.place(node)] = self._run_break(node, arrays, sizes)
+                timed(node, perf_counter() - start)
+            for key in [key for key in arrays if key[0] in dropped]:
+                del arrays[key]
+        return arrays
+
+    def _own(self, node: Node, arrays: Arrays) -> Array:
+        """An output that is an input is copied."""
+        if node.op is not PLACEHOLDER:
+            return arrays[node, self.place(node)]
+        return stack_for(self.place(node)).engine.executor.duplicate(arrays[node, self.place(node)])
+
+    def _run_break(self, node: Node, arrays: Arrays, sizes: Sizes) -> Array:
+        target = stack_for(self.place(node))
+        source = stack_for(self.place_of(node.attributes[0])) if node.op is TRANSFER else target
+        try:
+            host = source.engine.executor.download(arrays[node.inputs[0], source.device.spec.id])
+            if node.op.counted:
+                host = count_on_host(node.op, [host], _numbers(node.attributes, sizes))
+                _learn(node, len(host), sizes)
+            return target.engine.executor.upload(host)
+        except Error as error:
+            raise error.locate(operator=node.op.name, line=show_line(node.line))  # noqa: B904
+        except Exception as error:
+            raise ExecutionError(f"{type(error).__name__}: {error}", operator=node.op.name, line=show_line(node.line),
+                                 device=target.device.spec.id) from error
+
+    # ---- for people
+    def explain(self) -> str:
+        """Stage by stage: the commands of each part, and what breaks the program between them."""
+        lines = []
+        for k, (parts, stage) in enumerate(zip(self.parts, self.stages, strict=True)):
+            lines.append(f"stage {k}")
+            for part in parts:
+                lines += [f"  {part}", *(f"    {line}" for run in part.latest() for line in run.explain().splitlines())]
+            lines += [f"  {self._said(node)}  # {show_line(node.line)}" for node in stage.breaks]
+        return "\n".join(lines)
+
+    def _said(self, node: Node) -> str:
+        if node.op is TRANSFER:
+            source, target = map(self.place_of, node.attributes)
+            return f"{node.spec} is copied from {source} to {target}"
+        return (f"{node.op.name} runs on the host and breaks the program: "
+                f"what follows needs {size_attribute(node.op, node.attributes)}")
+
+    @property
+    def memory_plan(self) -> Any:
+        """Sums over the parts that are compiled by now."""
+        return StagedMemory(tuple([run.memory_plan for parts in self.parts for p in parts for run in p.latest()]))
+
+    def profile_arrays(self, given: Mapping[str, Array], repeats: int = 5) -> Profile:
+        """Time each command; what breaks the program is timed as a whole, once."""
+        timings: list[Timing] = []
+
+        def measured(part: CompiledPart, arrays: Arrays, sizes: Sizes) -> None:
+            timings.extend(part.for_sizes(sizes).profile_arrays(part.given(arrays), repeats).timings)
+            part.run(arrays, sizes)
+
+        self._run(given, measured, lambda node, seconds: timings.append(
+            Timing(node.op.name, "host", seconds, show_line(node.line))))
+        places = dict.fromkeys(part.place for stage in self.stages for part in stage.parts)
+        return Profile(" + ".join(places), tuple(timings))
+
+
+def _numbers(attributes: Any, sizes: Sizes) -> Any:
+    """Numbers for the sizes that are known by now."""
+    if isinstance(attributes, tuple):
+        return tuple([_numbers(a, sizes) for a in attributes])
+    return specialised(attributes, sizes) if isinstance(attributes, Dim) else attributes
+
+
+def _learn(node: Node, count: int, sizes: Sizes) -> None:
+    for name in names_in(size_attribute(node.op, node.attributes)):
+        if sizes.setdefault(str(name), count) != count:
+            raise ExecutionError(f"{count} elements were found where there had been {sizes[str(name)]}")
+
+
+class StagedMemory:
+    """The memory plans of the parts that are compiled: figures are sums, since parts keep their arenas."""
+
+    def __init__(self, plans: tuple[MemoryPlan, ...]) -> None:
+        self.plans = plans
+
+    def __getattr__(self, name: str) -> int:
+        if name not in ("peak", "bound", "total", "commands", "aliases", "overwrites", "donated", "joined", "copies"):
+            raise AttributeError(name)
+        return sum(getattr(p, name) for p in self.plans)
+
+    @property
+    def ratio(self) -> float:
+        """peak / bound; 1.0 is optimal."""
+        return self.peak / self.bound if self.bound else 1.0
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.plans)) or "no part is compiled before the first call"

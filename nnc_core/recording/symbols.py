@@ -1,0 +1,175 @@
+"""Assigned symbols: what has a value, since when, and what has to be computed again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
+
+from nnc_core.base.errors import Error, ExecutionError, ShapeError, SymbolValueError, UnassignedError
+from nnc_core.device import Array
+from nnc_core.recording.sizes import baked, has_names, numbered, solved
+from nnc_core.symbol import postorder, show_line
+from nnc_core.type import Attributes, Dim, TensorSpec, TupleSpec, any_unknown, is_static, is_unknown
+from nnc_core.values.dispatch import evaluate, run_now
+from nnc_core.values.modes import computing
+from nnc_core.values.value import Value
+
+if TYPE_CHECKING:
+    from nnc_core.symbols.symbolic import SymbolicGenerator
+
+
+class Known(NamedTuple):
+    """The value of a symbol, and when it was assigned or computed."""
+
+    stamp: int
+    array: Array
+
+
+class Symbols:
+    """The trace that assigned symbols belong to: it never ends.  Keeps what has been evaluated, as long as it lives.
+
+    A computed value is valid if it is younger than what it was computed from, and that is valid.  Arrays are never
+    overwritten, so that values, snapshots and iopairs share them.
+    """
+
+    ended = False
+    depth = 0
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.clock = 0
+        self.changes = 0
+        """Counts what can make values invalid: assignments, draws, releases, restorations."""
+        self.names: WeakKeyDictionary[Value, str] = WeakKeyDictionary()
+        self.known: WeakKeyDictionary[Value, Known] = WeakKeyDictionary()
+        self.frozen: WeakSet[Value] = WeakSet()
+        self.generators: WeakKeyDictionary[Value, SymbolicGenerator] = WeakKeyDictionary()
+        """Of random keys: where the next one comes from."""
+        self._found_valid: WeakKeyDictionary[Value, int] = WeakKeyDictionary()
+        self.evaluations = 0
+        """How many operators have been run: what incremental evaluation saves can be seen."""
+
+    def put(self, v: Value, array: Array) -> None:
+        """Give a value, younger than every other."""
+        with self.lock:
+            self.clock += 1
+            self.known[v] = Known(self.clock, array)
+
+    def assign(self, v: Value, array: Array) -> None:
+        """Give a placeholder a value."""
+        with self.lock:
+            self.put(v, array)
+            self.changes += 1
+
+    def ancestors(self, values: Iterable[Value]) -> list[Value]:
+        """The symbols that these values depend on, inputs first; a frozen one is an end."""
+        frozen = self.frozen
+        order = postorder(values, leaf=lambda v: v.trace is None or v in frozen)
+        return [v for v in order if v.trace is not None]
+
+    def evaluate(self, outputs: Sequence[Value]) -> int:
+        """Draw what is random, then run what has no value or an old one; how many operators that were."""
+        with self.lock:
+            order = self.ancestors(outputs)
+            self._draw(order)
+            sizes = self._sizes(order)
+            before = self.evaluations
+            for v in order:
+                if v in self.frozen:
+                    continue
+                if v.step is None:
+                    self._check_assigned(v)
+                elif self._is_old(v):
+                    self.put(v, self._compute(v, sizes))
+                if any_unknown():
+                    sizes.update(_counted(v, self.known[v].array))
+            self._found_valid.update(dict.fromkeys([v for v in outputs if v.trace is not None], self.changes))
+            return self.evaluations - before
+
+    def is_valid(self, v: Value) -> bool:
+        """Whether the value is there and not older than what it depends on."""
+        with self.lock:
+            if v.trace is None:
+                return True
+            if self._found_valid.get(v) == self.changes:
+                return True
+            valid = all(x in self.known and (x in self.frozen or not self._is_old(x)) for x in self.ancestors([v]))
+            if valid:
+                self._found_valid[v] = self.changes
+            return valid
+
+    def _is_old(self, v: Value) -> bool:
+        known = self.known.get(v)
+        return known is None or any(self.known[x].stamp > known.stamp for x in v.inputs if x.trace is not None)
+
+    def _check_assigned(self, v: Value) -> None:
+        if v.trace is not self:
+            raise SymbolValueError(f"a symbol {v.spec} of a traced function has no value here",
+                                   hint="eval takes what was built on nnc.var_arr and nnc.var_elt")
+        if v not in self.known:
+            raise UnassignedError(f"the symbol {self.names.get(v, '?')!r} {v.spec} has no value",
+                                  hint="nnc.assign(symbol, value) before eval")
+
+    def _draw(self, order: Iterable[Value]) -> None:
+        for v in order:
+            generator = self.generators.get(v)
+            if generator is not None and v not in self.frozen:
+                with computing():
+                    key = generator.draw()
+                    evaluate([key])
+                self.assign(v, key.array)
+
+    def _sizes(self, order: Iterable[Value]) -> dict[str, int]:
+        """The numbers of named dimensions, from what is assigned."""
+        return solved((f"symbol {self.names.get(v, '?')!r}", v.shape, tuple(self.known[v].array.shape))
+                      for v in order if v.step is None and v in self.known and not is_static(v.shape))
+
+    def _compute(self, v: Value, sizes: Mapping[str, int]) -> Array:
+        self.evaluations += 1
+        try:
+            inputs = [self._input(x) for x in v.inputs]
+            attributes = self._attributes(v, [x.spec for x in inputs], sizes)
+            with computing():
+                spec = v.stack.shape.infer(v.op, tuple([x.spec for x in inputs]), attributes)
+                return run_now(v.op, inputs, attributes, spec, v.stack)
+        except Error as error:
+            raise error.locate(operator=v.op.name, line=show_line(v.line))  # noqa: B904 - the same, with its place
+        except Exception as error:
+            raise ExecutionError(f"{type(error).__name__}: {error}", operator=v.op.name,
+                                 device=v.stack.device.spec.id, line=show_line(v.line)) from error
+
+    def _input(self, x: Value) -> Value:
+        if x.trace is None:
+            evaluate([x])
+            return x
+        array = self.known[x].array
+        return Value(array, x.stack, _spec_of(array))
+
+    def _attributes(self, v: Value, given: Sequence[TensorSpec], sizes: Mapping[str, int]) -> Attributes:
+        """With numbers for named dimensions; ShapeError if they hold a size that was declared and is another now."""
+        held = baked(v.op, v.attributes, [x.spec for x in v.inputs], given)
+        if held:
+            raise ShapeError(f"{held} was recorded for {', '.join(str(x.spec) for x in v.inputs)} and is used for "
+                             f"{', '.join(map(str, given))}", hint="declare the symbol with a nnc.Dim for that size")
+        if sizes and has_names(v.attributes):
+            return numbered(v.attributes, sizes, v.stack)  # type: ignore[no-any-return]
+        return v.attributes
+
+
+def _counted(v: Value, array: Array) -> dict[str, int]:
+    """The sizes that depend on data, as this value tells them."""
+    shape = () if isinstance(array, tuple) else array.shape
+    return {str(d): n for d, n in zip(v.shape, shape, strict=False)
+            if isinstance(d, Dim) and is_unknown(str(d)) and str(d) in d.names}
+
+
+def _spec_of(array: Array) -> TensorSpec:
+    """Of an operator that has several results the value is a tuple of arrays."""
+    if isinstance(array, tuple):
+        return TupleSpec(tuple(map(_spec_of, array)))
+    return TensorSpec(tuple(array.shape), array.dtype)
+
+
+SYMBOLS = Symbols()

@@ -1,0 +1,191 @@
+"""Owl's way: symbols are assigned, and evaluated again only where an assignment made them invalid (book 6.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.dtype import uint64
+from nnc_core.base.errors import GraphError, OperandError, ShapeError, UnassignedError
+from nnc_core.functions.creation import asarray, shape_given
+from nnc_core.random.generator import Generator
+from nnc_core.recording.symbols import SYMBOLS
+from nnc_core.stacks import stack_for
+from nnc_core.type import Dim, DimLike, TensorSpec, admit_numpy, default_float
+from nnc_core.values.arguments import located
+from nnc_core.values.modes import computing, current_stack
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.value import Value, made_at, owned
+
+__all__ = [
+    "SYMBOLS", "SymbolicGenerator", "assign", "const_arr", "const_elt", "eval_arr", "eval_elt", "freeze",
+    "is_assigned", "is_frozen", "is_valid", "unfreeze", "unpack_arr", "unpack_elt", "var_arr", "var_elt", "var_random",
+]  # fmt: skip
+
+
+# ---- leaves
+@located
+def var_arr(name: str, shape: Sequence[DimLike | str] = (), dtype: Any = None, device: Any = None) -> Tensor:
+    """A placeholder for an array: operations on it build a graph.
+
+    A dimension may be a `nnc.Dim`, or its name; then everything that is built on it follows the size that is assigned.
+    """
+    stack = current_stack() if device is None else stack_for(device)
+    dtype = stack.type.admit(default_float() if dtype is None else admit_numpy(dtype))
+    dims = shape_given([Dim(d) if isinstance(d, str) else d for d in shape])
+    return Tensor(_placeholder(name, TensorSpec(dims, dtype), stack))
+
+
+def _placeholder(name: str, spec: TensorSpec, stack: Any) -> Value:
+    value = Value(None, stack, spec, None, False, SYMBOLS)
+    SYMBOLS.names[value] = name
+    return value
+
+
+@located
+def var_elt(name: str, dtype: Any = None, device: Any = None) -> Tensor:
+    """A placeholder for a number."""
+    return var_arr(name, (), dtype, device)
+
+
+@located
+def const_arr(x: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array as a constant of graphs."""
+    return asarray(x, dtype=dtype, device=device)
+
+
+@located
+def const_elt(x: float, dtype: Any = None, device: Any = None) -> Tensor:
+    """A number as a constant of graphs."""
+    return asarray(x, dtype=default_float() if dtype is None else dtype, device=device)
+
+
+class SymbolicGenerator(Generator):
+    """A generator whose draws are symbols: each evaluation draws anew, and what depends on a draw is invalid then."""
+
+    def _next_key(self) -> Value:
+        held = self.key.lend()
+        key = _placeholder("random", TensorSpec((2,), uint64), held.stack)
+        SYMBOLS.generators[key] = self
+        return key
+
+    def draw(self) -> Value:
+        """A key that no draw has used."""
+        return super()._next_key()
+
+
+@located
+def var_random(seed: int = 0, device: Any = None) -> SymbolicGenerator:
+    """A source of random symbols: `.uniform(shape)`, `.normal(shape)`, `.bernoulli(p, shape)`, `.bits(shape)`."""
+    return SymbolicGenerator(seed, device=(current_stack() if device is None else stack_for(device)).device.spec.id)
+
+
+# ---- values
+def placeholder_of(t: Any) -> Value:
+    """The placeholder that a tensor is; GraphError for any other."""
+    v = _value(t)
+    if v.trace is not SYMBOLS or v.step is not None:
+        raise GraphError(f"{t!r} is no placeholder", line=made_at(v),
+                         hint="assign what nnc.var_arr or nnc.var_elt gave")
+    return v
+
+
+def _value(t: Any) -> Value:
+    if not isinstance(t, Tensor):
+        raise OperandError(f"{type(t).__name__} is no tensor", hint="give what nnc.var_arr gave or was built on it")
+    return t._value
+
+
+@located
+def assign(symbol: Tensor, x: Any) -> None:
+    """Give a placeholder a value: a copy, cast to its dtype.  Whatever depends on it is evaluated anew when asked for.
+
+    Another shape than the declared one is allowed as long as the operations in between take it and hold no size that
+    was declared.
+    """
+    v = placeholder_of(symbol)
+    with computing():
+        given = asarray(x, dtype=v.dtype, device=v.stack.device.spec.id).realize()
+    if given.ndim != v.ndim:
+        raise ShapeError(f"symbol {SYMBOLS.names[v]!r} {v.spec} cannot take a value of {given.ndim} dimensions")
+    if v in SYMBOLS.frozen:
+        raise GraphError(f"symbol {SYMBOLS.names[v]!r} {v.spec} is frozen", hint="nnc.unfreeze(symbol) first")
+    SYMBOLS.assign(v, owned(given._value).array)
+
+
+@located
+def is_assigned(symbol: Tensor) -> bool:
+    """Whether a placeholder has a value."""
+    return placeholder_of(symbol) in SYMBOLS.known
+
+
+@located
+def is_valid(t: Tensor) -> bool:
+    """Whether a symbol has a value that belongs to what is assigned now."""
+    return SYMBOLS.is_valid(_value(t))
+
+
+@located
+def eval_arr(outputs: Sequence[Tensor]) -> None:
+    """Evaluate arrays, as far as they are not valid already; what is random is drawn anew."""
+    SYMBOLS.evaluate([_value(t) for t in outputs])
+
+
+eval_elt = eval_arr
+
+
+@located
+def unpack_arr(t: Tensor) -> np.ndarray[Any, Any]:
+    """The evaluated value on the host; UnassignedError if it was not evaluated since what it depends on changed."""
+    v = _value(t)
+    if v.trace is None:
+        return t.numpy()
+    with SYMBOLS.lock:
+        known = SYMBOLS.known.get(v)
+        valid = SYMBOLS.is_valid(v)
+    if known is None or not valid:
+        why = "has not been evaluated" if known is None else "has not been evaluated since it became invalid"
+        raise UnassignedError(f"{v.spec} {why}", line=made_at(v), hint="nnc.eval_arr([...]) first")
+    host: np.ndarray[Any, Any] = v.stack.engine.executor.download(known.array)
+    return host
+
+
+@located
+def unpack_elt(t: Tensor) -> float | int | bool:
+    """The evaluated number."""
+    found = unpack_arr(t)
+    if found.size != 1:
+        raise ShapeError(f"{t.spec} has not exactly one element", hint="nnc.unpack_arr(t) gives the array")
+    return found.item()  # type: ignore[no-any-return]
+
+
+# ---- freezing
+@located
+def freeze(*symbols: Tensor) -> None:
+    """Keep the values that these symbols have, whatever is assigned or drawn, until `unfreeze`."""
+    for t in symbols:
+        v = _value(t)
+        if v.trace is None:
+            continue  # it never changes
+        if not SYMBOLS.is_valid(v):
+            raise UnassignedError(f"{v.spec} has no valid value to keep", line=made_at(v),
+                                  hint="assign or nnc.eval_arr([...]) it first")
+        SYMBOLS.frozen.add(v)
+
+
+@located
+def unfreeze(*symbols: Tensor) -> None:
+    """Let symbols follow what they depend on again."""
+    with SYMBOLS.lock:
+        for t in symbols:
+            SYMBOLS.frozen.discard(_value(t))
+        SYMBOLS.changes += 1
+
+
+@located
+def is_frozen(t: Tensor) -> bool:
+    """Whether a symbol keeps its value."""
+    return _value(t) in SYMBOLS.frozen
+

@@ -1,0 +1,200 @@
+"""Methods of tensors that stand on higher floors: items, exchange, gradients, NumPy's everyday methods."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nnc_core.algodiff.backward import backward
+from nnc_core.algodiff.queries import detach_
+from nnc_core.base.errors import DetachedWarning, OperandError
+from nnc_core.functions import (
+    complex_numbers,
+    cumulative,
+    diagonals,
+    editing,
+    elementwise,
+    indexing,
+    linear,
+    movement,
+    reduction,
+    rounding,
+    sorting,
+)
+from nnc_core.functions.interop import host_view, namespace, to_dlpack
+from nnc_core.indexing.items import At, get_item, set_item
+from nnc_core.symbol import users_frame
+from nnc_core.values.operands import value_of
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.value import owned
+
+METHODS = {
+    "astype": elementwise, "clip": elementwise, "conj": complex_numbers, "diagonal": diagonals, "dot": linear,
+    "ravel": movement,
+    "round": rounding, "squeeze": movement, "swapaxes": movement, "take": indexing, "trace": diagonals,
+}  # fmt: skip
+REDUCTIONS = ("sum", "prod", "max", "min", "all", "any", "mean", "argmax", "argmin")
+
+
+def _positional_axis(name: str) -> Callable[..., Tensor]:
+    """x.sum(0): the axis may be positional, as in NumPy, whose np.sum(x) calls this with `dtype` and `out`."""
+    function = getattr(reduction, name)
+
+    def method(self: Tensor, axis: Any = None, *, out: None = None, **options: Any) -> Tensor:
+        if out is not None:
+            raise OperandError("tensors are not written through out=", operator=name, hint="y[...] = the result")
+        given = {k: v for k, v in options.items() if k != "dtype" or v is not None}
+        return function(self, axis=axis, **given)  # type: ignore[no-any-return]
+
+    method.__name__, method.__doc__ = name, function.__doc__
+    return method
+
+
+def _spread(name: str) -> Callable[..., Tensor]:
+    """x.var(0, ddof=1) and x.std(0, correction=1), as NumPy has them and calls them."""
+    function = _positional_axis(name)
+
+    def method(self: Tensor, axis: Any = None, *, ddof: float = 0, correction: float | None = None,
+               **options: Any) -> Tensor:
+        return function(self, axis, correction=ddof if correction is None else correction, **options)
+
+    method.__name__, method.__doc__ = name, function.__doc__
+    return method
+
+
+def _scan(name: str) -> Callable[..., Tensor]:
+    function = getattr(cumulative, name)
+
+    def method(self: Tensor, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
+        if out is not None:
+            raise OperandError("tensors are not written through out=", operator=name, hint="y[...] = the result")
+        return function(self, axis, dtype)  # type: ignore[no-any-return]
+
+    method.__name__, method.__doc__ = name, function.__doc__
+    return method
+
+
+def _argsort(self: Tensor, axis: int = -1, *, descending: bool = False) -> Tensor:
+    """int64 positions of the elements along an axis, from the smallest to the largest, or the other way round."""
+    return sorting.argsort(self, axis=axis, descending=descending)
+
+
+def _reshape(self: Tensor, *shape: Any) -> Tensor:
+    """x.reshape(2, 3) or x.reshape((2, 3))"""
+    return movement.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+
+def _transpose(self: Tensor, *axes: Any) -> Tensor:
+    """All axes reversed, or permuted as given."""
+    given = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
+    return movement.permute_dims(self, given or tuple(reversed(range(self.ndim))))
+
+
+def _copy(self: Tensor) -> Tensor:
+    """A tensor of its own with the same value: writing to one never changes the other."""
+    return Tensor(owned(value_of(self)))
+
+
+def _flatten(self: Tensor) -> Tensor:
+    return movement.reshape(self, (-1,))
+
+
+def _repeat(self: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
+    return editing.repeat(self, repeats, axis=axis)
+
+
+def _matmul(self: Tensor, other: Any) -> Tensor:
+    return linear.matmul(self, other)
+
+
+def _rmatmul(self: Tensor, other: Any) -> Tensor:
+    return linear.matmul(other, self)
+
+
+def _imatmul(self: Tensor, other: Any) -> Tensor:
+    return self._rebind(lambda: linear.matmul(self, other)._value)
+
+
+# ---- items
+def _getitem(self: Tensor, key: Any) -> Tensor:
+    return Tensor(get_item(value_of(self), key))
+
+
+def _setitem(self: Tensor, key: Any, value: Any) -> None:
+    self._rebind(lambda: set_item(value_of(self), key, value))
+
+
+def _at(self: Tensor) -> At:
+    """`x.at[key].set(v)`, `.add(v)`, `.multiply(v)`, `.max(v)` ...: x with items changed, as a new tensor."""
+    return At(self)
+
+
+# ---- exchange with other libraries
+def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    """A host copy; with copy=False a read-only view of the tensor's own memory, or ValueError."""
+    if copy is False:
+        return host_view(self, dtype)
+    if self._value.tracked and not self.is_symbol:
+        made = f", made at {self.line}," if self._value.step else ""
+        warnings.warn(f"{self.spec}{made} is handed to NumPy, where no gradient follows it: use nnc's function, or "
+                      ".detach()", DetachedWarning, stacklevel=users_frame())
+    return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
+
+
+def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
+    """The module with the Array API's functions."""
+    return namespace(api_version)
+
+
+def _dlpack(self: Tensor, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+            dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+    """Host memory for another library: this tensor's own, read-only, where the device computes there and the other
+    side knows read-only memory (DLPack 1.0); a copy otherwise."""
+    return to_dlpack(self, stream, max_version, dl_device, copy)
+
+
+# ---- gradients
+def _backward(self: Tensor, gradient: Tensor | None = None) -> None:
+    """Add the gradient of this scalar to `.grad` of every variable that it was computed from."""
+    backward(self, gradient)
+
+
+def _detach_(self: Tensor) -> Tensor:
+    """Cut the dynamic graph here: this value becomes a constant, also to what was computed from it, and the history
+    that only it kept is freed."""
+    return detach_(self)
+
+
+def install() -> None:
+    """Give Tensor its methods."""
+    for name, module in METHODS.items():
+        setattr(Tensor, name, getattr(module, name))
+    for name in REDUCTIONS:
+        setattr(Tensor, name, _positional_axis(name))
+    for name in ("var", "std"):
+        setattr(Tensor, name, _spread(name))
+    for name in ("cumsum", "cumprod"):
+        setattr(Tensor, name, _scan(name))
+    named: dict[str, Any] = {
+        "reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "repeat": _repeat, "copy": _copy,
+        "argsort": _argsort, "backward": _backward, "detach_": _detach_, "at": property(_at),
+        "__getitem__": _getitem, "__setitem__": _setitem, "__array__": _array,
+        "__array_namespace__": _array_namespace, "__dlpack__": _dlpack,
+        "__matmul__": _matmul,
+        "__rmatmul__": _rmatmul, "__imatmul__": _imatmul, "T": property(_transpose),
+        "mT": property(movement.matrix_transpose), "real": property(complex_numbers.real),
+        "imag": property(complex_numbers.imag),
+    }  # fmt: skip
+    for name, method in named.items():
+        setattr(Tensor, name, method)
+        _name(method, name)
+
+
+def _name(method: Any, name: str) -> None:
+    """Errors and help speak of the method by the name that users write."""
+    function: Any = method.fget if isinstance(method, property) else method
+    if function.__module__ == __name__:
+        function.__name__, function.__qualname__ = name, f"Tensor.{name}"

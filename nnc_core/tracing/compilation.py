@@ -1,0 +1,127 @@
+"""A trace compiled for the sizes of a call, ready to be called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from nnc_core.engine import LostStateError
+from nnc_core.recording.compilation import compile_graph
+from nnc_core.recording.compiled import CompiledGraph
+from nnc_core.symbol import Body
+from nnc_core.tracing.donation import array_to_overwrite, give_up
+from nnc_core.tracing.traced import Traced
+from nnc_core.type import Dim, substitute
+from nnc_core.values.dispatch import evaluate
+from nnc_core.values.modes import gradients
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.tree import unflatten
+from nnc_core.values.value import Value
+
+
+class Compilation:
+    """Ready to be called: everything that does not change from call to call has been done."""
+
+    def __init__(self, traced: Traced, run: CompiledGraph, leaves: tuple[Any, ...], numbers: Mapping[str, int]) -> None:
+        self.traced, self.run, self.numbers = traced, run, numbers
+        self.stack, self.writes, self.outputs = traced.stack, traced.writes, traced.outputs
+        self.stacks = [run.stack_of(k) for k in self.outputs]
+        self.arguments = [f"arg{i}" for i in range(len(traced.shapes))]
+        donated = run.donated
+        self.taken = tuple([(k, cell) for k, cell in traced.cells if k in donated])
+        self.lent = tuple([(k, cell) for k, cell in traced.cells if k not in donated])
+        self.locks = [cell._lock for cell in sorted({c for _, c in self.taken}, key=id)]
+        self.pure = not (traced.cells or traced.outside or traced.guards or len(traced.scope))
+        self.single = traced.structure.kind is None and leaves == (None,)
+        self.leaves = leaves
+        self.body: Body | None = None
+        """The graph as one differentiable step, made when somebody differentiates it."""
+
+    @classmethod
+    def of(cls, traced: Traced, numbers: Mapping[str, int]) -> Compilation:
+        """A trace, for these sizes."""
+        stack = traced.stack
+        graph = stack.graph.specialise(traced.graph, numbers) if numbers else traced.graph
+        leaves = tuple([substitute(x, numbers) if isinstance(x, Dim) else x for x in traced.leaves])
+        return cls(traced, compile_graph(graph, stack, on=traced.elsewhere), leaves, numbers)
+
+    def is_current(self) -> bool:
+        """Nothing that the trace depends on has changed, nor the choice of backends."""
+        return self.run.version == self.stack.engine.lowering.version and (self.pure or self.traced.is_current())
+
+    def is_differentiated(self) -> bool:
+        """It reads a variable from outside, whose gradient may be asked: the function must run as it is written."""
+        traced = self.traced
+        return gradients.get() and (any([t._value.tracked for _, t in traced.outside])
+                                    or any([cell.tracked for _, cell in traced.cells]))
+
+    def call(self, arrays: Sequence[Any]) -> Any:
+        """The function's result for these argument arrays."""
+        if self.pure:
+            return self.results(self.run.run(dict(zip(self.arguments, arrays, strict=True))))
+        return self._call(dict(zip(self.arguments, arrays, strict=True)), {}, {})
+
+    def call_donating(self, tensors: Sequence[Tensor], labels: Mapping[int, str]) -> Any:
+        """The same, with tensors by their number that give up their memory; labels are what they are called."""
+        given = {k: t._value.array for i, (k, t) in enumerate(zip(self.arguments, tensors, strict=True))
+                 if i not in labels}
+        donated = {f"arg{i}": tensors[i] for i in labels}
+        result = self._call(given, donated, {f"arg{i}": label for i, label in labels.items()})
+        for i, label in labels.items():
+            give_up(tensors[i], self.run.graph.name, label)
+        return result
+
+    def _call(self, given: dict[str, Any], donated: Mapping[str, Tensor], labels: Mapping[str, str]) -> Any:
+        with _held(self.locks):
+            given |= self.state(take=False)
+            for k, tensor in donated.items():
+                given[k] = array_to_overwrite(tensor) if k in self.run.donated else tensor._value.array
+            for k, cell in self.taken:
+                given[k] = cell.take()
+            try:
+                arrays = self.run.run(given)
+            except LostStateError as error:
+                self._mark_lost(error.lost, given, donated, labels)
+                raise
+            for k, cell in self.writes:
+                cell.put(Value(arrays[k], self.run.stack_of(k)))
+        return self.results(arrays)
+
+    def _mark_lost(self, lost: frozenset[str], given: Mapping[str, Any], donated: Mapping[str, Tensor],
+                   labels: Mapping[str, str]) -> None:
+        """What the failing call had begun to overwrite; of what was shared it had a copy."""
+        name = self.run.graph.name
+        for k, cell in self.taken:
+            if k in lost and not cell._shared:
+                cell.lose(f"a call of {name!r} failed")
+        for k, tensor in donated.items():
+            if k in lost and given[k] is tensor._value.array:
+                give_up(tensor, name, labels[k], lost=True)
+
+    def state(self, take: bool) -> dict[str, Any]:
+        """The arrays that are read from outside; of cells that will be overwritten only if they are taken too."""
+        given = {k: cell.lend().array for k, cell in self.lent}
+        for k, tensor in self.traced.outside:
+            if tensor._value.array is None:
+                evaluate([tensor._value])
+            given[k] = tensor._value.array
+        return given | {k: cell.lend().array for k, cell in self.taken} if take else given
+
+    def results(self, arrays: Mapping[str, Any]) -> Any:
+        if self.single:
+            return Tensor(Value(arrays["out0"], self.stacks[0]))
+        made = iter([Tensor(Value(arrays[k], stack)) for k, stack in zip(self.outputs, self.stacks, strict=True)])
+        return unflatten(self.traced.structure, iter([next(made) if x is None else x for x in self.leaves]))
+
+
+@contextmanager
+def _held(locks: Sequence[Any]) -> Iterator[None]:
+    """Two calls must not overwrite one cell at once."""
+    if not locks:
+        yield
+        return
+    with ExitStack() as stack:
+        for lock in locks:
+            stack.enter_context(lock)
+        yield

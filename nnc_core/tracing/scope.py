@@ -1,0 +1,191 @@
+"""What the code of a function reads by name: variables outside of it, and attributes and items of what they hold.
+
+Nobody says when a variable is given another value, so that compiled code looks at all of them before each call.  They
+are found before the function is traced, by the names in its code and in the user's functions and classes that are
+reached from there.  What the code changes itself, a list that it appends to, a count that it keeps, is none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from operator import is_
+from types import CellType
+from typing import Any, Protocol
+
+import numpy as np
+
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.trace import unchanged
+from nnc_core.values.value import Handle
+
+MISSING = type("Missing", (), {"__repr__": lambda self: "nothing"})()
+"""The value of a variable that is not there."""
+PLAIN = (int, float, complex, str, bytes, type(None), tuple, frozenset, np.generic, np.dtype)
+"""Values that are told apart by what they are; all others by which object they are."""
+
+
+class Place(Protocol):
+    """Something that is read by name; its text says which."""
+
+    text: str
+
+    def read(self) -> Any:
+        """What is there now."""
+
+    def same(self, now: Any, then: Any) -> bool:
+        """Whether code that was traced with `then` is right for `now`."""
+
+
+class Item:
+    """A name in a namespace: a global variable, an attribute."""
+
+    def __init__(self, namespace: Mapping[str, Any], name: str, text: str) -> None:
+        self.namespace, self.name, self.text = namespace, name, text
+
+    def read(self) -> Any:
+        return self.namespace.get(self.name, MISSING)
+
+    def same(self, now: Any, then: Any) -> bool:
+        return now is then or (isinstance(then, PLAIN) and unchanged(now, then))
+
+
+class Closed:
+    """A variable of a surrounding function."""
+
+    def __init__(self, cell: CellType, text: str) -> None:
+        self.cell, self.text = cell, text
+
+    def read(self) -> Any:
+        try:
+            return self.cell.cell_contents
+        except ValueError:
+            return MISSING
+
+    same = Item.same
+
+
+class Slot:
+    """An attribute of an object without a dictionary."""
+
+    def __init__(self, owner: Any, name: str, text: str) -> None:
+        self.owner, self.name, self.text = owner, name, text
+
+    def read(self) -> Any:
+        return getattr(self.owner, self.name, MISSING)
+
+    same = Item.same
+
+
+class Contents:
+    """The items of a list, a dict, a set."""
+
+    def __init__(self, container: Iterable[Any], text: str) -> None:
+        self.container, self.text = container, text
+
+    def read(self) -> Any:
+        c = self.container
+        return (*c.keys(), *c.values()) if isinstance(c, dict) else tuple(c)
+
+    def same(self, now: Any, then: Any) -> bool:
+        if len(now) != len(then):
+            return False
+        return all(map(is_, now, then)) or all([a is b or (isinstance(b, PLAIN) and unchanged(a, b))
+                                                for a, b in zip(now, then, strict=True)])
+
+
+class Elements:
+    """The elements of a host array; compared as bytes, so that a NaN is equal to itself."""
+
+    def __init__(self, array: np.ndarray[Any, Any], text: str) -> None:
+        self.array, self.text = array, text
+
+    def read(self) -> Any:
+        return self.array
+
+    def same(self, now: Any, then: Any) -> bool:
+        return now.shape == then.shape and now.dtype == then.dtype and np.array_equal(_bytes(now), _bytes(then))
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    packed = np.ascontiguousarray(array)
+    if packed.dtype.hasobject:
+        return np.array([id(x) for x in packed.flat])
+    return packed.reshape(-1).view(np.uint8)
+
+
+class Variable:
+    """A variable with a tensor: another tensor of the same kind in it is read, and the code stays right."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    @property
+    def _value(self) -> Any:
+        return self.place.read()._value
+
+
+class Scope:
+    """Places and what was there when the code was traced."""
+
+    def __init__(self, places: Mapping[Any, Place]) -> None:
+        self.then: dict[Any, tuple[Place, Any]] = {key: (place, _kept(place)) for key, place in places.items()}
+        self.followed: dict[Place, Tensor] = {}
+        self._watched: tuple[tuple[Callable[[], Any], Any, Place], ...] = ()
+
+    def settle(self, still: Iterable[Any], looked_at: Callable[[Tensor], bool]) -> None:
+        """The function has been traced: keep what it has not changed, and is among `still`.  A tensor in a variable
+        may be exchanged unless its elements were `looked_at`, or several variables lead to it."""
+        still = set(still)
+        kept = {key: (place, value) for key, (place, value) in self.then.items()
+                if key in still and place.same(place.read(), value)}
+        self.then = kept
+        ids = [id(value) for _, value in kept.values()]
+        inner = {id(x) for place, value in kept.values() if isinstance(place, Contents) for x in value}
+        for place, value in kept.values():
+            if (isinstance(value, Tensor) and ids.count(id(value)) == 1 and id(value) not in inner
+                    and not looked_at(value)):
+                self.followed[place] = value
+        self._watched = tuple([(place.read, value, place) for place, value in kept.values()])
+
+    def follow(self, tensor: Handle) -> Variable | Handle:
+        """Where a tensor from outside is read from at each call."""
+        return next((Variable(place) for place, t in self.followed.items() if t is tensor), tensor)
+
+    def holds(self) -> bool:
+        """Whether everything is as it was."""
+        for read, then, place in self._watched:
+            now = read()
+            if now is not then and not place.same(now, then) and not self._is_followed(place, now):
+                return False
+        return True
+
+    def _is_followed(self, place: Place, now: Any) -> bool:
+        return place in self.followed and isinstance(now, Tensor) and now._value.trace is None
+
+    def changes(self) -> list[str]:
+        """What has changed, as "global `n`: 2 -> 3"."""
+        said = []
+        for read, then, place in self._watched:
+            now = read()
+            if now is not then and not place.same(now, then) and not self._is_followed(place, now):
+                said.append(f"{place.text}{_shown(then, now)}")
+        return said
+
+    def __str__(self) -> str:
+        return ", ".join(place.text for _, _, place in self._watched)
+
+    def __len__(self) -> int:
+        return len(self._watched)
+
+
+def _kept(place: Place) -> Any:
+    value = place.read()
+    return value.copy() if isinstance(place, Elements) else value
+
+
+def _shown(then: Any, now: Any) -> str:
+    if isinstance(then, (int, float, complex, str, type(None))):
+        return f": {then!r} -> {now!r}"
+    if isinstance(then, np.ndarray) and then.shape == getattr(now, "shape", None):
+        return ": other elements"
+    return ": other items" if type(then) is tuple else ": another object"

@@ -1,0 +1,164 @@
+"""What tracing gives: a graph with all that a call must bring and take away, and what it holds for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple
+
+from nnc_core.base.errors import NotSupportedError, SymbolValueError
+from nnc_core.graph import SymbolicGraph
+from nnc_core.operator import Nodes
+from nnc_core.recording.export import constant, to_nodes
+from nnc_core.stacks import Stack
+from nnc_core.symbol import Node, postorder, show_line
+from nnc_core.tracing.dimensions import Shapes, Sizes, bound
+from nnc_core.tracing.scope import Scope, Variable
+from nnc_core.type import Dim, any_unknown, is_unknown
+from nnc_core.values.cell import Cell
+from nnc_core.values.modes import current_stack
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.trace import Guard, Trace
+from nnc_core.values.tree import Structure, flatten
+from nnc_core.values.unknown import has_unknown, names_in, size_attribute
+from nnc_core.values.value import Handle, Value
+
+
+class DataDependentError(NotSupportedError):
+    """A graph with sizes that depend on data cannot be compiled."""
+
+
+class Traced(NamedTuple):
+    """A function traced for one signature, or with named dimensions for many."""
+
+    graph: SymbolicGraph
+    stack: Stack
+    shapes: Shapes
+    """Of the arguments, with names where the size does not matter."""
+    sizes: Sizes | None
+    cells: tuple[tuple[str, Cell], ...]
+    outside: tuple[tuple[str, Handle | Variable], ...]
+    scope: Scope
+    writes: tuple[tuple[str, Cell], ...]
+    guards: tuple[Guard, ...]
+    outputs: tuple[str, ...]
+    structure: Structure
+    leaves: tuple[Any, ...]  # results that are no tensors, None for those that are
+    because: str
+    elsewhere: Mapping[str, Stack]
+    """The inputs that are on other devices than most."""
+
+    def stale(self) -> list[str]:
+        """What the trace read from outside and is not as it was; its elements may have changed."""
+        said = self.scope.changes()
+        if said:
+            return said
+        holders: list[tuple[str, Handle | Variable | Cell]] = [*self.outside, *self.cells]
+        for k, holder in holders:
+            then, now = self.graph.inputs[k].spec, holder._value
+            stack = self.elsewhere.get(k, self.stack)
+            if now.spec != then or now.stack is not stack:
+                what = f"cell {holder.name!r}" if isinstance(holder, Cell) else "a tensor from outside"
+                said.append(f"{what}: {then} on {stack.device.spec.id} -> {now.spec} on "
+                            f"{now.stack.device.spec.id}")
+        return said + [g.change() for g in self.guards if not g.holds()]
+
+    def is_current(self) -> bool:
+        """Nothing is stale."""
+        if not self.scope.holds():
+            return False
+        inputs, stack = self.graph.inputs, self.stack
+        for k, holder in self.outside:
+            if holder._value.stack is not self.elsewhere.get(k, stack) or holder._value.spec != inputs[k].spec:
+                return False
+        for k, cell in self.cells:
+            if cell._value.stack is not self.elsewhere.get(k, stack) or cell._value.spec != inputs[k].spec:
+                return False
+        return all(g.holds() for g in self.guards)
+
+    def numbers_for(self, shapes: Shapes) -> dict[str, int] | None:
+        """The sizes that make this trace one for these shapes; None if it is none."""
+        numbers = bound(self.shapes, shapes)
+        if numbers and self.sizes is not None and not self.sizes.hold_for(numbers):
+            return None
+        return numbers
+
+
+def finish(trace: Trace, result: Any, shapes: Shapes, sizes: Sizes | None, donated: Sequence[int],
+           because: str, scope: Scope) -> Traced:
+    """The graph of what was traced."""
+    leaves, structure = flatten(result, sort=False)
+    _check_keys(structure)
+    outputs = {f"out{i}": x._value for i, x in enumerate(leaves) if isinstance(x, Tensor)}
+    written = [c for c in trace.now if trace.now[c] is not trace.cells[c]]
+    writes = {f"new{i}": trace.now[c] for i, c in enumerate(written)}
+    wanted = {**{f"effect{i}": v for i, v in enumerate(trace.effects)}, **outputs, **writes}  # effects run in order
+    stack = next((v.stack for v in [*wanted.values(), *trace.symbols]), None) or current_stack()
+    G = stack.operator.open()
+    inputs: dict[str, Node] = {}
+    cuts: dict[int, Node] = {}
+    outside = {f"outside{i}": t for i, t in enumerate(_read_outside(trace, list(wanted.values())))}
+    named = [(f"arg{i}", v) for i, v in enumerate(trace.symbols)]
+    named += [(f"cell{i}", v) for i, v in enumerate(trace.cells.values())]
+    named += [(k, t._value) for k, t in outside.items()]
+    for k, v in named:
+        inputs[k] = cuts[id(v)] = G.placeholder(k, v.spec)
+
+    def leaf(H: Nodes, v: Value) -> Node:
+        if v.array is None:
+            raise SymbolValueError(f"{trace.name} depends on a symbol {v.spec} that is none of its arguments",
+                                   hint="pass it as an argument, or a tensor that has a value")
+        return constant(H, v)
+
+    nodes = dict(zip(wanted, to_nodes(G, list(wanted.values()), cuts, leaf), strict=True))
+    names = {cell: f"cell{i}" for i, cell in enumerate(trace.cells)}
+    pairs = [(f"new{i}", names[cell]) for i, cell in enumerate(written)]
+    given_up = {f"arg{i}": inputs[f"arg{i}"] for i in donated}
+    pairs += _donated_pairs({k: nodes[k] for k in outputs}, given_up, set(inputs.values()))
+    graph = SymbolicGraph(inputs, nodes, tuple(pairs), trace.name)
+    check_sizes(graph)
+    return Traced(graph, stack, shapes, sizes, tuple((k, cell) for cell, k in names.items()),
+                  tuple((k, scope.follow(t)) for k, t in outside.items()), scope,
+                  tuple(zip(writes, written, strict=True)), tuple(trace.guards), tuple(outputs), structure,
+                  tuple(None if isinstance(x, Tensor) else x for x in leaves), because,
+                  {k: v.stack for k, v in named if v.stack is not stack})
+
+
+def check_sizes(graph: SymbolicGraph) -> None:
+    """DataDependentError names the first operator with a size that nothing in the graph counts."""
+    if not any_unknown():
+        return
+    counted = {n for node in graph.nodes if node.op.counted for n in names_in(size_attribute(node.op, node.attributes))}
+    for node in graph.nodes:
+        if has_unknown(node.spec.shape) and not counted.issuperset(n for n in names_in(node.spec) if is_unknown(n)):
+            raise DataDependentError(f"{node.op.name} gives {node.spec}, whose size depends on data",
+                                     line=show_line(node.line))
+
+
+def _read_outside(trace: Trace, wanted: Sequence[Value]) -> list[Handle]:
+    """The tensors from outside that the results depend on; what they were computed from is none of the graph's."""
+    seen = trace.seen
+    order = postorder(wanted, leaf=lambda v: id(v) in seen or v.step is None)
+    return [seen[id(v)] for v in order if id(v) in seen]
+
+
+def _donated_pairs(outputs: Mapping[str, Node], donated: Mapping[str, Node],
+                   given: AbstractSet[Node]) -> list[tuple[str, str]]:
+    """For each donated input the first output that fits into its memory; an output that is an input has its own."""
+    free: dict[Node, str] = {}
+    for k, node in outputs.items():
+        if node not in given:
+            free.setdefault(node, k)
+    pairs = []
+    for name, x in donated.items():
+        found = next((node for node in free if node.spec == x.spec), None)
+        if found is not None:
+            pairs.append((free.pop(found), name))
+    return pairs
+
+
+def _check_keys(structure: Structure) -> None:
+    if any(isinstance(k, Dim) for k in structure.keys):
+        raise NotSupportedError("a dictionary of results has a size among its keys")
+    for part in structure.parts:
+        _check_keys(part)

@@ -1,0 +1,113 @@
+"""Running a function once on symbols, with or without names for sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from nnc_core.base.errors import ShapeError, SymbolicDimensionError
+from nnc_core.symbol import bodies_in, postorder, without_collector
+from nnc_core.tracing.dimensions import Shapes, Sizes, answered_by
+from nnc_core.tracing.reach import asks_for_int, places
+from nnc_core.tracing.scope import Scope
+from nnc_core.tracing.signature import Arguments, Parameters
+from nnc_core.tracing.traced import DataDependentError, Traced, finish
+from nnc_core.type import Attributes, Op, TensorSpec
+from nnc_core.values.modes import KEPT, current_trace, lazy
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.trace import Trace
+from nnc_core.values.tree import flatten
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is traced, and how it is compiled."""
+
+    f: Callable[..., Any]
+    face: Callable[..., Any]
+    """The function as users know it, where f only calls it."""
+    name: str
+    parameters: Parameters
+    named_dims: bool
+    static_alloc: bool
+    static_shape: bool
+
+    def roots(self, arguments: Arguments) -> list[Any]:
+        """Where a search for what the code reads by name begins."""
+        return [self.face, *arguments.objects]
+
+    def asks_for_int(self, arguments: Arguments) -> bool:
+        """Whether the code asks if something is an int, which no size with a name is."""
+        return asks_for_int(self.roots(arguments))
+
+    def labels(self, arguments: Arguments) -> list[str]:
+        """What the tensors among the arguments are called."""
+        labels = self.parameters.labels(arguments.structure)
+        return [label for x, label in zip(arguments.leaves, labels, strict=True) if isinstance(x, Tensor)]
+
+    def donated(self, arguments: Arguments) -> dict[int, str]:
+        """The donated ones among the tensors, by number, with what they are called."""
+        chosen = self.parameters.donated
+        if not chosen:
+            return {}
+        structure = arguments.structure
+        places = zip(arguments.leaves, self.parameters.arguments(structure), self.parameters.labels(structure),
+                     strict=True)
+        tensors = [(place, label) for x, place, label in places if isinstance(x, Tensor)]
+        return {i: label for i, (place, label) in enumerate(tensors) if place in chosen}
+
+    @without_collector()
+    def trace(self, arguments: Arguments, shapes: Shapes, sizes: Sizes | None, because: str) -> Traced:
+        """The graph for arguments of these shapes, whose names have these sizes.
+
+        Raises what the function raises; DataDependentError where no graph can be compiled.
+        """
+        trace = Trace(self.name, lambda: self.labels(arguments))
+        symbols = [Tensor(trace.symbol(t._value, TensorSpec(shape, t.dtype)))
+                   for t, shape in zip(arguments.tensors, shapes, strict=True)]
+        args, kwargs = arguments.rebuilt(symbols)
+        roots = self.roots(arguments)
+        scope = Scope(places(roots))
+        try:
+            with nullcontext() if sizes is None else answered_by(sizes):
+                with tracing(trace):
+                    result = self.f(*args, **kwargs)
+                scope.settle(places(roots, but=host_functions(trace, result)), trace.looked_at)
+                return finish(trace, result, shapes, sizes, list(self.donated(arguments)), because, scope)
+        except (ShapeError, SymbolicDimensionError) as error:
+            if trace.counts and sizes is None:  # perhaps the sizes that depend on data do not fit: eager will tell
+                raise DataDependentError(error.message, line=error.line) from error
+            raise
+        finally:
+            trace.ended = True
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[None]:
+    """Operations are recorded, cells and outside tensors noted."""
+    tokens = current_trace.set(trace), lazy.set(KEPT)
+    try:
+        yield
+    finally:
+        current_trace.reset(tokens[0])
+        lazy.reset(tokens[1])
+
+
+def host_functions(trace: Trace, result: Any) -> list[Any]:
+    """Functions that the graph calls on the host each time it runs: what they read and change is their own affair."""
+    wanted = [*trace.effects, *trace.now.values(), *[x._value for x in flatten(result)[0] if isinstance(x, Tensor)]]
+    found: list[Any] = []
+    for v in postorder(wanted, leaf=lambda v: id(v) in trace.seen):
+        if v.step is not None:
+            found += _called_on_host(v.op, v.attributes)
+    return found
+
+
+def _called_on_host(op: Op, attributes: Attributes) -> Iterator[Any]:
+    for x in attributes if op.host else ():
+        yield from [f for f in (getattr(x, "fn", None), getattr(x, "vjp", None)) if f is not None]
+    for body in bodies_in(attributes) if op.bodies else ():
+        for node in body.nodes:
+            yield from _called_on_host(node.op, node.attributes)

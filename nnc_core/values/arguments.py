@@ -1,0 +1,88 @@
+"""What the public functions share: operands made values, errors with their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from nnc_core.base.errors import Error
+from nnc_core.stacks import Stack
+from nnc_core.symbol import show_line, user_line
+from nnc_core.type import DimLike, Dims, plain
+from nnc_core.values.argument_checks import FAILURES, misfit
+from nnc_core.values.from_host import host_value
+from nnc_core.values.operands import operand
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.value import Value
+
+ArrayLike = Any
+Axis = int | Sequence[int] | None
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def located(f: Callable[P, R]) -> Callable[P, R]:
+    """Errors of normalisation name the function and the user's line; an argument of a kind that the function does not
+    declare is one of ours too, whatever Python says about it."""
+
+    @wraps(f)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return f(*args, **kwargs)
+        except Error as error:
+            raise error.locate(operator=f.__name__, line=show_line(user_line()))  # noqa: B904
+        except FAILURES as error:
+            wrong = misfit(f, args, kwargs)
+            if wrong is None:
+                raise
+            raise wrong.locate(operator=f.__name__, line=show_line(user_line())) from error
+
+    return call
+
+
+def constructor(init: Callable[P, None]) -> Callable[P, None]:
+    """The same of an `__init__`, whose errors name the class, and which is given NumPy's numbers as Python's."""
+
+    @wraps(init)
+    def made(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            init(*map(plain, args), **{name: plain(x) for name, x in kwargs.items()})
+        except Error as error:
+            raise error.locate(operator=type(args[0]).__name__, line=show_line(user_line()))  # noqa: B904
+        except FAILURES as error:
+            wrong = misfit(init, args, kwargs)
+            if wrong is None:
+                raise
+            raise wrong.locate(operator=type(args[0]).__name__, line=show_line(user_line())) from error
+
+    return made
+
+
+def as_value(x: ArrayLike, stack: Stack | None = None) -> Value:
+    """Like `operand`, with Python numbers made values."""
+    v = operand(x, stack)
+    return v if isinstance(v, Value) else host_value(v, stack=stack)
+
+
+def stack_of(xs: Sequence[ArrayLike]) -> Stack | None:
+    """Host arrays beside tensors go where those are."""
+    return next((x._value.stack for x in xs if isinstance(x, Tensor)), None)
+
+
+def as_values(*xs: ArrayLike) -> list[Value]:
+    stack = stack_of(xs)
+    return [as_value(x, stack) for x in xs]
+
+
+def as_operands(*xs: ArrayLike) -> list[Any]:
+    stack = stack_of(xs)
+    return [operand(x, stack) for x in xs]
+
+
+def count_of(shape: Dims) -> DimLike:
+    """The number of elements."""
+    count: DimLike = 1
+    for d in shape:
+        count = d * count
+    return count

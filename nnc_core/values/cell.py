@@ -1,0 +1,140 @@
+"""State: the only thing that changes besides handles."""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock
+from typing import Any
+
+from nnc_core.base.errors import DeviceError, DTypeError, LostCellError, ShapeError
+from nnc_core.device import DeviceSpec
+from nnc_core.stacks import Stack, stack_for
+from nnc_core.type import TensorSpec
+from nnc_core.values.dispatch import evaluate, reduce_value
+from nnc_core.values.from_host import host_value
+from nnc_core.values.modes import current_trace
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.trace import Trace, guarded
+from nnc_core.values.value import Value, owned
+
+__all__ = ["LONGEST_PAST", "Cell", "Trace", "guarded"]
+
+LONGEST_PAST = 256
+"""Deferred writes that a cell remembers."""
+
+
+class Cell:
+    """A mutable place for one tensor: a weight, a running statistic, a step count, a random key.
+
+    Read in a trace it is an input of the graph, written an output that takes the input's memory.  A compiled graph
+    overwrites a cell's array only if nobody else can hold it: a cell that was read out is copied first.
+    """
+
+    __slots__ = ("__weakref__", "_lock", "_lost", "_past", "_shared", "_value", "name")
+
+    def __init__(self, tensor: Tensor, name: str = "") -> None:
+        self._value = owned(tensor._value)
+        self._shared = True
+        self._lost = ""
+        self._past: deque[Value] = deque()
+        self._lock = Lock()  # held by the compiled call that overwrites the array
+        self.name = name
+
+    @property
+    def spec(self) -> TensorSpec:
+        return self._value.spec
+
+    @property
+    def device(self) -> DeviceSpec:
+        return self.stack.device.spec
+
+    @property
+    def stack(self) -> Stack:
+        """What computes there; a device that was opened again under the same id has another one."""
+        return self._value.stack
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles go through a host array."""
+        held = Tensor(self.lend())
+        if current_trace.get() is not None:
+            reduce_value(self.read()._value)  # of a symbol: an error
+        return _made_again, (type(self), held.numpy(), self.device.id, self.name)
+
+    def read(self) -> Tensor:
+        """The tensor that is there now."""
+        trace = current_trace.get()
+        if trace is not None:
+            return trace.read(self)
+        self._check()
+        self._shared = True
+        return Tensor(self._value)
+
+    def write(self, tensor: Tensor) -> None:
+        """Put another tensor of the same shape and dtype there."""
+        spec = self._value.spec
+        if tensor.shape != spec.shape:
+            raise ShapeError(f"cell {self.name!r} holds {spec}, not {tensor.spec}")
+        if tensor.dtype != spec.dtype:
+            raise DTypeError(f"cell {self.name!r} holds {spec}, not {tensor.spec}", hint="cast with astype")
+        if tensor._value.stack is not self.stack:
+            raise DeviceError(f"cell {self.name!r} and the tensor are on {self.stack.and_on(tensor._value.stack)}",
+                              hint="move one of them: cell.move(...) or tensor.to(...)")
+        trace = current_trace.get()
+        if trace is not None:
+            trace.write(self, tensor._value)
+        else:
+            self._past.append(self._value)
+            self._forget()
+            self._value, self._shared, self._lost = owned(tensor._value), True, ""
+
+    def _forget(self) -> None:
+        """Former values that are computed lose their history, or deferred training would keep all of its past.
+
+        What nobody looks at, such as a step count, is computed now and then for that reason.
+        """
+        if len(self._past) > LONGEST_PAST:
+            evaluate([self._past[-1]])
+        while self._past and self._past[0].array is not None:
+            old = self._past.popleft()
+            if not old.tracked:
+                old.step = None
+
+    def move(self, device: Any) -> None:
+        """Bring the tensor to another device."""
+        self._check()
+        self._value, self._shared = Tensor(self._value).to(device)._value, True
+
+    def _check(self) -> None:
+        if self._lost:
+            raise LostCellError(f"the value of cell {self.name!r} is lost: {self._lost}",
+                                hint="write it again, for example from the last checkpoint")
+
+    # ---- for compiled graphs
+    @property
+    def tracked(self) -> bool:
+        """Whether what is read out is a variable, whose gradient may be asked."""
+        return False
+
+    def lend(self) -> Value:
+        """The value, to be read only."""
+        self._check()
+        if self._value.array is None:
+            evaluate([self._value])
+        return self._value
+
+    def take(self) -> Any:
+        """The array, to be overwritten."""
+        v = self.lend()
+        return v.stack.engine.executor.duplicate(v.array) if self._shared else v.array
+
+    def put(self, value: Value) -> None:
+        """What a compiled graph has made; nobody else holds it."""
+        self._value, self._shared, self._lost = value, False, ""
+
+    def lose(self, why: str) -> None:
+        """A call failed after it had begun to overwrite the array."""
+        self._lost = why
+
+
+def _made_again(kind: type[Cell], host: Any, device: str, name: str) -> Cell:
+    return kind(Tensor(host_value(host, stack=stack_for(device))), name)

@@ -1,0 +1,96 @@
+"""NaN mode for what runs eagerly or is evaluated.
+
+`config.check_nan` belongs to a context; the fast path of `dispatch` asks no context.  So while any context, or the
+process, may have the mode on, the fast path accepts nothing, and the slow path asks for each operation.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from nnc_core.base.config import config
+from nnc_core.base.errors import NonfiniteError
+from nnc_core.engine.nonfinite import Place, Watch
+from nnc_core.stacks import Stack
+from nnc_core.symbol import Line, show_line, user_line
+from nnc_core.type import Attributes, Op
+from nnc_core.values.value import Value
+
+WATCHING: set[int] = set()
+"""One entry for each holder of the mode; 0 is the process.  Empty: nobody watches."""
+
+_close_fast_path: list[Callable[[], None]] = []
+_sweep: ContextVar[tuple[Line | None, str] | None] = ContextVar("nnc_sweep", default=None)
+
+
+def closes_fast_path(close: Callable[[], None]) -> None:
+    """Call `close` whenever somebody begins to watch."""
+    _close_fast_path.append(close)
+
+
+def _on_setting(value: str, holder: object) -> None:
+    key = 0 if holder is None else id(holder)
+    if value == "off":
+        WATCHING.discard(key)
+        return
+    WATCHING.add(key)
+    if holder is not None:
+        weakref.finalize(holder, WATCHING.discard, key).atexit = False
+    for close in _close_fast_path:
+        close()
+
+
+config.watch("check_nan", _on_setting)
+
+
+@contextmanager
+def slowly() -> Iterator[None]:
+    """Keep the fast path closed: for modes that must see each operation."""
+    holder = object()
+    WATCHING.add(id(holder))
+    try:
+        for close in _close_fast_path:
+            close()
+        yield
+    finally:
+        WATCHING.discard(id(holder))
+
+
+def watch(op: Op, values: Sequence[Value], attributes: Attributes, stack: Stack) -> Watch | None:
+    """A look at the operands of an operator that is about to run; None if this context does not care.
+
+    An operator without operands makes what it was asked for.
+    """
+    mode = config.check_nan
+    if mode == "off" or not values:
+        return None
+    return Watch(stack.device, mode, attributes, [p for v in values for p in _places(v.stack, v.array)])
+
+
+def check(watched: Watch, stack: Stack, result: Any) -> None:
+    """NonfiniteError if a result has what no operand had; in a backward pass it also names the operator and the line
+    whose derivative it was."""
+    try:
+        for layout, buffer in _places(stack, result):
+            watched.check(layout, buffer)
+    except NonfiniteError as error:
+        sweep = _sweep.get()
+        if sweep is not None and sweep[0] == user_line():
+            error.message += f", in the derivative of {sweep[1]}"
+        raise
+
+
+def differentiating(value: Value) -> None:
+    """A sweep goes on to this value: what is computed next, on the same line of the user, is its derivative."""
+    if value.step is not None:
+        _sweep.set((user_line(), f"{value.op.name} at {show_line(value.line)}"))
+
+
+def _places(stack: Stack, array: Any) -> list[Place]:
+    device = stack.device
+    parts = array if isinstance(array, tuple) else (array,)
+    return [(device.layout_of(a), device.buffer_of(a)) for a in parts]

@@ -1,0 +1,352 @@
+"""The one dispatcher: run an operator now, or record it.
+
+Kernel first: operands that are there and agree go straight to the device's eager kernel.  Everything else (numbers
+to be promoted, tracked or lazy operands, composites, errors) takes the slow way, which knows why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nnc_core.base.dtype import FLOATS, DType, int64
+from nnc_core.base.errors import Error, ExecutionError, ShapeError, SymbolValueError
+from nnc_core.device import enqueued_for
+from nnc_core.operator import OPERATORS, Namespace
+from nnc_core.operator.control import PICK
+from nnc_core.stacks import Stack, stack_for
+from nnc_core.symbol import checked_number, postorder, show_line, user_line
+from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, any_unknown, is_static
+from nnc_core.values import debug, memo
+from nnc_core.values.borrowed import shares_memory, snapshot
+from nnc_core.values.common import common_stack, common_trace, stack_named
+from nnc_core.values.from_host import float_number, scalar_array
+from nnc_core.values.modes import (
+    FORGOTTEN,
+    computing,
+    current_stack,
+    current_trace,
+    deferred,
+    gradients,
+    lazy,
+    use_device,
+)
+from nnc_core.values.refusals import no_value, object_to
+from nnc_core.values.unknown import count_on_host, has_unknown, missing_counts, put_in, refresh, tell
+from nnc_core.values.value import Borrowed, PassingStep, Step, Value, made_at
+
+_FLOATS = frozenset(FLOATS)
+_FILLED, _TRANSFER = OPERATORS["filled"], OPERATORS["transfer"]
+
+_accepted: set[tuple[Op, DType, bool]] = set()
+"""Operators on operands of one dtype (and numbers: True) that inference has accepted once; kernels check less."""
+debug.closes_fast_path(_accepted.clear)
+
+
+def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
+    """Values and Python numbers in, a value out."""
+    if not lazy.get():
+        stack, dtype, arrays, numbers = None, None, [], False
+        for x in inputs:
+            if x.__class__ is Value:
+                array = x.array
+                if array is None or x.tracked or (stack is not None and x.stack is not stack):
+                    break
+                if dtype is None:
+                    dtype, stack = array.dtype, x.stack
+                elif array.dtype is not dtype and op.promote:
+                    break
+                arrays.append(array)
+            elif x.__class__ is float or x.__class__ is int:
+                numbers = True
+                arrays.append(x)
+            else:
+                break
+        else:
+            if stack is not None and (op, dtype, numbers) in _accepted:
+                kernel = stack.device.eager.get(op.name)
+                if kernel is not None:
+                    try:
+                        result = kernel(*arrays, *attributes)
+                    except Exception:
+                        result = NotImplemented  # the slow way finds out why
+                    if result is not NotImplemented:
+                        return Value(result, stack)
+    return _slow(op, inputs, attributes)
+
+
+def _accept(op: Op, inputs: tuple[Any, ...]) -> None:
+    """Remember that these operands need neither promotion nor another look at their dtypes."""
+    dtypes = [x.dtype for x in inputs if x.__class__ is Value]
+    numbers = len(dtypes) < len(inputs)
+    if not dtypes or op is _TRANSFER or (op.promote and any(d != dtypes[0] for d in dtypes)):
+        return
+    if dtypes[0] in _FLOATS or not (numbers or op.to_float):
+        _accepted.add((op, dtypes[0], numbers))
+        if debug.WATCHING:  # looked at last, so that whoever began to watch meanwhile finds the set empty
+            _accepted.clear()
+
+
+def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
+    line = user_line()
+    try:
+        return _record(op, inputs, attributes, line)
+    except Error as error:
+        raise error.locate(operator=op.name, line=show_line(line))  # noqa: B904 - the same error, with its place
+
+
+def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) -> Value:
+    agreeing = _agreeing(op, inputs)
+    if agreeing is None and any([x.__class__ is Borrowed for x in inputs]):
+        return _on_borrowed(op, inputs, attributes, line)
+    values = F.operands(op, inputs) if agreeing is None else agreeing
+    stack = common_stack(values) if op is not _TRANSFER else stack_named(attributes[1])
+    trace = common_trace(values)
+    tracked = gradients.get() and op.differentiable and any([v.tracked for v in values])
+    if op.decompose is not None and tracked and not (op.vjp or op.partials):
+        with use_device(stack):
+            return op.decompose(F, *values, *attributes)  # type: ignore[no-any-return]
+    try:
+        spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
+    except ShapeError:
+        if not _learn_sizes(op, values):
+            raise
+        attributes = put_in(attributes, stack)
+        spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
+    mode = lazy.get()
+    if trace is not None or mode:
+        step = (PassingStep if mode == FORGOTTEN else Step)(op, values, attributes, line)
+        value = Value(None, stack, spec, step, tracked, trace)
+        if trace is None or op.host or op.bodies:
+            running = current_trace.get()
+            if running is not None and running is not trace:
+                running.made(value)
+        return value
+    late = [v for v in values if v.array is None]
+    if late:
+        compute(late, f"{op.name} runs now and needs it")
+        if any_unknown():
+            attributes, spec = _inferred_again(op, values, attributes, stack)
+    array = run_now(op, values, attributes, spec, stack)
+    if not tracked:
+        _accept(op, inputs)
+    made = None if op.counted else spec
+    return Value(array, stack, made, Step(op, values, attributes, line) if tracked else None, tracked)
+
+
+def _agreeing(op: Op, inputs: tuple[Any, ...]) -> tuple[Value, ...] | None:
+    """The operands as they are, where there is nothing to promote; floats beside a float value become scalars."""
+    dtype: DType | None = None
+    numbers = False
+    for x in inputs:
+        if x.__class__ is Value:
+            if dtype is None:
+                dtype = x.spec.dtype
+            elif x.spec.dtype is not dtype and op.promote:
+                return None
+        elif x.__class__ is float and op.promote:
+            numbers = True
+        else:
+            return None
+    if (numbers or op.to_float) and dtype not in _FLOATS:
+        return None
+    if not numbers:
+        return inputs
+    like = next(x for x in inputs if x.__class__ is Value)
+    return tuple([x if x.__class__ is Value else F.number(x, dtype, like) for x in inputs])  # type: ignore[arg-type]
+
+
+def _on_borrowed(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) -> Value:
+    """An operator on memory that others may change: it is read now.  A step that is recorded holds a snapshot, and a
+    result that would be a view is copied."""
+    recorded = lazy.get() or any([isinstance(x, Value) and (x.tracked or x.trace is not None) for x in inputs])
+    read = {id(x): snapshot(x, line) if recorded else Value(x.array, x.stack, x._spec)
+            for x in inputs if x.__class__ is Borrowed}
+    with memo.paused():
+        result = _record(op, tuple([read.get(id(x), x) for x in inputs]), attributes, line)
+    if result.step is None and any([shares_memory(result, x) for x in inputs if x.__class__ is Borrowed]):
+        duplicate, array = result.stack.engine.executor.duplicate, result.array
+        copied = tuple(map(duplicate, array)) if isinstance(array, tuple) else duplicate(array)
+        return Value(copied, result.stack, result._spec)
+    return result
+
+
+# ---- computing
+def run_now(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Any:
+    """The array of an operator whose inputs are there."""
+    if not debug.WATCHING:
+        return _run(op, values, attributes, spec, stack)
+    watched = debug.watch(op, values, attributes, stack)
+    array = memo.recalled(op, values, attributes, stack, lambda: _run(op, values, attributes, spec, stack))
+    if watched is not None:
+        debug.check(watched, stack, array)
+    return array
+
+
+def _run(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Any:
+    executor = stack.engine.executor
+    arrays = [v.array for v in values]
+    if op.counted:
+        return executor.upload(count_on_host(op, [executor.download(a) for a in arrays], attributes))
+    if op.decompose is not None and not executor.claims(op, arrays, attributes, spec):
+        plain = [Value(v.array, v.stack, v._spec) for v in values]
+        with computing(), use_device(stack):
+            return op.decompose(F, *plain, *attributes).array
+    if op is _TRANSFER:
+        return stack.engine.executor.upload(values[0].stack.engine.executor.download(arrays[0]))
+    return executor.run(op, arrays, attributes, spec)
+
+
+def evaluate(values: Sequence[Value]) -> None:
+    """Compute what is deferred, inputs first, each once; a symbol has no value."""
+    wanted = [v for v in values if v.array is None]
+    for v in wanted:
+        if v.trace is not None:
+            raise no_value(v)
+    order = postorder(wanted, leaf=_is_computed)
+    order.reverse()
+    while order:  # what is done is let go at once
+        v = order.pop()
+        if v.array is None:
+            v.array = _evaluated(v)
+            if v.step.__class__ is PassingStep and not v.tracked:
+                v.step = None
+            if any_unknown() and has_unknown(v.spec.shape):
+                v._spec = None  # the array tells it now
+
+
+def compute(values: Sequence[Value], why: str) -> None:
+    """`evaluate` for somebody who did not ask for it: `config.implicit_compute` may object."""
+    late = [v for v in values if v.array is None]
+    if late:
+        object_to(late[0], why)
+        evaluate(late)
+
+
+def _is_computed(v: Value) -> bool:
+    return v.array is not None
+
+
+def _evaluated(v: Value) -> Any:
+    step = v.step
+    if step is None or v.trace is not None:
+        if v.array is not None:
+            return v.array  # another thread was quicker
+        raise no_value(v)
+    op, attributes, spec = step.op, step.attributes, v.spec
+    try:
+        if any_unknown():
+            attributes, spec = _inferred_again(op, step.inputs, attributes, v.stack)
+        with enqueued_for(step.line):
+            array = run_now(op, step.inputs, attributes, spec, v.stack)
+        if op.counted:
+            tell(op, attributes, v.stack.device.layout_of(array).shape[0])
+        return array
+    except Error as error:
+        raise error.locate(operator=op.name, line=show_line(step.line))  # noqa: B904
+    except Exception as error:
+        raise ExecutionError(f"{type(error).__name__}: {error}", operator=op.name, device=v.stack.device.spec.id,
+                             line=show_line(step.line)) from error
+
+
+# ---- sizes that depend on data
+def _inferred_again(op: Op, values: Sequence[Value], attributes: Attributes, stack: Stack) -> tuple[Attributes, Any]:
+    """Attributes and spec with numbers for sizes; whoever can tell one that is missing is computed."""
+    if not op.counted:
+        evaluate(missing_counts(attributes))
+    attributes = put_in(attributes, stack)
+    return attributes, stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
+
+
+def _learn_sizes(op: Op, values: Sequence[Value]) -> bool:
+    """Shapes that do not fit may do so when the sizes that depend on data are known: compute what has them."""
+    unknown = [v for v in values if v.trace is None and has_unknown(v.spec.shape)] if any_unknown() else []
+    if not unknown or current_trace.get() is not None:
+        return False
+    compute([v for v in unknown if not refresh(v)], f"{op.name} needs to know its shape")
+    return True
+
+
+def shape_of(v: Value) -> Dims:
+    """Numbers: a deferred value is computed if its shape depends on data.  Symbols keep their names."""
+    shape = v.spec.shape
+    if is_static(shape) or v.trace is not None or refresh(v) or current_trace.get() is not None:
+        return v.spec.shape
+    compute([v], "its shape, which depends on data, was asked for")
+    return v.spec.shape
+
+
+class Values(Namespace[Value]):
+    """All operators over values, in whatever mode."""
+
+    def apply(self, op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
+        return dispatch(op, inputs, attributes)
+
+    def is_value(self, x: Any) -> bool:
+        return x.__class__ is Value
+
+    def for_bodies(self, like: Value) -> Any:
+        return like.stack.operator.open()
+
+    def at_line_of(self, value: Value) -> None:
+        if debug.WATCHING:
+            debug.differentiating(value)
+
+    def pick(self, x: Value, *, index: int) -> Value:
+        """x is no array, so that no kernel is tried."""
+        return _slow(PICK, (x,), (index,))
+
+    def transfer(self, x: Value, *, source: str, target: str) -> Value:
+        """Never a kernel of one device."""
+        return _slow(_TRANSFER, (x,), (source, target))
+
+    def full_like(self, x: Value, value: Any) -> Value:
+        with use_device(x.stack):
+            return super().full_like(x, value)
+
+    def operands(self, op: Op, inputs: tuple[Value | float, ...]) -> tuple[Value, ...]:
+        if any([isinstance(x, Dim) for x in inputs]):
+            like = next((x for x in inputs if x.__class__ is Value), None)
+            inputs = tuple([_size(x, like) if isinstance(x, Dim) else x for x in inputs])
+        return super().operands(op, inputs)
+
+    def number(self, value: Any, dtype: DType, like: Value | None) -> Value:
+        stack = like.stack if like is not None else current_stack()
+        number = float_number(value, dtype) if value.__class__ is float and value else checked_number(value, dtype)
+        stack.type.admit(dtype)
+        if lazy.get() or (like is not None and like.trace is not None):
+            spec = TensorSpec((), dtype)
+            return Value(None, stack, spec, Step(_FILLED, (), ((), number), None))
+        return Value(scalar_array(stack, number), stack, TensorSpec((), dtype))
+
+
+F = Values()
+
+
+def _size(d: Any, like: Any) -> Value | int:
+    """A named dimension as an operand beside floats: counted where its number is known."""
+    if like is None or like.dtype not in _FLOATS:
+        return int(d)
+    with deferred(), use_device(like.stack):
+        return F.cast(F.sum(F.full(shape=(d,), value=1, dtype=int64), axis=(0,)), dtype=like.dtype)
+
+
+# ---- copies and pickles: by way of the host, with the gradient, without the history and the hooks
+def reduce_value(v: Value) -> tuple[Any, ...]:
+    """What `copyreg` asks of a value; SymbolValueError for a symbol, which has none of its own."""
+    if v.trace is not None:
+        raise SymbolValueError(f"a symbol {v.spec} cannot be copied or pickled: it has no value of its own",
+                               line=made_at(v),
+                               hint="copy what the compiled function gives; copy.copy gives another handle")
+    evaluate([v])
+    host = v.stack.engine.executor.download(v.array)
+    grad = None if v.adjoint is None else v.adjoint.grad
+    return _restored, (host, v.stack.device.spec.id, v.tracked and v.step is None, grad)
+
+
+def _restored(host: Any, device: str, variable: bool, grad: Value | None = None) -> Value:
+    stack = stack_for(device)
+    value = Value(stack.engine.executor.upload(host), stack, None, None, variable)
+    if grad is not None:
+        value.kept_adjoint().grad = grad
+    return value

@@ -1,0 +1,108 @@
+"""When a node runs: the state of the modes, in context variables, so that threads and coroutines are separate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from nnc_core.device import Device, DeviceSpec
+from nnc_core.stacks import Stack, stack_for
+
+if TYPE_CHECKING:
+    from nnc_core.values.trace import Trace
+
+NOW, KEPT, FORGOTTEN = 0, 1, 2
+"""Operations run now; are recorded, and keep their history; are recorded, and lose it when they have been computed."""
+lazy: ContextVar[int] = ContextVar("nnc_lazy", default=NOW)
+gradients: ContextVar[bool] = ContextVar("nnc_gradients", default=True)
+sweeps: ContextVar[int] = ContextVar("nnc_sweeps", default=0)
+"""How many functions that take gradients are running around this code."""
+current_trace: ContextVar[Trace | None] = ContextVar("nnc_trace", default=None)
+_evaluation: ContextVar[object] = ContextVar("nnc_evaluation", default=None)
+"""Where `evaluating` was entered: the outermost trace, or "outside" of any; None where it was not."""
+_stack: ContextVar[Stack | None] = ContextVar("nnc_stack", default=None)
+
+
+@contextmanager
+def deferred(active: bool = True, *, keep_graph: bool = True) -> Iterator[None]:
+    """Operations are recorded and shapes checked here; values are computed when somebody looks.
+
+    What was recorded can be exported for as long as its results live, computed or not.  With keep_graph=False a value
+    forgets how it came about as soon as it has been computed, unless a gradient may be asked through it, and what it
+    was computed from is freed: for loops that carry tensors from one round to the next.  active=False: operations in
+    the block run now.
+    """
+    token = lazy.set((KEPT if keep_graph else FORGOTTEN) if active else NOW)
+    try:
+        yield
+    finally:
+        lazy.reset(token)
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """The opposite of `deferred`: operations run now."""
+    token = lazy.set(NOW)
+    try:
+        yield
+    finally:
+        lazy.reset(token)
+
+
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Nothing is remembered for gradients."""
+    token = gradients.set(False)
+    try:
+        yield
+    finally:
+        gradients.reset(token)
+
+
+@contextmanager
+def evaluating() -> Iterator[None]:
+    """Modules that are called here compute as in evaluation (dropout off, running statistics used and left alone);
+    what each is set to stays, so that it may train elsewhere at the same time."""
+    token = _evaluation.set(_outermost_trace() or "outside")
+    try:
+        yield
+    finally:
+        _evaluation.reset(token)
+
+
+def is_evaluating() -> bool:
+    """Whether this code is within `evaluating`."""
+    return _evaluation.get() is not None
+
+
+def always_evaluates() -> bool:
+    """Whether it is so each time that what is being traced is called: `evaluating` is part of the function."""
+    entered = _evaluation.get()
+    return entered is not None and entered is _outermost_trace()
+
+
+def _outermost_trace() -> Trace | None:
+    trace = current_trace.get()
+    while getattr(trace, "around", None) is not None:
+        trace = trace.around  # type: ignore[union-attr]
+    return trace
+
+
+@contextmanager
+def use_device(device: str | Device | DeviceSpec | Stack) -> Iterator[None]:
+    """The device of arrays made without naming one."""
+    token = _stack.set(stack_for(device))
+    try:
+        yield
+    finally:
+        _stack.reset(token)
+
+
+def current_stack() -> Stack:
+    return _stack.get() or stack_for(None)
+
+
+def is_deferred_mode() -> bool:
+    return lazy.get() != NOW

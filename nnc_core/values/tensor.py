@@ -1,0 +1,378 @@
+"""The one array type: a handle that points at a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnc_core.base.dtype import DType, is_integer
+from nnc_core.base.errors import (
+    AttributeValueError,
+    DeferredInplaceError,
+    OperandError,
+    ShapeError,
+)
+from nnc_core.device import Device, DeviceSpec
+from nnc_core.operator import OPERATORS
+from nnc_core.stacks import Stack, stack_for
+from nnc_core.symbol import show_line, user_line
+from nnc_core.type import Dim, Dims, TensorSpec, any_unknown
+from nnc_core.values.dispatch import F, compute, dispatch, evaluate, shape_of
+from nnc_core.values.from_host import ordered
+from nnc_core.values.hooks import HookHandle, register_accumulation_hook, register_hook
+from nnc_core.values.modes import current_trace, gradients, lazy, use_device
+from nnc_core.values.operands import listed_value, value_of
+from nnc_core.values.refusals import no_value
+from nnc_core.values.unknown import refresh
+from nnc_core.values.value import Handle, Value, owned
+
+
+def _binary(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Tensor]:
+    op = OPERATORS[name]
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        cls = other.__class__
+        if cls is Tensor:
+            b: Any = value_of(other)
+        elif cls is float or cls is int:
+            b = other
+        else:
+            b = _foreign(self, other)
+            if b is NotImplemented:
+                return NotImplemented  # type: ignore[no-any-return]
+        a = value_of(self)
+        return Tensor(dispatch(op, (b, a) if swapped else (a, b), ()))
+
+    return method
+
+
+def _foreign(self: Tensor, other: Any) -> Any:
+    """An operand that is no tensor: arrays and lists go to this tensor's device."""
+    if isinstance(other, (bool, complex, np.generic, Dim)):
+        return other
+    if isinstance(other, (np.ndarray, list)):
+        return listed_value(other, self._value.stack)
+    return value_of(other) if isinstance(other, Tensor) else NotImplemented
+
+
+def _unary(name: str) -> Callable[[Tensor], Tensor]:
+    op = OPERATORS[name]
+
+    def method(self: Tensor) -> Tensor:
+        return Tensor(dispatch(op, (value_of(self),), ()))
+
+    return method
+
+
+def check_exponent(spec: TensorSpec, exponent: Any) -> None:
+    """Integers have no negative powers, which is known of a Python number; in arrays they are rounded towards zero."""
+    if exponent.__class__ is int and exponent < 0 and is_integer(spec.dtype):
+        raise AttributeValueError(f"{spec} to the power of {exponent}: integers have no negative powers",
+                                  operator="power", line=show_line(user_line()), hint="cast with astype to a float")
+
+
+def _power(self: Tensor, other: Any) -> Tensor:
+    check_exponent(self.spec, other)
+    return _any_power(self, other)
+
+
+_any_power = _binary("power")
+
+
+def _in_place(name: str, compute: Callable[[Tensor, Any], Tensor] | None = None) -> Callable[[Tensor, Any], Tensor]:
+    compute = compute or _binary(name)
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        return self._rebind(lambda: compute(self, other)._value)
+
+    return method
+
+
+class Tensor(Handle):
+    """An n-dimensional array of one dtype on one device.
+
+    Its value may be there, deferred until somebody looks, or the symbol of a graph; operations are the same.  In-place
+    operators and item assignment make the handle point at a new value; other tensors never see them.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    # ---- what it is
+    @property
+    def spec(self) -> TensorSpec:
+        return self._value.spec
+
+    @property
+    def shape(self) -> Dims:
+        """Numbers; a deferred tensor whose shape depends on data is computed for them.  A symbol may have names."""
+        return shape_of(self._value) if any_unknown() else self._value.spec.shape
+
+    @property
+    def static_shape(self) -> tuple[int | None, ...]:
+        """The shape as far as it is known without computing anything: None for a dimension that has no number."""
+        refresh(self._value)
+        return tuple([d if isinstance(d, int) else None for d in self._value.spec.shape])
+
+    @property
+    def dtype(self) -> DType:
+        return self._value.spec.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._value.spec.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        count = 1
+        for d in self.shape:
+            count = count * d
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        return self.spec.nbytes
+
+    @property
+    def device(self) -> DeviceSpec:
+        return self._value.stack.device.spec
+
+    @property
+    def is_deferred(self) -> bool:
+        """Not computed yet, but computable."""
+        return self._value.array is None and self._value.trace is None
+
+    @property
+    def is_symbol(self) -> bool:
+        """Part of a graph under construction; has no value of its own."""
+        return self._value.trace is not None
+
+    @property
+    def line(self) -> str:
+        """The user's line that made it; "?" where none was kept."""
+        return show_line(self._value.line)
+
+    # ---- its elements
+    def realize(self) -> Tensor:
+        """Compute the value if it is deferred."""
+        if self._value.array is None:
+            evaluate([self._value])
+        return self
+
+    def wait(self) -> Tensor:
+        """Block until the value is there; errors of asynchronous work are raised here."""
+        self.realize()
+        self._value.stack.device.default_stream.synchronize()
+        return self
+
+    def numpy(self, order: str = "C") -> np.ndarray[Any, Any]:
+        """A host copy, its elements in C order or, with "F", in Fortran's: the first index changes quickest."""
+        trace = current_trace.get()
+        if trace is not None and self._value.trace is None:
+            trace.concretized(self)
+        if self._value.array is None:
+            compute([self._value], "it was converted")
+        array: np.ndarray[Any, Any] = self._value.stack.engine.executor.download(self._value.array)
+        return array if order == "C" else ordered(array, order)
+
+    def __format__(self, spec: str) -> str:
+        """Of a number as Python writes it: `f"{loss:.3f}"`."""
+        return format(self.item(), spec) if spec and self.ndim == 0 else super().__format__(spec)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Host memory: what `__dlpack__` gives, whatever the device."""
+        return (1, 0)
+
+    def item(self) -> Any:
+        """The only element, as a Python number."""
+        if any(d != 1 for d in self.shape):
+            raise ShapeError(f"{self.spec} has not exactly one element", hint="index it or reduce it first")
+        return self.numpy().item()
+
+    def tolist(self) -> Any:
+        return self.numpy().tolist()
+
+    def _scalar(self, what: str) -> Any:
+        if self.is_symbol:
+            raise no_value(self._value, what)
+        return self.item()
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("the truth value"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("the integer value"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("the float value"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("the complex value"))
+
+    def __index__(self) -> int:
+        value = self._scalar("the index value")
+        if not isinstance(value, int):
+            raise OperandError(f"{self.spec} is no integer index")
+        return value
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise OperandError("a 0-dimensional tensor has no length")
+        return self.shape[0].__index__()
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        if self.is_symbol:
+            return f"Tensor({getattr(self._value.trace, 'word', 'symbol')}, {self.spec}, device={self.device.id})"
+        if self.is_deferred:
+            return f"Tensor(deferred, {self.spec}, device={self.device.id})"
+        text = np.array2string(self.numpy(), prefix="Tensor(", threshold=200)
+        return f"Tensor({text}, dtype={self.dtype}, device={self.device.id})"
+
+    __hash__ = object.__hash__
+
+    # ---- devices
+    def to(self, device: str | Device | DeviceSpec | Stack) -> Tensor:
+        """The same value on another device, as a tensor of its own: later item assignments do not reach it."""
+        stack = stack_for(device)
+        if stack is self._value.stack:
+            return Tensor(value_of(self))
+        with use_device(stack):
+            return Tensor(F.transfer(value_of(self), source=self.device.id, target=stack.device.spec.id))
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """Array API spelling of `to`."""
+        return self.to(device.id if isinstance(device, DeviceSpec) else device)
+
+    # ---- gradients
+    @property
+    def grad(self) -> Tensor | None:
+        """What `backward` has added up for a variable; None before."""
+        g = self._value.grad
+        return None if g is None else Tensor(g)
+
+    @grad.setter
+    def grad(self, g: Tensor | None) -> None:
+        self._value.grad = None if g is None else owned(g._value)
+
+    @property
+    def requires_grad(self) -> bool:
+        """A variable, or computed from one."""
+        return self._value.tracked
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
+        """Call `hook` with the gradient of this value when a backward pass has it complete; what it gives, unless
+        None, takes the gradient's place.  `remove()` of the result takes the hook away."""
+        return register_hook(self._value, hook, Tensor)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> HookHandle:
+        """Call `hook` with this variable whenever a backward pass has added to its `.grad`."""
+        return register_accumulation_hook(self, hook, Tensor)
+
+    def detach(self) -> Tensor:
+        """The same value as a constant to differentiation."""
+        v = self._value
+        if v.borrowed:
+            return Tensor(v)
+        if v.array is not None:
+            return Tensor(Value(v.array, v.stack, v._spec))
+        return Tensor(F.stop_gradient(value_of(self)))
+
+    def _rebind(self, make: Callable[[], Value]) -> Tensor:
+        """Point at a new value; a variable changed under no_grad stays a variable."""
+        old = self._value
+        if old.trace is not None and old.trace.ended:
+            raise old.trace.refusal(old)
+        if (old.array is None and old.trace is None) or lazy.get() or old.trace is not None:
+            what = "symbol" if old.trace is not None else "deferred tensor" if old.array is None else "tensor"
+            during = " while operations are recorded" if what == "tensor" else ""
+            raise DeferredInplaceError(f"in-place change of a {what} {old.spec}{during}",
+                                       line=show_line(user_line()), hint="x = x + y, or x = x.at[key].set(y)")
+        new = make()
+        if new.shape != old.shape or new.dtype != old.dtype:
+            raise ShapeError(f"the result is {new.spec}, which cannot take the place of {old.spec}",
+                             hint="write x = x + y instead of x += y")
+        if old.tracked and old.step is None and not gradients.get():
+            new.tracked, new.adjoint = True, old.kept_adjoint()
+        self._value = new
+        return self
+
+    # ---- operators
+    __add__, __radd__, __iadd__ = _binary("add"), _binary("add", swapped=True), _in_place("add")
+    __sub__, __rsub__, __isub__ = _binary("subtract"), _binary("subtract", swapped=True), _in_place("subtract")
+    __mul__, __rmul__, __imul__ = _binary("multiply"), _binary("multiply", swapped=True), _in_place("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _binary("divide"), _binary("divide", swapped=True), _in_place("divide")
+    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _binary("floor_divide", swapped=True)
+    __ifloordiv__ = _in_place("floor_divide")
+    __mod__, __rmod__, __imod__ = _binary("remainder"), _binary("remainder", swapped=True), _in_place("remainder")
+    __pow__, __rpow__, __ipow__ = _power, _binary("power", swapped=True), _in_place("power", _power)
+    __and__, __rand__, __iand__ = _binary("bitwise_and"), _binary("bitwise_and", swapped=True), _in_place("bitwise_and")
+    __or__, __ror__, __ior__ = _binary("bitwise_or"), _binary("bitwise_or", swapped=True), _in_place("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _binary("bitwise_xor"), _binary("bitwise_xor", swapped=True), _in_place("bitwise_xor")
+    __lshift__, __rlshift__ = _binary("bitwise_left_shift"), _binary("bitwise_left_shift", swapped=True)
+    __rshift__, __rrshift__ = _binary("bitwise_right_shift"), _binary("bitwise_right_shift", swapped=True)
+    __ilshift__, __irshift__ = _in_place("bitwise_left_shift"), _in_place("bitwise_right_shift")
+    __eq__ = _binary("equal")  # type: ignore[assignment]
+    __ne__ = _binary("not_equal")  # type: ignore[assignment]
+    __lt__ = _binary("less")
+    __le__ = _binary("less_equal")
+    __gt__ = _binary("greater")
+    __ge__ = _binary("greater_equal")
+    __neg__ = _unary("negative")
+    __abs__ = _unary("abs")
+    __invert__ = _unary("bitwise_invert")
+
+    def __pos__(self) -> Tensor:
+        return self
+
+    if TYPE_CHECKING:  # bound by nnc_core.tensor_methods
+
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
+        def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
+        def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+                       dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any: ...
+        def __getitem__(self, key: Any) -> Tensor: ...
+        def __setitem__(self, key: Any, value: Any) -> None: ...
+        @property
+        def at(self) -> Any: ...
+        def backward(self, gradient: Tensor | None = None) -> None: ...
+        def detach_(self) -> Tensor: ...
+
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __imatmul__(self, other: Any) -> Tensor: ...
+        def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor: ...
+        def mean(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
+        def max(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
+        def min(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
+        def all(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
+        def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
+        def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
+        def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
+        def astype(self, dtype: Any, *, copy: bool = True, device: Any = None) -> Tensor: ...
+        def clip(self, min: Any = None, max: Any = None) -> Tensor: ...
+        def copy(self) -> Tensor: ...
+        def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor: ...
+        def dot(self, other: Any) -> Tensor: ...
+        def flatten(self) -> Tensor: ...
+        def ravel(self) -> Tensor: ...
+        def repeat(self, repeats: Any, axis: int | None = None) -> Tensor: ...
+        def reshape(self, *shape: Any) -> Tensor: ...
+        def round(self, decimals: int = 0) -> Tensor: ...
+        def squeeze(self, axis: Any = None) -> Tensor: ...
+        def swapaxes(self, axis1: int, axis2: int) -> Tensor: ...
+        def take(self, indices: Any, *, axis: int | None = None) -> Tensor: ...
+        def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, *, dtype: Any = None) -> Tensor: ...
+        def transpose(self, *axes: Any) -> Tensor: ...
+        @property
+        def T(self) -> Tensor: ...  # noqa: N802
+        @property
+        def mT(self) -> Tensor: ...  # noqa: N802

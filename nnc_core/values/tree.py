@@ -1,0 +1,107 @@
+"""Nested structures of tensors: dicts, lists, tuples (named ones too), dataclasses with tensors in them and None, with
+anything else as leaves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from nnc_core.values.tensor import Tensor
+
+
+class Structure(NamedTuple):
+    """What a structure is without its leaves; hashable, so that it can be part of a key."""
+
+    kind: Any  # None for a leaf, else the container's type
+    keys: tuple[Hashable, ...] = ()
+    parts: tuple[Structure, ...] = ()
+
+
+LEAF = Structure(None)
+
+
+@dataclass(frozen=True)
+class _Defaulting:
+    """The kind of dicts that make what is missing."""
+
+    kind: type[defaultdict[Any, Any]]
+    factory: Any
+
+
+def flatten(tree: Any, *, sort: bool = True) -> tuple[list[Any], Structure]:
+    """Leaves from left to right, and the rest; dicts in the order of their sorted keys, or as they are."""
+    leaves: list[Any] = []
+    return leaves, _walk(tree, leaves, sort)
+
+
+def _walk(tree: Any, leaves: list[Any], sort: bool) -> Structure:
+    if tree.__class__ is Tensor:
+        leaves.append(tree)
+        return LEAF
+    if tree is None:
+        return Structure(type(None))
+    if isinstance(tree, dict):
+        keys = _sorted(tree) if sort else tuple(tree)
+        kind = _Defaulting(type(tree), tree.default_factory) if isinstance(tree, defaultdict) else type(tree)
+        return Structure(kind, keys, tuple([_walk(tree[k], leaves, sort) for k in keys]))
+    if isinstance(tree, (list, tuple)):
+        return Structure(type(tree), (), tuple([_walk(x, leaves, sort) for x in tree]))
+    fields = getattr(type(tree), "__dataclass_fields__", None)
+    if fields is not None and _has_tensors(tree, fields):
+        names = tuple([name for name in fields if hasattr(tree, name)])
+        return Structure(type(tree), names, tuple([_walk(getattr(tree, k), leaves, sort) for k in names]))
+    leaves.append(tree)
+    return LEAF
+
+
+def _sorted(tree: Mapping[Any, Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(sorted(tree, key=lambda k: (str(type(k)), k)))
+    except TypeError:  # keys of one type that has no order
+        return tuple(sorted(tree, key=lambda k: (str(type(k)), repr(k))))
+
+
+def _has_tensors(tree: Any, fields: Mapping[str, Any]) -> bool:
+    return any(isinstance(x, Tensor) for name in fields for x in flatten(getattr(tree, name, None), sort=False)[0])
+
+
+def unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
+    """The structure with these leaves."""
+    kind, keys, parts = structure
+    if kind is None:
+        return next(leaves)
+    if kind is type(None):
+        return None
+    built = [unflatten(p, leaves) for p in parts]
+    if isinstance(kind, _Defaulting):
+        return kind.kind(kind.factory, zip(keys, built, strict=True))
+    if issubclass(kind, dict):
+        empty: dict[Any, Any] = kind.__new__(kind)
+        return _filled(empty, keys, built)
+    if hasattr(kind, "__dataclass_fields__"):
+        return _made(kind, keys, built)
+    return kind(*built) if hasattr(kind, "_fields") else kind(built)
+
+
+def _filled(made: dict[Any, Any], keys: tuple[Any, ...], values: list[Any]) -> dict[Any, Any]:
+    """Item by item: what a subclass does with a sequence of pairs is its own affair."""
+    for key, value in zip(keys, values, strict=True):
+        made[key] = value
+    return made
+
+
+def _made(kind: type, names: tuple[Any, ...], values: list[Any]) -> Any:
+    """A dataclass with these fields, without running its own code on them: it may expect arrays."""
+    made: Any = object.__new__(kind)
+    for name, value in zip(names, values, strict=True):
+        object.__setattr__(made, name, value)
+    return made
+
+
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """f on the leaves of trees that are alike."""
+    leaves, structure = flatten(tree)
+    others = [flatten(t)[0] for t in rest]
+    return unflatten(structure, iter([f(*xs) for xs in zip(leaves, *others, strict=True)]))

@@ -1,0 +1,155 @@
+"""Sizes that depend on data, in what was recorded: told when the operator that counts has run, then put in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from nnc_core.base.errors import ExecutionError
+from nnc_core.operator import Nodes
+from nnc_core.optimiser import rebuild_body
+from nnc_core.symbol import Body, Node
+from nnc_core.type import (
+    Attributes,
+    Dim,
+    Dims,
+    Op,
+    TensorSpec,
+    TupleSpec,
+    Unknown,
+    is_static,
+    is_unknown,
+    known,
+    map_dims,
+    unknown_name,
+)
+from nnc_core.values.modes import current_trace, lazy
+from nnc_core.values.value import Step, Value, is_snapshot
+
+if TYPE_CHECKING:
+    from nnc_core.stacks import Stack
+
+_ANY = Dim("n")
+_names: WeakValueDictionary[_Key, Unknown] = WeakValueDictionary()
+"""By what is counted, and how the counted value came about: see `_origin`."""
+_DEPTH = 4
+_GROUPS = frozenset(("unique_index", "unique_counts"))
+
+
+class _Key(tuple[Any, ...]):
+    """Hashed here: a dimension takes whoever hashes it outside of this package for a user who wants its number."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+def size_for(x: Value, op: Op) -> Dim:
+    """The size of what an operator counts in x: one name however often it is asked for, so that two readings by the
+    same mask, or by one that was computed in the same way, are known to be equally long.  What runs now needs none."""
+    if x.trace is None and not lazy.get():
+        return _ANY
+    trace = current_trace.get()
+    if trace is not None:
+        trace.counts = True
+    leaves: list[Value] = []
+    key = _Key((_origin(x, _DEPTH, leaves), "groups" if op.name in _GROUPS else op.name))
+    name = _names.get(key)
+    if name is None:
+        name = _names[key] = unknown_name((op, x, leaves))
+    return Dim(name)
+
+
+def _origin(x: Value, depth: int, leaves: list[Value]) -> Any:
+    """Equal for values that are equal because the same was computed from the same.  It holds ids of the leaves, which
+    live as long as the name that is found by it."""
+    step = x.step
+    if depth == 0 or step is None or is_snapshot(x) or step.op.bodies or (step.op.host and not step.op.counted):
+        leaves.append(x)
+        return id(x)
+    return step.op, tuple([_origin(v, depth - 1, leaves) for v in step.inputs]), step.attributes
+
+
+# ---- numbers for names
+def mapped(value: Any, change: Callable[[Dim], Any], stack: Stack) -> Any:
+    """An attribute with its dimensions changed, also in the bodies of control flow."""
+    def make(F: Nodes, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
+        return F.apply(op, inputs, mapped(attributes, change, stack))
+
+    def within(other: Any) -> Any:
+        return rebuild_body(other, stack.operator.open(), make) if isinstance(other, Body) else other
+
+    return map_dims(value, change, within)
+
+
+def put_in(attributes: Attributes, stack: Stack) -> Any:
+    """Attributes with numbers for the sizes that have been told."""
+    return mapped(attributes, known, stack)
+
+
+def names_in(value: Any) -> Iterator[str]:
+    """The names of the dimensions in an attribute or a spec."""
+    if isinstance(value, Dim):
+        yield from value.names
+    elif isinstance(value, tuple):
+        for v in value:
+            yield from names_in(v)
+    elif isinstance(value, TupleSpec):
+        yield from names_in(value.parts)
+    elif isinstance(value, TensorSpec):
+        yield from names_in(value.shape)
+    elif isinstance(value, Body):
+        for node in (*value.inputs, *value.nodes):
+            yield from names_in((node.spec, node.attributes))
+
+
+def missing_counts(attributes: Attributes) -> list[Value]:
+    """Values that tell the sizes in some attributes that nobody has told yet."""
+    names = [n for n in names_in(attributes) if isinstance(n, Unknown) and n.size is None and n.source is not None]
+    return [_count(n) for n in names]
+
+
+def _count(name: Unknown) -> Value:
+    op, x, _ = name.source
+    size = Dim(name)
+    spec = op.infer(x.spec, size)
+    return Value(None, x.stack, spec, Step(op, (x,), (size,), x.line))
+
+
+def has_unknown(shape: Dims) -> bool:
+    """Whether a size in it depends on data and has not been put in yet."""
+    return not is_static(shape) and any(is_unknown(n) for d in shape if isinstance(d, Dim) for n in d.names)
+
+
+def refresh(v: Value) -> bool:
+    """Put told sizes into the spec of a value that is not computed yet; True if all are known then."""
+    if v.array is None and v.trace is None and has_unknown(v.spec.shape):
+        v._spec = TensorSpec(tuple(map(known, v.spec.shape)), v.dtype)
+    return not has_unknown(v.spec.shape)
+
+
+# ---- counting
+def count_on_host(op: Op, arrays: Sequence[Any], attributes: Attributes) -> Any:
+    """The result of an operator that counts, by its reference."""
+    assert op.reference is not None
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(op.reference(*arrays, *attributes))
+
+
+def size_attribute(op: Op, attributes: Attributes) -> Any:
+    """What an operator that counts knows of its count."""
+    return attributes[op.attributes.index("size")]
+
+
+def tell(op: Op, attributes: Attributes, count: int) -> None:
+    """The operator has counted."""
+    size = size_attribute(op, attributes)
+    for name in size.names if isinstance(size, Dim) else ():
+        if isinstance(name, Unknown):
+            if name.size not in (None, count):
+                raise ExecutionError(f"{count} elements were found where there had been {name.size}")
+            name.tell(count)
