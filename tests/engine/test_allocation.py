@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nnc_core.base.errors import AttributeValueError, DeviceMemoryError
 from nnc_core.base.missing import MissingPackageError
 from nnc_core.engine.allocation import PLANNERS, Allocation, Lifetime, allocate, allocate_by, draw_timeline
 from nnc_core.engine.allocation.greedy import range_minimum
+from nnc_core.engine.allocation.timeline import timeline_figure
 
 SIZE, BREADTH, PEBBLE, CLASSES = "greedy_by_size", "greedy_by_breadth", "pebble", "size_classes"
 
@@ -265,6 +266,37 @@ def test_timeline_is_drawn_without_pyplot(tmp_path: Path, name: str) -> None:
     assert path.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml")
     assert [file.name for file in tmp_path.iterdir()] == [name]
     assert "matplotlib.pyplot" not in set(sys.modules) - before
+
+
+LABELS = ("conv", "workspace of conv_kernel_gradient", "max_pool_index", "$x_1$", "workspace of where")
+
+
+@settings(max_examples=10)
+@given(st.lists(lifetime, min_size=1, max_size=25), st.data())
+def test_labels_of_a_timeline_lie_within_their_rectangles_and_apart(items: list[Lifetime], data: st.DataObject) -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    names = [data.draw(st.sampled_from(LABELS)) for _ in items]
+    figure = timeline_figure(items, allocate(items, alignment=1), names)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    (axes,) = figure.axes
+    shown = [text.get_window_extent(renderer) for text in axes.texts]
+    corners = [axes.transData.transform(path.vertices) for c in axes.collections for path in c.get_paths()]
+    for box in shown:
+        assert any((c.min(0) <= box.min + 1).all() and (box.max - 1 <= c.max(0)).all() for c in corners), box
+    for k, box in enumerate(shown):
+        assert not any(box.overlaps(other) for other in shown[:k])
+
+
+def test_labels_of_a_timeline_stand_upright_and_are_shortened_where_there_is_no_room() -> None:
+    pytest.importorskip("matplotlib")
+    items = [Lifetime(100, 0, 99), Lifetime(100, 0, 1), Lifetime(40, 50, 51), Lifetime(1, 99, 99)]
+    names = ["conv", "greater_equal", "workspace of conv_kernel_gradient_with_a_long_name", "nothing fits here"]
+    (axes,) = timeline_figure(items, allocate(items, alignment=1), names).axes
+    found = {text.get_text(): text.get_rotation() for text in axes.texts}
+    assert found == {"conv": 0, "greater_equal": 90, "workspace": 90}
 
 
 def test_timeline_of_nothing(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LABELS_SHOWN = 40
-LABEL_HEIGHT = 0.015  # of the arena: thinner rectangles have no room for text
+LABEL_POINTS = 6.0
+LABEL_MARGIN = 0.5  # points between a label and the edge of its rectangle
 
 
 def draw_timeline(lifetimes: Sequence[Lifetime], allocation: Allocation, path: str | os.PathLike[str],
@@ -27,13 +28,20 @@ def draw_timeline(lifetimes: Sequence[Lifetime], allocation: Allocation, path: s
     """Write the picture to `path` in the format of its suffix (none: png) and return it.
 
     Rectangles are lifetimes in the arena; the line is the bytes alive (as given, not rounded), the dashed one
-    the bound, the dotted one the peak.  labels: a name per lifetime, written into the largest rectangles.
+    the bound, the dotted one the peak.  labels: a name per lifetime, written into the largest rectangles: upright where
+    one is too narrow, its first word where that is too short as well, and not at all where nothing fits.
 
     Raises MissingPackageError (with what to install) where matplotlib is missing, AttributeValueError if the
     allocation or the labels belong to other lifetimes, ValueError for a suffix that matplotlib does not know,
     OSError if the file cannot be written; nothing of it is left then.
     """
     _check_counts(len(lifetimes), len(allocation.offsets), labels)
+    _save(timeline_figure(lifetimes, allocation, labels), Path(path))
+    return Path(path)
+
+
+def timeline_figure(lifetimes: Sequence[Lifetime], allocation: Allocation, labels: Sequence[str] | None) -> Figure:
+    """The picture before it is written."""
     figure = _new_figure()
     axes = figure.add_subplot()
     demand = make_demand(lifetimes, alignment=1)
@@ -41,11 +49,11 @@ def draw_timeline(lifetimes: Sequence[Lifetime], allocation: Allocation, path: s
         demand = _cut_endless(demand)
         low = np.array(allocation.offsets, np.int64)[demand.index]
         _draw_rectangles(axes, demand, low)
-        _draw_labels(axes, demand, low, labels or ())
         _draw_live(axes, demand)
     _draw_limits(axes, allocation)
-    _save(figure, Path(path))
-    return Path(path)
+    if len(demand) and labels:
+        _draw_labels(figure, demand, low, labels)
+    return figure
 
 
 def _check_counts(lifetimes: int, offsets: int, labels: Sequence[str] | None) -> None:
@@ -75,22 +83,49 @@ def _draw_rectangles(axes: Axes, demand: Demand, low: IntArray) -> None:
 
     left, right, high = demand.first, demand.last + 1, low + demand.sizes
     corners = np.stack((left, low, right, low, right, high, left, high), axis=1).reshape(-1, 4, 2)
-    colours = colormaps["tab20"](demand.index % 20)
+    colours = colormaps["tab20"](demand.index % 20, alpha=0.7)  # dark ones are lightened for their labels
     axes.add_collection(PolyCollection(list(corners), facecolors=colours, edgecolors="white",
                                        linewidths=0.5 if len(demand) < 500 else 0.0))
     axes.set_xlim(int(left.min()), int(right.max()))
 
 
-def _draw_labels(axes: Axes, demand: Demand, low: IntArray, labels: Sequence[str]) -> None:
-    if not labels:
-        return
-    length = demand.last - demand.first + 1
-    tall = np.flatnonzero(demand.sizes > LABEL_HEIGHT * (low + demand.sizes).max())
-    largest = tall[np.argsort(-(length.astype(float) * demand.sizes)[tall], kind="stable")]
-    for i in largest[:LABELS_SHOWN].tolist():
-        middle = demand.first[i] + length[i] / 2, low[i] + demand.sizes[i] / 2
-        text = str(labels[demand.index[i]]).replace("$", r"\$")  # else matplotlib sets a formula
-        axes.text(*middle, text, ha="center", va="center", fontsize=6, clip_on=True)
+def _draw_labels(figure: Figure, demand: Demand, low: IntArray, labels: Sequence[str]) -> None:
+    """Each within its rectangle; rectangles do not overlap, and so neither do labels."""
+    (axes,) = figure.axes
+    left, right, high = demand.first, demand.last + 1, low + demand.sizes
+    room = _points(figure, right, high) - _points(figure, left, low) - 2 * LABEL_MARGIN
+    largest = np.argsort(-room.clip(min=0).prod(axis=1), kind="stable")[:LABELS_SHOWN]
+    for i in largest.tolist():
+        fitting = _fitting(str(labels[demand.index[i]]), *room[i])
+        if fitting is not None:
+            text, rotation = fitting
+            axes.text((left[i] + right[i]) / 2, (low[i] + high[i]) / 2, text, ha="center", va="center",
+                      fontsize=LABEL_POINTS, rotation=rotation, parse_math=False, clip_on=True)
+
+
+def _points(figure: Figure, x: IntArray, y: IntArray) -> Any:
+    """Where data lies on the page, in points; it is known once the figure is laid out."""
+    figure.draw_without_rendering()
+    return figure.axes[0].transData.transform(np.stack((x, y), axis=1).astype(float)) * 72 / figure.dpi
+
+
+def _fitting(label: str, width: float, height: float) -> tuple[str, int] | None:
+    """The label or its first word, and the angle at which it fits into that many points; None if nothing does."""
+    for text in dict.fromkeys((label, label.partition(" ")[0])):
+        long, tall = _text_size(text)
+        for rotation, (across, up) in ((0, (long, tall)), (90, (tall, long))):
+            if across <= width and up <= height:
+                return text, rotation
+    return None
+
+
+def _text_size(text: str) -> tuple[float, float]:
+    """Width and height of a line of text, in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    width, height, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=LABEL_POINTS), ismath=False)
+    return float(width), max(float(height), LABEL_POINTS)
 
 
 def _draw_live(axes: Axes, demand: Demand) -> None:
