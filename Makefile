@@ -2,17 +2,23 @@
 #   make demo | test | test-all | check | bench | clean      (OPENCL=intel adds Intel's OpenCL driver for the CPU)
 PYTHON ?= python3
 OPENCL ?=
+# Anything: an environment of its own, with the newest releases instead of the tested ones.
+NEWEST ?=
 # Processes that run tests: one for each core.
 JOBS ?= auto
 
-VENV := .venv
+CONSTRAINTS := constraints.txt
+VENV := $(if $(NEWEST),.venv-newest,.venv)
+VERSIONS := $(if $(NEWEST),--upgrade --upgrade-strategy eager,--constraint $(CONSTRAINTS))
 RUN := $(VENV)/bin/python -m
 PIP := $(RUN) pip --disable-pip-version-check --quiet
-PROJECTS := pyproject.toml plugins/cpu/pyproject.toml plugins/opencl/pyproject.toml
+PROJECTS := pyproject.toml plugins/cpu/pyproject.toml plugins/opencl/pyproject.toml $(CONSTRAINTS)
 BASE := $(VENV)/base.stamp
 INTEL := $(VENV)/intel.stamp
 # Two makes at once must not install into one environment at once.
 LOCK := $(if $(shell command -v flock),flock .venv.lock)
+# The tests start some hundred processes: none of them should compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 KIT_DEVICES := $(VENV)/bin/python tests/house/kit_devices.py
 
 ifeq ($(OPENCL),)
@@ -28,25 +34,26 @@ endif
 help:
 	@sed -n 2p Makefile
 
-$(BASE): $(PROJECTS)
+$(BASE): $(PROJECTS) $(if $(NEWEST),newest)
 	@$(LOCK) $(MAKE) --no-print-directory install-base
 
 $(INTEL): $(BASE)
 	@$(LOCK) $(MAKE) --no-print-directory install-intel
 
-# What another make installed while this one waited for the lock is not installed again.
-.PHONY: install-base install-intel
+# What another make installed while this one waited for the lock is not installed again; newer releases are looked for.
+.PHONY: newest install-base install-intel
+newest:
 install-base:
-	@if [ ! -e $(BASE) ] || [ -n "$$(find $(PROJECTS) -newer $(BASE))" ]; then \
+	@if [ -n "$(NEWEST)" ] || [ ! -e $(BASE) ] || [ -n "$$(find $(PROJECTS) -newer $(BASE))" ]; then \
 	    echo "installing into $(VENV) ..." && \
 	    { $(RUN) pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV); } && \
-	    $(PIP) install -e ".[test,check,demo]" -e plugins/cpu -e plugins/opencl && \
+	    $(PIP) install $(VERSIONS) -e ".[test,check,demo]" -e plugins/cpu -e plugins/opencl && \
 	    touch $(BASE); fi
 
 install-intel:
 	@if [ ! -e $(INTEL) ] || [ -n "$$(find $(BASE) -newer $(INTEL))" ]; then \
 	    echo "installing Intel's OpenCL driver into $(VENV) ..." && \
-	    $(PIP) install -e . -e "plugins/opencl[intel]" && \
+	    $(PIP) install $(VERSIONS) -e . -e "plugins/opencl[intel]" && \
 	    touch $(INTEL); fi
 
 demo: $(READY)
@@ -78,7 +85,7 @@ check: lint
 bench: $(READY)
 	@$(RUN) benchmarks
 
-# Leaves $(VENV), which takes minutes to make again.
+# Leaves the environments, which take minutes to make again.
 clean:
 	rm -rf build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info plugins/*/*.egg-info plugins/*/build
-	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +
