@@ -7,7 +7,7 @@ It counts imports inside functions and `importlib.import_module("...")` too.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -220,3 +220,49 @@ def violations(root: Path) -> Iterator[str]:
         for entry in imports_of(name, file, set(modules)):
             if (reason := objection(entry)) is not None:
                 yield f"{name}:{entry.line}: {entry.target}: {reason}"
+
+
+def circles(root: Path) -> list[list[str]]:
+    """Modules that need each other at run time, imports inside functions counted; a package's `__init__` counts as
+    the package."""
+    modules = modules_of(root)
+    arrows = {name: [e.target for e in imports_of(name, file, set(modules)) if not e.type_only and e.target in modules]
+              for name, file in modules.items()}  # fmt: skip
+    return sorted(sorted(group) for group in _strongly_connected(arrows) if len(group) > 1)
+
+
+def _strongly_connected(arrows: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+    """Tarjan, "Depth-first search and linear graph algorithms" (1972), with a stack of its own."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    waiting: list[str] = []
+    for root in arrows:
+        path = [(root, iter(arrows[root]))] if root not in number else []
+        while path:
+            name, targets = path[-1]
+            if name not in number:
+                number[name] = lowest[name] = len(number)
+                waiting.append(name)
+            following = next((t for t in targets if t not in number or t in waiting), None)
+            if following is None:
+                path.pop()
+                if path:
+                    lowest[path[-1][0]] = min(lowest[path[-1][0]], lowest[name])
+                if lowest[name] == number[name]:
+                    at = waiting.index(name)
+                    yield waiting[at:]
+                    del waiting[at:]
+            elif following in number:
+                lowest[name] = min(lowest[name], number[following])
+            else:
+                path.append((following, iter(arrows[following])))
+
+
+def shares(root: Path) -> dict[str, float]:
+    """The part of core's lines that each package under nnc_core has."""
+    lines: dict[str, int] = {}
+    for name, file in modules_of(root).items():
+        if name.split(".")[0] == CORE:
+            unit = unit_of(name)
+            lines[unit] = lines.get(unit, 0) + len(file.read_text(encoding="utf-8").splitlines())
+    return {unit: count / sum(lines.values()) for unit, count in lines.items()}

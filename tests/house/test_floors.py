@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.floors import imports_of, modules_of, unit_of, violations
+from tests.house.floors import circles, imports_of, modules_of, shares, unit_of, violations
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -114,3 +114,25 @@ def test_this_house() -> None:
     units = {unit_of(name) for name in modules_of(ROOT)}
     assert {"nnc_core", "nnc_core.base", "nnc_core.engine", "nnc_plugins", "nnc_cpu", "nnc_opencl"} <= units
     assert list(violations(ROOT)) == []
+
+
+def test_a_circle_is_caught(tmp_path: Path) -> None:
+    root = tree(tmp_path, nnc_core__graph__a="from . import b", nnc_core__graph__b="def f():\n  from . import c",
+                nnc_core__graph__c="from nnc_core.graph.a import x", nnc_core__graph__d="from . import a")
+    assert circles(root) == [["nnc_core.graph.a", "nnc_core.graph.b", "nnc_core.graph.c"]]
+
+
+def test_two_circles_are_two(tmp_path: Path) -> None:
+    root = tree(tmp_path, nnc_core__graph__a="from . import b", nnc_core__graph__b="from . import a, c",
+                nnc_core__graph__c="from . import d", nnc_core__graph__d="from . import c")
+    assert circles(root) == [["nnc_core.graph.a", "nnc_core.graph.b"], ["nnc_core.graph.c", "nnc_core.graph.d"]]
+
+
+def test_types_make_no_circle(tmp_path: Path) -> None:
+    root = tree(tmp_path, nnc_core__graph__a="from . import b",
+                nnc_core__graph__b="if TYPE_CHECKING:\n  from nnc_core.graph.a import x")
+    assert circles(root) == []
+
+
+def test_no_floor_is_over_a_quarter_of_core() -> None:
+    assert [(unit, share) for unit, share in shares(ROOT).items() if share > 0.25] == []
