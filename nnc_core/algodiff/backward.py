@@ -9,7 +9,6 @@ from nnc_core.algodiff.swept import PROGRAMS, run_program
 from nnc_core.algodiff.tape import Tape, history, variables
 from nnc_core.base.dtype import is_float
 from nnc_core.base.errors import DeviceError, GradientError, OperandError
-from nnc_core.graph import reverse
 from nnc_core.values.arguments import located
 from nnc_core.values.dispatch import F
 from nnc_core.values.hooks import call_hooks, hooks_of
@@ -124,7 +123,7 @@ def _interpreted(tape: Tape, hooks: Any) -> list[Value | None]:
     for y, given in zip(tape.roots, tape.seeds, strict=True):
         g = F.full_like(y, 1) if given is None else given
         seeds[id(y)] = F.add(seeds[id(y)], g) if id(y) in seeds else g
-    return reverse(F, tape.order, seeds, tape.wrt, hooks)
+    return tape.stack.graph.reverse(F, tape.order, seeds, tape.wrt, hooks)
 
 
 def _accumulate(leaf: Value, g: Value) -> None:

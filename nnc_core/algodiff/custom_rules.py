@@ -8,7 +8,6 @@ from typing import Any
 
 from nnc_core.base.dtype import is_inexact
 from nnc_core.base.errors import GradientError
-from nnc_core.graph import reverse
 from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.recording.export import constant, to_nodes
 from nnc_core.stacks import stack_for
@@ -16,7 +15,7 @@ from nnc_core.symbol import Node, postorder
 from nnc_core.type import TupleSpec
 from nnc_core.values.cell import Trace
 from nnc_core.values.dispatch import F as VALUES
-from nnc_core.values.modes import current_trace, gradients, lazy, no_grad, use_device
+from nnc_core.values.modes import current_stack, current_trace, gradients, lazy, no_grad, use_device
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import Structure, flatten, unflatten
@@ -166,7 +165,7 @@ class Forward(Rule):
             for t, g in zip(tangents, gs, strict=True):
                 if t is not None and is_inexact(t.dtype):
                     seeds[id(t)] = VALUES.add(seeds[id(t)], g) if id(t) in seeds else g
-            return reverse(VALUES, order, seeds, leaves)
+            return args[0].stack.graph.reverse(VALUES, order, seeds, leaves)
 
 
 def _flattened(found: tuple[Any, ...], parts: Sequence[Structure], rule: str) -> list[Any]:
@@ -214,7 +213,9 @@ def _called(F: Any, rule: Callable[[Sequence[Value]], list[Value | None]], given
     if not isinstance(F, Nodes):
         with use_device(given[-1].stack):
             return rule(given)
-    trace, stack = Trace(), stack_for(F.symbol.shape.type.device)
+    trace, stack = Trace(), current_stack()
+    if stack.operator is not F.operator:
+        stack = stack_for(F.symbol.shape.type.device)
     symbols = [Value(None, stack, x.spec, None, False, trace) for x in given]
     tokens = current_trace.set(trace), lazy.set(True)
     try:

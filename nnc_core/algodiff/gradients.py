@@ -10,7 +10,6 @@ from nnc_core.base.dtype import int64, is_float, is_inexact
 from nnc_core.base.errors import ConcretizationError, GradientError
 from nnc_core.control.alike import functions
 from nnc_core.control.vmap import vmap
-from nnc_core.graph import forward, reverse
 from nnc_core.operator import OPERATORS
 from nnc_core.symbol import postorder, show_line, user_line
 from nnc_core.type import TensorSpec, whole
@@ -104,10 +103,11 @@ class Sweep:
         """Cotangents of the leaves; zeros where nothing depends on one."""
         order = self.order(outputs)
         seeds: dict[int, Value] = {}
-        with self.recorded(order), use_device(outputs[0].stack if outputs else current_stack()):
+        stack = outputs[0].stack if outputs else current_stack()
+        with self.recorded(order), use_device(stack):
             for y, g in zip(outputs, cotangents, strict=True):
                 seeds[id(y)] = F.add(seeds[id(y)], g) if id(y) in seeds else g
-            found = reverse(F, order, seeds, self.leaves, hooks_of(order))
+            found = stack.graph.reverse(F, order, seeds, self.leaves, hooks_of(order))
             return [F.zeros_like(v) if g is None else g for g, v in zip(found, self.leaves, strict=True)]
 
     def in_shape(self, values: Sequence[Value]) -> tuple[Any, ...]:
@@ -198,9 +198,10 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     structure = flatten(sweep.result)[1]
     outputs = _values(sweep.result, "the function gives")
     order = sweep.order(outputs)
+    graph = (outputs[0].stack if outputs else current_stack()).graph
     with sweep.recorded(order):
-        found = [F.zeros_like(y) if t is None else t
-                 for t, y in zip(forward(F, order, seeds, outputs), outputs, strict=True)]
+        tangents_out = graph.forward(F, order, seeds, outputs)
+        found = [F.zeros_like(y) if t is None else t for t, y in zip(tangents_out, outputs, strict=True)]
     return _plain(sweep.result, sweep), unflatten(structure, iter([Tensor(t) for t in found]))
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from nnc_core.algodiff.tape import Key, Tape, structure
 from nnc_core.base.errors import Error, FallbackWarning
 from nnc_core.engine import ComputationGraph
-from nnc_core.graph import SymbolicGraph, reverse
+from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import PLACEHOLDER, Nodes
 from nnc_core.operator.control import PICK
 from nnc_core.optimiser import rebuild
@@ -140,7 +140,7 @@ def compile_sweep(tape: Tape) -> Program | None:
         g = given.get(j) or G.full(shape=y.spec.shape, value=1, dtype=y.spec.dtype)
         seeds[id(root)] = G.add(seeds[id(root)], g) if id(root) in seeds else g
     wrt = [mirrors[place[id(x)]] if id(x) in place else G.placeholder("apart", x.spec) for x in tape.wrt]
-    gradients = reverse(G, mirrors, seeds, wrt)
+    gradients = tape.stack.graph.reverse(G, mirrors, seeds, wrt)
     found = tuple([j for j, g in enumerate(gradients) if g is not None])
     if not found:
         return None

@@ -84,6 +84,14 @@ class NotSupportedError(Error, NotImplementedError):
     """Something that this device, mode or version cannot do."""
 
 
+class ReplacementError(Error, TypeError):
+    """An operator layer whose replacement of an operator does not fit that operator."""
+
+
+class ReplacementCycleError(ReplacementError):
+    """A replacement that is made, in the end, of the operator that it replaces."""
+
+
 class PluginError(Error, RuntimeError):
     """A plugin that is missing or broken."""
 

@@ -9,7 +9,6 @@ from typing import Any
 from nnc_core.base.errors import AxisError, Error, OperandError, ShapeError
 from nnc_core.control.body import Surroundings, Traced, has_effects, tensors, values_of
 from nnc_core.control.constructs import rows_mapped
-from nnc_core.graph import batch
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import TensorSpec
@@ -73,7 +72,8 @@ def _batched(f: Callable[..., Any], first: list[Value], flags: list[bool], struc
     around = Surroundings([traced], [outputs])
     body = traced.body(stack, outputs, [*[[s] for s in traced.symbols], *around.inputs(0)])
     shared = around.operands()
-    return batch(F, body, [*first, *shared], [*flags, *[False] * len(shared)], size), tree
+    flags = [*flags, *[False] * len(shared)]
+    return stack.graph.batch(F, body, [*first, *shared], flags, size), tree
 
 
 def _in_order(f: Callable[..., Any], first: list[Value], flags: list[bool],

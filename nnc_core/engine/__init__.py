@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from nnc_core.base.command import Command
 from nnc_core.base.config import Settings, config
-from nnc_core.base.errors import AttributeValueError, GraphError
+from nnc_core.base.errors import AttributeValueError, Error, GraphError
 from nnc_core.device import Array, Device
 from nnc_core.engine.best import best_plan
 from nnc_core.engine.execute import Executor
@@ -19,7 +20,7 @@ from nnc_core.engine.program import ComputationGraph, LostStateError, TapeArray
 from nnc_core.engine.rows import IndexedRows
 from nnc_core.graph import Graph, SymbolicGraph
 from nnc_core.operator.control import TRIPS, is_tape
-from nnc_core.symbol import Node, Table, postorder, without_collector
+from nnc_core.symbol import Node, bodies_of, postorder, show_line, without_collector
 from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec, is_static
 
 __all__ = ["ComputationGraph", "Engine", "Executor", "LostStateError", "MemoryPlan", "Profile"]
@@ -49,6 +50,7 @@ class Engine:
         budget = _checked_steps(config.memory_steps if memory_steps is None else memory_steps)
         with without_collector():
             _check_static(graph)
+            self._check_dtypes(graph)
             controlled = any(node.op.bodies for node in graph.nodes)
             if controlled:
                 graph = self.graph.inline(graph)
@@ -57,15 +59,32 @@ class Engine:
             controlled = any(node.op.bodies for node in graph.nodes)  # some composites are loops
             if optimise:
                 graph = self.graph.optimise(graph)
+                if self.graph.optimiser.operator.replaced:  # rewrites may have made composites that come to their parts
+                    graph = self.graph.expand(graph, lambda node: not self._claims(node))
             if controlled:
-                symbol = self.graph.optimiser.operator.symbol
-                graph = self.graph.rebuilt(graph, IndexedRows(symbol, Table(), self.device.spec))
+                rows = partial(IndexedRows, device=self.device.spec)
+                graph = self.graph.rebuilt(graph, self.graph.optimiser.operator.open(rows))
             outputs = with_own_outputs(graph.outputs)
             nodes = postorder(outputs.values())
             updates = {outputs[o]: graph.inputs[i] for o, i in graph.iopairs}
             groups = fuse(nodes, outputs.values(), self.device)
             plan = best_plan(groups, list(outputs.values()), updates, self.lowering, budget)
             return kind(graph, outputs, plan, self.executor)
+
+    def _check_dtypes(self, graph: SymbolicGraph) -> None:
+        """Hold a graph, which may have been made on another stack, to the dtypes that this one admits."""
+        admit = self.graph.optimiser.operator.symbol.shape.type.admit
+        admitted: set[Any] = set()
+        pending = [graph.nodes]
+        while pending:
+            for node in pending.pop():
+                pending += [body.nodes for _, body in bodies_of(node)]
+                for part in node.spec.parts if isinstance(node.spec, TupleSpec) else (node.spec,):
+                    if part.dtype not in admitted:
+                        try:
+                            admitted.add(admit(part.dtype))
+                        except Error as error:
+                            raise error.locate(operator=node.op.name, line=show_line(node.line))  # noqa: B904
 
     def _run_control(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TupleSpec) -> Any:
         """Loops, branches and calls run as graphs of one node, which are kept."""

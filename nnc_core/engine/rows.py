@@ -6,18 +6,19 @@ by an index that the loop carries, and put back into a carried whole by the same
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import int64
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import DeviceSpec
-from nnc_core.operator import Nodes
+from nnc_core.operator import Nodes, Operator
 from nnc_core.operator.control import LOOP, PICK
 from nnc_core.operator.loops import NestBuilder
 from nnc_core.optimiser import rebuild
-from nnc_core.symbol import Body, Node, Symbol, Table
-from nnc_core.type import Attributes, Op, TensorSpec
+from nnc_core.symbol import Body, Node, Table
+from nnc_core.type import Op, TensorSpec
 
 
 def _put_row(x: Any, row: Any, index: Any) -> Any:
@@ -41,16 +42,13 @@ PUT_ROW = Op("put_row", ("x", "row", "index"), (), lambda x, row, index: x, _put
 class IndexedRows(Nodes):
     """Loops are made anew, where their rows need it, when something is picked from them."""
 
-    def __init__(self, symbol: Symbol, table: Table, device: DeviceSpec) -> None:
-        super().__init__(symbol, table)
+    def __init__(self, operator: Operator, table: Table, device: DeviceSpec) -> None:
+        super().__init__(operator, table)
         self.device = device
         self.made: dict[Node, list[Node] | None] = {}
 
     def fresh(self) -> IndexedRows:
-        return IndexedRows(self.symbol, Table(), self.device)
-
-    def apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
-        return self.simplify(super().apply(op, inputs, attributes))
+        return self.operator.open(partial(IndexedRows, device=self.device))
 
     def simplify(self, node: Node) -> Node:
         if node.op is not PICK or node.inputs[0].op is not LOOP:
@@ -73,7 +71,7 @@ class IndexedRows(Nodes):
         put = [j for j in range(n, len(body.outputs)) if self._needs_index(body.outputs[j].spec)]
         if not taken and not put:
             return None
-        G: Any = Nodes(self.symbol, Table())
+        G: Any = self.operator.open()
         for x in body.nodes:
             G.table.adopt(x)
         index = G.placeholder("index", TensorSpec((), int64))
@@ -99,4 +97,4 @@ class IndexedRows(Nodes):
         at = {j: i for i, j in enumerate(range(n))} | {j: n + 1 + i for i, j in enumerate(put)}
         at |= {j: n + 1 + len(put) + i for i, j in enumerate(stacked)}
         self.made[made] = None
-        return [super(IndexedRows, self).apply(PICK, (made,), (at[j],)) for j in range(len(outputs))]
+        return [F.pick(made, index=at[j]) for j in range(len(outputs))]

@@ -11,15 +11,14 @@ import numpy as np
 
 from nnc_core.base.dtype import is_complex, is_integer, real_of
 from nnc_core.base.errors import AttributeValueError, Error, OperandError
-from nnc_core.device import Device, DeviceSpec
 from nnc_core.functions.interop import imported, shared
-from nnc_core.stacks import Stack, stack_for
+from nnc_core.stacks import Stack
 from nnc_core.symbol import checked_number, show_line, user_line
 from nnc_core.type import Dim, DimLike, admit_numpy, default_float, default_for
 from nnc_core.values.arguments import ArrayLike, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
-from nnc_core.values.modes import _stack, current_stack
+from nnc_core.values.modes import _stack, current_stack, stack_named
 from nnc_core.values.operands import holds_tensors, listed_value, value_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value, owned
@@ -56,7 +55,7 @@ def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | No
 
 
 def _converted(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:
-    out = Tensor(value_of(x)) if device is None else x.to(_device_id(device))
+    out = Tensor(value_of(x)) if device is None else x.to(stack_given(device))
     wanted = out.dtype if dtype is None else admit_numpy(dtype)
     if copy is False and (wanted != x.dtype or out.device is not x.device):
         raise AttributeValueError(f"{x.spec} on {x.device.id} is no {wanted} on {out.device.id} without a copy",
@@ -66,13 +65,9 @@ def _converted(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:
     return Tensor(owned(value_of(out))) if copy else out
 
 
-def _device_id(device: Any) -> str | Device:
-    return device.id if isinstance(device, DeviceSpec) else device
-
-
 def stack_given(device: Any) -> Stack:
     """The stack of a device that an argument names, or the current one."""
-    return current_stack() if device is None else stack_for(_device_id(device))
+    return current_stack() if device is None else stack_named(device)
 
 
 @contextmanager
@@ -132,7 +127,7 @@ def full_like(x: ArrayLike, /, fill_value: Any, *, dtype: Any = None, device: An
     """`full` with the shape of an array, and where nothing else is said its dtype and device."""
     like = x if isinstance(x, Tensor) else asarray(x)
     return full(like.shape, fill_value, dtype=like.dtype if dtype is None else dtype,
-                device=like.device if device is None else device)
+                device=like._value.stack if device is None else device)
 
 
 @located

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nnc_core.base.dtype import is_float, is_inexact
@@ -16,8 +16,8 @@ from nnc_core.graph.symbolic import SymbolicGraph
 from nnc_core.operator import Nodes
 from nnc_core.operator.control import TRIPS
 from nnc_core.optimiser import Optimiser, rebuild
-from nnc_core.symbol import Node, show_line, without_collector
-from nnc_core.type import Attributes, Dim, Op, map_dims, specialised
+from nnc_core.symbol import Body, Node, show_line, without_collector
+from nnc_core.type import Attributes, Dim, DimLike, Op, map_dims, specialised
 
 __all__ = ["Graph", "SymbolicGraph", "batch", "forward", "reverse", "with_residuals"]
 
@@ -64,10 +64,24 @@ class Graph:
         graph = self.expand(graph, needs_its_body)
         y, F = graph.outputs[output], self._continue(graph)
         leaves = [graph.inputs[name] for name in wrt]
-        found = reverse(F, graph.nodes, {id(y): F.full(shape=(), value=1, dtype=y.dtype)}, leaves)
+        found = self.reverse(F, graph.nodes, {id(y): F.full(shape=(), value=1, dtype=y.dtype)}, leaves)
         made = {f"d{name}": F.zeros_like(x) if g is None else g
                 for name, x, g in zip(wrt, leaves, found, strict=True)}
         return SymbolicGraph(graph.inputs, graph.outputs | made, graph.iopairs, graph.name)
+
+    def reverse(self, F: Any, order: Sequence[Any], seeds: Mapping[int, Any], wrt: Sequence[Any],
+                hooks: Mapping[int, Callable[[Any], Any]] | None = None) -> list[Any]:
+        """The cotangents of `wrt` by one reverse sweep over nodes, or over values of the tape: every gradient comes
+        from here.  The arguments are those of `autodiff.reverse`."""
+        return reverse(F, order, seeds, wrt, hooks)
+
+    def forward(self, F: Any, order: Sequence[Any], seeds: Mapping[int, Any], outputs: Sequence[Any]) -> list[Any]:
+        """The tangents of `outputs` by one forward sweep; the arguments are those of `autodiff.forward`."""
+        return forward(F, order, seeds, outputs)
+
+    def batch(self, F: Any, body: Body, values: Sequence[Any], batched: Sequence[bool], size: DimLike) -> list[Any]:
+        """The results of a body on many examples; the arguments are those of `batching.batch`."""
+        return batch(F, body, values, batched, size)
 
     @without_collector()
     def specialise(self, graph: SymbolicGraph, sizes: Mapping[str, int]) -> SymbolicGraph:

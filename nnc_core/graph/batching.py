@@ -9,6 +9,7 @@ depends on data.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from nnc_core.base.errors import NotSupportedError
@@ -31,7 +32,7 @@ def batch(F: Any, body: Body, values: Sequence[Any], batched: Sequence[bool], si
     """The results of a body, all with the examples along a new first axis; inputs that are not `batched` are the same
     for every example."""
     G = F.for_bodies(values[0])
-    wanted = rebuild(body.outputs, Expanding(G.symbol, G.table, _needs_its_body))
+    wanted = rebuild(body.outputs, G.operator.open(partial(Expanding, wanted=_needs_its_body), G.table))
     body = Body(body.inputs, tuple(wanted))
     try:
         made = batched_body(G, body, batched, [True] * len(body.outputs), size)

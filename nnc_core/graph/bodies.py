@@ -8,6 +8,7 @@ made of.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import is_inexact
@@ -30,7 +31,8 @@ def needs_its_body(node: Node) -> bool:
 
 def expanded(G: Nodes, body: Body) -> Body:
     """The body in G's table, with the same placeholders and no composite that lacks a rule."""
-    return Body(body.inputs, tuple(rebuild(body.outputs, Expanding(G.symbol, G.table, needs_its_body))))
+    F = G.operator.open(partial(Expanding, wanted=needs_its_body), G.table)
+    return Body(body.inputs, tuple(rebuild(body.outputs, F)))
 
 
 def like(G: Nodes, nodes: Iterable[Node], prefix: str) -> dict[Node, Node]:
@@ -108,7 +110,7 @@ def halves(G: Nodes, body: Body, seeds: Sequence[tuple[Node, Node]], wrt: Sequen
     known = _before(back, set(body.nodes) | set(body.inputs))
     residuals = _residuals(back, known, set(body.inputs) - set(direct))
     stand_ins = like(G, residuals, "kept")
-    made = rebuild(back, Nodes(G.symbol, G.table), silent(host_functions(body.outputs)), stand_ins)
+    made = rebuild(back, G.operator.open(table=G.table), silent(host_functions(body.outputs)), stand_ins)
     return Halves(Body(body.inputs, (*body.outputs, *residuals)), residuals, made, stand_ins)
 
 

@@ -11,11 +11,11 @@ from nnc_core.base.dtype import DType
 from nnc_core.base.errors import OperandError, SymbolicDimensionError
 from nnc_core.functions.creation import shape_given
 from nnc_core.nn.tree import Branch, entries, walk
-from nnc_core.stacks import Stack, stack_for
+from nnc_core.stacks import Stack
 from nnc_core.tracing.tracing import tracing
 from nnc_core.type import Dim, TensorSpec, admit_numpy, default_float
 from nnc_core.values.cell import Cell
-from nnc_core.values.modes import current_stack
+from nnc_core.values.modes import current_stack, stack_named
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Trace
 from nnc_core.values.tree import flatten, unflatten
@@ -54,7 +54,7 @@ def stack_beneath(module: Branch) -> Stack:
     for place in walk(module):
         for _, x in entries(place.module):
             if isinstance(x, Cell):
-                return stack_for(x.device.id)
+                return stack_named(x.device)
     return current_stack()
 
 

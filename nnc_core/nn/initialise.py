@@ -39,7 +39,7 @@ def normal(generator: Generator, shape: Sequence[int], deviation: float, dtype: 
 
 
 def _here(x: Tensor) -> Tensor:
-    return x.to(current_stack().device)
+    return x.to(current_stack())
 
 
 def generator_or_default(generator: Generator | None) -> Generator:

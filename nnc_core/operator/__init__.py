@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar, overload
 
 from nnc_core.base.dtype import DType, int64, is_inexact
 from nnc_core.operator.bits import Bits
@@ -27,6 +28,7 @@ from nnc_core.operator.ordering import Ordering
 from nnc_core.operator.palettes import Palettes
 from nnc_core.operator.random import Random
 from nnc_core.operator.reduction import Reduction
+from nnc_core.operator.replacing import Replacement, comes_to, replaced, replacements
 from nnc_core.operator.representation import Representation
 from nnc_core.operator.roots import Roots
 from nnc_core.operator.rounding import Rounding
@@ -56,23 +58,42 @@ class Namespace(
 
 
 class Nodes(Namespace[Node]):
-    """All operators over nodes: building a graph into one interning table."""
+    """All operators over nodes: building a graph into one interning table.
 
-    def __init__(self, symbol: Symbol, table: Table) -> None:
-        self.symbol, self.table = symbol, table
+    Subclasses change nodes as they are made (`simplify`); `Operator.open` makes them all.
+    """
+
+    def __init__(self, operator: Operator, table: Table) -> None:
+        self.operator, self.symbol, self.table = operator, operator.symbol, table
 
     def apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
+        operands = self._promoted_nodes(op, inputs)
+        if self.operator.replaced:
+            found = self.operator.instead(self, op, operands, attributes)
+            if found is not None:
+                return found  # type: ignore[no-any-return]
+        return self.simplify(self.symbol.node(self.table, op, operands, attributes))
+
+    def _promoted_nodes(self, op: Op, inputs: tuple[Node | float, ...]) -> tuple[Node, ...]:
+        """The inputs themselves where they are nodes that agree."""
         dtype: DType | None = None
         for x in inputs:
             if x.__class__ is not Node:
-                return self.symbol.node(self.table, op, self.operands(op, inputs), attributes)
+                return self.operands(op, inputs)
             if dtype is None:
                 dtype = x.spec.dtype
             elif x.spec.dtype is not dtype and op.promote:
-                return self.symbol.node(self.table, op, self.operands(op, inputs), attributes)
+                return self.operands(op, inputs)
         if op.to_float and not is_inexact(dtype):  # type: ignore[arg-type]
-            inputs = self.operands(op, inputs)
-        return self.symbol.node(self.table, op, inputs, attributes)  # type: ignore[arg-type]
+            return self.operands(op, inputs)
+        return inputs  # type: ignore[return-value]
+
+    def simplify(self, node: Node) -> Node:
+        """What stands for a node that has just been made: the node itself."""
+        return node
+
+    def follow(self, old: Node, new: Node) -> None:
+        """Learn that a node of a graph that is copied is now another one."""
 
     def operands(self, op: Op, inputs: tuple[Node | float, ...]) -> tuple[Node, ...]:
         """A named dimension beside a node is counted when the graph runs."""
@@ -92,10 +113,10 @@ class Nodes(Namespace[Node]):
 
     def fresh(self) -> Nodes:
         """The same kind of namespace with a table of its own: for bodies, whose nodes are not those around them."""
-        return Nodes(self.symbol, Table())
+        return self.operator.open()
 
     def for_bodies(self, like: Node) -> Nodes:
-        return Nodes(self.symbol, Table())
+        return self.operator.open()
 
     def at_line_of(self, value: Node) -> None:
         self.table.line = value.line
@@ -108,11 +129,57 @@ class Nodes(Namespace[Node]):
         return self.symbol.node(self.table, CONSTANT, (), (literal, spec))
 
 
+N = TypeVar("N", bound=Nodes)
+
+
 class Operator:
-    """Layer 5: opens namespaces over nodes."""
+    """Layer 5: the maker of namespaces over nodes, and what operators are on its stack.
+
+    A method of a subclass that is called like an operator takes its place, in eager, deferred and compiled code:
+
+        class Muted(Operator):
+            def tanh(self, F, x):
+                return F.multiply(x, 0.0)
+
+    It gets the namespace F, promoted inputs, and attributes by name, and keeps shape and dtype; its gradient is that
+    of what it is made of.  Composites whose bodies use a replaced operator are computed by their bodies.
+    """
 
     def __init__(self, symbol: Symbol) -> None:
         self.symbol = symbol
+        self.replaced: Mapping[Op, Replacement] = replacements(self, Operator)
+        self._reached: dict[Any, bool] = {}
 
-    def open(self, table: Table | None = None) -> Nodes:
-        return Nodes(self.symbol, Table() if table is None else table)
+    @overload
+    def open(self, kind: Callable[[Operator, Table], N], table: Table | None = None) -> N: ...
+    @overload
+    def open(self, *, table: Table | None = None) -> Nodes: ...
+    def open(self, kind: Any = Nodes, table: Table | None = None) -> Any:
+        """A namespace of that kind, with a table of its own or the one given."""
+        return kind(self, Table() if table is None else table)
+
+    def instead(self, F: Any, op: Op, inputs: Sequence[Any], attributes: Attributes,
+                spec: TensorSpec | None = None) -> Any:
+        """What stands for an operator on this stack; None for the operator itself."""
+        rule = self.replaced.get(op)
+        if rule is not None:
+            if spec is None:
+                spec = self.symbol.shape.infer(op, tuple([x.spec for x in inputs]), attributes)
+            return replaced(rule, self, F, op, inputs, attributes, spec)
+        if op.decompose is not None and self.reaches(op, tuple([x.spec for x in inputs]), attributes):
+            return op.decompose(F, *inputs, *attributes)
+        return None
+
+    def reaches(self, op: Op, specs: tuple[TensorSpec, ...], attributes: Attributes) -> bool:
+        """Whether the body of a composite comes to an operator that is replaced."""
+        if op.decompose is None or not self.replaced:
+            return False
+        key = (op, specs, attributes)
+        known = self._reached.get(key)
+        if known is None:
+            F = Operator(self.symbol).open()
+            made = op.decompose(F, *[F.placeholder("x", spec) for spec in specs], *attributes)
+            known = comes_to(made, self.replaced, lambda node: self.reaches(
+                node.op, tuple([x.spec for x in node.inputs]), node.attributes))
+            self._reached[key] = known
+        return known

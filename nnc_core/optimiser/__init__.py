@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from nnc_core.base.config import config
 from nnc_core.operator import Operator
@@ -23,7 +24,7 @@ from nnc_core.optimiser.control import hoist, simplify_control
 from nnc_core.optimiser.rebuild import Expanding, Inlining, inline_body, rebuild, rebuild_body
 from nnc_core.optimiser.registry import REWRITES, Rewrite, Rule, rewrite
 from nnc_core.optimiser.rewriting import Rewriting, rules_of, uses_of
-from nnc_core.symbol import Node, Table, postorder
+from nnc_core.symbol import Node, postorder
 
 __all__ = [
     "REWRITES", "Expanding", "Optimiser", "Rewrite", "Rewriting", "inline_body", "rebuild", "rebuild_body", "rewrite",
@@ -37,8 +38,10 @@ class Optimiser:
         self.operator = operator
 
     def rewrites(self) -> Iterable[Rewrite]:
-        """Those that apply now: under `config.deterministic` the exact ones."""
-        return (r for r in REWRITES.values() if r.exact or not config.deterministic)
+        """Those that apply now: under `config.deterministic` the exact ones; beside an operator layer that replaces
+        operators none that would name a formula by another operator."""
+        unnamed = frozenset({"recognise", "stabilise"}) if self.operator.replaced else frozenset[str]()
+        return (r for r in REWRITES.values() if (r.exact or not config.deterministic) and not r.tags & unnamed)
 
     def recognise(self, outputs: Sequence[Node]) -> list[Node]:
         """Formulas that are composites written by hand, or unstable, made composites: before these are expanded."""
@@ -71,12 +74,12 @@ class Optimiser:
 
     def _rebuilt(self, outputs: Sequence[Node], rules: Mapping[str, Sequence[Rule]],
                  uses: Mapping[Node, int] | None = None) -> list[Node]:
-        return rebuild(outputs, Rewriting(self.operator.symbol, Table(), rules, uses))
+        return rebuild(outputs, self.operator.open(partial(Rewriting, rules=rules, uses=uses)))
 
     def expand(self, outputs: Sequence[Node], wanted: Callable[[Node], bool]) -> list[Node]:
         """Replace the composites that are wanted so by their bodies, and those in the bodies likewise."""
-        return rebuild(outputs, Expanding(self.operator.symbol, Table(), wanted))
+        return rebuild(outputs, self.operator.open(partial(Expanding, wanted=wanted)))
 
     def inline(self, outputs: Sequence[Node]) -> list[Node]:
         """Calls replaced by the bodies that they call."""
-        return rebuild(outputs, Inlining(self.operator.symbol, Table()))
+        return rebuild(outputs, self.operator.open(Inlining))

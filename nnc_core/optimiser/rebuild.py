@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
-from nnc_core.operator import Nodes
+from nnc_core.operator import Nodes, Operator
 from nnc_core.operator.control import CALL, PICK
-from nnc_core.symbol import Body, Node, Symbol, Table, map_bodies, postorder
+from nnc_core.symbol import Body, Node, Table, map_bodies, postorder
 from nnc_core.type import Attributes, Op
 
 Make: TypeAlias = Callable[[Nodes, Op, "tuple[Node, ...]", Attributes], Node]
@@ -20,8 +21,7 @@ def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
     `make` builds each node instead of F; `replaced` gives nodes that stand for others.
     """
     new: dict[Node, Node] = dict(replaced or {})
-    simplify = getattr(F, "simplify", None)
-    follow = F.follow if getattr(F, "uses", None) else None  # type: ignore[attr-defined]
+    changed = bool(F.operator.replaced)
     for node in postorder(outputs, {id(n) for n in new}):
         if node in new:
             continue
@@ -36,11 +36,11 @@ def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
             new[node] = F.apply(node.op, inputs, attributes)
         elif all([a is b for a, b in zip(inputs, node.inputs, strict=True)]):
             adopted = F.table.adopt(node)
-            new[node] = adopted if simplify is None else simplify(adopted)
+            new[node] = F.apply(node.op, inputs, node.attributes) if changed else F.simplify(adopted)
         else:
             new[node] = F.apply(node.op, inputs, node.attributes)
-        if follow is not None and new[node] is not node:
-            follow(node, new[node])
+        if new[node] is not node:
+            F.follow(node, new[node])
     F.table.line = None
     return [new[o] for o in outputs]
 
@@ -62,15 +62,12 @@ def inline_body(body: Body, F: Nodes, inputs: Sequence[Node]) -> list[Node]:
 class Expanding(Nodes):
     """Composites are replaced by their bodies when they are made."""
 
-    def __init__(self, symbol: Symbol, table: Table, wanted: Callable[[Node], bool]) -> None:
-        super().__init__(symbol, table)
+    def __init__(self, operator: Operator, table: Table, wanted: Callable[[Node], bool]) -> None:
+        super().__init__(operator, table)
         self.wanted = wanted
 
     def fresh(self) -> Expanding:
-        return Expanding(self.symbol, Table(), self.wanted)
-
-    def apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
-        return self.simplify(super().apply(op, inputs, attributes))
+        return self.operator.open(partial(Expanding, wanted=self.wanted))
 
     def simplify(self, node: Node) -> Node:
         if node.op.decompose is None or not self.wanted(node):
@@ -81,15 +78,12 @@ class Expanding(Nodes):
 class Inlining(Nodes):
     """What is picked from a call is picked from its body instead."""
 
-    def __init__(self, symbol: Symbol, table: Table) -> None:
-        super().__init__(symbol, table)
+    def __init__(self, operator: Operator, table: Table) -> None:
+        super().__init__(operator, table)
         self.inlined: dict[Node, list[Node]] = {}
 
     def fresh(self) -> Inlining:
-        return Inlining(self.symbol, Table())
-
-    def apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
-        return self.simplify(super().apply(op, inputs, attributes))
+        return self.operator.open(Inlining)
 
     def simplify(self, node: Node) -> Node:
         if node.op is not PICK or node.inputs[0].op is not CALL:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
-from nnc_core.operator import Nodes
+from nnc_core.base.errors import ReplacementCycleError
+from nnc_core.operator import Nodes, Operator
 from nnc_core.optimiser.registry import Rewrite, Rule
-from nnc_core.symbol import Node, Symbol, Table, postorder
-from nnc_core.type import Attributes, Op
+from nnc_core.symbol import Node, Table, postorder
 
 
 class Rewriting(Nodes):
@@ -18,16 +19,13 @@ class Rewriting(Nodes):
     once.
     """
 
-    def __init__(self, symbol: Symbol, table: Table, rules: Mapping[str, Sequence[Rule]],
+    def __init__(self, operator: Operator, table: Table, rules: Mapping[str, Sequence[Rule]],
                  uses: Mapping[Node, int] | None = None) -> None:
-        super().__init__(symbol, table)
+        super().__init__(operator, table)
         self.rules, self.uses = rules, dict(uses or {})
 
     def fresh(self) -> Rewriting:
-        return Rewriting(self.symbol, Table(), self.rules)
-
-    def apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
-        return self.simplify(super().apply(op, inputs, attributes))
+        return self.operator.open(partial(Rewriting, rules=self.rules))
 
     def follow(self, old: Node, new: Node) -> None:
         """What stands for a node is read by that one's readers, so that a chain is rewritten in one walk."""
@@ -36,7 +34,10 @@ class Rewriting(Nodes):
 
     def simplify(self, node: Node) -> Node:
         for rule in self.rules.get(node.op.name, ()):
-            better = rule(self, node)
+            try:
+                better = rule(self, node)
+            except ReplacementCycleError:  # the simpler form is made of an operator that this one stands for
+                continue
             if better is not None and better is not node:
                 return better
         return node

@@ -228,7 +228,7 @@ def default_generator() -> Generator:
 
 def _default_on(stack: Stack) -> Generator:
     if "no-values" in stack.device.spec.features:
-        return Generator(0, stack.device)
+        return Generator(0, stack)
     if not _default:
         _default.append(Generator(0))
     return _default[0]

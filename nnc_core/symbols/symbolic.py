@@ -107,7 +107,7 @@ def assign(symbol: Tensor, x: Any) -> None:
     """
     v = placeholder_of(symbol)
     with computing():
-        given = asarray(x, dtype=v.dtype, device=v.stack.device.spec.id).realize()
+        given = asarray(x, dtype=v.dtype, device=v.stack).realize()
     if given.ndim != v.ndim:
         raise ShapeError(f"symbol {SYMBOLS.names[v]!r} {v.spec} cannot take a value of {given.ndim} dimensions")
     if v in SYMBOLS.frozen:

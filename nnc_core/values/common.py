@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nnc_core.base.errors import DeviceError
-from nnc_core.stacks import Stack, stack_for
+from nnc_core.stacks import Stack
 from nnc_core.values.modes import current_stack
 from nnc_core.values.value import Value
 
@@ -21,12 +21,6 @@ def common_stack(values: Sequence[Value]) -> Stack:
             raise DeviceError(f"operands are on {stack.and_on(v.stack)}",
                               hint="move one of them with .to(...)")
     return stack
-
-
-def stack_named(id: str) -> Stack:
-    """The current one where it is of that device: a device may have several, of other layers."""
-    stack = current_stack()
-    return stack if stack.device.spec.id == id else stack_for(id)
 
 
 def common_trace(values: Sequence[Value]) -> Any:

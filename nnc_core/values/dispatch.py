@@ -19,7 +19,7 @@ from nnc_core.symbol import checked_number, postorder, show_line, user_line
 from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, any_unknown, is_static
 from nnc_core.values import debug, memo
 from nnc_core.values.borrowed import shares_memory, snapshot
-from nnc_core.values.common import common_stack, common_trace, stack_named
+from nnc_core.values.common import common_stack, common_trace
 from nnc_core.values.from_host import float_number, scalar_array
 from nnc_core.values.modes import (
     FORGOTTEN,
@@ -29,6 +29,7 @@ from nnc_core.values.modes import (
     deferred,
     gradients,
     lazy,
+    stack_named,
     use_device,
 )
 from nnc_core.values.refusals import no_value, object_to
@@ -103,7 +104,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     stack = common_stack(values) if op is not _TRANSFER else stack_named(attributes[1])
     trace = common_trace(values)
     tracked = gradients.get() and op.differentiable and any([v.tracked for v in values])
-    if op.decompose is not None and tracked and not (op.vjp or op.partials):
+    if op.decompose is not None and tracked and not (op.vjp or op.partials or op in stack.operator.replaced):
         with use_device(stack):
             return op.decompose(F, *values, *attributes)  # type: ignore[no-any-return]
     try:
@@ -113,6 +114,11 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
             raise
         attributes = put_in(attributes, stack)
         spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
+    if stack.operator.replaced:
+        with use_device(stack):
+            found = stack.operator.instead(F, op, values, attributes, spec)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
     mode = lazy.get()
     if trace is not None or mode:
         step = (PassingStep if mode == FORGOTTEN else Step)(op, values, attributes, line)
@@ -128,7 +134,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
         if any_unknown():
             attributes, spec = _inferred_again(op, values, attributes, stack)
     array = run_now(op, values, attributes, spec, stack)
-    if not tracked:
+    if not (tracked or (op.decompose is not None and stack.operator.replaced)):
         _accept(op, inputs)
     made = None if op.counted else spec
     return Value(array, stack, made, Step(op, values, attributes, line) if tracked else None, tracked)

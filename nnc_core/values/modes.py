@@ -104,5 +104,12 @@ def current_stack() -> Stack:
     return _stack.get() or stack_for(None)
 
 
+def stack_named(device: str | Device | DeviceSpec | Stack) -> Stack:
+    """The stack of a device: the current one where it is of that name, since a device may have several, of other
+    layers."""
+    stack, id = current_stack(), getattr(device, "id", device)
+    return stack if stack.device.spec.id == id else stack_for(device)
+
+
 def is_deferred_mode() -> bool:
     return lazy.get() != NOW

@@ -20,7 +20,7 @@ from nnc_core.shape.palettes import block_count, check_bits, check_block, code_b
 from nnc_core.type import TensorSpec, admit_numpy, default_float
 from nnc_core.values.arguments import located
 from nnc_core.values.cell import Cell
-from nnc_core.values.modes import use_device
+from nnc_core.values.modes import stack_named, use_device
 from nnc_core.values.tensor import Tensor
 
 M = TypeVar("M", bound=Module)
@@ -110,7 +110,7 @@ def _palettised(name: str, p: Parameter, bits: int, block_size: int | None, dtyp
         found: Palettised = palettise_array(p.read().detach(), bits, block_size, dtype)
     except Error as error:
         raise type(error)(f"parameter {name!r}: {error.message}", operator="palettise", hint=error.hint) from error
-    with use_device(p.device.id):
+    with use_device(stack_named(p.device)):
         made = PalettisedWeight(found.shape, bits, found.block_size, p.spec.dtype, found.palette.dtype)
     made.codes.write(found.codes)
     made.palette.write(found.palette)
