@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.engine.plan_checker import every_plan_checked
 from tests.semantics.table import Table
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
@@ -99,3 +100,10 @@ def seed(pytestconfig: pytest.Config) -> int:
 def rng(seed: int) -> np.random.Generator:
     """A generator that starts afresh from the run's seed in each test."""
     return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _plans_are_checked() -> Iterator[None]:
+    """No test compiles a plan that would hand over a wrong value."""
+    with every_plan_checked():
+        yield

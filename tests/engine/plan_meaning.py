@@ -1,0 +1,175 @@
+"""The meaning of a compiled program: what each of its commands should read, without memory.
+
+Every element of every value has a number of its own.  The blocks of a plan are carried out as the graph means them;
+which way conditions and branches go is made up, so that every branch and several lengths of loops are seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nnc_core.base.layout import Layout
+from nnc_core.engine import ComputationGraph
+from nnc_core.engine.fuse import is_number
+from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Step
+from nnc_core.operator import CONSTANT, OPERATORS
+from nnc_core.operator.control import PICK, is_tape
+from nnc_core.symbol import Body, Node
+from nnc_core.type import TupleSpec
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+"""One for each element of a value; a tape's value is a list of these, that of several results too."""
+ROUNDS = (5, 0, 3, 1, 2, 9)
+"""How often loops under conditions run, one after another."""
+MOST_CALLS = 1500
+"""Programs that run more calls are not followed to the end."""
+MOVED = tuple(OPERATORS[name] for name in ("concat", "update_slice"))
+"""Operators besides views that move elements and compute nothing."""
+
+
+class PlanError(AssertionError):
+    """A record does something else than the graph means."""
+
+
+class TooLongError(Exception):
+    """The program runs more calls than are followed."""
+
+
+class Execution(NamedTuple):
+    """What one execution of a command should read, and what it computes."""
+
+    inputs: list[Any]
+    outputs: list[Numbers]
+
+
+class Meaning:
+    """The blocks of a plan carried out on numbers, without memory."""
+
+    def __init__(self, compiled: ComputationGraph, run: int) -> None:
+        self.compiled, self.run = compiled, run
+        self.next = 1
+        self.leaves: dict[Node, Any] = {}
+        self.executions: dict[int, list[Execution]] = {}
+        """For each step, by its id."""
+        self.decisions: list[tuple[Numbers, int]] = []
+        """What conditions and indices are asked, in order, and what they are said to hold."""
+        self.asked: Counter[int] = Counter()
+        self.calls = 0
+        self.scope: dict[Node, Any] = {}
+        self.blocks(compiled.plan.blocks)
+        self.outputs = {name: self.value(node) for name, node in compiled.outputs.items()}
+
+    def fresh(self, shape: Sequence[int]) -> Numbers:
+        size = int(np.prod(shape, dtype=np.int64))
+        found = np.arange(self.next, self.next + size, dtype=np.int64).reshape(tuple(shape))
+        self.next += size
+        return found
+
+    def leaf(self, node: Node) -> Any:
+        if node not in self.leaves:
+            if is_tape(node.spec):
+                rows = ROUNDS[self.run]
+                self.leaves[node] = [self.fresh(node.spec.shape[1:]) for _ in range(rows)]  # type: ignore[arg-type]
+            else:
+                self.leaves[node] = self.fresh(node.spec.static_shape)
+        return self.leaves[node]
+
+    def value(self, node: Node) -> Any:
+        """What a node is now: computed, given, or seen in what is."""
+        if node in self.scope:
+            return self.scope[node]
+        if node.op is CONSTANT or is_number(node) or node in self.compiled.graph.inputs.values():
+            return self.leaf(node)
+        if node.op is PICK:
+            return self.value(node.inputs[0])[node.attributes[0]]
+        if node.op.view is not None or node.op in MOVED:
+            return moved(node.op, [self.value(x) for x in node.inputs], node.attributes)
+        raise PlanError(f"{node} is read before it is computed")
+
+    # ---- blocks
+    def blocks(self, blocks: Sequence[Block]) -> None:
+        for block in blocks:
+            match block:
+                case Step():
+                    self.step(block)
+                case LoopPlan():
+                    self.loop(block)
+                case BranchesPlan():
+                    self.branches(block)
+
+    def step(self, step: Step) -> None:
+        self.calls += 1
+        if self.calls > MOST_CALLS:
+            raise TooLongError
+        op, node = step.group.op, step.group.node
+        inputs = [self.value(x) for x in step.group.inputs]
+        if op.view is not None or op.name == "copy" or op in MOVED:
+            outputs = [moved(op, inputs, step.group.attributes)]
+        else:
+            outputs = [self.fresh(out.shape) for out in step.command.outputs]
+        self.executions.setdefault(id(step), []).append(Execution(inputs, outputs))
+        self.scope[node] = outputs if isinstance(node.spec, TupleSpec) else outputs[0]
+
+    def loop(self, plan: LoopPlan) -> None:
+        cond, body, length, n, m, reverse = plan.group.attributes
+        given = [self.value(x) for x in plan.group.inputs]
+        carried, scanned, captured = given[:n], given[n : n + m], given[n + m :]
+        stacked: list[list[Any]] = [[] for _ in body.outputs[n:]]
+        limit = self.rounds(plan, length, scanned)
+        for i in count():
+            if cond is None:
+                if i == limit:
+                    break
+            elif not self.inside(cond, [*carried, *captured], plan.cond, lambda y, i=i: self.decide(y[0], i < limit)):
+                break
+            at = limit - 1 - i if reverse else i
+            results = self.inside(body, [*carried, *[x[at] for x in scanned], *captured], plan.body, list)
+            carried = results[:n]
+            for rows, y in zip(stacked, results[n:], strict=True):
+                rows.append(y)
+        if reverse:
+            stacked = [rows[::-1] for rows in stacked]
+        specs = plan.group.node.spec.parts[n:]  # type: ignore[attr-defined]
+        whole = [rows if is_tape(spec) else np.reshape(rows, spec.static_shape)
+                 for rows, spec in zip(stacked, specs, strict=True)]
+        self.scope[plan.group.node] = [*carried, *whole]
+
+    def rounds(self, plan: LoopPlan, length: Any, scanned: Sequence[Any]) -> int:
+        if isinstance(length, int):
+            return length
+        if scanned:
+            return len(scanned[0])
+        self.asked[id(plan)] += 1
+        return ROUNDS[(self.asked[id(plan)] - 1 + self.run) % len(ROUNDS)]
+
+    def branches(self, plan: BranchesPlan) -> None:
+        branches, _ = plan.group.attributes
+        index, *operands = [self.value(x) for x in plan.group.inputs]
+        self.asked[id(plan)] += 1
+        chosen = self.decide(index, (self.asked[id(plan)] + self.run) % len(plan.arms))
+        self.scope[plan.group.node] = self.inside(branches[chosen], operands, plan.arms[chosen], list)
+
+    def decide(self, asked: Numbers, answer: int) -> int:
+        self.decisions.append((asked, int(answer)))
+        return answer
+
+    def inside(self, body: Body, given: Sequence[Any], blocks: Sequence[Block], then: Any) -> Any:
+        """`then` of the results of a body, whose values are seen in it alone."""
+        around, self.scope = self.scope, dict(zip(body.inputs, given, strict=True))
+        self.blocks(blocks)
+        found = then([self.value(y) for y in body.outputs])
+        self.scope = around
+        return found
+
+
+def moved(op: Any, inputs: Sequence[Any], attributes: Any) -> Any:
+    if op.view is None:
+        return op.reference(*inputs, *attributes)
+    x = np.ascontiguousarray(inputs[0]).reshape(np.shape(inputs[0]))
+    seen = op.view(Layout.packed(x.shape, x.dtype), *attributes)
+    return np.ndarray(seen.shape, np.int64, x, seen.offset, seen.strides)
