@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nnc_core.algodiff.tape import Key, Tape, structure
+from nnc_core.base.cache import LRU
 from nnc_core.base.errors import Error, FallbackWarning
 from nnc_core.engine import ComputationGraph
 from nnc_core.graph import SymbolicGraph
@@ -59,8 +59,8 @@ class Programs:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._sightings: OrderedDict[int, int] = OrderedDict()
-        self._kept: OrderedDict[Key, Program | None] = OrderedDict()
+        self._sightings: LRU[int, int] = LRU(MOST_SIGHTINGS)
+        self._kept: LRU[Key, Program | None] = LRU(MOST_PROGRAMS)
         self.hits = self.compiled = 0
 
     def find(self, tape: Tape) -> Program | None:
@@ -72,8 +72,7 @@ class Programs:
             return None
         with self._lock:
             if key in self._kept:
-                self._kept.move_to_end(key)
-                program = self._kept[key]
+                program: Program | None = self._kept.get(key)
                 self.hits += program is not None
                 return program
             if not self._is_due(hash(key)):
@@ -81,20 +80,15 @@ class Programs:
         program = _compiled_or_none(tape)
         with self._lock:
             self.compiled += program is not None
-            self._kept[key] = program
-            if len(self._kept) > MOST_PROGRAMS:
-                self._kept.popitem(last=False)
+            self._kept.put(key, program)
         return program
 
     def _is_due(self, key: int) -> bool:
         """Whether a structure was seen often enough; only its hash is kept until then."""
-        seen = self._sightings.pop(key, 0) + 1
-        if seen > STEPPED:
-            return True
-        self._sightings[key] = seen
-        if len(self._sightings) > MOST_SIGHTINGS:
-            self._sightings.popitem(last=False)
-        return False
+        seen = int(self._sightings.pop(key, 0)) + 1
+        if seen <= STEPPED:
+            self._sightings.put(key, seen)
+        return seen > STEPPED
 
     def info(self) -> CacheInfo:
         with self._lock:

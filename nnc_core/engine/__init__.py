@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from nnc_core.base.cache import LRU
 from nnc_core.base.command import Command
 from nnc_core.base.config import Settings, config
 from nnc_core.base.errors import AttributeValueError, Error, GraphError
@@ -38,7 +39,7 @@ class Engine:
         self.device: Device = graph.optimiser.operator.symbol.shape.type.device
         self.lowering = Lowering(self.device)
         self.executor = Executor(self.device, self.lowering, self._run_control)
-        self._controls: dict[Any, ComputationGraph] = {}
+        self._controls: LRU[Any, ComputationGraph] = LRU(CONTROLS_KEPT)
 
     def compile(self, graph: SymbolicGraph, *, optimise: bool = True, memory_steps: int | None = None,
                 kind: type[ComputationGraph] = ComputationGraph) -> Any:
@@ -90,19 +91,19 @@ class Engine:
         """Loops, branches and calls run as graphs of one node, which are kept."""
         specs = tuple([self._spec_of(a) for a in arrays])
         key = (op, attributes, specs, config.deterministic)
-        compiled = self._controls.get(key)
-        if compiled is None:
-            F = self.graph.optimiser.operator.open()
-            inputs = {f"x{i}": F.placeholder(f"x{i}", s) for i, s in enumerate(specs)}
-            node = F.apply(op, tuple(inputs.values()), attributes)
-            outputs = {f"y{i}": y for i, y in enumerate(F.picks(node))}
-            used = set(postorder(outputs.values()))
-            graph = SymbolicGraph({k: x for k, x in inputs.items() if x in used}, outputs)
-            if len(self._controls) >= CONTROLS_KEPT:
-                self._controls.pop(next(iter(self._controls)))
-            compiled = self._controls[key] = self.compile(graph)
+        compiled = self._controls.find(key, lambda: self._compiled_control(op, attributes, specs))
         found = compiled.run({f"x{i}": a for i, a in enumerate(arrays)})
         return tuple([found[f"y{i}"] for i in range(len(spec.parts))])
+
+    def _compiled_control(self, op: Op, attributes: Attributes, specs: Sequence[TensorSpec]) -> ComputationGraph:
+        F = self.graph.optimiser.operator.open()
+        inputs = {f"x{i}": F.placeholder(f"x{i}", s) for i, s in enumerate(specs)}
+        node = F.apply(op, tuple(inputs.values()), attributes)
+        outputs = {f"y{i}": y for i, y in enumerate(F.picks(node))}
+        used = set(postorder(outputs.values()))
+        graph = SymbolicGraph({k: x for k, x in inputs.items() if x in used}, outputs)
+        compiled: ComputationGraph = self.compile(graph)
+        return compiled
 
     def _spec_of(self, array: Array) -> TensorSpec:
         if isinstance(array, TapeArray):

@@ -6,10 +6,10 @@ run.  A call keeps its residuals.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from nnc_core.base.cache import LRU
 from nnc_core.base.config import config
 from nnc_core.base.dtype import is_inexact
 from nnc_core.graph.autodiff import BODY_RULES, BodyRules, forward, reverse
@@ -93,19 +93,14 @@ def _way_back(G: Nodes, called: Body, wanted: tuple[int, ...], given: tuple[int,
                     Body(inputs, tuple(two.back)))
 
 
-_ways: OrderedDict[Any, _WayBack] = OrderedDict()
-"""Ways back that were worked out last: calls are made again and again."""
 WAYS_KEPT = 256
+_ways: LRU[Any, _WayBack] = LRU(WAYS_KEPT)
+"""Ways back that were worked out last: calls are made again and again."""
 
 
 def _known_way_back(G: Nodes, body: Body, wanted: tuple[int, ...], given: tuple[int, ...]) -> _WayBack:
     key = (G.symbol, body, wanted, given, config.deterministic)
-    way = _ways.get(key)
-    if way is None:
-        way = _ways[key] = _way_back(G, body, wanted, given)
-        if len(_ways) > WAYS_KEPT:
-            _ways.popitem(last=False)
-    return way
+    return _ways.find(key, lambda: _way_back(G, body, wanted, given))
 
 
 def _reverse_of_call(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nnc_core.base.cache import LRU
 from nnc_core.base.errors import ShapeError
 from nnc_core.graph import SymbolicGraph
 from nnc_core.recording.compiled import CompiledGraph
-from nnc_core.recording.kept import Kept
 from nnc_core.recording.partition import needs_stages
 from nnc_core.recording.staged import StagedGraph
 from nnc_core.stacks import Stack, stack_for
@@ -28,7 +28,7 @@ class PolymorphicGraph:
 
     def __init__(self, graph: SymbolicGraph, stack: Stack, options: dict[str, Any]) -> None:
         self.graph, self.stack, self.options = graph, stack, options
-        self.compiled: Kept[tuple[tuple[str, int], ...], CompiledGraph] = Kept(KEPT)
+        self.compiled: LRU[tuple[tuple[str, int], ...], CompiledGraph] = LRU(KEPT)
 
     def __call__(self, **given: Any) -> dict[str, Tensor]:
         values = {k: x if isinstance(x, Tensor) else Tensor(host_value(x, self._dtype(k), self.stack))

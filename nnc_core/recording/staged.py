@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any
 
+from nnc_core.base.cache import LRU
 from nnc_core.base.errors import Error, ExecutionError
 from nnc_core.device import Array
 from nnc_core.engine import ComputationGraph, MemoryPlan, Profile
@@ -19,7 +20,6 @@ from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import PLACEHOLDER
 from nnc_core.optimiser import rebuild
 from nnc_core.recording.compiled import CompiledGraph
-from nnc_core.recording.kept import Kept
 from nnc_core.recording.partition import TRANSFER, Cut, Part, Place, cut
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import Node, show_line
@@ -43,7 +43,7 @@ class CompiledPart:
         found = {n for node in (*self.graph.inputs.values(), *self.graph.nodes)
                  for n in names_in((node.spec, node.attributes)) if is_unknown(n)}
         self.names = tuple(sorted(map(str, found)))
-        self.compiled: Kept[tuple[int, ...], ComputationGraph] = Kept(KEPT)
+        self.compiled: LRU[tuple[int, ...], ComputationGraph] = LRU(KEPT)
         if not self.names:
             self.for_sizes({})
 
@@ -64,7 +64,7 @@ class CompiledPart:
 
     def latest(self) -> list[ComputationGraph]:
         """What was compiled last, if anything."""
-        return list(self.compiled.values())[-1:]
+        return self.compiled.values()[-1:]
 
     def __repr__(self) -> str:
         waits = f", compiled for each {', '.join(self.names)}" if self.names else ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nnc_core.base.cache import LRU
 from nnc_core.stacks import Stack
 from nnc_core.type import Attributes, Op
 from nnc_core.values.debug import slowly
@@ -47,11 +47,11 @@ class _Entry(NamedTuple):
 
 
 class Memo:
-    """The table of this process: by key, in order of last use."""
+    """The table of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # an array may die, and be forgotten, while the lock is held
-        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
+        self._entries: LRU[Key, _Entry] = LRU(MOST)
         self.hits = self.misses = 0
 
     def find(self, key: Key, arrays: Sequence[Any]) -> Any:
@@ -62,7 +62,6 @@ class Memo:
                 self.misses += 1
             else:
                 self.hits += 1
-                self._entries.move_to_end(key)
             return result
 
     def keep(self, key: Key, arrays: Sequence[Any], result: Any) -> None:
@@ -70,18 +69,14 @@ class Memo:
             entry = _Entry(tuple([weakref.ref(a) for a in arrays]), weakref.ref(result, lambda _: self._forget(key)))
         except TypeError:
             return  # something that cannot be watched, such as a scalar of the host
-        with self._lock:
-            self._entries[key] = entry
-            self._entries.move_to_end(key)
-            if len(self._entries) > MOST:
-                self._entries.popitem(last=False)
+        self._entries.put(key, entry)
 
     def _forget(self, key: Key) -> None:
         """A result has died; its place may already be another's."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None and entry.result() is None:
-                del self._entries[key]
+                self._entries.pop(key)
 
     def info(self) -> MemoInfo:
         with self._lock:

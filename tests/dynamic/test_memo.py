@@ -68,7 +68,7 @@ def test_no_array_is_kept_alive(device: str) -> None:
 
 
 def test_the_table_is_bounded(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memo, "MOST", 4)
+    monkeypatch.setattr(memo.MEMO._entries, "limit", 4)
     x = nnc.asarray(np.ones((2, 2), np.float32))
     with nnc.memoise():
         held = [x + float(i) for i in range(10)]

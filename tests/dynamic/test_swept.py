@@ -254,7 +254,7 @@ def multiplied(v: nnc.Tensor, times: int) -> nnc.Tensor:
 
 
 def test_the_cache_is_bounded(device: str, programs: swept.Programs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swept, "MOST_PROGRAMS", 2)
+    monkeypatch.setattr(programs._kept, "limit", 2)
     monkeypatch.setattr(swept, "STEPPED", 0)
     for n in (1, 2, 3, 1):
         v = nnc.variable(2.0)
@@ -262,7 +262,7 @@ def test_the_cache_is_bounded(device: str, programs: swept.Programs, monkeypatch
         assert v.grad is not None and v.grad.item() == (n + 1) * 2.0**n
     assert programs.info() == (0, 4, 2)
     monkeypatch.setattr(swept, "STEPPED", 2)
-    monkeypatch.setattr(swept, "MOST_SIGHTINGS", 3)
+    monkeypatch.setattr(programs._sightings, "limit", 3)
     for n in range(4, 20):
         multiplied(nnc.variable(2.0), n).backward()
     assert len(programs._sightings) == 3

@@ -12,6 +12,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
+from nnc_core.base.cache import LRU
 from nnc_core.base.dtype import float32, float64
 from nnc_core.base.errors import (
     DeviceError,
@@ -21,7 +22,6 @@ from nnc_core.base.errors import (
     NotSupportedError,
 )
 from nnc_core.device import DONE
-from nnc_opencl import device as device_module
 from nnc_opencl import drivers, kernel
 from nnc_opencl.device import OpenCLDevice
 from nnc_opencl.failure import last_words
@@ -41,8 +41,7 @@ def test_equal_nests_are_one_kernel(device: OpenCLDevice) -> None:
 
 
 def test_the_cache_of_kernels_is_bounded(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "_kernels", {})
-    monkeypatch.setattr(device_module, "KERNELS", 2)
+    monkeypatch.setattr(device, "_kernels", LRU(2))
     oldest = device.compile(nest_of(sum_of(3).command))
     for count in (4, 5):
         device.compile(nest_of(sum_of(count).command))
@@ -150,7 +149,7 @@ def test_a_device_without_float64_says_so(device: OpenCLDevice, monkeypatch: pyt
 
 def test_a_kernel_that_does_not_build(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has the kernel's name and what the compiler said; the next kernel builds."""
-    monkeypatch.setattr(device, "_kernels", {})
+    monkeypatch.setattr(device, "_kernels", LRU(2))
     with monkeypatch.context() as patch:
         patch.setattr(kernel, "render", lambda nest, dialect: "__kernel void kernel_add() { wrong here; }")
         with pytest.raises(DeviceFailureError, match=r"kernel of add: .*error.*") as caught:
@@ -173,7 +172,7 @@ def test_an_unusable_cache_on_disk(
     """One warning, and the kernel is built without it."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(device, "_kernels", {})
+    monkeypatch.setattr(device, "_kernels", LRU(2))
     if cl.characterize.has_src_build_cache(device._device):
         pytest.skip("this driver has a cache of its own")
     case = sum_of(9)
@@ -183,7 +182,7 @@ def test_an_unusable_cache_on_disk(
 
 
 def test_building_warns_of_nothing(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "_kernels", {})
+    monkeypatch.setattr(device, "_kernels", LRU(2))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         device.compile(nest_of(sum_of(31).command))

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pyopencl as cl
 
+from nnc_core.base.cache import LRU
 from nnc_core.base.dtype import float32
 from nnc_core.base.errors import DeviceError, DeviceFailureError, Error, OutOfRangeError
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
@@ -35,7 +36,7 @@ class OpenCLDevice(Device):
         except cl.Error as error:
             raise failure("making a context", error, id) from error
         self._account = Account()
-        self._kernels: dict[LoopNest, OpenCLKernel] = {}
+        self._kernels: LRU[LoopNest, OpenCLKernel] = LRU(KERNELS)
         self._building = threading.Lock()
 
     def allocate(self, nbytes: int) -> OpenCLBuffer:
@@ -93,19 +94,11 @@ class OpenCLDevice(Device):
 
     def compile(self, nest: LoopNest) -> OpenCLKernel:
         """Equal nests give one kernel, built at the first call."""
-        kernel = self._kernels.get(nest)
-        if kernel is None:
-            with self._building:
-                kernel = self._kernels.get(nest) or self._build(nest)
-        return kernel
+        return self._kernels.find(nest, lambda: self._build(nest))
 
     def _build(self, nest: LoopNest) -> OpenCLKernel:
-        program = build(nest, self._context, self.spec)
-        kernel = OpenCLKernel(nest, program, self._device, self._default)
-        while len(self._kernels) >= KERNELS:
-            del self._kernels[next(iter(self._kernels))]
-        self._kernels[nest] = kernel
-        return kernel
+        with self._building:
+            return OpenCLKernel(nest, build(nest, self._context, self.spec), self._device, self._default)
 
     def stream(self) -> OpenCLStream:
         return OpenCLStream(self._context, self._device, self.spec.id)
