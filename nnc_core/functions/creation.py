@@ -41,6 +41,8 @@ def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | No
     try:
         if isinstance(x, Tensor):
             return _converted(x, dtype, device, copy)
+        if hasattr(type(x), "__nnc_tensor__"):
+            return _converted(x.__nnc_tensor__(), dtype, device, copy)
         if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
             x = imported(x)
         if copy is False:

@@ -67,7 +67,12 @@ def as_value(x: ArrayLike, stack: Stack | None = None) -> Value:
 
 def stack_of(xs: Sequence[ArrayLike]) -> Stack | None:
     """Host arrays beside tensors go where those are."""
-    return next((x._value.stack for x in xs if isinstance(x, Tensor)), None)
+    for x in xs:
+        if isinstance(x, Tensor):
+            return x._value.stack
+        if hasattr(type(x), "__nnc_tensor__"):
+            return x.__nnc_tensor__()._value.stack  # type: ignore[no-any-return]
+    return None
 
 
 def as_values(*xs: ArrayLike) -> list[Value]:

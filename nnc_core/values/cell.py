@@ -13,6 +13,7 @@ from nnc_core.type import TensorSpec
 from nnc_core.values.dispatch import evaluate, reduce_value
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import current_trace
+from nnc_core.values.reading import WrittenAsTensor
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Trace, guarded
 from nnc_core.values.value import Value, owned
@@ -23,11 +24,13 @@ LONGEST_PAST = 256
 """Deferred writes that a cell remembers."""
 
 
-class Cell:
+class Cell(WrittenAsTensor):
     """A mutable place for one tensor: a weight, a running statistic, a step count, a random key.
 
     Read in a trace it is an input of the graph, written an output that takes the input's memory.  A compiled graph
     overwrites a cell's array only if nobody else can hold it: a cell that was read out is copied first.
+
+    Operators and functions take a cell for the tensor that is there.
     """
 
     __slots__ = ("__weakref__", "_lock", "_lost", "_past", "_shared", "_value", "name")
@@ -41,7 +44,7 @@ class Cell:
         self.name = name
 
     @property
-    def spec(self) -> TensorSpec:
+    def spec(self) -> TensorSpec:  # type: ignore[override]
         return self._value.spec
 
     @property
@@ -110,11 +113,6 @@ class Cell:
                                 hint="write it again, for example from the last checkpoint")
 
     # ---- for compiled graphs
-    @property
-    def tracked(self) -> bool:
-        """Whether what is read out is a variable, whose gradient may be asked."""
-        return False
-
     def lend(self) -> Value:
         """The value, to be read only."""
         self._check()

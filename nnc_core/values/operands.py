@@ -39,6 +39,8 @@ def operand(x: Any, stack: Stack | None = None) -> Any:
             return listed_value(x, stack)
         except Error as error:
             raise error.locate(line=show_line(user_line()))  # noqa: B904
+    if hasattr(type(x), "__nnc_tensor__"):
+        return value_of(x.__nnc_tensor__())
     raise OperandError(f"{type(x).__name__} is no array and no number", line=show_line(user_line()),
                        hint=getattr(type(x), "operand_hint", "make it an array with nnc.asarray"))
 
@@ -53,7 +55,7 @@ def listed_value(x: Any, stack: Stack | None) -> Value:
 def holds_tensors(xs: Sequence[Any]) -> bool:
     """Tell whether nested lists hold a tensor."""
     kinds = set(map(type, xs))  # without a step of Python for each of a million numbers
-    if any(issubclass(kind, Handle) for kind in kinds):
+    if any(issubclass(kind, Handle) or hasattr(kind, "__nnc_tensor__") for kind in kinds):
         return True
     return bool(kinds & {list, tuple}) and any(isinstance(x, (list, tuple)) and holds_tensors(x) for x in xs)
 
@@ -79,6 +81,8 @@ def _tensors(xs: Sequence[Any]) -> Iterator[Handle]:
     for x in xs:
         if isinstance(x, Handle):
             yield x
+        elif hasattr(type(x), "__nnc_tensor__"):
+            yield x.__nnc_tensor__()
         elif isinstance(x, (list, tuple)):
             yield from _tensors(x)
 

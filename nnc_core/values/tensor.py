@@ -54,7 +54,9 @@ def _foreign(self: Tensor, other: Any) -> Any:
         return other
     if isinstance(other, (np.ndarray, list)):
         return listed_value(other, self._value.stack)
-    return value_of(other) if isinstance(other, Tensor) else NotImplemented
+    if isinstance(other, Tensor):
+        return value_of(other)
+    return value_of(other.__nnc_tensor__()) if hasattr(type(other), "__nnc_tensor__") else NotImplemented
 
 
 def _unary(name: str) -> Callable[[Tensor], Tensor]:

@@ -21,12 +21,13 @@ from nnc_core.type import TensorSpec, admit_numpy, default_float
 from nnc_core.values.arguments import located
 from nnc_core.values.cell import Cell
 from nnc_core.values.modes import stack_named, use_device
+from nnc_core.values.reading import ReadAsTensor
 from nnc_core.values.tensor import Tensor
 
 M = TypeVar("M", bound=Module)
 
 
-class PalettisedWeight(Module):
+class PalettisedWeight(ReadAsTensor, Module):
     """In the place of a Parameter: `read()` gives an array of that shape and dtype, made of codes and a palette.
 
     codes (bytes,) uint8, a buffer; palette (blocks, 2**bits), a Parameter that is frozen at first: with `unfreeze` it
