@@ -12,19 +12,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nnc_core.algodiff.custom_rules import Forward, Reverse, Rule, frozen
+from nnc_core.algodiff.mapped_rules import mapped_rule
 from nnc_core.base.dtype import is_inexact
 from nnc_core.base.errors import GradientError, OperandError
 from nnc_core.graph.autodiff import BODY_RULES, BodyRules
+from nnc_core.graph.batching_rules import RULES as BATCHING_RULES
+from nnc_core.graph.batching_rules import repeated
 from nnc_core.operator.control import PICK
-from nnc_core.symbol import postorder, show_line, user_line
-from nnc_core.type import Op, TupleSpec
+from nnc_core.symbol import Node, postorder, show_line, user_line
+from nnc_core.type import DimLike, Op, TupleSpec
 from nnc_core.values.modes import current_trace, gradients, lazy
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import Structure, flatten, unflatten
-from nnc_core.values.value import Step, Value
+from nnc_core.values.value import UNCOMPUTED, Step, Value
 
 CUSTOM = Op("custom", ("*operands",), ("rule",), lambda *arguments: arguments[-1].spec,
+            virtual=True,
             doc="Derivatives that the user gives: of results that are computed elsewhere, by the operands.")
 RESULT = Op("result", ("value", "rule"), (), lambda value, rule: value, decompose=lambda F, value, rule: value,
             vjp=(None, lambda F, g, y, value, rule: g), jvp=lambda F, t, y, value, rule: t[1],
@@ -32,6 +36,24 @@ RESULT = Op("result", ("value", "rule"), (), lambda value, rule: value, decompos
 BODY_RULES[CUSTOM] = BodyRules(
     lambda F, gs, y, live: y.attributes[0].cotangents(F, gs, y.inputs),
     lambda F, ts, y: y.attributes[0].tangents(F, ts, y.inputs))
+
+
+def _mapped_custom(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
+    """The rule on many examples: what it asks for is found with `vmap`."""
+    return F.apply(CUSTOM, tuple(values), (mapped_rule(node.attributes[0], tuple(batched), size),))
+
+
+def _mapped_result(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
+    value, derivative = values
+    if not batched[1]:
+        (whole,), (index,) = derivative.inputs, derivative.attributes
+        alike = [False] * len(whole.inputs)
+        derivative = F.pick(_mapped_custom(F, whole, list(whole.inputs), alike, size), index=index)
+    return F.apply(RESULT, (value if batched[0] else repeated(F, value, size), derivative), ())
+
+
+BATCHING_RULES[CUSTOM.name] = _mapped_custom
+BATCHING_RULES[RESULT.name] = _mapped_result
 
 
 class CustomFunction:
@@ -147,7 +169,7 @@ def _attach(result: Any, leaves: Sequence[Any], residuals: Sequence[Value],
     tracked = gradients.get() and any(v.tracked for v in args)
     spec = TupleSpec(tuple([v.spec for v in values]))
     step = Step(CUSTOM, operands, (make(spec, structure),), line)
-    whole = Value((), stack, spec, step, tracked, trace)  # never computed
+    whole = Value(UNCOMPUTED, stack, spec, step, tracked, trace)
     made = [_result(v, whole, i, tracked and is_inexact(v.dtype), trace) for i, v in enumerate(values)]
     return unflatten(structure, iter([Tensor(v) for v in made]))
 
@@ -155,7 +177,7 @@ def _attach(result: Any, leaves: Sequence[Any], residuals: Sequence[Value],
 def _result(v: Value, whole: Value, index: int, tracked: bool, trace: Any) -> Value:
     assert whole.step is not None
     line = whole.step.line
-    derivative = Value((), whole.stack, v.spec, Step(PICK, (whole,), (index,), line), tracked, trace)
+    derivative = Value(UNCOMPUTED, whole.stack, v.spec, Step(PICK, (whole,), (index,), line), tracked, trace)
     plain = v if v.array is None else Value(v.array, v.stack, v.spec)  # what is there needs no history
     return Value(v.array, v.stack, v.spec, Step(RESULT, (plain, derivative), (), line), tracked, trace)
 

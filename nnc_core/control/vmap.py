@@ -60,6 +60,13 @@ def _run(f: Callable[..., Any], args: tuple[Any, ...], in_axes: Axes, out_axes: 
     return tensors(tree, moved)
 
 
+def examples(f: Callable[..., Any], values: Sequence[Value], batched: Sequence[bool], size: Any) -> Any:
+    """f on values of which those that are `batched` have `size` examples along their first axis, as its results do."""
+    structure = Structure(tuple, (), (Structure(None),) * len(values))
+    with use_device(values[0].stack):
+        return tensors(*reversed(_batched(f, list(values), list(batched), structure, size)))
+
+
 def _batched(f: Callable[..., Any], first: list[Value], flags: list[bool], structure: Structure,
              size: Any) -> tuple[list[Value], Structure]:
     """The results with the examples along their first axis."""

@@ -65,6 +65,8 @@ class Op:
     """Attributes are bodies, or tuples of bodies: transforms of graphs go into them."""
     host: bool = False
     """Runs on the host by nature."""
+    virtual: bool = False
+    """Its results are never computed: they are there for their derivatives."""
     ties: bool = False
     """The first operand is handed on after the others have been computed."""
     counted: bool = False

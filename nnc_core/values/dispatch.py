@@ -34,7 +34,7 @@ from nnc_core.values.modes import (
 )
 from nnc_core.values.refusals import no_value, object_to
 from nnc_core.values.unknown import count_on_host, has_unknown, missing_counts, put_in, refresh, tell
-from nnc_core.values.value import Borrowed, PassingStep, Step, Value, made_at
+from nnc_core.values.value import UNCOMPUTED, Borrowed, PassingStep, Step, Value, made_at
 
 _FLOATS = frozenset(FLOATS)
 _FILLED, _TRANSFER = OPERATORS["filled"], OPERATORS["transfer"]
@@ -120,6 +120,8 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
         if found is not None:
             return found  # type: ignore[no-any-return]
     mode = lazy.get()
+    if op.virtual or (op is PICK and values[0].array is UNCOMPUTED):
+        return Value(UNCOMPUTED, stack, spec, Step(op, values, attributes, line), tracked, trace)
     if trace is not None or mode:
         step = (PassingStep if mode == FORGOTTEN else Step)(op, values, attributes, line)
         value = Value(None, stack, spec, step, tracked, trace)

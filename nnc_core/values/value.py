@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 Hook: TypeAlias = Callable[..., Any]
 
 
+class Uncomputed(tuple[()]):
+    """The array of a value that is there for its derivative alone; `dispatch` may ask it for a dtype."""
+
+    __slots__ = ()
+    dtype = None
+
+
+UNCOMPUTED = Uncomputed()
+
+
 class Step:
     """How a value came about: an entry of the dynamic graph, never interned, since identity matters there."""
 
