@@ -49,6 +49,25 @@ def test_the_cache_of_kernels_is_bounded(device: OpenCLDevice, monkeypatch: pyte
     assert device.compile(nest_of(sum_of(3).command)) is not oldest
 
 
+def test_a_kernel_keeps_nothing_of_its_compiler(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch,
+                                                tmp_path: Path) -> None:
+    """Freshly built it is of its binary alone, and computes; where a driver cannot make it of that, as it was built."""
+    if not device._device.type & cl.device_type.CPU:
+        pytest.skip("drivers for CPUs only: others may compile a binary again")
+    context, nest, inputs = device._context, nest_of(sum_of(7).command), sum_of(7).inputs
+    monkeypatch.setattr(context, "cache_dir", str(tmp_path), raising=False)
+    monkeypatch.setattr(device, "_kernels", {})
+    assert not device.compile(nest)._program.get_info(cl.program_info.SOURCE)
+    np.testing.assert_array_equal(run(device, nest, inputs, inputs[0]), np.arange(7) + 1)
+
+    def refused(self: cl.Program, *arguments: object) -> None:
+        raise cl.RuntimeError("no binaries here")
+
+    whole = cl.Program(context, "kernel void f(global float *x) { x[0] = 1; }").build()
+    monkeypatch.setattr(cl.Program, "build", refused)
+    assert kernel._small(whole, context, []) is whole
+
+
 def test_many_binds_of_one_kernel(device: OpenCLDevice) -> None:
     """More than a kernel keeps handles for, all alive at once, launched out of order."""
     count = 3 * kernel.HANDLES

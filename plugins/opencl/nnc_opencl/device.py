@@ -19,7 +19,7 @@ from nnc_opencl.memory import Account, OpenCLBuffer, allocate
 from nnc_opencl.stream import OpenCLStream
 
 KERNELS = 1024
-"""Built kernels that a device keeps, some 3 MiB each with drivers for CPUs; the oldest go first."""
+"""Built kernels that a device keeps, some 0.5 MiB each with drivers for CPUs; the oldest go first."""
 
 HostBytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 

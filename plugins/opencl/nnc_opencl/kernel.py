@@ -37,7 +37,8 @@ def build(nest: LoopNest, context: cl.Context, spec: DeviceSpec) -> cl.Program:
                                 device=spec.id, hint="give it fewer inputs at a time")
     source = render(expand(nest), OPENCL)
     try:
-        return _build_source(source, context, _options(context.devices[0]))
+        options = _options(context.devices[0])
+        return _small(_build_source(source, context, options), context, options)
     except cl.Error as error:
         raise DeviceFailureError(f"the driver cannot build the kernel of {nest.name}: {last_words(str(error))}",
                             device=spec.id, hint="`nnc devices` examines the driver") from error
@@ -67,6 +68,18 @@ def _build_source(source: str, context: cl.Context, options: list[str]) -> cl.Pr
         warnings.warn(message, FallbackWarning, stacklevel=2)
         program = cl.Program(context, source)
         return program.build(options, cache_dir=False)  # type: ignore[no-any-return, arg-type]
+
+
+def _small(program: cl.Program, context: cl.Context, options: list[str]) -> cl.Program:
+    """Made again of its binary: with a program built from source, drivers for CPUs keep what their compiler knew."""
+    [device] = context.devices
+    if not device.type & cl.device_type.CPU or not program.get_info(cl.program_info.SOURCE):
+        return program
+    binaries: Any = program.get_info(cl.program_info.BINARIES)
+    try:
+        return cl.Program(context, [device], binaries).build(options)  # type: ignore[no-any-return]
+    except cl.Error:
+        return program
 
 
 def _hush_remarks() -> None:
