@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import memory
 from tests.engine.plan_checker import every_plan_checked
 from tests.semantics.table import Table
 
@@ -44,6 +45,7 @@ SAMPLED = {
 those that build a kernel for each shape, those of each operator with each dtype and layout, and the gradients of all
 branches in all surroundings.  The seed draws those that run; the others are slow."""
 GENERATORS = pytest.StashKey[list[tuple[np.random.BitGenerator, Any]]]()
+FLOOR = pytest.StashKey[memory.Floor]()
 TABLE = Table()  # here, where all reports arrive, also those of other processes
 
 
@@ -52,6 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(_chosen_seed())
     config.stash[SEED] = int(config.option.hypothesis_seed)
+    memory.return_large_arrays()
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out
@@ -65,6 +68,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     session.config.stash[GENERATORS] = [(bits, bits.state) for bits in _bits_of_modules()]
+    memory.leave_alone_what_is_there()
+    session.config.stash[FLOOR] = memory.Floor()
 
 
 def _bits_of_modules() -> Iterator[np.random.BitGenerator]:
@@ -77,6 +82,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """What a test draws from its module's generator does not depend on the tests that ran before it."""
     for bits, first in item.config.stash[GENERATORS]:
         bits.state = first
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    item.config.stash[FLOOR].sweep()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -1,0 +1,49 @@
+"""Keeps processes small that run thousands of tests each."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from contextlib import suppress
+from pathlib import Path
+
+M_MMAP_THRESHOLD = -3  # of glibc's mallopt
+LARGE = 1 << 20
+MUCH = 64 << 20
+_STATUS = Path("/proc/self/status")
+
+
+def return_large_arrays() -> None:
+    """Have large arrays go back to the system when they are freed.
+
+    Left to itself glibc raises the bound with each array that is freed, and larger ones leave holes too.
+    """
+    with suppress(AttributeError, OSError, TypeError):  # another C library
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE)
+
+
+def leave_alone_what_is_there() -> None:
+    """Let the collector pass over thousands of pytest's items from now on, which live as long as the process."""
+    gc.collect()
+    gc.freeze()
+
+
+def resident() -> int:
+    """Bytes of this process in memory; 0 where the system does not say."""
+    if not _STATUS.exists():
+        return 0
+    line = next(line for line in _STATUS.read_text("ascii").splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) * 1024
+
+
+class Floor:
+    """How large the process is between tests; a test that leaves much behind has its cycles collected."""
+
+    def __init__(self) -> None:
+        self.bytes = resident()
+
+    def sweep(self) -> None:
+        self.bytes = min(self.bytes, now := resident())
+        if now > self.bytes + MUCH:
+            gc.collect()
+            self.bytes = resident()
