@@ -5,7 +5,10 @@ from __future__ import annotations
 import copyreg
 
 from nnc_core import tensor_methods
+from nnc_core.algodiff import custom
 from nnc_core.graph import SymbolicGraph
+from nnc_core.graph.autodiff import BODY_RULES
+from nnc_core.graph.batching_rules import RULES as BATCHING_RULES
 from nnc_core.recording.compilation import compile_graph
 from nnc_core.tracing import calls, jit
 from nnc_core.values.dispatch import reduce_value
@@ -13,10 +16,12 @@ from nnc_core.values.value import Borrowed, Value
 
 
 def compose() -> None:
-    """Complete tensors with the public functions, values with pickling, graphs with `compile`, and compiled functions
-    with calls as one step."""
+    """Complete tensors with the public functions, values with pickling, graphs with `compile`, derivatives
+    with the user's own, and compiled functions with calls as one step."""
     tensor_methods.install()
     copyreg.pickle(Value, reduce_value)
     copyreg.pickle(Borrowed, reduce_value)
+    BODY_RULES[custom.CUSTOM] = custom.CUSTOM_RULES
+    BATCHING_RULES.update(custom.CUSTOM_BATCHING)
     SymbolicGraph.register_compiler(compile_graph)
     jit.call_hook = calls.as_call

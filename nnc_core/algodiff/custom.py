@@ -15,8 +15,7 @@ from nnc_core.algodiff.custom_rules import Forward, Reverse, Rule, frozen
 from nnc_core.algodiff.mapped_rules import mapped_rule
 from nnc_core.base.dtype import is_inexact
 from nnc_core.base.errors import GradientError, OperandError
-from nnc_core.graph.autodiff import BODY_RULES, BodyRules
-from nnc_core.graph.batching_rules import RULES as BATCHING_RULES
+from nnc_core.graph.autodiff import BodyRules
 from nnc_core.graph.batching_rules import repeated
 from nnc_core.operator.control import PICK
 from nnc_core.symbol import Node, postorder, show_line, user_line
@@ -33,7 +32,7 @@ CUSTOM = Op("custom", ("*operands",), ("rule",), lambda *arguments: arguments[-1
 RESULT = Op("result", ("value", "rule"), (), lambda value, rule: value, decompose=lambda F, value, rule: value,
             vjp=(None, lambda F, g, y, value, rule: g), jvp=lambda F, t, y, value, rule: t[1],
             doc="A value, with the derivative of another.")
-BODY_RULES[CUSTOM] = BodyRules(
+CUSTOM_RULES = BodyRules(
     lambda F, gs, y, live: y.attributes[0].cotangents(F, gs, y.inputs),
     lambda F, ts, y: y.attributes[0].tangents(F, ts, y.inputs))
 
@@ -52,8 +51,7 @@ def _mapped_result(F: Any, node: Node, values: list[Any], batched: list[bool], s
     return F.apply(RESULT, (value if batched[0] else repeated(F, value, size), derivative), ())
 
 
-BATCHING_RULES[CUSTOM.name] = _mapped_custom
-BATCHING_RULES[RESULT.name] = _mapped_result
+CUSTOM_BATCHING = {CUSTOM.name: _mapped_custom, RESULT.name: _mapped_result}
 
 
 class CustomFunction:

@@ -7,19 +7,21 @@ from typing import Any
 
 from nnc_core.base.dtype import is_float, is_inexact
 from nnc_core.base.errors import Error, GradientError, GraphError
-from nnc_core.graph import branches, loops  # noqa: F401 - they bring the derivatives of control flow
-from nnc_core.graph.autodiff import forward, reverse
+from nnc_core.graph.autodiff import BODY_RULES, forward, reverse
 from nnc_core.graph.batching import batch
 from nnc_core.graph.bodies import needs_its_body
-from nnc_core.graph.branches import with_residuals
+from nnc_core.graph.branches import BRANCH_RULES, CALL_RULES, with_residuals
+from nnc_core.graph.loops import LOOP_RULES
 from nnc_core.graph.symbolic import SymbolicGraph
 from nnc_core.operator import Nodes
-from nnc_core.operator.control import TRIPS
+from nnc_core.operator.control import CALL, CASE_OF, LOOP, TRIPS
 from nnc_core.optimiser import Optimiser, rebuild
 from nnc_core.symbol import Body, Node, show_line, without_collector
 from nnc_core.type import Attributes, Dim, DimLike, Op, map_dims, specialised
 
 __all__ = ["Graph", "SymbolicGraph", "batch", "forward", "reverse", "with_residuals"]
+
+BODY_RULES.update({LOOP: LOOP_RULES, CASE_OF: BRANCH_RULES, CALL: CALL_RULES})
 
 
 class Graph:

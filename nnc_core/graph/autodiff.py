@@ -27,6 +27,7 @@ class BodyRules(NamedTuple):
 
 
 BODY_RULES: dict[Op, BodyRules] = {}
+"""By operator: filled by nnc_core.graph, as its rules for control flow call the sweeps of this file."""
 
 
 def reverse(

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 from nnc_core.base.cache import LRU
 from nnc_core.base.config import config
 from nnc_core.base.dtype import is_inexact
-from nnc_core.graph.autodiff import BODY_RULES, BodyRules, forward, reverse
+from nnc_core.graph.autodiff import BodyRules, forward, reverse
 from nnc_core.graph.bodies import expanded, halves, like, live_inputs, silenced, used
 from nnc_core.operator import Nodes
-from nnc_core.operator.control import CALL, CASE_OF
 from nnc_core.symbol import Body, Node
 
 
@@ -125,5 +124,5 @@ def _forward_of_call(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
     return [by_result.get(j) for j in range(len(y.spec.parts))]
 
 
-BODY_RULES[CASE_OF] = BodyRules(_reverse_of_branches, _forward_of_branches)
-BODY_RULES[CALL] = BodyRules(_reverse_of_call, _forward_of_call)
+BRANCH_RULES = BodyRules(_reverse_of_branches, _forward_of_branches)
+CALL_RULES = BodyRules(_reverse_of_call, _forward_of_call)

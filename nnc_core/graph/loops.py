@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import boolean, is_inexact
-from nnc_core.graph.autodiff import BODY_RULES, BodyRules, forward
+from nnc_core.graph.autodiff import BodyRules, forward
 from nnc_core.graph.bodies import expanded, halves, like, live_inputs, silenced, used
 from nnc_core.operator import Nodes
-from nnc_core.operator.control import LOOP, TRIPS
+from nnc_core.operator.control import TRIPS
 from nnc_core.symbol import Body, Node, Number
 from nnc_core.type import DimLike
 
@@ -117,4 +117,4 @@ def _widened(G: Nodes, loop: Loop, active: int, shared: Sequence[Node], carried:
     return Body((*loop.cond.inputs[:n], *names[0], *loop.cond.inputs[n:], *names[1]), loop.cond.outputs)
 
 
-BODY_RULES[LOOP] = BodyRules(_reverse, _forward)
+LOOP_RULES = BodyRules(_reverse, _forward)

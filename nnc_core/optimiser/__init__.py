@@ -7,32 +7,21 @@ from functools import partial
 
 from nnc_core.base.config import config
 from nnc_core.operator import Operator
-from nnc_core.optimiser import (  # noqa: F401 - their rewrites register themselves
-    casts,
-    choices,
-    convolutions,
-    fold,
-    identities,
-    integers,
-    movement,
-    parts,
-    pieces,
-    reductions,
-    stabilise,
-)
 from nnc_core.optimiser.control import hoist, simplify_control
 from nnc_core.optimiser.rebuild import Expanding, Inlining, inline_body, rebuild, rebuild_body
-from nnc_core.optimiser.registry import REWRITES, Rewrite, Rule, rewrite
+from nnc_core.optimiser.rewrite import Rewrite, Rule
 from nnc_core.optimiser.rewriting import Rewriting, rules_of, uses_of
+from nnc_core.optimiser.stabilise import SOURCES
+from nnc_core.optimiser.table import REWRITES
 from nnc_core.symbol import Node, postorder
 
 __all__ = [
-    "REWRITES", "Expanding", "Optimiser", "Rewrite", "Rewriting", "inline_body", "rebuild", "rebuild_body", "rewrite",
+    "REWRITES", "Expanding", "Optimiser", "Rewrite", "Rewriting", "inline_body", "rebuild", "rebuild_body",
 ]  # fmt: skip
 
 
 class Optimiser:
-    """Layer 6: applies the registered rewrites."""
+    """Layer 6: applies the rewrites of the table."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -47,7 +36,7 @@ class Optimiser:
         """Formulas that are composites written by hand, or unstable, made composites: before these are expanded."""
         wanted = [r for r in self.rewrites() if r.tags & {"recognise", "stabilise"}]
         found = list(outputs)
-        if not wanted or not any(n.op.bodies or n.op.name in stabilise.SOURCES for n in postorder(found)):
+        if not wanted or not any(n.op.bodies or n.op.name in SOURCES for n in postorder(found)):
             return found
         return self._rebuilt(found, rules_of(wanted), uses_of(found))
 

@@ -10,7 +10,7 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import DType, is_float, is_integer
 from nnc_core.operator import Nodes
-from nnc_core.optimiser.registry import rewrite
+from nnc_core.optimiser.rewrite import rewrite
 from nnc_core.symbol import Node
 
 
@@ -66,3 +66,6 @@ def round_whole_numbers(F: Nodes, node: Node) -> Node | None:
 
 def _counts(dtype: DType) -> bool:
     return is_integer(dtype) or dtype == dt.boolean
+
+
+REWRITES = (cast_again, round_whole_numbers)

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from nnc_core.operator import Nodes
 from nnc_core.operator.control import LOOP, PICK
 from nnc_core.optimiser.hoist import hoisted
+from nnc_core.optimiser.prune_control import pruned
 from nnc_core.optimiser.rebuild import inline_body, rebuild
-from nnc_core.optimiser.smaller import smaller
 from nnc_core.symbol import Body, Node, map_bodies, postorder
 
 Change: TypeAlias = "Callable[[Node, set[int], Nodes], dict[int, Node] | None]"
@@ -30,7 +30,7 @@ def simplify_control(outputs: Sequence[Node], F: Nodes) -> list[Node] | None:
     order = postorder(outputs)
     if not any(node.op.bodies for node in order):
         return None
-    return _merged(outputs, order, F) or _changed(outputs, order, F, smaller, simplify_control)
+    return _merged(outputs, order, F) or _changed(outputs, order, F, pruned, simplify_control)
 
 
 def hoist(outputs: Sequence[Node], F: Nodes) -> list[Node] | None:

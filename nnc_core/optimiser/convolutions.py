@@ -13,7 +13,7 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.optimiser.inspect import host_array
-from nnc_core.optimiser.registry import rewrite
+from nnc_core.optimiser.rewrite import rewrite
 from nnc_core.optimiser.rewriting import used_once
 from nnc_core.shape.window import LAYOUTS, has_channels_last
 from nnc_core.symbol import Literal, Node
@@ -136,3 +136,6 @@ def _order(before: str, after: str) -> tuple[int, ...]:
 def _kernel_order(ndim: int, to_last: bool) -> tuple[int, ...]:
     """OIHW to HWIO, or back."""
     return (*range(2, ndim), 1, 0) if to_last else (ndim - 1, ndim - 2, *range(ndim - 2))
+
+
+REWRITES = (scale_into_conv, scale_past_shift, merge_shifts, transpose_into_conv)

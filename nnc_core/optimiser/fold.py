@@ -11,7 +11,7 @@ from nnc_core.base.config import config
 from nnc_core.base.dtype import DType, is_complex, is_float, is_integer
 from nnc_core.operator import OPERATORS, PLACEHOLDER, Nodes
 from nnc_core.optimiser.inspect import FILLED, host_array
-from nnc_core.optimiser.registry import rewrite
+from nnc_core.optimiser.rewrite import rewrite
 from nnc_core.symbol import Literal, Node, Number
 from nnc_core.type import TupleSpec, is_static
 
@@ -82,3 +82,6 @@ def _constant(F: Nodes, node: Node, array: Array) -> Node:
         return F.filled(shape=node.shape, number=Number(array.reshape(-1)[0], node.dtype))
     packed = np.ascontiguousarray(array).reshape(node.spec.static_shape)  # what devices upload; no view of an input
     return F.constant(Literal(packed), node.spec)
+
+
+REWRITES = (fold_constants,)

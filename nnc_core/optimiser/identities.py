@@ -8,7 +8,7 @@ from __future__ import annotations
 from nnc_core.base.dtype import is_complex, is_float
 from nnc_core.operator import Nodes
 from nnc_core.optimiser.inspect import holds, is_integer, like, number_of
-from nnc_core.optimiser.registry import rewrite
+from nnc_core.optimiser.rewrite import rewrite
 from nnc_core.symbol import Node
 
 
@@ -135,3 +135,9 @@ def identity(F: Nodes, node: Node) -> Node | None:
     `stop_gradient` stays: a gradient may be taken after this; the planner makes it free.
     """
     return node.inputs[0]
+
+
+REWRITES = (
+    number_last, add_zero, multiply_one, multiply_zero, subtract_itself, double_negation, add_negative,
+    multiply_negatives, idempotent, even_function, square, same_choice, cast_nothing, identity,
+)  # fmt: skip

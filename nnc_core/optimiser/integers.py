@@ -9,7 +9,7 @@ import numpy as np
 from nnc_core.base.dtype import is_complex
 from nnc_core.operator import Nodes
 from nnc_core.optimiser.inspect import holds, is_integer, like, number_of
-from nnc_core.optimiser.registry import rewrite
+from nnc_core.optimiser.rewrite import rewrite
 from nnc_core.symbol import Node, Number
 
 FOLDS = {"add": np.add, "multiply": np.multiply, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
@@ -119,3 +119,9 @@ def magnitude_of_negative(F: Nodes, node: Node) -> Node | None:
     (x,) = node.inputs
     signed = x.dtype.kind not in "bu" and not is_complex(x.dtype)
     return F.abs(x.inputs[0]) if signed and x.op.name == "negative" else None
+
+
+REWRITES = (
+    gather_numbers, add_and_subtract, collect_multiples, minus_one, zero_minus, power_zero, divide_by_one,
+    shift_by_zero, magnitude_of_negative,
+)  # fmt: skip

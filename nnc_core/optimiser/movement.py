@@ -6,7 +6,7 @@ from typing import Any
 
 from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.optimiser.inspect import BROADCAST, FILLED
-from nnc_core.optimiser.registry import rewrite
+from nnc_core.optimiser.rewrite import rewrite
 from nnc_core.symbol import Node, Number
 
 ELEMENTWISE = tuple(o.name for o in OPERATORS.values() if o.elementwise and len(o.inputs) > 1)
@@ -75,7 +75,22 @@ def flip_again(F: Nodes, node: Node) -> Node | None:
 
 @rewrite("pad-nothing", "pad", tag="layout")
 def pad_nothing(F: Nodes, node: Node) -> Node | None:
+    """Padding by nothing is the value itself."""
     return node.inputs[0] if node.inputs[0].shape == node.shape else None
+
+
+@rewrite("pad-again", "pad", tag="layout")
+def pad_again(F: Nodes, node: Node) -> Node | None:
+    """Paddings with the same number add up; none may come between elements the second time."""
+    (x,) = node.inputs
+    low, high, interior, value = node.attributes
+    if x.op is not node.op or any(interior):
+        return None
+    first, last, between, filling = x.attributes
+    if Number(filling, x.dtype) != Number(value, x.dtype):
+        return None
+    before, after = (tuple(a + b for a, b in zip(p, q, strict=True)) for p, q in ((low, first), (high, last)))
+    return F.pad(x.inputs[0], low=before, high=after, interior=between, value=filling)
 
 
 @rewrite("concat-one", "concat", tag="layout")
@@ -105,7 +120,7 @@ def reduce_nothing(F: Nodes, node: Node) -> Node | None:
 @rewrite("sum-nothing", "sum", tag="layout", exact=False)
 def sum_nothing(F: Nodes, node: Node) -> Node | None:
     """So is a sum, but for -0, to which a sum adds its first 0."""
-    return reduce_nothing(F, node)
+    return reduce_nothing.rule(F, node)
 
 
 @rewrite("move-filled", "reshape", "permute", "broadcast_to", "slice", "flip", tag="simplify")
@@ -160,3 +175,20 @@ def _unswapped(x: Node) -> Node | None:
     if x.op.name == "permute" and x.attributes[0] == (*range(n - 2), n - 1, n - 2):
         return x.inputs[0]
     return None
+
+
+@rewrite("transfer-back", "transfer", tag="layout")
+def transfer_back(F: Nodes, node: Node) -> Node | None:
+    """There and back again is nowhere; so is from a place to itself."""
+    (x,) = node.inputs
+    source, target = node.attributes
+    if source == target:
+        return x
+    return x.inputs[0] if x.op is node.op and x.attributes == (target, source) else None
+
+
+REWRITES = (
+    reshape_again, permute_again, broadcast_again, slice_again, flip_again, pad_nothing, pad_again, concat_one,
+    copy_again, reduce_nothing, sum_nothing, move_filled, broadcast_into_elementwise, transpose_into_matmul,
+    transfer_back,
+)  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 from nnc_core.base import dtype as dt
 from nnc_core.operator import Nodes
 from nnc_core.optimiser.inspect import BROADCAST, is_integer
-from nnc_core.optimiser.registry import rewrite
+from nnc_core.optimiser.rewrite import rewrite
 from nnc_core.symbol import Node
 from nnc_core.type import is_static
 
@@ -95,3 +95,6 @@ def _all_copies(x: Node, axes: tuple[int, ...]) -> bool:
     narrow = x.inputs[0]
     shape = (1,) * (x.ndim - narrow.ndim) + tuple(narrow.shape)
     return all(shape[i] == 1 if i in axes else shape[i] == n for i, n in enumerate(x.shape))
+
+
+REWRITES = (reduce_again, reduce_floats_again, reduce_copies, sum_copies, sum_float_copies)

@@ -8,7 +8,7 @@ from functools import partial
 
 from nnc_core.base.errors import ReplacementCycleError
 from nnc_core.operator import Nodes, Operator
-from nnc_core.optimiser.registry import Rewrite, Rule
+from nnc_core.optimiser.rewrite import Rewrite, Rule
 from nnc_core.symbol import Node, Table, postorder
 
 

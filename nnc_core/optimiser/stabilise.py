@@ -10,7 +10,7 @@ from typing import Any
 from nnc_core.base.dtype import is_float
 from nnc_core.operator import Nodes
 from nnc_core.optimiser.inspect import holds
-from nnc_core.optimiser.registry import rewrite
+from nnc_core.optimiser.rewrite import rewrite
 from nnc_core.optimiser.rewriting import used_once
 from nnc_core.symbol import Node
 
@@ -201,3 +201,9 @@ def _without(a: Node, p: Node) -> Node | None:
     if a.op.name != "multiply":
         return None
     return next((rest for factor, rest in _either_way(a) if factor is p), None)
+
+
+REWRITES = (
+    log_of_sigmoid, log_of_one_plus, softplus_of_exp, exp_minus_one, log_of_exp, log_of_softmax, exp_of_log_softmax,
+    log_of_sum_of_exp, softmax_by_hand, log_softmax_by_hand, cross_entropy_by_hand, cancel_probability,
+)  # fmt: skip

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from nnc_core import optimiser as package
 from nnc_core.base import dtype as dt
 from nnc_core.base.config import config
 from nnc_core.operator import Nodes
-from nnc_core.optimiser import REWRITES, Optimiser
-from nnc_core.optimiser.registry import TAGS
+from nnc_core.optimiser import REWRITES, Optimiser, Rewrite
+from nnc_core.optimiser.rewrite import TAGS
 from nnc_core.symbol import Literal, Node, Number
 from nnc_core.type import Dim, TensorSpec
 from nnc_plugins.conformance.agreement import same_bits
@@ -259,6 +262,13 @@ def test_every_rewrite_has_cases_that_it_changes() -> None:
     assert set(CASES) == set(REWRITES)
     for name, cases in CASES.items():
         assert any(after is not KEPT for _, _, after in cases), name
+
+
+def test_every_rewrite_is_in_the_table_once() -> None:
+    files = Path(package.__file__).parent.glob("*.py")
+    modules = [importlib.import_module(f"nnc_core.optimiser.{f.stem}") for f in files if f.stem != "__init__"]
+    made = {id(x): x for module in modules for x in vars(module).values() if isinstance(x, Rewrite)}
+    assert sorted(x.name for x in made.values()) == sorted(REWRITES)
 
 
 def applied(name: str, node: Node) -> list[Node]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnc_core.operator import Nodes
 from nnc_core.optimiser.inspect import like
-from nnc_core.optimiser.registry import rewrite
+from nnc_core.optimiser.rewrite import rewrite
 from nnc_core.symbol import Node
 
 
@@ -32,3 +32,6 @@ def conjugate_again(F: Nodes, node: Node) -> Node | None:
     """conj(conj z) -> z."""
     (z,) = node.inputs
     return z.inputs[0] if z.op is node.op else None
+
+
+REWRITES = (part_of_complex, complex_of_parts, conjugate_again)

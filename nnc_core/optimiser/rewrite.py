@@ -1,4 +1,4 @@
-"""The registry of rewrites: each has a name, tags and the operators whose nodes it looks at."""
+"""What a rewrite is: a rule with a name, tags and the operators whose nodes it looks at."""
 
 from __future__ import annotations
 
@@ -29,16 +29,11 @@ class Rewrite:
     once: str = ""
 
 
-REWRITES: dict[str, Rewrite] = {}
+def rewrite(name: str, *operators: str, tag: str, exact: bool = True, once: str = "") -> Callable[[Rule], Rewrite]:
+    """Make a rewrite of a rule; the module lists it in its REWRITES.
 
-
-def rewrite(name: str, *operators: str, tag: str, exact: bool = True, once: str = "") -> Callable[[Rule], Rule]:
-    """Register a rewrite.  One that is not exact to the bit is left out under `config.deterministic`."""
-    assert tag in TAGS and name not in REWRITES, name
+    One that is not exact to the bit is left out under `config.deterministic`.
+    """
+    assert tag in TAGS, name
     assert all(o in OPERATORS for o in operators), operators
-
-    def register(rule: Rule) -> Rule:
-        REWRITES[name] = Rewrite(name, operators, frozenset({tag}), exact, rule, once)
-        return rule
-
-    return register
+    return lambda rule: Rewrite(name, operators, frozenset({tag}), exact, rule, once)

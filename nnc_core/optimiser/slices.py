@@ -1,12 +1,12 @@
-"""Pieces cut, padded, joined and sent around that come back as they were."""
+"""Slices and concatenations that undo each other, or a padding or an update."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from nnc_core.operator import OPERATORS, Nodes
-from nnc_core.optimiser.registry import rewrite
-from nnc_core.symbol import Node, Number
+from nnc_core.optimiser.rewrite import rewrite
+from nnc_core.symbol import Node
 from nnc_core.type import is_static
 
 SLICE, CONCAT = OPERATORS["slice"], OPERATORS["concat"]
@@ -71,20 +71,6 @@ def _moved(ends: Any, axis: int, by: Any) -> tuple[Any, ...]:
     return (*ends[:axis], ends[axis] + by, *ends[axis + 1 :])
 
 
-@rewrite("pad-again", "pad", tag="layout")
-def pad_again(F: Nodes, node: Node) -> Node | None:
-    """Paddings with the same number add up; none may come between elements the second time."""
-    (x,) = node.inputs
-    low, high, interior, value = node.attributes
-    if x.op is not node.op or any(interior):
-        return None
-    first, last, between, filling = x.attributes
-    if Number(filling, x.dtype) != Number(value, x.dtype):
-        return None
-    before, after = (tuple(a + b for a, b in zip(p, q, strict=True)) for p, q in ((low, first), (high, last)))
-    return F.pad(x.inputs[0], low=before, high=after, interior=between, value=filling)
-
-
 @rewrite("slice-of-pad", "slice", tag="layout")
 def slice_of_pad(F: Nodes, node: Node) -> Node | None:
     """A slice that none of the padding is in is a slice of what was padded."""
@@ -109,11 +95,4 @@ def read_what_was_written(F: Nodes, node: Node) -> Node | None:
     return value if value.shape == node.shape and x.attributes[1] == node.attributes[2] else None
 
 
-@rewrite("transfer-back", "transfer", tag="layout")
-def transfer_back(F: Nodes, node: Node) -> Node | None:
-    """There and back again is nowhere; so is from a place to itself."""
-    (x,) = node.inputs
-    source, target = node.attributes
-    if source == target:
-        return x
-    return x.inputs[0] if x.op is node.op and x.attributes == (target, source) else None
+REWRITES = (join_neighbours, concat_again, slice_of_concat, slice_of_pad, read_what_was_written)

@@ -19,18 +19,18 @@ from nnc_core.symbol import Body, Node, postorder
 _KNOWN = (FILLED, CONSTANT)
 
 
-def smaller(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
+def pruned(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
     """The results that are picked, from a smaller node; None if it is as small as can be."""
     F.table.line = node.line
     if node.op is LOOP:
-        return _smaller_loop(node, picked, F)
+        return _pruned_loop(node, picked, F)
     if node.op is CASE_OF:
-        return _chosen(node, F) or _smaller_branches(node, picked, F)
-    return _smaller_call(node, picked, F) if node.op is CALL else None
+        return _chosen(node, F) or _pruned_branches(node, picked, F)
+    return _pruned_call(node, picked, F) if node.op is CALL else None
 
 
 # ---- loops
-def _smaller_loop(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
+def _pruned_loop(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
     cond, body, length, n, m, reverse = node.attributes
     c, x, k = body.inputs[:n], body.inputs[n : n + m], body.inputs[n + m :]
     outer = dict(zip(body.inputs, node.inputs, strict=True))
@@ -53,9 +53,9 @@ def _smaller_loop(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | N
     G = F.fresh()
     outputs = rebuild([body.outputs[i] for i in (*kept, *stacked)], G,
                       replaced={p: q for p, q in within.items() if p is not q})
-    made_smaller = Body((*[c[i] for i in kept], *rows, *captured), tuple(outputs))
+    pruned_body = Body((*[c[i] for i in kept], *rows, *captured), tuple(outputs))
     loop = F.loop([outer[c[i]] for i in kept], [outer[p] for p in rows], [outer[p] for p in captured],
-                  body=made_smaller, length=length, reverse=reverse,
+                  body=pruned_body, length=length, reverse=reverse,
                   cond=_condition(cond, of_cond, [*[c[i] for i in kept], *captured], within, F))
     made = {j: F.pick(loop, index=i) for i, j in enumerate((*kept, *stacked))}
     again = {j: made[ys[body.outputs[j]]] for j in picked if j >= n}
@@ -113,25 +113,25 @@ def _chosen(node: Node, F: Nodes) -> dict[int, Node] | None:
     return dict(enumerate(inline_body(branches[number], F, operands)))
 
 
-def _smaller_branches(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
+def _pruned_branches(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
     (branches, otherwise), (index, *operands) = node.attributes, node.inputs
-    less = _Less.of(branches, operands, picked, F)
+    less = _Pruned.of(branches, operands, picked, F)
     if less is None:
         return None
     made = F.case_of(index, less.operands, branches=less.bodies, otherwise=otherwise)
     return {j: F.pick(made, index=i) for i, j in enumerate(less.results)}
 
 
-def _smaller_call(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
+def _pruned_call(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
     body, name = node.attributes
-    less = _Less.of((body,), node.inputs, picked, F)
+    less = _Pruned.of((body,), node.inputs, picked, F)
     if less is None:
         return None
     made = F.call(less.operands, body=less.bodies[0], name=name)
     return {j: F.pick(made, index=i) for i, j in enumerate(less.results)}
 
 
-class _Less(NamedTuple):
+class _Pruned(NamedTuple):
     """Bodies that run once, with the results and operands that are needed."""
 
     bodies: tuple[Body, ...]
@@ -139,7 +139,7 @@ class _Less(NamedTuple):
     results: list[int]
 
     @staticmethod
-    def of(bodies: Sequence[Body], operands: Sequence[Node], picked: set[int], F: Nodes) -> _Less | None:
+    def of(bodies: Sequence[Body], operands: Sequence[Node], picked: set[int], F: Nodes) -> _Pruned | None:
         results = sorted(picked)
         read = set(postorder([b.outputs[j] for b in bodies for j in results]))
         needed = [i for i in range(len(operands)) if any(b.inputs[i] in read for b in bodies)]
@@ -149,11 +149,11 @@ class _Less(NamedTuple):
                 first.setdefault(operands[i], i)
         if len(results) == len(bodies[0].outputs) and len(first) == len(operands):
             return None
-        made = tuple([_with_less(b, operands, needed, first, results, F) for b in bodies])
-        return _Less(made, list(first), results)
+        made = tuple([_pruned_body(b, operands, needed, first, results, F) for b in bodies])
+        return _Pruned(made, list(first), results)
 
 
-def _with_less(body: Body, operands: Sequence[Node], needed: Sequence[int], first: dict[Node, int],
+def _pruned_body(body: Body, operands: Sequence[Node], needed: Sequence[int], first: dict[Node, int],
                results: Sequence[int], F: Nodes) -> Body:
     stand_ins = {body.inputs[i]: body.inputs[first[x]] if x in first else x
                  for i, x in ((i, operands[i]) for i in needed)}

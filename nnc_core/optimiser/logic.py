@@ -11,7 +11,7 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import is_inexact
 from nnc_core.operator import Nodes
 from nnc_core.optimiser.inspect import holds, is_integer, like, number_of
-from nnc_core.optimiser.registry import rewrite
+from nnc_core.optimiser.rewrite import rewrite
 from nnc_core.symbol import Node
 
 OPPOSITE = {"equal": "not_equal", "not_equal": "equal"}
@@ -129,3 +129,9 @@ def where_again(F: Nodes, node: Node) -> Node | None:
 
 def _asks(x: Node, condition: Node) -> bool:
     return x.op.name == "where" and x.inputs[0] is condition
+
+
+REWRITES = (
+    compare_with_itself, unsigned_below_zero, compare_with_truth, not_of_comparison, logic_with_number,
+    logic_with_its_opposite, absorption, where_of_truth, where_not, where_again,
+)  # fmt: skip
