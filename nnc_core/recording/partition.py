@@ -32,7 +32,7 @@ class Part(NamedTuple):
     """What later stages, breaks or callers want."""
 
 
-class Stage(NamedTuple):
+class GraphStage(NamedTuple):
     parts: tuple[Part, ...]
     breaks: tuple[Node, ...]
 
@@ -40,7 +40,7 @@ class Stage(NamedTuple):
 class Cut(NamedTuple):
     """A graph in stages, and the device that each value is on."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[GraphStage, ...]
     place: Callable[[Node], Place]
 
 
@@ -185,7 +185,7 @@ def _mixed(node: Node, one: Place, other: Place) -> DeviceError:
                        hint="copy one of them with .to(...), or place both on one device")
 
 
-def _stages(graph: SymbolicGraph, level: Mapping[Node, int], places: _Places) -> list[Stage]:
+def _stages(graph: SymbolicGraph, level: Mapping[Node, int], places: _Places) -> list[GraphStage]:
     count, home = max(level.values(), default=0) + 1, places.home
     breaks = [n for n in level if _is_break(n, places)]
     wanted: dict[tuple[int, Place], dict[Node, None]] = {}
@@ -207,7 +207,7 @@ def _stages(graph: SymbolicGraph, level: Mapping[Node, int], places: _Places) ->
     stages = []
     for k in range(count):
         parts = [_part(place, list(nodes), k, level, places) for (at, place), nodes in wanted.items() if at == k]
-        stages.append(Stage(tuple([p for p in parts if p.outputs]), tuple([b for b in breaks if level[b] == k])))
+        stages.append(GraphStage(tuple([p for p in parts if p.outputs]), tuple([b for b in breaks if level[b] == k])))
     return stages
 
 

@@ -24,7 +24,7 @@ Axis: TypeAlias = tuple[int, int]
 
 
 class Sizes:
-    """The numbers of some names, and what was asked about them: a `Watcher`."""
+    """The numbers of some names, and what was asked about them: a `DimWatcher`."""
 
     def __init__(self, numbers: Mapping[str, int], by_chance: bool = False) -> None:
         self.numbers = dict(numbers)

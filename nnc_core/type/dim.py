@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, Union
 import numpy as np
 
 from nnc_core.base.errors import SymbolicDimensionError
-from nnc_core.type.watching import Watcher, watching
+from nnc_core.type.watching import DimWatcher, watching
 
 Monomial: TypeAlias = tuple["str | Quotient", ...]
 Terms: TypeAlias = "dict[Monomial, int]"
@@ -193,7 +193,7 @@ for _name, _function in _BY_NUMBER.items():
     setattr(Dim, f"__r{_name}__", _by_number(_function, swapped=True))
 
 
-def _watcher(*dims: Any) -> Watcher | None:
+def _watcher(*dims: Any) -> DimWatcher | None:
     """Who knows the numbers of all these dimensions, if anybody does."""
     watcher = watching.get()
     return watcher if watcher is not None and names_of(dims) <= watcher.names else None

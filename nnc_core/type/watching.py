@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from nnc_core.type.dim import Dim
 
 
-class Watcher(Protocol):
+class DimWatcher(Protocol):
     """Knows the numbers of some names, and notes every answer that another number would have changed."""
 
     names: frozenset[str]
@@ -29,4 +29,4 @@ class Watcher(Protocol):
         ...
 
 
-watching: ContextVar[Watcher | None] = ContextVar("nnc_watching_dimensions", default=None)
+watching: ContextVar[DimWatcher | None] = ContextVar("nnc_watching_dimensions", default=None)
