@@ -8,6 +8,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.device import Device
+from nnc_core.engine.failing import may_fail
 from nnc_core.engine.fuse import COPY, Group
 from nnc_core.engine.lower import Lowering
 from nnc_core.engine.order import (
@@ -67,6 +68,7 @@ class Planner:
         for item in walk(items):
             if item.group.op is PICK:
                 self.picked.setdefault(item.group.inputs[0], {})[item.group.attributes[0]] = item.group.node
+        self.last_failing = max([item.end for item in walk(items) if may_fail(item.group)], default=-1)
         self.depth = 0
 
     def run(self) -> Plan:
@@ -234,9 +236,9 @@ class Planner:
 
     # ---- memory that is there already
     def _donated(self, index: int, step: Step) -> Storage | None:
-        """New state lands in the memory of the old, if nothing reads the old one later."""
+        """New state lands in the memory of the old, if nothing reads the old one later and nothing can fail later."""
         target = self.updates.get(step.group.node)
-        if target is None or target not in self.place:
+        if target is None or target not in self.place or index < self.last_failing:
             return None
         storage = self.place[target].storage
         if storage.kind != "input" or storage.last > index:

@@ -56,7 +56,8 @@ class ComputationGraph:
 
     def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """One call.  Arrays by name in, arrays by name out; ExecutionError names the command and line that failed."""
-        program = self._bound(given)
+        watched = config.check_nan != "off"
+        program = self._bound(self._safe(given) if watched else given)
         try:
             around = self._around(program)
             if around is None:
@@ -64,7 +65,7 @@ class ComputationGraph:
             else:
                 program.run_with(around)
         except Exception as error:
-            raise self._failure(program, error) from error
+            raise self._failure(program, error, kept=watched) from error
         arrays = {name: self._output(program, slot, layout) for name, (slot, layout) in self._slots.outputs.items()}
         self._idle.append(program)
         return arrays
@@ -126,9 +127,14 @@ class ComputationGraph:
         size = plan.segment
         return [device.view(segments[s.offset // size], s.offset % size, s.nbytes) for s in plan.arena]
 
-    def _failure(self, program: Program, error: Exception) -> ExecutionError:
+    def _safe(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """What is given, with copies of what a call overwrites."""
+        return {k: self.executor.duplicate(a) if k in self.donated else a for k, a in given.items()}
+
+    def _failure(self, program: Program, error: Exception, kept: bool) -> ExecutionError:
+        """`kept`: the caller's arrays have not been overwritten."""
         position = self._step_of[program.position] if 0 <= program.position < len(self._step_of) else -1
-        lost = self._begun(position) if program.started else frozenset()
+        lost = self._begun(position) if program.started and not kept else frozenset()
         text = f"{type(error).__name__}: {error.message if isinstance(error, Error) else error}"
         if not 0 <= position < len(self.plan.steps):
             return LostStateError.of(f"a call failed: {text}", lost, device=self.device.spec.id)
@@ -164,8 +170,7 @@ class ComputationGraph:
 
     def profile_arrays(self, given: Mapping[str, Array], repeats: int = 5) -> Profile:
         """Time each command, waiting after it; donated inputs are copied first."""
-        safe = {k: self.executor.duplicate(a) if k in self.donated else a for k, a in given.items()}
-        program = self._bound(safe)
+        program = self._bound(self._safe(given))
         step_of = dict(zip(map(id, calls_of(self.records)), self._step_of, strict=True))
         return measure(self.plan, step_of, program, self.device, repeats)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nnc_core.engine.body_copies import BodyCopies
+from nnc_core.engine.failing import may_fail
 from nnc_core.engine.fuse import Group, fuse
 from nnc_core.engine.lower import Lowering
 from nnc_core.engine.order import results_of_bodies
@@ -24,13 +25,16 @@ class Inner(NamedTuple):
 
 
 class Scheduler:
-    """Inputs come first, updates after every other reader of what they overwrite, and what has effects in the order
-    written; among such orders one that keeps little memory alive is found, unless it is to be `as_written`."""
+    """Inputs come first, updates after every other reader of what they overwrite and after what may fail, and what has
+    effects in the order written; among such orders one that keeps little memory alive is found, unless it is to be
+    `as_written`."""
 
     def __init__(self, lowering: Lowering, *, as_written: bool = False) -> None:
         self.lowering, self.as_written = lowering, as_written
         self._inner: dict[Node, list[Inner]] = {}
         self._effectful: set[Node] = set()
+        self._failing: set[Node] = set()
+        """Loops and branches in which a command may fail."""
 
     def arrange(self, groups: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node]) -> Arranged:
         """`groups` come inputs first.  `updates`: output -> the input whose memory it should take."""
@@ -56,13 +60,15 @@ class Scheduler:
             self._inner[group.node] = [Inner(results, self._arrange(inside, results, {})) for results, inside in bodies]
             if any(g.op is CALLBACK or g.node in self._effectful for _, inside in bodies for g in inside):
                 self._effectful.add(group.node)
+            if any(may_fail(g) or g.node in self._failing for _, inside in bodies for g in inside):
+                self._failing.add(group.node)
 
     def _groups(self, results: Sequence[Node], copies: BodyCopies) -> list[Group]:
         groups = fuse(in_sequence(results), results, self.lowering.device)
         return [copies.own(group) if group.op.bodies else group for group in groups]
 
     def _arrange(self, groups: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node]) -> Arranged:
-        commands = Commands(groups, outputs, updates, self.lowering, self._effectful)
+        commands = Commands(groups, outputs, updates, self.lowering, self._effectful, self._failing)
         if self.as_written:
             return Arranged(commands.in_order(commands.written), commands.alias_nodes(), Joins(commands.layouts), 0)
         return arrange(commands, self._bytes_inside)

@@ -58,24 +58,25 @@ def _eigvals_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
 
 
 class Eigen(Base[V], Generic[V]):
-    @op(infer=rule.eig, reference=by_numpy.eig, promote=ALL_INPUTS, to_float=True, vjp=_eig_vjp, jvp=_eig_jvp)
+    @op(infer=rule.eig, reference=by_numpy.eig, fallible=True, promote=ALL_INPUTS, to_float=True, vjp=_eig_vjp,
+        jvp=_eig_jvp)
     def eig(self, a: V) -> V:
         """Complex eigenvalues, in no order, and eigenvectors in columns, of length 1."""
         ...
 
-    @op(infer=rule.complex_eigenvalues, reference=by_numpy.eigvals, promote=ALL_INPUTS, to_float=True,
+    @op(infer=rule.complex_eigenvalues, reference=by_numpy.eigvals, fallible=True, promote=ALL_INPUTS, to_float=True,
         vjp=_eigvals_vjp, jvp=_eigvals_jvp)
     def eigvals(self, a: V) -> V:
         """Complex eigenvalues, in no order."""
         ...
 
-    @op(infer=rule.schur, reference=by_scipy.schur, promote=ALL_INPUTS, to_float=True)
+    @op(infer=rule.schur, reference=by_scipy.schur, fallible=True, promote=ALL_INPUTS, to_float=True)
     def schur(self, a: V, *, output: str = "real") -> V:
         """T and unitary Z with Z T Zᴴ = a: T is upper triangular, of real matrices with blocks of two by two for pairs
         of eigenvalues, unless the output is "complex".  No derivative."""
         ...
 
-    @op(infer=rule.hessenberg, reference=by_scipy.hessenberg, promote=ALL_INPUTS, to_float=True)
+    @op(infer=rule.hessenberg, reference=by_scipy.hessenberg, fallible=True, promote=ALL_INPUTS, to_float=True)
     def hessenberg(self, a: V) -> V:
         """H, zero below its first subdiagonal, and unitary Q with Q H Qᴴ = a.  No derivative."""
         ...

@@ -67,6 +67,8 @@ class Op:
     """Runs on the host by nature."""
     virtual: bool = False
     """Its results are never computed: they are there for their derivatives."""
+    fallible: bool = False
+    """Raises for some values of its operands, as a singular matrix has no inverse."""
     ties: bool = False
     """The first operand is handed on after the others have been computed."""
     counted: bool = False

@@ -78,7 +78,7 @@ def test_a_command_that_overwrites_its_operand_is_watched(device: str) -> None:
         f(nnc.ones(5))
 
 
-def test_a_cell_that_the_call_had_begun_to_update_is_lost(device: str) -> None:
+def test_a_cell_that_the_call_had_begun_to_update_is_kept(device: str) -> None:
     w, v = nnc.Cell(nnc.asarray([1.0, -4.0]), "w"), nnc.Cell(nnc.zeros(2), "v")
 
     @nnc.jit

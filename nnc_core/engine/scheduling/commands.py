@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from nnc_core.base.layout import Layout
+from nnc_core.engine.failing import may_fail
 from nnc_core.engine.fuse import Group
 from nnc_core.engine.lower import Lowering
 from nnc_core.operator.control import PICK, is_tape
@@ -20,11 +21,11 @@ class Commands:
     """`groups` come inputs first.  `updates`: output -> the input whose memory it takes, after all other readers.
 
     Commands are numbered in the order given; `written` is that order with updates behind the other readers.
-    `effectful`: results of loops and branches that call Python.
+    `effectful`: results of loops and branches that call Python; `failing`: of those in which a command may fail.
     """
 
     def __init__(self, groups: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node],
-                 lowering: Lowering, effectful: Container[Node] = ()) -> None:
+                 lowering: Lowering, effectful: Container[Node] = (), failing: Container[Node] = ()) -> None:
         self.lowering, self.outputs, self.updates = lowering, list(outputs), updates
         self.views = "no-views" not in lowering.device.spec.features
         self.groups: list[Group] = []
@@ -43,7 +44,7 @@ class Commands:
         for group in groups:
             self._add(group, own)
         self.written = list(range(len(self.groups)))
-        self._updates_last()
+        self._updates_last(failing)
         self._effects_in_order(effectful)
 
     # ---- what there is
@@ -91,25 +92,30 @@ class Commands:
         return self.layouts.get(x) or x.spec.layout()
 
     # ---- what has to wait
-    def _updates_last(self) -> None:
-        """Each update comes after the other readers of its target, through views; not after those that have to run
-        after it, because they need the new value or wait for another update that does."""
+    def _updates_last(self, failing: Container[Node]) -> None:
+        """Each update comes after the other readers of its target, through views, and after what may fail; not after
+        those that have to run after it, because they need the new value or wait for another update that does."""
         update_of = {target: self.number[y] for y, target in self.updates.items() if y in self.number}
-        readers: dict[Node, list[int]] = {}
-        for n, group in enumerate(self.groups if update_of else ()):
+        if not update_of:
+            return
+        readers: dict[Node, list[int]] = {target: [] for target in update_of}
+        for n, group in enumerate(self.groups):
             for target in dict.fromkeys([self.origin.get(x, x) for x in group.inputs]):
                 if target in update_of:
-                    readers.setdefault(target, []).append(n)
-        users = self.users() if readers else []
+                    readers[target].append(n)
+        fallible = [n for n, group in enumerate(self.groups) if may_fail(group) or group.node in failing]
+        users = self.users()
         late: dict[int, list[int]] = {}
         for target, found in readers.items():
             update = update_of[target]
-            later = _from(update, users)
-            late[update] = [n for n in found if n not in later]
-            if len(late[update]) == len(found) - (update in found):
+            wanted = sorted({*found, *fallible})
+            later = _from(update, users) if wanted else set()
+            late[update] = [n for n in wanted if n not in later]
+            if found and len(set(late[update]).intersection(found)) == len(found) - (update in found):
                 self.settled.add(update)
             for n in late[update]:
                 users[n].append(update)
+        late = {update: found for update, found in late.items() if found}
         if late:
             self.written = self._in_line(late)
             for update, found in late.items():
