@@ -12,6 +12,7 @@ from nnc_core.base.config import config
 from nnc_core.base.errors import DeviceError, Error, FallbackWarning
 from nnc_core.device import Device, DeviceSpec, Registry
 from nnc_core.engine import Engine
+from nnc_core.extensions import extend
 from nnc_core.graph import Graph
 from nnc_core.operator import Operator
 from nnc_core.optimiser import Optimiser
@@ -20,7 +21,7 @@ from nnc_core.symbol import Symbol, show_line, user_line
 from nnc_core.type import Type
 
 if TYPE_CHECKING:
-    from nnc_plugins import Manager
+    from nnc_plugins import Manager, PluginRecord
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,9 +85,28 @@ def plugin_manager() -> Manager:
         if _manager is None:
             from nnc_plugins import Manager
 
-            _manager = Manager().discover()
-            _manager.fill(registry)
+            _manager = Manager(config.as_dict()).discover()
+            _take_in(_manager)
         return _manager
+
+
+def _take_in(manager: Manager) -> None:
+    """What plugins that have not been asked yet add: code and rewrites first, so that devices are opened with them."""
+    extend(manager, registry)
+    manager.fill(registry)
+
+
+def register_plugin(plugin: object, name: str) -> PluginRecord:
+    """Take in a plugin that no distribution announces; what it adds is there at once.
+
+    `plugin` is a module or an object with functions that `nnc_plugins.hookimpl` marks.  The record says how far it got.
+    What is compiled already stays as it is.
+    """
+    manager = plugin_manager()
+    with _lock:
+        record = manager.register(plugin, name)
+        _take_in(manager)
+    return record
 
 
 def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:

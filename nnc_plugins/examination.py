@@ -41,13 +41,22 @@ def examine(name: str, report: Report, options: dict[str, Any]) -> None:
     if record is None:
         return report.tell(state="not found", detail=f"no plugin named {name!r} is installed", end=True)
     report.tell(source=record.source, step="listing its devices")
-    offers = manager.offers()
+    offers = _offers(manager)
     report.tell(state=record.state, detail=record.remarks)
     for offer in offers.values():
         report.tell(device=_use(offer, report))
     report.tell(step="diagnosing itself")
     report.tell(diagnosis=_diagnosis(manager, record))
     report.tell(step="shutting down", end=True)
+
+
+def _offers(manager: Manager) -> dict[str, DeviceOffer]:
+    """What the plugin adds, asked for as core asks for it; what its hooks say of mistakes is in the record."""
+    from nnc_core.device import Registry
+    from nnc_core.extensions import extend
+
+    extend(manager, Registry())
+    return manager.offers()
 
 
 def _diagnosis(manager: Manager, record: PluginRecord) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a plugin may implement: seven hooks, all optional, each called with keyword arguments.
+"""What a plugin may implement: five hooks, all optional, each called with keyword arguments.
 
 A plugin is a module (or any object) named by an entry point in the group `nnc.plugins.v1`; it marks its
 functions with `hookimpl`.  An implementation takes any subset of a hook's arguments.  Within one API major,
@@ -8,7 +8,7 @@ operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
@@ -16,6 +16,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from nnc_core.device import Device
+    from nnc_core.extensions import BackendRegistry, Pipeline
 
 PROJECT = "nnc"
 API = (1, 0)
@@ -59,32 +60,32 @@ def nnc_plugin_info() -> PluginInfo:
 def nnc_devices(options: Mapping[str, Any]) -> Iterable[DeviceOffer]:
     """Return (or yield) one DeviceOffer for each device that is present, the best first; maybe none.
 
-    `options` are the settings of core, read-only.  The driver may be asked what there is; contexts, memory
-    and compilers belong in `DeviceOffer.open`.  Raise if the driver is there and broken: the message becomes
-    the plugin's line in `nnc devices`.
+    `options` are the settings of core, read-only, as they are when plugins are first needed: `check_nan`,
+    `default_device`, `default_float`, `deterministic`, `eager`, `implicit_compute`, `memory_steps` and
+    `trace_limit` (see `nnc.config`).  The driver may be asked what there is; contexts, memory and compilers
+    belong in `DeviceOffer.open`.  Raise if the driver is there and broken: the message becomes the plugin's
+    line in `nnc devices`.
     """
     raise NotImplementedError
 
 
 @hookspec
-def nnc_register(registry: Any) -> None:
-    """Add operators and kernels to `registry`; return nothing.  Called once for each registry."""
+def nnc_register(registry: BackendRegistry) -> None:
+    """Add library code for operators, of the plugin's own devices or of others; return nothing.
+
+    `registry.add_backend(kind, operator, make)`: for every device of that kind, `make(device)` gives a
+    `CommandBackend`, which is asked before the device's own.  Called once; if it raises, nothing of what it
+    added counts, and the plugin is used no further.
+    """
     raise NotImplementedError
 
 
 @hookspec
-def nnc_passes(pipeline: Any) -> None:
-    """Add rewrites to the optimiser's `pipeline`; return nothing.  Called once for each pipeline."""
-    raise NotImplementedError
+def nnc_passes(pipeline: Pipeline) -> None:
+    """Add rewrites of graphs, which apply on every device; return nothing.
 
-
-@hookspec(firstresult=True)
-def nnc_transfer(src: Device, dst: Device) -> Callable[..., Any] | None:
-    """Return a function `copy(src_buffer, dst_buffer, stream=None)` that copies a buffer of device `src` into
-    one of device `dst` without passing through the host and returns an Event of `dst`; None if you know no
-    such way.
-
-    The first answer that is not None is used, for all copies between the two devices.
+    `pipeline.rewrite(name, *operators, tag="simplify", exact=True, once="")` decorates a rule(F, node).
+    Called once; if it raises, none of its rewrites counts.
     """
     raise NotImplementedError
 
@@ -95,14 +96,5 @@ def nnc_diagnose(options: Mapping[str, Any]) -> Iterable[str]:
     something fails, why, and what to install.
 
     Called by `nnc devices` in a process of its own, also after `nnc_devices` has failed.
-    """
-    raise NotImplementedError
-
-
-@hookspec(firstresult=True)
-def nnc_communicator(transport: str, devices: Sequence[Device]) -> Any | None:
-    """Return a communicator over `devices` that speaks `transport` (such as "mpi"); None if you have none.
-
-    The first answer that is not None is used.
     """
     raise NotImplementedError

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import RLock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import pluggy
 
@@ -25,6 +25,7 @@ from nnc_plugins.records import PluginRecord, PluginWarning, State, one_line
 if TYPE_CHECKING:
     from nnc_core.device import Device
 
+T = TypeVar("T")
 DEVICE_ID = re.compile(r"[a-z][a-z0-9_-]*:\d+")
 SETUP_HOOKS = frozenset({"nnc_plugin_info", "nnc_devices", "nnc_register"})
 """A plugin that raises in one of these is used no further; in another hook it loses only that call."""
@@ -54,6 +55,7 @@ class Manager:
         self._records: list[PluginRecord] = []
         self._holders: dict[str, PluginRecord] = {}
         self._filled: list[tuple[Registry, set[str]]] = []
+        self._collected: set[tuple[str, str]] = set()
         self._complaints: list[str] = []
         self._discovered = self._listing = False
         self._lock = RLock()
@@ -105,23 +107,15 @@ class Manager:
                 registry.add(id, _Opener(offers[id], self._holders[id]))
                 given.add(id)
 
-    def call(self, hook: str, **arguments: Any) -> list[tuple[PluginRecord, Any]]:
-        """Call a hook of every usable plugin; (record, result) of those that implement it and return.
-
-        Raises TypeError if the arguments are not exactly those of the specification.
-        """
-        self._check_arguments(hook, arguments)
+    def collect(self, hook: str, argument: str, make: Callable[[PluginRecord], T]) -> list[tuple[PluginRecord, T]]:
+        """Hand a hook of each usable plugin a collector of its own, once; the collectors of those that return."""
         with self._lock:
-            answers = [(r, self.ask(r, hook, **arguments)) for r in self._records if r.usable]
-            self._speak()
-        return [(record, answer[0]) for record, answer in answers if answer]
-
-    def first(self, hook: str, **arguments: Any) -> Any | None:
-        """The first result that is not None, in the order of the records; later plugins are not asked."""
-        self._check_arguments(hook, arguments)
-        with self._lock:
-            answers = (self.ask(r, hook, **arguments) for r in self._records if r.usable)
-            found = next((answer[0] for answer in answers if answer and answer[0] is not None), None)
+            found = []
+            for record in [r for r in self._records if r.usable and (r.name, hook) not in self._collected]:
+                self._collected.add((record.name, hook))
+                collector = make(record)
+                if self.ask(record, hook, **{argument: collector}) is not None:
+                    found.append((record, collector))
             self._speak()
         return found
 
@@ -181,9 +175,8 @@ class Manager:
             if implementation.wrapper or implementation.hookwrapper:
                 raise IncompatiblePlugin(f"{caller.name!r} is a hook wrapper; nnc calls plugins one by one")
             if not caller.has_spec() and not implementation.optionalhook:
-                raise IncompatiblePlugin(
-                    f"implements {caller.name!r}, which plugin API {_dotted(API)} does not have; "
-                    f"upgrade nnc-core or mark it hookimpl(optionalhook=True)")
+                self._note(record, f"implements {caller.name!r}, which plugin API {_dotted(API)} does not have: it is "
+                                   f"never called; upgrade nnc-core or mark it hookimpl(optionalhook=True)")
 
     def _read_info(self, record: PluginRecord) -> None:
         answer = self.ask(record, "nnc_plugin_info")
@@ -227,12 +220,6 @@ class Manager:
     def _implementation(self, record: PluginRecord, hook: str) -> pluggy.HookImpl | None:
         implementations = getattr(self._hooks.hook, hook).get_hookimpls()
         return next((i for i in implementations if i.plugin_name == record.name), None)
-
-    def _check_arguments(self, hook: str, arguments: Mapping[str, Any]) -> None:
-        caller: pluggy.HookCaller = getattr(self._hooks.hook, hook)
-        expected = caller.spec.argnames if caller.spec else ()
-        if set(arguments) != set(expected):
-            raise TypeError(f"{hook} takes the keyword arguments {list(expected)}, not {list(arguments)}")
 
     def _given_to(self, registry: Registry) -> set[str]:
         for known, given in self._filled:

@@ -70,6 +70,10 @@ class Config:
         setattr(self._process, self._known(name), _checked(name, value))
         self._tell({name: value}, None)
 
+    def as_dict(self) -> dict[str, Any]:
+        """All settings by name, as they are here and now."""
+        return {name: getattr(self, name) for name in sorted(self._names)}
+
     @property
     def of_traces(self) -> tuple[bool, str, str | None]:
         """The settings that what is traced depends on; asked for by every call of compiled code."""

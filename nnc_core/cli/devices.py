@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nnc_core.base.config import config
 from nnc_core.base.dtype import DTYPES
 from nnc_core.stacks import PREFERENCE
 from nnc_plugins.discovery import BLOCK_VARIABLE
@@ -41,10 +42,10 @@ def devices(timeout: float, as_json: bool) -> None:
     The exit status is 0 unless no device works.
     """
     if as_json:
-        results = list(diagnose_all(timeout))
+        results = list(diagnose_all(timeout, options=config.as_dict()))
         click.echo(json.dumps(_report(results), indent=2))
     else:
-        results = list(_printed(diagnose_all(timeout)))
+        results = list(_printed(diagnose_all(timeout, options=config.as_dict())))
     if not any(_computes(device) for result in results for device in result.devices):
         raise click.exceptions.Exit(1)
 

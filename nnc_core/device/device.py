@@ -33,6 +33,9 @@ class Device(ABC):
     """Optional fast path: kernels by operator name that allocate their result, called f(*arrays, *attributes) with
     arrays of this device and Python numbers.  A kernel that cannot serve a call returns NotImplemented."""
 
+    added: Mapping[str, Sequence[CommandBackend]] = {}
+    """Library code from elsewhere, by operator: see `take`."""
+
     @abstractmethod
     def allocate(self, nbytes: int) -> Buffer:
         """Uninitialised memory, aligned to `spec.alignment`.  DeviceMemoryError if there is not enough."""
@@ -64,6 +67,15 @@ class Device(ABC):
     def backends(self, name: str) -> Sequence[CommandBackend]:
         """Library code for an operator, in order of preference."""
         return ()
+
+    def take(self, operator: str, backend: CommandBackend) -> None:
+        """Add library code for an operator, to be tried before the device's own, in eager code too."""
+        self.added = {**self.added, operator: (*self.added.get(operator, ()), backend)}
+        self.eager = {name: kernel for name, kernel in self.eager.items() if name != operator}
+
+    def all_backends(self, name: str) -> Sequence[CommandBackend]:
+        """Library code for an operator: what was added, then the device's own."""
+        return (*self.added[name], *self.backends(name)) if name in self.added else self.backends(name)
 
     def stream(self) -> Stream:
         """A new stream; devices whose work is done on return need none of their own."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TypeAlias
 
 from nnc_core.base.errors import DeviceError, Error
 from nnc_core.device.device import Device
+from nnc_core.device.kernel import CommandBackend
 
+Make: TypeAlias = Callable[[Device], CommandBackend | None]
+"""Library code for a device; None where it cannot be had."""
 _NAMED = 32
 """Ids in an error; there may be thousands."""
 
@@ -18,11 +22,19 @@ class Registry:
     def __init__(self) -> None:
         self._openers: dict[str, Callable[[], Device]] = {}
         self._open: dict[str, Device] = {}
+        self._backends: list[tuple[str, str, Make]] = []
         self._lock = threading.RLock()
 
     def add(self, id: str, open: Callable[[], Device]) -> None:
         """Offer a device; the first offer of an id wins."""
         self._openers.setdefault(id, open)
+
+    def add_backend(self, kind: str, operator: str, make: Make) -> None:
+        """Add library code to every device of a kind: to those that are open now, to others when they are opened."""
+        with self._lock:
+            self._backends.append((kind, operator, make))
+            for device in self._open.values():
+                _extend(device, kind, operator, make)
 
     @property
     def ids(self) -> list[str]:
@@ -32,7 +44,9 @@ class Registry:
         """The open device of that id."""
         with self._lock:
             if id not in self._open:
-                self._open[id] = self._start(id)
+                device = self._open[id] = self._start(id)
+                for backend in self._backends:
+                    _extend(device, *backend)
             return self._open[id]
 
     def _start(self, id: str) -> Device:
@@ -48,3 +62,10 @@ class Registry:
         except Exception as error:
             raise DeviceError(f"device {id!r} cannot be opened: {type(error).__name__}: {error}",
                               hint="`nnc devices` examines the driver") from error
+
+
+def _extend(device: Device, kind: str, operator: str, make: Make) -> None:
+    if device.spec.kind == kind:
+        backend = make(device)
+        if backend is not None:
+            device.take(operator, backend)

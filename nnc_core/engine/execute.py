@@ -74,7 +74,7 @@ class Executor:
         """Whether the device runs a composite whole."""
         if op.name in self.device.eager:
             return True
-        if not self.device.backends(op.name):
+        if not self.device.all_backends(op.name):
             return False
         layouts = tuple(self.device.layout_of(a) for a in arrays)
         outs = tuple([part.layout() for part in (spec.parts if isinstance(spec, TupleSpec) else (spec,))])

@@ -84,7 +84,7 @@ PATTERNS: tuple[tuple[Op, Pattern], ...] = ((ADAGRAD, _as_adagrad), (FMA, _as_fm
 def fuse(nodes: Sequence[Node], outputs: Iterable[Node], device: Device) -> list[Group]:
     """A group for each node that computes, in the order given; larger patterns are tried first."""
     compiles = "codegen" in device.spec.features
-    patterns = [(op, pattern) for op, pattern in PATTERNS if compiles or device.backends(op.name)]
+    patterns = [(op, pattern) for op, pattern in PATTERNS if compiles or device.all_backends(op.name)]
     uses = Counter(x for node in nodes for x in node.inputs)
     uses.update(outputs)
     groups: list[Group] = []

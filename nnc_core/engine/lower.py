@@ -49,6 +49,7 @@ class Lowering:
         self._expanded: dict[tuple[Op, Command], bool] = {}
         self._announced: set[str] = set()
         self.pins = Pins(device.spec.id)
+        self._added = device.added
         self.version = 0
         """Counts how often pinned backends have made earlier choices void: what was compiled then is out of date."""
 
@@ -57,6 +58,7 @@ class Lowering:
 
         A backend that was pinned for the command goes first (see `Pins`).
         """
+        self._look_for_more()
         key = (op, command)
         choice = self._choices.get(key)
         if choice is None:
@@ -67,11 +69,12 @@ class Lowering:
 
     def expect(self, op: Op, command: Command) -> Expected:
         """What `choose` will say, as far as it is known without building code: the device may still refuse a nest."""
+        self._look_for_more()
         choice = self._choices.get((op, command))
         if choice is not None:
             return Expected(choice.backend, choice.workspace, choice.inplace)
         pinned = self.pins.of(command)
-        willing = [b for b in self.device.backends(op.name) if b.refuse(command) is None]
+        willing = [b for b in self.device.all_backends(op.name) if b.refuse(command) is None]
         backend = next((b for b in willing if b.name == pinned), willing[0] if willing else None)
         if backend is not None and pinned not in (NEST, HOST):
             return Expected(backend.name, backend.workspace(command), backend.inplace(command, op.inplace))
@@ -81,15 +84,24 @@ class Lowering:
 
     def claims(self, op: Op, command: Command) -> bool:
         """Whether a backend takes a composite whole."""
+        self._look_for_more()
         key = (op, command)
         expanded = self._expanded.get(key)
         if expanded is None:
             pinned = self.pins.of(command)
-            expanded = pinned == EXPANDED or all(b.refuse(command) for b in self.device.backends(op.name))
+            expanded = pinned == EXPANDED or all(b.refuse(command) for b in self.device.all_backends(op.name))
             if expanded and pinned not in (None, EXPANDED):
                 self.pins.broken(command, "no backend takes it whole")
             _keep(self._expanded, key, expanded)
         return not expanded
+
+    def _look_for_more(self) -> None:
+        """Forget earlier choices where the device has been given more library code since."""
+        if self.device.added is not self._added:
+            self._added = self.device.added
+            self.version += 1
+            self._choices.clear()
+            self._expanded.clear()
 
     def decisions(self) -> dict[str, str]:
         """The backend of each command that was prepared here, by a text that is the same in every process."""
@@ -109,7 +121,7 @@ class Lowering:
         """Why commands cannot run by these backends, as far as is known before they are prepared."""
         pairs = sorted({(key.split("(")[0], name) for key, name in wanted.items()})
         return [f"{operator} has no backend {name!r} any more" for operator, name in pairs
-                if name not in (NEST, HOST, EXPANDED, *[b.name for b in self.device.backends(operator)])]
+                if name not in (NEST, HOST, EXPANDED, *[b.name for b in self.device.all_backends(operator)])]
 
     def _prepare(self, op: Op, command: Command) -> Choice:
         refusals: list[str] = []
@@ -120,7 +132,7 @@ class Lowering:
                 return choice
             self.pins.broken(command, "; ".join(refusals) or "there is no such backend")
             refusals.clear()
-        names = [b.name for b in self.device.backends(op.name)]
+        names = [b.name for b in self.device.all_backends(op.name)]
         for name in (*names, NEST):
             choice = self._by(name, op, command, refusals)
             if choice is not None:
@@ -133,7 +145,7 @@ class Lowering:
             return self._on_host(op, command, refusals)
         if name == NEST:
             return self._by_nest(op, command, refusals)
-        backend = next((b for b in self.device.backends(op.name) if b.name == name), None)
+        backend = next((b for b in self.device.all_backends(op.name) if b.name == name), None)
         if backend is None:
             return None
         reason = backend.refuse(command)

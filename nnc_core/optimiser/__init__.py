@@ -36,7 +36,8 @@ class Optimiser:
         """Formulas that are composites written by hand, or unstable, made composites: before these are expanded."""
         wanted = [r for r in self.rewrites() if r.tags & {"recognise", "stabilise"}]
         found = list(outputs)
-        if not wanted or not any(n.op.bodies or n.op.name in SOURCES for n in postorder(found)):
+        sources = SOURCES.union(*[r.operators for r in wanted if ":" in r.name])  # those of plugins
+        if not wanted or not any(n.op.bodies or n.op.name in sources for n in postorder(found)):
             return found
         return self._rebuilt(found, rules_of(wanted), uses_of(found))
 

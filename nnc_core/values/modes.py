@@ -107,8 +107,8 @@ def current_stack() -> Stack:
 def stack_named(device: str | Device | DeviceSpec | Stack) -> Stack:
     """The stack of a device: the current one where it is of that name, since a device may have several, of other
     layers."""
-    stack, id = current_stack(), getattr(device, "id", device)
-    return stack if stack.device.spec.id == id else stack_for(device)
+    stack, id = _stack.get(), getattr(device, "id", device)
+    return stack if stack is not None and stack.device.spec.id == id else stack_for(device)
 
 
 def is_deferred_mode() -> bool:

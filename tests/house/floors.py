@@ -27,6 +27,7 @@ FLOORS = {
     "nnc_core.optimiser": 6,
     "nnc_core.graph": 7,
     "nnc_core.engine": 8,
+    "nnc_core.extensions": 8.4,
     "nnc_core.stacks": 8.5,
     "nnc_core.values": 9,
     "nnc_core.recording": 10,
@@ -57,7 +58,7 @@ WRITTEN_LIKE_A_PLUGIN = {"nnc_core.builtin"}
 MAY_IMPORT_ALL = {CONFORMANCE, OPTIONS, EXAMINATION}
 # Who in core may import the plugin manager: at any time, or only once something is asked of it.
 SEES_HOUSE = {"nnc_core.cli", "nnc_core.builtin"}
-SEES_HOUSE_LAZILY = {"nnc_core.stacks"}
+SEES_HOUSE_LAZILY = {"nnc_core.stacks", "nnc_core.extensions"}
 
 
 @dataclass(frozen=True)

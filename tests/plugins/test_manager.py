@@ -205,8 +205,12 @@ def test_hooks_that_this_api_does_not_have() -> None:
     unknown = manager.register(plugin(nnc_teleport=lambda: None), "unknown")
     optional = SimpleNamespace(nnc_teleport=hookimpl(optionalhook=True)(lambda: None))
     argument = manager.register(plugin(nnc_devices=lambda options, colour: []), "argument")
-    assert unknown.state == "incompatible"
-    assert "'nnc_teleport'" in unknown.detail
+    assert unknown.state == "loaded"
+    assert "implements 'nnc_teleport', which plugin API 1.0 does not have: it is never called" in unknown.remarks
+    with pytest.warns(PluginWarning) as caught:
+        manager.offers()
+    assert "plugin unknown (registered by the program): implements 'nnc_teleport'" in str(caught[0].message)
+    assert unknown.state == "ok"
     assert manager.register(optional, "optional").state == "loaded"
     assert argument.state == "import failed"
     assert "colour" in argument.detail
@@ -273,18 +277,23 @@ def test_an_error_while_opening_names_the_plugin() -> None:
     assert caught.value.__notes__ == ["a:0 is offered by plugin a (registered by the program)"]
 
 
-def test_call_isolates_each_plugin_and_gives_the_results() -> None:
-    manager, pipeline = Manager(), object()
+def test_collectors_of_hooks_that_return_are_given_once_and_others_are_isolated() -> None:
+    manager = Manager()
     error = RuntimeError("no")
-    given: list[Any] = []
-    bad = manager.register(plugin(nnc_passes=raising(error), nnc_devices=lambda: []), "bad")
-    good = manager.register(plugin(nnc_passes=lambda pipeline: given.append(pipeline)), "good")
+
+    def half(pipeline: list[str]) -> None:
+        pipeline.append("half")
+        raise error
+
+    bad = manager.register(plugin(nnc_passes=half, nnc_devices=lambda: []), "bad")
+    good = manager.register(plugin(nnc_passes=lambda pipeline: pipeline.append("whole")), "good")
     manager.register(offering(), "other")
     with pytest.warns(PluginWarning, match="nnc_passes: RuntimeError: no"):
-        assert manager.call("nnc_passes", pipeline=pipeline) == [(good, None)]
-    assert given == [pipeline]
+        assert manager.collect("nnc_passes", "pipeline", lambda record: list[str]()) == [(good, ["whole"])]
     assert bad.usable
     assert (bad.notes, bad.error) == (["nnc_passes: RuntimeError: no"], error)
+    late = manager.register(plugin(nnc_passes=lambda: None), "late")
+    assert manager.collect("nnc_passes", "pipeline", lambda record: list[str]()) == [(late, [])]
 
 
 def test_a_plugin_whose_registration_fails_offers_nothing_any_more() -> None:
@@ -294,32 +303,14 @@ def test_a_plugin_whose_registration_fails_offers_nothing_any_more() -> None:
     record = manager.register(half, "half")
     assert list(manager.offers()) == ["half:0"]
     with pytest.warns(PluginWarning, match="no kernels"):
-        manager.call("nnc_register", registry=object())
+        manager.collect("nnc_register", "registry", lambda record: object())
     assert record.state == "probe failed"
     assert manager.offers() == {}
 
 
-def test_first_gives_the_first_result_and_asks_nobody_after_it() -> None:
-    manager = Manager()
-    manager.register(plugin(nnc_transfer=lambda src, dst: None), "none")
-    manager.register(plugin(nnc_transfer=raising(RuntimeError("no"))), "bad")
-    manager.register(plugin(nnc_transfer=lambda src: f"from {src}"), "good")
-    manager.register(plugin(nnc_transfer=lambda: pytest.fail("asked")), "late")
-    with pytest.warns(PluginWarning, match="plugin bad "):
-        assert manager.first("nnc_transfer", src="a", dst="b") == "from a"
-    assert manager.first("nnc_communicator", transport="mpi", devices=()) is None
-
-
-@pytest.mark.parametrize("method", ["call", "first"])
-def test_hooks_are_called_with_exactly_their_arguments(method: str) -> None:
-    with pytest.raises(TypeError, match=r"nnc_transfer takes .*'src', 'dst'.*, not \['src'\]"):
-        getattr(Manager(), method)("nnc_transfer", src="a")
-
-
 def test_every_hook_says_what_to_return() -> None:
     hooks = {name: f for name, f in vars(hookspecs).items() if name.startswith("nnc_")}
-    assert list(hooks) == ["nnc_plugin_info", "nnc_devices", "nnc_register", "nnc_passes", "nnc_transfer",
-                           "nnc_diagnose", "nnc_communicator"]
+    assert list(hooks) == ["nnc_plugin_info", "nnc_devices", "nnc_register", "nnc_passes", "nnc_diagnose"]
     for function in hooks.values():
         assert "return" in function.__doc__.lower()
 
