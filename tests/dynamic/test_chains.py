@@ -9,8 +9,8 @@ import pytest
 
 import nnc_core as nnc
 from tests.dynamic.conftest import devices
+from tests.sizes import LONG
 
-LONG = 200_000
 QUICKEST = devices()[0]
 
 

@@ -17,6 +17,7 @@ from nnc_core.base.errors import DeferredInplaceError, ImplicitComputeError, Imp
 from nnc_core.values import dispatch as evaluation
 from tests.dynamic.conftest import devices
 from tests.dynamic.faults import fails
+from tests.sizes import LONG
 
 HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
 QUICKEST = devices()[0]
@@ -207,11 +208,11 @@ def test_a_long_chain_that_forgets_holds_one_array_at_a_time() -> None:
         with nnc.deferred(keep_graph=False):
             first = y = nnc.asarray(0.0) + 1
             values = weakref.WeakSet()
-            for _ in range(200_000):
+            for _ in range(LONG):
                 y = y + 1
                 if len(values) < 1000:
                     values.add(y._value)
-        assert y.item() == 200_001
+        assert y.item() == LONG + 1
         gc.collect()
         assert len(values) == 0 and y._value.step is None and first.item() == 1
 

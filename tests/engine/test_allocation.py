@@ -18,6 +18,7 @@ from nnc_core.base.missing import MissingPackageError
 from nnc_core.engine.allocation import PLANNERS, Allocation, Lifetime, allocate, allocate_by, draw_timeline
 from nnc_core.engine.allocation.greedy import range_minimum
 from nnc_core.engine.allocation.timeline import timeline_figure
+from tests.sizes import LONG
 
 SIZE, BREADTH, PEBBLE, CLASSES = "greedy_by_size", "greedy_by_breadth", "pebble", "size_classes"
 
@@ -220,7 +221,7 @@ def test_values_kept_for_ever() -> None:
 
 
 def test_huge_chain_meets_the_bound() -> None:
-    items = [Lifetime(1000, step, step + 1) for step in range(200_000)]
+    items = [Lifetime(1000, step, step + 1) for step in range(LONG)]
     plan = allocate(items, alignment=64)
     assert plan.ratio == 1.0
     assert set(plan.offsets) == {0, 1024}

@@ -14,6 +14,7 @@ from nnc_core.symbol import Literal, Node, Number, user_line
 from nnc_core.type import Dim, TensorSpec
 from tests.graph.evaluate import evaluate
 from tests.graph.stack import GRAPHS, new_namespace
+from tests.sizes import LONG
 
 F4 = TensorSpec((2, 3), dt.float32)
 
@@ -189,9 +190,8 @@ def test_a_chain_keeps_its_value_and_has_its_slope() -> None:
     np.testing.assert_allclose([value, slope], [sides[1], (sides[2] - sides[0]) / 2e-6], rtol=1e-7)
 
 
-def test_a_chain_of_200_000_nodes_is_built_optimised_differentiated_and_freed() -> None:
-    """Owl's recursion ends at 100,000 nodes, MXNet's at 20,000."""
-    length, before = 200_000, nodes_alive()
+def test_a_long_chain_is_built_optimised_differentiated_and_freed() -> None:
+    length, before = LONG, nodes_alive()
     graph = chain(length)
     assert graph.complexity[0] == length + 3
     optimised = GRAPHS.optimise(graph)

@@ -30,6 +30,7 @@ CHILD = """
 import sys
 import numpy as np
 import nnc_core as nnc
+from tests.sizes import LONG
 file, device, given, found = sys.argv[1:]
 with nnc.use_device(device), nnc.config.using(deterministic=True):
     graph = nnc.load_graph(file)
@@ -313,10 +314,10 @@ def test_python_functions_cannot_be_saved(device: str, tmp_path: Path) -> None:
     assert "test_graphs.py:" in str(caught.value) and not list(tmp_path.iterdir())
 
 
-def test_a_chain_of_200_000_nodes_goes_through_a_file(tmp_path: Path) -> None:
+def test_a_long_chain_goes_through_a_file(tmp_path: Path) -> None:
     x = nnc.var_arr("x", (2,))
     y = x
-    for _ in range(200_000):
+    for _ in range(LONG):
         y = -y
     nnc.save_graph(nnc.export({"x": x}, {"y": y}), tmp_path / "long.nnc")
-    assert nnc.load_graph(tmp_path / "long.nnc").complexity == (200_001, 200_000)
+    assert nnc.load_graph(tmp_path / "long.nnc").complexity == (LONG + 1, LONG)

@@ -22,6 +22,7 @@ from tests.semantics.hybrid import RUNS, run_as
 from tests.semantics.layers import numbers
 from tests.semantics.modes import hosts, same
 from tests.semantics.networks import Factor, FlatCount, RunningNorm, generator, small_net
+from tests.sizes import LONG
 
 X = numbers(4, 3)
 
@@ -94,7 +95,7 @@ def test_no_lost_result_outside_a_deferred_block(device: str) -> None:
 # ---- depth and memory
 def test_no_crash_of_a_deep_chain(device: str) -> None:
     """MXNet dies at 20,000 lazy additions, Owl at 100,000.  Devices but the quickest go beyond the first."""
-    length = 200_000 if device == devices()[0] else 20_001
+    length = LONG if device == devices()[0] else 20_001
     x = nnc.asarray(0.0)
     with nnc.deferred():
         y = x
