@@ -19,6 +19,7 @@ from nnc_core.base.missing import MissingFileError
 from nnc_core.io import load_arrays, save_arrays
 from nnc_core.io.graph_reader import RENAMED
 from tests.devices import devices
+from tests.sizes import LONG
 
 pytest.importorskip("safetensors")
 
@@ -30,7 +31,6 @@ CHILD = """
 import sys
 import numpy as np
 import nnc_core as nnc
-from tests.sizes import LONG
 file, device, given, found = sys.argv[1:]
 with nnc.use_device(device), nnc.config.using(deterministic=True):
     graph = nnc.load_graph(file)
