@@ -19,7 +19,7 @@ from nnc_core.nn.layers import (
 from nnc_core.nn.layers.activation import *
 from nnc_core.nn.layers.arithmetic import *
 from nnc_core.nn.layers.attention import MultiHeadAttention, PositionalEncoding
-from nnc_core.nn.layers.container import Lambda, Sequential
+from nnc_core.nn.layers.container import Lambda, ModuleDict, ModuleList, Sequential
 from nnc_core.nn.layers.convolution import *
 from nnc_core.nn.layers.dropout import *
 from nnc_core.nn.layers.function import Function
@@ -58,6 +58,8 @@ __all__ = [
     "LSTMCell",
     "Lambda",
     "Module",
+    "ModuleDict",
+    "ModuleList",
     "MultiHeadAttention",
     "Network",
     "PalettisedWeight",

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from nnc_core.base.errors import AttributeValueError, Error, NotSupportedError, OperandError
+import numpy as np
+
+from nnc_core.base.dtype import accumulator, is_float
+from nnc_core.base.errors import AttributeValueError, DTypeError, Error, NotSupportedError, OperandError
 from nnc_core.nn.construction import Construction
 from nnc_core.nn.hooks import AFTER, BEFORE, Hook, arguments_after, register, result_after
 from nnc_core.nn.inference import watcher
@@ -17,6 +20,7 @@ from nnc_core.nn.tree import Branch, cells_of, walk
 from nnc_core.nn.weights.freezing import chosen, trained
 from nnc_core.symbol import show_line, user_line
 from nnc_core.tracing.jit import Jitted
+from nnc_core.type import admit_numpy
 from nnc_core.values.argument_checks import FAILURES, misfit
 from nnc_core.values.arguments import constructor
 from nnc_core.values.cell import Cell
@@ -194,10 +198,30 @@ class Module(Branch):
         """
         load_state(self.cells(), arrays, f"the state of {type(self).__name__}")
 
-    def to(self, device: Any) -> Self:
-        """Move all parameters and buffers to a device."""
+    def to(self, device: Any = None, dtype: Any = None) -> Self:
+        """Move all parameters and buffers to a device, and cast them as `astype` does; `module.to(nnc.float16)` too."""
+        if isinstance(device, np.dtype) or (isinstance(device, type) and issubclass(device, np.generic)):
+            device, dtype = dtype, device
+        if dtype is not None:
+            self.astype(dtype)
+        if device is not None:
+            for cell in self.cells().values():
+                cell.move(device)
+        return self
+
+    def astype(self, dtype: Any) -> Self:
+        """Cast parameters of real numbers to a floating-point dtype, and buffers of such to the dtype in which sums of
+        it are formed (float32 for 16 bits); compiled code is compiled again.
+
+        A minimiser keeps the dtype that it was made with: make it afterwards.
+        """
+        wanted = admit_numpy(dtype)
+        if not is_float(wanted):
+            raise DTypeError(f"{wanted} is no floating-point dtype", operator=type(self).__name__,
+                             hint='"float16", "bfloat16", "float32" or "float64"')
         for cell in self.cells().values():
-            cell.move(device)
+            if is_float(cell.spec.dtype):
+                cell.cast(wanted if isinstance(cell, Parameter) else accumulator(wanted))
         return self
 
     # ---- training and evaluation

@@ -75,6 +75,11 @@ class Parameter(Cell):
         super().write(tensor if self._adjoint is None else tensor.detach())
         self._variable = None
 
+    def cast(self, dtype: Any) -> None:
+        """Give the weight another dtype; what was added to `grad` is forgotten."""
+        super().cast(dtype)
+        self._adjoint, self._variable = None if self._adjoint is None else Adjoint(), None
+
     def put(self, value: Value) -> None:
         super().put(value)
         self._variable = None

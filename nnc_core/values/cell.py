@@ -6,11 +6,11 @@ from collections import deque
 from threading import Lock
 from typing import Any
 
-from nnc_core.base.errors import DeviceError, DTypeError, LostCellError, ShapeError
+from nnc_core.base.errors import DeviceError, DTypeError, LostCellError, NotSupportedError, ShapeError
 from nnc_core.device import DeviceSpec
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.type import TensorSpec
-from nnc_core.values.dispatch import evaluate, reduce_value
+from nnc_core.values.dispatch import F, evaluate, reduce_value
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import current_trace
 from nnc_core.values.reading import WrittenAsTensor
@@ -106,6 +106,14 @@ class Cell(WrittenAsTensor):
         """Bring the tensor to another device."""
         self._check()
         self._value, self._shared = Tensor(self._value).to(device)._value, True
+
+    def cast(self, dtype: Any) -> None:
+        """Give the tensor another dtype; code that was compiled with the old one is compiled again."""
+        if current_trace.get() is not None:
+            raise NotSupportedError(f"cell {self.name!r} is cast while code that uses it is traced",
+                                    hint="cast before the first call")
+        self._check()
+        self._value, self._shared = owned(F.cast(self._value, dtype=self.stack.type.admit(dtype))), True
 
     def _check(self) -> None:
         if self._lost:

@@ -28,6 +28,9 @@ def load_state(cells: Mapping[str, Cell], arrays: Mapping[str, Any], what: str =
     Raises StateError for names that are missing or unexpected, ShapeError and DTypeError for an array that is not
     what its cell holds, OperandError for what is no array.
     """
+    if not isinstance(arrays, Mapping):
+        raise OperandError(f"{what} is {type(arrays).__name__}, expected a mapping from names to arrays",
+                           hint="give what state_dict() or nnc.io.load_arrays(path)[0] gives")
     _check_names(cells, arrays, what)
     host = {name: _fitting(name, cell, arrays[name], what) for name, cell in cells.items()}
     value = kept_value if keep else host_value
@@ -46,6 +49,7 @@ def _check_names(cells: Mapping[str, Cell], arrays: Mapping[str, Any], what: str
 
 
 def _fitting(name: str, cell: Cell, given: Any, what: str) -> HostArray:
+    given = given.read() if isinstance(given, Cell) else given
     if not isinstance(given, (np.ndarray, np.generic, Tensor)):
         raise OperandError(f"{what}: {name!r} is {type(given).__name__}, not an array")
     array = given.numpy() if isinstance(given, Tensor) else np.asarray(given)

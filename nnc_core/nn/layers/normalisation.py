@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from nnc_core.base.dtype import accumulator
@@ -83,6 +84,9 @@ class BatchNorm(_Affine):
     def _check_moments(self, x: Tensor) -> None:
         if any(isinstance(n, int) and n == 0 for n in x.shape):
             raise misfit(self, x, "an empty batch, which has no mean", hint="layer.eval(), or leave the batch out")
+        if _is_one([n for i, n in enumerate(x.shape) if i != self.axis % x.ndim]):
+            raise misfit(self, x, "one value for each channel, which has no variance in training",
+                         hint="layer.eval(), or more examples in a batch")
         if x._value.trace is SYMBOLS:
             raise NotSupportedError("the running statistics of an assigned symbol are not known", operator=title(self),
                                     hint="layer.eval(), or nnc.jit, which carries them from call to call")
@@ -94,6 +98,11 @@ class BatchNorm(_Affine):
 
     def describe(self) -> str:
         return settings(self, "channels", "axis", "momentum", "epsilon", "affine")
+
+
+def _is_one(sizes: Sequence[Any]) -> bool:
+    """Whether axes of these sizes, as far as they are known, hold one element."""
+    return all(isinstance(n, int) and n == 1 for n in sizes)
 
 
 # ---- within examples
