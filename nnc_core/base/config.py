@@ -24,12 +24,12 @@ class Settings:
     """"nan": an operator that makes a NaN of operands without one is an error that names it, its line and its operands;
     "nonfinite": infinities as well.  Compiled graphs then run command by command.  "off" looks at nothing."""
     implicit_compute: str = "allow"
-    """What happens when a deferred value is computed because somebody converts it, uses it in an eager operation or
-    asks for a shape that depends on it: "allow", "warn" or "error".  `realize()` and `wait()` are always allowed."""
+    """Response to a deferred value that is computed because it is converted or used in an eager operation,
+    or because a shape depends on it: "allow", "warn" or "error".  `realize()` and `wait()` are always allowed."""
     trace_limit: int = 8
     """A compiled function that is traced more often than this says so once, and what changed."""
     memory_steps: int = 1 << 28
-    """How many steps the memory planners may take for a graph: more give smaller plans where those found miss the
+    """Number of steps that the memory planners may take for a graph: more give smaller plans where those found miss the
     bound, fewer make compiling quicker.  Not seconds, so that plans are the same everywhere; the default is about two
     of them at most.  What is compiled already stays as it is."""
     default_float: str = "float32"
@@ -48,8 +48,8 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class _Override(dict[str, Any]):
-    """Settings of a context.  Tasks that were started in it may see them after the block has ended, so whoever cares
-    watches how long this lives."""
+    """Settings of a context.  Tasks that were started in it may see them after the block has ended, so what depends on
+    their end watches how long this lives."""
 
 
 class Config:

@@ -34,7 +34,7 @@ NUMBERS = INTEGERS + FLOATS
 COMPLEX = (complex64, complex128)
 DTYPES: dict[str, DType] = {d.name: d for d in (boolean, *NUMBERS, *COMPLEX)}
 REAL_DTYPES = frozenset(d.name for d in (boolean, *NUMBERS))
-"""What a device has unless it says otherwise: complex numbers are something it has to offer."""
+"""Dtypes that a device has unless it says otherwise: complex numbers are something it has to offer."""
 
 _FLOAT_SET = frozenset(FLOATS)
 _INEXACT_SET = frozenset(FLOATS + COMPLEX)

@@ -1,4 +1,4 @@
-"""Every error of the house: one root, each also the builtin that a user would expect to catch."""
+"""All errors of nnc: one root, each also the builtin that a user would expect to catch."""
 
 from __future__ import annotations
 

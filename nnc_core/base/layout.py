@@ -1,4 +1,4 @@
-"""How an array lies in its storage: concrete integers only."""
+"""The layout of an array in its storage: concrete integers only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Layout(NamedTuple):
 
     @property
     def contiguous(self) -> bool:
-        """In C order without gaps; strides of axes of length one, and of empty arrays, do not matter."""
+        """True in C order without gaps; strides of axes of length one, and of empty arrays, do not matter."""
         if self.strides == (packed := packed_strides(self.shape, self.dtype.itemsize)) or 0 in self.shape:
             return True
         return all(n == 1 or s == p for n, s, p in zip(self.shape, self.strides, packed, strict=True))

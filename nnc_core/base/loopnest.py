@@ -142,7 +142,7 @@ class Stage:
 
     @property
     def values(self) -> int:
-        """How many numbers it takes."""
+        """The count of values that it numbers."""
         return len(self.body) + len(self.reductions) + len(self.running)
 
 

@@ -1,4 +1,4 @@
-"""What is not there, files and optional packages: one clear error each."""
+"""Missing files and optional packages: one clear error each."""
 
 from __future__ import annotations
 

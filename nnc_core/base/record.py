@@ -1,4 +1,4 @@
-"""What a compiled graph is made of when it reaches the device: a flat list of records over numbered slots.
+"""Records: a compiled graph, when it reaches the device, is a flat list of them over numbered slots.
 
 A slot is a place for a buffer.  Slots of inputs and outputs are bound anew at each call, all others once.
 """

@@ -99,7 +99,7 @@ def _far(fit: Coefficients, a: Scalar) -> Scalar:
 
 
 def _grown(a: Scalar, near: Scalar, far: Scalar) -> Scalar:
-    """Of a polynomial's value, and of what has lost e**a / sqrt(a)."""
+    """The function from a polynomial's value near 0, and from what has lost its factor e**a / sqrt(a) far from it."""
     bounded = a.minimum(_END[a.dtype])
     exponent, fraction = reduced(bounded)
     scale = far / bounded.sqrt()

@@ -36,7 +36,7 @@ def render_program(kernels: Mapping[str, LoopNest], dialect: Dialect) -> str:
 
 
 class _Place(NamedTuple):
-    """Where an access goes: element number, and validity or "" for always, as expressions."""
+    """The place of an access: element number, and validity or "" for always, as expressions."""
 
     element: str
     valid: str

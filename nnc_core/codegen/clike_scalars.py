@@ -88,7 +88,7 @@ class Scalars:
         return f"{self.helpers.value(dtype)}({element})" if dtype in (float16, bfloat16) else element
 
     def store(self, value: str, dtype: DType) -> str:
-        """What to store for a held value."""
+        """The expression to store for a held value."""
         return f"{self.helpers.bits(dtype)}({value})" if dtype in (float16, bfloat16) else value
 
     def expression(self, operation: str, dtype: DType, operands: Sequence[str], source: DType) -> str:
@@ -124,7 +124,7 @@ class Scalars:
         return f"{self.helpers.rounding(dtype)}({expression})" if accumulator(dtype) != dtype else expression
 
     def _wide_float(self, operation: str, dtype: DType, operands: Sequence[str]) -> str:
-        """In float32 or float64."""
+        """The operation computed in float32 or float64."""
         a = operands[0]
         if operation in _ARITHMETIC or operation == "divide":
             return f"{a} {_ARITHMETIC.get(operation, '/')} {operands[1]}"
@@ -184,7 +184,7 @@ class Scalars:
         return f"{name}({', '.join(operands)})"
 
     def _unsigned(self, dtype: DType) -> str:
-        """Where integer arithmetic wraps: at least as wide as int, to which C promotes."""
+        """The unsigned type in which integer arithmetic wraps: at least as wide as int, to which C promotes."""
         return self.dialect.types[(uint64 if dtype.itemsize == 8 else uint32).name]
 
     def cast(self, value: str, source: DType, target: DType) -> str:

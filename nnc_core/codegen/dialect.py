@@ -1,4 +1,4 @@
-"""How C99 and OpenCL C differ, as data; CUDA C is one more `Dialect`."""
+"""The differences between C99 and OpenCL C, as data; CUDA C is one more `Dialect`."""
 
 from __future__ import annotations
 

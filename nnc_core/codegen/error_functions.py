@@ -85,7 +85,7 @@ _NORMAL_END = {float32: 15.0, float64: 40.0}  # the same of ndtr
 
 
 def erf(x: Scalar) -> Scalar:
-    """In [-1, 1]; keeps -0."""
+    """The error function, in [-1, 1]; keeps -0."""
     a = abs(x)
     return (a < 1.0).select(_inner(x), with_sign_of(1.0 - _tail(a), x))
 

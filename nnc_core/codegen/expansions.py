@@ -44,4 +44,5 @@ EXPANSIONS: Mapping[str, Callable[..., Scalar]] = {
 }  # fmt: skip
 """Functions by the name of their instruction."""
 BY_DEFAULT = frozenset(EXPANSIONS) - {"sin", "cos", "tan"}
-"""Those three are for who has no library: it is as accurate, and quicker where arguments are small."""
+"""Functions expanded unless a device says otherwise; libraries' sin, cos and tan are as accurate, and quicker where
+arguments are small."""

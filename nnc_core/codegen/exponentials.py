@@ -23,7 +23,7 @@ from nnc_core.codegen.scalar import Scalar
 
 LOG2_E = 1.4426950408889634
 LN2 = {float32: (0.693115234375, 3.1946184945309415e-05), float64: (0.6931471803691238, 1.9082149292705877e-10)}
-"""In two parts, the first of few enough bits that its product with any exponent is exact."""
+"""log(2) in two parts, the first of few enough bits that its product with any exponent is exact."""
 
 _EXP: Coefficients = {
     float32: (
@@ -64,7 +64,7 @@ def expm1(x: Scalar) -> Scalar:
 
 
 def sinh(x: Scalar) -> Scalar:
-    """With e**|x| = 2**k * (1 + f), and t = f + (1 - 2**-k): 2**(k - 1) * (t + 2**-k * t / (1 + f))."""
+    """sinh: with e**|x| = 2**k * (1 + f), and t = f + (1 - 2**-k): 2**(k - 1) * (t + 2**-k * t / (1 + f))."""
     form = form_of(x)
     exponent, fraction = reduced(abs(x).minimum(_HYPERBOLIC_RANGE[x.dtype]))
     inverse = power_of_two(-exponent.minimum(2 * form.mantissa), form)
@@ -73,7 +73,7 @@ def sinh(x: Scalar) -> Scalar:
 
 
 def cosh(x: Scalar) -> Scalar:
-    """With e**|x| = 2**k * (1 + f): 2**(k - 1) * ((1 + f) + 2**(-2 k) / (1 + f))."""
+    """cosh: with e**|x| = 2**k * (1 + f): 2**(k - 1) * ((1 + f) + 2**(-2 k) / (1 + f))."""
     form = form_of(x)
     exponent, fraction = reduced(abs(x).minimum(_HYPERBOLIC_RANGE[x.dtype]))
     inverse = power_of_two(-exponent.minimum(form.mantissa), form)

@@ -1,4 +1,4 @@
-"""What the expansions need to know of a float format, and the steps that they share.
+"""Float formats as the expansions need them, and the steps that they share.
 
 They use additions, multiplications, divisions, square roots and bit operations alone, and no `fma`, which is slow where
 the device has none: so CPU compilers vectorise them, and every device gives the same bits.
@@ -59,7 +59,7 @@ def polynomial(coefficients: Sequence[float], x: Scalar) -> Scalar:
 
 
 def nearest_integer(x: Scalar) -> tuple[Scalar, Scalar]:
-    """Of small |x|, halves to even: as a float, and as an integer of the same width."""
+    """The integer nearest to a small x, halves to even: as a float, and as an integer of the same width."""
     form = form_of(x)
     shifted = x + form.rounder
     return shifted - form.rounder, shifted.bitcast(form.integer) - form.rounder_bits

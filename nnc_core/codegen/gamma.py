@@ -100,7 +100,7 @@ _COS_PI: Coefficients = {
 }  # fmt: skip
 """(cos(pi r) - 1) / r**2 of r**2 <= 1/4."""
 _ZERO = {float32: (0.4616321325302124, 1.2438150065463558e-08), float64: (0.46163214496836225, 9.549995429965697e-17)}
-"""Of digamma, minus 1, in two parts."""
+"""The positive zero of digamma, minus 1, in two parts."""
 _STIRLING_CONSTANT = number_log(2 * pi) / 2 - 0.5
 
 
@@ -131,7 +131,7 @@ def digamma(x: Scalar) -> Scalar:
 
 
 def _log_gamma_below_4(a: Scalar, below_one: Scalar) -> Scalar:
-    """Of a, or of a + 1 where a is below one."""
+    """lgamma(a), or lgamma(a + 1) where a is below one."""
     above_one = below_one.select(a, a - 1.0).minimum(3.0)
     ratio = polynomial(_LOG_GAMMA[a.dtype], above_one) / polynomial(_LOG_GAMMA_BELOW[a.dtype], above_one)
     return above_one * ((above_one - 1.0) * ratio) + 0.0  # -0 becomes 0
@@ -145,7 +145,7 @@ def _log_gamma_above_4(a: Scalar, logarithm: Scalar) -> Scalar:
 
 
 def _digamma_below_4(a: Scalar, below_one: Scalar) -> Scalar:
-    """Of a, or of a + 1 where a is below one."""
+    """digamma(a), or digamma(a + 1) where a is below one."""
     above_one = below_one.select(a, a - 1.0).minimum(3.0)
     high, low = _ZERO[a.dtype]
     ratio = polynomial(_DIGAMMA[a.dtype], above_one) / polynomial(_DIGAMMA_BELOW[a.dtype], above_one)

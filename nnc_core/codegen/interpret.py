@@ -49,7 +49,7 @@ def _elements(dtype: DType, buffer: Bytes) -> Values:
 
 
 def _positions(points: Values, axes: tuple[int, ...]) -> list[Values]:
-    """Where flat points lie on each axis."""
+    """Positions of flat points on each axis."""
     return [p.astype(np.int64, copy=False) for p in np.unravel_index(points, axes)] if axes else []
 
 

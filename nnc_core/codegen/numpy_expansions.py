@@ -82,7 +82,7 @@ def _lines(body: BodyBuilder, steps: list[int], names: dict[int, str], result: i
 
 
 def _meaning(instruction: Instruction, body: BodyBuilder, constants: dict[int, Values]) -> Callable[..., Values]:
-    """What an instruction does with its operands."""
+    """The function of arrays that an instruction applies to its operands."""
     operation, dtype = instruction.operation, instruction.dtype
     if operation == "select":
         return np.where

@@ -62,7 +62,7 @@ class Fold:
 
 
 def identity(kind: str, dtype: DType) -> float | int | bool:
-    """What a reduction gives over no points, as a Python number."""
+    """The result of a reduction over no points, as a Python number."""
     if kind not in ("maximum", "minimum"):
         return _IDENTITIES[kind]
     if dtype == boolean:
@@ -122,7 +122,7 @@ def _scanned(kind: str, row: Values) -> Values:
 
 
 def _running_positions(kind: str, row: Values) -> Values:
-    """Where the extreme element up to each place is: the first of equals, the first NaN."""
+    """Positions of the extreme element up to each place: the first of equals, the first NaN."""
     wide = row.astype(accumulator(row.dtype), copy=False)
     largest = kind in ("maximum", "argmax")
     best = (np.maximum if largest else np.minimum).accumulate(wide, axis=1)[:, :-1]

@@ -1,4 +1,4 @@
-"""How far subscripts can reach: which integers hold them, and whether an access stays in its buffer."""
+"""Ranges of subscripts: which integers hold them, and whether an access stays in its buffer."""
 
 from __future__ import annotations
 

@@ -34,12 +34,12 @@ _ASIN: Coefficients = {
          0.028757851367421566),
 }  # fmt: skip
 PI = {float32: (3.141592025756836, 6.278329465203569e-07), float64: (3.141592653589793, 1.2246467991473532e-16)}
-"""In two parts; the first has three zeros at its end, so that small multiples of it are exact."""
+"""Pi in two parts; the first has three zeros at its end, so that small multiples of it are exact."""
 _TAN_PI_8 = 0.41421356237309503
 
 
 def atan(x: Scalar) -> Scalar:
-    """In [-pi/2, pi/2]."""
+    """Arctangent, in [-pi/2, pi/2]."""
     a = abs(x)
     return with_sign_of(_angle(a.minimum(1.0), a.maximum(1.0), (a > 1.0), None), x)
 
@@ -58,7 +58,7 @@ def atan2(y: Scalar, x: Scalar) -> Scalar:
 
 
 def asin(x: Scalar) -> Scalar:
-    """In [-pi/2, pi/2]; NaN beyond 1."""
+    """Arcsine, in [-pi/2, pi/2]; NaN beyond 1."""
     a = abs(x)
     root, small = _half_angle(a)
     high, low = (part / 2 for part in PI[x.dtype])
@@ -67,7 +67,7 @@ def asin(x: Scalar) -> Scalar:
 
 
 def acos(x: Scalar) -> Scalar:
-    """In [0, pi]; NaN beyond 1."""
+    """Arccosine, in [0, pi]; NaN beyond 1."""
     root, small = _half_angle(abs(x))
     high, low = PI[x.dtype]
     angle = root + small

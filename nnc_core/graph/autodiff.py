@@ -18,7 +18,7 @@ from nnc_core.type import Op, TensorSpec, TupleSpec
 
 
 class BodyRules(NamedTuple):
-    """How an operator that holds bodies is differentiated; both rules need the sweeps of this file for the bodies."""
+    """Derivatives of an operator that holds bodies; both rules need the sweeps of this file for the bodies."""
 
     reverse: Callable[..., Sequence[Any]]
     """(F, cotangents of the results, y, ids of live values) -> the cotangents of the inputs."""
@@ -27,7 +27,7 @@ class BodyRules(NamedTuple):
 
 
 BODY_RULES: dict[Op, BodyRules] = {}
-"""By operator: filled by nnc_core.graph, as its rules for control flow call the sweeps of this file."""
+"""Rules by operator, filled by nnc_core.graph: those for control flow call the sweeps of this file."""
 
 
 def reverse(
@@ -62,7 +62,8 @@ def reverse(
 
 
 def _sum_of_two(F: Namespace[Any], a: Any, b: Any) -> Any:
-    """What loops stack up while a condition holds has a length that no kernel knows: it is added row by row."""
+    """The sum of two cotangents; rows that were stacked while a condition held have a length that no kernel knows, and
+    are added one by one."""
     return add_rows(F, a, b) if is_tape(a.spec) else F.add(a, b)
 
 
@@ -76,7 +77,7 @@ def depending(order: Sequence[Any], sources: Sequence[Any]) -> set[int]:
 
 
 def _passes_on(value: Any) -> bool:
-    """Whether a derivative goes through its operator to its inputs."""
+    """True if a derivative goes through its operator to its inputs."""
     return value.tracked and bool(value.inputs) and value.op.differentiable and _has_float(value.spec)
 
 

@@ -129,7 +129,7 @@ def _each_alone(G: Nodes, body: Body, batched: Sequence[bool], size: DimLike) ->
 
 # ---- control flow that goes the same way for all examples
 def _reached(body: Body, given: Sequence[bool]) -> list[bool]:
-    """Which outputs of a body depend on some of its inputs."""
+    """Outputs of a body that depend on some of its inputs."""
     reached = {x for x, b in zip(body.inputs, given, strict=True) if b}
     for node in body.nodes:
         if not reached.isdisjoint(node.inputs):

@@ -1,4 +1,4 @@
-"""How each operator does many examples in one command; the examples are along a new first axis.
+"""Rules by which each operator does many examples in one command; the examples are along a new first axis.
 
 A rule is given the operands, which of them are batched and how many examples there are.  It gives the batched result,
 or None where it cannot help.
@@ -169,7 +169,7 @@ def _scatter(F: Any, node: Node, values: list[Any], batched: list[bool], size: D
 
 @rule("one_hot", "transfer", "earlier")
 def _as_it_is(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    """For operators that go over all elements of their one operand, whatever its axes."""
+    """Rule of operators that go over all elements of their one operand, whatever its axes."""
     return F.apply(node.op, tuple(values), node.attributes)
 
 
@@ -188,7 +188,7 @@ IMAGES = {"conv": (0,), "conv_input_gradient": (0,), "max_pool": (0,), "max_pool
 
 @rule("resample", "spread")
 def _weighted(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    """With the same tables for all examples."""
+    """Rule of operators that take the same tables for all examples."""
     axis, *rest = node.attributes
     return None if any(batched[1:]) else F.apply(node.op, tuple(values), (axis + 1, *rest))
 

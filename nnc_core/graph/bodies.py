@@ -55,7 +55,7 @@ def live_inputs(body: Body, given: Sequence[bool], carried: int = 0) -> list[Nod
 
 # ---- functions of the host
 def host_functions(outputs: Sequence[Any]) -> set[Any]:
-    """Those that are called for some nodes or values, or in bodies of theirs."""
+    """Functions of the host that are called for some nodes or values, or in bodies of theirs."""
     found: set[Any] = set()
     pending: list[Sequence[Any]] = [outputs]
     while pending:
@@ -67,7 +67,7 @@ def host_functions(outputs: Sequence[Any]) -> set[Any]:
 
 
 def silent(functions: set[Any]) -> Make | None:
-    """For `rebuild`: what runs once more does not run these again for their effects alone."""
+    """A maker for `rebuild`, so that what runs once more does not run these again for their effects alone."""
 
     def make(F: Nodes, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
         again = op is TIED and host_functions(inputs[1:]) <= functions
@@ -90,7 +90,7 @@ class Halves(NamedTuple):
     """The body with its residuals as further results."""
     residuals: list[Node]
     back: list[Node]
-    """For each node that was asked for: its cotangent, computed from `stand_ins`, cotangents and placeholders."""
+    """Cotangents of the nodes that were asked for, computed from `stand_ins`, cotangents and placeholders."""
     stand_ins: dict[Node, Node]
     """A placeholder for each residual."""
 
@@ -128,7 +128,7 @@ def _before(back: Sequence[Node], forward: set[Node]) -> set[Node]:
 
 
 def _residuals(back: Sequence[Node], known: set[Node], kept_inputs: set[Node]) -> list[Node]:
-    """What is read of the known nodes."""
+    """The known nodes that are read."""
     found: dict[Node, None] = {}
     pending = [x for node in postorder(back) if node not in known for x in node.inputs if x in known]
     pending += [x for x in back if x in known]
@@ -156,6 +156,6 @@ def _is_made_again(node: Node) -> bool:
 
 
 def used(outputs: Sequence[Node], among: Iterable[Node]) -> list[Node]:
-    """Those that some output depends on, in the order given."""
+    """Inputs that some output depends on, in the order given."""
     reached = set(postorder(outputs))
     return [x for x in among if x in reached]

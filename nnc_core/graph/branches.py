@@ -62,7 +62,7 @@ def _branch_along(G: Nodes, branch: Body, given: Sequence[int], wanted: Sequence
 
 
 class _WayBack(NamedTuple):
-    """How a call is differentiated: what it keeps, and the body that runs back."""
+    """The derivative of a call: what its way forward keeps, and the body that runs back."""
 
     forward: Body
     """The called body, with residuals as further results where it does not give them already."""

@@ -27,7 +27,7 @@ class Optimiser:
         self.operator = operator
 
     def rewrites(self) -> Iterable[Rewrite]:
-        """Those that apply now: under `config.deterministic` the exact ones; beside an operator layer that replaces
+        """Rewrites that apply now: under `config.deterministic` the exact ones; beside an operator layer that replaces
         operators none that would name a formula by another operator."""
         unnamed = frozenset({"recognise", "stabilise"}) if self.operator.replaced else frozenset[str]()
         return (r for r in REWRITES.values() if (r.exact or not config.deterministic) and not r.tags & unnamed)
@@ -58,7 +58,7 @@ class Optimiser:
             found = better
 
     def _same(self, a: Sequence[Node], b: Sequence[Node]) -> bool:
-        """Whether two graphs have the same nodes; those of control flow are made anew by every copy."""
+        """True if two graphs have the same nodes; those of control flow are made anew by every copy."""
         F = self.operator.open()
         return all(x is y for x, y in zip(rebuild(a, F), rebuild(b, F), strict=True))
 

@@ -15,7 +15,7 @@ from nnc_core.symbol import Node
 
 
 def holds_all(wide: DType, narrow: DType) -> bool:
-    """Whether each value of one dtype is a value of the other; complex numbers hold only what is casted from
+    """True if each value of one dtype is a value of the other; complex numbers hold only what is casted from
     booleans."""
     if narrow == dt.boolean or wide == narrow:
         return True
@@ -36,7 +36,7 @@ def _float(dtype: DType) -> Any:
 
 
 def skips(first: DType, second: DType, third: DType) -> bool:
-    """Whether first -> second -> third is first -> third, to the bit."""
+    """True if first -> second -> third is first -> third, to the bit."""
     if holds_all(second, first):
         if is_float(second) and is_integer(first) and third != first:
             return third in (dt.boolean, dt.float32, dt.float64)  # integers wrap where floats saturate

@@ -82,7 +82,7 @@ def _with(node: Node, inputs: tuple[Node, ...], attributes: tuple[Any, ...], F: 
 
 # ---- loops that do the same
 def _merged(outputs: Sequence[Node], order: Sequence[Node], F: Nodes) -> list[Node] | None:
-    """With one loop for all that carry the same values in the same way; what makes their inputs may merge too."""
+    """Merge loops: one for all that carry the same values in the same way; what makes their inputs may merge too."""
     known: dict[Any, list[Node]] = {}
     for node in order:
         if node.op is LOOP:

@@ -28,14 +28,14 @@ def _channels(conv: Node) -> int:
 
 
 def _by_channel(x: Node, conv: Node) -> bool:
-    """Whether x has one number for each channel, or one for all."""
+    """True if x has one number for each channel, or one for all."""
     shape = (1,) * (conv.ndim - x.ndim) + tuple(x.shape)
     at = _channels(conv)
     return len(shape) == conv.ndim and all(n == 1 or (i == at and n == conv.shape[at]) for i, n in enumerate(shape))
 
 
 def _scalable(F: Nodes, conv: Node, scale: Node) -> bool:
-    """Whether scaling the kernel is right and less work than scaling the images."""
+    """True if scaling the kernel is right and less work than scaling the images."""
     if conv.op is not CONV or conv.dtype not in (dt.float32, dt.float64) or not used_once(F, conv):
         return False
     kernel = conv.inputs[1]

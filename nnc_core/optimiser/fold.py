@@ -26,7 +26,7 @@ FOLDABLE = tuple(o.name for o in OPERATORS.values() if o.reference and o.inputs 
 
 @rewrite("fold-constants", *FOLDABLE, tag="fold")
 def fold_constants(F: Nodes, node: Node) -> Node | None:
-    """Under `config.deterministic` only what every kernel computes to the same bits."""
+    """f(1, 2) -> 3; under `config.deterministic` only what every kernel computes to the same bits."""
     if not node.inputs or any([x.inputs or x.op is PLACEHOLDER for x in node.inputs]):
         return None
     if isinstance(node.spec, TupleSpec) or not _small(node):
@@ -70,7 +70,7 @@ def _evaluate(node: Node, arrays: list[Any]) -> Array | None:
 
 
 def _overflows(x: Any, dtype: DType) -> bool:
-    """Whether a float among them has no place in an integer dtype: hardware gives any integer for it."""
+    """True if a float among them has no place in an integer dtype: hardware gives any integer for it."""
     if not (is_float(x.dtype) and is_integer(dtype)):
         return False
     limits, whole = np.iinfo(dtype), np.trunc(np.asarray(x, np.float64))

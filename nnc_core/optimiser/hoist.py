@@ -1,4 +1,4 @@
-"""What a loop would compute anew in each round from captured values alone is computed once, before it.
+"""Loop-invariant code motion: what each round would compute anew from captured values is computed once, before it.
 
 Only of loops that are known to run at least once: what they compute is computed in any case, so that nothing appears
 that would not have been there, neither an error nor a NaN.  What has effects stays where it is.
@@ -38,7 +38,7 @@ def hoisted(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
 
 
 def _roots(body: Body, captured: Sequence[Node]) -> list[Node]:
-    """What is worth to be computed outside, and read inside."""
+    """Nodes that are worth computing outside, and are read inside."""
     fixed = set(captured)
     order = body.nodes
     for node in order:
@@ -59,7 +59,7 @@ def _roots(body: Body, captured: Sequence[Node]) -> list[Node]:
 
 
 def _is_pure(node: Node) -> bool:
-    """Whether it may be computed at another time, by one command; control flow may have effects inside."""
+    """True if it may be computed at another time, by one command; control flow may have effects inside."""
     parts = node.spec.parts if isinstance(node.spec, TupleSpec) else (node.spec,)
     op = node.op
     return not (op.host or op.ties or op.bodies or op.counted or any(map(is_tape, parts)))

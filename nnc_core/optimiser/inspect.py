@@ -26,7 +26,7 @@ def number_of(node: Node) -> Number | None:
 
 
 def holds(node: Node, value: float) -> bool:
-    """Whether a node is `value` everywhere; zero must be the plain +0."""
+    """True if a node is `value` everywhere; zero must be the plain +0."""
     number = number_of(node)
     return number is not None and number == Number(value, number.dtype)
 

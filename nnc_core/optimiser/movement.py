@@ -119,7 +119,7 @@ def reduce_nothing(F: Nodes, node: Node) -> Node | None:
 
 @rewrite("sum-nothing", "sum", tag="layout", exact=False)
 def sum_nothing(F: Nodes, node: Node) -> Node | None:
-    """So is a sum, but for -0, to which a sum adds its first 0."""
+    """A sum over axes of length one is a reshape, but for -0, to which a sum adds its first 0."""
     return reduce_nothing.rule(F, node)
 
 
@@ -179,7 +179,7 @@ def _unswapped(x: Node) -> Node | None:
 
 @rewrite("transfer-back", "transfer", tag="layout")
 def transfer_back(F: Nodes, node: Node) -> Node | None:
-    """There and back again is nowhere; so is from a place to itself."""
+    """A transfer to a place and back is nothing; so is one from a place to itself."""
     (x,) = node.inputs
     source, target = node.attributes
     if source == target:

@@ -1,4 +1,4 @@
-"""One node of control flow made smaller, by what is known of it from outside: which results are read, and what goes in.
+"""Dead results and operands of one node of control flow removed, by what is known of it from outside.
 
 Results, carried values and operands that nobody reads are dropped, operands and rows that come twice come once, numbers
 and constants are written into the bodies, where they can be folded; what a loop carries but never changes becomes
@@ -63,14 +63,14 @@ def _pruned_loop(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | No
 
 
 def _first_of(placeholders: Sequence[Node], outer: dict[Node, Node]) -> dict[Node, Node]:
-    """For each placeholder the first one that stands for the same."""
+    """Map each placeholder to the first one that stands for the same."""
     first: dict[Node, Node] = {}
     return {p: first.setdefault(outer[p], p) for p in placeholders}
 
 
 def _needed(cond: Body | None, body: Body, n: int, picked: set[int],
             stacked: Sequence[int]) -> tuple[list[int], set[Node]]:
-    """Which carried values somebody needs, and which placeholders of the body are read for them."""
+    """Carried values that are needed, and the placeholders of the body that are read for them."""
     c = body.inputs[:n]
     wanted = {i for i in range(n) if i in picked}
     read: set[Node] = set()

@@ -76,7 +76,7 @@ class Expanding(Nodes):
 
 
 class Inlining(Nodes):
-    """What is picked from a call is picked from its body instead."""
+    """Calls replaced by their bodies: results are picked from these instead."""
 
     def __init__(self, operator: Operator, table: Table) -> None:
         super().__init__(operator, table)

@@ -89,7 +89,7 @@ def _wrapped(count: int, node: Node) -> Any:
 
 
 def _all_copies(x: Node, axes: tuple[int, ...]) -> bool:
-    """Whether x is broadcast along these axes, and along no others."""
+    """True if x is broadcast along these axes, and along no others."""
     if x.op is not BROADCAST or not is_static(x.shape) or 0 in x.shape:
         return False
     narrow = x.inputs[0]

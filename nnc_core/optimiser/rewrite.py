@@ -1,4 +1,4 @@
-"""What a rewrite is: a rule with a name, tags and the operators whose nodes it looks at."""
+"""A rewrite: a rule with a name, tags and the operators whose nodes it looks at."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Rewriting(Nodes):
         return self.operator.open(partial(Rewriting, rules=self.rules))
 
     def follow(self, old: Node, new: Node) -> None:
-        """What stands for a node is read by that one's readers, so that a chain is rewritten in one walk."""
+        """Count a node's readers for the one that takes its place, so that a chain is rewritten in one walk."""
         if old in self.uses:
             self.uses[new] = self.uses.get(new, 0) + self.uses[old]
 
@@ -44,12 +44,12 @@ class Rewriting(Nodes):
 
 
 def used_once(F: Nodes, node: Node) -> bool:
-    """Whether nothing else reads a node, so that it is gone when what reads it is rewritten."""
+    """True if nothing else reads a node, so that it is gone when what reads it is rewritten."""
     return isinstance(F, Rewriting) and F.uses.get(node) == 1
 
 
 def uses_of(outputs: Sequence[Node]) -> Counter[Node]:
-    """How often each node is read; an output is read by the user."""
+    """Count the readers of each node; an output is read by the user."""
     found = Counter(outputs)
     for node in postorder(outputs):
         found.update(node.inputs)

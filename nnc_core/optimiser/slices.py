@@ -52,7 +52,7 @@ def _is_concat(x: Node, node: Node) -> bool:
 
 @rewrite("slice-of-concat", "slice", tag="layout")
 def slice_of_concat(F: Nodes, node: Node) -> Node | None:
-    """What is cut out of one piece is cut out of it before the pieces are joined."""
+    """slice(concat(a, b)) -> slice(a), where the slice lies within one piece."""
     (x,) = node.inputs
     if x.op is not CONCAT or not is_static(x.shape):
         return None

@@ -8,7 +8,7 @@ from nnc_core.shape.axes import check_axes
 from nnc_core.type import DimLike, TensorSpec
 
 NORMS = ("backward", "ortho", "forward")
-"""Which way is scaled by the number of elements: the inverse one, both by its root, the forward one."""
+"""Directions scaled by the number of elements: the inverse one, both by its root, the forward one."""
 
 
 def _checked(x: TensorSpec, axes: tuple[int, ...], norm: str) -> None:
@@ -35,7 +35,7 @@ def fft(x: TensorSpec, axes: tuple[int, ...], inverse: bool, norm: str) -> Tenso
 
 
 def half(size: DimLike) -> DimLike:
-    """How many frequencies a real signal of that length has that are not conjugates of others."""
+    """The number of frequencies of a real signal of that length that are not conjugates of others."""
     return size // 2 + 1
 
 

@@ -10,7 +10,7 @@ from nnc_core.shape.elementwise import same_dtype
 from nnc_core.type import DimLike, Dims, TensorSpec
 
 SCATTERS = ("set", "add", "multiply", "min", "max")
-"""What a scatter may do with an element and an update."""
+"""Combinations of an element and an update that a scatter offers."""
 
 
 def take(x: TensorSpec, indices: TensorSpec, axis: int, batch: int) -> TensorSpec:
@@ -57,7 +57,7 @@ def earlier(indices: TensorSpec) -> TensorSpec:
 
 
 def repeat_index(counts: TensorSpec, size: DimLike) -> TensorSpec:
-    """As many positions as the counts add up to."""
+    """Positions, as many as the counts add up to."""
     _check_indices(counts)
     if counts.ndim != 1:
         raise ShapeError(f"counts {counts} should have one dimension")

@@ -103,7 +103,7 @@ def lu(a: TensorSpec) -> TupleSpec:
 
 
 def eigenvalues(a: TensorSpec) -> TensorSpec:
-    """Of Hermitian matrices, which are real."""
+    """Eigenvalues of Hermitian matrices, which are real."""
     return TensorSpec(square(a).shape[:-1], dt.real_of(a.dtype))
 
 

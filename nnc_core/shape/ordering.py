@@ -10,7 +10,7 @@ from nnc_core.type import TensorSpec
 
 
 def sort(x: TensorSpec, axis: int, descending: bool) -> TensorSpec:
-    """What has an order in, the same out."""
+    """Elements that have an order; the result is like the input."""
     check_axes((axis,), x.ndim)
     return ordered(x)
 

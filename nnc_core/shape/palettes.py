@@ -10,7 +10,7 @@ from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.type import Dims, TensorSpec
 
 BITS = (4, 5, 6, 7, 8)
-"""How long a code may be."""
+"""Lengths that a code may have, in bits."""
 
 
 def code_bytes(count: int, bits: int) -> int:

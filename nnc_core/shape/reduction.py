@@ -49,7 +49,7 @@ def real_extremum(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> Tenso
 
 
 def extremum(x: TensorSpec, axis: tuple[int, ...], keepdims: bool) -> TensorSpec:
-    """As `reduction`, but nothing has no extremum."""
+    """A `reduction` that refuses empty axes, as nothing has no extremum."""
     ordered(x)
     if any(x.shape[a] == 0 for a in axis if a < x.ndim):
         raise ShapeError(f"no extremum over an empty axis of {x}")

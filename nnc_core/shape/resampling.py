@@ -25,7 +25,7 @@ def _check_tables(x: TensorSpec, indices: TensorSpec, weights: TensorSpec, axis:
 
 
 def resample(x: TensorSpec, indices: TensorSpec, weights: TensorSpec, axis: int, reach: Reach) -> TensorSpec:
-    """As many elements along the axis as the tables have rows."""
+    """Elements along the axis, as many as the tables have rows."""
     _check_tables(x, indices, weights, axis, reach)
     return TensorSpec((*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :]), x.dtype)
 

@@ -73,7 +73,7 @@ class Filter(NamedTuple):
 
 
 def window_count(length: DimLike, window: DimLike, stride: int, padding: Pair, dilation: int) -> DimLike:
-    """How many windows fit along an axis."""
+    """The number of windows that fit along an axis."""
     if stride < 1 or dilation < 1 or min(padding) < 0:
         raise AttributeValueError(f"stride {stride} and dilation {dilation} should be at least 1, "
                                   f"padding {padding} at least 0")

@@ -10,8 +10,8 @@ from nnc_core.symbol.order import postorder
 
 
 def in_sequence(outputs: Sequence[Node]) -> list[Node]:
-    """What the outputs depend on, inputs first; what a value is tied to comes as early as it can, in the order in which
-    it is named, the outermost ties first: those name all effects of a body as its code has them."""
+    """Nodes that the outputs depend on, inputs first; what a value is tied to comes as early as it can, in the order in
+    which it is named, the outermost ties first: those name all effects of a body as its code has them."""
     order = postorder(outputs)
     ties = [node for node in order if node.op.ties]
     if not ties:
@@ -38,7 +38,7 @@ class Body:
         return in_sequence(self.outputs)
 
     def key(self) -> tuple[Any, ...]:
-        """What it computes, as a tuple that equal bodies share."""
+        """The computation as a tuple that equal bodies share."""
         if self._key is None:
             number: dict[Node, int] = {x: i for i, x in enumerate(self.inputs)}
             lines: list[tuple[Any, ...]] = []

@@ -13,14 +13,14 @@ Line: TypeAlias = tuple[CodeType, int] | str
 read from a file: the line as it was shown when the file was written."""
 
 HOUSE = str(Path(__file__).parent.parent) + "/"
-"""Where this package lies: code from here is no code of the user's."""
+"""The folder of this package: code from here is no code of the user's."""
 _COMMANDS = HOUSE + "cli/"  # they write graphs as users do
 _outside: dict[str, bool] = {}
-"""By file name: asked for several frames of every operation."""
+"""Answers by file name: asked for several frames of every operation."""
 
 
 def _is_outside(file: str) -> bool:
-    between = contextlib.__file__  # whose frames lie around functions of ours that a context manager decorates
+    between = contextlib.__file__  # whose frames lie around functions of nnc that a context manager decorates
     _outside[file] = file.startswith(_COMMANDS) or not (file.startswith(HOUSE) or file == between)
     return _outside[file]
 
@@ -39,7 +39,7 @@ def user_line() -> Line | None:
 
 
 def users_frame() -> int:
-    """How many frames up from the caller the user is, for `stacklevel`."""
+    """The number of frames from the caller up to the user, for `stacklevel`."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(HOUSE):
         frame, level = frame.f_back, level + 1

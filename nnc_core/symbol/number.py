@@ -23,7 +23,7 @@ class Number:
 
     @property
     def value(self) -> Any:
-        """As a NumPy scalar."""
+        """The number as a NumPy scalar."""
         return np.frombuffer(self.bits, self.dtype)[0]
 
     def __eq__(self, other: object) -> bool:

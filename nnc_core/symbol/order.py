@@ -18,7 +18,7 @@ L = TypeVar("L", bound=Linked)
 
 def postorder(roots: Iterable[L], stop: Container[int] = (), after: Mapping[int, Sequence[L]] | None = None,
               leaf: Callable[[L], bool] | None = None) -> list[L]:
-    """Everything that the roots depend on, each once, inputs first.
+    """All values that the roots depend on, each once, inputs first.
 
     `stop` holds ids of values whose inputs are not followed, `leaf` tells others.  `after` gives, by id, values that
     must come before a value although they are no inputs of it.

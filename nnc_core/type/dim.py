@@ -24,10 +24,10 @@ class Unknown(str):
 
     size: int | None = None
     source: Any = None
-    """For whoever needs the size: what it is the count of."""
+    """The operation whose elements it counts, by which its number is found."""
 
     def tell(self, size: int) -> None:
-        """What it is, from now on."""
+        """Set its size, from now on."""
         self.size = size
 
 
@@ -194,7 +194,7 @@ for _name, _function in _BY_NUMBER.items():
 
 
 def _watcher(*dims: Any) -> DimWatcher | None:
-    """Who knows the numbers of all these dimensions, if anybody does."""
+    """The watcher that knows the numbers of all these dimensions, if there is one."""
     watcher = watching.get()
     return watcher if watcher is not None and names_of(dims) <= watcher.names else None
 
@@ -271,7 +271,7 @@ def any_unknown() -> bool:
 
 
 def is_unknown(name: str) -> bool:
-    """Whether it is the name of an unknown dimension, also of one that was read from a file."""
+    """True for the name of an unknown dimension, also of one that was read from a file."""
     return "#" in name
 
 

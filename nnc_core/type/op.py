@@ -33,9 +33,11 @@ class Op:
     """Attributes that need not be given, as those that came later in files of before; with their values."""
 
     partials: tuple[Rule | int | None, ...] = ()
-    """For each input (F, y, *inputs, *attributes) -> the derivative by it, elementwise; or 1, -1, or None for zero."""
+    """Partial derivatives: for each input (F, y, *inputs, *attributes) -> the derivative by it, elementwise;
+    or 1, -1, or None for zero."""
     vjp: Rule | tuple[Rule | None, ...] | None = None
-    """For each input (F, g, y, *inputs, *attributes) -> its cotangent, None for zero; or one rule that gives all."""
+    """Reverse rules: for each input (F, g, y, *inputs, *attributes) -> its cotangent, None for zero; or one
+    rule that gives all."""
     jvp: Rule | None = None
     """(F, tangents, y, *inputs, *attributes) -> the tangent of y; a tangent may be None, which means zero."""
     linear: str = ""

@@ -71,7 +71,7 @@ def promote_number(dtype: DType, number: Any) -> DType:
 
 
 def admit_numpy(dtype: Any) -> DType:
-    """A dtype of ours from anything that NumPy takes as one; DTypeError for strings, objects, dates."""
+    """A dtype of nnc from anything that NumPy takes as one; DTypeError for strings, objects, dates."""
     try:
         wanted = dt.DTYPES["bfloat16"] if dtype == "bfloat16" else np.dtype(dtype)
     except TypeError as error:

@@ -93,7 +93,7 @@ def map_dims(value: Any, change: Callable[[Dim], Any], other: Callable[[Any], An
 
 
 class Specified:
-    """What has a spec, as an attribute or a property, also has its shape, dtype and number of dimensions."""
+    """Gives whatever has a spec its shape, dtype and number of dimensions too."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Who answers for named dimensions while a function is traced on arguments whose sizes are known this time."""
+"""Answers for named dimensions while a function is traced on arguments whose sizes are known this time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DimWatcher(Protocol):
     names: frozenset[str]
 
     def equal(self, difference: Dim) -> bool:
-        """Whether two dimensions are equal, as `Dim.__eq__` is asked."""
+        """True if two dimensions are equal, as `Dim.__eq__` is asked."""
         ...
 
     def is_zero(self, dim: Dim) -> bool: ...

@@ -1,4 +1,4 @@
-"""Where the nodes of a drawn graph lie: layers from top to bottom, few crossings, short lines.
+"""Layout of a drawn graph: layers from top to bottom, few crossings, short lines.
 
 After Sugiyama, Tagawa and Toda (1981), "Methods for visual understanding of hierarchical system structures":
 layers by longest paths, bends where a line passes a layer, order within layers by barycentres.  Coordinates come

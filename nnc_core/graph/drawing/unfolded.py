@@ -16,7 +16,7 @@ from nnc_core.symbol import Body, Node, bodies_of
 
 
 class Drawable(Protocol):
-    """What is shown of a graph: named inputs and outputs, and the nodes between them."""
+    """A graph as drawings see it: named inputs and outputs, and the nodes between them."""
 
     inputs: dict[str, Node]
     outputs: dict[str, Node]
@@ -31,7 +31,7 @@ class Drawable(Protocol):
 
 
 def flat(nested: Generator[Any, None, None]) -> Iterator[Any]:
-    """What a generator gives, with what the generators among it give in their places."""
+    """Items of a generator, with the items of the generators among them in their places."""
     pending = [nested]
     while pending:
         item = next(pending[-1], pending)
@@ -68,7 +68,7 @@ class Drawn(NamedTuple):
 
     node: Node
     name: str
-    """In bodies with the names of the nodes and bodies around it: "%3.body.%2"."""
+    """Its name, in bodies with the names of the nodes and bodies around it: "%3.body.%2"."""
     scope: tuple[str, ...]
     """The bodies around it, the outermost first."""
     sources: list[int]
