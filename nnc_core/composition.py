@@ -6,18 +6,21 @@ import copyreg
 
 from nnc_core import tensor_methods
 from nnc_core.algodiff import custom
+from nnc_core.base.config import config
 from nnc_core.graph import SymbolicGraph
 from nnc_core.graph.autodiff import BODY_RULES
 from nnc_core.graph.batching_rules import RULES as BATCHING_RULES
 from nnc_core.recording.compilation import compile_graph
 from nnc_core.tracing import calls, jit
+from nnc_core.values.debug import watch_setting
 from nnc_core.values.dispatch import reduce_value
 from nnc_core.values.value import Borrowed, Value
 
 
 def compose() -> None:
     """Complete tensors with the public functions, values with pickling, graphs with `compile`, derivatives
-    with the user's own, and compiled functions with calls as one step."""
+    with the user's own, compiled functions with calls as one step, and eager dispatch with the setting that slows it
+    down."""
     tensor_methods.install()
     copyreg.pickle(Value, reduce_value)
     copyreg.pickle(Borrowed, reduce_value)
@@ -25,3 +28,4 @@ def compose() -> None:
     BATCHING_RULES.update(custom.CUSTOM_BATCHING)
     SymbolicGraph.register_compiler(compile_graph)
     jit.call_hook = calls.as_call
+    config.watch("check_nan", watch_setting)

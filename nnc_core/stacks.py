@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import NoneType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.config import config
 from nnc_core.base.errors import DeviceError, Error, FallbackWarning
@@ -36,6 +37,13 @@ class Stack:
     optimiser: Optimiser
     graph: Graph
     engine: Engine
+    accepted: dict[tuple[Any, ...], Callable[..., Any]] = field(default_factory=dict)
+    """Eager kernels by the operators and dtypes that inference has accepted here: the next call goes straight there."""
+
+    @property
+    def infers_by_dtype(self) -> bool:
+        """Whether acceptance of operands follows from their dtypes: the layers that infer are nnc's own."""
+        return self.type.__class__ is Type and self.shape.__class__ is Shape
 
     def __repr__(self) -> str:
         return f"<stack of {self.device.spec.id}>"

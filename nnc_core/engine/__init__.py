@@ -90,7 +90,7 @@ class Engine:
     def _run_control(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TupleSpec) -> Any:
         """Loops, branches and calls run as graphs of one node, which are kept."""
         specs = tuple([self._spec_of(a) for a in arrays])
-        key = (op, attributes, specs, config.deterministic)
+        key = (op, attributes, specs, config.deterministic, self.lowering.version)
         compiled = self._controls.find(key, lambda: self._compiled_control(op, attributes, specs))
         found = compiled.run({f"x{i}": a for i, a in enumerate(arrays)})
         return tuple([found[f"y{i}"] for i in range(len(spec.parts))])

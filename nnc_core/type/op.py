@@ -82,6 +82,11 @@ class Op:
         return bool(self.inputs) and self.inputs[-1].startswith("*")
 
     @property
+    def names_dtype(self) -> bool:
+        """Whether the attribute `dtype` says what the result is; otherwise its dtype follows from the inputs'."""
+        return "dtype" in self.attributes
+
+    @property
     def elementwise(self) -> bool:
         return self.scalar is not None
 

@@ -1,13 +1,13 @@
 """NaN mode for what runs eagerly or is evaluated.
 
 `config.check_nan` belongs to a context; the fast path of `dispatch` asks no context.  So while any context, or the
-process, may have the mode on, the fast path accepts nothing, and the slow path asks for each operation.
+process, may have the mode on, the fast path is closed, and the slow path asks for each operation.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -21,18 +21,14 @@ from nnc_core.type import Attributes, Op
 from nnc_core.values.value import Value
 
 WATCHING: set[int] = set()
-"""One entry for each holder of the mode; 0 is the process.  Empty: nobody watches."""
+"""One entry for each holder of a mode that must see each operation; 0 is the process.  The fast path of `dispatch` is
+open while it is empty."""
 
-_close_fast_path: list[Callable[[], None]] = []
 _sweep: ContextVar[tuple[Line | None, str] | None] = ContextVar("nnc_sweep", default=None)
 
 
-def closes_fast_path(close: Callable[[], None]) -> None:
-    """Call `close` whenever somebody begins to watch."""
-    _close_fast_path.append(close)
-
-
-def _on_setting(value: str, holder: object) -> None:
+def watch_setting(value: str, holder: object) -> None:
+    """Close the fast path while `config.check_nan` has a value that asks for it, in a context that lives."""
     key = 0 if holder is None else id(holder)
     if value == "off":
         WATCHING.discard(key)
@@ -40,11 +36,6 @@ def _on_setting(value: str, holder: object) -> None:
     WATCHING.add(key)
     if holder is not None:
         weakref.finalize(holder, WATCHING.discard, key).atexit = False
-    for close in _close_fast_path:
-        close()
-
-
-config.watch("check_nan", _on_setting)
 
 
 @contextmanager
@@ -53,8 +44,6 @@ def slowly() -> Iterator[None]:
     holder = object()
     WATCHING.add(id(holder))
     try:
-        for close in _close_fast_path:
-            close()
         yield
     finally:
         WATCHING.discard(id(holder))

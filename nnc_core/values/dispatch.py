@@ -20,6 +20,7 @@ from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, any_unknown, is
 from nnc_core.values import debug, memo
 from nnc_core.values.borrowed import shares_memory, snapshot
 from nnc_core.values.common import common_stack, common_trace
+from nnc_core.values.debug import WATCHING
 from nnc_core.values.from_host import float_number, scalar_array
 from nnc_core.values.modes import (
     FORGOTTEN,
@@ -37,26 +38,28 @@ from nnc_core.values.unknown import count_on_host, has_unknown, missing_counts, 
 from nnc_core.values.value import UNCOMPUTED, Borrowed, PassingStep, Step, Value, made_at
 
 _FLOATS = frozenset(FLOATS)
+MOST_ACCEPTED = 4096
+"""Kernels that a stack remembers at a time."""
 _FILLED, _TRANSFER = OPERATORS["filled"], OPERATORS["transfer"]
-
-_accepted: set[tuple[Op, DType, bool]] = set()
-"""Operators on operands of one dtype (and numbers: True) that inference has accepted once; kernels check less."""
-debug.closes_fast_path(_accepted.clear)
 
 
 def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
     """Values and Python numbers in, a value out."""
-    if not lazy.get():
-        stack, dtype, arrays, numbers = None, None, [], False
+    if not lazy.get() and not WATCHING:
+        stack, dtypes, arrays, numbers = None, None, [], False
         for x in inputs:
             if x.__class__ is Value:
                 array = x.array
-                if array is None or x.tracked or (stack is not None and x.stack is not stack):
+                if array is None or x.tracked:
                     break
-                if dtype is None:
-                    dtype, stack = array.dtype, x.stack
-                elif array.dtype is not dtype and op.promote:
+                if stack is None:
+                    dtypes, stack = array.dtype, x.stack
+                elif x.stack is not stack:
                     break
+                elif array.dtype is not dtypes:
+                    if op.promote:
+                        break
+                    dtypes = (dtypes, len(arrays), array.dtype)
                 arrays.append(array)
             elif x.__class__ is float or x.__class__ is int:
                 numbers = True
@@ -64,8 +67,10 @@ def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
             else:
                 break
         else:
-            if stack is not None and (op, dtype, numbers) in _accepted:
-                kernel = stack.device.eager.get(op.name)
+            if stack is not None:
+                kernel = stack.accepted.get((op, dtypes, numbers))
+                if kernel is None and op.names_dtype:
+                    kernel = stack.accepted.get((op, dtypes, numbers, attributes))
                 if kernel is not None:
                     try:
                         result = kernel(*arrays, *attributes)
@@ -76,16 +81,43 @@ def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
     return _slow(op, inputs, attributes)
 
 
-def _accept(op: Op, inputs: tuple[Any, ...]) -> None:
-    """Remember that these operands need neither promotion nor another look at their dtypes."""
-    dtypes = [x.dtype for x in inputs if x.__class__ is Value]
-    numbers = len(dtypes) < len(inputs)
-    if not dtypes or op is _TRANSFER or (op.promote and any(d != dtypes[0] for d in dtypes)):
+def _accept(op: Op, inputs: tuple[Any, ...], attributes: Attributes, stack: Stack) -> None:
+    """Remember the eager kernel for operands that inference has accepted and that need no promotion.
+
+    Attributes are remembered with operators whose result has the dtype that an attribute names.  A stack with layers
+    of its own for types or shapes is asked each time: what it refuses may depend on anything.
+    """
+    kernel = stack.device.eager.get(op.name)
+    if kernel is None or op is _TRANSFER or not stack.infers_by_dtype:
         return
-    if dtypes[0] in _FLOATS or not (numbers or op.to_float):
-        _accepted.add((op, dtypes[0], numbers))
-        if debug.WATCHING:  # looked at last, so that whoever began to watch meanwhile finds the set empty
-            _accepted.clear()
+    dtypes, numbers = _dtypes(inputs)
+    if dtypes is None or (op.promote and dtypes.__class__ is tuple):
+        return
+    if dtypes in _FLOATS or not (numbers or op.to_float):
+        key = (op, dtypes, numbers, attributes) if op.names_dtype else (op, dtypes, numbers)
+        if len(stack.accepted) >= MOST_ACCEPTED:
+            stack.accepted.clear()
+        stack.accepted[key] = kernel
+
+
+def _dtypes(inputs: tuple[Any, ...]) -> tuple[Any, bool]:
+    """The dtype of the values, and whether there are numbers.  Of several dtypes: the first, joined by place and dtype
+    of each value from the first with another one on.
+
+    No dtype where an operand is neither a value nor one of the numbers that the fast path takes.
+    """
+    found: Any = None
+    numbers = False
+    for place, x in enumerate(inputs):
+        if x.__class__ is float or x.__class__ is int:
+            numbers = True
+        elif x.__class__ is not Value:
+            return None, False
+        elif found is None:
+            found = x.dtype
+        elif x.dtype is not found:
+            found = (found, place, x.dtype)
+    return found, numbers
 
 
 def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
@@ -137,7 +169,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
             attributes, spec = _inferred_again(op, values, attributes, stack)
     array = run_now(op, values, attributes, spec, stack)
     if not (tracked or (op.decompose is not None and stack.operator.replaced)):
-        _accept(op, inputs)
+        _accept(op, inputs, attributes, stack)
     made = None if op.counted else spec
     return Value(array, stack, made, Step(op, values, attributes, line) if tracked else None, tracked)
 
@@ -182,7 +214,7 @@ def _on_borrowed(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: 
 # ---- computing
 def run_now(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Any:
     """The array of an operator whose inputs are there."""
-    if not debug.WATCHING:
+    if not WATCHING:
         return _run(op, values, attributes, spec, stack)
     watched = debug.watch(op, values, attributes, stack)
     array = memo.recalled(op, values, attributes, stack, lambda: _run(op, values, attributes, spec, stack))
@@ -297,7 +329,7 @@ class Values(Namespace[Value]):
         return like.stack.operator.open()
 
     def at_line_of(self, value: Value) -> None:
-        if debug.WATCHING:
+        if WATCHING:
             debug.differentiating(value)
 
     def pick(self, x: Value, *, index: int) -> Value:

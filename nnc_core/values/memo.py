@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nnc_core.base.cache import LRU
+from nnc_core.base.config import config
 from nnc_core.stacks import Stack
 from nnc_core.type import Attributes, Op
 from nnc_core.values.debug import slowly
@@ -26,7 +27,7 @@ MOST = 4096
 """Results that the table knows at a time."""
 
 _memoises: ContextVar[bool] = ContextVar("nnc_memoises", default=False)
-Key = tuple[Op, Stack, Attributes, tuple[int, ...]]
+Key = tuple[Op, Stack, Attributes, bool, tuple[int, ...]]
 
 
 class MemoInfo(NamedTuple):
@@ -122,7 +123,7 @@ def recalled(op: Op, values: Sequence[Value], attributes: Attributes, stack: Sta
     if not _memoises.get() or op.random or op.host or not values or any(v.borrowed for v in values):
         return compute()
     arrays = [v.array for v in values]
-    key = (op, stack, attributes, tuple([id(a) for a in arrays]))
+    key = (op, stack, attributes, config.deterministic, tuple([id(a) for a in arrays]))
     result = MEMO.find(key, arrays)
     if result is None:
         result = compute()
