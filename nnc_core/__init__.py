@@ -5,6 +5,9 @@ This module is the Array API namespace; see README.md and docs/architecture.md.
 
 from __future__ import annotations
 
+from importlib import import_module
+from types import ModuleType
+
 from nnc_core import fft, linalg
 from nnc_core.algodiff.backward import backward, gradients
 from nnc_core.algodiff.custom import custom_jvp, custom_vjp
@@ -69,6 +72,16 @@ from nnc_core.values.memo import memo_info, memoise
 from nnc_core.values.modes import deferred, evaluating, is_deferred_mode, no_grad, use_device
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.waiting import realize, synchronize
+
+_LATE = ("data", "optim")
+"""Packages that are loaded when they are first named (`nnc.optim`); `nnc.nn` and `nnc.io` are there at once."""
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _LATE:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"

@@ -1,4 +1,4 @@
-"""Every Python snippet of README.md, and of the documents beside it, runs, in order, in one namespace each."""
+"""Every Python snippet of README.md and of the documents under docs/ runs, in order, in one namespace each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,18 @@ from typing import Any
 
 import pytest
 
+import nnc_core as nnc
+
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ("README.md", "docs/training.md")
 BLOCK = re.compile(r"^(?P<indent>[ ]*)```python[^\n]*\n(?P<source>.*?)^(?P=indent)```[ ]*$", re.M | re.S)
+
+
+FILES = [str(file.relative_to(ROOT)) for file in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+         if BLOCK.search(file.read_text(encoding="utf-8"))]
+
+
+def test_documents_with_snippets_are_found() -> None:
+    assert {"README.md", "docs/nn.md", "docs/training.md", "docs/zoo.md"} <= set(FILES)
 
 
 def snippets(text: str) -> Iterator[str]:
@@ -33,6 +42,7 @@ def run_snippets(file: Path) -> int:
 @pytest.mark.parametrize("file", FILES)
 def test_snippets_run(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    nnc.manual_seed(0)
     assert run_snippets(ROOT / file) > 0
 
 
