@@ -12,7 +12,7 @@ from nnc_core.functions.indexing import select
 from nnc_core.functions.pieces import moved
 from nnc_core.functions.reduction import as_dtype
 from nnc_core.shape.axes import normalise_axis
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, as_values, count_of, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
@@ -76,5 +76,5 @@ def piecewise(x: ArrayLike, condlist: ArrayLike | Sequence[ArrayLike], funclist:
 
 
 def _piece(f: Any, v: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    made = as_value(f(Tensor(v), *args, **kwargs) if callable(f) else f, v.stack)
+    made = as_value_beside(f(Tensor(v), *args, **kwargs) if callable(f) else f, v)
     return Tensor(F.broadcast_to(as_dtype(made, v.dtype), shape=v.shape))

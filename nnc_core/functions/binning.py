@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
-from nnc_core.functions.constants import constant_beside
+from nnc_core.functions.constants import constant_beside, is_recorded
 from nnc_core.functions.pieces import cut
 from nnc_core.functions.reduction import as_dtype
 from nnc_core.type import promote
 from nnc_core.values.argument_checks import unfit
-from nnc_core.values.arguments import as_value
+from nnc_core.values.arguments import as_value_beside
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -69,13 +69,21 @@ def edges_of(v: Value, bins: Bins, given: Any, weights: Value | None = None) -> 
         return constant_beside(v, np.histogram_bin_edges(host, bins, given), v.dtype)
     if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
         return _even_edges(v, int(bins), given)
-    edges = as_value(bins, v.stack)
+    edges = as_value_beside(bins, v)
     if edges.ndim != 1 or edges.shape[0] == 0:
         raise ShapeError(f"bins {edges.spec} are neither a number nor a vector of edges")
-    if not isinstance(bins, Tensor) and (np.diff(np.asarray(bins)) < 0).any():
+    if _falls(bins, edges):
         raise AttributeValueError("the edges of bins should rise", hint="sort them")
     dtype = promote(edges.dtype, v.dtype)
     return as_dtype(edges, dtype)
+
+
+def _falls(bins: Any, edges: Value) -> bool:
+    """Tell whether edges fall somewhere; of a tensor that is not computed nobody knows."""
+    if isinstance(bins, Tensor) and is_recorded(edges):
+        return False
+    host = Tensor(edges).numpy() if isinstance(bins, Tensor) else np.asarray(bins)
+    return bool((host[1:] < host[:-1]).any())
 
 
 def _host(v: Value, what: str) -> np.ndarray[Any, Any]:

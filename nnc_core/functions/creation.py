@@ -32,7 +32,8 @@ __all__ = [
 def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor from a host array, nested lists, a number or a tensor.
 
-    Without dtype, NumPy arrays keep theirs; Python floats get `config.default_float`.  Host data is copied, so that
+    Without dtype, array objects (NumPy's and others', buffers, NumPy's numbers in lists) keep theirs; Python floats
+    get `config.default_float`.  Host data is copied, so that
     nobody else can change it.  With copy=False the tensor shares the array's memory instead, where the device computes
     in the host's memory, and otherwise it is a ValueError.  It then shows what is in the array at each eager read and
     at each call of compiled code; what is recorded or computed from it keeps what was there at that moment.  Nothing

@@ -13,7 +13,7 @@ from nnc_core.functions.constants import beside
 from nnc_core.functions.floats import in_wide
 from nnc_core.functions.reduction import as_inexact
 from nnc_core.operator.along import shifted, taken_along
-from nnc_core.values.arguments import ArrayLike, as_value, located, stack_of
+from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, located, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -47,7 +47,7 @@ def ctc_loss(log_probabilities: ArrayLike, labels: ArrayLike, input_lengths: Arr
 
 
 def _integers(x: ArrayLike, like: Value) -> Value:
-    v = as_value(x, like.stack)
+    v = as_value_beside(x, like)
     if not is_integer(v.dtype):
         raise DTypeError(f"labels and lengths are integers, not {v.dtype}", hint="cast with astype")
     return F.cast(v, dtype=int64)

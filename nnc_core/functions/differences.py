@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from nnc_core.base.dtype import boolean
+from nnc_core.base.dtype import boolean, is_complex, is_inexact
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
 from nnc_core.functions.pieces import cut, flat, with_length
-from nnc_core.functions.reduction import as_dtype, as_inexact
+from nnc_core.functions.reduction import as_dtype, as_precise, float_of
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.values.arguments import ArrayLike, Axis, as_values, located
 from nnc_core.values.dispatch import F
@@ -71,16 +71,19 @@ def gradient(f: ArrayLike, /, *spacing: ArrayLike, axis: Axis = None, edge_order
     `spacing` is nothing (1), one distance for all axes, or for each axis a distance or the coordinates of its points.
     One tensor for one axis, else a tuple.
     """
-    v, *given = as_values(f, *spacing)
-    v = as_inexact(v)
+    values = as_values(f, *spacing)
+    wanted = values[0].dtype if is_inexact(values[0].dtype) else float_of(values)
+    v, *given = map(as_precise, values)
     axes = _axes(axis, v.ndim)
     if edge_order not in (1, 2):
         raise AttributeValueError(f"edge_order {edge_order} is neither 1 nor 2")
     if len(given) not in (0, 1, len(axes)) or (len(given) == 1 < len(axes) and given[0].ndim):
         raise OperandError(f"{len(given)} spacings for {len(axes)} axes", hint="one distance, or one for each axis")
     steps: list[Value | None] = list(given) or [None]
-    results = [_gradient(v, s, a, edge_order) for s, a in zip(steps * (len(axes) // len(steps)), axes, strict=True)]
-    return Tensor(results[0]) if len(results) == 1 else tuple(map(Tensor, results))
+    steps = steps * (len(axes) // len(steps))
+    results = [_gradient(v, s, a, edge_order) for s, a in zip(steps, axes, strict=True)]
+    made = [Tensor(as_dtype(y, wanted)) for y in results]
+    return made[0] if len(made) == 1 else tuple(made)
 
 
 def _axes(axis: Axis, ndim: int) -> list[int]:
@@ -123,7 +126,7 @@ def _distances(v: Value, points: Value, axis: int) -> Value:
     """Between neighbours, in a shape that broadcasts with v."""
     if points.ndim != 1 or points.shape[0] != v.shape[axis]:
         raise ShapeError(f"coordinates {points.spec} are no vector of as many points as {v.spec} has along axis {axis}")
-    d = _difference(as_dtype(points, v.dtype), 0)
+    d = as_dtype(_difference(points, 0), v.dtype)
     return F.reshape(d, shape=tuple(d.shape[0] if i == axis else 1 for i in range(v.ndim)))
 
 
@@ -149,8 +152,8 @@ def _uneven(v: Value, d: Value, axis: int, edge_order: int) -> Value:
 @located
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Tensor:
     """The integral of samples along an axis by trapezia: at coordinates x (a vector, or one each), or `dx` apart."""
-    v, d = as_values(y, dx if x is None else x)
-    v = as_inexact(v)
+    values = as_values(y, dx if x is None else x)
+    v, d = map(as_precise, values)
     a = normalise_axis(axis, v.ndim)
     before, after = _neighbours(v, a)
     heights = F.multiply(F.add(before, after), 0.5)
@@ -160,4 +163,5 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         widths = F.reshape(_difference(d, 0), shape=tuple(heights.shape[a] if i == a else 1 for i in range(v.ndim)))
     else:
         widths = _difference(d, normalise_axis(axis, d.ndim))
-    return Tensor(F.sum(F.multiply(widths, heights), axis=(a,)))
+    area = F.sum(F.multiply(widths, heights), axis=(a,))
+    return Tensor(area if is_complex(area.dtype) else as_dtype(area, float_of(values)))

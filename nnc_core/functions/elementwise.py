@@ -9,7 +9,7 @@ from nnc_core.functions.pointwise import binary as _binary
 from nnc_core.functions.pointwise import unary as _unary
 from nnc_core.functions.selection import nonzero
 from nnc_core.type import admit_numpy
-from nnc_core.values.arguments import ArrayLike, as_operands, as_value, located, stack_of
+from nnc_core.values.arguments import ArrayLike, as_operands, as_value, float_among, located, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import operand, value_of
 from nnc_core.values.tensor import Tensor, check_exponent
@@ -84,7 +84,8 @@ def where(condition: ArrayLike, x1: ArrayLike = None, x2: ArrayLike = None, /) -
     if x1 is None and x2 is None:
         return nonzero(condition)
     stack = stack_of((condition, x1, x2))
-    return Tensor(F.where(as_value(condition, stack), operand(x1, stack), operand(x2, stack)))
+    dtype = float_among((x1, x2)) if isinstance(x1, (list, tuple)) or isinstance(x2, (list, tuple)) else None
+    return Tensor(F.where(as_value(condition, stack), operand(x1, stack, dtype), operand(x2, stack, dtype)))
 
 
 def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:

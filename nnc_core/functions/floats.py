@@ -8,9 +8,9 @@ from typing import Any, ParamSpec
 
 from nnc_core.base.dtype import accumulator
 from nnc_core.functions.constants import constant_beside
-from nnc_core.functions.reduction import as_inexact
+from nnc_core.functions.reduction import all_inexact
 from nnc_core.type import promote
-from nnc_core.values.arguments import as_value, stack_of
+from nnc_core.values.arguments import as_value, as_value_beside, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -36,7 +36,7 @@ def in_wide(f: Callable[P, Tensor]) -> Callable[P, Tensor]:
 
 def one_dtype(values: Sequence[Value]) -> list[Value]:
     """As floats of the dtype that all of them are promoted to."""
-    floats = [as_inexact(v) for v in values]
+    floats = all_inexact(values)
     common = floats[0].dtype
     for v in floats[1:]:
         common = promote(common, v.dtype)
@@ -47,4 +47,4 @@ def as_like(x: Any, like: Value) -> Value:
     """A Python number in the dtype of a value, an array in its own; on the value's device."""
     if isinstance(x, (bool, int, float)):
         return constant_beside(like, x, like.dtype)
-    return as_value(x, like.stack)
+    return as_value_beside(x, like)

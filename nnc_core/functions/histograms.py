@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nnc_core.base.dtype import boolean, int64, is_integer
+from nnc_core.base.dtype import boolean, int64, is_inexact, is_integer
 from nnc_core.base.errors import AttributeValueError, DTypeError, OperandError, ShapeError
 from nnc_core.functions.binning import Bins, bin_numbers, edges_of
 from nnc_core.functions.pieces import cut, flat
-from nnc_core.functions.reduction import as_dtype, as_inexact
+from nnc_core.functions.reduction import as_dtype, as_precise
 from nnc_core.operator import OPERATORS
-from nnc_core.type import DimLike
+from nnc_core.type import DimLike, default_float, promote
 from nnc_core.values.argument_checks import unfit
 from nnc_core.values.arguments import ArrayLike, as_values, located
 from nnc_core.values.dispatch import F
+from nnc_core.values.from_host import dtype_given
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.unknown import size_for
@@ -98,9 +100,7 @@ def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int =
 
 # ---- histograms
 def _samples(x: ArrayLike, *others: ArrayLike | None) -> list[Value]:
-    values = [flat(v) for v in as_values(x, *[y for y in others if y is not None])]
-    values[0] = as_inexact(values[0])
-    return values
+    return [flat(v) for v in as_values(x, *[y for y in others if y is not None])]
 
 
 @located
@@ -108,12 +108,22 @@ def histogram_bin_edges(x: ArrayLike, /, bins: Bins = 10, range: Any = None,
                         weights: ArrayLike | None = None) -> Tensor:
     """The edges that `histogram` would use."""
     v, *given = _samples(x, weights)
-    return Tensor(edges_of(v, bins, range, given[0] if given else None))
+    edges = edges_of(as_precise(v), bins, range, given[0] if given else None)
+    return Tensor(_shown(edges, v, bins))
+
+
+def _shown(edges: Value, v: Value, bins: Any) -> Value:
+    """Edges for integers, which are compared in float64, rounded once; those given as floats keep their dtype."""
+    if is_inexact(v.dtype):
+        return edges
+    given = dtype_given(bins)
+    return as_dtype(edges, given if given is not None and is_inexact(given) else default_float())
 
 
 def _density(counts: Value, edges: Sequence[Value]) -> Value:
-    """Divided by the whole and by the size of each bin."""
-    y = as_inexact(counts)
+    """Divided by the whole and by the size of each bin, in the dtype of the edges."""
+    real = reduce(promote, [e.dtype for e in edges])
+    y = as_dtype(counts, promote(counts.dtype, real))
     total = F.sum(y, axis=tuple(range(y.ndim)))
     for axis, e in enumerate(edges):
         m = e.shape[0]
@@ -154,8 +164,16 @@ def histogram(x: ArrayLike, /, bins: Bins = 10, range: Any = None, density: bool
     """
     v, *given = _samples(x, weights)
     w = _checked(v, given[0] if given else None)
-    edges = edges_of(v, bins, range, w)
-    return Histogram(Tensor(_filled([v], [edges], w, density)), Tensor(edges))
+    edges = edges_of(as_precise(v), bins, range, w)
+    counts = _filled([as_precise(v)], [edges], w, density)
+    shown = _shown(edges, v, bins)
+    return Histogram(Tensor(_as_dense(counts, [shown], w) if density else counts), Tensor(shown))
+
+
+def _as_dense(densities: Value, shown: Sequence[Value], weights: Value | None) -> Value:
+    """Rounded once to the dtype of the edges that are shown, and of the weights."""
+    real = reduce(promote, [e.dtype for e in shown])
+    return as_dtype(densities, real if weights is None else promote(real, weights.dtype))
 
 
 def _for_each(given: Any, count: int, what: str) -> list[Any]:
@@ -173,8 +191,11 @@ def _histogramdd(coordinates: Sequence[Value], bins: Any, range: Any, density: b
                  weights: Value | None) -> tuple[Value, list[Value]]:
     count = len(coordinates)
     wanted, ends = _for_each(bins, count, "bins"), _for_each(range, count, "ranges")
-    edges = [edges_of(v, b, r) for v, b, r in zip(coordinates, wanted, ends, strict=True)]
-    return _filled(coordinates, edges, weights, density), edges
+    precise = [as_precise(v) for v in coordinates]
+    edges = [edges_of(v, b, r) for v, b, r in zip(precise, wanted, ends, strict=True)]
+    counts = _filled(precise, edges, weights, density)
+    shown = [_shown(e, v, b) for e, v, b in zip(edges, coordinates, wanted, strict=True)]
+    return (_as_dense(counts, shown, weights) if density else counts), shown
 
 
 def _columns(table: Value) -> list[Value]:
@@ -194,10 +215,10 @@ def histogramdd(sample: ArrayLike | Sequence[ArrayLike], /, bins: Any = 10, rang
     given = [] if weights is None else [weights]
     if isinstance(sample, (tuple, list)):
         values = as_values(*sample, *given)
-        coordinates = [as_inexact(flat(v)) for v in values[: len(sample)]]
+        coordinates = [flat(v) for v in values[: len(sample)]]
     else:
         values = as_values(sample, *given)
-        coordinates = _columns(as_inexact(values[0]))
+        coordinates = _columns(values[0])
     if len({v.shape for v in coordinates}) != 1:
         raise ShapeError(f"coordinates {', '.join(str(v.spec) for v in coordinates)} are unlike many")
     weighted = _checked(coordinates[0], flat(values[-1]) if given else None)
@@ -215,5 +236,5 @@ def histogram2d(x: ArrayLike, y: ArrayLike, /, bins: Any = 10, range: Any = None
     one_vector = (isinstance(bins, (tuple, list)) or getattr(bins, "ndim", 0) > 0) and len(bins) != 2
     wanted = [bins, bins] if one_vector else bins
     w = _checked(a, given[0] if given else None)
-    counts, edges = _histogramdd([as_inexact(a), as_inexact(b)], wanted, range, density, w)
+    counts, edges = _histogramdd([a, b], wanted, range, density, w)
     return Histogram2d(Tensor(counts), *map(Tensor, edges))

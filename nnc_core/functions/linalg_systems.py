@@ -14,7 +14,7 @@ from nnc_core.operator.matrices import h, mm, real
 from nnc_core.shape import linalg as rule
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.values.argument_checks import unfit
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, as_values, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -138,7 +138,7 @@ def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
         v = F.reshape(v, shape=(1,) * (2 - v.ndim) + v.shape)
     if rtol is None or isinstance(rtol, (int, float)):
         return Tensor(F.matrix_rank(v, rtol=None if rtol is None else float(rtol)))
-    values, relative = F.svdvals(v), as_value(rtol, v.stack)
+    values, relative = F.svdvals(v), as_value_beside(rtol, v)
     largest = F.max(values, axis=(values.ndim - 1,), keepdims=True)
     counts = F.greater(values, F.multiply(largest, F.reshape(relative, shape=(*relative.shape, 1))))
     return Tensor(F.sum(F.cast(counts, dtype=int64), axis=(values.ndim - 1,)))

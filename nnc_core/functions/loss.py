@@ -7,10 +7,10 @@ from math import log, pi
 from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.functions.classification import check_reduction, reduced
 from nnc_core.functions.floats import as_like, in_wide
-from nnc_core.functions.reduction import as_inexact
+from nnc_core.functions.reduction import all_inexact, as_inexact
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value_beside, as_values, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -24,7 +24,7 @@ __all__ = [
 
 def _alike(x: ArrayLike, target: ArrayLike) -> tuple[Value, Value]:
     """Floats of one shape: a target that would be broadcast is most often a mistake."""
-    v, y = (as_inexact(u) for u in as_values(x, target))
+    v, y = all_inexact(as_values(x, target))
     if v.shape != y.shape:
         raise ShapeError(f"{v.spec} and {y.spec} differ in shape", hint="reshape or broadcast one of them")
     return v, y
@@ -188,7 +188,7 @@ def _cosine(a: Value, b: Value, axis: int, epsilon: float) -> Value:
 @in_wide
 def cosine_similarity(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, epsilon: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis; 0 for a vector of zeros.  The axes are broadcast."""
-    a, b = (as_inexact(u) for u in as_values(x1, x2))
+    a, b = all_inexact(as_values(x1, x2))
     shape = broadcast(a.shape, b.shape)
     a, b = (u if u.shape == shape else F.broadcast_to(u, shape=shape) for u in (a, b))
     return Tensor(_cosine(a, b, normalise_axis(axis, a.ndim), epsilon))
@@ -204,7 +204,7 @@ def _distance(a: Value, b: Value, p: float, epsilon: float, keepdims: bool = Fal
 def pairwise_distance(x1: ArrayLike, x2: ArrayLike, /, *, p: float = 2.0, epsilon: float = 1e-6,
                       keepdims: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + epsilon along the last axis."""
-    a, b = (as_inexact(u) for u in as_values(x1, x2))
+    a, b = all_inexact(as_values(x1, x2))
     return Tensor(_distance(a, b, p, epsilon, keepdims))
 
 
@@ -216,7 +216,7 @@ def cosine_embedding_loss(x1: ArrayLike, x2: ArrayLike, target: ArrayLike, /, *,
     axis, which the target has not."""
     check_reduction(reduction)
     a, b = _alike(x1, x2)
-    y = as_value(target, a.stack)
+    y = as_value_beside(target, a)
     if y.shape != a.shape[:-1]:
         raise ShapeError(f"the target is {y.spec}, expected a number for each vector of {a.spec}")
     cosine = _cosine(a, b, a.ndim - 1, 1e-8)
@@ -230,7 +230,7 @@ def triplet_margin_loss(anchor: ArrayLike, positive: ArrayLike, negative: ArrayL
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), with d of `pairwise_distance`; with `swap` the
     negative is held against the nearer of anchor and positive (Balntas et al. 2016)."""
     check_reduction(reduction)
-    a, b, c = (as_inexact(u) for u in as_values(anchor, positive, negative))
+    a, b, c = all_inexact(as_values(anchor, positive, negative))
     if not a.ndim == b.ndim == c.ndim:
         raise ShapeError(f"{a.spec}, {b.spec} and {c.spec} differ in their number of axes",
                          hint="reshape them: axes of length 1 are broadcast")

@@ -11,7 +11,7 @@ from typing import Any
 from nnc_core.base.dtype import accumulator, int64, is_complex, is_inexact, real_of
 from nnc_core.functions.cumulative import along
 from nnc_core.functions.pieces import flat
-from nnc_core.functions.reduction import as_dtype, as_inexact, as_summed
+from nnc_core.functions.reduction import as_dtype, as_summed, mean, std, var
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, located
 from nnc_core.values.dispatch import F
@@ -64,7 +64,8 @@ def _mean(v: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
 def nanmean(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Mean of what is not NaN; NaN where nothing is left."""
     v, axes = _ready(x, axis)
-    v = as_inexact(v)
+    if not is_inexact(v.dtype):
+        return mean(Tensor(v), axis=axis, keepdims=keepdims)
     return Tensor(as_dtype(_mean(v, axes, keepdims), v.dtype))
 
 
@@ -83,7 +84,8 @@ def _variance(v: Value, axes: tuple[int, ...], correction: float, keepdims: bool
 def nanvar(x: ArrayLike, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Variance of what is not NaN; NaN where no more elements are left than the correction."""
     v, axes = _ready(x, axis)
-    v = as_inexact(v)
+    if not is_inexact(v.dtype):
+        return var(Tensor(v), axis=axis, correction=correction, keepdims=keepdims)
     return Tensor(as_dtype(_variance(v, axes, float(correction), keepdims), real_of(v.dtype)))
 
 
@@ -91,7 +93,8 @@ def nanvar(x: ArrayLike, /, axis: Axis = None, *, correction: float = 0.0, keepd
 def nanstd(x: ArrayLike, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of `nanvar`."""
     v, axes = _ready(x, axis)
-    v = as_inexact(v)
+    if not is_inexact(v.dtype):
+        return std(Tensor(v), axis=axis, correction=correction, keepdims=keepdims)
     return Tensor(as_dtype(F.sqrt(_variance(v, axes, float(correction), keepdims)), real_of(v.dtype)))
 
 

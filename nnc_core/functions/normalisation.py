@@ -12,7 +12,7 @@ from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import OperandError, ShapeError
 from nnc_core.functions.floats import in_wide
 from nnc_core.functions.pieces import cut
-from nnc_core.functions.reduction import as_inexact
+from nnc_core.functions.reduction import all_inexact, as_inexact
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.type import whole
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, count_of, located, stack_of
@@ -184,7 +184,7 @@ def normalise(x: ArrayLike, /, *, p: float = 2.0, axis: Axis = -1, epsilon: floa
 def weight_norm(direction: ArrayLike, size: ArrayLike, /, *, axis: int | None = -1) -> Tensor:
     """size * direction / |direction|, with a norm for each index of an axis, or one for all without an axis (Salimans
     and Kingma 2016); `size` has a number for each norm."""
-    v, g = (as_inexact(u) for u in as_values(direction, size))
+    v, g = all_inexact(as_values(direction, size))
     at = () if axis is None else (normalise_axis(axis, v.ndim),)
     norm = F.vector_norm(v, axis=_others(at, v.ndim), ord=2.0, keepdims=True)
     return Tensor(F.multiply(F.divide(v, norm), _shaped(g, "size", v, at)))
@@ -207,7 +207,7 @@ def spectral_norm(weight: ArrayLike, vector: ArrayLike, /, *, axis: int = -1, it
 
     The iteration is constant to differentiation, the value is not.  No iterations take the vector as it is.
     """
-    w, u = (as_inexact(x) for x in as_values(weight, vector))
+    w, u = all_inexact(as_values(weight, vector))
     at = normalise_axis(axis, w.ndim)
     if u.shape != (w.shape[at],) or iterations < 0:
         raise ShapeError(f"a vector {u.spec} and {iterations} iterations, expected one of {w.shape[at]} elements, and "

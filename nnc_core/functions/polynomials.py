@@ -15,10 +15,10 @@ from nnc_core.base.errors import ShapeError
 from nnc_core.functions.constants import constant_beside
 from nnc_core.functions.linear import vander
 from nnc_core.functions.pieces import cut
-from nnc_core.functions.reduction import as_dtype, as_inexact
+from nnc_core.functions.reduction import all_inexact, as_dtype, as_inexact
 from nnc_core.functions.signals import convolve
 from nnc_core.type import promote, whole
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, as_values, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
@@ -90,7 +90,7 @@ def polymul(p1: ArrayLike, p2: ArrayLike, /) -> Tensor:
 def polydiv(u: ArrayLike, v: ArrayLike, /) -> PolyDivision:
     """The quotient of two polynomials, and the remainder: as many coefficients as v has, less one, or those of u if it
     is shorter than v.  v[0] is not zero."""
-    a, b = (as_inexact(c) for c in _coefficients(u, v))
+    a, b = all_inexact(_coefficients(u, v))
     dtype = promote(a.dtype, b.dtype)
     a, b = as_dtype(a, dtype), as_dtype(b, dtype)
     n, m = _length(a), _length(b)
@@ -131,7 +131,7 @@ def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike = 0) -> Tensor:
     """The m-th antiderivative: m coefficients more, the last ones from the constants k, in the order in which the
     integrals are taken; one constant counts for all if it is a number."""
     (c,), m = [as_inexact(v) for v in _coefficients(p)], _order(m)
-    constants = as_value(k, c.stack)
+    constants = as_value_beside(k, c)
     if constants.ndim > 1 or (constants.ndim == 1 and _length(constants) not in (1, m)):
         raise ShapeError(f"constants {constants.spec} for {m} integrals")
     constants = as_dtype(constants, promote(c.dtype, constants.dtype))
@@ -185,7 +185,7 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, /, *, rcond: float | None = No
     `w` (n,) weighs the points' distances; `rcond` as `rtol` of linalg.lstsq has it, by default n times the dtype's
     epsilon.
     """
-    places, values, *given = (as_inexact(v) for v in as_values(x, y, *([] if w is None else [w])))
+    places, values, *given = all_inexact(as_values(x, y, *([] if w is None else [w])))
     n = _order(deg) + 1
     if places.ndim != 1 or values.ndim not in (1, 2) or values.shape[0] != places.shape[0]:
         raise ShapeError(f"places {places.spec} and values {values.spec}: a vector, and as many values or rows of them")

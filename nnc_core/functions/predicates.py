@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import inf
 
-from nnc_core.base.dtype import boolean, is_complex, is_float, is_inexact
+from nnc_core.base.dtype import boolean, int64, is_complex, is_float, is_inexact
 from nnc_core.base.errors import ShapeError
 from nnc_core.functions.dtypes import finfo
-from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_values, located
+from nnc_core.functions.reduction import as_dtype, as_precise, comparable
+from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_value_beside, as_values, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -62,13 +63,22 @@ def _equals(v: Value, infinity: float) -> Value:
 def isclose(a: ArrayLike, b: ArrayLike, /, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
             equal_nan: bool = False) -> Tensor:
     """True where |a - b| <= atol + rtol * |b|, or both are the same infinity, or with `equal_nan` both NaN."""
-    x, y = (v if is_inexact(v.dtype) else F.multiply(v, 1.0) for v in as_values(a, b))
+    first, second = as_values(a, b)
+    x, y = comparable(as_precise(first), as_precise(second))
+    whole = not any(is_inexact(v.dtype) for v in (first, second))
+    apart = _apart(first, second, F.abs(F.subtract(x, y))) if whole else F.abs(F.subtract(x, y))
     relative, absolute = as_operands(rtol, atol)
-    near = F.less_equal(F.abs(F.subtract(x, y)), F.add(F.multiply(F.abs(y), relative), absolute))
-    close = F.logical_or(F.logical_and(near, _finite(y)), F.equal(x, y))
+    near = F.less_equal(apart, F.add(F.multiply(F.abs(y), relative), absolute))
+    close = F.logical_or(F.logical_and(near, _finite(y)), F.equal(apart, 0) if whole else F.equal(x, y))
     if equal_nan:
         close = F.logical_or(close, F.logical_and(F.not_equal(x, x), F.not_equal(y, y)))
     return Tensor(close)
+
+
+def _apart(a: Value, b: Value, rounded: Value) -> Value:
+    """|a - b| of integers, exact where it fits into int64 and as it was computed from floats elsewhere."""
+    m, n = (as_dtype(v, int64) for v in (a, b))
+    return F.where(F.less(rounded, 2.0**62), as_dtype(F.abs(F.subtract(m, n)), rounded.dtype), rounded)
 
 
 def allclose(a: ArrayLike, b: ArrayLike, /, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
@@ -82,7 +92,7 @@ def array_equal(a: ArrayLike, b: ArrayLike, /, equal_nan: bool = False) -> Tenso
     """True if the shapes and all elements are equal, with `equal_nan` NaN to NaN: a boolean of shape ()."""
     x, y = as_values(a, b)
     if x.shape != y.shape:
-        return Tensor(as_value(False, x.stack))
+        return Tensor(as_value_beside(False, x))
     same = F.equal(x, y)
     if equal_nan:
         same = F.logical_or(same, F.logical_and(F.not_equal(x, x), F.not_equal(y, y)))
@@ -96,7 +106,7 @@ def array_equiv(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     try:
         return Tensor(_everywhere(F.equal(x, y)))
     except ShapeError:
-        return Tensor(as_value(False, x.stack))
+        return Tensor(as_value_beside(False, x))
 
 
 def _everywhere(v: Value) -> Value:

@@ -69,6 +69,8 @@ METHODS: dict[str, Callable[[Number, Number], Number]] = {
     "lower": lambda n, q: _floor((n - 1) * q), "higher": lambda n, q: _above_or_at((n - 1) * q),
     "midpoint": _middle, "nearest": lambda n, q: _to_even((n - 1) * q),
 }  # fmt: skip
+CHOOSING = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
+"""The methods that give one of the elements."""
 
 
 class Places(NamedTuple):

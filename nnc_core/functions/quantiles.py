@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nnc_core.base.dtype import accumulator, float32, float64, int64, is_complex
+from nnc_core.base.dtype import DType, accumulator, float32, float64, int64, is_complex, is_inexact, is_integer
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.functions.constants import constant_beside
 from nnc_core.functions.nan_reductions import counts
 from nnc_core.functions.pieces import cut, moved, taken
-from nnc_core.functions.quantile_methods import places
-from nnc_core.functions.reduction import as_dtype, as_inexact
+from nnc_core.functions.quantile_methods import CHOOSING, places
+from nnc_core.functions.reduction import as_dtype, as_inexact, as_precise
 from nnc_core.operator.along import taken_along
 from nnc_core.shape.axes import normalise_axes
 from nnc_core.values.argument_checks import unfit
@@ -31,11 +31,13 @@ __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", 
 
 # ---- rows: the axes that are reduced as one last axis
 class _Rows(NamedTuple):
-    """Rows (kept..., n) of floats, and what the results look like."""
+    """Rows (kept..., n), and what the results look like."""
 
     v: Value
     axes: tuple[int, ...]
     ndim: int
+    dtype: DType
+    """The dtype of the results."""
 
     @property
     def last(self) -> int:
@@ -51,15 +53,19 @@ def _row(v: Value, axes: tuple[int, ...]) -> Value:
     return F.reshape(turned, shape=(*shape, count_of(turned.shape[len(kept) :])))
 
 
-def _rows(x: Value, axis: Axis) -> _Rows:
-    v = as_inexact(x)
-    if is_complex(v.dtype):
-        raise DTypeError(f"{v.dtype} has no order", hint="take quantiles of abs(x), or of its parts")
-    axes = normalise_axes(axis, v.ndim)
-    return _Rows(_row(as_dtype(v, accumulator(v.dtype)), axes), axes, v.ndim)
+def _rows(x: Value, axis: Axis, chosen: bool) -> _Rows:
+    """Integers stay what they are where results are `chosen` among them, and otherwise are rounded once, at the end."""
+    if is_complex(x.dtype):
+        raise DTypeError(f"{x.dtype} has no order", hint="take quantiles of abs(x), or of its parts")
+    axes = normalise_axes(axis, x.ndim)
+    row = _row(x, axes)
+    if chosen and is_integer(x.dtype) and isinstance(row.shape[-1], int) and row.shape[-1] > 0:
+        return _Rows(row, axes, x.ndim, x.dtype)
+    wide = as_precise(row)
+    return _Rows(as_dtype(wide, accumulator(wide.dtype)), axes, x.ndim, as_inexact(x).dtype)
 
 
-def _finished(y: Value, rows: _Rows, shape: tuple[Any, ...], keepdims: bool, like: Value) -> Tensor:
+def _finished(y: Value, rows: _Rows, shape: tuple[Any, ...], keepdims: bool) -> Tensor:
     """(kept..., m) as (quantiles..., kept...)."""
     kept = y.shape[:-1]
     whole = (*kept, *shape)
@@ -68,8 +74,7 @@ def _finished(y: Value, rows: _Rows, shape: tuple[Any, ...], keepdims: bool, lik
     if keepdims:
         lengths = iter(kept)
         y = F.reshape(y, shape=(*shape, *[1 if a in rows.axes else next(lengths) for a in range(rows.ndim)]))
-    dtype = as_inexact(like).dtype
-    return Tensor(as_dtype(y, dtype))
+    return Tensor(as_dtype(y, rows.dtype))
 
 
 def _between(low: Value, high: Value, weight: Any) -> Value:
@@ -133,13 +138,14 @@ def _quantiles(q: ArrayLike, scale: float) -> tuple[Any, tuple[Any, ...]]:
 def _quantile(x: ArrayLike, q: ArrayLike, scale: float, axis: Axis, method: str, keepdims: bool,
               weights: ArrayLike | None, passes_nan: bool) -> Tensor:
     v, *given = as_values(x, *([] if weights is None else [weights]))
-    rows = _rows(v, axis)
     quantiles, shape = _quantiles(q, scale)
+    rows = _rows(v, axis, method in CHOOSING and isinstance(quantiles, np.ndarray))
+    passes_nan = passes_nan and is_inexact(rows.v.dtype)
     if given:
         y = _weighted(rows, _weights(v, given[0], axis), quantiles, method, passes_nan)
     else:
         y = _unweighted(rows, quantiles, method, passes_nan)
-    return _finished(y, rows, shape, keepdims, v)
+    return _finished(y, rows, shape, keepdims)
 
 
 def _nothing(rows: _Rows, m: Any) -> Value:
@@ -185,7 +191,8 @@ def _weighted(rows: _Rows, weights: Value, q: Any, method: str, passes_nan: bool
         return _nothing(rows, q.shape[0])
     order = F.argsort(rows.v, axis=rows.last)
     ordered = taken_along(F, rows.v, order, rows.last)
-    weights = as_dtype(weights, rows.v.dtype)
+    wide = as_precise(rows.v).dtype
+    weights = as_dtype(weights, wide)
     if passes_nan:
         weights = F.where(F.equal(rows.v, rows.v), weights, 0)
     total = F.cumulative_sum(taken_along(F, weights, order, rows.last), axis=rows.last)
@@ -193,9 +200,10 @@ def _weighted(rows: _Rows, weights: Value, q: Any, method: str, passes_nan: bool
     share = F.divide(total, cut(total, rows.last, n - 1, n))
     share = F.where(F.equal(share, 0), -1, share)  # what weighs nothing is not the first of all
     host = isinstance(q, np.ndarray)
-    quantiles = constant_beside(rows.v, q, rows.v.dtype) if host else as_dtype(q, rows.v.dtype)
+    quantiles = constant_beside(rows.v, q, wide) if host else as_dtype(q, wide)
     y = taken_along(F, ordered, _how_many_less(share, F.minimum(quantiles, 1)), rows.last)
-    return _if_inside(quantiles, y if passes_nan else _unless_nan(y, ordered))
+    y = y if passes_nan else _unless_nan(y, ordered)
+    return y if host else _if_inside(quantiles, y)
 
 
 def _how_many_less(rows: Value, q: Value) -> Value:
@@ -210,8 +218,9 @@ def quantile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = 
              weights: ArrayLike | None = None) -> Tensor:
     """The numbers below which the shares `q` (from 0 to 1) of the elements along axes lie.
 
-    The axes of q come first in the result.  `method` is one of NumPy's, "inverted_cdf" takes weights.  NaN among the
-    elements gives NaN, as does an element of a tensor q outside [0, 1], and nothing at all.
+    The axes of q come first in the result.  `method` is one of NumPy's, "inverted_cdf" takes weights; those that choose
+    an element give integers their own dtype, if q is no tensor.  NaN among the elements gives NaN, as does an element
+    of a tensor q outside [0, 1], and nothing at all.
     """
     return _quantile(x, q, 1, axis, method, keepdims, weights, passes_nan=False)
 

@@ -6,16 +6,17 @@ compute them, so that gradients follow; the rows come first then, as in NumPy.
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import complex_of, is_complex, is_float, is_inexact, is_integer, real_of
+from nnc_core.base.dtype import DType, complex_of, float64, is_complex, is_float, is_inexact, is_integer
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.functions.creation import asarray
-from nnc_core.type import admit_numpy, default_float, promote, whole
-from nnc_core.values.arguments import ArrayLike, as_operands, located
+from nnc_core.functions.reduction import as_dtype, as_precise, float_of
+from nnc_core.type import admit_numpy, default_float, whole
+from nnc_core.values.arguments import ArrayLike, as_values, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
@@ -31,7 +32,11 @@ def linspace(start: ArrayLike, stop: ArrayLike, /, num: int, *, dtype: Any = Non
     count = whole(num, "num", 0)
     if _plain(start, stop):
         return _row(np.linspace(start, stop, count, endpoint=endpoint), dtype, device)
-    return asarray(Tensor(_between(start, stop, count, endpoint)), dtype=dtype, device=device)
+    wanted = None if dtype is None else admit_numpy(dtype)
+    if wanted is None or not is_integer(wanted):
+        return asarray(Tensor(_between(start, stop, count, endpoint)), dtype=dtype, device=device)
+    first, last = (as_dtype(v, _wide(v)) for v in as_values(start, stop))
+    return asarray(Tensor(F.floor(_counted(first, last, count, endpoint))), dtype=wanted, device=device)
 
 
 @located
@@ -51,9 +56,10 @@ def geomspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: 
     """`num` numbers from start to stop, each the same multiple of the one before.  Tensors have one sign."""
     count = whole(num, "num", 0)
     if not _plain(start, stop):
-        first, last = as_operands(start, stop)
+        values = as_values(start, stop)
+        first, last = map(as_precise, values)
         ratio = F.power(F.divide(last, first), _shares(first, last, count, endpoint))
-        return asarray(Tensor(F.multiply(first, ratio)), dtype=dtype, device=device)
+        return asarray(Tensor(_rounded(F.multiply(first, ratio), values)), dtype=dtype, device=device)
     if start == 0 or stop == 0:
         raise AttributeValueError(f"no multiples of one number lead from {start} to {stop}",
                                   hint="give two numbers that are not 0")
@@ -76,17 +82,39 @@ def _row(host: np.ndarray[Any, Any], dtype: Any, device: Any) -> Tensor:
 
 # ---- between tensors
 def _between(start: ArrayLike, stop: ArrayLike, count: int, endpoint: bool) -> Value:
-    """Exact at both ends."""
-    first, last = as_operands(start, stop)
+    """Exact at both ends; between integers computed in float64, and rounded once."""
+    values = as_values(start, stop)
+    first, last = map(as_precise, values)
+    if not any(is_inexact(v.dtype) for v in values):
+        return _rounded(_counted(first, last, count, endpoint), values)
     share = _shares(first, last, count, endpoint)
-    return F.add(F.multiply(first, F.subtract(1, share)), F.multiply(last, share))
+    return _rounded(F.add(F.multiply(first, F.subtract(1, share)), F.multiply(last, share)), values)
 
 
-def _shares(first: Value | complex, last: Value | complex, count: int, endpoint: bool) -> Value:
-    """0 to 1, or to less than 1, along an axis before those of the ends, of which one is a value."""
-    values = [x for x in (first, last) if isinstance(x, Value)]
-    dtype = reduce(promote, [v.dtype for v in values])
+def _rounded(y: Value, ends: Sequence[Value]) -> Value:
+    """In the dtype that the ends have in common, integers as the default float."""
+    real = float_of(ends)
+    return as_dtype(y, complex_of(real) if is_complex(y.dtype) else real)
+
+
+def _counted(first: Value, last: Value, count: int, endpoint: bool) -> Value:
+    """Steps counted from the first, so that whole steps between whole numbers are exact."""
     parts = max(count - 1 if endpoint else count, 1)
-    with use_device(values[0].stack):
-        row = F.arange(size=count, dtype=real_of(dtype) if is_inexact(dtype) else default_float())
-    return F.reshape(F.divide(row, parts), shape=(count, *[1] * max(v.ndim for v in values)))
+    row = _positions(first, last, count)
+    return F.add(first, F.divide(F.multiply(F.subtract(last, first), row), parts))
+
+
+def _wide(v: Value) -> DType:
+    return v.dtype if is_complex(v.dtype) or float64 not in v.stack.type.dtypes else float64
+
+
+def _shares(first: Value, last: Value, count: int, endpoint: bool) -> Value:
+    """0 to 1, or to less than 1."""
+    return F.divide(_positions(first, last, count), max(count - 1 if endpoint else count, 1))
+
+
+def _positions(first: Value, last: Value, count: int) -> Value:
+    """0, 1, ... along an axis before those of the ends."""
+    with use_device(first.stack):
+        row = F.arange(size=count, dtype=float_of((first, last)))
+    return F.reshape(row, shape=(count, *[1] * max(first.ndim, last.ndim)))

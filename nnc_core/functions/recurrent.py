@@ -18,7 +18,7 @@ from nnc_core.operator.recurrent import gru_step, lstm_step, products, rnn_step
 from nnc_core.operator.wide import narrowed, widened_operand
 from nnc_core.random.generator import Generator
 from nnc_core.type import DimLike
-from nnc_core.values.arguments import ArrayLike, as_value, located, stack_of
+from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, located, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -62,7 +62,7 @@ def _zeros(like: Value, *shape: DimLike) -> Value:
 def _layer(given: Any, x: Value, gates: int) -> _Layer:
     if not isinstance(given, tuple) or len(given) != 5:
         raise OperandError(f"a layer's weights are {type(given).__name__}", hint="give RecurrentWeights")
-    w, u, b, c, p = [None if part is None else as_value(part, x.stack) for part in given]
+    w, u, b, c, p = [None if part is None else as_value_beside(part, x) for part in given]
     if w is None or u is None or w.ndim != 2 or u.ndim != 2 or (isinstance(w.shape[1], int) and w.shape[1] % gates):
         raise ShapeError(f"weights {w and w.spec} and {u and u.spec}, expected matrices (features, {gates} n) and "
                          f"(n, {gates} n)")
@@ -162,7 +162,7 @@ def _sequences(x: ArrayLike, weights: Layers, states: Sequence[ArrayLike] | None
         if s.shape != (len(layers), v.shape[1], n):
             raise ShapeError(f"a state is {s.spec}, expected (layers * directions, batch, n) = "
                              f"({len(layers)}, {v.shape[1]}, {n})")
-    mask = () if lengths is None else (_mask(as_value(lengths, v.stack), v),)
+    mask = () if lengths is None else (_mask(as_value_beside(lengths, v), v),)
     with beside(v):
         return _Sequences(*_alike(v, first, layers), mask)
 

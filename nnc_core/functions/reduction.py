@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 from nnc_core.base import dtype as dt
 from nnc_core.shape.axes import normalise_axes, normalise_axis
-from nnc_core.type import admit_numpy, default_float
+from nnc_core.type import admit_numpy, default_float, promote
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, count_of, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
@@ -26,6 +28,34 @@ def as_dtype(v: Value, dtype: dt.DType) -> Value:
 def as_inexact(v: Value) -> Value:
     """Integers and booleans in the default float dtype."""
     return v if dt.is_inexact(v.dtype) else as_dtype(v, default_float())
+
+
+def all_inexact(values: Sequence[Value]) -> list[Value]:
+    """Integers and booleans in the dtype of the floats among the values, or in the default one."""
+    wanted = float_of(values)
+    return [v if dt.is_inexact(v.dtype) else as_dtype(v, wanted) for v in values]
+
+
+def float_of(values: Sequence[Value]) -> dt.DType:
+    """The real dtype that the floats among the values have in common; the default one without any."""
+    floats = [dt.real_of(v.dtype) for v in values if dt.is_inexact(v.dtype)]
+    return reduce(promote, floats) if floats else default_float()
+
+
+def as_precise(v: Value) -> Value:
+    """Integers and booleans in float64, which keeps what the default dtype would round away; in the default dtype on
+    a device that has no float64."""
+    if dt.is_inexact(v.dtype):
+        return v
+    return as_dtype(v, dt.float64 if dt.float64 in v.stack.type.dtypes else default_float())
+
+
+def comparable(a: Value, b: Value) -> tuple[Value, Value]:
+    """Two values in one dtype in which they are what they were: integers beside floats are not rounded to float32."""
+    mixed = dt.is_inexact(a.dtype) != dt.is_inexact(b.dtype)
+    a, b = (as_precise(a), as_precise(b)) if mixed else (a, b)
+    dtype = promote(a.dtype, b.dtype)
+    return as_dtype(a, dtype), as_dtype(b, dtype)
 
 
 def as_summed(v: Value, dtype: Any = None) -> Value:
@@ -52,33 +82,58 @@ def prod(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: boo
     return Tensor(F.prod(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
+def mean_of_integers(v: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
+    """In float64; on a device without it the exact sum, rounded once before it is divided."""
+    if dt.float64 in v.stack.type.dtypes:
+        return F.mean(as_dtype(v, dt.float64), axis=axes, keepdims=keepdims)
+    total = F.sum(as_summed(v), axis=axes, keepdims=keepdims)
+    count: Any = count_of(tuple([v.shape[a] for a in axes]))
+    return F.divide(as_dtype(total, default_float()), count)
+
+
+def _for_deviations(v: Value, axes: tuple[int, ...]) -> Value:
+    """Integers as floats with the same deviations: as float64, or less their minimum on a device without it."""
+    if dt.is_inexact(v.dtype) or dt.float64 in v.stack.type.dtypes or 0 in v.shape:
+        return as_precise(v)
+    wide = as_summed(v)
+    return as_dtype(F.subtract(wide, F.min(wide, axis=axes, keepdims=True)), default_float())
+
+
 @located
 def mean(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Mean over axes; of integers in the default float dtype."""
-    v = as_inexact(as_value(x))
-    return Tensor(F.mean(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
+    v = as_value(x)
+    if dt.is_inexact(v.dtype):
+        return Tensor(F.mean(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
+    y = mean_of_integers(v, normalise_axes(axis, v.ndim), keepdims)
+    return Tensor(as_dtype(y, default_float()))
 
 
 @located
 def var(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The mean square of deviations from the mean, divided by the count less `correction`; NaN where that is zero and
     there are no deviations.  Of complex numbers, of their magnitudes."""
-    v = as_inexact(as_value(x))
-    return Tensor(F.var(v, axis=normalise_axes(axis, v.ndim), correction=float(correction), keepdims=keepdims))
+    v = as_value(x)
+    axes = normalise_axes(axis, v.ndim)
+    y = F.var(_for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims)
+    return Tensor(y if dt.is_inexact(v.dtype) else as_dtype(y, default_float()))
 
 
 @located
 def std(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of `var`."""
-    v = as_inexact(as_value(x))
-    return Tensor(F.std(v, axis=normalise_axes(axis, v.ndim), correction=float(correction), keepdims=keepdims))
+    v = as_value(x)
+    axes = normalise_axes(axis, v.ndim)
+    y = F.std(_for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims)
+    return Tensor(y if dt.is_inexact(v.dtype) else as_dtype(y, default_float()))
 
 
 @located
 def logsumexp(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow; -inf over nothing."""
-    v = as_inexact(as_value(x))
-    return Tensor(F.logsumexp(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
+    v = as_value(x)
+    y = F.logsumexp(as_precise(v), axis=normalise_axes(axis, v.ndim), keepdims=keepdims)
+    return Tensor(y if dt.is_inexact(v.dtype) else as_dtype(y, default_float()))
 
 
 @located

@@ -13,7 +13,7 @@ from nnc_core.functions.constants import beside
 from nnc_core.functions.selection import places_of
 from nnc_core.functions.window_options import arranged, per_axis, restored, windowed
 from nnc_core.type import Dims
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, stack_of
+from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, as_values, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -122,7 +122,7 @@ def _boxes(x: Value, boxes: Any, images: Any) -> tuple[Value, Value]:
     """Boxes (n, 4) and the number of the image of each."""
     if isinstance(boxes, (list, tuple)) and len(boxes) and all(_is_array(b) for b in boxes):
         return _boxes_by_image(x, boxes, images)
-    v = as_value(boxes, x.stack)
+    v = as_value_beside(boxes, x)
     if v.ndim != 2 or v.shape[1] not in (4, 5):
         raise ShapeError(f"the boxes {v.spec} should have shape (n, 4) or (n, 5)")
     if v.shape[1] == 5:
@@ -131,7 +131,7 @@ def _boxes(x: Value, boxes: Any, images: Any) -> tuple[Value, Value]:
         number = F.cast(F.reshape(_column(v, 0), shape=v.shape[:1]), dtype=dt.int64)
         return F.slice(v, start=(0, 1), stop=v.shape, step=(1, 1)), number
     if images is not None:
-        return v, as_value(images, x.stack)
+        return v, as_value_beside(images, x)
     if x.shape[0] != 1:
         raise ShapeError(f"boxes {v.spec} do not say which of the images {x.spec} they belong to",
                          hint="give images=, or boxes (n, 5) with the number of the image first")
@@ -143,7 +143,7 @@ def _is_array(b: Any) -> bool:
 
 
 def _boxes_by_image(x: Value, boxes: Any, images: Any) -> tuple[Value, Value]:
-    values = [as_value(b, x.stack) for b in boxes]
+    values = [as_value_beside(b, x) for b in boxes]
     if images is not None or len(values) != x.shape[0]:
         raise ShapeError(f"{len(values)} arrays of boxes do not go with the images {x.spec}",
                          hint="one array for each image, and no images=")

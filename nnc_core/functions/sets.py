@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import boolean, int64, is_inexact
 from nnc_core.functions.pieces import flat, moved
-from nnc_core.functions.reduction import as_dtype
+from nnc_core.functions.reduction import as_dtype, comparable
 from nnc_core.functions.selection import places_of
 from nnc_core.operator.along import shifted
 from nnc_core.shape.axes import normalise_axis
@@ -152,9 +152,7 @@ def _chosen(v: Value, mask: Value) -> Value:
 @located
 def isin(x1: ArrayLike, x2: ArrayLike, /, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """For each element of x1 whether it is among those of x2 (or not, if `invert`); NaN never is."""
-    a, b = as_values(x1, x2)
-    dtype = promote(a.dtype, b.dtype)
-    a, b = (as_dtype(v, dtype) for v in (a, b))
+    a, b = comparable(*as_values(x1, x2))
     found = _isin(a, flat(b))
     return Tensor(F.logical_not(found) if invert else found)
 

@@ -11,7 +11,7 @@ from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.functions.constants import constant_beside
 from nnc_core.functions.pieces import cut
 from nnc_core.type import promote
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value_beside, as_values, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -132,7 +132,7 @@ def _interpolated(v: Value, places: Value, values: Value, left: Any, right: Any)
 
 
 def _as_values(x: Any, values: Value) -> Value:
-    v = as_value(x, values.stack)
+    v = as_value_beside(x, values)
     return v if v.dtype == values.dtype else F.cast(v, dtype=values.dtype)
 
 

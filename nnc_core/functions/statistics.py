@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
-from nnc_core.base.dtype import accumulator, int64, is_complex, is_inexact, real_of
+from nnc_core.base.dtype import DType, accumulator, int64, is_complex, is_inexact, real_of
 from nnc_core.base.errors import AttributeValueError, ShapeError
-from nnc_core.functions.reduction import as_dtype, as_inexact
+from nnc_core.functions.reduction import all_inexact, as_dtype, as_inexact, as_precise, mean
 from nnc_core.shape.axes import normalise_axes
 from nnc_core.type import admit_numpy, promote
-from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_value_beside, as_values, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
@@ -26,15 +27,18 @@ def average(x: ArrayLike, /, axis: Axis = None, weights: ArrayLike | None = None
     Weights have the shape of x, or that of its axes alone.  With `returned` (average, sum of the weights).
     """
     if weights is None:
-        v = as_inexact(as_value(x))
-        axes = normalise_axes(axis, v.ndim)
-        y = F.mean(v, axis=axes, keepdims=keepdims)
-        ones = F.full_like(v, 1) if returned else None
-        return (Tensor(y), Tensor(F.sum(ones, axis=axes, keepdims=keepdims))) if ones is not None else Tensor(y)
-    v, w = (as_inexact(u) for u in as_values(x, weights))
+        v = as_value(x)
+        centre = mean(Tensor(v), axis=axis, keepdims=keepdims)
+        if not returned:
+            return centre
+        ones = F.full_like(as_inexact(v), 1)
+        return centre, Tensor(F.sum(ones, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
+    values = as_values(x, weights)
+    dtype = reduce(promote, [u.dtype for u in all_inexact(values)])
+    v, w = map(as_precise, values)
     axes = normalise_axes(axis, v.ndim)
-    dtype = promote(v.dtype, w.dtype)
-    v, w = (as_dtype(u, accumulator(dtype)) for u in (v, _matching(w, v, axes, axis)))
+    common = promote(v.dtype, w.dtype)
+    v, w = (as_dtype(u, accumulator(common)) for u in (v, _matching(w, v, axes, axis)))
     total = F.sum(w, axis=axes, keepdims=keepdims)
     y = as_dtype(F.divide(F.sum(F.multiply(v, w), axis=axes, keepdims=keepdims), total), dtype)
     return (Tensor(y), Tensor(as_dtype(total, dtype))) if returned else Tensor(y)
@@ -60,20 +64,23 @@ def _variables(x: Value, rowvar: bool) -> Value:
     return x if rowvar else F.permute(x, axes=(1, 0))
 
 
-def _joined(x: ArrayLike, y: ArrayLike | None, rowvar: bool, dtype: Any) -> Value:
-    values = [as_inexact(v) for v in as_values(*([x] if y is None else [x, y]))]
+def _joined(x: ArrayLike, y: ArrayLike | None, rowvar: bool, dtype: Any) -> tuple[Value, DType]:
+    """All variables in a dtype that rounds no integers, and the dtype of the result."""
+    values = as_values(*([x] if y is None else [x, y]))
     parts = [_variables(v, rowvar) for v in values]
     if len({p.shape[1] for p in parts}) > 1:
         raise ShapeError(f"{values[0].spec} and {values[1].spec} have unlike numbers of observations")
-    whole = parts[0] if len(parts) == 1 else F.concat(*parts, axis=0)
-    wanted = whole.dtype if dtype is None else admit_numpy(dtype)
-    return as_dtype(whole, wanted)
+    wanted = reduce(promote, [v.dtype for v in all_inexact(values)]) if dtype is None else admit_numpy(dtype)
+    parts = [as_precise(p) for p in parts]
+    wide = reduce(promote, [p.dtype for p in parts], wanted)
+    parts = [as_dtype(p, wide) for p in parts]
+    return (F.concat(*parts, axis=0) if len(parts) > 1 else parts[0]), wanted
 
 
 def _weight(v: Value, weights: ArrayLike | None, name: str) -> Value | None:
     if weights is None:
         return None
-    w = as_value(weights, v.stack)
+    w = as_value_beside(weights, v)
     if w.ndim != 1 or w.shape[0] != v.shape[1]:
         raise ShapeError(f"{name} {w.spec} is no vector of {v.shape[1]} weights")
     if name == "fweights" and is_inexact(w.dtype):
@@ -102,7 +109,7 @@ def _degrees(v: Value, weights: Value | None, aweights: Value | None, ddof: floa
 def _covariance(x: ArrayLike, y: ArrayLike | None, rowvar: bool, ddof: float, fweights: ArrayLike | None,
                 aweights: ArrayLike | None, dtype: Any) -> Value:
     """(variables, variables)"""
-    whole = _joined(x, y, rowvar, dtype)
+    whole, wanted = _joined(x, y, rowvar, dtype)
     v = as_dtype(whole, accumulator(whole.dtype))
     by_count, by_worth = _weight(v, fweights, "fweights"), _weight(v, aweights, "aweights")
     weights = _product(by_count, by_worth)
@@ -115,7 +122,7 @@ def _covariance(x: ArrayLike, y: ArrayLike | None, rowvar: bool, ddof: float, fw
     scaled = away if weights is None else F.multiply(away, as_dtype(weights, v.dtype))
     products = F.matmul(scaled, F.conjugate(away), transpose_b=True)
     y = F.divide(products, as_dtype(_degrees(v, weights, by_worth, ddof), v.dtype))
-    return as_dtype(y, whole.dtype)
+    return as_dtype(y, wanted)
 
 
 def _squeezed(c: Value) -> Tensor:

@@ -34,7 +34,7 @@ def get_item(x: Value, key: Any) -> Value:
 def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
     """x with x[key] changed by value (a number, a tensor, a host array) in one of the CHANGES: a new value."""
     try:
-        return _written(x, key, operand(value, x.stack), mode)
+        return _written(x, key, operand(value, x.stack, x.dtype if is_inexact(x.dtype) else None), mode)
     except Error as error:
         raise error.locate(operator="setitem", line=show_line(user_line()))  # noqa: B904 - the same, with its place
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import reduce, wraps
 from typing import Any, ParamSpec, TypeVar
 
+from nnc_core.base.dtype import DType, is_inexact, real_of
 from nnc_core.base.errors import Error
 from nnc_core.stacks import Stack
 from nnc_core.symbol import show_line, user_line
-from nnc_core.type import DimLike, Dims, plain
+from nnc_core.type import DimLike, Dims, plain, promote
 from nnc_core.values.argument_checks import FAILURES, misfit
-from nnc_core.values.from_host import host_value
-from nnc_core.values.operands import operand
+from nnc_core.values.from_host import dtype_given, host_value
+from nnc_core.values.operands import operand, value_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -59,10 +60,17 @@ def constructor(init: Callable[P, None]) -> Callable[P, None]:
     return made
 
 
-def as_value(x: ArrayLike, stack: Stack | None = None) -> Value:
-    """Like `operand`, with Python numbers made values."""
-    v = operand(x, stack)
-    return v if isinstance(v, Value) else host_value(v, stack=stack)
+def as_value(x: ArrayLike, stack: Stack | None = None, beside: DType | None = None) -> Value:
+    """Like `operand`, with Python numbers made values, of the dtype of the floats `beside` them."""
+    if x.__class__ is Tensor:
+        return value_of(x)
+    v = operand(x, stack, beside)
+    return v if isinstance(v, Value) else host_value(v, stack=stack, beside=beside)
+
+
+def as_value_beside(x: ArrayLike, like: Value) -> Value:
+    """`as_value` on the device of another value, and Python numbers in its dtype if it has floats."""
+    return as_value(x, like.stack, like.dtype if is_inexact(like.dtype) else None)
 
 
 def stack_of(xs: Sequence[ArrayLike]) -> Stack | None:
@@ -75,14 +83,26 @@ def stack_of(xs: Sequence[ArrayLike]) -> Stack | None:
     return None
 
 
+def float_among(xs: Sequence[ArrayLike]) -> DType | None:
+    """The dtype of the floats among arrays, which Python numbers beside them take; None without any."""
+    floats = [real_of(d) for d in map(dtype_given, xs) if d is not None and is_inexact(d)]
+    return reduce(promote, floats) if floats else None
+
+
 def as_values(*xs: ArrayLike) -> list[Value]:
-    stack = stack_of(xs)
-    return [as_value(x, stack) for x in xs]
+    """Operands as values; Python numbers, in lists too, take the dtype of the floats beside them."""
+    if all([x.__class__ is Tensor for x in xs]):
+        return [value_of(x) for x in xs]
+    stack, dtype = stack_of(xs), float_among(xs)
+    return [as_value(x, stack, dtype) for x in xs]
 
 
 def as_operands(*xs: ArrayLike) -> list[Any]:
+    """The same, with Python numbers left as they are."""
     stack = stack_of(xs)
-    return [operand(x, stack) for x in xs]
+    lists = any([isinstance(x, (list, tuple)) for x in xs])
+    dtype = float_among(xs) if lists else None
+    return [operand(x, stack, dtype) for x in xs]
 
 
 def count_of(shape: Dims) -> DimLike:

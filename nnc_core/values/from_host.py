@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, complex_of
+from nnc_core.base.dtype import DType, complex_of, real_of
 from nnc_core.base.errors import AttributeValueError, OperandError
 from nnc_core.device import HostArray
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Number
-from nnc_core.type import admit_numpy, default_float
+from nnc_core.type import admit_numpy, default_float, promote, promote_number
 from nnc_core.values.modes import current_stack
-from nnc_core.values.value import Value
+from nnc_core.values.value import Handle, Value
 
 
 @lru_cache(maxsize=1024)
@@ -47,17 +48,73 @@ def _host_array(x: Any, dtype: DType | None) -> Any:
         raise AttributeValueError(f"{type(x).__name__} is no array of {wanted}: {error}") from None
 
 
-def host_value(x: Any, dtype: Any = None, stack: Stack | None = None) -> Value:
-    """A host array (or nested lists of numbers) as a value of a device: a copy."""
+# ---- dtypes that come with what is given
+_NUMBERS = (bool, int, float, complex)
+_PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")
+
+
+def dtype_given(x: Any) -> DType | None:
+    """The dtype that tensors, array objects and NumPy scalars bring, in nested lists too; None for Python numbers.
+
+    Python numbers beside them in a list are weak, as they are beside an operator.
+    """
+    dtypes: set[DType] = set()
+    numbers: set[type] = set()
+    _collect([x], dtypes, numbers)
+    if not dtypes:
+        return None
+    return reduce(promote_number, [kind(0) for kind in numbers], reduce(promote, dtypes))
+
+
+def _collect(xs: Sequence[Any], dtypes: set[DType], numbers: set[type]) -> None:
+    kinds = set(map(type, xs))  # without a step of Python for each of a million numbers
+    scalars = {kind for kind in kinds if issubclass(kind, np.generic)}
+    dtypes.update(map(admit_numpy, scalars))
+    plain = {kind for kind in kinds - scalars if issubclass(kind, _NUMBERS)}
+    numbers.update(base for base in _NUMBERS if any(issubclass(kind, base) for kind in plain))
+    others = kinds - scalars - plain
+    for x in xs if others else ():
+        if isinstance(x, (list, tuple)):
+            _collect(x, dtypes, numbers)
+        elif isinstance(x, Handle) or hasattr(type(x), "__nnc_tensor__"):
+            dtypes.add((x if isinstance(x, Handle) else x.__nnc_tensor__())._value.dtype)
+        elif type(x) in others and _is_array(x):
+            dtypes.add(admit_numpy(_host_array(x, None).dtype))
+
+
+def _is_array(x: Any) -> bool:
+    """An object with a protocol of arrays, or a buffer."""
+    if isinstance(x, (str, bytes)):
+        return False
+    if any([hasattr(x, name) for name in _PROTOCOLS]):
+        return True
+    try:
+        memoryview(x).release()
+    except (TypeError, BufferError):
+        return False
+    return True
+
+
+def host_value(x: Any, dtype: Any = None, stack: Stack | None = None, beside: DType | None = None) -> Value:
+    """A host array (or nested lists of numbers) as a value of a device: a copy.
+
+    Array objects keep their dtype.  Python floats get that of the floats `beside` them, or the default one.
+    """
     stack = stack or current_stack()
-    host = _host_array(x, None if dtype is None else admit_numpy(dtype))
-    if dtype is None and not isinstance(x, (np.ndarray, np.generic)):
-        if host.dtype == np.float64:
-            host = host.astype(default_float())
-        elif host.dtype == np.complex128:
-            host = host.astype(complex_of(default_float()))
+    given = admit_numpy(dtype) if dtype is not None else dtype_given(x)
+    host = _host_array(x, given)
+    if given is None:
+        host = host.astype(_weak(host.dtype, beside), copy=False)
     admitted = stack.type.admit(admit_numpy(host.dtype))
     return Value(stack.engine.executor.upload(host.astype(admitted, copy=False)), stack)
+
+
+def _weak(dtype: Any, beside: DType | None) -> Any:
+    """The dtype of Python numbers that NumPy takes as of this one."""
+    if dtype.kind not in "fc":
+        return dtype
+    real = default_float() if beside is None else real_of(beside)
+    return complex_of(real) if dtype.kind == "c" else real
 
 
 def ordered(array: HostArray, order: str) -> HostArray:

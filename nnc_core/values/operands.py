@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType
+from nnc_core.base.dtype import DType, is_inexact
 from nnc_core.base.errors import Error, OperandError, ShapeError
 from nnc_core.stacks import Stack
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import Dim, promote, promote_number
 from nnc_core.values.dispatch import F
-from nnc_core.values.from_host import host_value
+from nnc_core.values.from_host import dtype_given, host_value
 from nnc_core.values.modes import current_trace
 from nnc_core.values.value import Handle, Value
 
@@ -28,15 +28,18 @@ def value_of(t: Handle) -> Value:
     return value
 
 
-def operand(x: Any, stack: Stack | None = None) -> Any:
-    """A value, or a Python number as it is; NumPy arrays and lists become values of that device, or the current one."""
+def operand(x: Any, stack: Stack | None = None, beside: DType | None = None) -> Any:
+    """A value, or a Python number as it is; NumPy arrays and lists become values of that device, or the current one.
+
+    Python floats in lists get the dtype of the floats `beside` them.
+    """
     if isinstance(x, Handle):
         return value_of(x)
     if isinstance(x, (bool, int, float, complex, np.generic, Dim)):
         return x
     if isinstance(x, (np.ndarray, list, tuple)):
         try:
-            return listed_value(x, stack)
+            return listed_value(x, stack, beside)
         except Error as error:
             raise error.locate(line=show_line(user_line()))  # noqa: B904
     if hasattr(type(x), "__nnc_tensor__"):
@@ -45,11 +48,11 @@ def operand(x: Any, stack: Stack | None = None) -> Any:
                        hint=getattr(type(x), "operand_hint", "make it an array with nnc.asarray"))
 
 
-def listed_value(x: Any, stack: Stack | None) -> Value:
+def listed_value(x: Any, stack: Stack | None, beside: DType | None = None) -> Value:
     """A host array or nested lists as a value; tensors in lists are joined by operators, which gradients follow."""
     if isinstance(x, (list, tuple)) and holds_tensors(x):
         return joined(x, stack)
-    return host_value(x, stack=stack)
+    return host_value(x, stack=stack, beside=beside)
 
 
 def holds_tensors(xs: Sequence[Any]) -> bool:
@@ -67,7 +70,9 @@ def joined(xs: Sequence[Any], stack: Stack | None = None) -> Value:
     Host arrays go where the tensors are.  ShapeError where elements are not all of one shape.
     """
     stack = stack or next(_tensors(xs))._value.stack
-    elements = [joined(x, stack) if isinstance(x, (list, tuple)) and holds_tensors(x) else operand(x, stack)
+    given = dtype_given(xs)
+    beside = given if given is not None and is_inexact(given) else None
+    elements = [joined(x, stack) if isinstance(x, (list, tuple)) and holds_tensors(x) else operand(x, stack, beside)
                 for x in xs]  # fmt: skip
     values = [x for x in elements if isinstance(x, Value)]
     numbers = [x for x in elements if not isinstance(x, Value)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, is_integer
+from nnc_core.base.dtype import DType, is_inexact, is_integer
 from nnc_core.base.errors import (
     AttributeValueError,
     DeferredInplaceError,
@@ -53,7 +53,7 @@ def _foreign(self: Tensor, other: Any) -> Any:
     if isinstance(other, (bool, complex, np.generic, Dim)):
         return other
     if isinstance(other, (np.ndarray, list)):
-        return listed_value(other, self._value.stack)
+        return listed_value(other, self._value.stack, self.dtype if is_inexact(self.dtype) else None)
     if isinstance(other, Tensor):
         return value_of(other)
     return value_of(other.__nnc_tensor__()) if hasattr(type(other), "__nnc_tensor__") else NotImplemented
