@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.config import config
 from nnc_core.base.errors import DeviceError, Error, FallbackWarning
+from nnc_core.base.line import count_as_inside
 from nnc_core.device import Device, DeviceSpec, Registry
 from nnc_core.engine import Engine
 from nnc_core.extensions import extend
@@ -100,6 +101,9 @@ def plugin_manager() -> Manager:
 
 def _take_in(manager: Manager) -> None:
     """What plugins that have not been asked yet add: code and rewrites first, so that devices are opened with them."""
+    for record in manager.records:
+        if record.place:
+            count_as_inside(record.place)
     extend(manager, registry)
     manager.fill(registry)
 

@@ -7,12 +7,13 @@ and called by itself, and what went wrong becomes the state of its record.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import RLock
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import pluggy
@@ -151,7 +152,9 @@ class Manager:
             detail = f"the name {record.name!r} is taken by {holder.source}, which came first"
             return self._fail(record, "blocked", detail)
         try:
-            self._hooks.register(load(), record.name)
+            plugin = load()
+            record.place = _place_of(plugin)
+            self._hooks.register(plugin, record.name)
             self._check_hooks(record)
             record.state = "loaded"
         except KeyboardInterrupt:
@@ -278,6 +281,14 @@ class _Opener:
         except Exception as error:
             error.add_note(f"{self.offer.id} is offered by plugin {self.record.name} ({self.record.source})")
             raise
+
+
+def _place_of(plugin: object) -> str:
+    """Where the code of a module lies: its folder if it is a package, or its file."""
+    if not isinstance(plugin, ModuleType) or plugin.__name__ == "__main__":
+        return ""
+    folders = list(getattr(plugin, "__path__", ()))
+    return os.path.join(folders[0], "") if folders else getattr(plugin, "__file__", None) or ""
 
 
 def _invoke(implementation: pluggy.HookImpl, arguments: Mapping[str, Any]) -> Any:

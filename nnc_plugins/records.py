@@ -33,6 +33,8 @@ class PluginRecord:
     info: Mapping[str, Any] = field(default_factory=dict)
     offers: list[DeviceOffer] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    place: str = ""
+    """The file of its module, or the folder of its package, with a separator at the end; of an object ""."""
 
     @property
     def usable(self) -> bool:

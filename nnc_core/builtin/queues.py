@@ -12,8 +12,8 @@ from queue import SimpleQueue
 from typing import TypeAlias
 
 from nnc_core.base.errors import DeviceFailureError, Error
-from nnc_core.device import Event, Stream
-from nnc_core.symbol import Line, show_line, user_line
+from nnc_core.base.line import Line, show_line
+from nnc_core.device import Event, Stream, origin
 
 Work: TypeAlias = Callable[[], object]
 DELAY = 4e-4
@@ -86,9 +86,9 @@ class QueueStream(Stream):
         weakref.finalize(self, self._line.work.put, None)
 
     def enqueue(self, command: str, work: Work, line: Line | None = None) -> None:
-        """Do `work` after a small delay; an error names `command`, and `line` or the user's line that runs now."""
+        """Do `work` after a small delay; an error names `command`, and `line` or the line that work is enqueued for."""
         self._line.put("pause", partial(time.sleep, self._line.delays.uniform(0, DELAY)))
-        self._line.put(command, work, line or user_line())
+        self._line.put(command, work, line or origin.get())
 
     def record(self) -> QueueEvent:
         return QueueEvent(self._line)

@@ -19,6 +19,7 @@ from nnc_core.base.errors import (
     OperandError,
 )
 from nnc_core.base.layout import Layout
+from nnc_core.base.line import Line
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.builtin.flavours import Flavour
 from nnc_core.builtin.ledger import Ledger
@@ -39,7 +40,6 @@ from nnc_core.device import (
     Stream,
     origin,
 )
-from nnc_core.symbol import Line
 
 
 class StrictDevice(Device):

@@ -1,6 +1,6 @@
-"""For whom work is enqueued: what a device keeps with asynchronous work, to name it when that fails later.
+"""The line that work is enqueued for: a device keeps it with asynchronous work, to name it when that fails later.
 
-It is opaque here; higher floors put the user's line there.
+The engine sets it around everything that it enqueues; devices only read it.
 """
 
 from __future__ import annotations
@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
-origin: ContextVar[Any] = ContextVar("nnc_origin", default=None)
-"""None: for the line of the user that is running now."""
+from nnc_core.base.line import Line
+
+origin: ContextVar[Line | None] = ContextVar("nnc_origin", default=None)
+"""None where nobody said: `nnc_core.base.line.show_line` makes text of the rest."""
 
 
 @contextmanager
-def enqueued_for(line: Any) -> Iterator[None]:
-    """Kernels bound here work for this line: of a deferred value, of a command of a compiled graph."""
+def enqueued_for(line: Line | None) -> Iterator[None]:
+    """Everything that is bound or enqueued here works for this line: of a deferred value, of a compiled command."""
     token = origin.set(line)
     try:
         yield

@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from nnc_core.base.command import Command
 from nnc_core.base.errors import DeviceMemoryError, Error
 from nnc_core.base.layout import Layout
-from nnc_core.device import Array, Device, HostArray
+from nnc_core.base.line import user_line
+from nnc_core.device import Array, Device, HostArray, origin
 from nnc_core.engine.lower import Lowering, download
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.control import CONTROL, PICK
 from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec
 
 _COPY = OPERATORS["copy"]
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def for_the_users_line(method: Method) -> Method:
+    """Work that the method enqueues is for the user's line that runs now, unless it is for another already."""
+
+    @wraps(method)
+    def named(*args: Any) -> Any:
+        if origin.get() is not None:
+            return method(*args)
+        token = origin.set(user_line())
+        try:
+            return method(*args)
+        finally:
+            origin.reset(token)
+
+    return cast(Method, named)
 
 
 class Executor:
@@ -53,6 +74,7 @@ class Executor:
                 return self.device.array(self.device.buffer_of(arrays[0]), seen)
         return self._launch(op, arrays, layouts, attributes, spec)
 
+    @for_the_users_line
     def _launch(self, op: Op, arrays: Sequence[Array], layouts: Sequence[Layout], attributes: Attributes,
                 spec: TensorSpec) -> Array:
         outs = tuple([part.layout() for part in (spec.parts if isinstance(spec, TupleSpec) else (spec,))])
@@ -92,6 +114,7 @@ class Executor:
         layout = layout or self.device.layout_of(array)
         return self._launch(_COPY, [array], [layout], (), TensorSpec(layout.shape, layout.dtype))
 
+    @for_the_users_line
     def upload(self, host: HostArray) -> Array:
         """A copy of a host array on the device."""
         packed = np.ascontiguousarray(host).reshape(host.shape)
@@ -100,6 +123,7 @@ class Executor:
         self.device.upload(packed, buffer).wait()
         return self.device.array(buffer, layout)
 
+    @for_the_users_line
     def download(self, array: Array) -> Any:
         """A host copy; waits for the work that makes the array."""
         layout = self.device.layout_of(array)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from nnc_core.base.errors import AttributeValueError
+from nnc_core.base.line import Line, show_line, user_line, users_frame
 from nnc_core.shape import Shape
 from nnc_core.symbol.body import Body, bodies_in, bodies_of, in_sequence, map_bodies
 from nnc_core.symbol.collector import without_collector
-from nnc_core.symbol.line import Line, show_line, user_line, users_frame
 from nnc_core.symbol.node import Node
 from nnc_core.symbol.number import Literal, Number, checked_number, float_attribute
 from nnc_core.symbol.order import postorder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnc_core.symbol.line import Line, show_line
+from nnc_core.base.line import Line, show_line
 from nnc_core.type import Attributes, Op, Specified, TensorSpec
 
 

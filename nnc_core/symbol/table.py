@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nnc_core.symbol.line import Line
+from nnc_core.base.line import Line
 from nnc_core.symbol.node import Node
 
 

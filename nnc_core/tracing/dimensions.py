@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from nnc_core.symbol.line import HOUSE
+from nnc_core.base.line import HOUSE
 from nnc_core.type import Dim, DimLike, Dims, substitute
 from nnc_core.type.watching import watching
 

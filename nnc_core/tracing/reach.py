@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.symbol.line import HOUSE
+from nnc_core.base.line import HOUSE
 from nnc_core.tracing.scope import MISSING, Closed, Contents, Elements, Item, Place, Slot
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor

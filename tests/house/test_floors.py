@@ -1,4 +1,4 @@
-"""Imports go down only; plugins see floors 0-6; core knows no plugin."""
+"""Imports go down only; plugins see a few packages of core; core knows no plugin."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_downward_import_is_not(tmp_path: Path) -> None:
         "nnc_core.base", "nnc_core.symbol.node", "nnc_core.graph.order", "os"]  # fmt: skip
 
 
-PLUGIN = "a plugin may import floors 0-6 only"
+PLUGIN = "a plugin may import base, codegen, device, operator, shape, type only"
 BAD = {
     "sideways": ("nnc_core__nn__linear", "import nnc_core.optim", "floor 16 imports floor 16"),
     "codegen above floor 0": ("nnc_core__codegen__c", "import nnc_core.device", "floor 0.5 imports floor 1"),
@@ -73,6 +73,7 @@ BAD = {
     "a target without a floor": ("nnc_core__nn__a", "import nnc_core.attic", "nnc_core.attic has no floor"),
     "core imports a plugin": ("nnc_core__engine__a", "def f(): import nnc_cpu", "nothing imports a plugin"),
     "plugin imports engine": ("nnc_cpu__a", "from nnc_core.engine import plan", PLUGIN),
+    "plugin imports symbol": ("nnc_cpu__a", "from nnc_core.symbol import user_line", PLUGIN),
     "plugin imports the face": ("nnc_cpu__a", "import nnc_core", PLUGIN),
     "plugin imports a plugin": ("nnc_cpu__a", "import nnc_opencl", "nothing imports a plugin"),
     "plugin imports the kit": ("nnc_cpu__a", "import nnc_plugins.conformance", "nothing imports it"),
@@ -97,7 +98,7 @@ GOOD = {
     "plugins when asked for": ("nnc_core__stacks", "def f():\n  from nnc_plugins import manager"),
     "a type below": ("nnc_core__graph__a", "if TYPE_CHECKING:\n  from nnc_core.engine import Run"),
     "manager annotates": ("nnc_plugins__manager", "if typing.TYPE_CHECKING:\n  import nnc_core.device"),
-    "a plugin": ("nnc_cpu__a", "import nnc_plugins, nnc_core.codegen, nnc_core.optimiser, nnc_cpu.b"),
+    "a plugin": ("nnc_cpu__a", "import nnc_plugins, nnc_core.codegen, nnc_core.operator.philox, nnc_cpu.b"),
     "builtin": ("nnc_core__builtin__a", "import nnc_plugins\nimport nnc_core.operator\nfrom . import b"),
     "cli": ("nnc_core__cli__a", "import nnc_core as nnc, nnc_core.data\nfrom nnc_plugins import doctor"),
     "the face": ("nnc_core", "from nnc_core.values import Tensor\nfrom nnc_core import parallel"),

@@ -11,10 +11,10 @@ import pyopencl as cl
 
 from nnc_core.base.dtype import float64
 from nnc_core.base.errors import DeviceError, DeviceFailureError, FallbackWarning, NotSupportedError
+from nnc_core.base.line import Line
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import OPENCL, entry_name, expand, render
 from nnc_core.device import Buffer, DeviceSpec, Kernel, Launch, Stream, origin
-from nnc_core.symbol import Line, user_line
 from nnc_opencl.failure import failure, last_words
 from nnc_opencl.stream import OpenCLStream
 
@@ -151,7 +151,7 @@ class OpenCLLaunch:
             event = cl.enqueue_nd_range_kernel(self._queue, self._handle, self._global, self._local)
         except cl.Error as error:
             raise failure(f"launching {self._label}", error, self._stream.id) from error
-        self._stream.remember(event, self._label, self._line or user_line())
+        self._stream.remember(event, self._label, self._line)
 
     def __del__(self) -> None:
         self._free.append(self._handle)  # what is enqueued has its arguments already

@@ -14,8 +14,8 @@ from typing import Any
 import pyopencl as cl
 
 from nnc_core.base.errors import Error
-from nnc_core.device import Event, Stream
-from nnc_core.symbol import Line, show_line
+from nnc_core.base.line import Line, show_line
+from nnc_core.device import Event, Stream, origin
 from nnc_opencl.failure import failure, failure_of_code
 
 REMEMBERED = 1024
@@ -40,7 +40,7 @@ class OpenCLStream(Stream):
             event = enqueue(self.queue, *arguments, **options)
         except cl.Error as error:
             raise failure(label, error, self.id) from error
-        self.remember(event, label)
+        self.remember(event, label, origin.get())
         return OpenCLEvent(self, event)
 
     def remember(self, event: cl.Event, label: str, line: Line | None = None) -> None:

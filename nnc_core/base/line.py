@@ -15,13 +15,20 @@ read from a file: the line as it was shown when the file was written."""
 HOUSE = str(Path(__file__).parent.parent) + "/"
 """The folder of this package: code from here is no code of the user's."""
 _COMMANDS = HOUSE + "cli/"  # they write graphs as users do
+_inside: list[str] = [HOUSE, contextlib.__file__]  # whose frames lie around what a context manager decorates
 _outside: dict[str, bool] = {}
 """Answers by file name: asked for several frames of every operation."""
 
 
+def count_as_inside(place: str) -> None:
+    """Take the code of a file, or of a folder whose name ends with the separator, for no code of the user's."""
+    if place not in _inside:
+        _inside.append(place)
+        _outside.clear()
+
+
 def _is_outside(file: str) -> bool:
-    between = contextlib.__file__  # whose frames lie around functions of nnc that a context manager decorates
-    _outside[file] = file.startswith(_COMMANDS) or not (file.startswith(HOUSE) or file == between)
+    _outside[file] = file.startswith(_COMMANDS) or not file.startswith(tuple(_inside))
     return _outside[file]
 
 
@@ -41,7 +48,7 @@ def user_line() -> Line | None:
 def users_frame() -> int:
     """The number of frames from the caller up to the user, for `stacklevel`."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(HOUSE):
+    while frame.f_back is not None and not _is_outside(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1
     return level
 
