@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from nnc_core.base.config import config
 from nnc_core.base.errors import DeviceError, Error, FallbackWarning
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from nnc_plugins import Manager, PluginRecord
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Stack:
     """The eight layers for one device."""
 
@@ -68,7 +69,9 @@ def make_stack(device: Device, *, Type: type[Type] = Type, Shape: type[Shape] = 
     operator = Operator(symbol)
     optimiser = Optimiser(operator)
     graph = Graph(optimiser)
-    return Stack(device, type_, shape, symbol, operator, optimiser, graph, Engine(graph))
+    made = Stack(device, type_, shape, symbol, operator, optimiser, graph, Engine(graph))
+    _alive.add(made)
+    return made
 
 
 def opened() -> list[Stack]:
@@ -82,6 +85,7 @@ PREFERENCE = ("cpu", "opencl", "cuda", "strict")
 
 registry = Registry()
 _stacks: dict[str, Stack] = {}
+_alive: WeakSet[Stack] = WeakSet()
 _lock = threading.RLock()
 _manager: Manager | None = None
 _default_id = ""
@@ -118,6 +122,8 @@ def register_plugin(plugin: object, name: str) -> PluginRecord:
     with _lock:
         record = manager.register(plugin, name)
         _take_in(manager)
+        for stack in list(_alive):
+            stack.accepted.clear()  # kernels that added code may go before
     return record
 
 

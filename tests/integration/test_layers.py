@@ -208,6 +208,18 @@ def test_an_operator_that_is_replaced_is_replaced_everywhere(mode: Mode, formula
     np.testing.assert_allclose(mode(f, x).tolist(), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_eager_kernels_do_not_compute_past_the_layer(formula: str) -> None:
+    pytest.importorskip("nnc_cpu")
+    f, expected = FORMULAS[formula]
+    plain = floats(nnc.stack_for("cpu:0"), 1.0, 2.0)
+    x = floats(nnc.make_stack(nnc.stack_for("cpu:0").device, Operator=Muted), 1.0, 2.0)
+    for _ in range(3):
+        before = f(plain).tolist()
+        np.testing.assert_allclose(f(x).tolist(), expected, rtol=1e-6)
+        assert f(plain).tolist() == before
+
+
 @every_mode
 def test_other_stacks_of_the_device_are_not_concerned(mode: Mode) -> None:
     plain = floats(nnc.stack_for("strict:0"), 1.0, 2.0)
