@@ -55,14 +55,19 @@ def live_inputs(body: Body, given: Sequence[bool], carried: int = 0) -> list[Nod
 
 # ---- functions of the host
 def host_functions(outputs: Sequence[Any]) -> set[Any]:
-    """Functions of the host that are called for some nodes or values, or in bodies of theirs."""
+    """Functions of the host that are called for some outputs, or in bodies on the way to them."""
+    return called_functions(postorder(outputs))
+
+
+def called_functions(nodes: Iterable[Any]) -> set[Any]:
+    """Functions of the host that these nodes or values call, or nodes in bodies of theirs."""
     found: set[Any] = set()
-    pending: list[Sequence[Any]] = [outputs]
+    pending: list[Iterable[Any]] = [nodes]
     while pending:
-        for node in postorder(pending.pop()):
+        for node in pending.pop():
             if node.op is CALLBACK:
                 found.add(node.attributes[0])
-            pending += [body.outputs for _, body in bodies_of(node)]
+            pending += [body.nodes for _, body in bodies_of(node)]
     return found
 
 

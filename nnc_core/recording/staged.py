@@ -23,7 +23,7 @@ from nnc_core.recording.compiled import CompiledGraph
 from nnc_core.recording.partition import TRANSFER, Cut, Part, Place, cut
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import Node, show_line
-from nnc_core.type import Dim, is_unknown, specialised
+from nnc_core.type import is_unknown, map_dims, specialised
 from nnc_core.values.unknown import count_on_host, names_in, size_attribute
 
 KEPT = 16
@@ -153,7 +153,7 @@ class StagedGraph(CompiledGraph):
         try:
             host = source.engine.executor.download(arrays[node.inputs[0], source.device.spec.id])
             if node.op.counted:
-                host = count_on_host(node.op, [host], _numbers(node.attributes, sizes))
+                host = count_on_host(node.op, [host], map_dims(node.attributes, lambda d: specialised(d, sizes)))
                 _learn(node, len(host), sizes)
             return target.engine.executor.upload(host)
         except Error as error:
@@ -197,13 +197,6 @@ class StagedGraph(CompiledGraph):
             Timing(node.op.name, "host", seconds, show_line(node.line))))
         places = dict.fromkeys(part.place for stage in self.stages for part in stage.parts)
         return Profile(" + ".join(places), tuple(timings))
-
-
-def _numbers(attributes: Any, sizes: Sizes) -> Any:
-    """Numbers for the sizes that are known by now."""
-    if isinstance(attributes, tuple):
-        return tuple([_numbers(a, sizes) for a in attributes])
-    return specialised(attributes, sizes) if isinstance(attributes, Dim) else attributes
 
 
 def _learn(node: Node, count: int, sizes: Sizes) -> None:

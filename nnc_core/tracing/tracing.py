@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from nnc_core.base.errors import ShapeError, SymbolicDimensionError
-from nnc_core.symbol import bodies_in, postorder, without_collector
+from nnc_core.graph.bodies import called_functions
+from nnc_core.symbol import postorder, without_collector
 from nnc_core.tracing.dimensions import Shapes, Sizes, answered_by
 from nnc_core.tracing.reach import asks_for_int, places
 from nnc_core.tracing.scope import Scope
 from nnc_core.tracing.signature import Arguments, Parameters
 from nnc_core.tracing.traced import DataDependentError, Traced, finish
-from nnc_core.type import Attributes, Op, TensorSpec
+from nnc_core.type import TensorSpec
 from nnc_core.values.modes import KEPT, current_trace, lazy
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Trace
@@ -74,7 +75,7 @@ class Recipe:
             with nullcontext() if sizes is None else answered_by(sizes):
                 with tracing(trace):
                     result = self.f(*args, **kwargs)
-                scope.settle(places(roots, but=host_functions(trace, result)), trace.looked_at)
+                scope.settle(places(roots, but=code_of_callbacks(trace, result)), trace.looked_at)
                 return finish(trace, result, shapes, sizes, list(self.donated(arguments)), because, scope)
         except (ShapeError, SymbolicDimensionError) as error:
             if trace.counts and sizes is None:  # perhaps the sizes that depend on data do not fit: eager will tell
@@ -95,19 +96,9 @@ def tracing(trace: Trace) -> Iterator[None]:
         lazy.reset(tokens[1])
 
 
-def host_functions(trace: Trace, result: Any) -> list[Any]:
-    """Functions that the graph calls on the host each time it runs: what they read and change is their own affair."""
+def code_of_callbacks(trace: Trace, result: Any) -> list[Any]:
+    """Python that the graph calls each time it runs: what it reads and changes is its own affair."""
     wanted = [*trace.effects, *trace.now.values(), *[x._value for x in flatten(result)[0] if isinstance(x, Tensor)]]
-    found: list[Any] = []
-    for v in postorder(wanted, leaf=lambda v: id(v) in trace.seen):
-        if v.step is not None:
-            found += _called_on_host(v.op, v.attributes)
-    return found
-
-
-def _called_on_host(op: Op, attributes: Attributes) -> Iterator[Any]:
-    for x in attributes if op.host else ():
-        yield from [f for f in (getattr(x, "fn", None), getattr(x, "vjp", None)) if f is not None]
-    for body in bodies_in(attributes) if op.bodies else ():
-        for node in body.nodes:
-            yield from _called_on_host(node.op, node.attributes)
+    steps = [v for v in postorder(wanted, leaf=lambda v: id(v) in trace.seen) if v.step is not None]
+    code = [getattr(f, name, None) for f in called_functions(steps) for name in ("fn", "vjp")]
+    return [f for f in code if f is not None]

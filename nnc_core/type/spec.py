@@ -84,7 +84,8 @@ def map_dims(value: Any, change: Callable[[Dim], Any], other: Callable[[Any], An
     if isinstance(value, Dim):
         return change(value)
     if isinstance(value, tuple):
-        return tuple([map_dims(v, change, other) for v in value])
+        parts = [map_dims(v, change, other) for v in value]
+        return value._make(parts) if hasattr(value, "_make") else tuple(parts)
     if isinstance(value, TupleSpec):
         return TupleSpec(map_dims(value.parts, change, other))
     if isinstance(value, TensorSpec):
