@@ -11,14 +11,15 @@ from nnc_core.io.training_state import Path as AnyPath
 
 if TYPE_CHECKING:
     from nnc_core.nn import Module
-    from nnc_core.optim import Params, Progress
+    from nnc_core.optim import Progress
+    from nnc_core.optim.owl import Params
 
 
 class TrainingFile:
     """Where `optim.train` keeps a run, so that it goes on after it was ended, bit for bit::
 
         file = TrainingFile("run.safetensors", network)
-        params = optim.Params(checkpoint=optim.checkpoint.EveryEpochs(1, file.save))
+        params = optim.owl.Params(checkpoint=optim.owl.checkpoint.EveryEpochs(1, file.save))
         optim.train(network, params, x, y, state=file.resume(params))
 
     `generators` are random generators besides those of the network, by name.

@@ -1,28 +1,15 @@
-"""Floor 10: what trains.
+"""Floor 16: what trains.
 
-- `minimisers` (`SGD`, `Adam` ...) with `schedules`, groups, clipping, accumulation and running means of weights;
+- `minimisers` (`SGD`, `Adam` ...) with `schedules`, groups, `clipping`, accumulation and running means of weights;
 - `runs`: the training step as one compiled graph (`make_step`, `fit`), and Owl's Optimise (`minimise_fun`,
-  `minimise_weight`, `train`), configured by `Params`, whose options are the modules `batch`, `checkpoint`, `clipping`,
-  `gradient`, `learning_rate`, `loss`, `momentum`, `newton`, `regularisation` and `stopping`;
+  `minimise_weight`, `train`), configured by `owl.Params`, whose options are the modules of `owl`;
 - `compiled`: the neural compiler (`compile_training`, `compile_gradients`, `compile_model`), and `model`, `evaluate`
   and `StateGraph` for what was trained or compiled.
 """
 
 from __future__ import annotations
 
-from nnc_core.optim import (
-    batch,
-    checkpoint,
-    clipping,
-    gradient,
-    learning_rate,
-    loss,
-    momentum,
-    newton,
-    regularisation,
-    schedules,
-    stopping,
-)
+from nnc_core.optim import clipping, owl, schedules
 from nnc_core.optim.compiled.compiler import (
     NetworkGraph,
     TrainingGraph,
@@ -39,7 +26,6 @@ from nnc_core.optim.minimisers.adaptive import Adadelta, Adagrad, RMSprop
 from nnc_core.optim.minimisers.asgd import ASGD
 from nnc_core.optim.minimisers.average import Average
 from nnc_core.optim.minimisers.combined import Combined
-from nnc_core.optim.minimisers.descent import LBFGS, Descent
 from nnc_core.optim.minimisers.groups import Group
 from nnc_core.optim.minimisers.large_batch import LAMB, LARS
 from nnc_core.optim.minimisers.minimiser import Minimiser
@@ -47,8 +33,8 @@ from nnc_core.optim.minimisers.nonfinite import NonfiniteWarning
 from nnc_core.optim.minimisers.patterns import groups_by_name
 from nnc_core.optim.minimisers.sgd import SGD
 from nnc_core.optim.minimisers.sign import Lion, Rprop
+from nnc_core.optim.owl.descent import LBFGS
 from nnc_core.optim.runs.minimise import minimise_fun, minimise_network, minimise_weight, train
-from nnc_core.optim.runs.params import Params
 from nnc_core.optim.runs.progress import Progress
 from nnc_core.optim.runs.progress_bar import ProgressBar
 from nnc_core.optim.runs.training import fit, make_descent, make_step, run_epoch
@@ -69,7 +55,6 @@ __all__ = [
     "Adamax",
     "Average",
     "Combined",
-    "Descent",
     "Group",
     "Lion",
     "Minimiser",
@@ -77,7 +62,6 @@ __all__ = [
     "NAdam",
     "NetworkGraph",
     "NonfiniteWarning",
-    "Params",
     "Progress",
     "ProgressBar",
     "RAdam",
@@ -85,29 +69,21 @@ __all__ = [
     "Rprop",
     "StateGraph",
     "TrainingGraph",
-    "batch",
-    "checkpoint",
     "clipping",
     "compile_gradients",
     "compile_model",
     "compile_training",
     "evaluate",
     "fit",
-    "gradient",
     "groups_by_name",
-    "learning_rate",
-    "loss",
     "make_descent",
     "make_step",
     "minimise_fun",
     "minimise_network",
     "minimise_weight",
     "model",
-    "momentum",
-    "newton",
-    "regularisation",
+    "owl",
     "run_epoch",
     "schedules",
-    "stopping",
     "train",
 ]

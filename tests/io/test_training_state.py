@@ -17,7 +17,8 @@ from nnc_core.data import DataOrder
 from nnc_core.io import MissingFileError, load_arrays, save_arrays
 from nnc_core.io.training_header import KEY
 from nnc_core.io.training_state import load_training_state, save_training_state
-from nnc_core.optim import clipping, learning_rate
+from nnc_core.optim import clipping
+from nnc_core.optim.owl import learning_rate
 from nnc_core.random.generator import default_generator
 from tests.io.edits import edits
 from tests.nn.network import chosen_device, digits, make_training, small_lenet
@@ -200,8 +201,8 @@ KINDS: dict[str, Any] = {
     "some decay": lambda p: optim.Adam(p, 0.1, decays=lambda name, cell: False),
     "scheduled": lambda p: optim.Adam(p, optim.schedules.Exponential(0.1, 0.9)),
     "scheduled otherwise": lambda p: optim.Adam(p, optim.schedules.Exponential(0.1, 0.8)),
-    "Descent": lambda p: optim.Descent(p, learning_rate.Adagrad(0.1)),
-    "Descent by RMSprop": lambda p: optim.Descent(p, learning_rate.RMSprop(0.1)),
+    "Descent": lambda p: optim.owl.Descent(p, learning_rate.Adagrad(0.1)),
+    "Descent by RMSprop": lambda p: optim.owl.Descent(p, learning_rate.RMSprop(0.1)),
     "groups": lambda p: optim.Adam([optim.Group({"weight": p["weight"]}, learning_rate=0.5),
                                     optim.Group({"bias": p["bias"]})], 0.1),
     "other groups": lambda p: optim.Adam([optim.Group({"bias": p["bias"]}, learning_rate=0.5),

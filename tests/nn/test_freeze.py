@@ -152,12 +152,12 @@ def test_nothing_is_left_to_train() -> None:
 
 def test_a_descent_says_that_it_cannot_leave_parameters_out() -> None:
     model = net()
-    step = training(model, optim.Descent(model.named_parameters()), True)
+    step = training(model, optim.owl.Descent(model.named_parameters()), True)
     step()
     model.freeze("0.*")
     with pytest.raises(NotSupportedError, match=r"some are frozen(.|\n)*make a new one"):
         step()
-    training(model, optim.Descent(model.named_parameters()), True)()
+    training(model, optim.owl.Descent(model.named_parameters()), True)()
 
 
 def test_parts_of_a_combination() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core import nn, optim
+from nnc_core.optim import owl
 
 N, F = np.int64, np.float32
 LAYERS: dict[str, tuple[Callable[[Any, Any], nn.Module], tuple[int, ...]]] = {
@@ -71,6 +72,6 @@ def test_minimisers(name: str, dtype: str) -> None:
 
 
 def test_configurations() -> None:
-    params = optim.Params(epochs=N(2), batch=optim.batch.Mini(N(4)), learning_rate=optim.learning_rate.Const(F(0.5)))
-    assert params == optim.Params(epochs=2, batch=optim.batch.Mini(4), learning_rate=optim.learning_rate.Const(0.5))
+    params = owl.Params(epochs=N(2), batch=owl.batch.Mini(N(4)), learning_rate=owl.learning_rate.Const(F(0.5)))
+    assert params == owl.Params(epochs=2, batch=owl.batch.Mini(4), learning_rate=owl.learning_rate.Const(0.5))
     assert type(params.epochs) is int

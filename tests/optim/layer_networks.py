@@ -14,7 +14,7 @@ import numpy as np
 
 import nnc_core as nnc
 from nnc_core import nn, optim
-from nnc_core.optim import Params, batch, loss, momentum
+from nnc_core.optim.owl import Params, batch, loss, momentum
 
 ROWS = 4
 Make = Callable[[nnc.Generator, str], nn.Module]

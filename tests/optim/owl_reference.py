@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.optim import Params, gradient, learning_rate, loss, momentum, newton, regularisation
+from nnc_core.optim.owl import Params, gradient, learning_rate, loss, momentum, newton, regularisation
 
 A = np.ndarray[Any, Any]
 Named = dict[str, A]

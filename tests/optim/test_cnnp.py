@@ -14,7 +14,8 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import NotSupportedError, OperandError, StateError
-from nnc_core.optim import Params, batch, clipping, loss
+from nnc_core.optim import clipping
+from nnc_core.optim.owl import Params, batch, loss
 from tests.devices import devices
 
 RNG = np.random.default_rng(8)

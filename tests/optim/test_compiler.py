@@ -11,7 +11,8 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import OperandError, ShapeError
-from nnc_core.optim import Params, batch, clipping, gradient, learning_rate, loss, momentum, newton, regularisation
+from nnc_core.optim import clipping
+from nnc_core.optim.owl import Params, batch, gradient, learning_rate, loss, momentum, newton, regularisation
 from nnc_core.optim.runs.objective import loss_of, regularised
 from nnc_core.random.generator import default_generator
 from tests.devices import devices

@@ -14,7 +14,7 @@ import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import AttributeValueError, DataError
 from nnc_core.operator.random import Bits, Distributions, Random
-from nnc_core.optim import Params, batch, learning_rate, loss
+from nnc_core.optim.owl import Params, batch, learning_rate, loss
 from tests.devices import devices
 from tests.optim.layer_networks import NETWORKS, trained_copy
 

@@ -10,7 +10,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import ShapeError
-from nnc_core.optim import Params, batch, loss
+from nnc_core.optim.owl import Params, batch, loss
 
 ELEMENTWISE = [loss.Hinge(), loss.L1Norm(), loss.L2Norm(), loss.Quadratic(), loss.CrossEntropy()]
 SCORES = nnc.asarray(np.random.default_rng(0).uniform(0.1, 1, size=(3, 3)).astype(np.float32))

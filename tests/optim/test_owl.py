@@ -16,11 +16,11 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core import nn, optim
-from nnc_core.optim import (
+from nnc_core.optim import clipping
+from nnc_core.optim.owl import (
     Params,
     batch,
     checkpoint,
-    clipping,
     gradient,
     learning_rate,
     loss,

@@ -21,11 +21,11 @@ from nnc_core.base.errors import (
     StateError,
 )
 from nnc_core.io import load_training_state, save_training_state
-from nnc_core.optim import (
+from nnc_core.optim import clipping
+from nnc_core.optim.owl import (
     Params,
     batch,
     checkpoint,
-    clipping,
     gradient,
     learning_rate,
     loss,
@@ -71,11 +71,11 @@ def test_a_configuration_is_shown() -> None:
 
 @pytest.mark.parametrize("make, words", [
     (lambda: Params(epochs=0), "Params: epochs is 0, expected a number above 0"),
-    (lambda: Params(batch=32), "batch is 32, expected one of optim.batch"),
+    (lambda: Params(batch=32), "batch is 32, expected one of optim.owl.batch"),
     (lambda: Params(learning_rate=-0.1), "learning_rate is -0.1"),
-    (lambda: Params(gradient="GD"), "gradient is 'GD', expected a method of optim.gradient"),
+    (lambda: Params(gradient="GD"), "gradient is 'GD', expected a method of optim.owl.gradient"),
     (lambda: Params(loss=None), "loss is None"),
-    (lambda: Params(momentum=0.9), "momentum is 0.9, expected one of optim.momentum"),
+    (lambda: Params(momentum=0.9), "momentum is 0.9, expected one of optim.owl.momentum"),
     (lambda: Params(stopping=1e-3), "stopping is 0.001"),
     (lambda: Params(checkpoint=3), "checkpoint is 3"),
     (lambda: Params(nonfinite="stop"), "nonfinite is 'stop'"),
@@ -99,20 +99,20 @@ def test_wrong_options_are_refused(make: Any, words: str) -> None:
 # ---- what a minimiser of Owl's parts refuses
 def test_methods_that_ask_the_function_are_not_content_with_gradients() -> None:
     for parts in ({"gradient": newton.Newton()}, {"learning_rate": learning_rate.LineSearch()}):
-        minimiser = optim.Descent([nn.Parameter(nnc.ones(2))], **parts)
+        minimiser = optim.owl.Descent([nn.Parameter(nnc.ones(2))], **parts)
         assert minimiser.needs_loss
         with pytest.raises(NotSupportedError, match=r"evaluate the function(.|\n)*descend"):
             minimiser.update({"0": nnc.ones(2)})
-    assert not optim.Descent([nn.Parameter(nnc.ones(2))]).needs_loss
+    assert not optim.owl.Descent([nn.Parameter(nnc.ones(2))]).needs_loss
 
 
 def test_what_has_no_groups_and_no_common_dtype_says_so() -> None:
     cells = [nn.Parameter(nnc.ones(2)), nn.Parameter(nnc.ones(2, dtype=nnc.float64))]
     with pytest.raises(NotSupportedError, match="has no groups"):
-        optim.Descent([optim.Group([cells[0]]), optim.Group([cells[1]])])
+        optim.owl.Descent([optim.Group([cells[0]]), optim.Group([cells[1]])])
     with pytest.raises(DTypeError, match="parameters of float32 and float64 are no vector"):
         optim.LBFGS(cells)
-    minimiser = optim.Descent(cells)
+    minimiser = optim.owl.Descent(cells)
     minimiser.momentum = momentum.Standard()
     with pytest.raises(StateError, match="made without velocity"):
         minimiser.update({"0": cells[0].read(), "1": cells[1].read()})
@@ -123,7 +123,7 @@ def test_a_line_search_stays_where_no_step_leads_down(compiled: bool) -> None:
     """Uphill, because the gradients are those of another function; and where there are no numbers."""
     for loss_fn, sign in ((square, -1.0), (lambda v: nnc.log(square(v) - 2), 1.0)):
         p = nn.Parameter(nnc.ones(2))
-        minimiser = optim.Descent([p], learning_rate.LineSearch(first=1e-3, most=4))
+        minimiser = optim.owl.Descent([p], learning_rate.LineSearch(first=1e-3, most=4))
         update = nnc.jit(lambda g, m=minimiser, f=loss_fn: m.update({"0": g}, lambda ws: f(ws["0"])))
         (update if compiled else update.f)(nnc.full(2, sign))
         np.testing.assert_array_equal(p.read().numpy(), [1, 1])

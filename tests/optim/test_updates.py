@@ -133,7 +133,7 @@ def test_weight_decay_may_leave_parameters_out(kind: Any, compiled: bool) -> Non
     (lambda ps: optim.Accumulated(optim.SGD(ps, 0.1), 0), AttributeValueError, "every is 0"),
     (lambda ps: optim.Average(ps, 1.5), AttributeValueError, "decay is 1.5"),
     (lambda ps: optim.Average({}), OperandError, "no parameters to average"),
-    (lambda ps: optim.Descent(ps, momentum=0.9), AttributeValueError, "expected one of optim.momentum, or None"),
+    (lambda ps: optim.owl.Descent(ps, momentum=0.9), AttributeValueError, "one of optim.owl.momentum, or None"),
     (lambda ps: optim.Adam([nnc.Cell(nnc.zeros(2).astype("complex64"))]), DTypeError, "complex parameters"),
     (lambda ps: optim.clipping.GlobalNorm(0), AttributeValueError, "limit is 0"),
     (lambda ps: optim.clipping.Value(1, -1), AttributeValueError, "low 1 should be a number below high -1"),
@@ -331,12 +331,12 @@ def test_the_minimisers_of_nnc_have_its_attributes(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("parts", [{}, {"gradient": optim.gradient.PolakRibiere()},
-                                   {"learning_rate": optim.learning_rate.Adam(0.1)},
-                                   {"learning_rate": optim.learning_rate.LineSearch()}])
+@pytest.mark.parametrize("parts", [{}, {"gradient": optim.owl.gradient.PolakRibiere()},
+                                   {"learning_rate": optim.owl.learning_rate.Adam(0.1)},
+                                   {"learning_rate": optim.owl.learning_rate.LineSearch()}])
 def test_owls_parts_in_half_precision(parts: dict[str, Any], dtype: str) -> None:
     p = nn.Parameter(nnc.asarray([3.0, -200.0]).astype(dtype))
-    minimiser = optim.Descent([p], **{"learning_rate": 0.1, **parts})
+    minimiser = optim.owl.Descent([p], **{"learning_rate": 0.1, **parts})
     step = optim.make_descent(lambda ws: nnc.sum(ws["0"].astype("float32") ** 2), minimiser)
     losses = [step().item() for _ in range(4)]
     assert sorted(losses, reverse=True) == losses

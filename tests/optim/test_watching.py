@@ -14,7 +14,8 @@ import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import AttributeValueError, DataError, NotSupportedError, StateError
 from nnc_core.io import TrainingFile
-from nnc_core.optim import Params, batch, checkpoint, clipping, gradient, learning_rate, loss, momentum, stopping
+from nnc_core.optim import clipping
+from nnc_core.optim.owl import Params, batch, checkpoint, gradient, learning_rate, loss, momentum, stopping
 from nnc_core.optim.runs.progress import UNREAD
 
 COMPILED = pytest.mark.parametrize("compiled", [False, True])

@@ -16,10 +16,10 @@ from nnc_core.base.errors import ShapeError
 from nnc_core.functions.creation import zeros
 from nnc_core.graph import SymbolicGraph
 from nnc_core.optim.compiled.relabel import relabelled
-from nnc_core.optim.loss import Loss
 from nnc_core.optim.minimisers.minimiser import Minimiser
+from nnc_core.optim.owl.loss import Loss
+from nnc_core.optim.owl.params import Params
 from nnc_core.optim.runs.objective import Network, Objective, loss_of, regularised
-from nnc_core.optim.runs.params import Params
 from nnc_core.optim.runs.rows import call, uploaded
 from nnc_core.optim.runs.training import make_descent
 from nnc_core.random.generator import default_generator

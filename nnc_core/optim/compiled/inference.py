@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nnc_core.functions.joining import concat
-from nnc_core.optim.loss import Loss
+from nnc_core.optim.owl.loss import Loss
 from nnc_core.optim.runs.objective import Network
 from nnc_core.optim.runs.rows import call, count_rows, in_parts, uploaded
 from nnc_core.optim.settings import COUNT_OR_NONE, check
@@ -58,8 +58,8 @@ def evaluate(network: Network, loss: Loss, x: Any, y: Any, *, batch_size: int | 
              compiled: bool = True) -> float:
     """The loss of a network on other data, as in evaluation, divided by the number of rows.
 
-    `loss` is one of optim.loss or any function of (targets, prediction) that is a sum over rows, such as the count of
-    those that are right; with `batch_size` the sums of parts are added up.  For a loss each epoch, `train` takes
+    `loss` is one of optim.owl.loss or any function of (targets, prediction) that is a sum over rows, such as the count
+    of those that are right; with `batch_size` the sums of parts are added up.  For a loss each epoch, `train` takes
     `validation`.
     """
     check("evaluate", "batch_size", batch_size, COUNT_OR_NONE)

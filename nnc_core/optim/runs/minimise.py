@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from nnc_core.base.errors import NonfiniteError, StateError
 from nnc_core.functions.creation import asarray
 from nnc_core.functions.indexing import take
+from nnc_core.optim.owl.params import Params
 from nnc_core.optim.runs.objective import Network, Objective, loss_of, regularised
-from nnc_core.optim.runs.params import Params
 from nnc_core.optim.runs.progress import Progress
 from nnc_core.optim.runs.rows import count_rows, uploaded
 from nnc_core.optim.runs.rules import Report, Rules, log

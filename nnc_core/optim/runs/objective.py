@@ -10,7 +10,7 @@ from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import flatten
 
 if TYPE_CHECKING:
-    from nnc_core.optim.runs.params import Params
+    from nnc_core.optim.owl.params import Params
 
 Weights: TypeAlias = dict[str, Tensor]
 Objective: TypeAlias = Callable[[Weights, Any, Any], Tensor]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from nnc_core.optim.checkpoint import Checkpoint
+from nnc_core.optim.owl.checkpoint import Checkpoint
+from nnc_core.optim.owl.stopping import Stopping
 from nnc_core.optim.runs.progress import Progress
-from nnc_core.optim.stopping import Stopping
 
 Report: TypeAlias = Callable[[Progress], object]
 """Shows how a run goes: `log`, a `ProgressBar`, or any other function of the progress."""

@@ -8,13 +8,13 @@ from math import isfinite
 from typing import Any
 
 from nnc_core.base.errors import DataError
-from nnc_core.optim.checkpoint import Checkpoint
 from nnc_core.optim.minimisers.minimiser import Minimiser
 from nnc_core.optim.minimisers.nonfinite import NonfiniteWarning
+from nnc_core.optim.owl.checkpoint import Checkpoint
+from nnc_core.optim.owl.stopping import Stopping
 from nnc_core.optim.runs.progress import Progress
 from nnc_core.optim.runs.rows import uploaded
 from nnc_core.optim.runs.rules import Report, Rules
-from nnc_core.optim.stopping import Stopping
 from nnc_core.tracing.jit import jit
 from nnc_core.values.arguments import located
 from nnc_core.values.tensor import Tensor

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 from nnc_core.base.errors import ShapeError
 from nnc_core.functions.creation import zeros
 from nnc_core.functions.elementwise import exp, sqrt
-from nnc_core.optim.line_search import LineSearch
 from nnc_core.optim.minimisers.adaptive import towards
 from nnc_core.optim.minimisers.turn import representable, smallest
-from nnc_core.optim.position import Position, State, Tensors, zeros_like_all
-from nnc_core.optim.rates import LearningRate
+from nnc_core.optim.owl.line_search import LineSearch
+from nnc_core.optim.owl.position import Position, State, Tensors, zeros_like_all
+from nnc_core.optim.owl.rates import LearningRate
 from nnc_core.optim.schedules import Listed
 from nnc_core.optim.settings import FRACTION, NON_NEGATIVE, RATE, check, check_all
 from nnc_core.type import plain

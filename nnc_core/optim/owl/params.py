@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.optim import batch as batches
-from nnc_core.optim import loss as losses
-from nnc_core.optim.checkpoint import Checkpoint
-from nnc_core.optim.gradient import GD, Gradient
-from nnc_core.optim.learning_rate import Const, LearningRate
-from nnc_core.optim.minimisers.descent import Descent
 from nnc_core.optim.minimisers.minimiser import Minimiser, Parameters
 from nnc_core.optim.minimisers.nonfinite import POLICIES
-from nnc_core.optim.momentum import Momentum
+from nnc_core.optim.owl import batch as batches
+from nnc_core.optim.owl import loss as losses
+from nnc_core.optim.owl.checkpoint import Checkpoint
+from nnc_core.optim.owl.descent import Descent
+from nnc_core.optim.owl.gradient import GD, Gradient
+from nnc_core.optim.owl.learning_rate import Const, LearningRate
+from nnc_core.optim.owl.momentum import Momentum
+from nnc_core.optim.owl.stopping import Stopping
 from nnc_core.optim.settings import FLAG, FUNCTION_OR_NONE, POSITIVE, check, check_all, instance_of, one_of
-from nnc_core.optim.stopping import Stopping
 
 
 @dataclass
@@ -47,11 +47,11 @@ class Params:
     make_minimiser: Callable[[Parameters], Minimiser] | None = None
 
     def __post_init__(self) -> None:
-        check_all(self, epochs=POSITIVE, batch=instance_of(batches.Batch, what="one of optim.batch"),
+        check_all(self, epochs=POSITIVE, batch=instance_of(batches.Batch, what="one of optim.owl.batch"),
                   learning_rate=Descent.settings["learning_rate"], gradient=Descent.settings["gradient"],
                   momentum=Descent.settings["momentum"], regularisation=FUNCTION_OR_NONE, clipping=FUNCTION_OR_NONE,
-                  stopping=instance_of(Stopping, type(None), what="one of optim.stopping, or None"),
-                  checkpoint=instance_of(Checkpoint, type(None), what="one of optim.checkpoint, or None"),
+                  stopping=instance_of(Stopping, type(None), what="one of optim.owl.stopping, or None"),
+                  checkpoint=instance_of(Checkpoint, type(None), what="one of optim.owl.checkpoint, or None"),
                   verbosity=FLAG, compiled=FLAG, nonfinite=one_of(*POLICIES), make_minimiser=FUNCTION_OR_NONE)
         check("Params", "loss", self.loss, instance_of(Callable, what="a function of (target, prediction)"))  # type: ignore[arg-type]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from nnc_core.optim.position import Position, State, Tensors, zeros_like_all
+from nnc_core.optim.owl.position import Position, State, Tensors, zeros_like_all
 from nnc_core.optim.settings import NON_NEGATIVE, check_all
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor

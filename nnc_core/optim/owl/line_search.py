@@ -10,8 +10,8 @@ from nnc_core.base.errors import AttributeValueError
 from nnc_core.control.constructs import while_loop
 from nnc_core.functions.creation import full, zeros
 from nnc_core.functions.elementwise import less, logical_and, logical_not, logical_or, where
-from nnc_core.optim.position import Position, Tensors, inner
-from nnc_core.optim.rates import LearningRate
+from nnc_core.optim.owl.position import Position, Tensors, inner
+from nnc_core.optim.owl.rates import LearningRate
 from nnc_core.optim.settings import COUNT, POSITIVE, SHARE, check_all
 from nnc_core.values.tensor import Tensor
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from nnc_core.functions.elementwise import logical_and, maximum, where
-from nnc_core.optim.position import Position, State, Tensors, inner, zeros_like_all
+from nnc_core.optim.owl.position import Position, State, Tensors, inner, zeros_like_all
 from nnc_core.optim.settings import FLAG, check_all
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
 from nnc_core.base.errors import NotSupportedError, StateError
-from nnc_core.optim import newton
-from nnc_core.optim.gradient import GD, Gradient
-from nnc_core.optim.learning_rate import LearningRate, as_learning_rate
-from nnc_core.optim.line_search import LineSearch
 from nnc_core.optim.minimisers.minimiser import Common, Loss, Minimiser, Parameters, Schedule, Updates
-from nnc_core.optim.momentum import Momentum
-from nnc_core.optim.position import Position, State
+from nnc_core.optim.owl import newton
+from nnc_core.optim.owl.gradient import GD, Gradient
+from nnc_core.optim.owl.learning_rate import LearningRate, as_learning_rate
+from nnc_core.optim.owl.line_search import LineSearch
+from nnc_core.optim.owl.momentum import Momentum
+from nnc_core.optim.owl.position import Position, State
 from nnc_core.optim.settings import RATE, Check, Settings, instance_of
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor
@@ -28,9 +28,9 @@ class Descent(Minimiser):
     settings: ClassVar[Settings] = {
         **{name: rule for name, rule in Minimiser.settings.items() if name not in ("weight_decay", "decays")},
         "learning_rate": Check(lambda x: isinstance(x, LearningRate) or RATE.holds(x),
-                               "a number of at least 0, a schedule or one of optim.learning_rate"),
-        "gradient": instance_of(Gradient, what="a method of optim.gradient or optim.newton"),
-        "momentum": instance_of(Momentum, type(None), what="one of optim.momentum, or None"),
+                               "a number of at least 0, a schedule or one of optim.owl.learning_rate"),
+        "gradient": instance_of(Gradient, what="a method of optim.owl.gradient or optim.owl.newton"),
+        "momentum": instance_of(Momentum, type(None), what="one of optim.owl.momentum, or None"),
     }
 
     gradient: Gradient

@@ -17,8 +17,8 @@ from nnc_core.functions.elementwise import logical_and, logical_or, maximum, min
 from nnc_core.functions.joining import concat
 from nnc_core.functions.linalg_systems import solve
 from nnc_core.functions.reduction import sum as sum_
-from nnc_core.optim.gradient import Gradient
-from nnc_core.optim.position import Flat, Position, State, zeros_like_all
+from nnc_core.optim.owl.gradient import Gradient
+from nnc_core.optim.owl.position import Flat, Position, State, zeros_like_all
 from nnc_core.optim.settings import COUNT, COUNT_OR_NONE, NON_NEGATIVE, check_all
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor

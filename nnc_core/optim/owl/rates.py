@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from nnc_core.optim.position import Position, State, Tensors
+from nnc_core.optim.owl.position import Position, State, Tensors
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor
 

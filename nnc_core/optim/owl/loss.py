@@ -16,7 +16,7 @@ from nnc_core.functions.creation import asarray
 from nnc_core.functions.elementwise import abs as abs_
 from nnc_core.functions.elementwise import log, maximum, where
 from nnc_core.functions.reduction import sum as sum_
-from nnc_core.optim.regularisation import safe_root
+from nnc_core.optim.owl.regularisation import safe_root
 from nnc_core.symbol import show_line, user_line
 from nnc_core.values.tensor import Tensor
 
@@ -50,8 +50,8 @@ def _tensors(*xs: Any) -> list[Tensor]:
 
 def _hint(target: Tensor, prediction: Tensor) -> str:
     if is_integer(target.dtype) and prediction.ndim > 1:
-        return ("loss.SoftmaxCrossEntropy() takes class numbers, one for each row, and scores before softmax; others "
-                f"take nnc.one_hot(labels, {prediction.shape[-1]})")
+        return ("optim.owl.loss.SoftmaxCrossEntropy() takes class numbers, one for each row, and scores before "
+                f"softmax; others take nnc.one_hot(labels, {prediction.shape[-1]})")
     return "reshape one of them"
 
 
