@@ -49,9 +49,9 @@ def callback(fn: Function, spec: Any, *args: Any, vjp: Function | None = None, e
     call = HostCall(fn, Arguments(structure, [None if i in tensors else x for i, x in enumerate(leaves)], tensors),
                     shape_of_result, vjp)
     made = F.callback(operands, function=call, spec=_joined(specs or [_TOKEN]))
-    if effect or not specs:
-        _keep(made)
     parts = [made] if len(specs) <= 1 else F.picks(made)
+    if effect or not specs:
+        _keep(parts[0])
     return unflatten(shape_of_result, iter([Tensor(v) for v in parts]))
 
 
@@ -60,7 +60,7 @@ _TOKEN = TensorSpec((), boolean)
 
 
 def _keep(made: Value) -> None:
-    """The function that is being traced computes it, whether it uses the result or not."""
+    """Let the function that is being traced compute a result, whether it uses it or not."""
     trace = current_trace.get()
     if trace is not None:
         trace.effects.append(made)

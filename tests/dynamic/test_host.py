@@ -185,6 +185,34 @@ def test_an_unused_one_is_left_out_unless_it_has_an_effect(effect: bool, x: nnc.
         assert fn.times == (k if effect else 0)
 
 
+PLACES: dict[str, Any] = {
+    "alone": lambda f, x: f(x),
+    "in a loop": lambda f, x: nnc.scan(lambda c, _: (f(c), None), x, length=3)[0],
+    "under a condition": lambda f, x: nnc.while_loop(lambda i, c: i < 3, lambda i, c: (i + 1, f(c)),
+                                                     (nnc.asarray(0), x))[1],
+    "in a branch": lambda f, x: nnc.cond(nnc.sum(x) > -1e9, f, lambda c: c, x),
+    "in a function": lambda f, x: nnc.jit(f)(x),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("used", [True, False])
+def test_several_results_and_an_effect(place: str, used: bool, x: nnc.Tensor) -> None:
+    fn = Called(lambda a: (a + 1, {"half": a[:1] * 0.5}))
+    spec = (x, {"half": nnc.TensorSpec((1, *x.shape[1:]), "float32")})
+
+    def one(c: nnc.Tensor) -> nnc.Tensor:
+        whole, rest = nnc.callback(fn, spec, c, effect=True)
+        return whole + rest["half"] if used else c * 2
+
+    wanted = PLACES[place](one, x)
+    times = fn.times
+    compiled = nnc.jit(lambda x: PLACES[place](one, x))
+    for k in (2, 3):
+        np.testing.assert_array_equal(compiled(x).numpy(), wanted.numpy())
+        assert fn.times == k * times
+
+
 def test_effects_are_in_order(x: nnc.Tensor) -> None:
     seen: list[str] = []
 
