@@ -93,8 +93,7 @@ class _LoopWriter:
 
     def __init__(self, emitter: Emitter, plan: LoopPlan, moved: Moved, out: list[Record]) -> None:
         self.emitter, self.plan, self.moved, self.out = emitter, plan, moved, out
-        self.length = plan.group.attributes[2]
-        self.backwards = plan.group.attributes[5]
+        self.taped, self.backwards = plan.loop.length == TRIPS, plan.loop.reverse
         self.slot = emitter.slot
         self.start = {role: moved.get(s, s) for role, s in plan.start.items()}
 
@@ -132,10 +131,10 @@ class _LoopWriter:
 
     def _row(self, rows: Rows, offset: int, step: int) -> Record:
         whole = self.slot(self._outside(rows.whole))
-        if self.length == TRIPS:
+        if self.taped:
             return Pull(self.slot(rows.row), whole, self.backwards)
         if self.backwards:
-            offset, step = self.length - 1 - offset, -step
+            offset, step = self.plan.rounds - 1 - offset, -step
         return Window(self.slot(rows.row), whole, offset * rows.nbytes, step * rows.nbytes, rows.nbytes)
 
     # ---- pointers rotate
@@ -149,8 +148,8 @@ class _LoopWriter:
         if self.plan.test is None:
             inner: list[Record] = []
             self._round(inner, state, 0, 1)
-            tape = self.slot(self._outside(self.plan.scanned[0].whole)) if self.length == TRIPS else -1
-            self.out.append(Repeat((*inner, *turn), 0 if tape >= 0 else self.length, tape))
+            tape = self.slot(self._outside(self.plan.scanned[0].whole)) if self.taped else -1
+            self.out.append(Repeat((*inner, *turn), 0 if self.taped else self.plan.rounds, tape))
             return
         top = len(self.out)
         leave = self._test(state)
@@ -162,10 +161,11 @@ class _LoopWriter:
     def _counted(self) -> None:
         passes = self.plan.passes
         assert passes is not None
-        first, again = passes.first[: self.length], passes.again
+        rounds = self.plan.rounds
+        first, again = passes.first[:rounds], passes.again
         for i, before in enumerate(first):
             self._round(self.out, self._inside(before), i, 0)
-        left = self.length - len(first)
+        left = rounds - len(first)
         if left >= 2 * len(again):
             inner: list[Record] = []
             for i, before in enumerate(again):
@@ -174,9 +174,9 @@ class _LoopWriter:
             done = len(first) + left // len(again) * len(again)
         else:
             done = len(first)
-        for i in range(done, self.length):
+        for i in range(done, rounds):
             self._round(self.out, self._inside(again[(i - len(first)) % len(again)]), i, 0)
-        state = state_after(passes, self.length)
+        state = state_after(passes, rounds)
         inside = self._inside(state)
         for role, final in zip(self.plan.roles.carried, self.plan.finals, strict=True):
             if final is not state[role]:

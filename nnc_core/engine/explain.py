@@ -46,7 +46,7 @@ def _walk(blocks: Sequence[Block]) -> Iterator[tuple[int, Block]]:
 
 def _parts(block: Block) -> list[tuple[str, list[Block]]]:
     if isinstance(block, LoopPlan):
-        _, _, length, _, _, reverse = block.group.node.attributes
+        length, reverse = block.loop.length, block.loop.reverse
         rounds = "for each row of a tape" if length == TRIPS else f"{length} times"
         again = "while the condition holds" if block.cond or block.test else rounds + (", backwards" if reverse else "")
         return [("the condition", block.cond), (again, block.body)]

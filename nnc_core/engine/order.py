@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nnc_core.engine.fuse import COPY, LEAVES, Group, is_number
 from nnc_core.engine.scheduling.joins import Joins
-from nnc_core.operator.control import CASE_OF, LOOP, PICK
+from nnc_core.operator.control import CASE_OF, LOOP, PICK, LoopAttributes
 from nnc_core.symbol import Node, bodies_in
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ def results_of_bodies(group: Group) -> list[list[Node]]:
     its own."""
     if group.op is CASE_OF:
         return [own_results(branch.outputs) for branch in group.attributes[0]]
-    cond, body, _, carried, *_ = group.attributes
-    conds = [] if cond is None else [own_results(cond.outputs)]
-    return [*conds, own_results(body.outputs, set(body.inputs[:carried]), carried)]
+    loop = LoopAttributes.of(group)
+    conds = [] if loop.cond is None else [own_results(loop.cond.outputs)]
+    return [*conds, own_results(loop.body.outputs, set(loop.carried), loop.carried_count)]
 
 
 def own_results(nodes: Sequence[Node], movable: set[Node] | frozenset[Node] = frozenset(),

@@ -14,6 +14,7 @@ from nnc_core.engine.fuse import Group
 from nnc_core.engine.lower import Choice
 from nnc_core.engine.order import FOREVER
 from nnc_core.engine.passes import Passes, Roles
+from nnc_core.operator.control import LoopAttributes
 from nnc_core.symbol import Node
 
 
@@ -117,6 +118,17 @@ class LoopPlan:
     """Numbers of the carried values that must end in memory of the loop's own: they are outputs."""
     scanned: list[Rows]
     stacked: list[Rows]
+
+    @property
+    def loop(self) -> LoopAttributes:
+        return LoopAttributes.of(self.group)
+
+    @property
+    def rounds(self) -> int:
+        """How often the body of a loop of known length runs."""
+        length = self.loop.length
+        assert isinstance(length, int), length
+        return length
 
 
 @dataclass(slots=True, eq=False)

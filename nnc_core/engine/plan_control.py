@@ -9,7 +9,7 @@ from nnc_core.engine.order import BranchesItem, LoopItem
 from nnc_core.engine.passes import Passes, Roles, play
 from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Place, Rows, Storage
 from nnc_core.engine.plan import Planner, row_layout
-from nnc_core.operator.control import TRIPS, is_tape
+from nnc_core.operator.control import TRIPS, LoopAttributes, is_tape
 from nnc_core.symbol import Node
 
 WRITTEN_OUT = 8
@@ -22,17 +22,19 @@ class ControlPlanner(Planner):
     """Carried values keep the roles that the body gives them; nothing is copied from round to round."""
 
     def loop(self, item: LoopItem) -> list[Block]:
-        cond, body, length, n, m, _ = item.group.attributes
+        loop = LoopAttributes.of(item.group)
+        cond, length, n = loop.cond, loop.length, loop.carried_count
+        carried, scanned, _ = loop.split(item.group.inputs)
         blocks: list[Block] = []
-        inits = [self._packed(blocks, item.begin, x) for x in item.group.inputs[:n]]
-        wholes = [self._packed(blocks, item.begin, x) for x in item.group.inputs[n : n + m]]
+        inits = [self._packed(blocks, item.begin, x) for x in carried]
+        wholes = [self._packed(blocks, item.begin, x) for x in scanned]
         owned = [self._takes_over(item, i, place) for i, place in enumerate(inits)]
         roles = [p.storage if own else self.in_arena(x.spec.nbytes, item.begin, item.end, f"carried {i}")
-                 for i, (x, p, own) in enumerate(zip(item.group.inputs, inits, owned, strict=False))]
-        self._place_inputs(item, roles, wholes, cond, body)
+                 for i, (x, p, own) in enumerate(zip(carried, inits, owned, strict=True))]
+        self._place_inputs(item, loop, roles)
         self.depth += 1
         in_cond = self.blocks(item.cond)
-        for c, role in zip(body.inputs, roles, strict=False):
+        for c, role in zip(loop.carried, roles, strict=True):
             role.last = self.last.get(c, item.begin)  # after its last use in the body it may be overwritten
         stacked = self._stacked(item, n, length)
         in_body = self.blocks(item.body)
@@ -45,7 +47,7 @@ class ControlPlanner(Planner):
         plan = LoopPlan(item.group, in_cond, test, in_body, moving, start, passes, [],
                         {}, {i for i in range(n) if picked.get(i) in self.outputs},
                         [Rows(self.place[x].storage, w.storage, self.place[x].layout.nbytes)
-                         for x, w in zip(body.inputs[n : n + m], wholes, strict=True)], stacked)
+                         for x, w in zip(loop.scanned, wholes, strict=True)], stacked)
         self._keep(item, plan, picked)
         plan.finals = self._finals(plan)
         for storage in (*moving.movable(), *[s for final in plan.finals for s in final.holds]):
@@ -54,7 +56,7 @@ class ControlPlanner(Planner):
             if _has_to_copy(plan, i, role):
                 plan.copies[role] = step = self.copy(item.begin, item.group.inputs[i], inits[i], role)
                 step.note = "before the first round" if passes is None else "only if too few rounds run to move it"
-        out = [Place(s, x.spec.layout()) for s, x in zip(plan.finals, item.group.inputs[:n], strict=True)]
+        out = [Place(s, x.spec.layout()) for s, x in zip(plan.finals, carried, strict=True)]
         self.parts[item.group.node] = out + [self._whole(item, n + j, r) for j, r in enumerate(stacked)]
         return [*blocks, plan]
 
@@ -75,19 +77,17 @@ class ControlPlanner(Planner):
         return (storage.kind == "arena" and not alive and not storage.carried
                 and storage.nbytes == max(x.spec.nbytes, 1) and not any(other.may_be(storage) for other in others))
 
-    def _place_inputs(self, item: LoopItem, roles: Sequence[Storage], wholes: Sequence[Place], cond: Any,
-                      body: Any) -> None:
-        n, m = len(roles), len(wholes)
-        for c, role in zip(body.inputs[:n], roles, strict=True):
+    def _place_inputs(self, item: LoopItem, loop: LoopAttributes, roles: Sequence[Storage]) -> None:
+        for c, role in zip(loop.carried, roles, strict=True):
             role.last, role.carried = item.end, True  # the condition overwrites nothing
             self.place[c] = Place(role, c.spec.layout())
-        for row in body.inputs[n : n + m]:
+        for row in loop.scanned:
             self.place[row] = Place(Storage("window", max(row.spec.nbytes, 1), item.begin, item.end, "row"),
                                     row.spec.layout())
-        for p, x in zip(body.inputs[n + m :], item.group.inputs[n + m :], strict=True):
+        for p, x in zip(loop.captured, loop.split(item.group.inputs)[2], strict=True):
             self.place[p] = self.place[x]
-        if cond is not None:
-            for p, x in zip(cond.inputs, (*body.inputs[:n], *body.inputs[n + m :]), strict=True):
+        if loop.cond is not None:
+            for p, x in zip(loop.cond.inputs, (*loop.carried, *loop.captured), strict=True):
                 self.place[p] = self.place[x]
 
     def _stacked(self, item: LoopItem, n: int, length: Any) -> list[Rows]:
@@ -146,7 +146,7 @@ class ControlPlanner(Planner):
         if plan.test is not None:
             return [Storage("pointer", 0, role.first, role.last, "result of a loop", holds=_lies_in(plan.passes, role))
                     for role in carried]
-        held = dict(state_after(plan.passes, plan.group.attributes[2]))
+        held = dict(state_after(plan.passes, plan.rounds))
         for i, role in enumerate(carried):
             if i in plan.owned and held[role] not in plan.roles.movable():
                 held[role] = plan.roles.target(role, held)  # it comes from outside and is copied
@@ -193,7 +193,7 @@ def _has_to_copy(plan: LoopPlan, i: int, role: Any) -> bool:
     if plan.passes is None:
         return plan.start[role] is not role
     if plan.test is None:
-        return plan.finals[i] is not state_after(plan.passes, plan.group.attributes[2])[role]
+        return plan.finals[i] is not state_after(plan.passes, plan.rounds)[role]
     return i in plan.owned and any(s not in plan.roles.movable() for s in _lies_in(plan.passes, role))
 
 

@@ -14,7 +14,7 @@ from nnc_core.base.dtype import int64
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import DeviceSpec
 from nnc_core.operator import Nodes, Operator
-from nnc_core.operator.control import LOOP, PICK
+from nnc_core.operator.control import LOOP, PICK, LoopAttributes
 from nnc_core.operator.loops import NestBuilder
 from nnc_core.optimiser import rebuild
 from nnc_core.symbol import Body, Node, Table
@@ -64,7 +64,7 @@ class IndexedRows(Nodes):
 
     def _indexed(self, loop: Node) -> list[Node] | None:
         """All results of a loop that takes and puts rows by index; None if windows will do."""
-        _, body, length, n, m, reverse = loop.attributes
+        _, body, length, n, m, reverse = attributes = LoopAttributes.of(loop)
         if not isinstance(length, int):
             return None
         taken = [j for j in range(n, n + m) if self._needs_index(body.inputs[j].spec)]
@@ -85,8 +85,8 @@ class IndexedRows(Nodes):
         scanned = [j for j in range(n, n + m) if j not in taken]
         stacked = [j for j in range(n, len(outputs)) if j not in put]
         step = G.add(index, G.full(shape=(), value=-1 if reverse else 1, dtype=int64))
-        inner = Body((*body.inputs[:n], index, *so_far, *[body.inputs[j] for j in scanned], *wholes,
-                      *body.inputs[n + m :]),
+        inner = Body((*attributes.carried, index, *so_far, *[body.inputs[j] for j in scanned], *wholes,
+                      *attributes.captured),
                      (*outputs[:n], step, *new, *[outputs[j] for j in stacked]))
         F: Any = self
         start = F.full(shape=(), value=length - 1 if reverse else 0, dtype=int64)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.graph.batching_rules import RULES, elementwise, repeated
 from nnc_core.operator import Nodes
-from nnc_core.operator.control import CALL, CASE_OF, LOOP, PICK, is_tape
+from nnc_core.operator.control import CALL, CASE_OF, LOOP, PICK, LoopAttributes, is_tape
 from nnc_core.optimiser import Expanding, rebuild
 from nnc_core.symbol import Body, Node, show_line
 from nnc_core.type import DimLike, TensorSpec, TupleSpec
@@ -138,23 +138,27 @@ def _reached(body: Body, given: Sequence[bool]) -> list[bool]:
 
 
 def _loop(G: Nodes, node: Node, values: Sequence[Node], batched: Sequence[bool], size: DimLike) -> Any:
-    cond, body, length, n, m, reverse = node.attributes
-    carried, rest = list(batched[:n]), list(batched[n:])
+    loop = LoopAttributes.of(node)
+    cond, body = loop.cond, loop.body
+    carried, over, around = loop.split(batched)
+    n = len(carried)
     while True:
-        reached = _reached(body, [*carried, *rest])
+        reached = _reached(body, [*carried, *over, *around])
         wider = [a or b for a, b in zip(carried, reached[:n], strict=True)]
         if wider == carried:
             break
         carried = wider
-    if cond is not None and any(_reached(cond, [*carried, *rest[m:]])):
+    if cond is not None and any(_reached(cond, [*carried, *around])):
         return _one_by_one(G, node, values, batched, size)
     wanted = [*carried, *reached[n:]]
-    step = batched_body(G.fresh(), body, [*carried, *rest], wanted, size)
-    test = None if cond is None else batched_body(G.fresh(), cond, [*carried, *rest[m:]], [False], size)
-    first = [_as_wanted(G, (v, b), w, size) for v, b, w in zip(values[:n], batched[:n], carried, strict=True)]
+    step = batched_body(G.fresh(), body, [*carried, *over, *around], wanted, size)
+    test = None if cond is None else batched_body(G.fresh(), cond, [*carried, *around], [False], size)
+    inits, scanned, captured = loop.split(values)
+    first = [_as_wanted(G, (v, b), w, size) for v, b, w in zip(inits, batched[:n], carried, strict=True)]
     rows = [_swapped(G, v) if b and not is_tape(v.spec) else v
-            for v, b in zip(values[n : n + m], rest[:m], strict=True)]
-    found = G.picks(G.loop(first, rows, values[n + m :], body=step, cond=test, length=length, reverse=reverse))
+            for v, b in zip(scanned, over, strict=True)]
+    found = G.picks(G.loop(first, rows, captured, body=step, cond=test, length=loop.length,
+                           reverse=loop.reverse))
     return [(_swapped(G, y) if w and i >= n and not is_tape(y.spec) else y, w)
             for i, (y, w) in enumerate(zip(found, wanted, strict=True))]
 

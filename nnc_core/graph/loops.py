@@ -6,44 +6,21 @@ Both are loops again, so that they can be differentiated to any order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from nnc_core.base.dtype import boolean, is_inexact
 from nnc_core.graph.autodiff import BodyRules, forward
 from nnc_core.graph.bodies import expanded, halves, like, live_inputs, silenced, used
 from nnc_core.operator import Nodes
-from nnc_core.operator.control import TRIPS
+from nnc_core.operator.control import TRIPS, LoopAttributes
 from nnc_core.symbol import Body, Node, Number
-from nnc_core.type import DimLike
-
-
-class Loop(NamedTuple):
-    """The parts of a loop's node or value."""
-
-    cond: Body | None
-    body: Body
-    length: DimLike
-    reverse: bool
-    carried: tuple[Any, ...]
-    scanned: tuple[Any, ...]
-    captured: tuple[Any, ...]
-
-    @staticmethod
-    def of(y: Any) -> Loop:
-        cond, body, length, n, m, reverse = y.attributes
-        return Loop(cond, body, length, reverse, y.inputs[:n], y.inputs[n : n + m], y.inputs[n + m :])
-
-    def split(self, of_inputs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Something for each input, as carried, scanned and captured."""
-        n, m = len(self.carried), len(self.scanned)
-        return list(of_inputs[:n]), list(of_inputs[n : n + m]), list(of_inputs[n + m :])
 
 
 def _reverse(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[Any]:
-    loop = Loop.of(y)
+    loop = LoopAttributes.of(y)
     G = F.for_bodies(y)
     body = expanded(G, loop.body)
-    n = len(loop.carried)
+    n = loop.carried_count
     inner = live_inputs(body, [id(x) in live for x in y.inputs], n)
     c, x, k = loop.split(body.inputs)
     active, rows, shared = ([p for p in group if p in set(inner)] for group in (c, x, k))
@@ -57,7 +34,7 @@ def _reverse(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[Any]:
         x_read = x[:1]
         kept = [] if x else [G.filled(shape=(), number=Number(True, boolean))]
         stand_ins = like(G, kept, "trip")
-    taped = _taped(F, loop, body, kept) if kept else []
+    taped = _taped(F, y, body, kept) if kept else []
     outer = dict(zip(body.inputs, y.inputs, strict=True))
     first = [F.zeros_like(outer[p]) if (g := gs[c.index(p)]) is None else g for p in active]
     first += [F.zeros_like(outer[p]) for p in shared]
@@ -70,19 +47,20 @@ def _reverse(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[Any]:
     return [by_input.get(p) for p in body.inputs]
 
 
-def _taped(F: Any, loop: Loop, body: Body, kept: Sequence[Node]) -> list[Any]:
+def _taped(F: Any, y: Any, body: Body, kept: Sequence[Node]) -> list[Any]:
     """The loop once more, with what is kept stacked up; the optimiser makes the two one."""
-    taped = F.loop(loop.carried, loop.scanned, loop.captured, body=Body(body.inputs, (*body.outputs, *kept)),
+    loop = LoopAttributes.of(y)
+    taped = F.loop(*loop.split(y.inputs), body=Body(body.inputs, (*body.outputs, *kept)),
                    cond=loop.cond, length=loop.length, reverse=loop.reverse)
     first = len(body.outputs)
     return [F.pick(taped, index=first + i) for i in range(len(kept))]
 
 
 def _forward(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
-    loop = Loop.of(y)
+    loop = LoopAttributes.of(y)
     G = F.for_bodies(y)
     body = silenced(expanded(G, loop.body), G)
-    n = len(loop.carried)
+    n = loop.carried_count
     inner = live_inputs(body, [t is not None for t in tangents], n)
     c, x, k = loop.split(body.inputs)
     active, rows, shared = ([p for p in group if p in set(inner)] for group in (c, x, k))
@@ -98,8 +76,9 @@ def _forward(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
     def given(group: Sequence[Node]) -> list[Any]:
         return [F.zeros_like(outer[p][0]) if outer[p][1] is None else outer[p][1] for p in group]
 
-    made = F.picks(F.loop([*loop.carried, *given(active)], [*loop.scanned, *given(rows)],
-                          [*loop.captured, *given(shared)], body=Body(inputs, outputs),
+    carried, scanned, captured = loop.split(y.inputs)
+    made = F.picks(F.loop([*carried, *given(active)], [*scanned, *given(rows)],
+                          [*captured, *given(shared)], body=Body(inputs, outputs),
                           cond=_widened(G, loop, len(active), [d[p] for p in shared], [d[p] for p in active]),
                           length=loop.length, reverse=loop.reverse))
     by_carried = {p: made[n + i] for i, p in enumerate(active)}
@@ -108,11 +87,12 @@ def _forward(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
     return [by_carried.get(p) for p in c] + [by_stack.get(j) for j in range(len(body.outputs) - n)]
 
 
-def _widened(G: Nodes, loop: Loop, active: int, shared: Sequence[Node], carried: Sequence[Node]) -> Body | None:
+def _widened(G: Nodes, loop: LoopAttributes, active: int, shared: Sequence[Node],
+             carried: Sequence[Node]) -> Body | None:
     """The condition, taking no notice of tangents."""
     if loop.cond is None:
         return None
-    n = len(loop.carried)
+    n = loop.carried_count
     names = [*like(G, carried, "unread").values()], [*like(G, shared, "unread").values()]
     return Body((*loop.cond.inputs[:n], *names[0], *loop.cond.inputs[n:], *names[1]), loop.cond.outputs)
 

@@ -7,12 +7,14 @@ which take whole bodies apart, are in `nnc_core.graph`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from nnc_core.operator.declare import Base, V
 from nnc_core.shape import control as rule
-from nnc_core.symbol import Body
+from nnc_core.symbol import Body, Node
 from nnc_core.type import Dim, DimLike, Op, TensorSpec
+
+W = TypeVar("W")
 
 PICK = Op("pick", ("x",), ("index",), rule.pick, doc="One of the results of an operator that has several.")
 LOOP = Op("loop", ("*operands",), ("cond", "body", "length", "carried", "scanned", "reverse"), rule.loop,
@@ -41,6 +43,57 @@ def add_rows(F: Any, a: Any, b: Any) -> Any:
     return F.pick(F.loop((), (a, b), (), body=Body(rows, (G.add(*rows),))), index=0)
 
 
+class LoopAttributes(NamedTuple):
+    """The attributes of LOOP, in their order."""
+
+    cond: Body | None
+    """The loop goes on while its only result holds; it takes the carried and the captured values."""
+    body: Body
+    """One round: takes carried values, a row of each scanned value and captured values, gives carried values and rows
+    to be stacked up."""
+    length: DimLike
+    """The number of rounds, where it is known: that of the rows; otherwise TRIPS."""
+    carried_count: int
+    scanned_count: int
+    reverse: bool
+    """Rounds go from the last row to the first."""
+
+    @staticmethod
+    def of(loop: Any) -> LoopAttributes:
+        """Those of a node, a value or a command."""
+        return LoopAttributes._make(loop.attributes)
+
+    def split(self, of_operands: Sequence[W]) -> tuple[list[W], list[W], list[W]]:
+        """Something for each operand, as that of the carried, of the scanned and of the captured ones."""
+        n, end = self.carried_count, self.carried_count + self.scanned_count
+        return list(of_operands[:n]), list(of_operands[n:end]), list(of_operands[end:])
+
+    @property
+    def carried(self) -> tuple[Node, ...]:
+        """What the carried values are called in the body."""
+        return self.body.inputs[: self.carried_count]
+
+    @property
+    def scanned(self) -> tuple[Node, ...]:
+        """What the rows are called in the body."""
+        return self.body.inputs[self.carried_count : self.carried_count + self.scanned_count]
+
+    @property
+    def captured(self) -> tuple[Node, ...]:
+        """What the captured values are called in the body."""
+        return self.body.inputs[self.carried_count + self.scanned_count :]
+
+    @property
+    def carried_on(self) -> tuple[Node, ...]:
+        """The results that the next round begins with."""
+        return self.body.outputs[: self.carried_count]
+
+    @property
+    def stacked(self) -> tuple[Node, ...]:
+        """The results that are rows of the loop's."""
+        return self.body.outputs[self.carried_count :]
+
+
 class Control(Base[V], Generic[V]):
     def pick(self, x: V, *, index: int) -> V:
         """One of the results of x, an operator that has several."""
@@ -60,7 +113,7 @@ class Control(Base[V], Generic[V]):
         the first.  With a condition there is nothing scanned and the length is TRIPS.
         """
         return self.apply(LOOP, (*carried, *scanned, *captured),
-                           (cond, body, length, len(carried), len(scanned), reverse))
+                          LoopAttributes(cond, body, length, len(carried), len(scanned), reverse))
 
     def case_of(self, index: V, operands: Sequence[V], *, branches: tuple[Body, ...], otherwise: bool) -> V:
         """The results of branch number `index`.  With `otherwise` the last branch serves every number that none of

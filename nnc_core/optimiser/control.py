@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from nnc_core.operator import Nodes
-from nnc_core.operator.control import LOOP, PICK
+from nnc_core.operator.control import LOOP, PICK, LoopAttributes
 from nnc_core.optimiser.hoist import hoisted
 from nnc_core.optimiser.prune_control import pruned
 from nnc_core.optimiser.rebuild import inline_body, rebuild
@@ -86,9 +86,9 @@ def _merged(outputs: Sequence[Node], order: Sequence[Node], F: Nodes) -> list[No
     known: dict[Any, list[Node]] = {}
     for node in order:
         if node.op is LOOP:
-            cond, body, *rest = node.attributes
-            core = Body(body.inputs, body.outputs[: rest[1]])
-            known.setdefault((node.inputs, cond, core, *rest), []).append(node)
+            loop = LoopAttributes.of(node)
+            core = Body(loop.body.inputs, loop.carried_on)
+            known.setdefault((node.inputs, loop._replace(body=core)), []).append(node)
     groups = {loop: group for group in known.values() if len(group) > 1 for loop in group}
     if not groups:
         return None
@@ -99,10 +99,11 @@ def _merged(outputs: Sequence[Node], order: Sequence[Node], F: Nodes) -> list[No
         if node in groups and groups[node][0] not in joined:
             joined[groups[node][0]] = _joined(groups[node], inputs, F)
         if node.op is PICK and node.inputs[0] in groups:
-            loop, (index,) = node.inputs[0], node.attributes
-            whole, offsets = joined[groups[loop][0]]
+            (made,), (index,) = node.inputs, node.attributes
+            whole, offsets = joined[groups[made][0]]
             F.table.line = node.line
-            new[node] = F.pick(whole, index=index + (offsets[loop] if index >= loop.attributes[3] else 0))
+            later = offsets[made] if index >= LoopAttributes.of(made).carried_count else 0
+            new[node] = F.pick(whole, index=index + later)
         else:
             new[node] = _with(node, inputs, node.attributes, F)
     return [new[o] for o in outputs]
@@ -110,14 +111,16 @@ def _merged(outputs: Sequence[Node], order: Sequence[Node], F: Nodes) -> list[No
 
 def _joined(group: Sequence[Node], inputs: tuple[Node, ...], F: Nodes) -> tuple[Node, dict[Node, int]]:
     """One loop that stacks up what all of them do, and how much later it stacks what each of them did."""
-    cond, body, length, n, m, reverse = group[0].attributes
+    first = LoopAttributes.of(group[0])
+    body, n = first.body, first.carried_count
     G = F.fresh()
     outputs = rebuild(body.outputs, G)
     offsets = {group[0]: 0}
     for loop in group[1:]:
         offsets[loop] = len(outputs) - n
-        outputs += inline_body(loop.attributes[1], G, body.inputs)[n:]
+        outputs += inline_body(LoopAttributes.of(loop).body, G, body.inputs)[n:]
     F.table.line = group[0].line
-    whole = F.loop(inputs[:n], inputs[n : n + m], inputs[n + m :], cond=cond, length=length,
-                   body=Body(body.inputs, tuple(outputs)), reverse=reverse)
+    carried, scanned, captured = first.split(inputs)
+    whole = F.loop(carried, scanned, captured, cond=first.cond, length=first.length,
+                   body=Body(body.inputs, tuple(outputs)), reverse=first.reverse)
     return whole, offsets

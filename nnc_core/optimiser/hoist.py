@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nnc_core.operator import OPERATORS, PLACEHOLDER, Nodes
-from nnc_core.operator.control import LOOP, is_tape
+from nnc_core.operator.control import LOOP, LoopAttributes, is_tape
 from nnc_core.optimiser.rebuild import rebuild
 from nnc_core.symbol import Body, Node
 from nnc_core.type import TupleSpec, is_static
@@ -21,10 +21,11 @@ def hoisted(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
     """The results that are picked, from a loop that computes less in each round; None if there is nothing to do."""
     if node.op is not LOOP:
         return None
-    cond, body, length, n, m, reverse = node.attributes
-    if cond is not None or not isinstance(length, int) or length < 1:
+    loop = LoopAttributes.of(node)
+    body = loop.body
+    if loop.cond is not None or not isinstance(loop.length, int) or loop.length < 1:
         return None
-    roots = _roots(body, body.inputs[n + m :])
+    roots = _roots(body, loop.captured)
     if not roots:
         return None
     outside = rebuild(roots, F, replaced=dict(zip(body.inputs, node.inputs, strict=True)))
@@ -32,9 +33,9 @@ def hoisted(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
     fixed = {x: G.placeholder(f"fixed{i}", x.spec) for i, x in enumerate(roots)}
     inside = Body((*body.inputs, *fixed.values()), tuple(rebuild(body.outputs, G, replaced=fixed)))
     F.table.line = node.line
-    loop = F.loop(node.inputs[:n], node.inputs[n : n + m], [*node.inputs[n + m :], *outside], body=inside,
-                  length=length, reverse=reverse)
-    return {i: F.pick(loop, index=i) for i in picked}
+    carried, scanned, captured = loop.split(node.inputs)
+    made = F.loop(carried, scanned, [*captured, *outside], body=inside, length=loop.length, reverse=loop.reverse)
+    return {i: F.pick(made, index=i) for i in picked}
 
 
 def _roots(body: Body, captured: Sequence[Node]) -> list[Node]:

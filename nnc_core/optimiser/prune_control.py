@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nnc_core.operator import CONSTANT, Nodes
-from nnc_core.operator.control import CALL, CASE_OF, LOOP, TRIPS
+from nnc_core.operator.control import CALL, CASE_OF, LOOP, TRIPS, LoopAttributes
 from nnc_core.optimiser.inspect import FILLED
 from nnc_core.optimiser.rebuild import inline_body, rebuild
 from nnc_core.symbol import Body, Node, postorder
@@ -31,8 +31,8 @@ def pruned(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
 
 # ---- loops
 def _pruned_loop(node: Node, picked: set[int], F: Nodes) -> dict[int, Node] | None:
-    cond, body, length, n, m, reverse = node.attributes
-    c, x, k = body.inputs[:n], body.inputs[n : n + m], body.inputs[n + m :]
+    cond, body, length, n, m, reverse = attributes = LoopAttributes.of(node)
+    c, x, k = attributes.carried, attributes.scanned, attributes.captured
     outer = dict(zip(body.inputs, node.inputs, strict=True))
     ys = {body.outputs[j]: j for j in reversed(range(n, len(body.outputs))) if j in picked}
     stacked = sorted(ys.values())

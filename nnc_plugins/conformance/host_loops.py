@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nnc_core.operator.control import LoopAttributes
 from nnc_core.symbol import Body
 from nnc_core.type import Attributes
 from nnc_plugins.conformance.case import Array
@@ -14,7 +15,7 @@ from nnc_plugins.conformance.case import Array
 
 def looped(F: Any, values: Sequence[Any], attributes: Attributes) -> tuple[Array, ...]:
     """The results of a loop along an axis; F runs operators on values that have an `array`."""
-    cond, body, length, n, m, reverse = attributes
+    cond, body, length, n, m, reverse = LoopAttributes._make(attributes)
     assert cond is None, "loops under a condition have tests of their own"
     carried, rows, captured = list(values[:n]), values[n : n + m], values[n + m :]
     stacks: list[list[Array]] = [[] for _ in body.outputs[n:]]

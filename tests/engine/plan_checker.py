@@ -268,7 +268,7 @@ def _runs(blocks: Sequence[Block]) -> int:
     for block in _all(blocks):
         if isinstance(block, BranchesPlan):
             ways.append(len(block.arms))
-        elif isinstance(block, LoopPlan) and not isinstance(block.group.attributes[2], int):
+        elif isinstance(block, LoopPlan) and not isinstance(block.loop.length, int):
             ways.append(RUNS)
     return min(max(ways), RUNS)
 

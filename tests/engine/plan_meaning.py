@@ -116,9 +116,8 @@ class Meaning:
         self.scope[node] = outputs if isinstance(node.spec, TupleSpec) else outputs[0]
 
     def loop(self, plan: LoopPlan) -> None:
-        cond, body, length, n, m, reverse = plan.group.attributes
-        given = [self.value(x) for x in plan.group.inputs]
-        carried, scanned, captured = given[:n], given[n : n + m], given[n + m :]
+        cond, body, length, n, _, reverse = plan.loop
+        carried, scanned, captured = plan.loop.split([self.value(x) for x in plan.group.inputs])
         stacked: list[list[Any]] = [[] for _ in body.outputs[n:]]
         limit = self.rounds(plan, length, scanned)
         for i in count():

@@ -23,6 +23,7 @@ from nnc_core.io import load_arrays, load_graph, save_arrays, save_graph
 from nnc_core.io.graph_attributes import decode, encode
 from nnc_core.io.graph_writer import nested_bodies
 from nnc_core.operator import Nodes
+from nnc_core.operator.control import LoopAttributes
 from nnc_core.symbol import Body, Literal, Node, Number, show_line, user_line
 from nnc_core.type import Dim, Op, TensorSpec, TupleSpec
 from tests.graph.evaluate import evaluate, same_bits
@@ -387,7 +388,7 @@ def test_bodies_in_bodies_to_any_depth(tmp_path: Path, depth: int) -> None:
     save_graph(SymbolicGraph({"x": x}, {"y": counted(F, x, body)}), tmp_path / "deep.nnc")
     loaded = load_graph(tmp_path / "deep.nnc", OPERATOR)
     found, level = loaded.nodes, 0
-    while inner := [n.attributes[1] for n in found if n.op.name == "loop"]:
+    while inner := [LoopAttributes.of(n).body for n in found if n.op.name == "loop"]:
         found, level = inner[0].nodes, level + 1
     assert level == depth + 1 and [n.op.name for n in found] == ["placeholder", "tanh"]
 

@@ -13,7 +13,7 @@ from nnc_core.base import dtype as dt
 from nnc_core.graph import SymbolicGraph, reverse
 from nnc_core.graph.drawing.unfolded import unfolded
 from nnc_core.operator import OPERATORS, Nodes
-from nnc_core.operator.control import CASE_OF, LOOP
+from nnc_core.operator.control import CASE_OF, LOOP, LoopAttributes
 from nnc_core.symbol import Body, Literal, Node, Number, bodies_of, postorder
 from nnc_core.type import Dim, TensorSpec
 from tests.graph.stack import GRAPHS, OPTIMISER, new_namespace
@@ -50,6 +50,10 @@ def optimised(*outputs: Node) -> list[Node]:
     assert str(graph_of(again)) == str(graph_of(once)) and again[0].op is once[0].op
     assert [y.spec for y in once] == [y.spec for y in outputs]
     return once
+
+
+def of(loop: Node) -> LoopAttributes:
+    return LoopAttributes.of(loop)
 
 
 def the(outputs: Sequence[Node], op: Any) -> Node:
@@ -191,7 +195,7 @@ def test_operands_follow_what_is_dropped() -> None:
     assert loop.inputs == (x, rows) and len(bodies_of(loop)[0][1].outputs) == 1
     (found,) = optimised(ys)
     loop = the([found], LOOP)
-    assert loop.inputs == (rows, w) and loop.attributes[3:5] == (0, 1)
+    assert loop.inputs == (rows, w) and (of(loop).carried_count, of(loop).scanned_count) == (0, 1)
 
 
 def test_rows_and_results_that_come_twice_come_once() -> None:
@@ -201,7 +205,7 @@ def test_rows_and_results_that_come_twice_come_once() -> None:
         G.add(c, G.subtract(p, q)), G.multiply(G.add(p, k), q), G.multiply(G.add(q, m), p)])
     found = optimised(y, a, b)
     loop = the(found, LOOP)
-    assert loop.inputs == (x, rows, x) and len(loop.attributes[1].outputs) == 2 and found[1] is found[2]
+    assert loop.inputs == (x, rows, x) and len(of(loop).body.outputs) == 2 and found[1] is found[2]
 
 
 def test_what_the_condition_reads_is_not_dropped() -> None:
@@ -252,7 +256,7 @@ def constant(F: Nodes, x: Node) -> list[Node]:
 def test_what_is_carried_but_never_changed_is_captured(program: Any) -> None:
     found = run(program)
     inner = next(node for node in everything(found) if node.op is LOOP)
-    assert inner.attributes[3] == 1 and len(inner.inputs) == 1 and operators(found)["exp"] == 1
+    assert of(inner).carried_count == 1 and len(inner.inputs) == 1 and operators(found)["exp"] == 1
     assert operators(found)["cast"] == 0  # 3 is known in the body, and as a float
 
 
@@ -394,8 +398,8 @@ def unchanging(F: Nodes, x: Node) -> list[Node]:
 @everywhere(unchanging)
 def test_what_rounds_compute_anew_is_computed_before_them(program: Any) -> None:
     found = run(program)
-    (loop,) = [node for node in everything(found) if node.op is LOOP and node.attributes[4]]
-    inside = operators(loop.attributes[1].outputs)
+    (loop,) = [node for node in everything(found) if node.op is LOOP and of(node).scanned_count]
+    inside = operators(of(loop).body.outputs)
     assert inside == Counter(multiply=2, add=1)
     left = operators(found)
     assert left["exp"] == left["sqrt"] == left["tanh"] == left["cos"] == 1
@@ -438,7 +442,7 @@ def test_branches_of_a_loop_keep_what_they_compute() -> None:
 
     (found,) = optimised(*scan(F, [x], [], [w], step))
     assert the([found], LOOP).inputs == (x, w)
-    assert "log" not in {n.op.name for n in the([found], LOOP).attributes[1].nodes}
+    assert "log" not in {n.op.name for n in of(the([found], LOOP)).body.nodes}
 
 
 def test_what_costs_nothing_where_it_is_read_stays_there() -> None:
@@ -453,7 +457,7 @@ def test_what_costs_nothing_where_it_is_read_stays_there() -> None:
     (found,) = optimised(*scan(F, [x], [], [w], step))
     loop = the([found], LOOP)
     assert [x.op.name for x in loop.inputs] == ["placeholder", "placeholder", "exp"]
-    assert operators(loop.attributes[1].outputs)["add"] == 2
+    assert operators(of(loop).body.outputs)["add"] == 2
 
 
 def test_what_has_effects_stays_in_its_round() -> None:
@@ -461,7 +465,7 @@ def test_what_has_effects_stays_in_its_round() -> None:
     x, w = F.placeholder("x", ROW), F.placeholder("w", ROW)
     (found,) = optimised(*scan(F, [x], [], [w], lambda G, c, w: [G.add(c, G.exp(printing(G, w)))]))
     assert the([found], LOOP).inputs == (x, w) and {"callback", "tied", "exp"} <= set(
-        operators(the([found], LOOP).attributes[1].outputs))
+        operators(of(the([found], LOOP)).body.outputs))
 
 
 # ---- effects
@@ -503,7 +507,7 @@ def test_a_value_that_is_carried_unchanged_but_seen_stays_carried() -> None:
     x = F.placeholder("x", ROW)
     (y,) = scan(F, [x], [], [], lambda G, c: [printing(G, c)])
     (found,) = optimised(y)
-    assert the([found], LOOP).attributes[3] == 1
+    assert of(the([found], LOOP)).carried_count == 1
 
 
 def test_a_branch_with_effects_that_is_known_keeps_them() -> None:

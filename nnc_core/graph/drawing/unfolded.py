@@ -11,7 +11,7 @@ from itertools import count
 from types import GeneratorType
 from typing import Any, NamedTuple, Protocol
 
-from nnc_core.operator.control import LOOP
+from nnc_core.operator.control import LOOP, LoopAttributes
 from nnc_core.symbol import Body, Node, bodies_of
 
 
@@ -107,6 +107,6 @@ def _unfolded(nodes: Sequence[Node], number: dict[Node, int], names: Mapping[Nod
 def _given(node: Node, label: str, body: Body) -> tuple[Node, ...]:
     """The operands that the placeholders of a body stand for."""
     if node.op is LOOP and label == "cond":
-        n, m = node.attributes[3:5]
-        return (*node.inputs[:n], *node.inputs[n + m :])
+        carried, _, captured = LoopAttributes.of(node).split(node.inputs)
+        return (*carried, *captured)
     return node.inputs[len(node.inputs) - len(body.inputs) :]
