@@ -98,16 +98,16 @@ class Commands:
         update_of = {target: self.number[y] for y, target in self.updates.items() if y in self.number}
         if not update_of:
             return
-        readers: dict[Node, list[int]] = {target: [] for target in update_of}
+        readers: dict[Node, list[int]] = {}
         for n, group in enumerate(self.groups):
             for target in dict.fromkeys([self.origin.get(x, x) for x in group.inputs]):
                 if target in update_of:
-                    readers[target].append(n)
+                    readers.setdefault(target, []).append(n)
         fallible = [n for n, group in enumerate(self.groups) if may_fail(group) or group.node in failing]
         users = self.users()
         late: dict[int, list[int]] = {}
-        for target, found in readers.items():
-            update = update_of[target]
+        for target in (*readers, *[t for t in update_of if t not in readers]):
+            found, update = readers.get(target, []), update_of[target]
             wanted = sorted({*found, *fallible})
             later = _from(update, users) if wanted else set()
             late[update] = [n for n in wanted if n not in later]
