@@ -174,11 +174,12 @@ def default_device_id() -> str:
     return registry.get("cpu:0").spec.id  # raises, saying what is there
 
 
-def devices() -> list[DeviceSpec]:
-    """The devices of all plugins that can be opened, the default one first."""
+def devices(*, all: bool = False) -> list[DeviceSpec]:
+    """The devices of all plugins that can be opened, the default one first; with `all` those for tests too."""
     first = stack_for(None).device.spec.id
     plugin_manager()
-    found = [spec for id in registry.ids if (spec := _spec_of(id)) is not None]
+    wanted = [id for id in registry.ids if all or id == first or not registry.is_testing(id)]
+    found = [spec for id in wanted if (spec := _spec_of(id)) is not None]
     return sorted(found, key=lambda spec: spec.id != first)
 
 

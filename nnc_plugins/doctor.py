@@ -29,7 +29,8 @@ _CHILD = ("import json, sys; request = sys.argv[1]; sys.path[:] = json.loads(req
 class DeviceProbe:
     """A device that was opened and made to work; `state` is "ok" or "failed", `detail` what failed.
 
-    `spec` is its DeviceSpec as JSON values (sets as sorted lists); empty where it could not be opened.
+    `testing`: it is there for tests alone.  `spec` is its DeviceSpec as JSON values (sets as sorted lists);
+    empty where it could not be opened.
     """
 
     id: str
@@ -37,6 +38,7 @@ class DeviceProbe:
     state: str
     detail: str
     spec: Mapping[str, Any] = field(default_factory=dict)
+    testing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

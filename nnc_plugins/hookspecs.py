@@ -37,6 +37,8 @@ class DeviceOffer:
     id: str
     open: Callable[[], Device]
     describe: str = ""
+    testing: bool = False
+    """For tests alone: used when it is named, listed on request only."""
 
 
 class PluginInfo(TypedDict):

@@ -35,7 +35,7 @@ SETUP_HOOKS = frozenset({"nnc_plugin_info", "nnc_devices", "nnc_register"})
 class Registry(Protocol):
     """What `Manager.fill` fills: core's table of devices."""
 
-    def add(self, id: str, open: Callable[[], Device]) -> object: ...
+    def add(self, id: str, open: Callable[[], Device], testing: bool) -> object: ...
 
 
 class Manager:
@@ -105,7 +105,7 @@ class Manager:
             offers = self.offers()
             given = self._given_to(registry)
             for id in [id for id in offers if id not in given]:
-                registry.add(id, _Opener(offers[id], self._holders[id]))
+                registry.add(id, _Opener(offers[id], self._holders[id]), offers[id].testing)
                 given.add(id)
 
     def collect(self, hook: str, argument: str, make: Callable[[PluginRecord], T]) -> list[tuple[PluginRecord, T]]:

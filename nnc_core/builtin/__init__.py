@@ -24,8 +24,8 @@ def nnc_plugin_info() -> PluginInfo:
 def nnc_devices() -> Iterator[DeviceOffer]:
     """`strict:0`, its flavours, then `null:0`."""
     for flavour in FLAVOURS:
-        yield DeviceOffer(flavour.id, partial(StrictDevice, flavour), flavour.description)
-    yield DeviceOffer("null:0", NullDevice, "plans and counts, computes nothing")
+        yield DeviceOffer(flavour.id, partial(StrictDevice, flavour), flavour.description, testing=True)
+    yield DeviceOffer("null:0", NullDevice, "plans and counts, computes nothing", testing=True)
 
 
 @hookimpl

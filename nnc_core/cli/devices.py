@@ -35,17 +35,18 @@ STYLES = {"ok": "green", "no device": "yellow", "blocked": "yellow"}  # whatever
 @click.command()
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
               help="Seconds that each plugin may take.")
+@click.option("--all", "all_devices", is_flag=True, help="List the devices for tests too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-def devices(timeout: float, as_json: bool) -> None:
+def devices(timeout: float, all_devices: bool, as_json: bool) -> None:
     """List plugins and devices; each is made to work in a process of its own.
 
     The exit status is 0 unless no device works.
     """
     if as_json:
         results = list(diagnose_all(timeout, options=config.as_dict()))
-        click.echo(json.dumps(_report(results), indent=2))
+        click.echo(json.dumps(_report(results, all_devices), indent=2))
     else:
-        results = list(_printed(diagnose_all(timeout, options=config.as_dict())))
+        results = list(_printed(diagnose_all(timeout, options=config.as_dict()), all_devices))
     if not any(_computes(device) for result in results for device in result.devices):
         raise click.exceptions.Exit(1)
 
@@ -71,19 +72,27 @@ def next_step(result: ProbeResult) -> str:
     return step.format(name=result.name, distribution=distribution, variable=BLOCK_VARIABLE)
 
 
-def _report(results: list[ProbeResult]) -> dict[str, Any]:
-    plugins = [{**asdict(result), "healthy": result.healthy, "next_step": next_step(result)} for result in results]
-    return {"default": default_device(results), "plugins": plugins}
+def _report(results: list[ProbeResult], all_devices: bool) -> dict[str, Any]:
+    chosen = default_device(results)
+    plugins = [{**asdict(result), "healthy": result.healthy, "next_step": next_step(result),
+                "devices": [asdict(d) for d in result.devices if all_devices or d.id == chosen or _is_of_users(d)]}
+               for result in results]
+    return {"default": chosen, "plugins": plugins}
 
 
-def _printed(results: Iterator[ProbeResult]) -> Iterator[ProbeResult]:
+def _is_of_users(device: DeviceProbe) -> bool:
+    """Whether it is listed without being asked for: devices for tests are so if something is wrong with them."""
+    return not device.testing or device.state != "ok"
+
+
+def _printed(results: Iterator[ProbeResult], all_devices: bool) -> Iterator[ProbeResult]:
     """Print each result as it comes, then the default device."""
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
     seen = []
     while (result := _awaited(results, console)) is not None:
-        _print_plugin(result, console)
+        _print_plugin(result, console, all_devices)
         seen.append(result)
         yield result
     chosen = default_device(seen)
@@ -96,7 +105,7 @@ def _awaited(results: Iterator[ProbeResult], console: Console) -> ProbeResult | 
         return next(results, None)
 
 
-def _print_plugin(result: ProbeResult, console: Console) -> None:
+def _print_plugin(result: ProbeResult, console: Console, all_devices: bool) -> None:
     from rich.text import Text
 
     head = Text.assemble((result.name, "bold"), f"  {result.source}  ",
@@ -104,8 +113,11 @@ def _print_plugin(result: ProbeResult, console: Console) -> None:
     console.print(head)
     for line in filter(None, (_remarks(result), *result.diagnosis)):
         console.print(Text(f"    {line}"))
-    for device in result.devices:
+    shown = [device for device in result.devices if all_devices or _is_of_users(device)]
+    for device in shown:
         _print_device(device, console)
+    if len(shown) < len(result.devices):
+        console.print(Text(f"    {len(result.devices) - len(shown)} devices for tests: --all lists them"), style="dim")
     if step := next_step(result):
         console.print(Text.assemble(("    next: ", "bold"), step))
     console.print()

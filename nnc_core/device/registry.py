@@ -21,13 +21,20 @@ class Registry:
 
     def __init__(self) -> None:
         self._openers: dict[str, Callable[[], Device]] = {}
+        self._testing: set[str] = set()
         self._open: dict[str, Device] = {}
         self._backends: list[tuple[str, str, Make]] = []
         self._lock = threading.RLock()
 
-    def add(self, id: str, open: Callable[[], Device]) -> None:
-        """Offer a device; the first offer of an id wins."""
+    def add(self, id: str, open: Callable[[], Device], testing: bool = False) -> None:
+        """Offer a device, perhaps one for tests alone; the first offer of an id wins."""
+        if testing and id not in self._openers:
+            self._testing.add(id)
         self._openers.setdefault(id, open)
+
+    def is_testing(self, id: str) -> bool:
+        """Whether a device is there for tests alone."""
+        return id in self._testing
 
     def add_backend(self, kind: str, operator: str, make: Make) -> None:
         """Add library code to every device of a kind: to those that are open now, to others when they are opened."""

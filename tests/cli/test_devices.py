@@ -29,12 +29,23 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_works(run: Run) -> None:
-    result = run("devices")
+    result = run("devices", "--all")
     assert result.exit_code == 0
     assert "builtin  nnc-core" in result.output
     assert "  strict:0 " in result.output and "8 GiB" in result.output
     assert "all dtypes but complex128, float64" in result.output
     assert result.output.endswith("default device: strict:0\n")
+
+
+def test_devices_for_tests_are_listed_on_request(run: Run, path: Path) -> None:
+    install(path, "good")
+    few, many = run("devices").output, run("devices", "--all").output
+    assert "good:0" in few and "strict:0 " not in few.partition("default device")[0] and "null:0" not in few
+    assert "8 devices for tests: --all lists them" in few
+    assert "good:0" in many and "  strict:0 " in many and "  null:0 " in many
+    told = [json.loads(run("devices", "--json", *more).output) for more in ((), ("--all",))]
+    ids = [{d["id"] for p in report["plugins"] for d in p["devices"]} for report in told]
+    assert ids[0] == {"good:0", "good:1", "strict:0"} and {"null:0", "strict-async:0"} <= ids[1]  # the default
 
 
 def test_broken_plugins_are_lines(run: Run, path: Path) -> None:

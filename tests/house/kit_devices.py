@@ -48,7 +48,7 @@ def main() -> int:
     parser.add_argument("which", choices=("quick", "all"))
     parser.add_argument("--need-opencl", action="store_true", help="fail where no OpenCL device works")
     options = parser.parse_args()
-    candidates = chosen([spec.id for spec in nnc.devices()], options.which)
+    candidates = chosen([spec.id for spec in nnc.devices(all=True)], options.which)
     failures = {id: why for id in candidates if (why := failure(id)) is not None}
     working = [id for id in candidates if id not in failures]
     absent = [kind for kind in KINDS if not of_kind(working, kind)]

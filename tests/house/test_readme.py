@@ -17,7 +17,8 @@ BLOCK = re.compile(r"^(?P<indent>[ ]*)```python[^\n]*\n(?P<source>.*?)^(?P=inden
 
 
 FILES = [str(file.relative_to(ROOT)) for file in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-         if BLOCK.search(file.read_text(encoding="utf-8"))]
+         if BLOCK.search(file.read_text(encoding="utf-8"))
+         and file.name != "plugins.md"]  # it changes what a device computes: tests/plugins/test_plugin_page.py runs it
 
 
 def test_documents_with_snippets_are_found() -> None:

@@ -17,6 +17,8 @@ with warnings.catch_warnings(record=True) as caught:
     loss = nnc.grad(lambda v: nnc.sum(v * v))(x)
     assert y.device.id == loss.device.id == "strict:0", y.device.id
     assert loss.tolist() == [2.0, 4.0]
+    assert [d.id for d in nnc.devices()] == ["strict:0"]
+    assert {"null:0", "strict-async:0"} < {d.id for d in nnc.devices(all=True)}
 said = [str(w.message) for w in caught]
 assert len(said) == 1 and "pip install nnc-cpu" in said[0], said
 """

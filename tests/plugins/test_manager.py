@@ -56,7 +56,7 @@ class Registry:
     def __init__(self) -> None:
         self.openers: dict[str, Callable[[], Any]] = {}
 
-    def add(self, id: str, open: Callable[[], Any]) -> None:
+    def add(self, id: str, open: Callable[[], Any], testing: bool) -> None:
         assert id not in self.openers
         self.openers[id] = open
 
