@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nnc_core.cli.lenet import LeNet
-    from nnc_core.cli.training import Epoch, Progress
+    from nnc_core.cli.training import DemoProgress, Epoch
 
 CHECKPOINT = "lenet.safetensors"
 INTERRUPTED = 130  # the exit status that shells give to Ctrl-C
@@ -47,14 +47,14 @@ def demo(seed: int, epochs: int, device: str | None, out: Path, eager: bool, res
     from rich.console import Console
 
     from nnc_core.cli.lenet import LeNet
-    from nnc_core.cli.training import Progress
+    from nnc_core.cli.training import DemoProgress
 
     _check_packages()
     out.mkdir(parents=True, exist_ok=True)
     digits = _limited(load_mnist("sample"), limit)
     console = Console(highlight=False, markup=False, soft_wrap=True)
     with use_device(stack_for(device).device):
-        lenet, progress = LeNet(seed, compiled=not eager), Progress(digits, seed, eager=eager, limit=limit)
+        lenet, progress = LeNet(seed, compiled=not eager), DemoProgress(digits, seed, eager=eager, limit=limit)
         if resume:
             _take_up(lenet, progress, out, console)
         _introduce(lenet, digits, console)
@@ -83,7 +83,7 @@ def _introduce(lenet: LeNet, digits: Dataset, console: Console) -> None:
         console.print(line)
 
 
-def _take_up(lenet: LeNet, progress: Progress, out: Path, console: Console) -> None:
+def _take_up(lenet: LeNet, progress: DemoProgress, out: Path, console: Console) -> None:
     from nnc_core.base.errors import StateError
 
     path = out / CHECKPOINT
@@ -97,7 +97,7 @@ def _take_up(lenet: LeNet, progress: Progress, out: Path, console: Console) -> N
     console.print(f"resumed {path}: epoch {progress.order.epoch}, step {progress.order.position}")
 
 
-def _train(lenet: LeNet, digits: Dataset, epochs: int, progress: Progress, out: Path, every: int | None,
+def _train(lenet: LeNet, digits: Dataset, epochs: int, progress: DemoProgress, out: Path, every: int | None,
            console: Console) -> None:
     """Train, with a checkpoint after each epoch and each `every` steps; Ctrl-C ends the command."""
     from nnc_core.cli.training import train

@@ -13,7 +13,7 @@ from nnc_core.cli.devices import devices
 from nnc_core.cli.graph import graph
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """Errors of nnc are messages, not tracebacks; the exit status is 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -23,7 +23,7 @@ class Group(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, package_name="nnc-core")
 def nnc() -> None:
     """Computation graphs and neural networks on any device."""

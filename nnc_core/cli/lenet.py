@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.device import DeviceSpec
-from nnc_core.io.training_state import Progress, load_training_state, save_training_state
+from nnc_core.io.training_state import SavedProgress, load_training_state, save_training_state
 from nnc_core.nn.initialise import Initialiser, glorot_uniform
 from nnc_core.recording.compiled import CompiledGraph
 from nnc_core.tracing.jit import Jitted
@@ -94,11 +94,11 @@ class LeNet:
                                           nnc.zeros(batch, dtype=nnc.int64))
         return found
 
-    def save(self, path: Path, epoch: int, progress: Progress | None = None) -> None:
+    def save(self, path: Path, epoch: int, progress: SavedProgress | None = None) -> None:
         """Write weights, minimiser, random keys and where the run is, so that training can go on."""
         save_training_state(path, self.module, self.minimiser, metadata={"network": "lenet", "epoch": str(epoch)},
                             progress=progress)
 
-    def load(self, path: Path, progress: Progress) -> None:
+    def load(self, path: Path, progress: SavedProgress) -> None:
         """Go on where a run was saved."""
         load_training_state(path, self.module, self.minimiser, progress=progress)

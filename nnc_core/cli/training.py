@@ -38,7 +38,7 @@ class Watcher(Protocol):
         """A step is done; its loss now and then."""
 
 
-class Progress:
+class DemoProgress:
     """Where a run is, as state: the place in the data, the epochs behind it, the losses of this one.
 
     `settings` are what the run was started with; a run that was started otherwise cannot be taken up.
@@ -71,7 +71,7 @@ class Progress:
         return self.losses  # type: ignore[return-value]
 
 
-def train(lenet: LeNet, digits: Dataset, epochs: int, progress: Progress, watcher: Watcher,
+def train(lenet: LeNet, digits: Dataset, epochs: int, progress: DemoProgress, watcher: Watcher,
           after_step: Callable[[], object] = lambda: None) -> Iterator[Epoch]:
     """Train, stopping after each epoch, from where the progress is; order and shifts of the digits follow from its
     seed."""
@@ -94,7 +94,7 @@ def _draw_shifts(count: int, shifts: np.random.Generator) -> NDArray[np.int64]:
     return shifts.integers(-SHIFT, SHIFT, size=(2, count), endpoint=True)
 
 
-def _one_epoch(lenet: LeNet, images: NDArray[np.uint8], labels: NDArray[np.int64], progress: Progress,
+def _one_epoch(lenet: LeNet, images: NDArray[np.uint8], labels: NDArray[np.int64], progress: DemoProgress,
                watcher: Watcher, after_step: Callable[[], object]) -> None:
     """What is left of it."""
     order = progress.order

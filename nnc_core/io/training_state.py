@@ -43,7 +43,7 @@ SHOWN = 3
 """Obstacles that a message names."""
 
 
-class Progress(Protocol):
+class SavedProgress(Protocol):
     """What knows where a run is, such as a `DataOrder`; its state is what JSON can hold."""
 
     def state_dict(self) -> Mapping[str, Any]: ...
@@ -53,7 +53,7 @@ class Progress(Protocol):
 
 @located
 def save_training_state(path: Path, module: Module, minimiser: Minimiser, generators: Generators | None = None,
-                        metadata: Mapping[str, str] | None = None, *, progress: Progress | None = None) -> None:
+                        metadata: Mapping[str, str] | None = None, *, progress: SavedProgress | None = None) -> None:
     """Write all that a run needs to go on bit for bit; an old file stays until the new one is whole.
 
     `generators` are those that are no part of the module, by names of the caller's choice (the default generator is
@@ -69,7 +69,7 @@ def save_training_state(path: Path, module: Module, minimiser: Minimiser, genera
 
 @located
 def load_training_state(path: Path, module: Module, minimiser: Minimiser, generators: Generators | None = None, *,
-                        progress: Progress | None = None, exact: bool | None = None) -> dict[str, str]:
+                        progress: SavedProgress | None = None, exact: bool | None = None) -> dict[str, str]:
     """Put a saved run into a module, a minimiser, generators and a place in the data of the same kinds; the metadata.
 
     Where the run cannot go on bit for bit, because it is on another device or a backend
@@ -111,7 +111,7 @@ def load_training_state(path: Path, module: Module, minimiser: Minimiser, genera
 
 
 @contextmanager
-def _all_or_nothing(minimiser: Minimiser, progress: Progress | None) -> Iterator[None]:
+def _all_or_nothing(minimiser: Minimiser, progress: SavedProgress | None) -> Iterator[None]:
     """If the block fails, the settings and the place in the data are as they were."""
     numbers, place = minimiser.numbers(), None if progress is None else dict(progress.state_dict())
     try:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import OperandError, SymbolicDimensionError
 from nnc_core.functions.creation import shape_given
-from nnc_core.nn.tree import Branch, entries, walk
+from nnc_core.nn.tree import ModuleNode, entries, walk
 from nnc_core.stacks import Stack
 from nnc_core.tracing.tracing import tracing
 from nnc_core.type import Dim, TensorSpec, admit_numpy, default_float
@@ -21,7 +21,7 @@ from nnc_core.values.trace import Trace
 from nnc_core.values.tree import flatten, unflatten
 from nnc_core.values.value import Value
 
-Watcher: TypeAlias = Callable[[Branch, Any], None]
+Watcher: TypeAlias = Callable[[ModuleNode, Any], None]
 watcher: ContextVar[Watcher | None] = ContextVar("nnc_module_watcher", default=None)
 """Told of each module that is called, with what it gave."""
 
@@ -49,7 +49,7 @@ def as_spec(x: Any, dtype: Any = None) -> TensorSpec:
     return TensorSpec(shape_given([Dim(d) if isinstance(d, str) else d for d in x]), wanted)
 
 
-def stack_beneath(module: Branch) -> Stack:
+def stack_beneath(module: ModuleNode) -> Stack:
     """Where the weights are, or the current device."""
     for place in walk(module):
         for _, x in entries(place.module):

@@ -16,7 +16,7 @@ from nnc_core.nn.inference import watcher
 from nnc_core.nn.networks.handle import has_handles, recorded
 from nnc_core.nn.parameter import Parameter, accumulated, read_as
 from nnc_core.nn.text import summary, tree_text
-from nnc_core.nn.tree import Branch, cells_of, walk
+from nnc_core.nn.tree import ModuleNode, cells_of, walk
 from nnc_core.nn.weights.freezing import chosen, trained
 from nnc_core.symbol import show_line, user_line
 from nnc_core.tracing.jit import Jitted
@@ -36,7 +36,7 @@ def _is_ours(cls: type) -> bool:
     return cls.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
-class Module(Branch):
+class Module(ModuleNode):
     """A part of a network.  Subclasses set their parts in `__init__` and say in `forward` what is computed.
 
     Attributes that are a Parameter, a Module, a Cell (a buffer), a Generator (the buffer is its key) or a tuple of
@@ -121,7 +121,7 @@ class Module(Branch):
     # ---- attributes
     def __setattr__(self, name: str, value: Any) -> None:
         old = self.__dict__.get(name)
-        if isinstance(old, Cell) and not (value is None or isinstance(value, (Cell, Branch))):
+        if isinstance(old, Cell) and not (value is None or isinstance(value, (Cell, ModuleNode))):
             raise OperandError(f"{type(self).__name__}.{name} is a {type(old).__name__}, not a {type(value).__name__}",
                                hint=f"module.{name}.write(tensor), or a new {type(old).__name__}")
         if old is not value or name not in self.__dict__:

@@ -8,13 +8,13 @@ from typing import Any
 from nnc_core.nn.inference import as_spec, inferred, watching
 from nnc_core.nn.parameter import Parameter
 from nnc_core.nn.table import table
-from nnc_core.nn.tree import Branch, entries, walk
+from nnc_core.nn.tree import ModuleNode, entries, walk
 from nnc_core.type import TensorSpec
 from nnc_core.values.cell import Cell
 from nnc_core.values.tree import flatten
 
 
-def tree_text(root: Branch) -> str:
+def tree_text(root: ModuleNode) -> str:
     """One line a module, indented by depth."""
     lines = []
     for module, _, name, depth in walk(root):
@@ -23,11 +23,11 @@ def tree_text(root: Branch) -> str:
     return "\n".join(lines)
 
 
-def _title(module: Branch) -> str:
+def _title(module: ModuleNode) -> str:
     return f"{type(module).__name__}({module.describe()})"
 
 
-def summary(root: Branch, inputs: tuple[Any, ...] = ()) -> str:
+def summary(root: ModuleNode, inputs: tuple[Any, ...] = ()) -> str:
     """A table: path, module, parameters, their number; what each gives if inputs are described; and the sums."""
     results = _results(root, inputs) if inputs else {}
     seen: set[Cell] = set()
@@ -49,12 +49,12 @@ def summary(root: Branch, inputs: tuple[Any, ...] = ()) -> str:
     return "\n".join([*table([head, *rows]), sums])
 
 
-def _results(root: Branch, inputs: tuple[Any, ...]) -> dict[int, str]:
+def _results(root: ModuleNode, inputs: tuple[Any, ...]) -> dict[int, str]:
     """What each module gives first, and how often it is called, by id."""
     first: dict[int, Any] = {}
     calls: dict[int, int] = {}
 
-    def told(module: Branch, result: Any) -> None:
+    def told(module: ModuleNode, result: Any) -> None:
         first.setdefault(id(module), result)
         calls[id(module)] = calls.get(id(module), 0) + 1
 

@@ -10,7 +10,7 @@ from nnc_core.random.generator import Generator
 from nnc_core.values.cell import Cell
 
 
-class Branch:
+class ModuleNode:
     """What the tree is made of: `Module` derives from it."""
 
     def describe(self) -> str:
@@ -18,31 +18,31 @@ class Branch:
         return ""
 
 
-class Place(NamedTuple):
+class ModulePlace(NamedTuple):
     """A module where it was found; the root has path and name "" and depth 0."""
 
-    module: Branch
+    module: ModuleNode
     path: str
     name: str
     depth: int
 
 
-def walk(root: Branch) -> Iterator[Place]:
+def walk(root: ModuleNode) -> Iterator[ModulePlace]:
     """All modules in the order of definition; a shared one at its first place only."""
     seen: set[int] = set()
-    waiting = [Place(root, "", "", 0)]
+    waiting = [ModulePlace(root, "", "", 0)]
     while waiting:
         place = waiting.pop()
         if id(place.module) in seen:
             continue
         seen.add(id(place.module))
         yield place
-        inside = [Place(x, join(place.path, name), name, place.depth + 1)
-                  for name, x in entries(place.module) if isinstance(x, Branch)]
+        inside = [ModulePlace(x, join(place.path, name), name, place.depth + 1)
+                  for name, x in entries(place.module) if isinstance(x, ModuleNode)]
         waiting.extend(reversed(inside))
 
 
-def cells_of(root: Branch) -> dict[str, Cell]:
+def cells_of(root: ModuleNode) -> dict[str, Cell]:
     """Parameters and buffers by path; a shared one under its first name only."""
     found: dict[Cell, str] = {}
     for place in walk(root):
@@ -56,14 +56,14 @@ def join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def entries(module: Branch) -> Iterator[tuple[str, Any]]:
+def entries(module: ModuleNode) -> Iterator[tuple[str, Any]]:
     """The attributes that are part of the tree, tuples taken apart, a generator as the cell of its key."""
     for name, x in vars(module).items():
         yield from _entries(type(module).__name__, name, x)
 
 
 def _entries(owner: str, name: str, x: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(x, (Branch, Cell)):
+    if isinstance(x, (ModuleNode, Cell)):
         yield name, x
     elif isinstance(x, Generator):
         yield name, x.key
@@ -72,6 +72,6 @@ def _entries(owner: str, name: str, x: Any) -> Iterator[tuple[str, Any]]:
             yield from _entries(owner, f"{name}.{i}", part)
     elif isinstance(x, (list, dict, set)):
         for part in x.values() if isinstance(x, dict) else x:
-            if isinstance(part, (Branch, Cell, Generator)):
+            if isinstance(part, (ModuleNode, Cell, Generator)):
                 raise StateError(f"{owner}.{name} is a {type(x).__name__} that holds a {type(part).__name__}, "
                                  "which may change unseen", hint="make it a tuple or an nn.Sequential")

@@ -7,7 +7,7 @@ from typing import Any
 
 from nnc_core.base.dtype import DType, is_inexact
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
-from nnc_core.nn.tree import Branch
+from nnc_core.nn.tree import ModuleNode
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import admit_numpy, default_float, whole
 
@@ -59,24 +59,24 @@ def float_dtype(module: str, dtype: Any) -> DType:
 
 
 # ---- inputs
-def title(module: Branch) -> str:
+def title(module: ModuleNode) -> str:
     """The module with its settings, without its parts."""
     return f"{type(module).__name__}({module.describe()})"
 
 
-def misfit(module: Branch, x: Any, why: str, hint: str | None = None) -> ShapeError:
+def misfit(module: ModuleNode, x: Any, why: str, hint: str | None = None) -> ShapeError:
     """The error for an input that does not fit, at the user's line."""
     return ShapeError(f"the input is {getattr(x, 'spec', x)}, {why}", operator=title(module),
                       line=show_line(user_line()), hint=hint)
 
 
-def check_rank(module: Branch, x: Any, layout: str) -> None:
+def check_rank(module: ModuleNode, x: Any, layout: str) -> None:
     """Raise ShapeError unless x has an axis for each letter of the layout."""
     if x.ndim != len(layout):
         raise misfit(module, x, f"expected {WORDS[len(layout)]}, {layout}")
 
 
-def check_length(module: Branch, x: Any, axis: int, length: int, what: str) -> None:
+def check_length(module: ModuleNode, x: Any, axis: int, length: int, what: str) -> None:
     """Raise ShapeError unless x has that axis, and it that length or one that is not known yet."""
     if not -x.ndim <= whole(axis, "axis") < x.ndim:
         raise misfit(module, x, f"which has no axis {axis} for the {what}")

@@ -7,12 +7,12 @@ from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import Any
 
-from nnc_core.nn.tree import Branch
+from nnc_core.nn.tree import ModuleNode
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-def settings(module: Branch, *names: str, usual: Mapping[str, Any] = _NOTHING) -> str:
+def settings(module: ModuleNode, *names: str, usual: Mapping[str, Any] = _NOTHING) -> str:
     """These arguments of the constructor, read from the attributes of the same name.
 
     Required ones stand bare, others by name and only where they are not the default, or what is `usual` instead.

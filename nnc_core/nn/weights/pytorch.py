@@ -10,7 +10,7 @@ import numpy as np
 from nnc_core.base.errors import NotSupportedError, OperandError, ShapeError, StateError
 from nnc_core.nn.layers.linear import Linear
 from nnc_core.nn.module import Module
-from nnc_core.nn.tree import Branch, entries, join, walk
+from nnc_core.nn.tree import ModuleNode, entries, join, walk
 from nnc_core.nn.weights.palettised import PalettisedWeight
 from nnc_core.nn.weights.pytorch_rules import Array, Entry, flattened_linear, rule_of, same
 from nnc_core.nn.weights.unmatched import Unmatched
@@ -125,7 +125,7 @@ Found = tuple[Entry, str, tuple[Cell, ...], tuple[str, ...]]
 
 def _walked(root: Module, flattened: dict[str, Sequence[int]]) -> Iterator[Found]:
     """Entries with their place there and here, shared modules at each of their places."""
-    waiting: list[tuple[Any, str, str, tuple[Branch, ...]]] = [(root, "", "", ())]
+    waiting: list[tuple[Any, str, str, tuple[ModuleNode, ...]]] = [(root, "", "", ())]
     while waiting:
         module, path, theirs, above = waiting.pop()
         rule = rule_of(module)
@@ -141,7 +141,7 @@ def _walked(root: Module, flattened: dict[str, Sequence[int]]) -> Iterator[Found
                 yield same(name, name), theirs, (cell,), (join(path, name),)
         if not rule.whole:
             inner = [(x, join(path, name), join(theirs, rule.children.get(name, name)), (*above, module))
-                     for name, x in entries(module) if isinstance(x, Branch) and x is not module and x not in above]
+                     for name, x in entries(module) if isinstance(x, ModuleNode) and x is not module and x not in above]
             waiting.extend(reversed(inner))
 
 
@@ -155,6 +155,6 @@ def _cells(module: Any, whole: bool) -> dict[str, Cell]:
         for name, x in entries(owner):
             if isinstance(x, Cell) and id(x) not in keys:
                 found[join(path, name)] = x
-            elif isinstance(x, Branch) and whole:
+            elif isinstance(x, ModuleNode) and whole:
                 waiting.append((x, join(path, name)))
     return found

@@ -19,7 +19,7 @@ from nnc_core.optim.compiled.relabel import relabelled
 from nnc_core.optim.minimisers.minimiser import Minimiser
 from nnc_core.optim.owl.loss import Loss
 from nnc_core.optim.owl.params import Params
-from nnc_core.optim.runs.objective import Network, Objective, loss_of, regularised
+from nnc_core.optim.runs.objective import Objective, TrainableNetwork, loss_of, regularised
 from nnc_core.optim.runs.rows import call, uploaded
 from nnc_core.optim.runs.training import make_descent
 from nnc_core.random.generator import default_generator
@@ -133,7 +133,7 @@ class TrainingGraph(NetworkGraph):
     """The training step of a network: `step(x, y)` trains on a batch and gives its loss before."""
 
     @constructor
-    def __init__(self, network: Network, minimiser: Minimiser, objective: Objective, x: Any, y: Any) -> None:
+    def __init__(self, network: TrainableNetwork, minimiser: Minimiser, objective: Objective, x: Any, y: Any) -> None:
         self.network, self.minimiser = network, minimiser
         descend = make_descent(objective, minimiser, eager=True)
 
@@ -150,7 +150,7 @@ class TrainingGraph(NetworkGraph):
 
 
 @located
-def compile_training(network: Network, params: Params, x: Any, y: Any, *,
+def compile_training(network: TrainableNetwork, params: Params, x: Any, y: Any, *,
                      minimiser: Minimiser | None = None) -> TrainingGraph:
     """One training step of a network under a configuration, as `train` makes it, for batches like x and y.
 
@@ -162,7 +162,7 @@ def compile_training(network: Network, params: Params, x: Any, y: Any, *,
 
 
 @located
-def compile_gradients(network: Network, loss: Loss, x: Any, y: Any, *, mean: bool = False) -> NetworkGraph:
+def compile_gradients(network: TrainableNetwork, loss: Loss, x: Any, y: Any, *, mean: bool = False) -> NetworkGraph:
     """Forward, loss and backward: a call on (x, y) gives (loss, {name: gradient}).
 
     `loss` is a function of (targets, prediction); with `mean` it is divided by the rows of the batch.
@@ -180,7 +180,7 @@ def compile_gradients(network: Network, loss: Loss, x: Any, y: Any, *, mean: boo
 
 
 @located
-def compile_model(network: Network, x: Any) -> NetworkGraph:
+def compile_model(network: TrainableNetwork, x: Any) -> NetworkGraph:
     """Inference, as in evaluation whatever the network is set to: a call on x gives the prediction.
 
     The graph has no dropout in it, reads running statistics, and draws no random numbers unless the network itself
@@ -195,7 +195,7 @@ def compile_model(network: Network, x: Any) -> NetworkGraph:
                         lambda: _cells_of(network))
 
 
-def _cells_of(network: Network, minimiser: Minimiser | None = None) -> dict[str, Cell]:
+def _cells_of(network: TrainableNetwork, minimiser: Minimiser | None = None) -> dict[str, Cell]:
     found = {f"network.{name}": cell for name, cell in network.cells().items()}
     if minimiser is not None:
         found |= {f"network.{name}": cell for name, cell in minimiser.parameters.items() if cell not in found.values()}

@@ -7,7 +7,7 @@ from typing import Any
 
 from nnc_core.functions.joining import concat
 from nnc_core.optim.owl.loss import Loss
-from nnc_core.optim.runs.objective import Network
+from nnc_core.optim.runs.objective import TrainableNetwork
 from nnc_core.optim.runs.rows import call, count_rows, in_parts, uploaded
 from nnc_core.optim.settings import COUNT_OR_NONE, check
 from nnc_core.tracing.jit import jit
@@ -20,7 +20,7 @@ class Model:
     """Inference by a network: see `model`."""
 
     @constructor
-    def __init__(self, network: Network, batch_size: int | None = None, compiled: bool = True) -> None:
+    def __init__(self, network: TrainableNetwork, batch_size: int | None = None, compiled: bool = True) -> None:
         check("model", "batch_size", batch_size, COUNT_OR_NONE)
         self.network, self.batch_size = network, batch_size
         self._run: Callable[..., Any] = jit(self._predict) if compiled else self._predict
@@ -42,7 +42,7 @@ class Model:
         return f"<inference by {type(self.network).__name__}, {self.batch_size or 'all'} rows at once>"
 
 
-def model(network: Network, *, batch_size: int | None = None, compiled: bool = True) -> Model:
+def model(network: TrainableNetwork, *, batch_size: int | None = None, compiled: bool = True) -> Model:
     """A function of the network's inputs that gives its prediction, always as in evaluation: without dropout, by
     running statistics, which it leaves alone.  What the network is set to does not matter and is not changed, and
     where training goes on its predictions follow.
@@ -54,7 +54,7 @@ def model(network: Network, *, batch_size: int | None = None, compiled: bool = T
 
 
 @located
-def evaluate(network: Network, loss: Loss, x: Any, y: Any, *, batch_size: int | None = None,
+def evaluate(network: TrainableNetwork, loss: Loss, x: Any, y: Any, *, batch_size: int | None = None,
              compiled: bool = True) -> float:
     """The loss of a network on other data, as in evaluation, divided by the number of rows.
 
@@ -74,5 +74,5 @@ def evaluate(network: Network, loss: Loss, x: Any, y: Any, *, batch_size: int | 
         return sum([float(run(*part)) for part in in_parts(data, count, batch_size)]) / count
 
 
-def _device(network: Network) -> Any:
+def _device(network: TrainableNetwork) -> Any:
     return next((cell.device for cell in network.cells().values()), None)

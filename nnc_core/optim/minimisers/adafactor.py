@@ -9,7 +9,7 @@ from nnc_core.functions.elementwise import maximum, minimum, sqrt
 from nnc_core.functions.reduction import mean
 from nnc_core.optim.minimisers.adam import decayed
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
-from nnc_core.optim.minimisers.turn import Rate, Turn
+from nnc_core.optim.minimisers.parameter_update import ParameterUpdate, Rate
 from nnc_core.optim.settings import FLAG, NON_NEGATIVE, POSITIVE, Settings
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor
@@ -43,23 +43,24 @@ class Adafactor(Minimiser):
         shape = {"row": (*outer[2:], n), "column": (*outer[2:], m)}.get(slot, p.spec.shape)
         return zeros(shape, dtype=p.spec.dtype, device=p.device)
 
-    def rule(self, turn: Turn) -> Tensor:
-        g, t = turn.g, turn.step + 1
-        u = g / sqrt(self._squares(turn, turn.fit(t ** -turn.decay_power)))
-        u = u / maximum(_rms(u) / turn.threshold, 1.0)
-        rate = turn.rate
-        if turn.relative:
-            rate = turn.fit(minimum(turn.round.learning_rate, t ** -0.5)) * maximum(_rms(turn.p), turn.least_scale)
-        return decayed(turn) - u * rate
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        g, t = update.g, update.step + 1
+        u = g / sqrt(self._squares(update, update.fit(t ** -update.decay_power)))
+        u = u / maximum(_rms(u) / update.threshold, 1.0)
+        rate = update.rate
+        if update.relative:
+            relative = minimum(update.group_update.learning_rate, t ** -0.5)
+            rate = update.fit(relative) * maximum(_rms(update.p), update.least_scale)
+        return decayed(update) - u * rate
 
-    def _squares(self, turn: Turn, fresh: Rate) -> Tensor:
+    def _squares(self, update: ParameterUpdate, fresh: Rate) -> Tensor:
         """What g is divided by the root of; `fresh` is the share of the new g² in the mean."""
-        squares = turn.g * turn.g + turn.floor
-        if "squares" in turn.held:
-            turn["squares"] = v = turn["squares"] * (1 - fresh) + squares * fresh
+        squares = update.g * update.g + update.floor
+        if "squares" in update.held:
+            update["squares"] = v = update["squares"] * (1 - fresh) + squares * fresh
             return v
-        turn["row"] = row = turn["row"] * (1 - fresh) + mean(squares, axis=-1) * fresh
-        turn["column"] = column = turn["column"] * (1 - fresh) + mean(squares, axis=-2) * fresh
+        update["row"] = row = update["row"] * (1 - fresh) + mean(squares, axis=-1) * fresh
+        update["column"] = column = update["column"] * (1 - fresh) + mean(squares, axis=-2) * fresh
         scale = row / mean(row, axis=-1, keepdims=True)
         product: Tensor = scale.reshape((*scale.shape, 1)) * column.reshape((*column.shape[:-1], 1, column.shape[-1]))
         return product

@@ -15,7 +15,7 @@ from nnc_core.functions.elementwise import abs as abs_
 from nnc_core.functions.elementwise import maximum, sqrt, where
 from nnc_core.optim.minimisers.adaptive import towards
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
-from nnc_core.optim.minimisers.turn import Rate, Round, Turn, moved
+from nnc_core.optim.minimisers.parameter_update import GroupUpdate, ParameterUpdate, Rate, moved
 from nnc_core.optim.settings import FLAG, FRACTION, NON_NEGATIVE, Settings
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor
@@ -38,14 +38,14 @@ class Means(Minimiser):
     def shared_for(self, option: Option) -> Mapping[str, float]:
         return {"correction.first": 0.0, "correction.second": 0.0}
 
-    def advance(self, now: Round) -> None:
+    def advance(self, now: GroupUpdate) -> None:
         for name, beta in (("first", now.beta1), ("second", now.beta2)):
             now.shared[f"correction.{name}"] = towards(now.shared[f"correction.{name}"], 1.0, beta)
 
-    def means(self, turn: Turn) -> tuple[Tensor, Tensor]:
+    def means(self, update: ParameterUpdate) -> tuple[Tensor, Tensor]:
         """The next running means, which become state."""
-        turn["first"] = m = towards(turn["first"], turn.g, turn.beta1)
-        turn["second"] = v = towards(turn["second"], turn.g * turn.g, turn.beta2)
+        update["first"] = m = towards(update["first"], update.g, update.beta1)
+        update["second"] = v = towards(update["second"], update.g * update.g, update.beta2)
         return m, v
 
 
@@ -66,12 +66,12 @@ class Adam(Means):
     def slots_for(self, option: Option, p: Cell) -> tuple[str, ...]:
         return ("first", "second", *(["largest"] * option("amsgrad")))
 
-    def rule(self, turn: Turn) -> Tensor:
-        m, v = self.means(turn)
-        if turn.amsgrad:
-            turn["largest"] = v = maximum(turn["largest"], v)
-        p = decayed(turn) if self.decoupled else turn.p
-        rate, floor = corrected(turn)
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        m, v = self.means(update)
+        if update.amsgrad:
+            update["largest"] = v = maximum(update["largest"], v)
+        p = decayed(update) if self.decoupled else update.p
+        rate, floor = corrected(update)
         return p - m * rate / (sqrt(v) + floor)
 
 
@@ -103,11 +103,11 @@ class Adamax(Means):
                  **common: Unpack[Common]) -> None:
         super().__init__(parameters, learning_rate, beta1, beta2, epsilon, weight_decay, **common)
 
-    def rule(self, turn: Turn) -> Tensor:
-        turn["first"] = m = towards(turn["first"], turn.g, turn.beta1)
-        turn["second"] = u = maximum(turn["second"] * turn.beta2, abs_(turn.g) + turn.floor)
-        rate = turn.fit(turn.round.learning_rate / turn.shared("correction.first"))
-        new: Tensor = turn.p - m * rate / u
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        update["first"] = m = towards(update["first"], update.g, update.beta1)
+        update["second"] = u = maximum(update["second"] * update.beta2, abs_(update.g) + update.floor)
+        rate = update.fit(update.group_update.learning_rate / update.shared("correction.first"))
+        new: Tensor = update.p - m * rate / u
         return new
 
 
@@ -125,7 +125,7 @@ class NAdam(Means):
     def shared_for(self, option: Option) -> Mapping[str, float]:
         return {"correction.product": 1.0, "correction.second": 0.0}
 
-    def advance(self, now: Round) -> None:
+    def advance(self, now: GroupUpdate) -> None:
         now.shared["correction.second"] = towards(now.shared["correction.second"], 1.0, now.beta2)
         now.shared["correction.product"] = now.shared["correction.product"] * self._momentum(now, 1)
 
@@ -134,14 +134,14 @@ class NAdam(Means):
         momentum: Tensor = now.beta1 * (1 - 0.5 * power)
         return momentum
 
-    def rule(self, turn: Turn) -> Tensor:
-        m, v = self.means(turn)
-        now, next_ = self._momentum(turn, 1), self._momentum(turn, 2)
-        product, root = turn.shared("correction.product"), sqrt(turn.shared("correction.second"))
-        of_g = turn.fit((1 - now) / (1 - product))
-        of_m = turn.fit(next_ / (1 - product * next_))
-        rate, floor = turn.fit(turn.round.learning_rate * root), turn.fit_floor(turn.floor * root)
-        return turn.p - (turn.g * of_g + m * of_m) * rate / (sqrt(v) + floor)
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        m, v = self.means(update)
+        now, next_ = self._momentum(update, 1), self._momentum(update, 2)
+        product, root = update.shared("correction.product"), sqrt(update.shared("correction.second"))
+        of_g = update.fit((1 - now) / (1 - product))
+        of_m = update.fit(next_ / (1 - product * next_))
+        rate, floor = update.fit(update.group_update.learning_rate * root), update.fit_floor(update.floor * root)
+        return update.p - (update.g * of_g + m * of_m) * rate / (sqrt(v) + floor)
 
 
 class RAdam(Means):
@@ -152,29 +152,29 @@ class RAdam(Means):
                  **common: Unpack[Common]) -> None:
         super().__init__(parameters, learning_rate, beta1, beta2, epsilon, weight_decay, **common)
 
-    def rule(self, turn: Turn) -> Tensor:
-        m, v = self.means(turn)
-        c1, c2, t = turn.shared("correction.first"), turn.shared("correction.second"), turn.step + 1
-        last = 2 / (1 - turn.beta2) - 1
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        m, v = self.means(update)
+        c1, c2, t = update.shared("correction.first"), update.shared("correction.second"), update.step + 1
+        last = 2 / (1 - update.beta2) - 1
         length = last - 2 * t * (1 - c2) / c2
         known = length > 5
         held = where(known, length, 6.0)  # a root that is a number in either case
         factor = sqrt((held - 4) * (held - 2) * last / ((last - 4) * (last - 2) * held)) * sqrt(c2)
-        rate = turn.round.learning_rate / c1
-        adapted = turn.fit(rate * factor) / (sqrt(v) + turn.fit_floor(turn.floor * sqrt(c2)))
-        return moved(turn.p, m, where(known, adapted, turn.fit(rate)))
+        rate = update.group_update.learning_rate / c1
+        adapted = update.fit(rate * factor) / (sqrt(v) + update.fit_floor(update.floor * sqrt(c2)))
+        return moved(update.p, m, where(known, adapted, update.fit(rate)))
 
 
-def corrected(turn: Turn) -> tuple[Rate, Rate]:
+def corrected(update: ParameterUpdate) -> tuple[Rate, Rate]:
     """Learning rate and epsilon that make rate * m / (sqrt(v) + epsilon) what it is without bias."""
-    root = sqrt(turn.shared("correction.second"))
-    rate = turn.round.learning_rate * root / turn.shared("correction.first")
-    return turn.fit(rate), turn.fit_floor(turn.floor * root)
+    root = sqrt(update.shared("correction.second"))
+    rate = update.group_update.learning_rate * root / update.shared("correction.first")
+    return update.fit(rate), update.fit_floor(update.floor * root)
 
 
-def decayed(turn: Turn) -> Tensor:
+def decayed(update: ParameterUpdate) -> Tensor:
     """The parameter after decoupled weight decay."""
-    if not turn.decay:
-        return turn.p
-    kept: Tensor = turn.p * turn.fit(1 - turn.round.learning_rate * turn.decay)
+    if not update.decay:
+        return update.p
+    kept: Tensor = update.p * update.fit(1 - update.group_update.learning_rate * update.decay)
     return kept

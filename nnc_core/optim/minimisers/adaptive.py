@@ -7,7 +7,7 @@ from typing import ClassVar, Unpack
 from nnc_core.functions.creation import full
 from nnc_core.functions.elementwise import sqrt
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
-from nnc_core.optim.minimisers.turn import Turn, moved
+from nnc_core.optim.minimisers.parameter_update import ParameterUpdate, moved
 from nnc_core.optim.settings import FLAG, FRACTION, NON_NEGATIVE, Settings
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor
@@ -32,10 +32,10 @@ class Adagrad(Minimiser):
     def zeros_for(self, slot: str, p: Cell, option: Option) -> Tensor:
         return full(p.spec.shape, float(option("first_sum")), dtype=p.spec.dtype, device=p.device)
 
-    def rule(self, turn: Turn) -> Tensor:
-        turn["squares"] = squares = turn["squares"] + turn.g * turn.g
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        update["squares"] = squares = update["squares"] + update.g * update.g
         # in this form the engine makes one command of it
-        return turn.p - turn.g * turn.rate / (sqrt(squares) + turn.floor)
+        return update.p - update.g * update.rate / (sqrt(squares) + update.floor)
 
 
 class RMSprop(Minimiser):
@@ -57,16 +57,16 @@ class RMSprop(Minimiser):
     def slots_for(self, option: Option, p: Cell) -> tuple[str, ...]:
         return ("squares", *(["mean"] * option("centred")), *(["velocity"] * bool(option("momentum"))))
 
-    def rule(self, turn: Turn) -> Tensor:
-        p, g = turn.p, turn.g
-        turn["squares"] = v = towards(turn["squares"], g * g, turn.smoothing)
-        if turn.centred:
-            turn["mean"] = mean = towards(turn["mean"], g, turn.smoothing)
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        p, g = update.p, update.g
+        update["squares"] = v = towards(update["squares"], g * g, update.smoothing)
+        if update.centred:
+            update["mean"] = mean = towards(update["mean"], g, update.smoothing)
             v = (v - mean * mean).clip(0)  # rounding may leave less than nothing
-        if not turn.momentum:
-            return p - g * turn.rate / (sqrt(v) + turn.floor)
-        turn["velocity"] = velocity = turn["velocity"] * turn.momentum + g / (sqrt(v) + turn.floor)
-        return moved(p, velocity, turn.rate)
+        if not update.momentum:
+            return p - g * update.rate / (sqrt(v) + update.floor)
+        update["velocity"] = velocity = update["velocity"] * update.momentum + g / (sqrt(v) + update.floor)
+        return moved(p, velocity, update.rate)
 
 
 class Adadelta(Minimiser):
@@ -82,12 +82,12 @@ class Adadelta(Minimiser):
     def slots_for(self, option: Option, p: Cell) -> tuple[str, ...]:
         return ("squares", "moves")
 
-    def rule(self, turn: Turn) -> Tensor:
-        g, epsilon = turn.g, turn.floor
-        turn["squares"] = v = towards(turn["squares"], g * g, turn.smoothing)
-        move = g * sqrt((turn["moves"] + epsilon) / (v + epsilon))
-        turn["moves"] = towards(turn["moves"], move * move, turn.smoothing)
-        return moved(turn.p, move, turn.rate)
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        g, epsilon = update.g, update.floor
+        update["squares"] = v = towards(update["squares"], g * g, update.smoothing)
+        move = g * sqrt((update["moves"] + epsilon) / (v + epsilon))
+        update["moves"] = towards(update["moves"], move * move, update.smoothing)
+        return moved(update.p, move, update.rate)
 
 
 def towards(mean: Tensor, x: Tensor | float, beta: float) -> Tensor:

@@ -6,7 +6,7 @@ from typing import ClassVar, Unpack
 
 from nnc_core.functions.elementwise import maximum
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
-from nnc_core.optim.minimisers.turn import Turn, moved
+from nnc_core.optim.minimisers.parameter_update import ParameterUpdate, moved
 from nnc_core.optim.settings import NON_NEGATIVE, Settings
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor
@@ -31,10 +31,10 @@ class ASGD(Minimiser):
     def slots_for(self, option: Option, p: Cell) -> tuple[str, ...]:
         return ("average",)
 
-    def rule(self, turn: Turn) -> Tensor:
-        t, first = turn.step, turn.round.learning_rate
-        rate = first / (1 + turn.shrink * first * t) ** turn.power
-        new = moved(turn.p * turn.fit(1 - turn.shrink * rate), turn.g, turn.fit(rate))
-        share = turn.fit(1 / maximum(t + 1 - turn.start, 1.0))
-        turn["average"] = turn["average"] + (new - turn["average"]) * share
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        t, first = update.step, update.group_update.learning_rate
+        rate = first / (1 + update.shrink * first * t) ** update.power
+        new = moved(update.p * update.fit(1 - update.shrink * rate), update.g, update.fit(rate))
+        share = update.fit(1 / maximum(t + 1 - update.start, 1.0))
+        update["average"] = update["average"] + (new - update["average"]) * share
         return new

@@ -8,7 +8,7 @@ from nnc_core.functions.elementwise import logical_and, sqrt, where
 from nnc_core.optim.clipping import norm
 from nnc_core.optim.minimisers.adam import Means
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
-from nnc_core.optim.minimisers.turn import Turn, moved
+from nnc_core.optim.minimisers.parameter_update import ParameterUpdate, moved
 from nnc_core.optim.settings import FLAG, NON_NEGATIVE, POSITIVE, Settings
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor
@@ -27,13 +27,13 @@ class LAMB(Means):
                  **common: Unpack[Common]) -> None:
         super().__init__(parameters, learning_rate, beta1, beta2, epsilon, weight_decay, **common)
 
-    def rule(self, turn: Turn) -> Tensor:
-        m, v = self.means(turn)
-        first, root = turn.shared("correction.first"), sqrt(turn.shared("correction.second"))
-        u = m * turn.fit(root / first) / (sqrt(v) + turn.fit_floor(turn.floor * root))
-        u = u + turn.p * turn.decay if turn.decay else u
-        trust = _quotient(norm(turn.p), norm(u))
-        return moved(turn.p, u, turn.fit(trust * turn.round.learning_rate))
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        m, v = self.means(update)
+        first, root = update.shared("correction.first"), sqrt(update.shared("correction.second"))
+        u = m * update.fit(root / first) / (sqrt(v) + update.fit_floor(update.floor * root))
+        u = u + update.p * update.decay if update.decay else u
+        trust = _quotient(norm(update.p), norm(u))
+        return moved(update.p, u, update.fit(trust * update.group_update.learning_rate))
 
 
 class LARS(Minimiser):
@@ -54,13 +54,13 @@ class LARS(Minimiser):
     def slots_for(self, option: Option, p: Cell) -> tuple[str, ...]:
         return ("velocity",)
 
-    def rule(self, turn: Turn) -> Tensor:
-        p, of_p, of_g = turn.p, norm(turn.p), norm(turn.g)
-        local = _quotient(of_p * turn.trust, of_g + of_p * turn.decay + turn.epsilon, of_g)
-        g = turn.g + p * turn.decay if turn.decay else turn.g
-        move = g * turn.fit(local * turn.round.learning_rate)
-        turn["velocity"] = v = turn["velocity"] * turn.momentum + move
-        new: Tensor = p - (move + v * turn.momentum if turn.nesterov else v)
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        p, of_p, of_g = update.p, norm(update.p), norm(update.g)
+        local = _quotient(of_p * update.trust, of_g + of_p * update.decay + update.epsilon, of_g)
+        g = update.g + p * update.decay if update.decay else update.g
+        move = g * update.fit(local * update.group_update.learning_rate)
+        update["velocity"] = v = update["velocity"] * update.momentum + move
+        new: Tensor = p - (move + v * update.momentum if update.nesterov else v)
         return new
 
 

@@ -15,8 +15,8 @@ from nnc_core.optim.clipping import Clipping
 from nnc_core.optim.minimisers.configuration import setting_text
 from nnc_core.optim.minimisers.groups import Cells, Group, grouped
 from nnc_core.optim.minimisers.nonfinite import POLICIES, guard_update
+from nnc_core.optim.minimisers.parameter_update import GroupUpdate, ParameterUpdate
 from nnc_core.optim.minimisers.stateful import Stateful
-from nnc_core.optim.minimisers.turn import Round, Turn
 from nnc_core.optim.settings import FINITE, FUNCTION_OR_NONE, NON_NEGATIVE, RATE, Settings, check, one_of
 from nnc_core.type import plain
 from nnc_core.values.cell import Cell, guarded
@@ -110,12 +110,12 @@ class Minimiser(Stateful):
         """What a slot holds first."""
         return zeros_of(p)
 
-    def advance(self, now: Round) -> None:
+    def advance(self, now: GroupUpdate) -> None:
         """Put the next values of what a group shares into now.shared."""
 
-    def rule(self, turn: Turn) -> Tensor:
-        """The new value of one parameter; its new state goes into the items of `turn`."""
-        raise NotSupportedError(f"{type(self).__name__} has no rule", hint="define rule(self, turn)")
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        """The new value of one parameter; its new state goes into the items of `update`."""
+        raise NotSupportedError(f"{type(self).__name__} has no rule", hint="define rule(self, update)")
 
     def changes(self, gradients: Mapping[str, Tensor]) -> Updates:
         """The cells that one update writes and what it writes there."""
@@ -128,19 +128,20 @@ class Minimiser(Stateful):
     # ---- one update
     def _changes_of(self, number: int, group: Group, gradients: Mapping[str, Tensor]) -> Updates:
         cells = {name: self._shared_cell(name, number) for name in self.shared_for(self._option(group))}
-        now = Round(self, group, {name: cell.read() for name, cell in cells.items()})
+        now = GroupUpdate(self, group, {name: cell.read() for name, cell in cells.items()})
         self.advance(now)
         updates = [(cell, now.shared[name]) for name, cell in cells.items()]
         for name, cell in group.parameters.items():
             if name not in gradients:  # it is frozen
                 continue
             state = {slot: self._cell(slot, name) for slot in self.slots_for(self._option(group), cell)}
-            turn = Turn(now, name, cell.read(), gradients[name], {slot: c.read() for slot, c in state.items()})
-            turn.decay = turn.weight_decay if self.decays is None or self.decays(name, cell) else 0.0
-            if turn.decay and not self.decoupled:
-                turn.g = turn.g + turn.p * turn.decay
-            new = self.rule(turn)
-            updates += [(c, turn[slot]) for slot, c in state.items()]
+            held = {slot: c.read() for slot, c in state.items()}
+            update = ParameterUpdate(now, name, cell.read(), gradients[name], held)
+            update.decay = update.weight_decay if self.decays is None or self.decays(name, cell) else 0.0
+            if update.decay and not self.decoupled:
+                update.g = update.g + update.p * update.decay
+            new = self.rule(update)
+            updates += [(c, update[slot]) for slot, c in state.items()]
             updates.append((cell, new))
         return updates
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Unpack
 
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule
-from nnc_core.optim.minimisers.turn import Turn, moved
+from nnc_core.optim.minimisers.parameter_update import ParameterUpdate, moved
 from nnc_core.optim.settings import FLAG, FRACTION, NON_NEGATIVE, Settings
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor
@@ -35,10 +35,10 @@ class SGD(Minimiser):
             raise AttributeValueError("dampening needs a momentum above 0 and nesterov=False", operator="SGD")
         return ("velocity",) if option("momentum") else ()
 
-    def rule(self, turn: Turn) -> Tensor:
-        p, g, momentum = turn.p, turn.g, turn.momentum
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        p, g, momentum = update.p, update.g, update.momentum
         if momentum:
-            kept = g * (1 - turn.dampening) if turn.dampening else g
-            turn["velocity"] = v = turn["velocity"] * momentum + kept
-            g = g + v * momentum if turn.nesterov else v
-        return moved(p, g, turn.rate)
+            kept = g * (1 - update.dampening) if update.dampening else g
+            update["velocity"] = v = update["velocity"] * momentum + kept
+            g = g + v * momentum if update.nesterov else v
+        return moved(p, g, update.rate)

@@ -10,7 +10,7 @@ from nnc_core.functions.elementwise import clip, sign, where
 from nnc_core.optim.minimisers.adam import decayed
 from nnc_core.optim.minimisers.adaptive import towards
 from nnc_core.optim.minimisers.minimiser import Common, Minimiser, Option, Parameters, Schedule, zeros_of
-from nnc_core.optim.minimisers.turn import Turn, moved
+from nnc_core.optim.minimisers.parameter_update import ParameterUpdate, moved
 from nnc_core.optim.settings import FRACTION, POSITIVE, Settings
 from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor
@@ -30,10 +30,10 @@ class Lion(Minimiser):
     def slots_for(self, option: Option, p: Cell) -> tuple[str, ...]:
         return ("mean",)
 
-    def rule(self, turn: Turn) -> Tensor:
-        direction = sign(towards(turn["mean"], turn.g, turn.beta1))
-        turn["mean"] = towards(turn["mean"], turn.g, turn.beta2)
-        return moved(decayed(turn), direction, turn.rate)
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        direction = sign(towards(update["mean"], update.g, update.beta1))
+        update["mean"] = towards(update["mean"], update.g, update.beta2)
+        return moved(decayed(update), direction, update.rate)
 
 
 class Rprop(Minimiser):
@@ -67,9 +67,9 @@ class Rprop(Minimiser):
             return zeros_of(p)
         return full(p.spec.shape, float(option("learning_rate")), dtype=p.spec.dtype, device=p.device)
 
-    def rule(self, turn: Turn) -> Tensor:
-        agreement, size = turn.g * turn["before"], turn["size"]
-        size = where(agreement > 0, size * turn.growth, where(agreement < 0, size * turn.shrinkage, size))
-        turn["size"] = size = clip(size, turn.smallest, turn.largest)
-        turn["before"] = g = where(agreement < 0, 0.0, turn.g)
-        return turn.p - sign(g) * size
+    def rule(self, update: ParameterUpdate) -> Tensor:
+        agreement, size = update.g * update["before"], update["size"]
+        size = where(agreement > 0, size * update.growth, where(agreement < 0, size * update.shrinkage, size))
+        update["size"] = size = clip(size, update.smallest, update.largest)
+        update["before"] = g = where(agreement < 0, 0.0, update.g)
+        return update.p - sign(g) * size

@@ -15,7 +15,7 @@ from nnc_core.base.errors import ShapeError
 from nnc_core.functions.creation import zeros
 from nnc_core.functions.elementwise import exp, sqrt
 from nnc_core.optim.minimisers.adaptive import towards
-from nnc_core.optim.minimisers.turn import representable, smallest
+from nnc_core.optim.minimisers.parameter_update import representable, smallest
 from nnc_core.optim.owl.line_search import LineSearch
 from nnc_core.optim.owl.position import Position, State, Tensors, zeros_like_all
 from nnc_core.optim.owl.rates import LearningRate

@@ -14,7 +14,7 @@ from nnc_core.base.errors import NonfiniteError, StateError
 from nnc_core.functions.creation import asarray
 from nnc_core.functions.indexing import take
 from nnc_core.optim.owl.params import Params
-from nnc_core.optim.runs.objective import Network, Objective, loss_of, regularised
+from nnc_core.optim.runs.objective import Objective, TrainableNetwork, loss_of, regularised
 from nnc_core.optim.runs.progress import Progress
 from nnc_core.optim.runs.rows import count_rows, uploaded
 from nnc_core.optim.runs.rules import Report, Rules, log
@@ -75,7 +75,7 @@ def minimise_weight(params: Params, f: Callable[[Any, Any], Any], w: Any, x: Any
 
 
 @located
-def train(network: Network, params: Params, x: Any, y: Any, *, state: Progress | None = None,
+def train(network: TrainableNetwork, params: Params, x: Any, y: Any, *, state: Progress | None = None,
           validation: Validation | None = None, report: Report | None = None) -> Progress:
     """Train a network on the rows of x and y, in place: how it went.
 
@@ -91,7 +91,7 @@ def train(network: Network, params: Params, x: Any, y: Any, *, state: Progress |
 
 
 @located
-def minimise_network(params: Params, network: Network, x: Any, y: Any, *, state: Progress | None = None,
+def minimise_network(params: Params, network: TrainableNetwork, x: Any, y: Any, *, state: Progress | None = None,
                      validation: Validation | None = None, report: Report | None = None) -> Progress:
     """`train`, as Owl's Optimise calls it."""
     return train(network, params, x, y, state=state, validation=validation, report=report)

@@ -17,7 +17,7 @@ Objective: TypeAlias = Callable[[Weights, Any, Any], Tensor]
 """From weights by name, inputs and targets to a floating-point scalar."""
 
 
-class Network(Protocol):
+class TrainableNetwork(Protocol):
     """What training asks of a network, such as an `nn.Module`."""
 
     def __call__(self, *args: Any) -> Any: ...
@@ -29,7 +29,7 @@ class Network(Protocol):
     def functional_call(self, weights: Mapping[str, Tensor], *args: Any) -> Any: ...
 
 
-def loss_of(network: Network, loss: Callable[..., Any], *, mean: bool = True) -> Objective:
+def loss_of(network: TrainableNetwork, loss: Callable[..., Any], *, mean: bool = True) -> Objective:
     """loss(targets, the network's prediction), divided by the rows of the batch if `mean`.
 
     A tuple of inputs is a network's inputs one by one.

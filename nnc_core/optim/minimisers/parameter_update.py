@@ -1,9 +1,9 @@
-"""One parameter in one update: what a minimiser's rule is given."""
+"""One update of a parameter, as a minimiser's rule is given it, and of the group that it belongs to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import ml_dtypes
 
@@ -13,16 +13,21 @@ from nnc_core.functions.elementwise import maximum
 from nnc_core.optim.minimisers.groups import Group
 from nnc_core.values.tensor import Tensor
 
-if TYPE_CHECKING:
-    from nnc_core.optim.minimisers.minimiser import Minimiser
-
 Rate: TypeAlias = float | Tensor
 
 
-class Round:
-    """A group in one update: its settings as attributes, its learning rate, and the state that all of it shares."""
+class Stepping(Protocol):
+    """A minimiser, as far as an update asks it: the settings of all parameters, and how many updates were made."""
 
-    def __init__(self, minimiser: Minimiser, group: Group, shared: Mapping[str, Tensor]) -> None:
+    learning_rate: Any
+
+    def live_step(self) -> Tensor: ...
+
+
+class GroupUpdate:
+    """One update of a group: its settings as attributes, its learning rate, and the state that all of it shares."""
+
+    def __init__(self, minimiser: Stepping, group: Group, shared: Mapping[str, Tensor]) -> None:
         self.minimiser, self.group = minimiser, group
         self.shared = dict(shared)
         """By name; `Minimiser.advance` puts the next values there."""
@@ -47,18 +52,18 @@ class Round:
         return rate  # type: ignore[no-any-return]
 
 
-class Turn:
-    """A parameter whose turn it is.  Settings are attributes; state is read and, for the next update, set by item."""
+class ParameterUpdate:
+    """One update of one parameter.  Settings are attributes; state is read and, for the next update, set by item."""
 
     decay: float = 0.0
     """The weight decay of this parameter; it is in `g` already unless the minimiser applies it itself."""
 
-    def __init__(self, round_: Round, name: str, p: Tensor, g: Tensor, held: Mapping[str, Tensor]) -> None:
-        self.round, self.name, self.p, self.g = round_, name, p, g
+    def __init__(self, group_update: GroupUpdate, name: str, p: Tensor, g: Tensor, held: Mapping[str, Tensor]) -> None:
+        self.group_update, self.name, self.p, self.g = group_update, name, p, g
         self.held = dict(held)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["round"], name)
+        return getattr(self.__dict__["group_update"], name)
 
     def __getitem__(self, slot: str) -> Tensor:
         return self.held[slot]
@@ -69,7 +74,7 @@ class Turn:
     @property
     def rate(self) -> Rate:
         """The learning rate, in the dtype of the parameter."""
-        return self.fit(self.round.learning_rate)
+        return self.fit(self.group_update.learning_rate)
 
     def fit(self, number: Rate) -> Rate:
         """A number in the dtype of the parameter."""
@@ -77,7 +82,7 @@ class Turn:
 
     def shared(self, name: str) -> Tensor:
         """State of the whole group, in the dtype in which it is kept."""
-        return self.round.shared[name]
+        return self.group_update.shared[name]
 
     @property
     def floor(self) -> float:
