@@ -74,10 +74,14 @@ class LRU(Generic[K, V]):
         with self._lock:
             return self._values.pop(key, default)
 
+    def items(self) -> list[tuple[K, V]]:
+        """Keys and values kept now, the oldest first."""
+        with self._lock:
+            return list(self._values.items())
+
     def values(self) -> list[V]:
         """The values kept now, the oldest first."""
-        with self._lock:
-            return list(self._values.values())
+        return [value for _, value in self.items()]
 
     def clear(self) -> None:
         """Forget everything."""

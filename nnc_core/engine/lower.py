@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nnc_core.base.cache import LRU
 from nnc_core.base.command import Command
 from nnc_core.base.errors import FallbackWarning, NotSupportedError
 from nnc_core.base.layout import Layout
@@ -45,8 +46,8 @@ class Lowering:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self._choices: dict[tuple[Op, Command], Choice] = {}
-        self._expanded: dict[tuple[Op, Command], bool] = {}
+        self._choices: LRU[tuple[Op, Command], Choice] = LRU(CACHED)
+        self._expanded: LRU[tuple[Op, Command], bool] = LRU(CACHED)
         self._announced: set[str] = set()
         self.pins = Pins(device.spec.id)
         self._added = device.added
@@ -64,7 +65,7 @@ class Lowering:
         if choice is None:
             choice = self._prepare(op, command)
             if op is not CALLBACK:  # which is used once, and would keep its function alive
-                _keep(self._choices, key, choice)
+                self._choices.put(key, choice)
         return choice
 
     def expect(self, op: Op, command: Command) -> Expected:
@@ -92,7 +93,7 @@ class Lowering:
             expanded = pinned == EXPANDED or all(b.refuse(command) for b in self.device.all_backends(op.name))
             if expanded and pinned not in (None, EXPANDED):
                 self.pins.broken(command, "no backend takes it whole")
-            _keep(self._expanded, key, expanded)
+            self._expanded.put(key, expanded)
         return not expanded
 
     def _look_for_more(self) -> None:
@@ -114,8 +115,10 @@ class Lowering:
         void = {key for key, name in self.decisions().items() if wanted.get(key, name) != name}
         if void:
             self.version += 1
-            self._choices = {k: v for k, v in self._choices.items() if command_key(k[1]) not in void}
-            self._expanded = {k: v for k, v in self._expanded.items() if command_key(k[1]) not in void}
+            caches: tuple[LRU[tuple[Op, Command], Any], ...] = (self._choices, self._expanded)
+            for cache in caches:
+                for key in [k for k, _ in cache.items() if command_key(k[1]) in void]:
+                    cache.pop(key)
 
     def obstacles(self, wanted: Mapping[str, str]) -> list[str]:
         """Why commands cannot run by these backends, as far as is known before they are prepared."""
@@ -178,12 +181,6 @@ class Lowering:
             warnings.warn(f"{op.name} has no kernel on {self.device.spec.id}{why}: it runs on the host, with transfers",
                           FallbackWarning, stacklevel=2)
         return Choice(HostKernel(self.device, op.reference, command), HOST, 0, (), tuple(refusals))
-
-
-def _keep(cache: dict[tuple[Op, Command], Any], key: tuple[Op, Command], value: Any) -> None:
-    if len(cache) >= CACHED:
-        cache.pop(next(iter(cache)), None)
-    cache[key] = value
 
 
 def loop_nest(op: Op, command: Command) -> LoopNest | None:

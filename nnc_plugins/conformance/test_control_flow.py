@@ -24,7 +24,7 @@ SHAPE = (3, 16)
 """Rows of 16 can be windows of a whole where 64 bytes are aligned; those of 5, in some programs, can be nowhere."""
 
 
-class Program(NamedTuple):
+class FlowProgram(NamedTuple):
     """A function of tensors, and what it means for NumPy arrays; of floats, with gradients, unless `integers`."""
 
     ours: Callable[..., Any]
@@ -234,32 +234,32 @@ def _loops_of_integers_numpy(xs: Array) -> Any:
 
 
 PROGRAMS = {
-    "while with early exit": Program(_early, _early_numpy, floats((5,))),
-    "counted while": Program(_counted, _counted_numpy, floats((4, 4), (4, 4))),
-    "while that never runs": Program(_never, lambda x, w: [x * x], floats((16,), (16,))),
-    "while of integers": Program(_fibonacci, _fibonacci_numpy, whole((7,)), integers=True),
-    "branches in a while": Program(_collatz, _collatz_numpy, whole((7,)), integers=True),
-    "scan": Program(_scan(False), _scan_numpy(False), floats(SHAPE, (16,))),
-    "scan backwards": Program(_scan(True), _scan_numpy(True), floats(SHAPE, (16,))),
-    "scan of short rows": Program(_scan(False), _scan_numpy(False), floats((4, 5), (5,))),
-    "scan of short rows backwards": Program(_scan(True), _scan_numpy(True), floats((4, 5), (5,))),
-    "scan of integers": Program(_cumulated(False), _cumulated_numpy(False), whole((5, 3)), integers=True),
-    "scan of integers backwards": Program(_cumulated(True), _cumulated_numpy(True), whole((5, 32)), integers=True),
-    **{f"branch {i}": Program(_by_number(i, False), _by_number_numpy(i), floats((5,), (5,))) for i in range(3)},
-    **{f"branch {i} or a replacement": Program(_by_number(i, True), _by_number_numpy(i), floats((5,), (5,)))
+    "while with early exit": FlowProgram(_early, _early_numpy, floats((5,))),
+    "counted while": FlowProgram(_counted, _counted_numpy, floats((4, 4), (4, 4))),
+    "while that never runs": FlowProgram(_never, lambda x, w: [x * x], floats((16,), (16,))),
+    "while of integers": FlowProgram(_fibonacci, _fibonacci_numpy, whole((7,)), integers=True),
+    "branches in a while": FlowProgram(_collatz, _collatz_numpy, whole((7,)), integers=True),
+    "scan": FlowProgram(_scan(False), _scan_numpy(False), floats(SHAPE, (16,))),
+    "scan backwards": FlowProgram(_scan(True), _scan_numpy(True), floats(SHAPE, (16,))),
+    "scan of short rows": FlowProgram(_scan(False), _scan_numpy(False), floats((4, 5), (5,))),
+    "scan of short rows backwards": FlowProgram(_scan(True), _scan_numpy(True), floats((4, 5), (5,))),
+    "scan of integers": FlowProgram(_cumulated(False), _cumulated_numpy(False), whole((5, 3)), integers=True),
+    "scan of integers backwards": FlowProgram(_cumulated(True), _cumulated_numpy(True), whole((5, 32)), integers=True),
+    **{f"branch {i}": FlowProgram(_by_number(i, False), _by_number_numpy(i), floats((5,), (5,))) for i in range(3)},
+    **{f"branch {i} or a replacement": FlowProgram(_by_number(i, True), _by_number_numpy(i), floats((5,), (5,)))
        for i in (-1, 1, 3)},
-    "a branch by data": Program(_decided, lambda x, w: [np.sin(x) * w, np.exp(x * w)], floats((5,), (5,))),
-    "nested": Program(_nested, _nested_numpy, floats((5,), (5,))),
-    "a while in each step of a scan": Program(_scan_of_while, _scan_of_while_numpy, floats(SHAPE, (16,))),
-    "a while of integers in each step of a scan": Program(_loops_of_integers, _loops_of_integers_numpy, whole((4, 3)),
-                                                          integers=True),
+    "a branch by data": FlowProgram(_decided, lambda x, w: [np.sin(x) * w, np.exp(x * w)], floats((5,), (5,))),
+    "nested": FlowProgram(_nested, _nested_numpy, floats((5,), (5,))),
+    "a while in each step of a scan": FlowProgram(_scan_of_while, _scan_of_while_numpy, floats(SHAPE, (16,))),
+    "a while of integers in each step of a scan": FlowProgram(
+        _loops_of_integers, _loops_of_integers_numpy, whole((4, 3)), integers=True),
 }  # fmt: skip
 DIFFERENTIABLE = {k: p for k, p in PROGRAMS.items() if not p.integers}
 each = pytest.mark.parametrize("name", PROGRAMS)
 each_differentiable = pytest.mark.parametrize("name", DIFFERENTIABLE)
 
 
-def _given(stack: Stack, program: Program, rng: np.random.Generator) -> tuple[list[Array], bool]:
+def _given(stack: Stack, program: FlowProgram, rng: np.random.Generator) -> tuple[list[Array], bool]:
     """The arrays, and whether their floats are float64."""
     exact = "float64" in stack.device.spec.dtypes
     arrays = program.inputs(rng)
@@ -304,7 +304,7 @@ def test_compiled_gives_the_bits_of_eager(stack: Stack, on_device: str, rng: np.
             assert a.numpy().tobytes() == b.numpy().tobytes()
 
 
-def _loss(program: Program) -> Callable[..., nnc.Tensor]:
+def _loss(program: FlowProgram) -> Callable[..., nnc.Tensor]:
     """Cubes, so that second derivatives are not zero where the program is linear."""
 
     def loss(*args: nnc.Tensor) -> nnc.Tensor:
@@ -317,7 +317,7 @@ def _loss(program: Program) -> Callable[..., nnc.Tensor]:
     return loss
 
 
-def _loss_numpy(program: Program, arrays: Arrays) -> float:
+def _loss_numpy(program: FlowProgram, arrays: Arrays) -> float:
     return float(sum([(y * y * y).sum() for y in program.numpy(*arrays) if y.dtype.kind == "f"]))
 
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FAMILIES = {f"{CORE}.{package}" for package in ("operator", "functions", "nn", "optim")}
 # Still to be renamed; nothing is to be added here.
 KNOWN = frozenset({
-    "Allocation", "Arguments", "CacheInfo", "Choice", "Geometry", "Group", "Place", "Planner", "Program", "Progress",
+    "Arguments", "CacheInfo", "Choice", "Group", "Place", "Planner", "Program", "Progress",
     "Registry", "Step", "Tape", "Traced",
 })  # fmt: skip
 

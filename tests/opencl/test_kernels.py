@@ -56,7 +56,7 @@ def test_a_kernel_keeps_nothing_of_its_compiler(device: OpenCLDevice, monkeypatc
         pytest.skip("drivers for CPUs only: others may compile a binary again")
     context, nest, inputs = device._context, nest_of(sum_of(7).command), sum_of(7).inputs
     monkeypatch.setattr(context, "cache_dir", str(tmp_path), raising=False)
-    monkeypatch.setattr(device, "_kernels", {})
+    monkeypatch.setattr(device, "_kernels", LRU(2))
     assert not device.compile(nest)._program.get_info(cl.program_info.SOURCE)
     np.testing.assert_array_equal(run(device, nest, inputs, inputs[0]), np.arange(7) + 1)
 

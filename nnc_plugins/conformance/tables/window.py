@@ -20,7 +20,7 @@ NO_PADDING: Padding = ((0, 0), (0, 0))
 Shape = tuple[int, ...]
 
 
-class Geometry(NamedTuple):
+class WindowCase(NamedTuple):
     """Images (batch, spatial dimensions, channels), a window, and how it slides."""
 
     label: str
@@ -57,50 +57,50 @@ class Geometry(NamedTuple):
 
 
 SLIDES = (
-    Geometry("plain", (2, 5, 6, 3), (3, 2)),
-    Geometry("one by one", (1, 3, 3, 2), (1, 1)),
-    Geometry("strided", (1, 7, 6, 2), (3, 2), (2, 3)),
-    Geometry("padded", (2, 4, 5, 2), (3, 3), padding=((1, 1), (1, 1))),
-    Geometry("uneven", (1, 5, 4, 2), (3, 4), (2, 1), ((0, 2), (1, 2))),
-    Geometry("dilated", (1, 7, 8, 2), (2, 3), (1, 2), ((1, 0), (2, 1)), (3, 2)),
-    Geometry("with a rest", (1, 6, 7, 1), (2, 2), (3, 3)),
-    Geometry("skipping", (1, 7, 7, 2), (2, 1), (3, 4)),
-    Geometry("the whole image", (3, 4, 3, 2), (4, 3)),
-    Geometry("no images", (0, 4, 4, 2), (2, 2)),
-    Geometry("a line", (2, 7, 3), (3,), (2,), ((1, 0),), (1,)),
-    Geometry("a dilated line", (1, 9, 2), (3,), (2,), ((2, 2),), (3,)),
-    Geometry("a volume", (1, 4, 3, 5, 2), (2, 1, 3), (1, 1, 1), ((0, 0),) * 3, (1, 1, 1)),
-    Geometry("a dilated volume", (1, 3, 5, 4, 2), (2, 2, 2), (1, 2, 3), ((1, 0), (0, 1), (1, 1)), (1, 3, 2)),
+    WindowCase("plain", (2, 5, 6, 3), (3, 2)),
+    WindowCase("one by one", (1, 3, 3, 2), (1, 1)),
+    WindowCase("strided", (1, 7, 6, 2), (3, 2), (2, 3)),
+    WindowCase("padded", (2, 4, 5, 2), (3, 3), padding=((1, 1), (1, 1))),
+    WindowCase("uneven", (1, 5, 4, 2), (3, 4), (2, 1), ((0, 2), (1, 2))),
+    WindowCase("dilated", (1, 7, 8, 2), (2, 3), (1, 2), ((1, 0), (2, 1)), (3, 2)),
+    WindowCase("with a rest", (1, 6, 7, 1), (2, 2), (3, 3)),
+    WindowCase("skipping", (1, 7, 7, 2), (2, 1), (3, 4)),
+    WindowCase("the whole image", (3, 4, 3, 2), (4, 3)),
+    WindowCase("no images", (0, 4, 4, 2), (2, 2)),
+    WindowCase("a line", (2, 7, 3), (3,), (2,), ((1, 0),), (1,)),
+    WindowCase("a dilated line", (1, 9, 2), (3,), (2,), ((2, 2),), (3,)),
+    WindowCase("a volume", (1, 4, 3, 5, 2), (2, 1, 3), (1, 1, 1), ((0, 0),) * 3, (1, 1, 1)),
+    WindowCase("a dilated volume", (1, 3, 5, 4, 2), (2, 2, 2), (1, 2, 3), ((1, 0), (0, 1), (1, 1)), (1, 3, 2)),
 )
-BIG = Geometry("large", (1, 129, 131, 4), (3, 2), (2, 1), ((1, 1), (0, 1)), outputs=3)
+BIG = WindowCase("large", (1, 129, 131, 4), (3, 2), (2, 1), ((1, 1), (0, 1)), outputs=3)
 PLACES = (*[(g, layout) for g in SLIDES for layout in g.layouts], (BIG, "NHWC"))
 SPOILT = (SLIDES[3], "NHWC")
 """Where there are NaN and infinities too."""
 GROUPED = (
-    Geometry("grouped", (2, 4, 5, 6), (2, 3), padding=((1, 0), (1, 1)), groups=3, outputs=6),
-    Geometry("depthwise", (1, 5, 5, 3), (3, 3), (2, 2), ((1, 1), (1, 1)), groups=3, outputs=6),
-    Geometry("wide", (2, 12, 11, 8), (5, 5), padding=((2, 2), (2, 2)), outputs=16),
-    Geometry("a grouped line", (2, 8, 4), (3,), (1,), ((1, 1),), (2,), groups=2, outputs=2),
-    Geometry("a depthwise volume", (1, 3, 3, 4, 2), (2, 2, 2), (1, 1, 2), ((0, 1),) * 3, (1, 1, 1), groups=2),
+    WindowCase("grouped", (2, 4, 5, 6), (2, 3), padding=((1, 0), (1, 1)), groups=3, outputs=6),
+    WindowCase("depthwise", (1, 5, 5, 3), (3, 3), (2, 2), ((1, 1), (1, 1)), groups=3, outputs=6),
+    WindowCase("wide", (2, 12, 11, 8), (5, 5), padding=((2, 2), (2, 2)), outputs=16),
+    WindowCase("a grouped line", (2, 8, 4), (3,), (1,), ((1, 1),), (2,), groups=2, outputs=2),
+    WindowCase("a depthwise volume", (1, 3, 3, 4, 2), (2, 2, 2), (1, 1, 2), ((0, 1),) * 3, (1, 1, 1), groups=2),
 )
 
 
 SHARED = tuple([(g, layout) for g in GROUPED for layout in g.layouts])
 
 
-def _kernel(g: Geometry, layout: str) -> Shape:
+def _kernel(g: WindowCase, layout: str) -> Shape:
     return Filter(g.window, g.channels // g.groups, g.outputs).spec(layout, dt.float32).static_shape
 
 
-def _for(g: Geometry, dtypes: tuple[DType, ...]) -> tuple[DType, ...]:
+def _for(g: WindowCase, dtypes: tuple[DType, ...]) -> tuple[DType, ...]:
     return few(dtypes) if g is BIG else dtypes
 
 
-def _convolution(g: Geometry, layout: str) -> dict[str, Hashable]:
+def _convolution(g: WindowCase, layout: str) -> dict[str, Hashable]:
     return {"strides": g.strides, "padding": g.padding, "dilation": g.dilation, "groups": g.groups, "layout": layout}
 
 
-def _pool(g: Geometry, layout: str) -> dict[str, Hashable]:
+def _pool(g: WindowCase, layout: str) -> dict[str, Hashable]:
     return {"window": g.window, "strides": g.strides, "padding": g.padding, "dilation": g.dilation, "layout": layout}
 
 
@@ -162,7 +162,7 @@ def _indexed(name: str) -> list[Case]:
     return cases
 
 
-def _with_index(g: Geometry, layout: str, of_image: bool, special: bool, rng: np.random.Generator,
+def _with_index(g: WindowCase, layout: str, of_image: bool, special: bool, rng: np.random.Generator,
                 dtype: DType) -> tuple[Array, ...]:
     """An image, or values for its windows, and a position in each window."""
     image = draw(rng, dt.float32, g.shape(layout))

@@ -17,11 +17,11 @@ class OpenCLBuffer:
 
     __slots__ = ("memory", "nbytes", "offset", "root")
 
-    def __init__(self, memory: cl.Buffer, nbytes: int, root: Allocation | None, offset: int) -> None:
+    def __init__(self, memory: cl.Buffer, nbytes: int, root: WholeBuffer | None, offset: int) -> None:
         self.memory, self.nbytes, self.root, self.offset = memory, nbytes, root, offset
 
     @property
-    def allocation(self) -> Allocation:
+    def allocation(self) -> WholeBuffer:
         """The allocation of which this is a part; a sub-buffer has no sub-buffers of its own in OpenCL."""
         assert self.root is not None
         return self.root
@@ -30,7 +30,7 @@ class OpenCLBuffer:
         return f"<OpenCL buffer of {self.nbytes} bytes>"
 
 
-class Allocation(OpenCLBuffer):
+class WholeBuffer(OpenCLBuffer):
     """A whole buffer; leaves its account when it is collected."""
 
     __slots__ = ("account",)
@@ -40,7 +40,7 @@ class Allocation(OpenCLBuffer):
         self.account = account
 
     @property
-    def allocation(self) -> Allocation:
+    def allocation(self) -> WholeBuffer:
         return self
 
     def __del__(self) -> None:
@@ -78,7 +78,7 @@ class Account:
             self._used -= self._freed.popleft()
 
 
-def allocate(context: cl.Context, nbytes: int, account: Account, spec: DeviceSpec) -> Allocation:
+def allocate(context: cl.Context, nbytes: int, account: Account, spec: DeviceSpec) -> WholeBuffer:
     """A buffer within the limits of `spec`, or DeviceMemoryError."""
     if spec.max_allocation is not None and nbytes > spec.max_allocation:
         raise _refusal(f"{nbytes} bytes asked for; one allocation has at most {spec.max_allocation}", spec)
@@ -93,7 +93,7 @@ def allocate(context: cl.Context, nbytes: int, account: Account, spec: DeviceSpe
     except cl.Error as error:
         account.give_back(nbytes)
         raise _refusal(f"{nbytes} bytes asked for; the driver has no more ({error})", spec) from error
-    return Allocation(memory, nbytes, account)
+    return WholeBuffer(memory, nbytes, account)
 
 
 def _refusal(text: str, spec: DeviceSpec) -> DeviceMemoryError:
