@@ -8,7 +8,7 @@ exponent is its exact value rounded towards zero, and 0 for base 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -151,3 +151,28 @@ _FLOAT: _Table = _NUMBER | {
     "atanh": np.arctanh, "exp2": np.exp2, "expm1": np.expm1, "log1p": np.log1p, "log2": np.log2, "log10": np.log10,
     "cbrt": np.cbrt, "hypot": np.hypot,
 }  # fmt: skip
+
+
+def expm1(x: Any) -> Any:
+    """NumPy's, with the values at complex infinities that the Array API asks for."""
+    with np.errstate(all="ignore"):
+        y = np.expm1(x)
+    if x.dtype.kind != "c":
+        return y
+    far = ~np.isfinite(x.real)
+    if not far.any():
+        return y
+    y, x = np.array(y), np.asarray(x)
+    for where, value in _expm1_at_ends(x.real, x.imag):
+        y[where & far] = value[where & far]
+    return y[()]
+
+
+def _expm1_at_ends(real: Any, imag: Any) -> Iterator[tuple[Any, Any]]:
+    """Where exp(x) - 1 is no product of a number and a direction, and its value there."""
+    wild, flat = ~np.isfinite(imag), imag == 0
+    whole = np.empty(np.shape(real), np.result_type(real, np.complex64))
+    whole.real, whole.imag = real, imag
+    yield flat & ~np.isneginf(real), whole
+    yield wild & np.isposinf(real), np.full_like(whole, complex(np.inf, np.nan))
+    yield wild & np.isneginf(real), np.full_like(whole, -1)

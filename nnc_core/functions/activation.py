@@ -174,9 +174,9 @@ def hardswish(x: ArrayLike, /) -> Tensor:
 
 @located
 def threshold(x: ArrayLike, /, threshold: float, value: float = 0.0) -> Tensor:
-    """x where it is above the threshold, `value` elsewhere."""
+    """x where it is above the threshold, `value` elsewhere; NaN stays NaN."""
     v = as_value(x)
-    return Tensor(F.where(F.greater(v, threshold), v, value))
+    return Tensor(F.where(F.less_equal(v, threshold), value, v))
 
 
 @located

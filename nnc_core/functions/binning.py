@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
-from nnc_core.functions.constants import constant_beside, is_recorded
+from nnc_core.functions.constants import constant_beside, host_of
 from nnc_core.functions.pieces import cut
 from nnc_core.functions.reduction import as_dtype
 from nnc_core.type import promote
@@ -80,10 +80,8 @@ def edges_of(v: Value, bins: Bins, given: Any, weights: Value | None = None) -> 
 
 def _falls(bins: Any, edges: Value) -> bool:
     """Tell whether edges fall somewhere; of a tensor that is not computed nobody knows."""
-    if isinstance(bins, Tensor) and is_recorded(edges):
-        return False
-    host = Tensor(edges).numpy() if isinstance(bins, Tensor) else np.asarray(bins)
-    return bool((host[1:] < host[:-1]).any())
+    host = host_of(edges) if isinstance(bins, Tensor) else np.asarray(bins)
+    return host is not None and bool((host[1:] < host[:-1]).any())
 
 
 def _host(v: Value, what: str) -> np.ndarray[Any, Any]:

@@ -22,6 +22,14 @@ def is_recorded(v: Value) -> bool:
     return v.array is None or lazy.get() != NOW
 
 
+def host_of(v: Value) -> np.ndarray[Any, Any] | None:
+    """The elements of a value where they are at hand; None where they are computed later."""
+    if is_recorded(v):
+        return None
+    host: np.ndarray[Any, Any] = v.stack.engine.executor.download(v.array)
+    return host
+
+
 @contextmanager
 def beside(v: Value) -> Iterator[None]:
     """Operators without inputs make their results where v is, and when what is done to v is computed: an array made at

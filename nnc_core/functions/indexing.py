@@ -50,6 +50,8 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, *, axis: int | None = -
     together.  Of the flattened x without an axis."""
     v, i = as_values(x, indices)
     if axis is None:
+        if i.ndim != 1:
+            raise ShapeError(f"indices {i.spec} of the flattened {v.spec} should be a vector", hint="name the axis")
         return Tensor(F.take(flat(v), i, axis=0))
     if v.ndim != i.ndim:
         raise ShapeError(f"{v.spec} and indices {i.spec} should have as many dimensions", hint="take")

@@ -7,6 +7,7 @@ from typing import Any
 
 from nnc_core.base.dtype import DType, accumulator, int64, is_complex, is_inexact, real_of
 from nnc_core.base.errors import AttributeValueError, ShapeError
+from nnc_core.functions.constants import host_of
 from nnc_core.functions.reduction import all_inexact, as_dtype, as_inexact, as_precise, mean
 from nnc_core.shape.axes import normalise_axes
 from nnc_core.type import admit_numpy, promote
@@ -85,6 +86,10 @@ def _weight(v: Value, weights: ArrayLike | None, name: str) -> Value | None:
         raise ShapeError(f"{name} {w.spec} is no vector of {v.shape[1]} weights")
     if name == "fweights" and is_inexact(w.dtype):
         raise AttributeValueError(f"fweights are counts, not {w.dtype}", hint="give weights as aweights")
+    host = host_of(w)
+    if host is not None and (host < 0).any():
+        raise AttributeValueError(f"{name} has negative weights, the first of them {host[host < 0][0]}",
+                                  hint="weights say how often an observation counts")
     return as_dtype(w, real_of(v.dtype))
 
 

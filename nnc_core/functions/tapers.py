@@ -6,9 +6,10 @@ from collections.abc import Callable
 from math import pi
 from typing import Any
 
-import numpy as np
-
+from nnc_core.base.dtype import accumulator, int64, is_float
+from nnc_core.base.errors import DTypeError
 from nnc_core.functions.creation import created_on
+from nnc_core.functions.reduction import as_dtype
 from nnc_core.type import admit_numpy, default_float, whole
 from nnc_core.values.arguments import located
 from nnc_core.values.dispatch import F
@@ -23,10 +24,12 @@ def _window(length: int, dtype: Any, device: Any, shape: Callable[[Value], Value
     n = max(whole(length, "length"), 0)
     with created_on(device) as stack:
         wanted = stack.type.admit(default_float() if dtype is None else admit_numpy(dtype))
+        if not is_float(wanted):
+            raise DTypeError(f"a window has floats, which {wanted} cannot hold", hint="dtype=float32")
         if n < 2:
             return Tensor(F.full(shape=(n,), value=1, dtype=wanted))
-        steps = F.cast(F.arange(size=n, dtype=np.dtype(np.int64), start=1 - n, step=2), dtype=wanted)
-        return Tensor(shape(F.divide(steps, n - 1)))
+        steps = F.cast(F.arange(size=n, dtype=int64, start=1 - n, step=2), dtype=accumulator(wanted))
+        return Tensor(as_dtype(shape(F.divide(steps, n - 1)), wanted))
 
 
 def _cosines(*heights: float) -> Callable[[Value], Value]:
@@ -68,10 +71,12 @@ def bartlett(length: int, /, *, dtype: Any = None, device: Any = None) -> Tensor
 @located
 def kaiser(length: int, beta: float, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """i0(beta sqrt(1 - t**2)) / i0(beta) at places t from -1 to 1."""
-    beta = float(beta)
+    size = abs(float(beta))
 
     def shape(t: Value) -> Value:
-        inside = F.sqrt(F.subtract(1, F.multiply(t, t)))
-        return F.divide(F.i0(F.multiply(inside, beta)), F.i0(F.full_like(t, beta)))
+        """By i0e(x) = exp(-x) i0(x), which does not overflow."""
+        inside = F.multiply(F.sqrt(F.subtract(1, F.multiply(t, t))), size)
+        grown = F.divide(F.i0e(inside), F.i0e(F.full_like(t, size)))
+        return F.multiply(grown, F.exp(F.subtract(inside, size)))
 
     return _window(length, dtype, device, shape)

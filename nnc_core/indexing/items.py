@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from nnc_core.base.dtype import boolean, is_complex, is_inexact
-from nnc_core.base.errors import DTypeError, Error, OperandError, OutOfRangeError, ShapeError
+from nnc_core.base.errors import DTypeError, Error, NotSupportedError, OperandError, OutOfRangeError, ShapeError
 from nnc_core.indexing import gathering, ranges
 from nnc_core.symbol import show_line, user_line
-from nnc_core.values.dispatch import F
+from nnc_core.type import is_static
+from nnc_core.values.dispatch import F, shape_of
 from nnc_core.values.operands import operand, value_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -41,13 +44,34 @@ def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
 
 def _read(x: Value, key: Any) -> Value:
     keys, arrays = _expanded(key, x.ndim)
+    if not is_static(x.shape):
+        x, keys = _clipped(x, keys)
     if arrays:
         return gathering.read(x, gathering.taken_apart(x, keys))
     return ranges.read(x, ranges.ranges(x, keys))
 
 
+def _clipped(x: Value, keys: list[Any]) -> tuple[Value, list[Any]]:
+    """Slices of axes whose length depends on data taken beforehand, by positions, which are as many as there are."""
+    out = list(keys)
+    for i, axis in _places(x, keys):
+        x = F.take(x, ranges.places_within(x, keys[i], axis), axis=axis)
+        out[i] = ranges.FULL
+    return x, out
+
+
+def _places(x: Value, keys: list[Any]) -> list[tuple[int, int]]:
+    """The keys that have to be clipped, each with its axis; none where the shape can be told."""
+    axes = np.cumsum([0, *map(_axes, keys)])
+    sliced = [(i, int(axes[i])) for i, k in enumerate(keys) if isinstance(k, slice)]
+    found = [(i, axis) for i, axis in sliced if ranges.clipped_at(x.shape[axis], keys[i])]
+    return [] if not found or is_static(shape_of(x)) else found
+
+
 def _written(x: Value, key: Any, value: Any, mode: str) -> Value:
     keys, arrays = _expanded(key, x.ndim)
+    if not is_static(x.shape):
+        keys, arrays = _by_positions(x, keys, arrays)
     new = _numeric(value, x)
     if mode == "divide" and not is_inexact(x.dtype):
         raise DTypeError(f"quotients are floats, which {x.spec} cannot hold", hint="cast it with astype")
@@ -59,6 +83,18 @@ def _written(x: Value, key: Any, value: Any, mode: str) -> Value:
     if mask is not None and (new.ndim <= x.ndim - mask.ndim or new.shape == x.shape):
         return _masked(x, mask, new, mode)
     return _scattered(x, gathering.taken_apart(x, keys), new, mode)
+
+
+def _by_positions(x: Value, keys: list[Any], arrays: bool) -> tuple[list[Any], bool]:
+    """A slice that has to be clipped as an array of positions, where it stands alone."""
+    found = _places(x, keys)
+    if not found:
+        return keys, arrays
+    (i, axis), *others = found
+    if others or arrays or any(not (k is Ellipsis or ranges.is_full(k)) for j, k in enumerate(keys) if j != i):
+        raise NotSupportedError(f"slice {keys[i]} of axis {axis} of {x.spec}, whose length depends on data, beside "
+                                "others", hint="write in two steps, or where a mask says so")
+    return [*keys[:i], Tensor(ranges.places_within(x, keys[i], axis)), *keys[i + 1 :]], True
 
 
 def _scattered(x: Value, apart: gathering.Gather, new: Value, mode: str) -> Value:

@@ -7,9 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nnc_core.base.dtype import int64
 from nnc_core.base.errors import NotSupportedError, OperandError, OutOfRangeError
+from nnc_core.functions.selection import places_of
 from nnc_core.type import DimLike, Dims, is_static
 from nnc_core.values.dispatch import F, shape_of
+from nnc_core.values.modes import use_device
+from nnc_core.values.unknown import has_unknown
 from nnc_core.values.value import Value
 
 FULL = slice(None)
@@ -81,6 +85,31 @@ def _lengths(x: Value, keys: Sequence[Any]) -> Dims:
     mentioned = [k for k in keys if k is not None]
     needed = [not is_full(k) for k, d in zip(mentioned, x.shape, strict=True) if not isinstance(d, int)]
     return shape_of(x) if any(needed) else x.shape
+
+
+# ---- lengths that nobody knows yet
+def clipped_at(length: DimLike, k: Any) -> bool:
+    """Tell whether a slice has to be clipped to a length that depends on data and is not known."""
+    if isinstance(length, int) or not isinstance(k, slice) or is_full(k) or k.step not in (None, 1):
+        return False
+    return has_unknown((length,)) and all(b is None or isinstance(b, (int, np.integer)) for b in (k.start, k.stop))
+
+
+def places_within(x: Value, k: slice, axis: int) -> Value:
+    """int64: the positions along an axis that a slice means, however long the axis turns out to be."""
+    with use_device(x.stack):
+        place = F.arange(size=x.shape[axis], dtype=int64)
+    begins = None if k.start is None else _at_least(place, int(k.start))
+    ends = None if k.stop is None else F.logical_not(_at_least(place, int(k.stop)))
+    given = [mask for mask in (begins, ends) if mask is not None]
+    return places_of(given[0] if len(given) == 1 else F.logical_and(*given))
+
+
+def _at_least(place: Value, bound: int) -> Value:
+    """True where a position is not before a bound, which counts from the end if it is negative."""
+    if bound >= 0:
+        return F.greater_equal(place, bound)
+    return F.less(F.flip(place, axes=(0,)), -bound)
 
 
 def _slice(k: slice, length: DimLike) -> tuple[Any, Any, int]:

@@ -7,6 +7,7 @@ from typing import Any, Generic
 
 import numpy as np
 
+from nnc_core.codegen.numpy_scalars import expm1
 from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import expanded, in_wide, widened
@@ -71,10 +72,10 @@ class Exponentials(Base[V], Generic[V]):
         """2**x."""
         ...
 
-    @op(infer=rule.inexact, reference=widened(np.expm1), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(expm1), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("expm1"), partials=(lambda F, y, x: F.exp(x),))
     def expm1(self, x: V | float) -> V:
-        """exp(x) - 1, accurate at small x."""
+        """exp(x) - 1, accurate at small x; of complex infinities as the Array API has it."""
         ...
 
     @op(infer=rule.inexact, reference=widened(np.log1p), promote=ALL_INPUTS, to_float=True, inplace=(0,),

@@ -119,6 +119,7 @@ def _zeta(s: Scalar, q: Scalar) -> Scalar:
     nan, infinite = s.constant(float("nan")), s.constant(float("inf"))
     pole = q.equal(q.apply("floor"))
     total = (q <= 0).select(pole.select(infinite, nan), total)
+    total = q.equal(float("inf")).select((s > 1).select(s.constant(0), s), total)
     total = s.equal(1).select(infinite, (s < 1).select(nan, total))
     return s.equal(float("inf")).select(_limit_of_zeta(q, nan, infinite), total)
 
@@ -131,7 +132,8 @@ def _limit_of_zeta(q: Scalar, nan: Scalar, infinite: Scalar) -> Scalar:
 
 def _zeta_by_s(F: Any, y: Any, s: Any, q: Any) -> Any:
     """The same sum, each term differentiated: -log(q + k) (q + k)**-s, and the product rule in the series."""
-    minus = F.negative(s)
+    far = F.equal(q, float("inf"))
+    minus, q = F.negative(s), F.where(far, 1.0, q)
     total = F.zeros_like(y)
     for k in reversed(range(TERMS)):
         base = F.add(q, float(k))
@@ -149,7 +151,7 @@ def _zeta_by_s(F: Any, y: Any, s: Any, q: Any) -> Any:
             slope = F.add(F.multiply(slope, factor), F.multiply(term, inverse))
             term = F.multiply(term, factor)
     tail = F.subtract(rest_slope, F.multiply(F.log(end), rest))
-    return F.add(total, F.multiply(F.power(end, minus), tail))
+    return F.where(far, 0.0, F.add(total, F.multiply(F.power(end, minus), tail)))
 
 
 def _stirling_rest(x: Scalar) -> Scalar:
@@ -204,8 +206,8 @@ class GammaFunctions(Base[V], Generic[V]):
         partials=(_zeta_by_s,
                   lambda F, y, s, q: F.negative(F.multiply(s, F.zeta(F.add(s, 1.0), q)))))
     def zeta(self, s: V | float, q: V | float) -> V:
-        """Hurwitz' zeta function: the sum of (q + k)**-s over k = 0, 1, 2 ...; infinite for s = 1 and at the poles
-        q = 0, -1, -2 ..., NaN for s < 1 and for other q < 0."""
+        """Hurwitz' zeta function: the sum of (q + k)**-s over k = 0, 1, 2 ...; 0 for q = infinity, infinite for s = 1
+        and at the poles q = 0, -1, -2 ..., NaN for s < 1 and for other q < 0."""
         ...
 
     @op(infer=rule.floating, reference=by_nest("betaln", in_wide(_betaln)), promote=ALL_INPUTS, to_float=True,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.base.errors import ImplicitComputeError
+from nnc_core.base.errors import ImplicitComputeError, NotSupportedError
 from nnc_core.recording.staged import KEPT, StagedGraph
 from nnc_core.type import is_unknown
 from tests.dynamic.faults import fails
@@ -438,3 +438,31 @@ def test_devices_that_do_not_fit_are_named(device: str) -> None:
     y = F.add(F.transfer(x, source=device, target=OTHER), x)
     with fails(ValueError, device, OTHER, line=False):
         nnc.SymbolicGraph({"x": x}, {"y": y}).compile(device)
+
+
+SLICES = [slice(None, 3), slice(0, 2), slice(-2, None), slice(-7, None), slice(4, None), slice(1, -1), slice(None, -5),
+          slice(2, 9), slice(1, 2)]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", SLICES, ids=map(str, SLICES))
+def test_slices_are_clipped_to_what_was_counted(key: slice) -> None:
+    f = lambda x: nnc.nonzero(x)[0][key]  # noqa: E731
+    compiled = nnc.jit(f)
+    for given in ([1.0, 0, 1, 0, 2], [0.0] * 4, [1.0] * 6):
+        x, wanted = nnc.asarray(given), np.flatnonzero(given)[key].tolist()
+        assert f(x).tolist() == compiled(x).tolist() == wanted
+        with nnc.deferred():
+            late = f(x)
+        assert late.tolist() == wanted
+
+
+def test_clipped_slices_beside_other_keys() -> None:
+    for f in (lambda x: nnc.argwhere(x)[:2, 0], lambda x: nnc.argwhere(x)[:2, [1, 0]], lambda x: nnc.argwhere(x)[1:],
+              lambda x: x[x > 0].at[:4].set(9.0), lambda x: nnc.grad(lambda y: nnc.sum(y[y > 0][:2] ** 2))(x)):
+        for x in (nnc.eye(3), nnc.zeros((3, 3))):
+            np.testing.assert_array_equal(nnc.jit(f)(x).numpy(), f(x).numpy())
+
+
+def test_a_clipped_slice_is_written_alone() -> None:
+    with pytest.raises(NotSupportedError, match="whose length depends on data, beside others"):
+        nnc.jit(lambda x: nnc.argwhere(x).at[:2, 0].set(0))(nnc.eye(3))

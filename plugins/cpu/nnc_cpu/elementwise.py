@@ -9,9 +9,9 @@ import numpy as np
 
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import DType, is_inexact
+from nnc_core.base.dtype import DType, is_complex, is_inexact
 from nnc_core.codegen.numpy_scalars import cast as numpy_cast
-from nnc_core.codegen.numpy_scalars import integer_power
+from nnc_core.codegen.numpy_scalars import expm1, integer_power
 from nnc_core.device import Launch
 from nnc_cpu.memory import Array, same_start
 from nnc_cpu.routine import Make, Routine, converting, in_order, prepared, scratch
@@ -134,6 +134,18 @@ def _choose(condition: Array, a: Array, b: Array, out: Array) -> None:
     np.copyto(out, np.where(condition, a, b))
 
 
+def write_expm1(x: Array, out: Array) -> None:
+    with np.errstate(all="ignore"):
+        np.copyto(out, expm1(x))
+
+
+def _expm1(command: Command) -> Routine:
+    """NumPy's own function is wrong at complex infinities."""
+    if is_complex(command.output.dtype):
+        return Routine(lambda x, out: partial(write_expm1, x, out))
+    return ufunc(np.expm1)(command)
+
+
 def converts_as_numpy_does(source: DType, target: DType) -> bool:
     """Floats to integers saturate, and what becomes a half goes through float32: NumPy does otherwise."""
     if dt.is_float(source) and dt.is_integer(target):
@@ -172,7 +184,7 @@ def write_cast(source: Array, target: Array) -> None:
 MAKERS: dict[str, Make] = {
     **{name: ufunc(f) for name, f in UFUNCS.items()},
     **{name: function(name) for name in ("exp", "log", "tanh", "sin", "cos", "negative")},
-    **{name: prepared(ufunc(f)) for name, f in FUNCTIONS.items()},
+    **{name: prepared(ufunc(f)) for name, f in FUNCTIONS.items()}, "expm1": prepared(_expm1),
     "clip": clip, "power": power, "relu": relu, "sigmoid": sigmoid, "where": where, "cast": cast,
     "copy": cast, "identity": cast, "stop_gradient": cast, "transfer": cast,
 }  # fmt: skip

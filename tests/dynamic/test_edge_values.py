@@ -1,0 +1,93 @@
+"""Values at the edges: NaN, infinities, weights and indices that are none."""
+
+from __future__ import annotations
+
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0])
+def test_threshold_keeps_nan(value: float, device: str) -> None:
+    found = nnc.threshold(nnc.asarray([nan, -inf, 0.5, 1.0, inf]), 0.5, value)
+    np.testing.assert_array_equal(found.numpy(), [nan, value, value, 1, inf])
+
+
+TAKE_NAN = [name for name in nnc.functions.activation.__all__ if name not in ("prelu", "threshold")]
+
+
+@pytest.mark.parametrize("name", TAKE_NAN)
+def test_activations_keep_nan(name: str) -> None:
+    assert np.isnan(getattr(nnc, name)(nnc.asarray([nan, nan])).numpy()).all()
+
+
+@pytest.mark.parametrize("beta", [0.0, 5.0, 92.0, 300.0, -300.0])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_kaiser_does_not_overflow(beta: float, dtype: str, device: str) -> None:
+    tolerance = {"float16": 1e-3, "float32": 3e-5, "float64": 1e-12}[dtype]
+    np.testing.assert_allclose(nnc.kaiser(9, beta, dtype=dtype).numpy(), np.kaiser(9, abs(beta)), tolerance, tolerance)
+
+
+def test_kaiser_beyond_what_i0_can_hold() -> None:
+    np.testing.assert_allclose(nnc.kaiser(3, 2000.0).numpy(), [0, 1, 0], atol=1e-30)
+
+
+@pytest.mark.parametrize("dtype", [nnc.int32, nnc.bool, nnc.complex64])
+@pytest.mark.parametrize("name", ["hanning", "hamming", "blackman", "bartlett"])
+def test_windows_have_floats(name: str, dtype: Any) -> None:
+    with pytest.raises(DTypeError, match=f"{name}: a window has floats, which {dtype} cannot hold"):
+        getattr(nnc, name)(5, dtype=dtype)
+
+
+def test_zeta_at_infinity(device: str) -> None:
+    s = nnc.asarray([2.0, 1.5, 1.0, 0.5, nan, inf])
+    np.testing.assert_array_equal(nnc.zeta(s, nnc.full(6, inf)).numpy(), [0, 0, inf, nan, nan, 0])
+    slopes = nnc.grad(lambda s: nnc.sum(nnc.zeta(s, nnc.full(2, inf))))(nnc.asarray([2.0, 3.0]))
+    assert slopes.tolist() == [0, 0]
+
+
+EXPM1 = [
+    (complex(inf, 0.0), complex(inf, 0.0)), (complex(inf, -0.0), complex(inf, -0.0)),
+    (complex(inf, 1), complex(inf, inf)),
+    (complex(inf, inf), complex(inf, nan)), (complex(inf, -inf), complex(inf, nan)),
+    (complex(inf, nan), complex(inf, nan)),
+    (complex(-inf, 1), complex(-1, 0)), (complex(-inf, inf), complex(-1, 0)), (complex(-inf, nan), complex(-1, 0)),
+    (complex(-inf, -0.0), complex(-1, -0.0)), (complex(nan, 0.0), complex(nan, 0)),
+    (complex(nan, -0.0), complex(nan, -0.0)),
+    (complex(nan, 1), complex(nan, nan)), (complex(nan, nan), complex(nan, nan)), (complex(1, inf), complex(nan, nan)),
+    (complex(1, nan), complex(nan, nan)), (complex(-0.0, 0.0), complex(-0.0, 0.0)),
+]  # fmt: skip
+"""As the Array API has it."""
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.filterwarnings("ignore:expm1 has no kernel")
+def test_complex_expm1_at_the_ends(dtype: Any, step: int, device: str) -> None:
+    z = nnc.asarray(np.array([z for z, _ in EXPM1], dtype))[::step]
+    wanted = np.array([y for _, y in EXPM1], dtype)[::step]
+    for found in (nnc.expm1(z).numpy(), nnc.jit(nnc.expm1)(z).numpy()):
+        for part in (np.real, np.imag):
+            np.testing.assert_array_equal(part(found), part(wanted))
+            there = ~np.isnan(part(wanted))
+            np.testing.assert_array_equal(np.signbit(part(found))[there], np.signbit(part(wanted))[there])
+
+
+# ---- what NumPy refuses
+@pytest.mark.parametrize("name", ["fweights", "aweights"])
+@pytest.mark.parametrize("wrap", [list, np.array, nnc.asarray])
+def test_negative_weights_of_covariances(name: str, wrap: Any) -> None:
+    with pytest.raises(AttributeValueError, match=f"cov: {name} has negative weights, the first of them -2"):
+        nnc.cov([1.0, 2.0, 4.0], **{name: wrap([1, -2, 3])})
+
+
+def test_take_along_no_axis_takes_a_vector() -> None:
+    x = nnc.reshape(nnc.arange(6), (2, 3))
+    assert nnc.take_along_axis(x, nnc.asarray([5, 0]), axis=None).tolist() == [5, 0]
+    with pytest.raises(ShapeError, match="take_along_axis: indices int64\\[2,2\\] of the flattened"):
+        nnc.take_along_axis(x, nnc.asarray([[5, 0], [1, 2]]), axis=None)
