@@ -63,16 +63,16 @@ demo: $(READY)
 define run_kit
 @devices="$$($(KIT_DEVICES) $(1))" || exit 1; for device in $$devices; do \
     echo "conformance kit on $$device"; \
-    $(RUN) pytest -q -n $(JOBS) $(2) --pyargs nnc_plugins.conformance --nnc-device=$$device || exit 1; done
+    $(RUN) pytest -q -n $(JOBS) --dist worksteal $(2) --pyargs nnc_plugins.conformance --nnc-device=$$device || exit 1; done
 endef
 
 test: $(READY)
-	@$(RUN) pytest -q -n $(JOBS)
+	@$(RUN) pytest -q -n $(JOBS) --dist worksteal
 	$(call run_kit,quick)
 
 test-all: export HYPOTHESIS_PROFILE = all
 test-all: $(READY)
-	@$(RUN) pytest -q -n $(JOBS) -m ""
+	@$(RUN) pytest -q -n $(JOBS) --dist worksteal -m ""
 	$(call run_kit,all,-m "")
 
 lint: $(READY)

@@ -38,8 +38,9 @@ def _chosen_seed() -> int:
 
 SEED = pytest.StashKey[int]()
 SAMPLED = {
-    "tests/dynamic/": ("opencl:0", 3), "tests/nn/": ("opencl:0", 3), "tests/optim/": ("opencl:0", 3),
-    "tests/cpu/test_kernels.py": ("", 3), "tests/engine/test_branch_gradients.py": ("-", 12),
+    "tests/dynamic/": ("opencl:0", 5), "tests/nn/": ("opencl:0", 5), "tests/optim/": ("opencl:0", 5),
+    "tests/semantics/test_h_cases.py": ("opencl:0", 3),
+    "tests/cpu/test_kernels.py": ("", 5), "tests/engine/test_branch_gradients.py": ("-", 12),
 }  # fmt: skip
 """Where there are thousands of tests of one kind, what is in their names, and how many there are for one that runs:
 those that build a kernel for each shape, those of each operator with each dtype and layout, and the gradients of all
@@ -55,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(_chosen_seed())
     config.stash[SEED] = int(config.option.hypothesis_seed)
     memory.return_large_arrays()
+    memory.keep_few_kernels()
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib
 from contextlib import suppress
 from pathlib import Path
+
+from nnc_core.engine import lower
 
 M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 LARGE = 1 << 20
 MUCH = 64 << 20
+KERNELS = 256
 _STATUS = Path("/proc/self/status")
 
 
@@ -20,6 +24,13 @@ def return_large_arrays() -> None:
     """
     with suppress(AttributeError, OSError, TypeError):  # another C library
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE)
+
+
+def keep_few_kernels() -> None:
+    """Thousands of commands run once each here; kernels of OpenCL take half a MiB each, and are on disk."""
+    lower.CACHED = KERNELS
+    with suppress(ImportError):
+        importlib.import_module("nnc_opencl.device").KERNELS = KERNELS  # type: ignore[attr-defined]
 
 
 def leave_alone_what_is_there() -> None:
