@@ -66,7 +66,7 @@ def default_device(results: Iterable[ProbeResult]) -> str | None:
 
 
 def next_step(result: ProbeResult) -> str:
-    """What to do about a plugin that is not in order; "" for one that is."""
+    """The next step for a plugin that is not in order; "" for one that is."""
     step = NEXT_STEPS.get(result.state, "")
     distribution = result.source.partition(" ")[0] or result.name
     return step.format(name=result.name, distribution=distribution, variable=BLOCK_VARIABLE)
@@ -81,7 +81,7 @@ def _report(results: list[ProbeResult], all_devices: bool) -> dict[str, Any]:
 
 
 def _is_of_users(device: DeviceProbe) -> bool:
-    """Whether it is listed without being asked for: devices for tests are so if something is wrong with them."""
+    """Tell whether a device is listed unasked: devices for tests are so if something is wrong with them."""
     return not device.testing or device.state != "ok"
 
 

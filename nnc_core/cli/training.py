@@ -39,7 +39,7 @@ class Watcher(Protocol):
 
 
 class DemoProgress:
-    """Where a run is, as state: the place in the data, the epochs behind it, the losses of this one.
+    """The position of a run, as state: the place in the data, the epochs behind it, the losses of this one.
 
     `settings` are what the run was started with; a run that was started otherwise cannot be taken up.
     """
@@ -66,7 +66,7 @@ class DemoProgress:
         self.losses = list(state["losses"])
 
     def read_losses(self) -> list[float]:
-        """Of the steps of this epoch; waits for the device."""
+        """The losses of the steps of this epoch; waits for the device."""
         self.losses = [x if isinstance(x, float) else x.item() for x in self.losses]
         return self.losses  # type: ignore[return-value]
 
@@ -96,7 +96,7 @@ def _draw_shifts(count: int, shifts: np.random.Generator) -> NDArray[np.int64]:
 
 def _one_epoch(lenet: LeNet, images: NDArray[np.uint8], labels: NDArray[np.int64], progress: DemoProgress,
                watcher: Watcher, after_step: Callable[[], object]) -> None:
-    """What is left of it."""
+    """The rest of the epoch."""
     order = progress.order
     steps = len(order)
     watcher.begin(order.epoch, steps)

@@ -1,4 +1,4 @@
-"""What a training run shows while it runs: a bar on a terminal, else a line for each epoch."""
+"""The display of a training run: a bar on a terminal, else a line for each epoch."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[st
 
 
 class Stored(NamedTuple):
-    """What a safetensors file holds, and whether nnc wrote it."""
+    """The content of a safetensors file, and whether nnc wrote it."""
 
     arrays: dict[str, Array]
     metadata: dict[str, str]

@@ -30,7 +30,7 @@ class Writer:
         self.operators: dict[Op, int] = {}
         self.lines: dict[str, int] = {}
         self.bodies: dict[int, int] = {}
-        """By the id of a body its number."""
+        """The number of each body, by its id."""
         self.version = 1
 
     def describe(self, graph: SymbolicGraph) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def map_weights(path: Path, *, device: Any = None) -> MappedWeights:
 
 
 class MappedWeights(Mapping[str, Tensor]):
-    """What `map_weights` gives.  `metadata`: the texts of the file."""
+    """The result of `map_weights`.  `metadata`: the texts of the file."""
 
     def __init__(self, arrays: Mapping[str, Array], metadata: Mapping[str, str], stack: Stack, path: str) -> None:
         self._arrays, self._stack, self._path = arrays, stack, path

@@ -126,7 +126,7 @@ class ModuleWriter:
         return {"tensor" if isinstance(x, Tensor) else "array": name}
 
     def _named(self, x: Any, what: str) -> Any:
-        """What is known by a name: functions, initialisers, classes, what is registered, kinds of numbers."""
+        """Describe a value that has a name: functions, initialisers, classes, what is registered, kinds of numbers."""
         own = getattr(x, "__name__", "")
         for kind, name in (("class", own_name(x) if isinstance(x, type) else None), ("function", function_name(x)),
                            ("registered", registered_name(x)), ("initialiser", own if initialiser(own) is x else None)):
@@ -161,7 +161,7 @@ def _inner_first(root: Module) -> list[Module]:
 
 
 def class_name(module: Module) -> dict[str, str]:
-    """By what name a file knows the class; NotSupportedError if there is none."""
+    """The name by which a file knows the class; NotSupportedError if there is none."""
     cls = type(module)
     own = own_name(cls)
     if own is not None:
@@ -174,7 +174,7 @@ def class_name(module: Module) -> dict[str, str]:
 
 
 def is_plain_network(module: Module) -> TypeGuard[Network]:
-    """Whether the topology says it all."""
+    """Tell whether the topology describes the module completely."""
     return isinstance(module, Network) and type(module).__init__ is Network.__init__
 
 
@@ -190,7 +190,7 @@ def _positional(cls: type[Module], count: int) -> list[str]:
 
 
 def _is_needless(name: str, x: Any) -> bool:
-    """Whether it only made the first weights, which the file has."""
+    """Tell whether an argument only made the first weights, which the file has."""
     return (name == "init" or name.endswith("_init")) and (callable(x) or isinstance(x, Lost))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TrainingFile:
-    """Where `optim.train` keeps a run, so that it goes on after it was ended, bit for bit::
+    """The file in which `optim.train` keeps a run, so that it goes on after its end, bit for bit::
 
         file = TrainingFile("run.safetensors", network)
         params = optim.owl.Params(checkpoint=optim.owl.checkpoint.EveryEpochs(1, file.save))

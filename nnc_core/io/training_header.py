@@ -1,4 +1,4 @@
-"""What a training file says of its run beside the arrays: JSON, checked field by field when it is read."""
+"""The description of a run in a training file: JSON beside the arrays, checked field by field when it is read."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ SHOWN = 3
 
 
 class SavedProgress(Protocol):
-    """What knows where a run is, such as a `DataOrder`; its state is what JSON can hold."""
+    """A position in a run, such as a `DataOrder`, whose state JSON can hold."""
 
     def state_dict(self) -> Mapping[str, Any]: ...
 

@@ -1,4 +1,4 @@
-"""How a module was made, kept so that a file can tell it."""
+"""The construction of a module, kept so that a file can repeat it."""
 
 from __future__ import annotations
 

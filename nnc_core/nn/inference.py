@@ -1,4 +1,4 @@
-"""What modules give, without computing it: forward run once on symbols."""
+"""Results of modules without computing them: forward is run once on symbols."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def as_spec(x: Any, dtype: Any = None) -> TensorSpec:
 
 
 def stack_beneath(module: ModuleNode) -> Stack:
-    """Where the weights are, or the current device."""
+    """The stack that holds the weights, or the current one."""
     for place in walk(module):
         for _, x in entries(place.module):
             if isinstance(x, Cell):
@@ -59,7 +59,7 @@ def stack_beneath(module: ModuleNode) -> Stack:
 
 
 def inferred(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What module(*args, **kwargs) gives, with a spec for each tensor; so are given specs read as tensors.
+    """The result of module(*args, **kwargs), with a spec for each tensor; specs that are given stand for tensors.
 
     Forward runs once; nothing is computed, and no state changes.  Raises what forward raises.
     """

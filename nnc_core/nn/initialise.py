@@ -207,7 +207,7 @@ def _orthonormal(generator: Generator, rows: int, columns: int, dtype: Any) -> T
 
 @dataclass(frozen=True)
 class Custom:
-    """What a function of the shape gives: a tensor, an array or nested lists (Owl's Custom)."""
+    """The result of a function of the shape: a tensor, an array or nested lists (Owl's Custom)."""
 
     function: Callable[[tuple[int, ...]], Any]
 

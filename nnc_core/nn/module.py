@@ -32,7 +32,7 @@ from nnc_core.values.trace import guarded
 
 
 def _is_ours(cls: type) -> bool:
-    """Whether the class is of the house, where what is declared is what is meant."""
+    """Tell whether the class is nnc's own, whose annotations are checked."""
     return cls.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
@@ -65,7 +65,7 @@ class Module(ModuleNode):
             return made
 
     def constructor_arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What the class is to be called with to make such a module again: what it was called with.
+        """The arguments that make such a module again: those that the class was called with.
 
         Classes whose parts change afterwards say more.
         """
@@ -73,7 +73,7 @@ class Module(ModuleNode):
         return known.args, known.kwargs
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes."""
+        """Compute the result of the module."""
         raise NotSupportedError(f"{type(self).__name__} has no forward", hint="define forward(self, ...)")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -110,7 +110,7 @@ class Module(ModuleNode):
         return misfit(self.forward, args, kwargs) or misfit(type(self).__init__, (self, *made.args), made.kwargs)
 
     def functional_call(self, weights: Mapping[str, Tensor], *args: Any, **kwargs: Any) -> Any:
-        """What a call computes with these tensors, by name, in the places of its parameters; others stay."""
+        """Call the module with these tensors, by name, in the places of its parameters; others stay."""
         mine = self.named_parameters(frozen=None)
         if weights.keys() - mine.keys():
             raise OperandError(f"{type(self).__name__} has no parameter {sorted(weights.keys() - mine.keys())[0]!r}",
@@ -150,12 +150,12 @@ class Module(ModuleNode):
         return cells_of(self)
 
     def named_parameters(self, frozen: bool | None = False) -> dict[str, Parameter]:
-        """What is trained, by name; with frozen=True what is not, with frozen=None all."""
+        """Parameters that are trained, by name; with frozen=True those that are not, with frozen=None all."""
         found = {name: c for name, c in self.cells().items() if isinstance(c, Parameter)}
         return found if frozen is None else trained(found, not frozen)
 
     def parameters(self) -> list[Parameter]:
-        """What is trained."""
+        """Parameters that are trained."""
         return list(self.named_parameters().values())
 
     def named_buffers(self) -> dict[str, Cell]:
@@ -184,7 +184,7 @@ class Module(ModuleNode):
 
     @property
     def is_trainable(self) -> bool:
-        """Whether there is a parameter that is not frozen."""
+        """True if there is a parameter that is not frozen."""
         return bool(self.named_parameters())
 
     def state_dict(self) -> dict[str, HostArray]:
@@ -227,7 +227,7 @@ class Module(ModuleNode):
     # ---- training and evaluation
     @property
     def training(self) -> bool:
-        """Whether dropout and the like are active; not so within `nnc.evaluating()`.  Compiled code is traced for
+        """True while dropout and the like are active; not so within `nnc.evaluating()`.  Compiled code is traced for
         both."""
         return not always_evaluates() and guarded(self._read_training)
 
@@ -266,7 +266,7 @@ class Module(ModuleNode):
         return self
 
     def _forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What is compiled: forward, traced again when an attribute is replaced."""
+        """Run forward in compiled code, which is traced again when an attribute is replaced."""
         guarded(self._read_version)
         return self.forward(*args, **kwargs)
 
@@ -293,8 +293,8 @@ class Module(ModuleNode):
         return self
 
     def gradients(self) -> dict[str, Tensor]:
-        """What `backward` has added up, by the names of the parameters, zeros where it is nothing: what a minimiser's
-        `update` takes."""
+        """The gradients that `backward` has added up, by the names of the parameters, zeros where there are none,
+        for a minimiser's `update`."""
         return accumulated(self.named_parameters())
 
     def zero_grad(self) -> None:

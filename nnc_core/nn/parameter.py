@@ -18,7 +18,7 @@ from nnc_core.values.value import Adjoint, Value
 
 _NONE: Mapping[Cell, Tensor] = {}
 _leaves: ContextVar[Mapping[Cell, Tensor]] = ContextVar("nnc_parameter_leaves", default=_NONE)
-"""What parameters are read as while a gradient by them is taken, in this context only."""
+"""The tensors that parameters are read as while a gradient by them is taken, in this context only."""
 
 
 class Parameter(Cell):
@@ -41,7 +41,7 @@ class Parameter(Cell):
 
     @property
     def frozen(self) -> bool:
-        """Whether it keeps its value in training: no gradient is taken by it.  Can be set."""
+        """True if it keeps its value in training: no gradient is taken by it.  Can be set."""
         return self._frozen
 
     @frozen.setter
@@ -90,7 +90,7 @@ class Parameter(Cell):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether `backward` gives it a gradient."""
+        """True if `backward` gives it a gradient."""
         return self.tracked
 
     @requires_grad.setter
@@ -100,7 +100,7 @@ class Parameter(Cell):
 
     @property
     def grad(self) -> Tensor | None:
-        """What `backward` has added up; None before."""
+        """The gradient that `backward` has added up; None before."""
         g = None if self._adjoint is None else self._adjoint.grad
         return None if g is None else Tensor(g)
 

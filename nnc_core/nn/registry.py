@@ -1,4 +1,4 @@
-"""What files may name: nnc's own modules, functions and initialisers, and what users have registered."""
+"""Names in files: nnc's own modules, functions and initialisers, and what users have registered."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def registered_name(thing: Any) -> str | None:
 
 
 def registered(name: str) -> Callable[..., Any] | None:
-    """What is registered under a name."""
+    """The class or function that is registered under a name."""
     return _registered.get(name)
 
 

@@ -50,7 +50,7 @@ def summary(root: ModuleNode, inputs: tuple[Any, ...] = ()) -> str:
 
 
 def _results(root: ModuleNode, inputs: tuple[Any, ...]) -> dict[int, str]:
-    """What each module gives first, and how often it is called, by id."""
+    """The first result of each module, and how often it is called, by id."""
     first: dict[int, Any] = {}
     calls: dict[int, int] = {}
 

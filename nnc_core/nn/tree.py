@@ -11,10 +11,10 @@ from nnc_core.values.cell import Cell
 
 
 class ModuleNode:
-    """What the tree is made of: `Module` derives from it."""
+    """A node of the tree of modules: `Module` derives from it."""
 
     def describe(self) -> str:
-        """What stands between the brackets of repr: subclasses name their settings."""
+        """The text between the brackets of repr: subclasses name their settings."""
         return ""
 
 

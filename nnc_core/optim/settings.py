@@ -1,4 +1,4 @@
-"""What the settings of minimisers may be."""
+"""Rules for the settings of minimisers."""
 
 from __future__ import annotations
 

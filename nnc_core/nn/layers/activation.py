@@ -329,11 +329,11 @@ class Activation(Module):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the function is called with besides x."""
+        """The options with which the function is called."""
         return dict(self._options)
 
     def forward(self, x: Tensor) -> Tensor:
-        """What the function gives: for those with a name the same shape as x, half of it for glu and swiglu."""
+        """The function of x: the same shape as x for those with a name, half of it for glu and swiglu."""
         if self.kind is None:
             return x
         return (NAMED[self.kind] if isinstance(self.kind, str) else self.kind)(x, **self.options)

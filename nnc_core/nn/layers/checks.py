@@ -1,4 +1,4 @@
-"""What layers check: settings when they are made, inputs when they are called."""
+"""Checks of layers: settings when they are made, inputs when they are called."""
 
 from __future__ import annotations
 

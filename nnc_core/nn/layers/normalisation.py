@@ -101,7 +101,7 @@ class BatchNorm(_Affine):
 
 
 def _is_one(sizes: Sequence[Any]) -> bool:
-    """Whether axes of these sizes, as far as they are known, hold one element."""
+    """Tell whether axes of these sizes, as far as they are known, hold one element."""
     return all(isinstance(n, int) and n == 1 for n in sizes)
 
 

@@ -36,7 +36,7 @@ __all__ = [
 
 # ---- over sliding windows
 class _Pool(Windowed):
-    """How windows slide."""
+    """The arguments of sliding windows."""
 
     def _set(self, window: Int, strides: Int | None, padding: Any, dilation: Int, layout: str | None,
              ceil_mode: bool) -> None:

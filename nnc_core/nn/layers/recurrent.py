@@ -20,7 +20,7 @@ NONLINEARITIES = ("tanh", "relu")
 
 
 class RecurrentCell(Module):
-    """What the cells share: weights, by default uniform within 1 / sqrt(hidden_size), biases too.
+    """The common part of cells: weights, by default uniform within 1 / sqrt(hidden_size), biases too.
 
     input_weight (input_size, gates * n), hidden_weight (n, gates * n), input_bias and hidden_bias (gates * n,), with n
     the hidden size: PyTorch's weight_ih and weight_hh transposed, bias_ih and bias_hh, gates in its order.  With an
@@ -29,7 +29,7 @@ class RecurrentCell(Module):
 
     gates: ClassVar[int] = 1
     states: ClassVar[int] = 1
-    """How many tensors a state has."""
+    """The number of tensors in a state."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, init: Initialiser | None = None,
                  generator: Generator | None = None, dtype: Any = None) -> None:
@@ -53,7 +53,7 @@ class RecurrentCell(Module):
 
     @property
     def state_size(self) -> int:
-        """How many numbers the result of a step has."""
+        """The number of features in the result of a step."""
         return self.hidden_size
 
     def weights(self) -> RecurrentWeights:
@@ -65,7 +65,7 @@ class RecurrentCell(Module):
         return zeros((batch, size), dtype=self.input_weight.spec.dtype, device=self.input_weight.device)
 
     def _batch(self, x: Tensor) -> Any:
-        """How many examples there are."""
+        """The number of examples."""
         if not x.ndim:
             raise misfit(self, x, f"expected (batch, {self.input_size})")
         return x.shape[0]

@@ -25,7 +25,7 @@ RETURNS = ("all", "outputs", "last")
 
 
 class _Sequences(Module):
-    """What the three networks share.
+    """The common part of the three networks.
 
     x (batch, length, input_size), or (length, batch, input_size) with batch_first=False, and optionally the state
     before and `lengths` (batch,): behind its own length the results of a sequence are 0, and its state stays.  Gives
@@ -62,7 +62,7 @@ class _Sequences(Module):
 
     @property
     def output_size(self) -> int:
-        """How many numbers a result has."""
+        """The number of features in a result."""
         return self.directions * self.layers[0].state_size
 
     def forward(self, x: Tensor, state: Any = None, *, lengths: Any = None) -> Any:

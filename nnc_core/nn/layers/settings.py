@@ -1,4 +1,4 @@
-"""What stands between the brackets of a layer's repr: its settings, as the constructor takes them."""
+"""Settings in a layer's repr, as the constructor takes them."""
 
 from __future__ import annotations
 

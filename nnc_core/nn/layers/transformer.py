@@ -23,7 +23,7 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType({"relu"
 
 
 class Options(TypedDict, total=False):
-    """What layers of a transformer take by keyword, with the defaults 2048, 0.1, "relu", False, 1e-5, True."""
+    """Keywords of transformer layers, with the defaults 2048, 0.1, "relu", False, 1e-5, True."""
 
     hidden: int
     """Features between the two linear layers."""
@@ -31,7 +31,7 @@ class Options(TypedDict, total=False):
     activation: str
     """"relu", "gelu" or "silu"."""
     norm_first: bool
-    """Whether inputs of the parts are normalised (pre-norm), or the sums after them (post-norm)."""
+    """True to normalise inputs of the parts (pre-norm), False for the sums after them (post-norm)."""
     epsilon: float
     bias: bool
     generator: Generator | None

@@ -1,4 +1,4 @@
-"""What layers over images, sequences and volumes share: their layout."""
+"""The layout of images, sequences and volumes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nnc_core.nn.layers.checks import check_length, check_rank, one_of, per_axis
 from nnc_core.nn.module import Module
 
 LAYOUTS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
-"""By the number of spatial dimensions; the first of each is the default."""
+"""Layouts by the number of spatial dimensions; the first of each is the default."""
 
 
 class Windowed(Module):
@@ -39,12 +39,12 @@ class Windowed(Module):
 
     @property
     def channels_last(self) -> bool:
-        """Whether the channels are the last axis, not the second one."""
+        """Tell whether the channels are the last axis, not the second one."""
         return self.layout.endswith("C")
 
     @property
     def channel_axis(self) -> int:
-        """Where the channels are."""
+        """The axis of the channels."""
         return self.layout.index("C")
 
     def _check(self, x: Any, channels: int | None = None) -> None:

@@ -49,7 +49,7 @@ def _operator(name: str, swapped: bool = False) -> Callable[..., Handle]:
 
 
 class Handle:
-    """What a module will give: a shape and a dtype, known as soon as the module was called.
+    """A future result of a module: its shape and dtype, known as soon as the module was called.
 
     Arithmetic with handles and numbers is recorded as well.
     """
@@ -131,7 +131,7 @@ class Input(Handle):
 
 
 def has_handles(args: Sequence[Any]) -> bool:
-    """Whether a handle is among arguments, or within lists and the like."""
+    """Tell whether a handle is among arguments, or within lists and the like."""
     for x in args:
         if x.__class__ is Tensor:
             continue

@@ -28,7 +28,7 @@ class NodeInfo(NamedTuple):
 
 
 class Network(Module):
-    """What is between handles, as a module.
+    """The modules between handles, as one module.
 
         x = nn.Input((28, 28, 1))
         y = nn.Conv2d(1, 8, 3)(x)
@@ -141,7 +141,7 @@ class Network(Module):
 
     @property
     def output_names(self) -> list[str]:
-        """What the outputs are called."""
+        """The names of the outputs."""
         return [self.topology.name_of(x.number) for x in flatten(self.topology.outputs, sort=False)[0]]
 
     @property
@@ -223,7 +223,7 @@ def _check_input(entrance: Entrance, x: Any, sizes: dict[str, Any]) -> None:
 
 
 def _fits(wanted: Any, found: Any, sizes: dict[str, Any]) -> bool:
-    """Whether a size is the one that is wanted; those with a name are noted, and agree wherever they stand."""
+    """Tell whether a size is the wanted one; those with a name are noted, and agree wherever they stand."""
     if isinstance(found, Dim) and watching.get() is None:
         return True  # nobody knows
     if isinstance(wanted, Dim):

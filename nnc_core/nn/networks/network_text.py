@@ -26,7 +26,7 @@ def network_table(nodes: Sequence[NodeInfo], outputs: Sequence[str]) -> str:
 
 
 def _count(node: NodeInfo, seen: set[int]) -> str:
-    """How many numbers the module trains; those of one that was there before are shared."""
+    """The count of numbers that the module trains; those of one that was there before are shared."""
     assert node.module is not None
     if id(node.module) in seen:
         return "shared"

@@ -1,4 +1,4 @@
-"""How the nodes of a network hang together: plain data, which names modules and holds none."""
+"""The graph of a network's nodes: plain data, which names modules and holds none."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Topology:
 
     @cached_property
     def tensors(self) -> Mapping[int, tuple[str, TensorSpec]]:
-        """What each tensor is called and is: its node, with ":0", ":1" ... where that gives several."""
+        """The name and the spec of each tensor: its node, with ":0", ":1" ... where that gives several."""
         found = {i: (e.name, e.spec) for i, e in enumerate(self.entrances)}
         for node in self.nodes:
             several = len(node.gives) > 1
@@ -88,7 +88,7 @@ class Topology:
         return found
 
     def name_of(self, number: int) -> str:
-        """What a tensor is called."""
+        """The name of a tensor."""
         return self.tensors[number][0]
 
     def number_of(self, name: str) -> int:
@@ -261,6 +261,6 @@ def _again(part: str, names: _Names) -> str:
 
 
 def kind_of(module: Module) -> str:
-    """What nodes of this module are called: "conv2d"; a function is called by its name."""
+    """The name for nodes of this module: "conv2d"; a function is called by its own."""
     name = module.__dict__.get("name") if type(module).__name__ == "Function" else None
     return name if isinstance(name, str) else type(module).__name__.lower().lstrip("_") or "module"

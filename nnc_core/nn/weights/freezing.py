@@ -1,4 +1,4 @@
-"""Which parameters are trained."""
+"""The choice of parameters that are trained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a parameter was frozen or thawed: code that was compiled before is traced again."""
+"""A count of changes to what is frozen: code that was compiled before is traced again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def changed() -> None:
 
 
 def note_frozen() -> None:
-    """What is traced depends on which parameters are frozen."""
+    """Let a trace depend on which parameters are frozen."""
     guarded(_read_frozen_parameters)
 
 

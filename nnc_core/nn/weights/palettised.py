@@ -56,7 +56,7 @@ class PalettisedWeight(ReadAsTensor, Module):
         return held if held.dtype == self.spec.dtype else held.astype(self.spec.dtype)
 
     def read(self) -> Tensor:
-        """What a Parameter gives that is read."""
+        """The array that is depalettised, as a Parameter gives its own."""
         return self.forward()
 
     def describe(self) -> str:
@@ -96,7 +96,7 @@ def _parameters(module: Module) -> dict[str, Parameter]:
 
 
 def _is_large(p: Parameter, bits: int, block_size: int | None, dtype: Any) -> bool:
-    """Whether it is worth it, as long as nobody asks for this one."""
+    """Tell whether a weight gets smaller by it, unless it is asked for by name."""
     if p.spec.ndim < 2 or not is_float(p.spec.dtype):
         return False
     held: DType = p.spec.dtype if dtype is None else admit_numpy(dtype)

@@ -1,4 +1,4 @@
-"""How PyTorch calls and lays out the weights of each kind of module: a table of rules."""
+"""Names and layouts of PyTorch's weights for each kind of module: a table of rules."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Entry(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What a kind of module is to PyTorch."""
+    """The counterpart of a kind of module in PyTorch."""
 
     entries: Callable[[Any], list[Entry]] = lambda module: []
     children: Mapping[str, str] = _NONE
     """Submodules that are called something else."""
     whole: bool = False
-    """Whether the entries speak for the submodules too."""
+    """True if the entries speak for the submodules too."""
 
 
 # ---- layouts

@@ -1,4 +1,4 @@
-"""What was left alone when weights were taken over."""
+"""Names that were left alone when weights were taken over."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ class Unmatched(NamedTuple):
     """Names that were not found on the other side."""
 
     missing: tuple[str, ...]
-    """Of the module, not among the arrays."""
+    """Names of the module that are not among the arrays."""
     unexpected: tuple[str, ...]
-    """Of the arrays, not of the module."""
+    """Names of arrays that the module has not."""

@@ -52,7 +52,7 @@ def map_parameters(f: Callable[..., Tensor], module: Module, *others: Module, na
 
 @located
 def has_nan(tensors: Mapping[str, Any] | Iterable[Any]) -> Tensor:
-    """Whether a NaN is in one of the tensors of a dict or a sequence, such as gradients by name: a boolean scalar, so
-    that code that asks can be compiled (NNC's parameter_gradients_isnan)."""
+    """Tell whether a NaN is in one of the tensors of a dict or a sequence, such as gradients by name: a boolean scalar,
+    so that code that asks can be compiled (NNC's parameter_gradients_isnan)."""
     found = [any_(isnan(asarray(t))) for t in (tensors.values() if isinstance(tensors, dict) else tensors)]
     return reduce(logical_or, found) if found else zeros((), dtype="bool")

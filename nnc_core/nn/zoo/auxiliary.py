@@ -14,7 +14,7 @@ class AuxiliaryNetwork(Module):
     """`forward` gives the logits; `all_logits` those of the auxiliary classifiers as well."""
 
     auxiliary_weight: ClassVar[float]
-    """What the loss of each auxiliary classifier counts."""
+    """The weight of each auxiliary classifier's loss."""
 
     @abstractmethod
     def all_logits(self, x: Tensor) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""What several networks are built of."""
+"""Blocks that several networks are built of."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Activation: TypeAlias = Callable[[], Module]
 
 
 def channel_axis(layout: str) -> int:
-    """Where the channels of images are."""
+    """The axis of the channels of images."""
     return layout.index("C")
 
 
@@ -49,7 +49,7 @@ def scaled(channels: int, width: float) -> int:
 
 
 class SideBySide(Module):
-    """What several modules make of one image, their channels one after another."""
+    """Several modules applied to one image, their channels one after another."""
 
     def __init__(self, *branches: Module, layout: str = "NHWC") -> None:
         self.branches, self.axis = branches, channel_axis(layout)

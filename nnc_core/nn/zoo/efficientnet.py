@@ -27,7 +27,7 @@ class Stage(NamedTuple):
 B0 = (Stage(1, 3, 1, 16, 1), Stage(6, 3, 2, 24, 2), Stage(6, 5, 2, 40, 2), Stage(6, 3, 2, 80, 3),
       Stage(6, 5, 1, 112, 3), Stage(6, 5, 2, 192, 4), Stage(6, 3, 1, 320, 1))  # fmt: skip
 DROPPED = 0.2
-"""How likely the last block's body is left out of an example; the first one's never is."""
+"""The probability that the last block's body is left out of an example; the first one's never is."""
 
 
 class SqueezeExcitation(Module):

@@ -8,7 +8,7 @@ from nnc_core.nn import Conv2d, Dropout, Flatten, Linear, MaxPool2d, Module, ReL
 from nnc_core.nn.initialise import he_normal
 
 CONVOLUTIONS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
-"""How many there are at each size of the image, by the depth of the network."""
+"""The number of layers at each size of the image, by the depth of the network."""
 MULTIPLES = (1, 2, 4, 8, 8)
 """Channels at each size, in widths."""
 

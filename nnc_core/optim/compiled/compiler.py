@@ -79,7 +79,7 @@ class NetworkGraph:
 
     @property
     def run(self) -> CompiledGraph:
-        """What is run: optimised, planned, bound to the device; its names are not those of `graph`."""
+        """The compiled graph: optimised, planned, bound to the device; its names are not those of `graph`."""
         return self._found().run
 
     @property
@@ -97,7 +97,7 @@ class NetworkGraph:
         return self.run.explain()
 
     def state(self) -> dict[str, HostArray]:
-        """What the inputs that are cells hold now: with a file of the graph, all that is needed to go on elsewhere."""
+        """The values of the inputs that are cells: with a file of the graph, all that is needed to go on elsewhere."""
         names = self._cell_names(self._found())
         return save_state({names[k]: cell for k, cell in self._found().traced.cells})
 

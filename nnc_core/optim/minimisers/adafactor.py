@@ -54,7 +54,7 @@ class Adafactor(Minimiser):
         return decayed(update) - u * rate
 
     def _squares(self, update: ParameterUpdate, fresh: Rate) -> Tensor:
-        """What g is divided by the root of; `fresh` is the share of the new g² in the mean."""
+        """The mean of squares whose root divides g; `fresh` is the share of the new g² in it."""
         squares = update.g * update.g + update.floor
         if "squares" in update.held:
             update["squares"] = v = update["squares"] * (1 - fresh) + squares * fresh

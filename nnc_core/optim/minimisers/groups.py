@@ -15,7 +15,7 @@ Cells: TypeAlias = Mapping[str, Cell] | Iterable[Cell]
 
 
 class Owner(Protocol):
-    """What a group is told of the minimiser that it belongs to."""
+    """The minimiser of a group, as far as the group asks it."""
 
     @classmethod
     def group_settings(cls) -> Settings: ...
@@ -71,7 +71,7 @@ def named(parameters: Cells, first: int = 0) -> dict[str, Cell]:
 
 
 def grouped(parameters: Cells | Iterable[Group]) -> tuple[Group, ...]:
-    """What a minimiser is given as groups: one for all, or those that it consists of.
+    """The parameters of a minimiser as groups: one for all, or those that are given.
 
     Positions count on from group to group.  OperandError for no parameters, or for one that is there twice.
     """

@@ -1,4 +1,4 @@
-"""What all minimisers share: parameters by name and in groups, state in cells, a live step count and learning rate."""
+"""The base of all minimisers: parameters by name and in groups, state in cells, a live step count and learning rate."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Common(TypedDict, total=False):
     scale: float
     """Gradients are multiplied by it first, as a loss that was scaled up needs (NNC's scale)."""
     clipping: Clipping | None
-    """What is done with gradients then, such as clipping.GlobalNorm(1.0)."""
+    """A function of the scaled gradients, such as clipping.GlobalNorm(1.0)."""
     nonfinite: str
-    """What is done where gradients have NaN or infinity: "propagate", "skip" or "error"."""
+    """The rule for gradients with NaN or infinity: "propagate", "skip" or "error"."""
     decays: Callable[[str, Cell], bool] | None
-    """Which parameters, by name and cell, `weight_decay` applies to; None is all."""
+    """A test, by name and cell, of the parameters that `weight_decay` applies to; None is all."""
 
 
 class Minimiser(Stateful):
@@ -63,7 +63,7 @@ class Minimiser(Stateful):
     settings: ClassVar[Settings] = {"learning_rate": RATE, "weight_decay": NON_NEGATIVE, "decays": FUNCTION_OR_NONE,
                                     "scale": FINITE, "clipping": FUNCTION_OR_NONE, "nonfinite": one_of(*POLICIES)}
     decoupled: ClassVar[bool] = False
-    """Whether the rule itself applies weight decay, which is otherwise added to the gradient."""
+    """True if the rule itself applies weight decay, which is otherwise added to the gradient."""
     takes_complex: ClassVar[bool] = False
 
     weight_decay: float = 0.0
@@ -107,7 +107,7 @@ class Minimiser(Stateful):
         return {}
 
     def zeros_for(self, slot: str, p: Cell, option: Option) -> Tensor:
-        """What a slot holds first."""
+        """The first value of a slot."""
         return zeros_of(p)
 
     def advance(self, now: GroupUpdate) -> None:
@@ -177,7 +177,7 @@ class Minimiser(Stateful):
         return np.float64 if any(p.spec.dtype == float64 for p in self.parameters.values()) else np.float32
 
     def live_step(self) -> Tensor:
-        """How many updates were made before, as the number that schedules get."""
+        """The number of updates made before, as schedules get it."""
         return self.step.read().astype(self.wide)
 
     # ---- for users

@@ -30,7 +30,7 @@ class GroupUpdate:
     def __init__(self, minimiser: Stepping, group: Group, shared: Mapping[str, Tensor]) -> None:
         self.minimiser, self.group = minimiser, group
         self.shared = dict(shared)
-        """By name; `Minimiser.advance` puts the next values there."""
+        """State by name; `Minimiser.advance` puts the next values there."""
         self.learning_rate: Rate = self._rate()
 
     def __getattr__(self, name: str) -> Any:
@@ -39,7 +39,7 @@ class GroupUpdate:
 
     @property
     def step(self) -> Tensor:
-        """How many updates were made before, as the number that schedules get."""
+        """The number of updates made before, as schedules get it."""
         return self.minimiser.live_step()
 
     def _rate(self) -> Rate:

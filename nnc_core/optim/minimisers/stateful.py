@@ -1,4 +1,4 @@
-"""What has state in cells: saved, taken over and moved by name."""
+"""State in cells: saved, taken over and moved by name."""
 
 from __future__ import annotations
 

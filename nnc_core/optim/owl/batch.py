@@ -1,4 +1,4 @@
-"""Which rows of the data an update sees.
+"""Batches: the rows of the data that an update sees.
 
 What batch number i holds depends on i and the seed alone, so that a run goes on where it was.
 """

@@ -17,7 +17,7 @@ Save = Callable[[Progress], Any]
 
 
 class Checkpoint:
-    """When a function is called, between batches."""
+    """A function that is called between batches."""
 
     f: Save
 

@@ -50,7 +50,7 @@ class Descent(Minimiser):
 
     @property
     def needs_loss(self) -> bool:
-        """Whether it evaluates the function, so that gradients alone are not enough."""
+        """True if it evaluates the function, so that gradients alone are not enough."""
         return any(getattr(part, "needs_loss", False) for part in self._parts())
 
     def _parts(self) -> list[Any]:

@@ -22,12 +22,12 @@ class Gradient:
     """A gradient method."""
 
     slots: ClassVar[tuple[str, ...]] = ()
-    """What of its state is called."""
+    """The names of its state."""
     needs_loss: ClassVar[bool] = False
-    """Whether it evaluates the function."""
+    """True if it evaluates the function."""
 
     def state(self, parameters: Mapping[str, Cell]) -> State:
-        """What it keeps from update to update, as it is first."""
+        """The first values of the state that is kept from update to update."""
         return {}
 
     def direction(self, at: Position) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ from nnc_core.values.tensor import Tensor
 
 @dataclass(frozen=True)
 class Momentum:
-    """What both kinds share."""
+    """The common part of both kinds."""
 
     slots: ClassVar[tuple[str, ...]] = ("velocity",)
     m: float = 0.9
@@ -26,7 +26,7 @@ class Momentum:
         return {"velocity": zeros_like_all(parameters)}
 
     def moves(self, at: Position, updates: Tensors) -> dict[str, Tensor]:
-        """What is added to the weights; the next velocity goes into at.state."""
+        """The changes of the weights; the next velocity goes into at.state."""
         velocity = at.state["velocity"]
         at.state["velocity"] = v = {name: velocity[name] * self.m + u for name, u in updates.items()}
         return self.applied(v, updates)

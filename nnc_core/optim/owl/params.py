@@ -22,7 +22,7 @@ from nnc_core.optim.settings import FLAG, FUNCTION_OR_NONE, POSITIVE, check, che
 
 @dataclass
 class Params:
-    """How to minimise: `Params(epochs=10, batch=batch.Mini(32), learning_rate=learning_rate.Adam())`.
+    """The configuration of a run: `Params(epochs=10, batch=batch.Mini(32), learning_rate=learning_rate.Adam())`.
 
     Owl's names and defaults.  Beside them: `compiled` makes one graph of each step (Owl's minimise_compiled_network),
     `nonfinite` is what a loss or gradients that are no numbers are: an "error", a reason to "skip" the update with a
@@ -68,7 +68,7 @@ class Params:
                                       operator="Params", hint="set it on the minimiser that make_minimiser makes")
 
     def minimiser(self, parameters: Parameters) -> Minimiser:
-        """What changes the parameters."""
+        """The minimiser that changes the parameters."""
         if self.make_minimiser is not None:
             return self.make_minimiser(parameters)
         policy = "skip" if self.nonfinite == "skip" else "propagate"  # errors are seen by the loss

@@ -1,4 +1,4 @@
-"""Where a descent is, and tensors by name as one vector."""
+"""The position of a descent, and tensors by name as one vector."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Position:
     def __init__(self, weights: Tensors, gradients: Tensors, loss: Loss | None, state: State, step: Tensor) -> None:
         self.weights, self.gradients, self._loss, self.state = weights, gradients, loss, state
         self.step = step
-        """How many updates were made before, in the dtype of schedules."""
+        """The number of updates made before, in the dtype of schedules."""
 
     @property
     def loss(self) -> Loss:

@@ -1,4 +1,4 @@
-"""What learning rates have in common."""
+"""The base of learning rates."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from nnc_core.values.tensor import Tensor
 
 
 class LearningRate:
-    """How far to go along a direction."""
+    """A learning rate: the length of the step along a direction."""
 
     slots: ClassVar[tuple[str, ...]] = ()
-    """What of its state is called."""
+    """The names of its state."""
     needs_loss: ClassVar[bool] = False
-    """Whether it evaluates the function."""
+    """True if it evaluates the function."""
 
     def state(self, parameters: Mapping[str, Cell]) -> State:
-        """What it keeps from update to update, as it is first."""
+        """The first values of the state that is kept from update to update."""
         return {}
 
     def moves(self, at: Position, direction: Tensors) -> dict[str, Tensor]:
-        """What is to be added to the weights; the next state goes into at.state."""
+        """The changes of the weights; the next state goes into at.state."""
         raise NotImplementedError(f"{type(self).__name__} has no moves")

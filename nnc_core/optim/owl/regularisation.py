@@ -23,7 +23,7 @@ Weights = Mapping[str, Tensor] | Mapping[str, Cell]
 
 @dataclass(frozen=True)
 class Regularisation:
-    """What all share: the terms of the arrays are added up."""
+    """The base of all: the terms of the arrays are added up."""
 
     def __call__(self, weights: Weights) -> Tensor:
         terms = [self.term(w.read() if isinstance(w, Cell) else w) for w in weights.values()]

@@ -1,4 +1,4 @@
-"""When a run is at its end: rules that are asked after each batch."""
+"""Stopping rules, which are asked after each batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Stopping:
     """A rule."""
 
     needs_validation = False
-    """Whether it looks at the loss on other data."""
+    """True if it looks at the loss on other data."""
 
     def reason(self, progress: Progress) -> str | None:
         """Why the run ends now, or None."""
@@ -41,8 +41,8 @@ class Const(Stopping):
 
 @dataclass(frozen=True)
 class Early(Stopping):
-    """When the loss of a batch has not fallen below the least one for `stagnation` batches, or the loss on validation
-    data, which is taken after each epoch, has not for `overfitting` epochs.  None switches either off."""
+    """Stop when the loss of a batch has not fallen below the least one for `stagnation` batches, or the loss on
+    validation data, which is taken after each epoch, has not for `overfitting` epochs.  None switches either off."""
 
     stagnation: int | None = 750
     overfitting: int | None = 10
@@ -64,7 +64,7 @@ class Early(Stopping):
 
 
 def since_least(losses: list[float]) -> int:
-    """How many losses came after the first of the least ones; those that are no numbers are never least."""
+    """The number of losses after the first of the least ones; those that are no numbers are never least."""
     if not losses:
         return 0
     least = min((x for x in losses if x == x), default=losses[0])

@@ -1,4 +1,4 @@
-"""What training a network minimises: the loss of a batch as a function of the weights."""
+"""The objective of training: the loss of a batch as a function of the weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Objective: TypeAlias = Callable[[Weights, Any, Any], Tensor]
 
 
 class TrainableNetwork(Protocol):
-    """What training asks of a network, such as an `nn.Module`."""
+    """A network as training sees it, such as an `nn.Module`."""
 
     def __call__(self, *args: Any) -> Any: ...
 

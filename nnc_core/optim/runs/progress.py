@@ -1,4 +1,4 @@
-"""How far a run is."""
+"""The progress of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNREAD = 256
 
 
 class Progress:
-    """What checkpoints and reports see, and what a run goes on from: hand it to the next call as `state`.
+    """The progress of a run, which checkpoints and reports see and a run goes on from: the `state` of the next call.
 
     The minimiser's own state (directions, velocities, step number) is in its cells; `save_training_state(path, network,
     progress.minimiser, progress=progress)` writes both.  `optim.fit` counts epochs as batches, and has no minimiser
@@ -57,13 +57,13 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Of the run so far, former parts included."""
+        """The duration of the run so far, former parts included."""
         return self._before + time.monotonic() - self._started
 
     # ---- for those who run
     @property
     def goes_on(self) -> bool:
-        """Whether there is another batch."""
+        """True if there is another batch."""
         return self.batch < self.batches and not self.stop
 
     def begin(self, batches: int) -> None:
@@ -82,7 +82,7 @@ class Progress:
 
     # ---- state
     def state_dict(self) -> dict[str, Any]:
-        """What a file keeps of it, as JSON can hold it."""
+        """The state for a file, as JSON can hold it."""
         return {"batch": self.batch, "batches_per_epoch": self.batches_per_epoch, "losses": list(self.losses),
                 "validation_losses": list(self.validation_losses), "seconds": self.seconds}
 

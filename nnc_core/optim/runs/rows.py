@@ -27,7 +27,7 @@ def uploaded(data: Any, device: Any = None) -> Any:
 
 
 def count_rows(*data: Any) -> int:
-    """How many rows all arrays have.  DataError if they differ, or there is none."""
+    """The number of rows of all arrays.  DataError if they differ, or there is none."""
     specs = [x.spec for x in flatten(list(data))[0] if isinstance(x, Tensor)]
     counts = {s.shape[0] if s.shape else None for s in specs}
     if len(counts) != 1 or None in counts or counts == {0}:

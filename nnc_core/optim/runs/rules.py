@@ -1,4 +1,4 @@
-"""What happens around the steps of a run: validation, stopping, checkpoints and reports, in that order."""
+"""Rules around the steps of a run: validation, stopping, checkpoints and reports, in that order."""
 
 from __future__ import annotations
 

@@ -101,5 +101,5 @@ class Polynomial:
 
 
 def progress(t: Tensor, steps: float) -> Tensor:
-    """How far t is on the way from 0 to `steps`: at most 1."""
+    """The share of the way from 0 to `steps` at t: at most 1."""
     return minimum(t / steps, 1.0)

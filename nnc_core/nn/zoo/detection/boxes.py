@@ -14,11 +14,11 @@ from nnc_core.functions.joining import concat
 from nnc_core.values.tensor import Tensor
 
 LARGEST_GROWTH = log(1000 / 16)
-"""Of the logarithms of sizes: beyond it exp would make boxes that are larger than any image."""
+"""The bound of logarithms of sizes: beyond it exp would make boxes that are larger than any image."""
 
 
 class Weights(NamedTuple):
-    """What differences are multiplied by."""
+    """The factors of differences."""
 
     centre: float
     size: float
@@ -34,7 +34,7 @@ def _centre_and_size(boxes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def encoded(boxes: Tensor, references: Tensor, weights: Weights) -> Tensor:
-    """How boxes (..., 4) differ from references: centres in sizes of the reference, logarithms of sizes."""
+    """Differences of boxes (..., 4) from references: centres in sizes of the reference, logarithms of sizes."""
     centre, size = _centre_and_size(boxes)
     start, unit = _centre_and_size(references)
     return concat([(centre - start) / unit * weights.centre, logarithm(size / unit) * weights.size], axis=-1)

@@ -1,4 +1,4 @@
-"""What is read from regions of a pyramid: classes, boxes and masks (He et al. 2017)."""
+"""Heads that read regions of a pyramid: classes, boxes and masks (He et al. 2017)."""
 
 from __future__ import annotations
 

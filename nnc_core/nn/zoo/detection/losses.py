@@ -1,4 +1,4 @@
-"""What Mask R-CNN is trained by, in shapes that do not depend on data."""
+"""The losses of Mask R-CNN, in shapes that do not depend on data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IGNORED = -1
 
 
 class Targets(NamedTuple):
-    """What is to be found, in a batch of images; labels are int64, boxes and masks floats.
+    """The objects to be found in a batch of images; labels are int64, boxes and masks floats.
 
     anchor_labels (batch, anchors): 1 for an object, 0 for none, -1 for anchors that do not count; anchor_boxes
     (batch, anchors, 4): the object's.  regions (batch, n, 4) are looked at by the heads; labels (batch, n): their
@@ -67,7 +67,7 @@ def _box_loss(differences: Tensor, boxes: Tensor, references: Tensor, wanted: Te
 
 
 def proposal_losses(logits: Tensor, differences: Tensor, anchors: Tensor, targets: Targets) -> tuple[Tensor, Tensor]:
-    """Of the logits (batch, anchors) and the differences (batch, anchors, 4)."""
+    """The losses of the logits (batch, anchors) and the differences (batch, anchors, 4)."""
     labels = targets.anchor_labels
     counted, wanted = greater_equal(labels, 0), equal(labels, 1)
     rows = binary_cross_entropy_with_logits(logits, astype(wanted, logits.dtype), reduction="none")
@@ -76,7 +76,7 @@ def proposal_losses(logits: Tensor, differences: Tensor, anchors: Tensor, target
 
 
 def region_losses(logits: Tensor, differences: Tensor, targets: Targets) -> tuple[Tensor, Tensor]:
-    """Of the logits (batch * n, classes) and the differences (batch * n, classes, 4)."""
+    """The losses of the logits (batch * n, classes) and the differences (batch * n, classes, 4)."""
     labels = reshape(targets.labels, (-1,))
     boxes, regions = reshape(targets.boxes, (-1, 4)), reshape(targets.regions, (-1, 4))
     own = take_along_axis(differences, maximum(labels, 0)[:, None, None], axis=1)[:, 0]
@@ -94,7 +94,7 @@ def of_class(masks: Tensor, labels: Tensor, axis: int) -> Tensor:
 
 
 def mask_loss(logits: Tensor, targets: Targets, axis: int) -> Tensor:
-    """Of logits (batch * m, side, side, classes), the classes along an axis."""
+    """The loss of logits (batch * m, side, side, classes), the classes along an axis."""
     masks = targets.masks
     labels = reshape(targets.labels[:, : masks.shape[1]], (-1,))
     wanted = reshape(masks, (-1, *masks.shape[2:]))

@@ -33,7 +33,7 @@ from nnc_core.values.tensor import Tensor
 
 STRIDES = (4, 8, 16, 32, 64)
 MULTIPLE = 32
-"""What height and width are multiples of, so that each of the first four levels is half of the one before."""
+"""The number that divides height and width, so that each of the first four levels is half of the one before."""
 ANCHOR_SIZES = (32, 64, 128, 256, 512)
 BOX_SIZE, MASK_SIZE = 7, 14
 """Sides of the regions that the heads read; masks are twice as large."""
@@ -50,7 +50,7 @@ class Detections(NamedTuple):
 
 
 class DetectionSettings(NamedTuple):
-    """How many objects are found in an image, from how many candidates (boxes with a class), how likely they must be,
+    """Limits of detection: objects in an image, candidates (boxes with a class) they are from, how likely they must be,
     and how much boxes of one class may overlap."""
 
     objects: int = 100
@@ -142,7 +142,7 @@ class MaskRCNN(Module):
         return stop_gradient(regions), there
 
     def losses(self, images: Tensor, targets: Targets) -> Losses:
-        """What is wrong with what is found in images."""
+        """The losses of what is found in images."""
         levels = self.levels(images)
         found, anchors = self.proposals(levels), concat(self.anchors(images))
         objectness, anchor_boxes = proposal_losses(concat(found.logits, axis=1), concat(found.differences, axis=1),

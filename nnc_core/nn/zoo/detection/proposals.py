@@ -28,7 +28,7 @@ class Found(NamedTuple):
 
 
 class ProposalSettings(NamedTuple):
-    """How many boxes of each level are looked at, how many are proposed, and how much those may overlap."""
+    """Limits of proposals: boxes of each level that are looked at, those proposed, and how much they may overlap."""
 
     candidates: int = 1000
     proposals: int = 1000
