@@ -91,7 +91,7 @@ def _metadata(path: Path, header: dict[str, Any]) -> dict[str, str]:
 
 # ---- the places of arrays
 def _check_places(path: Path, header: Mapping[str, Any], content: mmap.mmap) -> int:
-    """Check the places of arrays, which follow one another without gaps to the end of the file, and count their bytes."""
+    """Check the places of arrays, which follow one another without gaps to the end of the file; count their bytes."""
     for name, entry in header.items():
         if not _is_entry(entry):
             raise damaged(path, f"what its header says of {name!r} is not understood")
