@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import RLock
 from typing import Any
 
 from nnc_core.algodiff.swept import PROGRAMS, run_program
@@ -16,6 +17,8 @@ from nnc_core.values.modes import current_trace, lazy, no_grad, use_device
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value, made_at
+
+_accumulating = RLock()
 
 
 @located
@@ -127,8 +130,9 @@ def _interpreted(tape: Tape, hooks: Any) -> list[Value | None]:
 
 
 def _accumulate(leaf: Value, g: Value) -> None:
-    adjoint = leaf.kept_adjoint()
     with no_grad(), use_device(leaf.stack):
-        adjoint.grad = g if adjoint.grad is None else F.add(adjoint.grad, g)
+        with _accumulating:  # what several threads add is added up
+            adjoint = leaf.kept_adjoint()
+            adjoint.grad = g if adjoint.grad is None else F.add(adjoint.grad, g)
         for after in list(adjoint.after.values()):
             after(leaf)

@@ -70,9 +70,10 @@ class Generator(Distributions):
         return [Generator(seed, self.key.stack) for seed in self.bits(int(count), "uint64").tolist()]
 
     def _next_key(self) -> Value:
-        key = self.key.read()._value
-        self.key.write(Tensor(F.add(key, _one(key))))
-        return key
+        with self.key._lock:  # two threads never draw the same number
+            key = self.key.read()._value
+            self.key.write(Tensor(F.add(key, _one(key))))
+            return key
 
     @property
     def _stack(self) -> Stack:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 from nnc_core.base.errors import DeviceError, DTypeError, LostCellError, NotSupportedError, ShapeError
@@ -40,7 +40,7 @@ class Cell(WrittenAsTensor):
         self._shared = True
         self._lost = ""
         self._past: deque[Value] = deque()
-        self._lock = Lock()  # held by the compiled call that overwrites the array
+        self._lock = RLock()  # held while the array is overwritten, or read to be written again
         self.name = name
 
     @property
