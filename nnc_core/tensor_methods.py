@@ -27,9 +27,9 @@ from nnc_core.functions import (
 from nnc_core.functions.interop import host_view, namespace, to_dlpack
 from nnc_core.indexing.items import At, get_item, set_item
 from nnc_core.symbol import users_frame
-from nnc_core.values.operands import value_of
+from nnc_core.values.augmented import is_target, write
+from nnc_core.values.operands import copied, value_of
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.value import owned
 
 METHODS = {
     "astype": elementwise, "clip": elementwise, "conj": complex_numbers, "diagonal": diagonals, "dot": linear,
@@ -94,8 +94,8 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
 
 
 def _copy(self: Tensor) -> Tensor:
-    """A tensor of its own with the same value: writing to one never changes the other."""
-    return Tensor(owned(value_of(self)))
+    """A tensor in memory of its own with the same value: whatever is written to one never changes the other."""
+    return Tensor(copied(value_of(self)))
 
 
 def _flatten(self: Tensor) -> Tensor:
@@ -111,6 +111,8 @@ def _matmul(self: Tensor, other: Any) -> Tensor:
 
 
 def _rmatmul(self: Tensor, other: Any) -> Tensor:
+    if is_target(other):
+        return write(other, "matmul", self)  # type: ignore[no-any-return]
     return linear.matmul(other, self)
 
 

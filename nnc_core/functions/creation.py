@@ -19,9 +19,9 @@ from nnc_core.values.arguments import ArrayLike, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import _stack, current_stack, stack_named
-from nnc_core.values.operands import holds_tensors, listed_value, value_of
+from nnc_core.values.operands import copied, holds_tensors, listed_value, value_of
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.value import Value, owned
+from nnc_core.values.value import Value
 
 __all__ = [
     "arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "identity", "ones", "ones_like",
@@ -65,7 +65,7 @@ def _converted(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:
                                   operator="asarray", hint="copy=None")
     if wanted != out.dtype:
         return Tensor(F.cast(value_of(out), dtype=wanted))
-    return Tensor(owned(value_of(out))) if copy else out
+    return Tensor(copied(value_of(out))) if copy else out
 
 
 def stack_given(device: Any) -> Stack:

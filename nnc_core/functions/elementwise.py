@@ -11,7 +11,7 @@ from nnc_core.functions.selection import nonzero
 from nnc_core.type import admit_numpy
 from nnc_core.values.arguments import ArrayLike, as_operands, as_value, float_among, located, stack_of
 from nnc_core.values.dispatch import F
-from nnc_core.values.operands import operand, value_of
+from nnc_core.values.operands import copied, operand, value_of
 from nnc_core.values.tensor import Tensor, check_exponent
 from nnc_core.values.value import Value
 
@@ -99,7 +99,10 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
 
 @located
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """The elements converted to another dtype, on another device if one is named."""
+    """The elements converted to another dtype, on another device if one is named; where both are the same a copy, or
+    with copy=False the value itself."""
     wanted = admit_numpy(dtype)
     v = as_value(x) if device is None else value_of(Tensor(as_value(x)).to_device(device))
-    return Tensor(v if wanted == v.dtype else F.cast(v, dtype=wanted))
+    if wanted != v.dtype:
+        return Tensor(F.cast(v, dtype=wanted))
+    return Tensor(copied(v) if copy and isinstance(x, Tensor) and v is x._value else v)

@@ -15,6 +15,7 @@ from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import DimLike, Dims, whole
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, count_of, located
 from nnc_core.values.dispatch import F
+from nnc_core.values.operands import copied
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -29,7 +30,8 @@ __all__ = [
 def reshape(x: ArrayLike, /, shape: DimLike | Sequence[DimLike], *, copy: bool | None = None) -> Tensor:
     """The elements in C order under another shape; one dimension may be -1.
 
-    `copy` makes no difference: a tensor never sees what is written to another.
+    With copy=True in memory of its own.  Otherwise `copy` makes no difference: a tensor never sees what is written to
+    another.
     """
     v = as_value(x)
     wanted: list[Any] = list(shape) if isinstance(shape, (tuple, list)) else [shape]
@@ -41,7 +43,8 @@ def reshape(x: ArrayLike, /, shape: DimLike | Sequence[DimLike], *, copy: bool |
         if isinstance(total, int) and isinstance(known, int) and (known == 0 or total % known):
             raise ShapeError(f"{v.spec} cannot be reshaped to {tuple(wanted)}")
         wanted[wanted.index(-1)] = total // known
-    return Tensor(F.reshape(v, shape=tuple(int(d) if isinstance(d, np.integer) else d for d in wanted)))
+    found = F.reshape(v, shape=tuple(int(d) if isinstance(d, np.integer) else d for d in wanted))
+    return Tensor(copied(found) if copy else found)
 
 
 @located

@@ -28,6 +28,14 @@ def value_of(t: Handle) -> Value:
     return value
 
 
+def copied(value: Value) -> Value:
+    """The same elements in memory of their own, so that a program which was handed one cannot write into the other.
+
+    Symbols stay as they are: what compiled code gives is in memory of its own.
+    """
+    return value if value.trace is not None else F.copy(value)
+
+
 def operand(x: Any, stack: Stack | None = None, beside: DType | None = None) -> Any:
     """A value, or a Python number as it is; NumPy arrays and lists become values of that device, or the current one.
 

@@ -11,6 +11,7 @@ from nnc_core.base.dtype import DType, is_inexact, is_integer
 from nnc_core.base.errors import (
     AttributeValueError,
     DeferredInplaceError,
+    GradientError,
     OperandError,
     ShapeError,
 )
@@ -19,6 +20,7 @@ from nnc_core.operator import OPERATORS
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import Dim, Dims, TensorSpec, any_unknown
+from nnc_core.values.augmented import is_target, write
 from nnc_core.values.dispatch import F, compute, dispatch, evaluate, shape_of
 from nnc_core.values.from_host import ordered
 from nnc_core.values.hooks import HookHandle, register_accumulation_hook, register_hook
@@ -38,6 +40,8 @@ def _binary(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Tensor]
             b: Any = value_of(other)
         elif cls is float or cls is int:
             b = other
+        elif swapped and is_target(other):
+            return write(other, name, self)  # type: ignore[no-any-return]
         else:
             b = _foreign(self, other)
             if b is NotImplemented:
@@ -289,7 +293,7 @@ class Tensor(Handle):
         return Tensor(F.stop_gradient(value_of(self)))
 
     def _rebind(self, make: Callable[[], Value]) -> Tensor:
-        """Point at a new value; a variable changed under no_grad stays a variable."""
+        """Point at a new value; a variable is changed under no_grad alone, and stays a variable."""
         old = self._value
         if old.trace is not None and old.trace.ended:
             raise old.trace.refusal(old)
@@ -298,11 +302,15 @@ class Tensor(Handle):
             during = " while operations are recorded" if what == "tensor" else ""
             raise DeferredInplaceError(f"in-place change of a {what} {old.spec}{during}",
                                        line=show_line(user_line()), hint="x = x + y, or x = x.at[key].set(y)")
+        if old.tracked and old.step is None and gradients.get():
+            raise GradientError(f"in-place change of a variable {old.spec}, whose gradient is followed",
+                                line=show_line(user_line()),
+                                hint="with nnc.no_grad(): ..., or y = v * 2 and y.at[key].set(x) for a result of it")
         new = make()
         if new.shape != old.shape or new.dtype != old.dtype:
             raise ShapeError(f"the result is {new.spec}, which cannot take the place of {old.spec}",
                              hint="write x = x + y instead of x += y")
-        if old.tracked and old.step is None and not gradients.get():
+        if old.tracked and old.step is None:
             new.tracked, new.adjoint = True, old.kept_adjoint()
         self._value = new
         return self
