@@ -4,17 +4,17 @@ Imports nothing of nnc_core, so that either package may be imported first.
 """
 
 from nnc_plugins.hookspecs import API, DeviceOffer, PluginInfo, hookimpl, hookspec
-from nnc_plugins.manager import Manager, Registry
+from nnc_plugins.manager import DeviceTable, Manager
 from nnc_plugins.records import PluginRecord, PluginWarning
 
 __all__ = [
     "API",
     "DeviceOffer",
+    "DeviceTable",
     "Manager",
     "PluginInfo",
     "PluginRecord",
     "PluginWarning",
-    "Registry",
     "hookimpl",
     "hookspec",
 ]

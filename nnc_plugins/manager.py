@@ -32,7 +32,7 @@ SETUP_HOOKS = frozenset({"nnc_plugin_info", "nnc_devices", "nnc_register"})
 """A plugin that raises in one of these is used no further; in another hook it loses only that call."""
 
 
-class Registry(Protocol):
+class DeviceTable(Protocol):
     """What `Manager.fill` fills: core's table of devices."""
 
     def add(self, id: str, open: Callable[[], Device], testing: bool) -> object: ...
@@ -55,7 +55,7 @@ class Manager:
         self._hooks.add_hookspecs(hookspecs)
         self._records: list[PluginRecord] = []
         self._holders: dict[str, PluginRecord] = {}
-        self._filled: list[tuple[Registry, set[str]]] = []
+        self._filled: list[tuple[DeviceTable, set[str]]] = []
         self._collected: set[tuple[str, str]] = set()
         self._complaints: list[str] = []
         self._discovered = self._listing = False
@@ -99,7 +99,7 @@ class Manager:
                 self._speak()
             return {offer.id: offer for record in self._records if record.usable for offer in record.offers}
 
-    def fill(self, registry: Registry) -> None:
+    def fill(self, registry: DeviceTable) -> None:
         """Add every device to `registry`; filling it again adds what has come since."""
         with self._lock:
             offers = self.offers()
@@ -224,7 +224,7 @@ class Manager:
         implementations = getattr(self._hooks.hook, hook).get_hookimpls()
         return next((i for i in implementations if i.plugin_name == record.name), None)
 
-    def _given_to(self, registry: Registry) -> set[str]:
+    def _given_to(self, registry: DeviceTable) -> set[str]:
         for known, given in self._filled:
             if known is registry:
                 return given

@@ -3,7 +3,7 @@
 from nnc_core.device.buffer import Array, Buffer, StridedArray
 from nnc_core.device.capture import Around, Program, PythonProgram, calls_of
 from nnc_core.device.device import Device, HostArray
-from nnc_core.device.interpret import Tape
+from nnc_core.device.interpret import BufferTape
 from nnc_core.device.kernel import CommandBackend, Kernel, Launch
 from nnc_core.device.origin import enqueued_for, origin
 from nnc_core.device.registry import Registry
@@ -15,6 +15,7 @@ __all__ = [
     "Around",
     "Array",
     "Buffer",
+    "BufferTape",
     "CommandBackend",
     "Device",
     "DeviceSpec",
@@ -29,7 +30,6 @@ __all__ = [
     "SerialStream",
     "Stream",
     "StridedArray",
-    "Tape",
     "calls_of",
     "enqueued_for",
     "origin",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nnc_core.device.stream import Event
 
 
-class Tape(list[Any]):
+class BufferTape(list[Any]):
     """Buffers in the order in which a loop has pushed them, and those of earlier runs that may be used again."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from nnc_core.base.config import config
 from nnc_core.base.errors import Error, ExecutionError, GraphError, LinAlgError, NonfiniteError
 from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call
-from nnc_core.device import Around, Array, Buffer, Launch, Program, Tape, calls_of
+from nnc_core.device import Around, Array, Buffer, BufferTape, Launch, Program, calls_of
 from nnc_core.engine.emit import Emitter
 from nnc_core.engine.execute import Executor
 from nnc_core.engine.explain import explain
@@ -96,12 +96,12 @@ class ComputationGraph:
             buffer = array.buffers if isinstance(array, TapeArray) else device.packed_buffer(array)
             program.bind(slot, device.buffer_of(self.executor.pack(array)) if buffer is None else buffer)
         for slot, nbytes in slots.fresh.items():
-            program.bind(slot, device.allocate(nbytes) if nbytes else Tape())
+            program.bind(slot, device.allocate(nbytes) if nbytes else BufferTape())
         return program
 
     def _output(self, program: Program, slot: int, layout: Layout) -> Array:
         buffer = program.buffer(slot)
-        return TapeArray(buffer, layout) if isinstance(buffer, Tape) else self.device.array(buffer, layout)
+        return TapeArray(buffer, layout) if isinstance(buffer, BufferTape) else self.device.array(buffer, layout)
 
     def _program(self) -> Program:
         with suppress(IndexError):
@@ -115,7 +115,7 @@ class ComputationGraph:
         for slot, bytes_of_row in self._slots.pushed.items():
             table[slot] = device.allocate(bytes_of_row)
         for slot in self._slots.tapes:
-            table[slot] = Tape()
+            table[slot] = BufferTape()
         return device.capture(self.records, table, [device.default_stream])
 
     def _arena(self) -> list[Buffer]:
@@ -200,7 +200,7 @@ class TapeArray:
 
     __slots__ = ("buffers", "layout")
 
-    def __init__(self, buffers: Tape, layout: Layout) -> None:
+    def __init__(self, buffers: BufferTape, layout: Layout) -> None:
         self.buffers, self.layout = buffers, layout
 
     @property

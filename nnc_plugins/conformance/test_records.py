@@ -28,7 +28,7 @@ from nnc_core.base.record import (
     Turn,
     Window,
 )
-from nnc_core.device import Buffer, Launch, Program, Tape
+from nnc_core.device import Buffer, BufferTape, Launch, Program
 from nnc_core.stacks import Stack
 from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.running import get, kernel, put
@@ -341,7 +341,7 @@ def _taped(machine: Machine, tape: int, row: int, *after: Record) -> list[Record
 
 def _tape(machine: Machine) -> tuple[int, int, int]:
     """Slots of a tape, of what is pushed, and of what is pulled."""
-    return machine.slot(Tape()), machine.slot(machine.device.allocate(4)), machine.slot(None)
+    return machine.slot(BufferTape()), machine.slot(machine.device.allocate(4)), machine.slot(None)
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -18,7 +18,7 @@ import pytest
 from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call, JumpIf, Record, Switch
 from nnc_core.device.capture import calls_of
-from nnc_core.device.interpret import Interpreter, Tape
+from nnc_core.device.interpret import BufferTape, Interpreter
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Step
 from nnc_core.engine.plan import row_layout, written_part
@@ -61,7 +61,7 @@ class Walk:
         for slot, nbytes in compiled._slots.pushed.items():
             self.slots[slot] = self.allocate(nbytes)
         for slot in compiled._slots.tapes:
-            self.slots[slot] = Tape()
+            self.slots[slot] = BufferTape()
 
     def arena(self) -> list[Memory]:
         if "no-views" in self.compiled.device.spec.features:
@@ -107,14 +107,14 @@ class Walk:
         for node, slot in [*inputs.items(), *slots.constants.items()]:
             value = meaning.leaf(node)
             if is_tape(node.spec):
-                self.slots[slot] = Tape()
+                self.slots[slot] = BufferTape()
                 self.slots[slot].extend(self.holding(row_layout(node.spec), x) for x in value)
                 continue
             self.slots[slot] = self.holding(node.spec.layout(), value)
             if node not in donated:
                 kept.append((node, self.slots[slot]))
         for slot, nbytes in slots.fresh.items():
-            self.slots[slot] = self.allocate(nbytes) if nbytes else Tape()
+            self.slots[slot] = self.allocate(nbytes) if nbytes else BufferTape()
         return kept
 
     def holding(self, layout: Layout, value: Numbers) -> Memory:
@@ -162,7 +162,7 @@ class Walk:
                     raise PlanError(f"{step.command} writes where it reads operand {i}")
 
     def expect(self, memory: Any, layout: Layout, wanted: Any, *what: object) -> None:
-        if isinstance(memory, Tape):
+        if isinstance(memory, BufferTape):
             if len(memory) != len(wanted):
                 raise PlanError(f"{_text(what)} is a tape of {len(memory)} rounds instead of {len(wanted)}")
             for row, value in zip(memory, wanted, strict=True):

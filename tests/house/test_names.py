@@ -19,7 +19,7 @@ FAMILIES = {f"{CORE}.{package}" for package in ("operator", "functions", "nn", "
 # Still to be renamed; nothing is to be added here.
 KNOWN = frozenset({
     "Arguments", "CacheInfo", "Choice", "Group", "Place", "Planner", "Program", "Progress",
-    "Registry", "Step", "Tape", "Traced",
+    "Step", "Traced",
 })  # fmt: skip
 
 
