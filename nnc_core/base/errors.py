@@ -197,5 +197,9 @@ class RetraceWarning(RuntimeWarning):
     """A function that is traced again and again."""
 
 
+class JitWarning(RuntimeWarning):
+    """Python that compiled code does once, while it is traced, although its results depend on it."""
+
+
 class FallbackWarning(RuntimeWarning):
     """Work that is done somewhere slower than asked for."""

@@ -79,7 +79,7 @@ class SymbolicGraph:
         return list(self.outputs)
 
     def compile(self, device: Any = None, **options: Any) -> Runnable:
-        """Optimise, plan and bind for a device, named by id; None means the default one.
+        """Optimise, plan and bind for a device, named by id; None means the one in use.
 
         Options: `optimise=False` leaves the graph as it is written, `memory_steps` is how many steps the memory
         planners may take, and `places` says which devices the graph's places are.

@@ -14,6 +14,7 @@ from nnc_core.recording.staged import StagedGraph
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.type import is_static, names_of, substitute
 from nnc_core.values.from_host import host_value
+from nnc_core.values.modes import current_stack
 from nnc_core.values.tensor import Tensor
 
 KEPT = 64
@@ -66,13 +67,13 @@ class PolymorphicGraph:
 def compile_graph(graph: SymbolicGraph, device: Any = None, *, optimise: bool = True,
                   places: Mapping[str, Any] | None = None, on: Mapping[str, Any] | None = None,
                   memory_steps: int | None = None) -> Any:
-    """Compile for a device; named dimensions get their numbers when the result is called.
+    """Compile for a device, the one in use by default; named dimensions get their numbers when the result is called.
 
     Copies between places that `places` gives devices, and sizes that depend on data, make a graph that runs in stages.
     A place without a device is the one compiled for, a device's id is itself.  `on` names the devices of inputs that
     are elsewhere.  `memory_steps` is how many steps the memory planners may take (None: `config.memory_steps`).
     """
-    stack = stack_for(device)
+    stack = current_stack() if device is None else stack_for(device)
     options = {"optimise": optimise, "places": places, "on": on, "memory_steps": memory_steps}
     if not all(is_static(n.shape) for n in graph.inputs.values()):
         return PolymorphicGraph(graph, stack, options)

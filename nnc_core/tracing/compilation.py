@@ -32,7 +32,7 @@ class Compilation:
         self.taken = tuple([(k, cell) for k, cell in traced.cells if k in donated])
         self.lent = tuple([(k, cell) for k, cell in traced.cells if k not in donated])
         self.locks = [cell._lock for cell in sorted({c for _, c in self.taken}, key=id)]
-        self.pure = not (traced.cells or traced.outside or traced.guards or len(traced.scope))
+        self.pure = not (traced.cells or traced.outside or traced.guards or len(traced.captured))
         self.single = traced.structure.kind is None and leaves == (None,)
         self.leaves = leaves
         self.body: Body | None = None

@@ -214,8 +214,9 @@ def jit(f: Callable[..., Any] | None = None, /, *, static_argnums: Numbers = (),
     declared static as a whole, which must be hashable.  It is traced again when what it has read has changed: modes and
     attributes of modules, replaced cells, settings of `nnc.config`; variables around the function, attributes of
     objects, items of lists and dicts and elements of host arrays that its code names, in the user's own files and down
-    to the functions that it calls.  Not watched are what the function changes itself, and what its code does not name:
-    files, `getattr` with a computed name, the state of installed libraries.  Tensors and cells that it reads from
+    to the functions that it calls, also where attributes are found by strings.  Not watched are what the function
+    changes itself, files, variables that `eval` finds, and the state of installed libraries.  Where Python counts,
+    draws random numbers or reads a clock for the result there is one JitWarning.  Tensors and cells that it reads from
     outside are read again at each call; cells that it writes are updated in place.
 
     When only sizes differ from an earlier call, it is traced with names for them (`named_dims`), and further sizes

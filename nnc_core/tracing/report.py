@@ -29,8 +29,8 @@ def _lines(found: Compilation, counts: str) -> Iterator[str]:
         yield f"  named dimensions: {', '.join(said)}"
         yield from (f"  guard: {g}" for g in traced.sizes.guards())
     yield from (f"  guard: {g} is {g.value!r}" for g in traced.guards)
-    if len(traced.scope):
-        yield f"  compared at each call: {traced.scope}"
+    if len(traced.captured):
+        yield f"  compared at each call: {traced.captured}"
     for k, cell in traced.cells:
         how = ", updated in place" if k in run.donated else ", updated" if cell in written else ""
         yield f"  cell {cell.name or k!r}: {run.graph.inputs[k].spec}{how}"

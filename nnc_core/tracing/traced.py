@@ -12,8 +12,8 @@ from nnc_core.operator import Nodes
 from nnc_core.recording.export import constant, to_nodes
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Node, postorder, show_line
+from nnc_core.tracing.captured import CapturedNames, Variable
 from nnc_core.tracing.dimensions import Shapes, Sizes, bound
-from nnc_core.tracing.scope import Scope, Variable
 from nnc_core.type import Dim, any_unknown, is_unknown
 from nnc_core.values.cell import Cell
 from nnc_core.values.modes import current_stack
@@ -38,7 +38,7 @@ class Traced(NamedTuple):
     sizes: Sizes | None
     cells: tuple[tuple[str, Cell], ...]
     outside: tuple[tuple[str, Handle | Variable], ...]
-    scope: Scope
+    captured: CapturedNames
     writes: tuple[tuple[str, Cell], ...]
     guards: tuple[Guard, ...]
     outputs: tuple[str, ...]
@@ -50,7 +50,7 @@ class Traced(NamedTuple):
 
     def stale(self) -> list[str]:
         """What the trace read from outside and is not as it was; its elements may have changed."""
-        said = self.scope.changes()
+        said = self.captured.changes()
         if said:
             return said
         holders: list[tuple[str, Handle | Variable | Cell]] = [*self.outside, *self.cells]
@@ -65,7 +65,7 @@ class Traced(NamedTuple):
 
     def is_current(self) -> bool:
         """Nothing is stale."""
-        if not self.scope.holds():
+        if not self.captured.holds():
             return False
         inputs, stack = self.graph.inputs, self.stack
         for k, holder in self.outside:
@@ -85,7 +85,7 @@ class Traced(NamedTuple):
 
 
 def finish(trace: Trace, result: Any, shapes: Shapes, sizes: Sizes | None, donated: Sequence[int],
-           because: str, scope: Scope) -> Traced:
+           because: str, captured: CapturedNames) -> Traced:
     """The graph of what was traced."""
     leaves, structure = flatten(result, sort=False)
     _check_keys(structure)
@@ -118,7 +118,7 @@ def finish(trace: Trace, result: Any, shapes: Shapes, sizes: Sizes | None, donat
     graph = SymbolicGraph(inputs, nodes, tuple(pairs), trace.name)
     check_sizes(graph)
     return Traced(graph, stack, shapes, sizes, tuple((k, cell) for cell, k in names.items()),
-                  tuple((k, scope.follow(t)) for k, t in outside.items()), scope,
+                  tuple((k, captured.follow(t)) for k, t in outside.items()), captured,
                   tuple(zip(writes, written, strict=True)), tuple(trace.guards), tuple(outputs), structure,
                   tuple(None if isinstance(x, Tensor) else x for x in leaves), because,
                   {k: v.stack for k, v in named if v.stack is not stack})

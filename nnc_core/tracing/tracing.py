@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nnc_core.base.errors import ShapeError, SymbolicDimensionError
 from nnc_core.graph.bodies import called_functions
 from nnc_core.symbol import postorder, without_collector
+from nnc_core.tracing.baked import baked, states, warn
+from nnc_core.tracing.captured import CapturedNames
+from nnc_core.tracing.captures import asks_for_int, captures
 from nnc_core.tracing.dimensions import Shapes, Sizes, answered_by
-from nnc_core.tracing.reach import asks_for_int, places
-from nnc_core.tracing.scope import Scope
 from nnc_core.tracing.signature import Arguments, Parameters
 from nnc_core.tracing.traced import DataDependentError, Traced, finish
 from nnc_core.type import TensorSpec
@@ -34,6 +35,8 @@ class Recipe:
     named_dims: bool
     static_alloc: bool
     static_shape: bool
+    told: list[bool] = field(default_factory=list)
+    """Not empty when the user was told what compiled code does not do again."""
 
     def roots(self, arguments: Arguments) -> list[Any]:
         """Where a search for what the code reads by name begins."""
@@ -59,24 +62,40 @@ class Recipe:
         tensors = [(place, label) for x, place, label in places if isinstance(x, Tensor)]
         return {i: label for i, (place, label) in enumerate(tensors) if place in chosen}
 
-    @without_collector()
+    def _tell(self, said: list[str]) -> None:
+        """A warning, once for this function."""
+        if said and not self.told:
+            self.told.append(True)
+            warn(self.name, said)
+
     def trace(self, arguments: Arguments, shapes: Shapes, sizes: Sizes | None, because: str) -> Traced:
         """The graph for arguments of these shapes, whose names have these sizes.
 
         Raises what the function raises; DataDependentError where no graph can be compiled.
         """
+        with without_collector():
+            traced, said = self._traced(arguments, shapes, sizes, because)
+        self._tell(said)
+        return traced
+
+    def _traced(self, arguments: Arguments, shapes: Shapes, sizes: Sizes | None,
+                because: str) -> tuple[Traced, list[str]]:
         trace = Trace(self.name, lambda: self.labels(arguments))
         symbols = [Tensor(trace.symbol(t._value, TensorSpec(shape, t.dtype)))
                    for t, shape in zip(arguments.tensors, shapes, strict=True)]
         args, kwargs = arguments.rebuilt(symbols)
         roots = self.roots(arguments)
-        scope = Scope(places(roots))
+        walk = captures(roots)
+        names, drawn = CapturedNames(walk.found, walk.stored), states(walk)
         try:
             with nullcontext() if sizes is None else answered_by(sizes):
                 with tracing(trace):
                     result = self.f(*args, **kwargs)
-                scope.settle(places(roots, but=code_of_callbacks(trace, result)), trace.looked_at)
-                return finish(trace, result, shapes, sizes, list(self.donated(arguments)), because, scope)
+                after = captures(roots, but=code_of_callbacks(trace, result))
+                guarded = [getattr(g.read, "__self__", None) for g in trace.guards]
+                said = baked(after, names.settle(after.found, guarded, trace.looked_at), drawn)
+                donated = list(self.donated(arguments))
+                return finish(trace, result, shapes, sizes, donated, because, names), said
         except (ShapeError, SymbolicDimensionError) as error:
             if trace.counts and sizes is None:  # perhaps the sizes that depend on data do not fit: eager will tell
                 raise DataDependentError(error.message, line=error.line) from error

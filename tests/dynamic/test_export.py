@@ -382,3 +382,16 @@ def test_a_long_chain_is_exported_in_linear_work(monkeypatch: pytest.MonkeyPatch
     assert graph.complexity == (length + 1, length)
     assert len(inferred) == length + 1, "each node once"
     del graph, y, x  # taken apart without recursion
+
+
+def test_the_device_in_use_is_compiled_for() -> None:
+    x = nnc.asarray([1.0, 2.0], device="cpu:0")
+    with nnc.deferred():
+        y = nnc.exp(x)
+    graph = nnc.export({"x": x}, {"y": y})
+    with nnc.use_device("strict:0"):
+        assert graph.compile()(x=np.asarray([1.0, 2.0], np.float32))["y"].device.id == "strict:0"
+    named = nnc.export({"x": x}, {"y": y}, named_dims={"x": ("n",)})
+    with nnc.use_device("strict:0"):
+        run = named.compile()
+    assert run(x=np.zeros(3, np.float32))["y"].device.id == "strict:0", "the device when it was compiled"

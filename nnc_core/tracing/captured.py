@@ -1,4 +1,4 @@
-"""What the code of a function reads by name: variables outside of it, and attributes and items of what they hold.
+"""Captured names: variables outside of a function that its code reads, and attributes and items of what they hold.
 
 Nobody says when a variable is given another value, so that compiled code looks at all of them before each call.  They
 are found before the function is traced, by the names in its code and in the user's functions and classes that are
@@ -8,9 +8,11 @@ reached from there.  What the code changes itself, a list that it appends to, a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from operator import is_
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any, Protocol
+from weakref import ref
 
 import numpy as np
 
@@ -24,7 +26,7 @@ PLAIN = (int, float, complex, str, bytes, type(None), tuple, frozenset, np.gener
 """Values that are told apart by what they are; all others by which object they are."""
 
 
-class Place(Protocol):
+class CapturedName(Protocol):
     """Something that is read by name; its text says which."""
 
     text: str
@@ -84,13 +86,57 @@ class Contents:
 
     def read(self) -> Any:
         c = self.container
-        return (*c.keys(), *c.values()) if isinstance(c, dict) else tuple(c)
+        return (*c.keys(), *c.values()) if isinstance(c, Mapping) else tuple(c)
 
     def same(self, now: Any, then: Any) -> bool:
         if len(now) != len(then):
             return False
         return all(map(is_, now, then)) or all([a is b or (isinstance(b, PLAIN) and unchanged(a, b))
                                                 for a, b in zip(now, then, strict=True)])
+
+
+class Defaults:
+    """The default values of a function's parameters."""
+
+    def __init__(self, function: FunctionType, text: str) -> None:
+        self.function, self.text = function, text
+
+    def read(self) -> Any:
+        f = self.function
+        return (*(f.__defaults__ or ()), *f.__kwdefaults__.values()) if f.__kwdefaults__ else f.__defaults__ or ()
+
+    same = Contents.same
+
+
+class Referent:
+    """What a weak reference leads to."""
+
+    def __init__(self, reference: ref[Any], text: str) -> None:
+        self.read, self.text = reference, text
+
+    same = Item.same
+
+
+class InContext:
+    """The value of a context variable."""
+
+    def __init__(self, variable: ContextVar[Any], text: str) -> None:
+        self.variable, self.text = variable, text
+
+    def read(self) -> Any:
+        return self.variable.get(MISSING)
+
+    same = Item.same
+
+
+class Version:
+    """How often attributes of a module of a network have been replaced."""
+
+    def __init__(self, module: Any, text: str) -> None:
+        self.module, self.text = module, text
+        self.read = module._read_version
+
+    same = Item.same
 
 
 class Elements:
@@ -116,7 +162,7 @@ def _bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 class Variable:
     """A variable with a tensor: another tensor of the same kind in it is read, and the code stays right."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: CapturedName) -> None:
         self.place = place
 
     @property
@@ -124,21 +170,31 @@ class Variable:
         return self.place.read()._value
 
 
-class Scope:
-    """Places and what was there when the code was traced."""
+class CapturedNames:
+    """Captured names and what was there when the code was traced."""
 
-    def __init__(self, places: Mapping[Any, Place]) -> None:
-        self.then: dict[Any, tuple[Place, Any]] = {key: (place, _kept(place)) for key, place in places.items()}
-        self.followed: dict[Place, Tensor] = {}
-        self._watched: tuple[tuple[Callable[[], Any], Any, Place], ...] = ()
+    def __init__(self, found: Mapping[Any, CapturedName], stored: Mapping[Any, CapturedName]) -> None:
+        self.then: dict[Any, tuple[CapturedName, Any]] = {key: (place, _kept(place)) for key, place in found.items()}
+        self.stored: dict[Any, tuple[CapturedName, Any]] = {key: (place, place.read())
+                                                            for key, place in stored.items()}
+        self.followed: dict[CapturedName, Tensor] = {}
+        self._watched: tuple[tuple[Callable[[], Any], Any, CapturedName], ...] = ()
 
-    def settle(self, still: Iterable[Any], looked_at: Callable[[Tensor], bool]) -> None:
-        """The function has been traced: keep what it has not changed, and is among `still`.  A tensor in a variable
-        may be exchanged unless its elements were `looked_at`, or several variables lead to it."""
-        still = set(still)
+    def settle(self, still: Iterable[Any], guarded: Iterable[Any],
+               looked_at: Callable[[Tensor], bool]) -> list[tuple[Any, CapturedName, Any]]:
+        """The function has been traced: keep what it has not changed, is among `still`, and not among the modules that
+        are `guarded`.  Gives what it has changed: key, name, and what was there.
+
+        A tensor in a variable may be exchanged unless its elements were `looked_at`, or several variables lead to it.
+        """
+        still, known = set(still), {id(x) for x in guarded}
+        now = {key: place.same(place.read(), value) for key, (place, value) in self.then.items()}
         kept = {key: (place, value) for key, (place, value) in self.then.items()
-                if key in still and place.same(place.read(), value)}
-        self.then = kept
+                if now[key] and key in still and not (isinstance(place, Version) and id(place.module) in known)}
+        changed = [(key, place, value) for key, (place, value) in self.then.items() if not now[key]]
+        changed += [(key, place, value) for key, (place, value) in self.stored.items()
+                    if not place.same(place.read(), value)]
+        self.then, self.stored = kept, {}
         ids = [id(value) for _, value in kept.values()]
         inner = {id(x) for place, value in kept.values() if isinstance(place, Contents) for x in value}
         for place, value in kept.values():
@@ -146,6 +202,7 @@ class Scope:
                     and not looked_at(value)):
                 self.followed[place] = value
         self._watched = tuple([(place.read, value, place) for place, value in kept.values()])
+        return changed
 
     def follow(self, tensor: Handle) -> Variable | Handle:
         """Where a tensor from outside is read from at each call."""
@@ -159,7 +216,7 @@ class Scope:
                 return False
         return True
 
-    def _is_followed(self, place: Place, now: Any) -> bool:
+    def _is_followed(self, place: CapturedName, now: Any) -> bool:
         return place in self.followed and isinstance(now, Tensor) and now._value.trace is None
 
     def changes(self) -> list[str]:
@@ -178,7 +235,7 @@ class Scope:
         return len(self._watched)
 
 
-def _kept(place: Place) -> Any:
+def _kept(place: CapturedName) -> Any:
     value = place.read()
     return value.copy() if isinstance(place, Elements) else value
 
