@@ -83,7 +83,7 @@ class Op:
 
     @property
     def names_dtype(self) -> bool:
-        """Whether the attribute `dtype` says what the result is; otherwise its dtype follows from the inputs'."""
+        """True if the attribute `dtype` says what the result is; otherwise its dtype follows from the inputs'."""
         return "dtype" in self.attributes
 
     @property

@@ -18,8 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FAMILIES = {f"{CORE}.{package}" for package in ("operator", "functions", "nn", "optim")}
 # Still to be renamed; nothing is to be added here.
 KNOWN = frozenset({
-    "Arguments", "CacheInfo", "Choice", "Group", "Place", "Planner", "Program", "Progress",
-    "Step", "Traced",
+    "Arguments", "CacheInfo", "Choice", "Place", "Planner", "Program", "Step", "Traced",
 })  # fmt: skip
 
 
