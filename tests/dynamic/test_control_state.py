@@ -15,6 +15,7 @@ import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.errors import ExecutionError, GradientError
 from tests.semantics.networks import RunningNorm
+from tests.support import drawn
 
 Program = Callable[..., Any]
 
@@ -39,10 +40,6 @@ COMPLETE = pytest.mark.parametrize("run", [eagerly, nnc.jit], ids=["eager", "jit
 def counted(times: int, body: Program, *carried: Any) -> Any:
     """body(i, *carried) so many times."""
     return nnc.while_loop(lambda i, *_: i < times, lambda i, *c: (i + 1, *body(i, *c)), (nnc.asarray(0), *carried))[1:]
-
-
-def numbers(*shape: int) -> nnc.Tensor:
-    return nnc.asarray(np.random.default_rng(0).standard_normal(shape).astype(np.float32))
 
 
 def near(found: Any, wanted: Any, tolerance: float = 2e-5) -> None:
@@ -180,7 +177,7 @@ def test_effects_in_a_loop_whose_results_nobody_reads(device: str, run: Any) -> 
         counted(3, step)
         return x + 1
 
-    assert printed(run, program, numbers(2)) == ["round 0", "round 1", "round 2"]
+    assert printed(run, program, drawn(2)) == ["round 0", "round 1", "round 2"]
 
 
 @RUNS
@@ -194,7 +191,7 @@ def test_effects_in_a_loop_of_which_only_another_result_is_read(device: str, run
 
         return nnc.while_loop(lambda i, idle, y: i < 2, step, (nnc.asarray(0), nnc.asarray(7), x))[2]
 
-    assert printed(run, program, numbers(2)) == ["at 0", "at 1"]
+    assert printed(run, program, drawn(2)) == ["at 0", "at 1"]
 
 
 @COMPLETE
@@ -253,9 +250,9 @@ def test_effects_happen_once_where_they_are_differentiated(device: str, run: Any
     def program(x: nnc.Tensor) -> nnc.Tensor:
         return nnc.grad(f)(x) if way == "reverse" else nnc.jvp(f, (x,), (x * 0 + 1,))[1]
 
-    assert printed(run, program, numbers(2)) == ["inner", "inner", "branch"] * 2
-    plain = nnc.grad(f)(numbers(2)) if way == "reverse" else program(numbers(2))
-    near(nnc.jit(program)(numbers(2)), plain)
+    assert printed(run, program, drawn(2)) == ["inner", "inner", "branch"] * 2
+    plain = nnc.grad(f)(drawn(2)) if way == "reverse" else program(drawn(2))
+    near(nnc.jit(program)(drawn(2)), plain)
 
 
 @RUNS
@@ -270,8 +267,8 @@ def test_callbacks_in_bodies_give_values_and_gradients(device: str, run: Any) ->
         return nnc.sum(counted(3, step, x)[0] ** 2)
 
     for derived in (lambda f: f, nnc.grad):
-        found = run(derived(lambda x: program(sine, x)))(numbers(3))
-        near(found, derived(lambda x: program(nnc.sin, x))(numbers(3)))
+        found = run(derived(lambda x: program(sine, x)))(drawn(3))
+        near(found, derived(lambda x: program(nnc.sin, x))(drawn(3)))
 
 
 def test_an_error_of_a_callback_in_a_body_names_it(device: str) -> None:
@@ -283,7 +280,7 @@ def test_an_error_of_a_callback_in_a_body_names_it(device: str) -> None:
 
     for run in (eagerly, lazily, nnc.jit):
         with pytest.raises(ExecutionError, match="refuse raised RuntimeError: not again") as caught:
-            run(program)(numbers(3)).numpy()
+            run(program)(drawn(3)).numpy()
         assert "test_control_state.py" in str(caught.value)
     assert nnc.map(lambda r: r + 1, nnc.zeros(2)).tolist() == [1, 1], "the device is usable afterwards"
 
@@ -320,7 +317,7 @@ def test_modules_in_bodies(device: str, run: Any) -> None:
     for k in range(3):
         if k == 2:
             plain.eval(), other.eval()
-        near(f(numbers(5, 2, 3) * (k + 1)), plain(numbers(5, 2, 3) * (k + 1)))
+        near(f(drawn(5, 2, 3) * (k + 1)), plain(drawn(5, 2, 3) * (k + 1)))
     for name, wanted in _state(plain).items():
         np.testing.assert_allclose(_state(other)[name], wanted, rtol=2e-5, atol=1e-6, err_msg=name)
 
@@ -331,7 +328,7 @@ def test_gradients_of_modules_in_bodies(device: str, hybrid: bool) -> None:
     if hybrid:
         other.hybridize()
     for _ in range(2):
-        losses, grads = zip(*[nn.value_and_grad(m, lambda m=m: nnc.sum(m(numbers(5, 6, 3)) ** 2))()
+        losses, grads = zip(*[nn.value_and_grad(m, lambda m=m: nnc.sum(m(drawn(5, 6, 3)) ** 2))()
                               for m in (plain, other)], strict=True)
         near(losses[1], losses[0])
         assert grads[0].keys() == grads[1].keys() and len(grads[0]) == 6
@@ -339,8 +336,8 @@ def test_gradients_of_modules_in_bodies(device: str, hybrid: bool) -> None:
             near(grads[1][name], wanted, 2e-4)
             assert np.abs(wanted.numpy()).max() > 0, name
     compiled = nnc.jit(lambda x: nn.value_and_grad(other, lambda: nnc.sum(other(x) ** 2))())
-    wanted_loss, wanted_grads = nn.value_and_grad(plain, lambda: nnc.sum(plain(numbers(5, 6, 3)) ** 2))()
-    loss, found = compiled(numbers(5, 6, 3))
+    wanted_loss, wanted_grads = nn.value_and_grad(plain, lambda: nnc.sum(plain(drawn(5, 6, 3)) ** 2))()
+    loss, found = compiled(drawn(5, 6, 3))
     near(loss, wanted_loss)
     for name, wanted in wanted_grads.items():
         near(found[name], wanted, 2e-4)
@@ -385,11 +382,11 @@ def test_a_compiled_function_is_called_in_a_body(device: str) -> None:
     def program(x: nnc.Tensor) -> nnc.Tensor:
         return counted(3, lambda i, y: (f(y),), x)[0]
 
-    wanted = program(numbers(2))
+    wanted = program(drawn(2))
     assert cell.read().item() == 3
     for run in (lazily, nnc.jit):
         cell.write(nnc.asarray(0.0))
-        near(run(program)(numbers(2)), wanted)
+        near(run(program)(drawn(2)), wanted)
         assert cell.read().item() == 3
 
 

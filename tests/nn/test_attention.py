@@ -11,17 +11,9 @@ from scipy.special import erf, expit, softmax
 import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
+from tests.support import near, numbers
 
 B, L, K, E = 2, 3, 4, 6
-
-
-def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def near(found: nnc.Tensor, expected: Any) -> None:
-    assert found.shape == np.shape(expected)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=2e-5, atol=5e-6)
 
 
 def part_of(state: dict[str, Any], name: str) -> dict[str, Any]:

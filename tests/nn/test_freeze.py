@@ -12,10 +12,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import DTypeError, GradientError, NotSupportedError, OperandError, ShapeError, StateError
-
-
-def numbers(*shape: int, seed: int = 0) -> nnc.Tensor:
-    return nnc.asarray(np.random.default_rng(seed).normal(size=shape).astype(np.float32))
+from tests.support import drawn
 
 
 def net() -> nn.Sequential:
@@ -23,7 +20,7 @@ def net() -> nn.Sequential:
     return nn.Sequential(nn.Linear(3, 4, generator=g), nn.Tanh(), nn.Linear(4, 2, generator=g))
 
 
-X, Y = numbers(5, 3), numbers(5, 2, seed=1)
+X, Y = drawn(5, 3), drawn(5, 2, seed=1)
 ALL = ["0.weight", "0.bias", "2.weight", "2.bias"]
 
 

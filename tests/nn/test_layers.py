@@ -12,15 +12,11 @@ from scipy.special import expit, log_softmax, softmax
 import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.errors import AttributeValueError, AxisError, DTypeError, ShapeError
+from tests.support import near
 
 
 def normal(rng: np.random.Generator, *shape: int) -> np.ndarray[Any, Any]:
     return rng.normal(size=shape).astype(np.float32)
-
-
-def near(actual: nnc.Tensor, expected: Any) -> None:
-    assert actual.shape == np.shape(expected)
-    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("bias", [True, False])

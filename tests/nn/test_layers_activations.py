@@ -13,6 +13,7 @@ import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.errors import AttributeValueError
 from tests.devices import device, parametrise
+from tests.support import near
 
 __all__ = ["device"]
 pytest_generate_tests = parametrise
@@ -72,11 +73,6 @@ OWL: dict[str, tuple[nn.Activation, Callable[[Host], Host]]] = {
     "Custom": (nn.Activation(lambda x: x * x), lambda x: x * x),
     "None": (nn.Activation(None), lambda x: x),
 }
-
-
-def near(actual: nnc.Tensor, expected: Host) -> None:
-    assert actual.shape == expected.shape
-    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_every_activation() -> None:

@@ -19,10 +19,7 @@ from nnc_core.base.errors import (
     StateError,
     UnconnectedError,
 )
-
-
-def numbers(*shape: int, seed: int = 0) -> nnc.Tensor:
-    return nnc.asarray(np.random.default_rng(seed).normal(size=shape).astype(np.float32))
+from tests.support import drawn
 
 
 def same(a: nnc.Tensor, b: nnc.Tensor) -> None:
@@ -81,11 +78,11 @@ def test_wrong_shapes_are_errors_where_a_module_is_called() -> None:
 def test_arithmetic_is_recorded() -> None:
     a, b = nn.Input((2,)), nn.Input((2,))
     net = nn.Network([a, b], [a + b, a - 1, 1 - a, -a * 2, 2 / (b * b), a**2, 3 ** b])
-    x, y = numbers(4, 2), numbers(4, 2, seed=1)
+    x, y = drawn(4, 2), drawn(4, 2, seed=1)
     for found, wanted in zip(net(x, y), (x + y, x - 1, 1 - x, -x * 2, 2 / (y * y), x**2, 3**y), strict=True):
         near(found, wanted)
     square = nn.Input((3, 3))
-    m = numbers(2, 3, 3)
+    m = drawn(2, 3, 3)
     near(nn.Network(square, square @ square)(m), m @ m)
 
 
@@ -101,7 +98,7 @@ def test_functions_by_name() -> None:
     a, b = nn.Input((2,)), nn.Input((3,))
     joined = nn.Function("concat", axis=-1)([a, b])
     net = nn.Network((a, b), nn.Function("softmax")(joined))
-    x, y = numbers(4, 2), numbers(4, 3)
+    x, y = drawn(4, 2), drawn(4, 3)
     same(net(x, y), nnc.softmax(nnc.concat([x, y], axis=-1)))
     assert [n.name for n in net.nodes] == ["input", "input_1", "concat", "softmax"]
     assert repr(nn.Function("concat", axis=-1)) == "Function('concat', axis=-1)"
@@ -112,7 +109,7 @@ def test_functions_by_name() -> None:
 # ---- networks
 @pytest.mark.parametrize("mode", ["eager", "jit", "hybrid", "deferred", "exported"])
 def test_it_computes_what_its_modules_do(mode: str) -> None:
-    parts, image, extra = Parts(), numbers(*IMAGE), numbers(*EXTRA, seed=1)
+    parts, image, extra = Parts(), drawn(*IMAGE), drawn(*EXTRA, seed=1)
     net, expected = parts.net, parts.expected(image, extra)
     if mode == "deferred":
         with nnc.deferred():
@@ -132,7 +129,7 @@ def test_it_computes_what_its_modules_do(mode: str) -> None:
 
 
 def test_how_it_is_called() -> None:
-    parts, image, extra = Parts(), numbers(*IMAGE), numbers(*EXTRA)
+    parts, image, extra = Parts(), drawn(*IMAGE), drawn(*EXTRA)
     expected = parts.net(image, extra)["scores"]
     for found in (parts.net((image, extra)), parts.net([image, extra]), parts.net({"image": image, "extra": extra}),
                   parts.net(image=image, extra=extra), parts.net(extra=extra, image=image),
@@ -140,7 +137,7 @@ def test_how_it_is_called() -> None:
         same(found["scores"], expected)
     a, b = nn.Input((2,)), nn.Input((2,))
     net = nn.Network({"left": a, "right": b}, a - b)
-    x, y = numbers(3, 2), numbers(3, 2, seed=1)
+    x, y = drawn(3, 2), drawn(3, 2, seed=1)
     same(net({"right": y, "left": x}), x - y)
     same(net(x, y), x - y)
 
@@ -164,7 +161,7 @@ def test_names_do_not_depend_on_what_was_made_before() -> None:
 
 
 def test_weights_are_trained_in_both_ways() -> None:
-    image, extra = numbers(*IMAGE), numbers(*EXTRA, seed=1)
+    image, extra = drawn(*IMAGE), drawn(*EXTRA, seed=1)
     losses = []
     for eager in (True, False):
         net = Parts().net
@@ -180,7 +177,7 @@ def test_networks_within_networks_and_sequences() -> None:
     image, extra = nn.Input((8, 8, 1)), nn.Input((2,))
     found = inner(image, extra)
     outer = nn.Network((image, extra), nn.Softmax()(found["scores"] + found["again"]))
-    x, y = numbers(*IMAGE), numbers(*EXTRA)
+    x, y = drawn(*IMAGE), drawn(*EXTRA)
     both = inner(x, y)
     near(outer(x, y), nnc.softmax(both["scores"] + both["again"]))
     assert "network.stem.kernel" in outer.named_parameters()
@@ -196,7 +193,7 @@ def test_modules_with_several_results_and_other_arguments() -> None:
     lstm = nn.LSTM(3, 2, generator=nnc.Generator(0))
     y, (h, c) = lstm(x, lengths=lengths)
     net = nn.Network([x, lengths], {"y": y, "h": h})
-    data, counts = numbers(2, 4, 3), nnc.asarray([4, 2])
+    data, counts = drawn(2, 4, 3), nnc.asarray([4, 2])
     expected, (last, _) = lstm(data, lengths=counts)
     found = net(data, counts)
     same(found["y"], expected), same(found["h"], last)
@@ -217,7 +214,7 @@ def test_a_deep_network() -> None:
 
 
 def test_copies_are_whole_and_independent() -> None:
-    parts, image, extra = Parts(), numbers(*IMAGE), numbers(*EXTRA)
+    parts, image, extra = Parts(), drawn(*IMAGE), drawn(*EXTRA)
     before = parts.net(image, extra)["scores"].numpy()
     for twin in (copy.deepcopy(parts.net), pickle.loads(pickle.dumps(parts.net))):
         np.testing.assert_array_equal(twin(image, extra)["scores"].numpy(), before)
@@ -238,14 +235,14 @@ def test_memory_of_what_nobody_needs_is_given_back() -> None:
 def test_an_output_may_be_an_input_and_come_twice() -> None:
     x = nn.Input((2,))
     y = nn.ReLU()(x)
-    given = numbers(3, 2)
+    given = drawn(3, 2)
     first, second, third = nn.Network(x, (x, y, y))(given)
     same(first, given), same(second, nnc.relu(given)), same(third, nnc.relu(given))
 
 
 # ---- parts of networks
 def test_subnetworks_share_weights() -> None:
-    parts, image, extra = Parts(), numbers(*IMAGE), numbers(*EXTRA)
+    parts, image, extra = Parts(), drawn(*IMAGE), drawn(*EXTRA)
     features = parts.net.subnetwork("globalavgpool2d")
     assert features.input_shapes.keys() == {"image"} and features.input_shape[1:] == (8, 8, 1)
     assert features.stem is parts.conv
@@ -261,7 +258,7 @@ def test_subnetworks_share_weights() -> None:
 def test_a_subnetwork_may_begin_anywhere() -> None:
     parts = Parts()
     head = parts.net.subnetwork(["linear_2", "linear_2@2"], inputs="add")
-    given = numbers(3, 4)
+    given = drawn(3, 4)
     first, second = head(given)
     near(first, parts.head(given)), near(second, parts.head(nnc.tanh(given)))
     assert head.input_shapes.keys() == {"add"}
@@ -278,10 +275,10 @@ def test_a_network_may_begin_at_any_handle() -> None:
     y, (h, c) = lstm(x)
     tail = nn.Network(y, nn.ReLU()(y))
     assert list(tail.input_shapes) == ["input"]
-    given = numbers(2, 4, 2)
+    given = drawn(2, 4, 2)
     same(tail(given), nnc.relu(given))
     cut = nn.Network([x, y], {"sum": nn.Function("sum")(y), "h": h})
-    data = numbers(2, 4, 3)
+    data = drawn(2, 4, 3)
     found = cut(data, given)
     near(found["sum"], given.sum()), same(found["h"], lstm(data)[1][0])
     again = cut.subnetwork({"sum": "sum"})
@@ -313,15 +310,15 @@ def test_what_is_no_network(make: Any, error: type[Exception], words: str) -> No
 
 
 @pytest.mark.parametrize("call, error, words", [
-    (lambda n: n(numbers(*IMAGE)), OperandError, "called without extra(.|\n)*its inputs are image, extra"),
-    (lambda n: n(numbers(*IMAGE), numbers(*EXTRA), numbers(1)), OperandError, "takes 2 inputs, not 3"),
-    (lambda n: n(image=numbers(*IMAGE), other=numbers(*EXTRA)), OperandError, "without extra and with other"),
-    (lambda n: n(numbers(*IMAGE), np.ones((3, 2))), OperandError, "input 'extra' is ndarray, not a tensor"),
-    (lambda n: n(numbers(3, 8, 8, 2), numbers(*EXTRA)), ShapeError,
+    (lambda n: n(drawn(*IMAGE)), OperandError, "called without extra(.|\n)*its inputs are image, extra"),
+    (lambda n: n(drawn(*IMAGE), drawn(*EXTRA), drawn(1)), OperandError, "takes 2 inputs, not 3"),
+    (lambda n: n(image=drawn(*IMAGE), other=drawn(*EXTRA)), OperandError, "without extra and with other"),
+    (lambda n: n(drawn(*IMAGE), np.ones((3, 2))), OperandError, "input 'extra' is ndarray, not a tensor"),
+    (lambda n: n(drawn(3, 8, 8, 2), drawn(*EXTRA)), ShapeError,
      r"input 'image' is float32\[3,8,8,2\], expected float32\[batch,8,8,1\]"),
-    (lambda n: n(numbers(3, 8, 8), numbers(*EXTRA)), ShapeError, "input 'image' is"),
-    (lambda n: n(numbers(*IMAGE), numbers(4, 2)), ShapeError, r"'extra' is float32\[4,2\], .* with batch = 3"),
-    (lambda n: n(numbers(*IMAGE), numbers(*EXTRA).astype("float64")), DTypeError, "'extra' is float64"),
+    (lambda n: n(drawn(3, 8, 8), drawn(*EXTRA)), ShapeError, "input 'image' is"),
+    (lambda n: n(drawn(*IMAGE), drawn(4, 2)), ShapeError, r"'extra' is float32\[4,2\], .* with batch = 3"),
+    (lambda n: n(drawn(*IMAGE), drawn(*EXTRA).astype("float64")), DTypeError, "'extra' is float64"),
     (lambda n: n.get_node("conv"), OperandError, "no node 'conv'(.|\n)*there are image, extra, stem"),
     (lambda n: n.subnetwork("conv"), OperandError, "no node 'conv'"),
     (lambda n: n.input_shape, StateError, "2 inputs(.|\n)*input_shapes"),
@@ -333,7 +330,7 @@ def test_what_a_network_refuses(call: Any, error: type[Exception], words: str) -
 
 
 def test_a_part_that_changed_is_seen() -> None:
-    net, image, extra = Parts().net, numbers(*IMAGE), numbers(*EXTRA)
+    net, image, extra = Parts().net, drawn(*IMAGE), drawn(*EXTRA)
     run = nnc.jit(net)
     before = run(image, extra)["scores"].numpy()
     net.stem = nn.Conv2d(1, 3, 3)

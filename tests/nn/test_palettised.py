@@ -13,10 +13,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import AttributeValueError, NonfiniteError, NotSupportedError, OperandError, StateError
-
-
-def numbers(*shape: int, seed: int = 0) -> nnc.Tensor:
-    return nnc.asarray(np.random.default_rng(seed).normal(size=shape).astype(np.float32))
+from tests.support import drawn
 
 
 def net() -> nn.Sequential:
@@ -26,7 +23,7 @@ def net() -> nn.Sequential:
 
 def inputs() -> nnc.Tensor:
     """On the device of the test."""
-    return numbers(3, 40)
+    return drawn(3, 40)
 
 
 def bytes_of(module: nn.Module) -> int:
@@ -71,7 +68,7 @@ def test_compiled_code_sees_that_weights_were_palettised() -> None:
     (lambda g: nn.MultiHeadAttention(32, 4, generator=g), (2, 5, 32)),
 ], ids=["Conv2d", "LSTM", "MultiHeadAttention"])  # fmt: skip
 def test_layers_of_all_kinds(layer: Any, shape: tuple[int, ...]) -> None:
-    model, x = layer(nnc.Generator(4)).eval(), numbers(*shape)
+    model, x = layer(nnc.Generator(4)).eval(), drawn(*shape)
     call = (lambda m: m(x, x, x)) if isinstance(model, nn.MultiHeadAttention) else lambda m: m(x)
     wanted = with_rounded_weights(model, bits=5)
     before = bytes_of(model)

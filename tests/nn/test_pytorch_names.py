@@ -13,10 +13,7 @@ from nnc_core import nn
 from nnc_core.base.errors import DTypeError, NotSupportedError, OperandError, ShapeError, StateError
 from tests.nn import pytorch_numpy as torch
 from tests.nn.pytorch_numpy import under
-
-
-def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+from tests.support import numbers
 
 
 def last(x: Any) -> Any:

@@ -12,6 +12,7 @@ from scipy.special import expit
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import AttributeValueError, ShapeError
+from tests.support import near, numbers
 
 T, B, FEATURES, N = 4, 3, 5, 2
 LENGTHS = [4, 1, 2]
@@ -20,15 +21,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gru, reset before": ("GRU", {"reset_after": False}), "lstm": ("LSTM", {}), "no bias": ("LSTM", {"bias": False}),
 }  # fmt: skip
 each = pytest.mark.parametrize("variant", VARIANTS)
-
-
-def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def near(found: nnc.Tensor, expected: Any) -> None:
-    assert found.shape == np.shape(expected)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=2e-5, atol=2e-6)
 
 
 def step(cell: nn.Module, x: Any, state: list[Any]) -> list[Any]:

@@ -35,12 +35,9 @@ from nnc_core.values.tree import flatten
 from tests.io.edits import edits
 from tests.nn.network import digits
 from tests.semantics.layers import LAYERS
+from tests.support import drawn
 
 pytest.importorskip("safetensors")
-
-
-def numbers(*shape: int, seed: int = 0) -> nnc.Tensor:
-    return nnc.asarray(np.random.default_rng(seed).normal(size=shape).astype(np.float32))
 
 
 def same(a: Any, b: Any) -> None:
@@ -104,15 +101,15 @@ IMAGES, ROWS = (2, 8, 8, 1), (2, 3)
 MODELS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sequential": (lambda: nn.Sequential(
         nn.Conv2d(1, 4, 3, padding=((1, 1), (0, 2)), init=initialise.he_normal), nn.BatchNorm(4), nn.ReLU(),
-        nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3), nn.Linear(64, 3, bias=False)), (numbers(*IMAGES),)),
-    "functions": (lambda: nn.Sequential(nnc.tanh, nn.Linear(3, 2), double, nn.Lambda(nnc.exp)), (numbers(*ROWS),)),
-    "functional": (functional, (numbers(*IMAGES), numbers(2, 2))),
-    "recurrent": (lambda: nn.GRU(3, 4, 2, bidirectional=True, returns="last"), (numbers(2, 5, 3),)),
-    "transformer": (lambda: nn.TransformerEncoder(4, 2, 2, hidden=8, norm_first=True), (numbers(2, 3, 4),)),
-    "of the user": (residual, (numbers(*ROWS),)),
-    "float64": (lambda: nn.Linear(3, 2, dtype=np.float64), (numbers(*ROWS).astype("float64"),)),
-    "nested": (lambda: nn.Sequential(nn.Sequential(nn.Linear(3, 3), nn.Tanh()), residual()), (numbers(*ROWS),)),
-    "an initialiser": (lambda: nn.Linear(3, 2, init=initialise.Uniform(-0.5, 0.5)), (numbers(*ROWS),)),
+        nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3), nn.Linear(64, 3, bias=False)), (drawn(*IMAGES),)),
+    "functions": (lambda: nn.Sequential(nnc.tanh, nn.Linear(3, 2), double, nn.Lambda(nnc.exp)), (drawn(*ROWS),)),
+    "functional": (functional, (drawn(*IMAGES), drawn(2, 2))),
+    "recurrent": (lambda: nn.GRU(3, 4, 2, bidirectional=True, returns="last"), (drawn(2, 5, 3),)),
+    "transformer": (lambda: nn.TransformerEncoder(4, 2, 2, hidden=8, norm_first=True), (drawn(2, 3, 4),)),
+    "of the user": (residual, (drawn(*ROWS),)),
+    "float64": (lambda: nn.Linear(3, 2, dtype=np.float64), (drawn(*ROWS).astype("float64"),)),
+    "nested": (lambda: nn.Sequential(nn.Sequential(nn.Linear(3, 3), nn.Tanh()), residual()), (drawn(*ROWS),)),
+    "an initialiser": (lambda: nn.Linear(3, 2, init=initialise.Uniform(-0.5, 0.5)), (drawn(*ROWS),)),
 }  # fmt: skip
 each = pytest.mark.parametrize("kind", MODELS)
 
@@ -166,7 +163,7 @@ def test_what_is_shared_stays_shared(tmp_path: Path) -> None:
     again = load_module(tmp_path / "m")
     assert again[0] is again[2] and again[4].weight is again[0].weight and again[0].again is again[4]
     assert again[1].generator.key is again[3].generator.key
-    x = numbers(*ROWS)
+    x = drawn(*ROWS)
     same(again(x), model(x)), same(again(x), model(x))
     tied = nn.Sequential(nn.TransformerEncoderLayer(4, 2, hidden=4), nn.TransformerEncoderLayer(4, 2, hidden=4))
     tied[1].attention = tied[0].attention
@@ -209,7 +206,7 @@ def test_a_subclass_of_a_network_is_made_by_its_own_constructor(tmp_path: Path) 
     save_module(model, tmp_path / "m")
     again = load_module(tmp_path / "m")
     assert type(again) is Head
-    same(again(numbers(*ROWS)), model(numbers(*ROWS)))
+    same(again(drawn(*ROWS)), model(drawn(*ROWS)))
 
 
 UNREGISTERED = {"LSTMCell, unrolled", "Lambda", "Sequential", "running statistics", "GRU, lengths"}
@@ -229,10 +226,10 @@ def test_every_layer_can_be_saved(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make, x", [
-    (lambda: zoo.owl_lenet(3, width=2, hidden=4), numbers(1, 28, 28, 1)),
-    (lambda: zoo.resnet18(3, width=2), numbers(1, 32, 32, 3)),
-    (lambda: zoo.ResNet(zoo.resnet.Bottleneck, (1, 1, 1, 1), 3, width=2), numbers(1, 32, 32, 3)),
-    (lambda: zoo.efficientnet_b0(3, width=0.1), numbers(1, 32, 32, 3)),
+    (lambda: zoo.owl_lenet(3, width=2, hidden=4), drawn(1, 28, 28, 1)),
+    (lambda: zoo.resnet18(3, width=2), drawn(1, 32, 32, 3)),
+    (lambda: zoo.ResNet(zoo.resnet.Bottleneck, (1, 1, 1, 1), 3, width=2), drawn(1, 32, 32, 3)),
+    (lambda: zoo.efficientnet_b0(3, width=0.1), drawn(1, 32, 32, 3)),
     (lambda: zoo.lstm_classifier(2, 9, features=3, hidden=4), nnc.asarray([[1, 2, 8]])),
     (lambda: zoo.transformer_classifier(2, 9, features=4, heads=2, layers=1, hidden=6), nnc.asarray([[1, 2, 8]])),
 ], ids=["lenet", "resnet18", "bottlenecks", "efficientnet", "lstm", "transformer"])
@@ -267,7 +264,7 @@ class Looking(nn.Module):
 def test_a_constructor_may_look_at_values(tmp_path: Path) -> None:
     model = Looking(nnc.asarray([3, 1]))
     save_module(model, tmp_path / "m")
-    same(load_module(tmp_path / "m")(numbers(*ROWS)), model(numbers(*ROWS)))
+    same(load_module(tmp_path / "m")(drawn(*ROWS)), model(drawn(*ROWS)))
 
 
 # ---- what is refused before anything is written

@@ -10,13 +10,9 @@ import numpy as np
 import nnc_core as nnc
 from nnc_core import nn
 from tests.semantics.networks import generator
+from tests.support import numbers
 
 Row: TypeAlias = tuple[Callable[[], nn.Module], tuple[Any, ...]]
-
-
-def numbers(*shape: int, seed: int = 0) -> Any:
-    """Normally distributed float32."""
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 ROWS, STATE, SEQUENCES, OTHER = numbers(5, 3), numbers(5, 4), numbers(2, 4, 3), numbers(2, 3, 4)

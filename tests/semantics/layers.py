@@ -11,13 +11,8 @@ import nnc_core as nnc
 from nnc_core import nn
 from tests.semantics.along_time import TIME
 from tests.semantics.feedforward import FEEDFORWARD
-from tests.semantics.modes import Host
 from tests.semantics.networks import RunningNorm, UnrolledLSTM, generator
-
-
-def numbers(*shape: int, seed: int = 0) -> Host:
-    """Normally distributed float32."""
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+from tests.support import numbers
 
 
 class Layer(NamedTuple):

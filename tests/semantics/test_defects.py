@@ -19,10 +19,10 @@ from nnc_core.base.errors import DeferredInplaceError, LeakedTraceError
 from tests.devices import devices
 from tests.dynamic.faults import fails
 from tests.semantics.hybrid import RUNS, run_as
-from tests.semantics.layers import numbers
 from tests.semantics.modes import hosts, same
 from tests.semantics.networks import Factor, FlatCount, RunningNorm, generator, small_net
 from tests.sizes import LONG
+from tests.support import numbers
 
 X = numbers(4, 3)
 

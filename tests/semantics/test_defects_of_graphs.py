@@ -13,10 +13,10 @@ from nnc_core.base.errors import UnconnectedError, VariableRebindError
 from nnc_core.io import load_graph, save_graph
 from tests.devices import another
 from tests.semantics.hybrid import run_as
-from tests.semantics.layers import numbers
 from tests.semantics.loops import near
 from tests.semantics.modes import check, exported, hosts, recorded, same
 from tests.semantics.networks import small_net
+from tests.support import numbers
 
 X = numbers(4, 3)
 

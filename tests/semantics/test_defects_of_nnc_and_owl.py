@@ -10,9 +10,9 @@ import nnc_core as nnc
 from nnc_core import nn
 from tests.dynamic.faults import fails
 from tests.semantics.hybrid import RUNS, run_as
-from tests.semantics.layers import numbers
 from tests.semantics.modes import Host, check, hosts, same
 from tests.semantics.networks import generator
+from tests.support import numbers
 
 X = numbers(4, 3)
 

@@ -18,7 +18,7 @@ from nnc_core.symbol import postorder
 from nnc_core.values.value import Value
 from tests.devices import another
 from tests.semantics.hybrid import FLAGS, HYBRID_MODES, Call, agree, arguments, eagerly, everything, runner, same_names
-from tests.semantics.layers import KEEPING, LAYERS, VIEWS, Layer, numbers
+from tests.semantics.layers import KEEPING, LAYERS, VIEWS, Layer
 from tests.semantics.modes import hosts, same, tensors
 from tests.semantics.networks import (
     Concatenate,
@@ -32,6 +32,7 @@ from tests.semantics.networks import (
     generator,
     small_net,
 )
+from tests.support import numbers
 
 MODES = HYBRID_MODES
 X, OTHER = numbers(4, 3), numbers(4, 3, seed=1)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from tests.semantics.layers import numbers
 from tests.semantics.loops import (
     PIECES,
     POINTS,
@@ -33,6 +32,7 @@ from tests.semantics.loops import (
     repeat_in_python,
 )
 from tests.semantics.modes import check, hosts, same
+from tests.support import numbers
 
 # ---- case_of.tests
 SLOPES = {-1.0: 0.0, 0.0: 1.0, 0.76: 1.0, 1.226: 0.5, 2.1: 0.0}

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from tests.semantics.layers import numbers
 from tests.semantics.loops import (
     bodies,
     both,
@@ -28,6 +27,7 @@ from tests.semantics.loops import (
     repeat_in_python,
 )
 from tests.semantics.modes import check, hosts, same
+from tests.support import numbers
 
 
 # ---- while.tests
