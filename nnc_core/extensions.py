@@ -1,4 +1,4 @@
-"""What plugins add to core besides devices: library code for operators, and rewrites."""
+"""Additions of plugins besides devices: library code for operators, and rewrites."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Maker = Callable[[Device], CommandBackend]
 
 
 class BackendRegistry:
-    """What `nnc_register` is given: it takes library code for operators of any device."""
+    """The collector that `nnc_register` is given: it takes library code for operators of any device."""
 
     def __init__(self) -> None:
         self.backends: list[tuple[str, str, Maker]] = []
@@ -46,7 +46,7 @@ class BackendRegistry:
 
 
 class Pipeline:
-    """What `nnc_passes` is given: it takes rewrites."""
+    """The collector that `nnc_passes` is given: it takes rewrites."""
 
     def __init__(self, plugin: str) -> None:
         self.plugin = plugin

@@ -44,14 +44,14 @@ class Stack:
 
     @property
     def infers_by_dtype(self) -> bool:
-        """Whether acceptance of operands follows from their dtypes: the layers that infer are nnc's own."""
+        """True if acceptance of operands follows from their dtypes: the layers that infer are nnc's own."""
         return self.type.__class__ is Type and self.shape.__class__ is Shape
 
     def __repr__(self) -> str:
         return f"<stack of {self.device.spec.id}>"
 
     def and_on(self, other: Stack) -> str:
-        """Where arrays of two stacks are, for an error: on two devices, or under one id twice."""
+        """The places of arrays of two stacks, for an error: on two devices, or under one id twice."""
         mine, others = self.device.spec.id, other.device.spec.id
         return f"{mine} and {others}" if mine != others else f"two different stacks of {mine}"
 
@@ -104,7 +104,7 @@ def plugin_manager() -> Manager:
 
 
 def _take_in(manager: Manager) -> None:
-    """What plugins that have not been asked yet add: code and rewrites first, so that devices are opened with them."""
+    """Ask new plugins for what they add: code and rewrites first, so that devices are opened with them."""
     for record in manager.records:
         if record.place:
             count_as_inside(record.place)

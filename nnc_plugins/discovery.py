@@ -1,4 +1,4 @@
-"""Which plugins are installed, found out without importing any of them."""
+"""Discovery of the plugins that are installed, without importing any of them."""
 
 from __future__ import annotations
 

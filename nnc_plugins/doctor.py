@@ -43,7 +43,7 @@ class DeviceProbe:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What a probe of one plugin found.
+    """The outcome of the probe of one plugin.
 
     `state` is that of the plugin's record ("ok", "no device", "import failed", "probe failed",
     "incompatible", "blocked") or "device failed" (one of `devices` did), "crashed" (by a signal, or by

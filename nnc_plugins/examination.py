@@ -51,7 +51,7 @@ def examine(name: str, report: Report, options: dict[str, Any]) -> None:
 
 
 def _offers(manager: Manager) -> dict[str, DeviceOffer]:
-    """What the plugin adds, asked for as core asks for it; what its hooks say of mistakes is in the record."""
+    """The devices that the plugin offers, asked for with its other hooks as core does; mistakes are in the record."""
     from nnc_core.device import Registry
     from nnc_core.extensions import extend
 
@@ -94,7 +94,7 @@ def _json_spec(device: Device) -> dict[str, Any]:
 
 
 def _work(device: Device, report: Report) -> str:
-    """What is wrong with the device; "" if nothing."""
+    """The fault of the device; "" if there is none."""
     import numpy as np
 
     if device.spec.kind == "null":  # plans and counts; there is nothing to compare

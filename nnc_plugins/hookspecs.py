@@ -1,4 +1,4 @@
-"""What a plugin may implement: five hooks, all optional, each called with keyword arguments.
+"""The hooks that a plugin may implement: five, all optional, each called with keyword arguments.
 
 A plugin is a module (or any object) named by an entry point in the group `nnc.plugins.v1`; it marks its
 functions with `hookimpl`.  An implementation takes any subset of a hook's arguments.  Within one API major,
@@ -42,7 +42,7 @@ class DeviceOffer:
 
 
 class PluginInfo(TypedDict):
-    """Who a plugin is."""
+    """The identity of a plugin."""
 
     name: str
     api: tuple[int, int]

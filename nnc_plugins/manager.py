@@ -33,7 +33,7 @@ SETUP_HOOKS = frozenset({"nnc_plugin_info", "nnc_devices", "nnc_register"})
 
 
 class DeviceTable(Protocol):
-    """What `Manager.fill` fills: core's table of devices."""
+    """The table that `Manager.fill` fills: core's `Registry` of devices."""
 
     def add(self, id: str, open: Callable[[], Device], testing: bool) -> object: ...
 
@@ -121,7 +121,7 @@ class Manager:
         return found
 
     def ask(self, record: PluginRecord, hook: str, **arguments: Any) -> tuple[Any] | None:
-        """What one plugin's hook returns, in a tuple; None if it has no such hook or it raised, which is
+        """The result of one plugin's hook, in a tuple; None if it has no such hook or it raised, which is
         recorded.
 
         Asks whatever the record's state, so that a plugin that failed can still be diagnosed.
@@ -284,7 +284,7 @@ class _Opener:
 
 
 def _place_of(plugin: object) -> str:
-    """Where the code of a module lies: its folder if it is a package, or its file."""
+    """The place of a module's code: its folder if it is a package, or its file."""
     if not isinstance(plugin, ModuleType) or plugin.__name__ == "__main__":
         return ""
     folders = list(getattr(plugin, "__path__", ()))

@@ -1,4 +1,4 @@
-"""What is known of each plugin."""
+"""Records of plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In what ways devices differ from the host: one flavour of `strict` for each, so that tests meet all."""
+"""Differences of devices from the host: one flavour of `strict` for each, so that tests meet all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Flavour:
-    """What a strict device lacks or does on purpose; the defaults are `strict:0`.  Sizes in bytes."""
+    """The limits and habits of a strict device; the defaults are `strict:0`.  Sizes in bytes."""
 
     suffix: str = ""
     description: str = "NumPy inside, opaque outside; checks every use"

@@ -21,7 +21,7 @@ DELAY = 4e-4
 
 
 class _Line:
-    """What a stream shares with its thread, which must not keep the stream alive."""
+    """The queue that a stream shares with its thread, which must not keep the stream alive."""
 
     def __init__(self, device: str) -> None:
         self.device = device

@@ -1,4 +1,4 @@
-"""Whether a loop nest keeps the rules of its form, before anything runs it."""
+"""Checks that a loop nest keeps the rules of its form, before anything runs it."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Program(ABC):
     """Number of the call, counted in the order of `calls_of`, that ran last, to name it when it fails; -1 when the
     device cannot tell."""
     started: bool = True
-    """Whether the last run came as far as launching anything: before that nothing is overwritten."""
+    """True if the last run came as far as launching anything: before that nothing is overwritten."""
 
     @abstractmethod
     def bind(self, slot: int, buffer: Any) -> None:
@@ -34,7 +34,7 @@ class Program(ABC):
 
     @abstractmethod
     def buffer(self, slot: int) -> Any:
-        """What is in a slot now."""
+        """The content of a slot now."""
 
     @abstractmethod
     def run(self) -> None:

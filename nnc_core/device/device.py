@@ -1,4 +1,4 @@
-"""What a plugin implements: memory, transfers and kernels of one device."""
+"""The interface of a device, which plugins implement: memory, transfers and kernels."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Device(ABC):
         return array.buffer  # type: ignore[no-any-return]
 
     def layout_of(self, array: Array) -> Layout:
-        """How the array lies in `buffer_of(array)`."""
+        """The layout of the array in `buffer_of(array)`."""
         return array.layout  # type: ignore[no-any-return]
 
     def packed_buffer(self, array: Array) -> Buffer | None:

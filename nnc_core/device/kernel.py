@@ -31,7 +31,7 @@ class CommandBackend(ABC):
 
     @abstractmethod
     def refuse(self, command: Command) -> str | None:
-        """Why it cannot run this command; None if it can.
+        """The reason why it cannot run this command; None if it can.
 
         Inputs and outputs may lie anywhere in their buffers, with gaps: what cannot be read or written there is
         refused.  An output that only packed arrays are taken for is then copied to its part of a larger array.
@@ -46,5 +46,5 @@ class CommandBackend(ABC):
         return 0
 
     def inplace(self, command: Command, offered: tuple[int, ...]) -> tuple[int, ...]:
-        """Which of the inputs that the operator offers may share the output's memory, layouts being equal."""
+        """The inputs, of those that the operator offers, that may share the output's memory, layouts being equal."""
         return ()

@@ -1,4 +1,4 @@
-"""Which devices there are: ids and how to open them.  Knows no plugin; somebody fills it."""
+"""The table of devices: ids and how to open them.  Knows no plugin; `nnc_core.stacks` fills it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Registry:
         self._openers.setdefault(id, open)
 
     def is_testing(self, id: str) -> bool:
-        """Whether a device is there for tests alone."""
+        """Tell whether a device is there for tests alone."""
         return id in self._testing
 
     def add_backend(self, kind: str, operator: str, make: Make) -> None:

@@ -1,4 +1,4 @@
-"""What is known of a device before it computes anything."""
+"""The description of a device before it computes anything."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Nodes(Namespace[Node]):
         return inputs  # type: ignore[return-value]
 
     def simplify(self, node: Node) -> Node:
-        """What stands for a node that has just been made: the node itself."""
+        """The node that stands for one that has just been made: itself."""
         return node
 
     def follow(self, old: Node, new: Node) -> None:
@@ -160,7 +160,7 @@ class Operator:
 
     def instead(self, F: Any, op: Op, inputs: Sequence[Any], attributes: Attributes,
                 spec: TensorSpec | None = None) -> Any:
-        """What stands for an operator on this stack; None for the operator itself."""
+        """The result that takes an operator's place on this stack; None for the operator itself."""
         rule = self.replaced.get(op)
         if rule is not None:
             if spec is None:
@@ -171,7 +171,7 @@ class Operator:
         return None
 
     def reaches(self, op: Op, specs: tuple[TensorSpec, ...], attributes: Attributes) -> bool:
-        """Whether the body of a composite comes to an operator that is replaced."""
+        """Tell whether the body of a composite comes to an operator that is replaced."""
         if op.decompose is None or not self.replaced:
             return False
         key = (op, specs, attributes)

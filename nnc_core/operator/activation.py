@@ -168,7 +168,7 @@ def _leaky_relu(x: Scalar, slope: float) -> Scalar:
 
 
 class Activations(Base[V], Generic[V]):
-    """Of real numbers; integers become floats of the default dtype."""
+    """Activations of real numbers; integers become floats of the default dtype."""
 
     @op(infer=floating, reference=widened(_numpy_gated(_sigmoid)), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=_gated(lambda x: _times_sigmoid(x, x)), partials=(_silu_slope,))

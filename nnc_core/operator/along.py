@@ -6,7 +6,7 @@ from typing import Any
 
 
 def shifted(F: Any, x: Any, axis: int, by: int, fill: float) -> Any:
-    """What lies `by` places before each element along an axis; `fill` where nothing does."""
+    """The elements that lie `by` places before each along an axis; `fill` where there is none."""
     ndim, length = len(x.shape), x.shape[axis]
     none, ones = (0,) * ndim, (1,) * ndim
     low, high = (tuple(n if i == axis else 0 for i in range(ndim)) for n in (max(by, 0), max(-by, 0)))

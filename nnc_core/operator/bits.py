@@ -21,7 +21,7 @@ def _least_multiple(a: Scalar, b: Scalar) -> Scalar:
 
 
 class Bits(Base[V], Generic[V]):
-    """Of integers; on booleans the bitwise operators are the logical ones."""
+    """Operators on the bits of integers; on booleans the bitwise operators are the logical ones."""
 
     @op(infer=rule.bitwise, reference=np.bitwise_and, promote=ALL_INPUTS, commutative=True, inplace=(0, 1), exact=True,
         differentiable=False, scalar=lambda a, b: a & b)

@@ -31,7 +31,7 @@ TRIPS = Dim("trips")
 
 
 def is_tape(spec: TensorSpec) -> bool:
-    """Whether it is stacked up by a loop that runs while a condition holds: only loops read it, row by row."""
+    """Tell whether a loop that runs while a condition holds stacks it up: only loops read it, row by row."""
     return bool(spec.shape) and spec.shape[0] == TRIPS
 
 
@@ -70,17 +70,17 @@ class LoopAttributes(NamedTuple):
 
     @property
     def carried(self) -> tuple[Node, ...]:
-        """What the carried values are called in the body."""
+        """The placeholders of the carried values in the body."""
         return self.body.inputs[: self.carried_count]
 
     @property
     def scanned(self) -> tuple[Node, ...]:
-        """What the rows are called in the body."""
+        """The placeholders of the rows in the body."""
         return self.body.inputs[self.carried_count : self.carried_count + self.scanned_count]
 
     @property
     def captured(self) -> tuple[Node, ...]:
-        """What the captured values are called in the body."""
+        """The placeholders of the captured values in the body."""
         return self.body.inputs[self.carried_count + self.scanned_count :]
 
     @property

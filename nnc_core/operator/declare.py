@@ -1,4 +1,4 @@
-"""How an operator is declared: a method of a namespace class, with its rules beside it."""
+"""Declaring operators: a method of a namespace class, with its rules beside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nnc_core.type import Attributes, Dims, Op, TensorSpec, default_float, defau
 
 
 class Valued(Protocol):
-    """What rules may ask of a value: Node and Tensor both are one."""
+    """The interface of values that rules rely on; Node and Tensor have it."""
 
     @property
     def spec(self) -> TensorSpec: ...
@@ -51,7 +51,7 @@ class Base(Generic[V]):
         raise NotImplementedError
 
     def at_line_of(self, value: V) -> None:
-        """What is made next comes from the same line as `value`."""
+        """Give what is made next the line of `value`."""
 
     def operands(self, op: Op, inputs: tuple[V | float, ...]) -> tuple[V, ...]:
         """Python numbers made values, and the inputs that the operator promotes brought to one dtype."""

@@ -178,7 +178,7 @@ def _svdvals_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
 
 # ---- Q and R
 def _qr_kind(a: Any, mode: str) -> bool:
-    """Whether a is wide: its first columns are decomposed, the others follow.  GradientError for what fills a basis."""
+    """Tell whether a is wide, so that its first columns are decomposed.  GradientError where a basis is filled."""
     m, n = a.shape[-2:]
     if m == n or (isinstance(m, int) and isinstance(n, int) and m < n):
         return bool(m != n)

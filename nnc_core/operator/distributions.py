@@ -33,18 +33,18 @@ class Distributions(Base[V], Generic[V]):
 
     @op(infer=rule.counts, reference=reference.poisson, random=True, host=True, exact=True, differentiable=False)
     def random_poisson(self, key: V, rate: V, *, dtype: DType) -> V:
-        """How many events happen where `rate` are expected; 0 where that is no positive number."""
+        """Draw the number of events that happen where `rate` are expected; 0 where that is no positive number."""
         ...
 
     @op(infer=rule.binomial, reference=reference.binomial, random=True, host=True, exact=True, differentiable=False)
     def random_binomial(self, key: V, count: V, probability: V, *, dtype: DType) -> V:
-        """How many of `count` trials succeed; probabilities below 0 count as 0, those above 1 as 1."""
+        """Draw how many of `count` trials succeed; probabilities below 0 count as 0, those above 1 as 1."""
         ...
 
     @op(infer=rule.multinomial, reference=reference.multinomial, random=True, host=True, exact=True,
         differentiable=False)
     def random_multinomial(self, key: V, count: V, probabilities: V, *, dtype: DType) -> V:
-        """How many of `count` trials give each category (the last axis); probabilities are divided by their sum."""
+        """Draw how many of `count` trials give each category (last axis); probabilities are divided by their sum."""
         ...
 
     @op(infer=rule.choice, reference=reference.weighted_choice, random=True, host=True, exact=True,

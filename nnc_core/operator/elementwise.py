@@ -93,7 +93,7 @@ class Arithmetic(Base[V], Generic[V]):
     @op(infer=rule.arithmetic, reference=_power, promote=ALL_INPUTS, inplace=(0, 1),
         scalar=lambda x, n: x.apply("power", n), partials=(_power_by_base, _power_by_exponent))
     def power(self, a: V | float, b: V | float) -> V:
-        """Of integers with a negative exponent rounded towards zero; 0 for base 0."""
+        """a to the power of b; integers with a negative exponent are rounded towards zero, 0 for base 0."""
         ...
 
     @op(infer=rule.real_arithmetic, reference=np.maximum, promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
@@ -118,7 +118,7 @@ class Arithmetic(Base[V], Generic[V]):
         scalar=lambda x: x.apply("abs"), vjp=lambda F, g, y, x: (F.multiply(_direction(F, y, x), g),),
         jvp=lambda F, t, y, x: _along(F, t[0], y, x))
     def abs(self, x: V | float) -> V:
-        """Of complex numbers the magnitude, a real number."""
+        """The absolute value; of complex numbers the magnitude, a real number."""
         ...
 
     @op(infer=rule.real_arithmetic, reference=np.sign, promote=ALL_INPUTS, inplace=(0,), exact=True,
@@ -141,7 +141,7 @@ def _direction(F: Any, y: Any, x: Any) -> Any:
 
 
 def _along(F: Any, t: Any, y: Any, x: Any) -> Any:
-    """How fast |x| grows if x moves along t."""
+    """The derivative of |x| as x moves along t."""
     if not is_complex(x.dtype):
         return F.multiply(t, F.sign(x))
     return F.real(F.multiply(F.conj(_direction(F, y, x)), t))

@@ -26,7 +26,7 @@ _BERNOULLI = [Fraction(*b) for b in ((1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66
 _STIRLING = [float(b / (2 * k * (2 * k - 1))) for k, b in enumerate(_BERNOULLI[:7], 1)]
 _HALF_LOG_2_PI = log(2 * pi) / 2
 HIGHEST_ORDER = 20
-"""Of polygamma: beyond it float32 overflows on the way."""
+"""The largest order of polygamma: beyond it float32 overflows on the way."""
 PLAIN_ORDER = 3
 """Up to it the factorial is a factor of its own; then powers would leave float32 where the result does not."""
 

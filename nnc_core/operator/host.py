@@ -19,7 +19,7 @@ from nnc_core.type import Op, TensorSpec, TupleSpec
 
 
 class HostFunction(Protocol):
-    """What a node calls.  One object for each node, compared by identity: two calls are never taken for one."""
+    """A function that a node calls.  One for each node, compared by identity: two calls are never taken for one."""
 
     def __call__(self, arrays: Sequence[Any], outputs: Sequence[Layout]) -> tuple[Any, ...]:
         """Arrays of the layouts' shapes and dtypes."""
@@ -69,7 +69,7 @@ HOSTED = {op.name: op for op in (CALLBACK, TIED)}
 
 class Hosted(Base[V], Generic[V]):
     def callback(self, operands: Sequence[V], *, function: HostFunction, spec: TensorSpec) -> V:
-        """What a function of the host returns: an array, or with a TupleSpec several."""
+        """The result of a function of the host: an array, or with a TupleSpec several."""
         return self.apply(CALLBACK, tuple(operands), (function, spec))
 
     def tied(self, x: V, after: Sequence[V]) -> V:

@@ -35,7 +35,7 @@ def positions(indices: Any, batch: int) -> tuple[Any, ...]:
 
 
 def indices_first(updates: Any, indices: Any, axis: int, batch: int) -> Any:
-    """What `take` gives, or `scatter` takes, with the axes that come from the indices right behind the shared ones."""
+    """The result of `take`, or the updates of `scatter`, with the axes of the indices right behind the shared ones."""
     count = indices.ndim - batch
     return np.moveaxis(updates, range(axis, axis + count), range(batch, batch + count))
 
@@ -78,7 +78,7 @@ def _one_hot_nest(command: Command) -> LoopNest:
 
 
 def _earlier(indices: Any) -> Any:
-    """By sorting: equal elements are neighbours then, in the order in which they came."""
+    """Group by sorting: equal elements are neighbours then, in the order in which they came."""
     order = np.argsort(indices, axis=-1, kind="stable")
     ordered = np.take_along_axis(indices, order, -1)
     before = np.full(indices.shape, -1, np.int64)

@@ -101,7 +101,7 @@ def _converged(f: Callable[..., Any], a: Any, *options: Any) -> Any:
 
 
 def finite(a: Any, values: str) -> Any:
-    """What is found by iteration: LAPACK refuses NaN, and may never end with infinities."""
+    """Check what is found by iteration: LAPACK refuses NaN, and may never end with infinities."""
     bad = ~np.isfinite(a).all((-2, -1))
     if bad.any():
         raise LinAlgError(f"{_which(bad)} has no {values}: it holds NaN or infinities")
@@ -190,5 +190,5 @@ def _eliminate(factors: Any, order: Any, k: int, stop: int) -> None:
 
 
 def _sizes(x: Any) -> Any:
-    """What LAPACK compares: of complex numbers the sum of both magnitudes."""
+    """The magnitude that LAPACK compares: of complex numbers the sum of both parts' magnitudes."""
     return np.abs(x.real) + np.abs(x.imag) if is_complex(x.dtype) else np.abs(x)

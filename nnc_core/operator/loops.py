@@ -149,7 +149,7 @@ class NestBuilder:
         return self._scalar("load", dtype, access=self._access(argument, indices, part), literal=fill)
 
     def valid(self, argument: int, *indices: IndexLike) -> Scalar:
-        """Whether a load there would touch memory."""
+        """Tell whether a load there would touch memory."""
         return self._scalar("valid", dt.boolean, access=self._access(argument, indices))
 
     def store(self, output: int, value: Any, *indices: IndexLike) -> None:
@@ -173,7 +173,7 @@ class NestBuilder:
         return Scalar(self, self._numbered(), dtype)
 
     def _access(self, argument: int, indices: tuple[IndexLike, ...], part: int = 0) -> Access:
-        """Of an element, or of one part of a complex one: addresses count real numbers."""
+        """The address of an element, or of one part of a complex one: addresses count real numbers."""
         layout = self.layouts[argument]
         assert len(indices) == len(layout.shape), (self.command.name, layout.shape, len(indices))
         size = real_of(layout.dtype).itemsize

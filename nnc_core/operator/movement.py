@@ -68,7 +68,7 @@ def _slices(start: Dims, stop: Dims, step: Dims) -> tuple[slice, ...]:
 
 
 def _inner(low: Dims, interior: tuple[int, ...], shape: Dims) -> tuple[slice, ...]:
-    """Where the elements of x lie in its padded self."""
+    """The slices at which the elements of x lie in its padded self."""
     return tuple(slice(a, a + max((n - 1) * (k + 1) + 1, 0), k + 1)
                  for a, k, n in zip(low, interior, shape, strict=True))
 

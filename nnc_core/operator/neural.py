@@ -13,4 +13,4 @@ from nnc_core.operator.softmax import Softmaxes
 
 
 class Neural(Activations[V], Softmaxes[V], Normalisations[V], Attention[V], Recurrent[V], Generic[V]):
-    """What layers are made of, beside products, windows and random numbers."""
+    """Operators that layers are made of, beside products, windows and random numbers."""

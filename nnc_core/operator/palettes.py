@@ -86,7 +86,7 @@ def _from_palette(F: Any, g: Any, y: Any, codes: Any, palette: Any, bits: int, s
 
 
 class Palettes(Base[V], Generic[V]):
-    """Of codes and palettes: linear in the palette."""
+    """The arrays that codes and palettes stand for: linear in the palette."""
 
     @op(infer=rule.depalettise, reference=_depalettise, nest=_depalettise_nest, exact=True, vjp=_from_palette,
         jvp=lambda F, t, y, codes, palette, bits, shape, block: F.depalettise(codes, t[1], bits=bits, shape=shape,

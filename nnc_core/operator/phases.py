@@ -39,7 +39,7 @@ def _largest(v: Any) -> Any:
 
 # ---- derivatives
 def _anchors(F: Any, v: Any) -> tuple[Any, Any]:
-    """Where the components are that are real, and what they are (..., 1, k)."""
+    """Marks of the components that are real, and their values (..., 1, k)."""
     sizes = F.where(F.equal(F.imag(v), 0), F.abs(F.real(v)), -1)
     row = F.argmax(sizes, axis=v.ndim - 2, keepdims=True)
     rows = F.reshape(F.arange(size=v.shape[-2], dtype=dt.int64), shape=(v.shape[-2], 1))
@@ -48,7 +48,7 @@ def _anchors(F: Any, v: Any) -> tuple[Any, Any]:
 
 
 def turning(F: Any, v: Any, dv: Any) -> Any:
-    """How fast (..., 1, k) columns that move along dv have to turn, in radians, to keep their phase."""
+    """The rate (..., 1, k), in radians, at which columns that move along dv have to turn to keep their phase."""
     if v.shape[-2] == 0:
         return F.sum(F.imag(dv), axis=(v.ndim - 2,), keepdims=True)
     places, sizes = _anchors(F, v)

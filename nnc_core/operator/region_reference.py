@@ -63,7 +63,7 @@ def _rounded(x: Array) -> Array:
 
 
 def bins(first: int, last: int, count: int, length: int) -> list[tuple[int, int]]:
-    """Where each of `count` parts of the elements from `first` to `last` begins and ends, inside an axis."""
+    """The begin and end, inside an axis, of each of `count` parts of the elements from `first` to `last`."""
     size = max(last - first + 1, 1)
     edges = [(first + i * size // count, first - (-(i + 1) * size // count)) for i in range(count)]
     return [(min(max(a, 0), length), min(max(b, 0), length)) for a, b in edges]

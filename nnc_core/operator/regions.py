@@ -25,7 +25,7 @@ from nnc_core.type import DimLike
 
 
 def _number_of_image(nest: NestBuilder, argument: int, region: Index, count: int) -> Any:
-    """Which image a region belongs to; negative numbers count from the end."""
+    """The image that a region belongs to; negative numbers count from the end."""
     number = nest.load(argument, region).cast(int64)
     return (number < 0).select(number + count, number)
 
@@ -96,7 +96,7 @@ def _roi_pool_index_nest(command: Command) -> LoopNest:
         left, right = _bin(nest, left, right, q, count[1])
 
     def seen(h: Index, w: Index) -> tuple[Any, Any]:
-        """Whether a pixel lies in the part, and its value."""
+        """A mark of whether a pixel lies in the part, and its value."""
         inside = nest.valid(0, *at(layout, Index(gather=number, inside=False), (h, w), c))
         for place, begin, end in ((nest.position(h), top, bottom), (nest.position(w), left, right)):
             inside = inside & (place >= begin) & (place < end)

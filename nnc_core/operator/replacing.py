@@ -59,7 +59,7 @@ def _checked(rule: Replacement, op: Op, where: str) -> Replacement:
 
 def replaced(rule: Replacement, layer: Any, F: Any, op: Op, inputs: Sequence[Any], attributes: tuple[Any, ...],
              spec: TensorSpec) -> Any:
-    """What a replacement gives, held to the spec that the operator has."""
+    """The result of a replacement, held to the spec that the operator has."""
     where = f"{type(layer).__name__}.{op.name}"
     key, running = (id(layer), op), _running.get()
     if key in running:
@@ -86,7 +86,7 @@ def _agree(found: TensorSpec, spec: TensorSpec) -> bool:
 
 
 def comes_to(made: Node, replaced: Mapping[Op, Replacement], reaches: Callable[[Node], bool]) -> bool:
-    """Whether a graph holds a replaced operator, also inside of bodies and of composites that it `reaches`."""
+    """Tell whether a graph holds a replaced operator, also inside of bodies and of composites that it `reaches`."""
     pending = [made]
     while pending:
         for node in postorder([pending.pop()]):

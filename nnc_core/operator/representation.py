@@ -75,7 +75,7 @@ def _exponent(x: Scalar) -> Scalar:
 
 
 def _scale(x: Scalar, n: Scalar) -> Scalar:
-    """By two powers of two that are in range, so that the result is rounded once."""
+    """Multiply by two powers of two that are in range, so that the result is rounded once."""
     wide: Scalar = x.cast(accumulator(x.dtype))
     mantissa, exponent = _parts(wide)
     bias, width = _BIAS[wide.dtype], _MANTISSA[wide.dtype]

@@ -1,4 +1,4 @@
-"""How much each pixel along an axis weighs in each part of a region, without a loop over the samples.
+"""Weights of each pixel along an axis in each part of a region, without a loop over the samples.
 
 Samples are evenly spaced and each weighs the two pixels around it, so that a pixel's weight is the sum over the samples
 on either side of it of their distances: two arithmetic series, whose ends are found by division.
@@ -43,7 +43,7 @@ def _ceil(F: Any, x: Any) -> Any:
 
 
 class _Samples:
-    """Where the samples of each part are: `first`, `first + step`, ..., `count` of them; shapes (regions, parts, 1)."""
+    """Positions of each part's samples: `first`, `first + step`, ..., `count` of them; shapes (regions, parts, 1)."""
 
     def __init__(self, F: Any, low: Any, high: Any, parts: int, ratio: int, least: float) -> None:
         k = low.shape[0]
@@ -62,7 +62,7 @@ class _Samples:
         self.still = F.equal(step, 0.0)
 
     def until(self, place: Any) -> Any:
-        """How many samples are at a place or before it."""
+        """The number of samples at a place or before it."""
         F = self.F
         away = F.subtract(place, self.first)
         there = F.add(_floor(F, F.divide(away, F.where(self.still, 1.0, self.step))), 1.0)
@@ -70,7 +70,7 @@ class _Samples:
         return F.where(self.still, F.where(F.greater_equal(away, 0.0), self.count, 0.0), counted)
 
     def before(self, place: float) -> Any:
-        """How many samples are before a place."""
+        """The number of samples before a place."""
         F = self.F
         away = F.subtract(place, self.first)
         counted = F.minimum(F.maximum(_ceil(F, F.divide(away, F.where(self.still, 1.0, self.step))), 0.0), self.count)

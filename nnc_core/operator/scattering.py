@@ -74,7 +74,7 @@ def _jvp(F: Any, t: Any, y: Any, x: Any, indices: Any, updates: Any, axis: int, 
 
 
 def _shares(F: Any, y: Any, x: Any, indices: Any, updates: Any, along: Any) -> tuple[Any, Any, Any]:
-    """Of an extremum: one part for each that attains it; 1 for elements of x, and updates, that do."""
+    """The shares of an extremum: one for each element that attains it; 1 for elements of x, and updates, that do."""
     mine = F.cast(F.logical_or(F.equal(x, y), F.not_equal(x, x)), dtype=x.dtype)
     top = F.take(y, indices, **along)
     theirs = F.cast(F.logical_or(F.equal(updates, top), F.not_equal(updates, updates)), dtype=x.dtype)
@@ -108,7 +108,7 @@ def _last_writers(F: Any, x: Any, indices: Any, updates: Any, axis: int, batch: 
 
 
 def _factors(F: Any, x: Any, indices: Any, updates: Any, axis: int, batch: int) -> tuple[Any, Any]:
-    """Of a product: what each element of x is multiplied by, and what each update is."""
+    """The derivative of a product: the factor of each element of x, and that of each update."""
     ones = F.full_like(x, 1)
     by_x = F.scatter(ones, indices, updates, axis=axis, mode="multiply", batch=batch)
     shape = updates.shape

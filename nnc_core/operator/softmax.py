@@ -111,7 +111,7 @@ class Softmaxes(Base[V], Generic[V]):
 
     @op(composite=True, infer=rule.is_class, differentiable=False)
     def is_class(self, logits: V, labels: V) -> V:
-        """Whether each of the labels (...), which are integers, is a class of the logits (..., classes).
+        """Marks of which labels (...), which are integers, is a class of the logits (..., classes).
 
         The number of classes is read when the body is made: what was recorded for another number stays right.
         """

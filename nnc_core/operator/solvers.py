@@ -68,7 +68,7 @@ def _triangular_jvp(F: Any, tangents: Any, y: Any, a: Any, b: Any, is_lower: boo
 
 
 def _cofactor_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
-    """Of det(a) a⁻ᵀ, where a has an inverse."""
+    """The derivative det(a) a⁻ᵀ, where a has an inverse."""
     back = h(F, F.inv(a))
     return (F.subtract(F.multiply(inner(F, y, g), back), mm(F, F.conjugate(y), t(F, g), back)),)
 
@@ -140,7 +140,7 @@ def _lstsq_vjp(F: Any, g: Any, x: Any, a: Any, b: Any, rtol: float | None) -> An
 
 
 def _counts(F: Any, a: Any, s: Any, rtol: float | None) -> Any:
-    """Which singular values are no rounding errors."""
+    """Marks of the singular values that are no rounding errors."""
     relative = max(a.shape[-2:]) * float(np.finfo(a.dtype).eps) if rtol is None else rtol
     return F.greater(s, F.multiply(F.max(s, axis=(s.ndim - 1,), keepdims=True), relative))
 

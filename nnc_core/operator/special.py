@@ -82,13 +82,13 @@ class BesselFunctions(Base[V], Generic[V]):
     @op(infer=rule.floating, reference=expanded("i0"), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("i0"), partials=(lambda F, y, x: F.i1(x),))
     def i0(self, x: V | float) -> V:
-        """Of order 0."""
+        """The modified Bessel function of order 0."""
         ...
 
     @op(infer=rule.floating, reference=expanded("i1"), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("i1"), partials=(lambda F, y, x: F.subtract(F.i0(x), _over(F, y, x, 0.5)),))
     def i1(self, x: V | float) -> V:
-        """Of order 1."""
+        """The modified Bessel function of order 1."""
         ...
 
     @op(infer=rule.floating, reference=expanded("i0e"), promote=ALL_INPUTS, to_float=True, inplace=(0,),

@@ -29,7 +29,7 @@ def _widely(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _count(x: Any, axis: tuple[int, ...]) -> DimLike:
-    """How many elements are folded into one."""
+    """The number of elements that are folded into one."""
     count: DimLike = 1
     for a in axis:
         count = x.shape[a] * count
@@ -118,7 +118,7 @@ def _vector_norm(F: Any, x: Any, axis: tuple[int, ...], ord: float, keepdims: bo
 
 
 def _norm_slope(F: Any, y: Any, x: Any, axis: tuple[int, ...], ord: float) -> Any:
-    """How fast the norm grows with each element; 0 for elements that are 0, where it has no derivative."""
+    """The derivative of the norm by each element; 0 for elements that are 0, where it has no derivative."""
     if ord == 0:
         return F.zeros_like(x)
     direction = F.sign(x)
@@ -147,7 +147,7 @@ class Summaries(Base[V], Generic[V]):
 
     @op(composite=True, infer=rule.mean)
     def mean(self, x: V, *, axis: tuple[int, ...], keepdims: bool = False) -> V:
-        """Of floats; NaN over nothing."""
+        """The mean of floats; NaN over nothing."""
         return _mean(self, x, axis, keepdims)  # type: ignore[no-any-return]
 
     @op(composite=True, infer=rule.variance, vjp=_var_vjp, jvp=_var_jvp)

@@ -1,4 +1,4 @@
-"""What the loop nests of windows share: where windows lie, in either layout and any number of dimensions."""
+"""The common part of the loop nests of windows: where windows lie, in either layout and any number of dimensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near a result must be to the reference's."""
+"""The distance that a result may have from the reference's."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def assert_ulps(found: Any, expected: Any, dtype: Any, *, each: float, beside: f
 
 
 def _near(op: Op, result: Array, expected: Array) -> tuple[Array, Array]:
-    """What is too far away, and which part of the allowed error there was."""
+    """The elements that are too far away, and the part of the allowed error that was used."""
     got, wanted = result.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(wanted)
     absolute, relative = tolerances(op, expected.dtype)

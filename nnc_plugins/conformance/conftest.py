@@ -47,7 +47,7 @@ def _open(id: str) -> Stack:
 
 
 def chosen_seed(config: pytest.Config) -> int:
-    """What NNC_TEST_SEED says: a number ("random" draws one), 0 without it."""
+    """The seed of NNC_TEST_SEED: a number ("random" draws one), 0 without it."""
     if SEED not in config.stash:
         wanted = os.environ.get("NNC_TEST_SEED", "0")
         config.stash[SEED] = random.SystemRandom().randrange(2**32) if wanted == "random" else int(wanted)

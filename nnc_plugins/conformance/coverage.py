@@ -1,4 +1,4 @@
-"""What the cases of each operator cover, and what they would have to: the table that --nnc-coverage prints.
+"""Coverage of each operator by its cases, and what is wanted of it: the table that --nnc-coverage prints.
 
 Whether a category applies to an operator follows from its declaration and from what its cases look like; what is left
 out all the same is in `EXEMPT`, with the reason.
@@ -50,7 +50,7 @@ EXEMPT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 class Row(NamedTuple):
-    """By category the first case of an operator that covers it; "-" where it does not apply, "" where it is a hole."""
+    """The first case of an operator that covers each category; "-" where it does not apply, "" where it is a hole."""
 
     name: str
     dtypes: str
@@ -64,12 +64,12 @@ class Row(NamedTuple):
 
 @cache
 def rows() -> tuple[Row, ...]:
-    """Of all operators, by name."""
+    """The coverage of all operators, by name."""
     return tuple([row_of(OPERATORS[name], seen(OPERATORS[name])) for name in sorted(CASES)])
 
 
 def row_of(op: Op, seen: Sequence[Seen]) -> Row:
-    """What some of its cases cover."""
+    """The categories that some of its cases cover."""
     found = {category: next((s.case.label for s in seen if COVERS[category](s)), "") for category in CATEGORIES}
     for category in CATEGORIES:
         if not found[category] and not applies(op, category, seen):
@@ -117,7 +117,7 @@ def seen(op: Op) -> list[Seen]:
 
 
 def can_be_viewed(inputs: Iterable[Array]) -> bool:
-    """Whether one of them may lie otherwise than packed."""
+    """Tell whether one of them may lie otherwise than packed."""
     return any([x.ndim and x.size > 1 for x in inputs])
 
 
@@ -148,7 +148,7 @@ ANY_RANK = frozenset(("axes", "keepdims", "low", "shape", "start"))
 
 
 def applies(op: Op, category: str, seen: Sequence[Seen]) -> bool:
-    """Whether an operator has to have a case of a category."""
+    """Tell whether an operator has to have a case of a category."""
     if any([op.name in names for names in EXEMPT.get(category, {}).values()]):
         return False
     return RULES[category](op, seen)

@@ -57,5 +57,5 @@ HOST = Host()
 
 
 def expected(op: Op, inputs: tuple[Array, ...], attributes: Attributes) -> Any:
-    """What the operator gives for these arrays: an array, or a tuple of its results."""
+    """The result of the operator for these arrays: an array, or a tuple of several."""
     return HOST.apply(op, tuple(HostValue(x) for x in inputs), attributes).array

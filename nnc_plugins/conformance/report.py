@@ -1,4 +1,4 @@
-"""What --nnc-coverage prints at the end of a run, whether tests ran in this process or in others."""
+"""The report that --nnc-coverage prints at the end of a run, whether tests ran in this process or in others."""
 
 from __future__ import annotations
 

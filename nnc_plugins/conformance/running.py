@@ -22,7 +22,7 @@ from nnc_plugins.conformance.case import Array
 
 
 def compiles_slowly(device: Device) -> bool:
-    """Whether each kernel has to go through a compiler: not where loop nests are interpreted or code is ready."""
+    """Tell whether each kernel has to go through a compiler: not where loop nests are interpreted or code is ready."""
     return device.spec.kind != "strict" and not device.backends("add")
 
 
@@ -45,11 +45,11 @@ def get(device: Device, buffer: Buffer, like: Array) -> Array:
 
 
 ROOM = 8
-"""How many times the largest array of a case may be needed at once: by views, and by what comes in between."""
+"""The most arrays, as large as the largest of a case, that are needed at once: by views and intermediate results."""
 
 
 def has_room(device: Device, arrays: Iterable[Array]) -> bool:
-    """Whether a device that limits what it allocates at once can be asked for a case with these arrays."""
+    """Tell whether a device that limits what it allocates at once can be asked for a case with these arrays."""
     limit = device.spec.max_allocation
     return limit is None or ROOM * max([x.nbytes for x in arrays], default=0) <= limit
 

@@ -47,7 +47,7 @@ def _rows(xs: Any, reverse: bool) -> Any:
 
 # ---- loops under a condition
 def _early(x: Any) -> Any:
-    """How often it runs depends on the data."""
+    """A loop whose number of rounds depends on the data."""
     y, n = nnc.while_loop(lambda y, n: nnc.sum(y * y) < 40.0, lambda y, n: (y * 1.5 + nnc.sin(y), n + 1),
                           (x, nnc.asarray(0)))
     return [y, n]
@@ -322,7 +322,7 @@ def _loss_numpy(program: FlowProgram, arrays: Arrays) -> float:
 
 
 def _slopes(f: Callable[[Arrays], float], arrays: Arrays, step: float) -> list[Array]:
-    """By differences, in float64 on the host."""
+    """Gradients by differences, in float64 on the host."""
     found = []
     for k, x in enumerate(arrays):
         slopes = np.empty_like(x)

@@ -133,7 +133,7 @@ def test_what_does_not_fit_is_a_memory_error_and_harms_nothing(stack: Stack) -> 
 
 
 def test_an_array_that_does_not_fit_is_a_memory_error_and_harms_nothing(stack: Stack) -> None:
-    """By way of an operator: 2^58 elements of 4 bytes."""
+    """Ask for 2^58 elements of 4 bytes, by way of an operator."""
     filled = OPERATORS["filled"]
     with pytest.raises(DeviceMemoryError) as caught:
         eager(stack, filled, [], ((1 << 29, 1 << 29), Number(1, float32)))

@@ -1,4 +1,4 @@
-"""When a node runs changes nothing: eager, deferred and compiled give the same bits under `config.deterministic`."""
+"""Modes change when nodes run, not what they give: the same bits under `config.deterministic`."""
 
 from __future__ import annotations
 

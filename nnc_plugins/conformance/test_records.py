@@ -185,7 +185,7 @@ def test_empty_slots_are_filled_before_the_run(machine: Machine) -> None:
 
 
 def test_calls_can_be_launched_one_at_a_time(machine: Machine) -> None:
-    """What debugging does: it sees each call, in order, and launches it, or not."""
+    """Run as debugging does, which sees each call, in order, and launches it, or not."""
     program, seen = machine.capture([*machine.increase(TOTAL, LIMIT), Call(machine.add, (ONE, ONE, N), "twice")]), []
 
     def around(call: Call, launch: Launch) -> None:

@@ -63,7 +63,7 @@ def _orders(*orders: int) -> list[Case]:
 
 
 def _of_distant(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
-    """Of very different sizes."""
+    """Arrays of numbers of very different sizes."""
     sizes = np.array([0.25, 3.0, 20.0, 400.0])
     return sizes[:, None].astype(dtype), sizes.astype(dtype)
 

@@ -46,12 +46,12 @@ class WindowCase(NamedTuple):
         return tuple(layout for layout in LAYOUTS if len(layout) == len(self.image))
 
     def windows(self) -> Sizes:
-        """How many there are in each direction."""
+        """The number of windows in each direction."""
         counts = window_counts(self.size, self.window, self.strides, self.padding, self.dilation)
         return tuple(int(n) for n in counts)
 
     def shape(self, layout: str, size: Sizes | None = None, channels: int | None = None) -> Shape:
-        """Of the image, or of one of another size or with other channels."""
+        """The shape of the image, or of one of another size or with other channels."""
         image = Image(self.image[0], size or self.size, channels or self.channels)
         return image.spec(layout, dt.float32).static_shape
 
@@ -75,7 +75,7 @@ SLIDES = (
 BIG = WindowCase("large", (1, 129, 131, 4), (3, 2), (2, 1), ((1, 1), (0, 1)), outputs=3)
 PLACES = (*[(g, layout) for g in SLIDES for layout in g.layouts], (BIG, "NHWC"))
 SPOILT = (SLIDES[3], "NHWC")
-"""Where there are NaN and infinities too."""
+"""Cases with NaN and infinities too."""
 GROUPED = (
     WindowCase("grouped", (2, 4, 5, 6), (2, 3), padding=((1, 0), (1, 1)), groups=3, outputs=6),
     WindowCase("depthwise", (1, 5, 5, 3), (3, 3), (2, 2), ((1, 1), (1, 1)), groups=3, outputs=6),
@@ -122,7 +122,7 @@ def _convolutions(name: str) -> list[Case]:
 
 
 def _spoilt(shapes: Sequence[Shape], rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
-    """Of the first operand; the others are numbers."""
+    """The shape of the first operand; the others are numbers."""
     return *specials(shapes[0])(rng, dtype), *arrays(*shapes[1:], low=0.5)(rng, dtype)
 
 

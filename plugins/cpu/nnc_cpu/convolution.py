@@ -27,7 +27,7 @@ _FEW_CHANNELS = 4
 
 
 def _images_at_once(batch: int, nbytes: int) -> int:
-    """How many images to treat in one step, when one takes `nbytes` of scratch."""
+    """The number of images to treat in one step, when one takes `nbytes` of scratch."""
     return max(1, min(batch, _AT_ONCE // max(nbytes, 1)))
 
 
@@ -198,7 +198,7 @@ _AddPart = Callable[[_Convolution, Array, Array, Array, slice, Array], list[Laun
 
 
 def _input_plan(c: _Convolution) -> tuple[_AddPart, int]:
-    """How to add the gradient of some images, and how many taps one product covers."""
+    """A function that adds the gradient of some images, and the number of taps that one product covers."""
     if not c.channels_last:
         return _add_taps_first, 1
     return (_add_columns, prod(c.at.window)) if c.i <= _FEW_CHANNELS else (_add_taps_last, 1)

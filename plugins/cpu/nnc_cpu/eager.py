@@ -67,7 +67,7 @@ def unary(ufunc: np.ufunc) -> Eager:
 
 
 def binary(ufunc: np.ufunc) -> Eager:
-    """Of arrays of one dtype, or an array and a Python number."""
+    """A kernel of arrays of one dtype, or of an array and a Python number."""
 
     def call(a: Any, b: Any) -> Any:
         if a.__class__ is not b.__class__:
@@ -103,7 +103,7 @@ def _ready(name: str, attributes: tuple[Any, ...], inputs: tuple[Layout, ...]) -
 
 
 def through_routine(name: str) -> Eager:
-    """By the backend's routine, into fresh memory."""
+    """Run the backend's routine, into fresh memory."""
     count = len(OPERATORS[name].inputs)
 
     def call(*arguments: Any) -> Any:

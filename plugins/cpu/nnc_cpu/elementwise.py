@@ -22,7 +22,7 @@ FUNCTIONS: Mapping[str, np.ufunc] = {
     "expm1": np.expm1, "log1p": np.log1p, "log2": np.log2, "log10": np.log10, "logaddexp": np.logaddexp,
     "logaddexp2": np.logaddexp2, "cbrt": np.cbrt, "hypot": np.hypot,
 }  # fmt: skip
-"""What NumPy computes by other code where arrays have gaps, down to the sign of NaN: they get packed arrays."""
+"""Operators that NumPy computes by other code where arrays have gaps, to the sign of NaN: they get packed arrays."""
 UFUNCS: Mapping[str, np.ufunc] = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.true_divide,
     "floor_divide": np.floor_divide, "remainder": np.remainder, "sqrt": np.sqrt,

@@ -1,4 +1,4 @@
-"""What is known of the machine: its processor, its memory, and the libraries that compute."""
+"""Facts about the machine: its processor, its memory, and the libraries that compute."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def processor_name() -> str:
-    """What the processor calls itself, as far as the system tells."""
+    """The name of the processor, as far as the system tells."""
     return _entry("/proc/cpuinfo", "model name") or platform.processor() or platform.machine() or "CPU"
 
 

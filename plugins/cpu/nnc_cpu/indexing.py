@@ -38,7 +38,7 @@ def take(command: Command) -> Routine:
 
 
 def combine(out: Array, indices: Array, updates: Array, axis: int, mode: str, batch: int) -> None:
-    """What `scatter_into` does where elements are combined, in the same order.  NumPy is several times as quick for
+    """Combine elements as `scatter_into` does, in the same order.  NumPy is several times as quick for
     positions of single elements as for those of rows."""
     rows = np.moveaxis(out, axis, batch)
     if not rows.flags.c_contiguous or not out.size or not indices.size:

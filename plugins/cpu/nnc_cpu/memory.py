@@ -55,7 +55,7 @@ def layout_of(array: Any) -> Layout:
 
 
 def _backwards(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """How many bytes before element zero the array begins."""
+    """The number of bytes before element zero at which the array begins."""
     return -sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if s < 0 < n)
 
 

@@ -38,7 +38,7 @@ def reshape(command: Command) -> Routine:
 
 
 def spaced(low: Sequence[int], shape: Sequence[int], step: Sequence[int]) -> tuple[Any, ...]:
-    """Where `shape` elements lie that begin at `low` and follow each other in steps."""
+    """The slices of `shape` elements that begin at `low` and follow each other in steps."""
     return (*[slice(a, a + max((n - 1) * k + 1, 0), k) for a, n, k in zip(low, shape, step, strict=True)], ...)
 
 

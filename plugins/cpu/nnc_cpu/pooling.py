@@ -25,7 +25,7 @@ _TRUTH = np.dtype(np.bool_)
 
 
 def _lowest(x: Layout) -> Any:
-    """What padding holds when maxima are sought."""
+    """The value that padding holds when maxima are sought."""
     return -np.inf if is_float(x.dtype) else np.iinfo(x.dtype).min
 
 
@@ -34,7 +34,7 @@ def _pooled(command: Command) -> Geometry:
 
 
 def _unpooled(command: Command) -> Geometry:
-    """Of the operators that go back to the image's size, which is their first attribute."""
+    """The windows of operators that go back to the image's size, which is their first attribute."""
     return Geometry.of(command.output, command.inputs[0], *attributes_of(command)[1:])
 
 
@@ -102,7 +102,7 @@ def _search(taps: list[Array], room: list[Array], size: int, may_be_nan: bool) -
 
 def _count_while(relation: np.ufunc, taps: list[Array], against: Array | None, count: Array, before: Array,
                  holds: Array) -> None:
-    """How many taps come, in each window, before the first whose relation to `against` (or itself) does not hold."""
+    """The number of taps, in each window, before the first whose relation to `against` (or itself) does not hold."""
     before.fill(True)
     count.fill(0)
     flags = before.view(_BYTES) if count.dtype == _BYTES else before
@@ -137,7 +137,7 @@ def _chosen(index: Array, k: int, hit: Array, mask: Array) -> list[Launch]:
 
 
 def _overlapping(at: Geometry) -> bool:
-    """Whether an element of the image may lie in two windows."""
+    """Tell whether an element of the image may lie in two windows."""
     return any(s < (k - 1) * d + 1 for s, k, d in zip(at.strides, at.window, at.dilation, strict=True))
 
 

@@ -15,7 +15,7 @@ from nnc_cpu.memory import Array
 
 
 class NumpyProgram(PythonProgram):
-    """Which arrays there are is known when the program is made; a call makes those whose buffers are new to it."""
+    """Arrays are known when the program is made; a call makes those whose buffers are new to it."""
 
     def __init__(self, device: Device, records: Sequence[Record], slots: Sequence[Buffer | None],
                  streams: Sequence[Stream]) -> None:

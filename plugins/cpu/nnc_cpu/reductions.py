@@ -30,7 +30,7 @@ def reducing(function: np.ufunc) -> Make:
 
 
 def row_folds(shape: tuple[int, ...], axis: Any) -> int:
-    """How many times to add the upper half of the rows to the lower, when summing few columns over many rows.
+    """The number of times to add the upper half of the rows to the lower, when summing few columns over many rows.
 
     NumPy adds row by row, which is slow when rows are short: so rows are made long."""
     kept = shape[len(axis):]

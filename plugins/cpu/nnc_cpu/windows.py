@@ -22,7 +22,7 @@ Sizes = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Where windows lie: `size` is the image's spatial shape, `count` how many windows there are along each axis."""
+    """The places of windows: `size` is the image's spatial shape, `count` the number of windows along each axis."""
 
     batch: int
     channels: int
@@ -49,7 +49,7 @@ class Geometry:
 
     @property
     def padded_shape(self) -> tuple[int, ...]:
-        """Of the whole batch, in the order of the layout."""
+        """The shape of the whole batch, in the order of the layout."""
         size = [n + a + b for n, (a, b) in zip(self.size, self.padding, strict=True)]
         return (self.batch, *size, self.channels) if self.channels_last else (self.batch, self.channels, *size)
 

@@ -108,7 +108,7 @@ class OpenCLDevice(Device):
         return self._default
 
     def memory_info(self) -> tuple[int, int] | None:
-        """What nnc itself leaves free; OpenCL does not tell what others take."""
+        """The memory that nnc itself leaves free; OpenCL does not tell what others take."""
         total = self.spec.memory
         return None if total is None else (total - self._account.used, total)
 
@@ -158,7 +158,7 @@ def _unusable(device: cl.Device, id: str, fault: str) -> DeviceFailureError:
 
 
 def _fault(device: OpenCLDevice) -> str:
-    """What is wrong after doubling a few numbers on the device; "" if nothing."""
+    """The fault found by doubling a few numbers on the device; "" if there is none."""
     numbers = np.arange(100, dtype=np.float32)
     result = np.full_like(numbers, np.nan)
     source, target = device.allocate(numbers.nbytes), device.allocate(numbers.nbytes)

@@ -88,7 +88,7 @@ def spec_of(device: cl.Device, id: str) -> DeviceSpec:
 
 @lru_cache(maxsize=1)
 def _runtime_fault() -> str | None:
-    """Why Intel's installed runtime cannot be loaded; None if it can or is not installed."""
+    """The reason why Intel's installed runtime cannot be loaded; None if it can or is not installed."""
     library = icd.intel_library()
     return icd.loading_error(library) if library else None
 

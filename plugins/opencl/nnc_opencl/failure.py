@@ -11,12 +11,12 @@ OUT_OF_MEMORY = (cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.OU
 
 
 def failure(action: str, error: cl.Error, device: str) -> Error:
-    """What `error`, raised while doing `action`, means."""
+    """The meaning of `error`, raised while doing `action`."""
     return failure_of_code(action, error.code, device, str(error))
 
 
 def failure_of_code(action: str, code: int, device: str, detail: str = "") -> Error:
-    """What a negative status of OpenCL means."""
+    """The meaning of a negative status of OpenCL."""
     text = f"{action} failed: {detail or status_name(code)}"
     if code in OUT_OF_MEMORY:
         return DeviceMemoryError(text, device=device, hint="free buffers, or use smaller batches")

@@ -1,4 +1,4 @@
-"""Which drivers the OpenCL loader sees: those of the system, and Intel's runtime where pip has installed it.
+"""The drivers that the OpenCL loader sees: those of the system, and Intel's runtime where pip has installed it.
 
 The loader reads the names of drivers once, at the process' first query of platforms, from a directory of
 .icd files.  Intel's wheel ships such a file with a placeholder for a path, so the loader is shown a directory
@@ -43,7 +43,7 @@ def intel_library() -> Path | None:
 
 
 def loading_error(library: Path) -> str | None:
-    """Why the system cannot load a driver; None if it can."""
+    """The reason why the system cannot load a driver; None if it can."""
     try:
         ctypes.CDLL(str(library))
     except OSError as error:
@@ -52,7 +52,7 @@ def loading_error(library: Path) -> str | None:
 
 
 def vendor_directories() -> list[Path]:
-    """Where loaders look by default: in the system's place, and in that of an environment (conda)."""
+    """The folders where loaders look by default: in the system's place, and in that of an environment (conda)."""
     return [Path("/etc/OpenCL/vendors"), Path(sys.prefix, "etc", "OpenCL", "vendors")]
 
 
