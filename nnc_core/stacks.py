@@ -137,6 +137,9 @@ def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:
         raise DeviceError(f"{device!r} names no device", line=show_line(user_line()),
                           hint='"cpu:0" for example; nnc.devices() lists what there is')
     id = device.id if isinstance(device, DeviceSpec) else device
+    if id == "":
+        raise DeviceError("an empty text names no device", line=show_line(user_line()),
+                          hint='"cpu:0" for example; None is the default one')
     id = id or config.default_device or default_device_id()
     id = id if ":" in id else f"{id}:0"
     stack = _stacks.get(id)

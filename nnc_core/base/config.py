@@ -9,6 +9,9 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
+from nnc_core.base.dtype import FLOATS
 from nnc_core.base.errors import AttributeValueError, UnknownAttributeError
 
 
@@ -38,8 +41,44 @@ class Settings:
     """Device id used where none is named; None means the first of cpu, opencl, cuda, strict that is there."""
 
 
-CHOICES = {"check_nan": ("off", "nan", "nonfinite"), "implicit_compute": ("allow", "warn", "error")}
-"""Settings that are one of a few words."""
+def _switch(value: Any) -> bool | None:
+    return bool(value) if isinstance(value, (bool, np.bool_)) else None
+
+
+def _count(value: Any) -> int | None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return int(value) if whole and value >= 0 else None
+
+
+def _one_of(*words: str) -> Callable[[Any], str | None]:
+    return lambda value: value if isinstance(value, str) and value in words else None
+
+
+def _float_name(value: Any) -> str | None:
+    """The name of a dtype that is given by name, by NumPy's class or as `nnc.float64`."""
+    try:
+        return next((d.name for d in FLOATS if d == np.dtype(value)), None) if value is not None else None
+    except TypeError:
+        return None
+
+
+def _device_id(value: Any) -> str | None:
+    """The id of a device that is given by id, by kind or as a spec."""
+    id = getattr(value, "id", value)
+    return id if isinstance(id, str) and id else None
+
+
+KINDS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    "deterministic": (_switch, "True or False"),
+    "eager": (_switch, "True or False"),
+    "check_nan": (_one_of("off", "nan", "nonfinite"), "one of off, nan, nonfinite"),
+    "implicit_compute": (_one_of("allow", "warn", "error"), "one of allow, warn, error"),
+    "trace_limit": (_count, "an integer that is not negative"),
+    "memory_steps": (_count, "an integer that is not negative"),
+    "default_float": (_float_name, f"one of {', '.join(d.name for d in FLOATS)}"),
+    "default_device": (_device_id, "the id of a device, such as cpu:0, or None"),
+}
+"""Of each setting: what makes the value that is kept (None: it cannot be), and what is expected, in words."""
 
 Watcher = Callable[[Any, object], None]
 """(value, holder): the setting has this value as long as `holder` lives, in the process for None."""
@@ -67,7 +106,8 @@ class Config:
         return override[name] if name in override else getattr(self._process, self._known(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._process, self._known(name), _checked(name, value))
+        value = _checked(self._known(name), value)
+        setattr(self._process, name, value)
         self._tell({name: value}, None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -85,9 +125,8 @@ class Config:
     @contextmanager
     def using(self, **settings: Any) -> Iterator[None]:
         """Override settings in this context only."""
-        for name, value in settings.items():
-            _checked(self._known(name), value)
-        override = _Override({**self._override.get(), **settings})
+        checked = {name: _checked(self._known(name), value) for name, value in settings.items()}
+        override = _Override({**self._override.get(), **checked})
         self._tell(override, override)
         token = self._override.set(override)
         del override  # it is gone with the last context that has it
@@ -111,9 +150,13 @@ class Config:
 
 
 def _checked(name: str, value: Any) -> Any:
-    if name in CHOICES and value not in CHOICES[name]:
-        raise AttributeValueError(f"{name} is {value!r}, expected one of {', '.join(CHOICES[name])}")
-    return value
+    if name == "default_device" and value is None:
+        return None
+    make, expected = KINDS[name]
+    made = make(value)
+    if made is None:
+        raise AttributeValueError(f"{name} is {value!r}, expected {expected}", hint=f"nnc.config.{name}: {expected}")
+    return made
 
 
 config = Config()

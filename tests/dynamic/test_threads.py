@@ -11,7 +11,7 @@ import pytest
 
 import nnc_core as nnc
 
-THREADS, ROUNDS = 8, 25
+THREADS, ROUNDS = 6, 20
 
 
 @pytest.fixture(autouse=True)
