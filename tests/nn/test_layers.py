@@ -121,7 +121,7 @@ def test_sequential_goes_through_its_layers() -> None:
     near(model(nnc.asarray([-3.0, 1.0])), [0.0, 4.0])
     assert len(model) == 3
     assert model[-1] is list(model)[2]
-    with pytest.raises(IndexError, match="layer 3 of 3"):
+    with pytest.raises(IndexError, match="module 3 of 3"):
         model[3]
 
 
