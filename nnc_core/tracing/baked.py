@@ -24,16 +24,16 @@ from nnc_core.tracing.captures import Captures
 _NUMBERS = (int, float, complex, str, bytes, np.generic)
 
 
-class Drawn(NamedTuple):
+class RandomSource(NamedTuple):
     """A source of random numbers and its state before the trace."""
 
     read: Callable[[], Any]
     before: Any
 
 
-def states(walk: Captures) -> list[Drawn]:
+def states(walk: Captures) -> list[RandomSource]:
     """The sources of random numbers that code can reach, as they are now."""
-    return [Drawn(read, read()) for read in map(_state_of, walk.generators.values())]
+    return [RandomSource(read, read()) for read in map(_state_of, walk.generators.values())]
 
 
 def _state_of(x: Any) -> Callable[[], Any]:
@@ -49,7 +49,7 @@ def _hashed(state: dict[str, Any]) -> Any:
     return inner["key"].tobytes(), inner["pos"], state["has_gauss"]
 
 
-def baked(walk: Captures, changed: Iterable[tuple[Any, CapturedName, Any]], drawn: Iterable[Drawn]) -> list[str]:
+def baked(walk: Captures, changed: Iterable[tuple[Any, CapturedName, Any]], drawn: Iterable[RandomSource]) -> list[str]:
     """What the results of the trace hold and later calls will not do again, as text with its place."""
     codes = walk.codes
     said = [f"it changes {place.text}{_at(codes, name)}"
