@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import DType, boolean, int64, is_float, is_integer
-from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
+from nnc_core.base.errors import AttributeValueError, DTypeError, OutOfRangeError, ShapeError
+from nnc_core.functions.constants import is_recorded
 from nnc_core.functions.floats import as_like, in_wide
 from nnc_core.functions.pieces import moved
 from nnc_core.functions.reduction import as_inexact
@@ -21,6 +22,8 @@ __all__ = [
     "nll_loss",
 ]  # fmt: skip
 
+IGNORED = -100
+"""The label that is ignored where nothing else is said, as in PyTorch."""
 REDUCTIONS = ("none", "mean", "sum")
 
 
@@ -77,10 +80,26 @@ def _task(predicted: ArrayLike, labels: ArrayLike, axis: int, weights: ArrayLike
     w = None if weights is None else as_value(weights, stack_of((predicted, labels)))
     if w is not None and w.shape != (v.shape[at],):
         raise ShapeError(f"the weights are {w.spec}, expected one for each of {v.shape[at]} classes")
-    if soft and ignored is not None:
+    if soft and ignored not in (None, IGNORED):
         raise AttributeValueError("ignore_index is a label, and there are probabilities", hint="weights of 0")
+    if not soft:
+        _check_labels(y, v.shape[at], ignored)
     v, y = (moved(x, (at,), (v.ndim - 1,)) if x.ndim == v.ndim else x for x in (v, y))
     return _Task(v, y, None if w is None else _as_dtype(w, v.dtype), smoothing, ignored, reduction)
+
+
+def _check_labels(labels: Value, classes: Any, ignored: int | None) -> None:
+    """OutOfRangeError for a label that is no class and is not ignored, where labels lie in the host's memory."""
+    host = None if is_recorded(labels) else labels.stack.device.expose(labels.array)
+    if host is None or not isinstance(classes, int):
+        return
+    labels.stack.device.default_stream.synchronize()
+    wrong = (host < 0) | (host >= classes)
+    wrong = wrong if ignored is None else wrong & (host != ignored)
+    if wrong.any():
+        said = "none is ignored" if ignored is None else f"ignore_index is {ignored}"
+        raise OutOfRangeError(f"label {host[wrong][0]} is none of {classes} classes, and {said}",
+                              hint=f"0 <= label < {classes}, or give the label as ignore_index")
 
 
 def _soft_loss(task: _Task, logarithms: Value) -> Tensor:
@@ -138,13 +157,15 @@ def _loss(task: _Task, logarithms: Value) -> Tensor:
 @located
 @in_wide
 def cross_entropy(logits: ArrayLike, labels: ArrayLike, /, *, axis: int = -1, weights: ArrayLike | None = None,
-                  label_smoothing: float = 0.0, ignore_index: int | None = None, reduction: str = "mean") -> Tensor:
+                  label_smoothing: float = 0.0, ignore_index: int | None = IGNORED, reduction: str = "mean") -> Tensor:
     """-log softmax(logits)[label]; the classes are along an axis of the logits.
 
     Labels are integers, without that axis, or probabilities of all classes.  `label_smoothing` gives that share of each
-    row to all classes alike.  `weights` has a number for each class.  Rows whose label is `ignore_index` or no class
-    (PyTorch's -100) cost nothing and do not count.  reduction "mean" (weighted, over the rows that count, NaN if there
-    is none), "sum" or "none".
+    row to all classes alike.  `weights` has a number for each class.  Rows whose label is `ignore_index` cost nothing
+    and do not count.  Another label that is no class is an OutOfRangeError where labels lie in the host's memory when
+    the loss is computed eagerly; elsewhere (recorded, compiled, on devices with a memory of their own) its row costs
+    nothing and does not count either.  reduction "mean" (weighted, over the rows that count, NaN if there is none),
+    "sum" or "none".
     """
     task = _task(logits, labels, axis, weights, label_smoothing, ignore_index, reduction)
     if is_float(task.labels.dtype):
@@ -158,7 +179,7 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, /, *, axis: int = -1, we
 @in_wide
 def categorical_cross_entropy(probabilities: ArrayLike, labels: ArrayLike, /, *, axis: int = -1,
                               weights: ArrayLike | None = None, label_smoothing: float = 0.0,
-                              ignore_index: int | None = None, reduction: str = "mean") -> Tensor:
+                              ignore_index: int | None = IGNORED, reduction: str = "mean") -> Tensor:
     """`cross_entropy` of what is a probability already: -log p[label]."""
     task = _task(probabilities, labels, axis, weights, label_smoothing, ignore_index, reduction)
     return _loss(task, F.log(task.predicted))
@@ -167,7 +188,7 @@ def categorical_cross_entropy(probabilities: ArrayLike, labels: ArrayLike, /, *,
 @located
 @in_wide
 def nll_loss(log_probabilities: ArrayLike, labels: ArrayLike, /, *, axis: int = -1, weights: ArrayLike | None = None,
-             ignore_index: int | None = None, reduction: str = "mean") -> Tensor:
+             ignore_index: int | None = IGNORED, reduction: str = "mean") -> Tensor:
     """`cross_entropy` of logarithms of probabilities: -log_probabilities[label]."""
     task = _task(log_probabilities, labels, axis, weights, 0.0, ignore_index, reduction)
     return _loss(task, task.predicted)
