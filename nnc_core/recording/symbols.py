@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from nnc_core.base.errors import Error, ExecutionError, ShapeError, SymbolValueError, UnassignedError
+from nnc_core.base.line import HOUSE
 from nnc_core.device import Array
 from nnc_core.recording.sizes import baked, has_names, numbered, solved
-from nnc_core.symbol import postorder, show_line
+from nnc_core.symbol import Line, postorder, show_line, user_line
 from nnc_core.type import Attributes, Dim, TensorSpec, TupleSpec, any_unknown, is_static, is_unknown
 from nnc_core.values.dispatch import evaluate, run_now
 from nnc_core.values.modes import computing
@@ -47,9 +49,22 @@ class Symbols:
         self.frozen: WeakSet[Value] = WeakSet()
         self.generators: WeakKeyDictionary[Value, SymbolicGenerator] = WeakKeyDictionary()
         """Of random keys: where the next one comes from."""
+        self.sizes_read: WeakKeyDictionary[Value, Line | None] = WeakKeyDictionary()
+        """Placeholders whose declared sizes, or sizes made of them, Python has been given, and where."""
         self._found_valid: WeakKeyDictionary[Value, int] = WeakKeyDictionary()
         self.evaluations = 0
         """How many operators have been run: what incremental evaluation saves can be seen."""
+
+    def size_read(self, v: Value) -> None:
+        """The user's code asks for the shape of a value: what it makes of the numbers cannot follow another size."""
+        frame = sys._getframe(2)
+        while frame.f_code.co_filename.endswith("/values/tensor.py") and frame.f_back is not None:
+            frame = frame.f_back
+        if frame.f_code.co_filename.startswith(HOUSE):
+            return
+        for x in postorder([v]):
+            if x.step is None and x.trace is self and is_static(x.shape):
+                self.sizes_read.setdefault(x, user_line())
 
     def put(self, v: Value, array: Array) -> None:
         """Give a value, younger than every other."""
@@ -129,7 +144,7 @@ class Symbols:
     def _compute(self, v: Value, sizes: Mapping[str, int]) -> Array:
         self.evaluations += 1
         try:
-            inputs = [self._input(x) for x in v.inputs]
+            inputs = [self._input(x, sizes) for x in v.inputs]
             attributes = self._attributes(v, [x.spec for x in inputs], sizes)
             with computing():
                 spec = v.stack.shape.infer(v.op, tuple([x.spec for x in inputs]), attributes)
@@ -140,8 +155,11 @@ class Symbols:
             raise ExecutionError(f"{type(error).__name__}: {error}", operator=v.op.name,
                                  device=v.stack.device.spec.id, line=show_line(v.line)) from error
 
-    def _input(self, x: Value) -> Value:
+    def _input(self, x: Value, sizes: Mapping[str, int]) -> Value:
         if x.trace is None:
+            order = postorder([x], leaf=lambda v: v.array is not None) if sizes and x.array is None else ()
+            if any(has_names(v.attributes) for v in order):
+                return _of_sizes(order, sizes)
             evaluate([x])
             return x
         array = self.known[x].array
@@ -156,6 +174,21 @@ class Symbols:
         if sizes and has_names(v.attributes):
             return numbered(v.attributes, sizes, v.stack)  # type: ignore[no-any-return]
         return v.attributes
+
+
+def _of_sizes(order: Sequence[Value], sizes: Mapping[str, int]) -> Value:
+    """The last of these values, which depend on no symbol, for the sizes that symbols have now."""
+    made: dict[int, Value] = {}
+    for v in order:
+        made[id(v)] = v
+        if v.array is None:
+            inputs = [made[id(x)] for x in v.inputs]
+            attributes = numbered(v.attributes, sizes, v.stack) if has_names(v.attributes) else v.attributes
+            with computing():
+                spec = v.stack.shape.infer(v.op, tuple([x.spec for x in inputs]), attributes)
+                array = run_now(v.op, inputs, attributes, spec, v.stack)
+            made[id(v)] = Value(array, v.stack, _spec_of(array))
+    return made[id(order[-1])]
 
 
 def _counted(v: Value, array: Array) -> dict[str, int]:

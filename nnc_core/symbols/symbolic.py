@@ -13,6 +13,7 @@ from nnc_core.functions.creation import asarray, shape_given
 from nnc_core.random.generator import Generator
 from nnc_core.recording.symbols import SYMBOLS
 from nnc_core.stacks import stack_for
+from nnc_core.symbol import show_line
 from nnc_core.type import Dim, DimLike, TensorSpec, admit_numpy, default_float
 from nnc_core.values.arguments import located
 from nnc_core.values.modes import computing, current_stack
@@ -103,13 +104,18 @@ def assign(symbol: Tensor, x: Any) -> None:
     """Give a placeholder a value: a copy, cast to its dtype.  Whatever depends on it is evaluated anew when asked for.
 
     Another shape than the declared one is allowed as long as the operations in between take it and hold no size that
-    was declared.
+    was declared, and Python has not been given one (`x.shape`, `len(x)`), whose numbers would not follow.
     """
     v = placeholder_of(symbol)
     with computing():
         given = asarray(x, dtype=v.dtype, device=v.stack).realize()
     if given.ndim != v.ndim:
         raise ShapeError(f"symbol {SYMBOLS.names[v]!r} {v.spec} cannot take a value of {given.ndim} dimensions")
+    if v in SYMBOLS.sizes_read and given.shape != v.shape:
+        raise ShapeError(f"symbol {SYMBOLS.names[v]!r} {v.spec} cannot take a value of shape {given.shape}: "
+                         f"Python has read its size, at {show_line(SYMBOLS.sizes_read[v])}, and what it made of it "
+                         "would not follow",
+                         hint='declare the size as a nnc.Dim, or by its name: nnc.var_arr("x", ("n", 2))')
     if v in SYMBOLS.frozen:
         raise GraphError(f"symbol {SYMBOLS.names[v]!r} {v.spec} is frozen", hint="nnc.unfreeze(symbol) first")
     SYMBOLS.assign(v, owned(given._value).array)

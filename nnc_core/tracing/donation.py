@@ -30,6 +30,9 @@ class Donated:
     def __init__(self, function: str, argument: str, line: Line | None, lost: bool = False) -> None:
         self.function, self.argument, self.line, self.lost = function, argument, line, lost
 
+    def size_read(self, v: Value) -> None:
+        """The shape of what is gone is known."""
+
     def refusal(self, v: Value, what: str = "the value") -> Error:
         """The error for any use."""
         how = "was lost: a call that had begun to overwrite it failed," if self.lost else "was given up"

@@ -117,7 +117,10 @@ class Tensor(Handle):
     @property
     def shape(self) -> Dims:
         """Numbers; a deferred tensor whose shape depends on data is computed for them.  A symbol may have names."""
-        return shape_of(self._value) if any_unknown() else self._value.spec.shape
+        v = self._value
+        if v.trace is not None:
+            v.trace.size_read(v)
+        return shape_of(v) if any_unknown() else v.spec.shape
 
     @property
     def static_shape(self) -> tuple[int | None, ...]:

@@ -101,6 +101,9 @@ class Trace:
         self.effects: list[Value] = []
         """What is computed although nothing may need it: callbacks with effects, in the order in which they came."""
 
+    def size_read(self, v: Value) -> None:
+        """Python asks for the shape of a value: calls with other shapes are traced for themselves."""
+
     def symbol(self, like: Value, spec: TensorSpec | None = None) -> Value:
         """An argument like this value, or with another spec."""
         made = Value(None, like.stack, like.spec if spec is None else spec, None, False, self)

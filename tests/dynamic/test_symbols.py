@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from typing import Any
 
 import numpy as np
+import pytest
 
 import nnc_core as nnc
 from nnc_core.symbols.symbolic import SYMBOLS
@@ -461,3 +463,24 @@ def test_two_threads_evaluate_graphs_of_their_own(device: str) -> None:
     for t in threads:
         t.join()
     assert found == {0: True, 1: True}
+
+
+@pytest.mark.parametrize("read", [lambda x: x.shape[0], lambda x: (x * 2).shape[0], lambda x: x.size // 2, len])
+def test_a_size_that_python_has_read_is_held(device: str, read: Any) -> None:
+    """What is computed from the number would not follow another size."""
+    x = nnc.var_arr("x", shape=(2, 2))
+    y = nnc.sum(x) / read(x)
+    nnc.assign(x, np.ones((2, 2)))
+    nnc.eval_arr([y])
+    assert nnc.unpack_elt(y) == 2
+    with pytest.raises(ValueError, match=r"Python has read its size, at test_symbols\.py"):
+        nnc.assign(x, np.ones((4, 4)))
+
+
+def test_a_size_with_a_name_that_python_has_read_follows(device: str) -> None:
+    x = nnc.var_arr("x", shape=("n", 2))
+    y = nnc.sum(x) / x.shape[0]
+    for n in (2, 4):
+        nnc.assign(x, np.ones((n, 2)))
+        nnc.eval_arr([y])
+        assert nnc.unpack_elt(y) == 2
