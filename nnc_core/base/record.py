@@ -30,8 +30,8 @@ class JumpIf:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopEnd:
-    """Go back to record `target`."""
+class Jump:
+    """Go on at record `target`."""
 
     target: int
 
@@ -88,7 +88,7 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class Rebind:
     """Let `slot` have the buffer of `source`."""
 
     slot: int
@@ -107,7 +107,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
+class TapePush:
     """Put the buffer in `slot` at the end of a tape, and let the slot have a fresh one of `nbytes` bytes."""
 
     tape: int
@@ -116,7 +116,7 @@ class Push:
 
 
 @dataclass(frozen=True, slots=True)
-class Pull:
+class TapeRead:
     """Let `slot` have the tape's buffer that belongs to the round of the innermost Repeat, counted from the end if
     `reverse`; the tape keeps it."""
 
@@ -126,19 +126,19 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
-class Clear:
+class TapeReset:
     """Begin a tape: what was on it may be used again."""
 
     tape: int
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TapeReverse:
     """Reverse a tape: a loop that went backwards has pushed its last part first."""
 
     tape: int
 
 
-Record: TypeAlias = (Call | JumpIf | LoopEnd | RotatePointer | SubList | Signal | Await | Switch | Repeat | Point
-                     | Window | Push | Pull | Clear | Turn)
+Record: TypeAlias = (Call | JumpIf | Jump | RotatePointer | SubList | Signal | Await | Switch | Repeat | Rebind
+                     | Window | TapePush | TapeRead | TapeReset | TapeReverse)
 """Jump targets are indices into the list that the jump stands in; its length is its end."""

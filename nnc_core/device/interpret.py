@@ -12,19 +12,19 @@ from nnc_core.base.errors import OutOfRangeError
 from nnc_core.base.record import (
     Await,
     Call,
-    Clear,
+    Jump,
     JumpIf,
-    LoopEnd,
-    Point,
-    Pull,
-    Push,
+    Rebind,
     Record,
     Repeat,
     RotatePointer,
     Signal,
     SubList,
     Switch,
-    Turn,
+    TapePush,
+    TapeRead,
+    TapeReset,
+    TapeReverse,
     Window,
 )
 
@@ -48,10 +48,10 @@ class Interpreter:
         self.program, self.around = program, around
         self.events: dict[int, Event] = {}
         self.actions: dict[type, Callable[[Any, int], int | None]] = {
-            Call: self._call, JumpIf: self._jump, LoopEnd: lambda r, i: r.target, RotatePointer: self._rotate,
+            Call: self._call, JumpIf: self._jump, Jump: lambda r, i: r.target, RotatePointer: self._rotate,
             SubList: self._sub_list, Signal: self._signal, Await: self._await, Switch: self._switch,
-            Repeat: self._repeat, Point: self._point, Window: self._window, Push: self._push, Pull: self._pull,
-            Clear: self._clear, Turn: lambda r, i: self.program.slots[r.tape].reverse()}  # fmt: skip
+            Repeat: self._repeat, Rebind: self._point, Window: self._window, TapePush: self._push, TapeRead: self._pull,
+            TapeReset: self._clear, TapeReverse: lambda r, i: self.program.slots[r.tape].reverse()}  # fmt: skip
 
     def run(self, records: Sequence[Record], round: int = 0) -> None:
         """`round` counts those of the innermost Repeat."""
@@ -91,7 +91,7 @@ class Interpreter:
         for slot, buffer in zip(slots, [buffers[-1], *buffers[:-1]], strict=True):
             self.program.bind(slot, buffer)
 
-    def _point(self, record: Point, round: int) -> None:
+    def _point(self, record: Rebind, round: int) -> None:
         self.program.bind(record.slot, self.program.slots[record.source])
 
     def _sub_list(self, record: SubList, round: int) -> None:
@@ -107,16 +107,16 @@ class Interpreter:
         part = program.device.view(program.slots[record.source], record.offset + record.step * round, record.nbytes)
         program.bind(record.slot, part)
 
-    def _push(self, record: Push, round: int) -> None:
+    def _push(self, record: TapePush, round: int) -> None:
         program, tape = self.program, self.program.slots[record.tape]
         tape.append(program.slots[record.slot])
         program.bind(record.slot, tape.spare.popleft() if tape.spare else program.device.allocate(record.nbytes))
 
-    def _pull(self, record: Pull, round: int) -> None:
+    def _pull(self, record: TapeRead, round: int) -> None:
         tape = self.program.slots[record.tape]
         self.program.bind(record.slot, tape[len(tape) - 1 - round if record.reverse else round])
 
-    def _clear(self, record: Clear, round: int) -> None:
+    def _clear(self, record: TapeReset, round: int) -> None:
         tape = self.program.slots[record.tape]
         tape.spare.extend(tape)
         tape.clear()

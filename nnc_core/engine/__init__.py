@@ -11,14 +11,14 @@ from nnc_core.base.command import Command
 from nnc_core.base.config import Settings, config
 from nnc_core.base.errors import AttributeValueError, Error, GraphError
 from nnc_core.device import Array, Device
-from nnc_core.engine.best import best_plan
 from nnc_core.engine.execute import Executor
 from nnc_core.engine.fuse import fuse, with_own_outputs
+from nnc_core.engine.indexed_scan import IndexedScan
 from nnc_core.engine.lower import Lowering
 from nnc_core.engine.memory import MemoryPlan
+from nnc_core.engine.planning import best_plan
 from nnc_core.engine.profile import Profile
 from nnc_core.engine.program import ComputationGraph, LostStateError, TapeArray
-from nnc_core.engine.rows import IndexedRows
 from nnc_core.graph import Graph, SymbolicGraph
 from nnc_core.operator.control import TRIPS, is_tape
 from nnc_core.symbol import Node, bodies_of, postorder, show_line, without_collector
@@ -63,7 +63,7 @@ class Engine:
                 if self.graph.optimiser.operator.replaced:  # rewrites may have made composites that come to their parts
                     graph = self.graph.expand(graph, lambda node: not self._claims(node))
             if controlled:
-                rows = partial(IndexedRows, device=self.device.spec)
+                rows = partial(IndexedScan, device=self.device.spec)
                 graph = self.graph.rebuilt(graph, self.graph.optimiser.operator.open(rows))
             outputs = with_own_outputs(graph.outputs)
             nodes = postorder(outputs.values())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nnc_core.engine.fuse import Group, is_number
+from nnc_core.engine.fuse import NodeGroup, is_number
 from nnc_core.operator import CONSTANT
 from nnc_core.symbol import Body, Node, map_bodies
 
@@ -19,7 +19,7 @@ class BodyCopies:
     def __init__(self, outside: Iterable[Node]) -> None:
         self._taken = set(outside)
 
-    def own(self, group: Group) -> Group:
+    def own(self, group: NodeGroup) -> NodeGroup:
         """The group with bodies whose nodes occur nowhere else, constants aside."""
         return group._replace(attributes=map_bodies(group.attributes, self._of_body))
 

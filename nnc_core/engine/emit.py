@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from nnc_core.base.record import (
     Call,
-    Clear,
+    Jump,
     JumpIf,
-    LoopEnd,
-    Point,
-    Pull,
-    Push,
+    Rebind,
     Record,
     Repeat,
     RotatePointer,
     Switch,
-    Turn,
+    TapePush,
+    TapeRead,
+    TapeReset,
+    TapeReverse,
     Window,
 )
-from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Plan, Rows, Step, Storage
-from nnc_core.engine.plan_control import state_after
+from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, Plan, PlannedCommand, Rows, Storage
+from nnc_core.engine.unrolling import state_after
 from nnc_core.operator.control import TRIPS
 from nnc_core.symbol import show_line
 
 Moved = Mapping[Any, Any]
 """Which storage stands for a role at the moment; those not in it stand for themselves."""
+
+
+_UNSET: Any = None
+"""In place of a jump whose target is not known yet."""
+
+
+class _Leave(NamedTuple):
+    """A jump out of a loop that is still to be set: its index, and the slot of the condition."""
+
+    at: int
+    slot: int
 
 
 class Emitter:
@@ -50,7 +61,7 @@ class Emitter:
         """Append the records of some blocks; `moved` follows the values of the loop whose `roles` these are."""
         for block in blocks:
             match block:
-                case Step():
+                case PlannedCommand():
                     out.append(self.call(block, moved, roles))
                 case LoopPlan():
                     _LoopWriter(self, block, moved, out).write()
@@ -58,7 +69,7 @@ class Emitter:
                     self.branches(block, moved, out)
         return out
 
-    def call(self, step: Step, moved: dict[Any, Any], roles: Any = None) -> Call:
+    def call(self, step: PlannedCommand, moved: dict[Any, Any], roles: Any = None) -> Call:
         reads = [self.slot(moved.get(s, s)) for s in step.reads]
         if roles is not None:
             for s in step.writes:
@@ -73,15 +84,15 @@ class Emitter:
     def branches(self, block: BranchesPlan, moved: Moved, out: list[Record]) -> None:
         """Switch to one of the arms; each but the last jumps to the end."""
         at = len(out)
-        out.append(Clear(-1))  # stands for the switch until the targets are known
+        out.append(_UNSET)
         starts, ends = [], []
         for arm in block.arms:
             starts.append(len(out))
             self.blocks(arm, dict(moved), out)
             ends.append(len(out))
-            out.append(Clear(-1))
+            out.append(_UNSET)
         for end in ends:
-            out[end] = LoopEnd(len(out))
+            out[end] = Jump(len(out))
         split = len(starts) - block.otherwise
         otherwise = starts[-1] if block.otherwise else -1
         out[at] = Switch(self.slot(moved.get(block.index, block.index)), block.dtype, tuple(starts[:split]), otherwise,
@@ -100,8 +111,8 @@ class _LoopWriter:
     def write(self) -> None:
         for rows in self.plan.stacked:
             if rows.row.kind == "pushed":
-                self.out.append(Clear(self.slot(self._outside(rows.whole))))
-        if self.plan.passes is None:
+                self.out.append(TapeReset(self.slot(self._outside(rows.whole))))
+        if self.plan.unrolling is None:
             self._rotating()
         elif self.plan.test is None:
             self._counted()
@@ -109,7 +120,7 @@ class _LoopWriter:
             self._conditional()
         for rows in self.plan.stacked:
             if rows.row.kind == "pushed" and self.backwards:
-                self.out.append(Turn(self.slot(self._outside(rows.whole))))
+                self.out.append(TapeReverse(self.slot(self._outside(rows.whole))))
 
     def _outside(self, storage: Storage) -> Storage:
         found: Storage = self.moved.get(storage, storage)
@@ -127,12 +138,12 @@ class _LoopWriter:
         self.emitter.blocks(self.plan.body, moved, out, self.plan.roles)
         for rows in self.plan.stacked:
             if rows.row.kind == "pushed":
-                out.append(Push(self.slot(self._outside(rows.whole)), self.slot(rows.row), rows.row.nbytes))
+                out.append(TapePush(self.slot(self._outside(rows.whole)), self.slot(rows.row), rows.row.nbytes))
 
     def _row(self, rows: Rows, offset: int, step: int) -> Record:
         whole = self.slot(self._outside(rows.whole))
         if self.taped:
-            return Pull(self.slot(rows.row), whole, self.backwards)
+            return TapeRead(self.slot(rows.row), whole, self.backwards)
         if self.backwards:
             offset, step = self.plan.rounds - 1 - offset, -step
         return Window(self.slot(rows.row), whole, offset * rows.nbytes, step * rows.nbytes, rows.nbytes)
@@ -154,15 +165,15 @@ class _LoopWriter:
         top = len(self.out)
         leave = self._test(state)
         self._round(self.out, state, 0, 0)
-        self.out += [*turn, LoopEnd(top)]
-        self._jump(leave, len(self.out))
+        self.out += [*turn, Jump(top)]
+        self._jump(leave)
 
     # ---- every value at a fixed place in each copy of the body
     def _counted(self) -> None:
-        passes = self.plan.passes
-        assert passes is not None
+        unrolling = self.plan.unrolling
+        assert unrolling is not None
         rounds = self.plan.rounds
-        first, again = passes.first[:rounds], passes.again
+        first, again = unrolling.first[:rounds], unrolling.again
         for i, before in enumerate(first):
             self._round(self.out, self._inside(before), i, 0)
         left = rounds - len(first)
@@ -176,60 +187,59 @@ class _LoopWriter:
             done = len(first)
         for i in range(done, rounds):
             self._round(self.out, self._inside(again[(i - len(first)) % len(again)]), i, 0)
-        state = state_after(passes, rounds)
+        state = state_after(unrolling, rounds)
         inside = self._inside(state)
         for role, final in zip(self.plan.roles.carried, self.plan.finals, strict=True):
             if final is not state[role]:
                 self._copy_to(role, inside[role], final)
 
     def _conditional(self) -> None:
-        passes = self.plan.passes
-        assert passes is not None
-        leaves: list[tuple[int, Moved]] = []
-        for state in passes.first:
+        unrolling = self.plan.unrolling
+        assert unrolling is not None
+        leaves: list[tuple[_Leave, Moved]] = []
+        for state in unrolling.first:
             leaves.append((self._test(self._inside(state)), state))
             self._round(self.out, self._inside(state), 0, 0)
         top = len(self.out)
-        for state in passes.again:
+        for state in unrolling.again:
             leaves.append((self._test(self._inside(state)), state))
             self._round(self.out, self._inside(state), 0, 0)
-        self.out.append(LoopEnd(top))
+        self.out.append(Jump(top))
         ends = []
-        for at, left in leaves:
-            self._jump(at, len(self.out))
+        for leave, left in leaves:
+            self._jump(leave)
             self._leave(left)
             ends.append(len(self.out))
-            self.out.append(Clear(-1))  # stands for the jump to the end
+            self.out.append(_UNSET)
         for end in ends:
-            self.out[end] = LoopEnd(len(self.out))
+            self.out[end] = Jump(len(self.out))
 
     def _inside(self, state: Moved) -> dict[Any, Any]:
         """A state, with what came from outside where the loops around this one have it now."""
         came = {s: self.start[role] for role, s in self.plan.start.items() if s is not role}
         return {role: came.get(s, s) for role, s in state.items()}
 
-    def _test(self, state: Moved) -> int:
-        """The condition; gives the place of the jump that leaves."""
+    def _test(self, state: Moved) -> _Leave:
+        """The condition, and a jump that leaves, whose target is still to be set."""
         assert self.plan.test is not None
         moved = {**self.moved, **state}
         self.emitter.blocks(self.plan.cond, moved, self.out)
-        self.out.append(JumpIf(self.slot(moved.get(self.plan.test, self.plan.test)), False, -1))
-        return len(self.out) - 1
+        self.out.append(_UNSET)
+        return _Leave(len(self.out) - 1, self.slot(moved.get(self.plan.test, self.plan.test)))
 
-    def _jump(self, at: int, target: int) -> None:
-        jump = self.out[at]
-        assert isinstance(jump, JumpIf)
-        self.out[at] = JumpIf(jump.slot, jump.when, target)
+    def _jump(self, leave: _Leave) -> None:
+        """Let that jump go on at the end of what is written so far."""
+        self.out[leave.at] = JumpIf(leave.slot, False, len(self.out))
 
     def _leave(self, state: Moved) -> None:
-        """Point at where the values lie; what is still outside and must be our own is copied."""
+        """Rebind to where the values lie; what is still outside and must be our own is copied."""
         inside, held = self._inside(state), dict(state)
         for i, (role, final) in enumerate(zip(self.plan.roles.carried, self.plan.finals, strict=True)):
             lies: Storage = inside[role]
             if i in self.plan.owned and state[role] not in self.plan.roles.movable():
                 lies = held[role] = self.plan.roles.target(role, held)
                 self._copy_to(role, inside[role], lies)
-            self.out.append(Point(self.slot(final), self.slot(lies)))
+            self.out.append(Rebind(self.slot(final), self.slot(lies)))
 
     def _copy_to(self, role: Storage, source: Storage, target: Storage) -> None:
         step = self.plan.copies[role]

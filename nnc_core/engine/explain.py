@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from nnc_core.device import Device
-from nnc_core.engine.pins import HOST
-from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Plan, Step
+from nnc_core.engine.pinned_backends import HOST
+from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, Plan, PlannedCommand
 from nnc_core.operator.control import TRIPS
 from nnc_core.symbol import show_line
 
@@ -29,7 +29,7 @@ def _heads(plan: Plan) -> dict[int, list[str]]:
     for depth, block in _walk(plan.blocks):
         for title, part in _parts(block):
             line = show_line(block.group.node.line)
-            first = min([number[id(step)] for _, step in _walk(part) if isinstance(step, Step)], default=None)
+            first = min([number[id(step)] for _, step in _walk(part) if isinstance(step, PlannedCommand)], default=None)
             if first is not None:
                 found.setdefault(first, []).append(f"     {'  ' * depth}{title}:  # {line}")
     return found
@@ -66,7 +66,7 @@ def _breaks(plan: Plan) -> list[str]:
     return [f"not captured as a whole: {named} on the host; the device is waited for each time, with transfers"]
 
 
-def _describe(step: Step) -> str:
+def _describe(step: PlannedCommand) -> str:
     where = step.note or ", ".join(f"arena + {s.offset}" if s.kind == "arena" else s.kind for s in step.writes)
     refused = f"; refused by {'; '.join(step.choice.refusals)}" if step.choice.refusals else ""
     return f"{step.command}  [{step.choice.backend}; {where}{refused}]  # {show_line(step.group.node.line)}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nnc_core.engine.fuse import Group
+from nnc_core.engine.fuse import NodeGroup
 from nnc_core.operator.control import CASE_OF
 
 
-def may_fail(group: Group) -> bool:
+def may_fail(group: NodeGroup) -> bool:
     """Whether a command raises for some values: functions of the host, linear algebra, branches without one for every
     number.  The commands in its bodies are commands of their own."""
     op = group.op

@@ -23,7 +23,7 @@ from nnc_core.symbol import Node
 from nnc_core.type import Attributes, Op
 
 
-class Group(NamedTuple):
+class NodeGroup(NamedTuple):
     """One command to be: an operator, its inputs, and the node whose value it computes."""
 
     op: Op
@@ -81,22 +81,22 @@ def _as_adagrad(node: Node) -> tuple[tuple[Node, ...], tuple[Node, ...]] | None:
 PATTERNS: tuple[tuple[Op, Pattern], ...] = ((ADAGRAD, _as_adagrad), (FMA, _as_fma))
 
 
-def fuse(nodes: Sequence[Node], outputs: Iterable[Node], device: Device) -> list[Group]:
+def fuse(nodes: Sequence[Node], outputs: Iterable[Node], device: Device) -> list[NodeGroup]:
     """A group for each node that computes, in the order given; larger patterns are tried first."""
     compiles = "codegen" in device.spec.features
     patterns = [(op, pattern) for op, pattern in PATTERNS if compiles or device.all_backends(op.name)]
     uses = Counter(x for node in nodes for x in node.inputs)
     uses.update(outputs)
-    groups: list[Group] = []
+    groups: list[NodeGroup] = []
     swallowed: set[Node] = set()
     for node in reversed(nodes):
         if node.op in LEAVES or is_number(node) or node in swallowed:
             continue
-        group = Group(node.op, node.inputs, node.attributes, node)
+        group = NodeGroup(node.op, node.inputs, node.attributes, node)
         for op, pattern in patterns:
             found = pattern(node)
             if found is not None and all(uses[inner] == 1 and inner not in swallowed for inner in found[1]):
-                group = Group(op, found[0], (), node)
+                group = NodeGroup(op, found[0], (), node)
                 swallowed.update(found[1])
                 break
         groups.append(group)

@@ -14,7 +14,7 @@ from nnc_core.base.errors import FallbackWarning, NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import Buffer, Device, Kernel, Launch, Stream
-from nnc_core.engine.pins import EXPANDED, HOST, NEST, Pins, command_key
+from nnc_core.engine.pinned_backends import EXPANDED, HOST, NEST, PinnedBackends, command_key
 from nnc_core.operator.host import CALLBACK
 from nnc_core.operator.loops import elementwise_nest
 from nnc_core.type import Op
@@ -23,7 +23,7 @@ CACHED = 1024
 """Prepared commands that a device keeps, each with its kernel; the oldest go first."""
 
 
-class Choice(NamedTuple):
+class KernelChoice(NamedTuple):
     """A kernel and why it was chosen."""
 
     kernel: Kernel
@@ -46,18 +46,18 @@ class Lowering:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self._choices: LRU[tuple[Op, Command], Choice] = LRU(CACHED)
+        self._choices: LRU[tuple[Op, Command], KernelChoice] = LRU(CACHED)
         self._expanded: LRU[tuple[Op, Command], bool] = LRU(CACHED)
         self._announced: set[str] = set()
-        self.pins = Pins(device.spec.id)
+        self.pins = PinnedBackends(device.spec.id)
         self._added = device.added
         self.version = 0
         """Counts how often pinned backends have made earlier choices void: what was compiled then is out of date."""
 
-    def choose(self, op: Op, command: Command) -> Choice:
+    def choose(self, op: Op, command: Command) -> KernelChoice:
         """The first that can: the choice depends on the command alone, so eager and compiled run the same code.
 
-        A backend that was pinned for the command goes first (see `Pins`).
+        A backend that was pinned for the command goes first (see `PinnedBackends`).
         """
         self._look_for_more()
         key = (op, command)
@@ -110,8 +110,8 @@ class Lowering:
         return found | {command_key(command): EXPANDED for (_, command), expanded in self._expanded.items() if expanded}
 
     def pin(self, wanted: Mapping[str, str], strict: bool, told: bool = False) -> None:
-        """Take these backends from now on; see `Pins`.  Whatever was prepared otherwise is prepared anew."""
-        self.pins = Pins(self.device.spec.id, wanted, strict, told)
+        """Take these backends from now on; see `PinnedBackends`.  Whatever was prepared otherwise is prepared anew."""
+        self.pins = PinnedBackends(self.device.spec.id, wanted, strict, told)
         void = {key for key, name in self.decisions().items() if wanted.get(key, name) != name}
         if void:
             self.version += 1
@@ -126,7 +126,7 @@ class Lowering:
         return [f"{operator} has no backend {name!r} any more" for operator, name in pairs
                 if name not in (NEST, HOST, EXPANDED, *[b.name for b in self.device.all_backends(operator)])]
 
-    def _prepare(self, op: Op, command: Command) -> Choice:
+    def _prepare(self, op: Op, command: Command) -> KernelChoice:
         refusals: list[str] = []
         pinned = self.pins.of(command)
         if pinned is not None:
@@ -142,7 +142,7 @@ class Lowering:
                 return choice
         return self._on_host(op, command, refusals)
 
-    def _by(self, name: str, op: Op, command: Command, refusals: list[str]) -> Choice | None:
+    def _by(self, name: str, op: Op, command: Command, refusals: list[str]) -> KernelChoice | None:
         """The command as that backend runs it; None, and a reason among the refusals, if it does not."""
         if name == HOST:
             return self._on_host(op, command, refusals)
@@ -156,19 +156,19 @@ class Lowering:
             refusals.append(f"{name}: {reason}")
             return None
         inplace = backend.inplace(command, op.inplace)
-        return Choice(backend.prepare(command), name, backend.workspace(command), inplace, tuple(refusals))
+        return KernelChoice(backend.prepare(command), name, backend.workspace(command), inplace, tuple(refusals))
 
-    def _by_nest(self, op: Op, command: Command, refusals: list[str]) -> Choice | None:
+    def _by_nest(self, op: Op, command: Command, refusals: list[str]) -> KernelChoice | None:
         try:
             nest = loop_nest(op, command)
             if nest is None:
                 return None
-            return Choice(self.device.compile(nest), NEST, 0, _inplace_of_nest(op, command), tuple(refusals))
+            return KernelChoice(self.device.compile(nest), NEST, 0, _inplace_of_nest(op, command), tuple(refusals))
         except NotSupportedError as error:
             refusals.append(f"{NEST}: {error.message}")
             return None
 
-    def _on_host(self, op: Op, command: Command, refusals: list[str]) -> Choice:
+    def _on_host(self, op: Op, command: Command, refusals: list[str]) -> KernelChoice:
         if op.reference is None:
             raise NotSupportedError(f"no code for {command}", operator=op.name, device=self.device.spec.id,
                                     hint="; ".join(refusals) or "install a plugin that has it")
@@ -180,7 +180,7 @@ class Lowering:
             why = f" ({'; '.join(refusals)})" if refusals else ""
             warnings.warn(f"{op.name} has no kernel on {self.device.spec.id}{why}: it runs on the host, with transfers",
                           FallbackWarning, stacklevel=2)
-        return Choice(HostKernel(self.device, op.reference, command), HOST, 0, (), tuple(refusals))
+        return KernelChoice(HostKernel(self.device, op.reference, command), HOST, 0, (), tuple(refusals))
 
 
 def loop_nest(op: Op, command: Command) -> LoopNest | None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nnc_core.engine.allocation import Allocation, Lifetime, draw_timeline
-from nnc_core.engine.places import Plan, Step
+from nnc_core.engine.allocation import ArenaAllocation, Lifetime, draw_timeline
+from nnc_core.engine.plan_types import Plan, PlannedCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class MemoryPlan:
     """Values that are computed straight into their part of a larger one."""
     copies: int
     """Commands that only copy: for what has to lie elsewhere as well, and what no view can give."""
-    allocation: Allocation
+    allocation: ArenaAllocation
     lifetimes: Sequence[Lifetime]
     labels: Sequence[str]
 
@@ -55,7 +55,7 @@ class MemoryPlan:
         return f"{sizes}; {self.commands} commands ({self.copies} copy), {shared}; planned by {self.planner}"
 
 
-def _copies(step: Step) -> bool:
+def _copies(step: PlannedCommand) -> bool:
     return step.group.op.view is not None or step.group.op.name in ("copy", "concat")
 
 

@@ -15,7 +15,7 @@ from nnc_core.device import Buffer, Device, HostArray, Launch
 from nnc_core.engine.lower import download
 from nnc_core.symbol import Number
 
-Place = tuple[Layout, Buffer]
+Located = tuple[Layout, Buffer]
 
 
 class Nonfinite(NamedTuple):
@@ -55,7 +55,7 @@ class Watch:
     are finite.  Numbers among the attributes count as operands: padding with -inf is no fault.
     """
 
-    def __init__(self, device: Device, mode: str, attributes: Sequence[Any], operands: Sequence[Place]) -> None:
+    def __init__(self, device: Device, mode: str, attributes: Sequence[Any], operands: Sequence[Located]) -> None:
         self.device, self.mode = device, mode
         hosts = [download(device, buffer, layout) for layout, buffer in operands]
         self.operands = tuple(map(describe, hosts))

@@ -9,42 +9,25 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.device import Device
 from nnc_core.engine.failing import may_fail
-from nnc_core.engine.fuse import COPY, Group
+from nnc_core.engine.fuse import COPY, NodeGroup
 from nnc_core.engine.lower import Lowering
-from nnc_core.engine.order import (
-    FOREVER,
-    BranchesItem,
-    CommandItem,
-    Item,
-    Line,
-    LoopItem,
-    last_reads,
-    last_uses,
-    leaves_of,
-    walk,
-)
-from nnc_core.engine.pins import HOST
-from nnc_core.engine.places import Block, Place, Plan, Step, Storage
+from nnc_core.engine.pinned_backends import HOST
+from nnc_core.engine.plan_types import Block, Plan, PlannedCommand, Storage, ValuePlace
+from nnc_core.engine.program_order import FOREVER, CommandItem, ProgramOrder, last_reads, last_uses, walk
 from nnc_core.engine.regions import apart, same_elements
-from nnc_core.operator import OPERATORS, PLACEHOLDER
-from nnc_core.operator.control import PICK, is_tape
+from nnc_core.operator import OPERATORS
+from nnc_core.operator.control import PICK
 from nnc_core.symbol import Node
 from nnc_core.type import TensorSpec, TupleSpec
 
 UPDATE_SLICE = OPERATORS["update_slice"].name
 
 
-def make_plan(line: Line, outputs: Sequence[Node], updates: Mapping[Node, Node], lowering: Lowering) -> Plan:
-    """All but the offsets in the arena.  `updates`: output -> the input that gives up its memory for it."""
-    from nnc_core.engine.plan_control import ControlPlanner
+class CommandPlanner:
+    """Plans commands one by one; what loops and branches need is in `plan_control`."""
 
-    return ControlPlanner(line, outputs, updates, lowering).run()
-
-
-class Planner:
-    """Plans straight lines of commands; what loops and branches need is in `plan_control`."""
-
-    def __init__(self, line: Line, outputs: Sequence[Node], updates: Mapping[Node, Node], lowering: Lowering) -> None:
+    def __init__(self, line: ProgramOrder, outputs: Sequence[Node], updates: Mapping[Node, Node],
+                 lowering: Lowering) -> None:
         self.items, self.joins, self.aliases = line.items, line.joins, line.aliases
         self.outputs, self.updates, self.lowering = set(outputs), updates, lowering
         items = self.items
@@ -62,7 +45,7 @@ class Planner:
         """How long these are used, parts included."""
         for x, whole in self.joins.whole.items():
             self.whole_until[whole] = max(self.whole_until.get(whole, self.last[whole]), self.last[x])
-        self.parts: dict[Node, list[Place]] = {}
+        self.parts: dict[Node, list[ValuePlace]] = {}
         """Places of the results of operators that have several."""
         self.picked: dict[Node, dict[int, Node]] = {}
         for item in walk(items):
@@ -70,40 +53,6 @@ class Planner:
                 self.picked.setdefault(item.group.inputs[0], {})[item.group.attributes[0]] = item.group.node
         self.last_failing = max([item.end for item in walk(items) if may_fail(item.group)], default=-1)
         self.depth = 0
-
-    def run(self) -> Plan:
-        targets = set(self.updates.values())
-        for leaf in leaves_of(self.items):
-            kind = "input" if leaf.op is PLACEHOLDER else "constant"
-            last = self.last.get(leaf, FOREVER) if leaf in targets else FOREVER
-            self.place[leaf] = self.leaf_place(leaf, kind, last)
-        self.plan.blocks = self.blocks(self.items)
-        self.plan.steps.sort(key=lambda step: step.at)
-        return self.plan
-
-    def leaf_place(self, leaf: Node, kind: str, last: int) -> Place:
-        if is_tape(leaf.spec):
-            return Place(Storage("input", 0, -1, FOREVER, "tape"), row_layout(leaf.spec))
-        layout = leaf.spec.layout()
-        return Place(Storage(kind, max(layout.nbytes, 1), -1, last, kind), layout)
-
-    def blocks(self, items: Sequence[Item]) -> list[Block]:
-        found: list[Block] = []
-        for item in items:
-            match item:
-                case CommandItem():
-                    found += self.command(item)
-                case LoopItem():
-                    found += self.loop(item)
-                case BranchesItem():
-                    found += self.branches(item)
-        return found
-
-    def loop(self, item: LoopItem) -> list[Block]:
-        raise NotImplementedError
-
-    def branches(self, item: BranchesItem) -> list[Block]:
-        raise NotImplementedError
 
     def command(self, item: CommandItem) -> list[Block]:
         group, index = item.group, item.begin
@@ -125,53 +74,54 @@ class Planner:
         step = self.step(index, group, (node.spec.layout() if place is None else place.layout,))
         if place is None:
             storage = self.assigned.get(node) or self._donated(index, step) or self._overwritten(index, step)
-            place = Place(storage or self.fresh(index, node, step.command.output.nbytes), step.command.output)
+            place = ValuePlace(storage or self.fresh(index, node, step.command.output.nbytes), step.command.output)
         else:
             step.note = "in its part of a larger value"
         self.put(node, place)
         step.writes = (place.storage,)
         return [step]
 
-    def put(self, node: Node, place: Place) -> None:
+    def put(self, node: Node, place: ValuePlace) -> None:
         """A value lies somewhere, for as long as it or a view of it is used."""
         self.place[node] = place
         place.storage.values.append(node)
         place.storage.keep_until(self.last[node])
 
-    def _command(self, group: Group, outs: Sequence[Layout]) -> Command:
+    def _command(self, group: NodeGroup, outs: Sequence[Layout]) -> Command:
         return Command(group.op.name, group.attributes, tuple([self.place[x].layout for x in group.inputs]),
                        tuple(outs))
 
-    def step(self, index: int, group: Group, outs: Sequence[Layout]) -> Step:
+    def step(self, index: int, group: NodeGroup, outs: Sequence[Layout]) -> PlannedCommand:
         """A command with the code for it; its results are still to be placed."""
         command = self._command(group, outs)
-        step = Step(index, group, command, self.lowering.choose(group.op, command),
+        step = PlannedCommand(index, group, command, self.lowering.choose(group.op, command),
                     tuple([self.place[x].storage for x in group.inputs]), depth=self.depth)
         if step.choice.workspace:
             step.workspace = self.in_arena(step.choice.workspace, index, index, f"workspace of {group.op.name}")
         self.plan.steps.append(step)
         return step
 
-    def _with_several_results(self, index: int, group: Group, spec: TupleSpec) -> Step:
+    def _with_several_results(self, index: int, group: NodeGroup, spec: TupleSpec) -> PlannedCommand:
         step = self.step(index, group, [part.layout() for part in spec.parts])
         picked = self.picked.get(group.node, {})
         self.parts[group.node] = [
-            Place(self.fresh(index, picked[i], part.layout().nbytes) if i in picked else
+            ValuePlace(self.fresh(index, picked[i], part.layout().nbytes) if i in picked else
                   self.in_arena(part.layout().nbytes, index, index, group.op.name), part.layout())
             for i, part in enumerate(spec.parts)]
         step.writes = tuple([p.storage for p in self.parts[group.node]])
         return step
 
-    def copy(self, index: int, x: Node, source: Place, target: Storage, out: Layout | None = None) -> Step:
+    def copy(self, index: int, x: Node, source: ValuePlace, target: Storage,
+             out: Layout | None = None) -> PlannedCommand:
         """A command that copies a value to a storage."""
         command = Command(COPY.name, (), (source.layout,), (out or x.spec.layout(),))
         node = Node(COPY, (x,), (), x.spec, x.line)
-        step = Step(index, Group(COPY, (x,), (), node), command, self.lowering.choose(COPY, command),
+        step = PlannedCommand(index, NodeGroup(COPY, (x,), (), node), command, self.lowering.choose(COPY, command),
                     (source.storage,), (target,), depth=self.depth)
         self.plan.steps.append(step)
         return step
 
-    def _alias(self, group: Group) -> Place | None:
+    def _alias(self, group: NodeGroup) -> ValuePlace | None:
         """A view costs nothing if the device reads any layout; outputs are never views."""
         if group.op.view is None or group.node not in self.aliases:
             return None
@@ -179,10 +129,10 @@ class Planner:
         layout = group.op.view(source.layout, *group.attributes)
         if layout is None or not (self.views or layout == group.node.spec.layout()):
             return None
-        return Place(source.storage, layout)
+        return ValuePlace(source.storage, layout)
 
     # ---- parts of larger values
-    def _in_whole(self, index: int, group: Group) -> Place | None:
+    def _in_whole(self, index: int, group: NodeGroup) -> ValuePlace | None:
         """The place that a value was offered in a larger one, if its command can write there."""
         node = group.node
         whole = self.joins.whole.get(node)
@@ -203,7 +153,7 @@ class Planner:
         elif not all(self._stays_clear(index, x, storage, layout, i in inplace) for i, x in enumerate(group.inputs)):
             return None
         self.plan.joined += 1
-        return Place(storage, layout)
+        return ValuePlace(storage, layout)
 
     def _stays_clear(self, index: int, x: Node, storage: Storage, written: Layout, inplace: bool) -> bool:
         """Whether an operand may be read while that part of a storage is written."""
@@ -214,7 +164,7 @@ class Planner:
             return True
         return inplace and place.layout == written and self._changes_nothing_read(index, storage, written)
 
-    def _joined(self, index: int, group: Group) -> list[Block] | None:
+    def _joined(self, index: int, group: NodeGroup) -> list[Block] | None:
         """What is left to be copied to where the operands of a concatenation belong; None if one command does all."""
         node, parts = group.node, self.joins.parts[group.node]
         whole = self.joins.whole.get(node, node)
@@ -227,7 +177,7 @@ class Planner:
             step = self.copy(index, x, self.place[x], storage, p)
             step.note = "to its part of a larger value"
             steps.append(step)
-        self.put(node, Place(storage, self.joins.layouts[node]))
+        self.put(node, ValuePlace(storage, self.joins.layouts[node]))
         return steps
 
     def _lies(self, x: Node, storage: Storage | None, layout: Layout) -> bool:
@@ -235,7 +185,7 @@ class Planner:
         return place.storage is storage and same_elements(place.layout, layout)
 
     # ---- memory that is there already
-    def _donated(self, index: int, step: Step) -> Storage | None:
+    def _donated(self, index: int, step: PlannedCommand) -> Storage | None:
         """New state lands in the memory of the old, if nothing reads the old one later and nothing can fail later."""
         target = self.updates.get(step.group.node)
         if target is None or target not in self.place or index < self.last_failing:
@@ -250,7 +200,7 @@ class Planner:
         storage.last = FOREVER
         return storage
 
-    def _overwritten(self, index: int, step: Step) -> Storage | None:
+    def _overwritten(self, index: int, step: PlannedCommand) -> Storage | None:
         """Take over the memory of an input that dies here, or of which only what is not changed here is read later."""
         node, out = step.group.node, step.command.output
         for i in step.choice.inplace:
@@ -266,7 +216,7 @@ class Planner:
                 return storage
         return None
 
-    def _leaves_the_rest(self, index: int, step: Step, storage: Storage) -> bool:
+    def _leaves_the_rest(self, index: int, step: PlannedCommand, storage: Storage) -> bool:
         """Whether a command changes a part of a storage only, and nothing of that part is read later."""
         written = written_part(step.command)
         if written == step.command.output or not storage.told or storage.carried or step.group.node in self.outputs:
@@ -277,7 +227,7 @@ class Planner:
         """Whether all that is read later in a storage lies apart from what is written."""
         return all(apart(self.place[x].layout, written) for x in storage.values if self.reads[x] > index)
 
-    def _may_share(self, step: Step, storage: Storage) -> bool:
+    def _may_share(self, step: PlannedCommand, storage: Storage) -> bool:
         """The kernel consents for every input that may lie there, and each lies there as the output would, or apart
         from what is changed."""
         written = written_part(step.command)

@@ -1,14 +1,15 @@
-"""Planning loops and branches: bodies on the same line of positions and in the same arena as what is around them."""
+"""Planning whole programs: bodies on the same line of positions and in the same arena as what is around them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from nnc_core.engine.order import BranchesItem, LoopItem
-from nnc_core.engine.passes import Passes, Roles, play
-from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Place, Rows, Storage
-from nnc_core.engine.plan import Planner, row_layout
+from nnc_core.engine.plan import CommandPlanner, row_layout
+from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, Plan, Rows, Storage, ValuePlace
+from nnc_core.engine.program_order import FOREVER, BranchesItem, CommandItem, Item, LoopItem, leaves_of
+from nnc_core.engine.unrolling import Roles, Unrolling, state_after, unroll
+from nnc_core.operator import PLACEHOLDER
 from nnc_core.operator.control import TRIPS, LoopAttributes, is_tape
 from nnc_core.symbol import Node
 
@@ -18,8 +19,37 @@ DEEPEST = 2
 """Loops within loops whose bodies are written more than once: each level multiplies."""
 
 
-class ControlPlanner(Planner):
-    """Carried values keep the roles that the body gives them; nothing is copied from round to round."""
+class ProgramPlanner(CommandPlanner):
+    """Plans a program from begin to end.  Carried values keep the roles that the body gives them; nothing is copied
+    from round to round."""
+
+    def run(self) -> Plan:
+        targets = set(self.updates.values())
+        for leaf in leaves_of(self.items):
+            kind = "input" if leaf.op is PLACEHOLDER else "constant"
+            last = self.last.get(leaf, FOREVER) if leaf in targets else FOREVER
+            self.place[leaf] = self.leaf_place(leaf, kind, last)
+        self.plan.blocks = self.blocks(self.items)
+        self.plan.steps.sort(key=lambda step: step.at)
+        return self.plan
+
+    def leaf_place(self, leaf: Node, kind: str, last: int) -> ValuePlace:
+        if is_tape(leaf.spec):
+            return ValuePlace(Storage("input", 0, -1, FOREVER, "tape"), row_layout(leaf.spec))
+        layout = leaf.spec.layout()
+        return ValuePlace(Storage(kind, max(layout.nbytes, 1), -1, last, kind), layout)
+
+    def blocks(self, items: Sequence[Item]) -> list[Block]:
+        found: list[Block] = []
+        for item in items:
+            match item:
+                case CommandItem():
+                    found += self.command(item)
+                case LoopItem():
+                    found += self.loop(item)
+                case BranchesItem():
+                    found += self.branches(item)
+        return found
 
     def loop(self, item: LoopItem) -> list[Block]:
         loop = LoopAttributes.of(item.group)
@@ -42,9 +72,9 @@ class ControlPlanner(Planner):
         test = None if item.test is None else self.place[item.test].storage
         moving = Roles(roles, [self.place[y].storage for y in item.results[:n]])
         start = {r: r if own else p.storage for r, p, own in zip(roles, inits, owned, strict=True)}
-        passes = self._passes(moving, start, _written(in_body, moving.movable()), length, cond is not None)
+        unrolling = self._unrolling(moving, start, _written(in_body, moving.movable()), length, cond is not None)
         picked = self.picked.get(item.group.node, {})
-        plan = LoopPlan(item.group, in_cond, test, in_body, moving, start, passes, [],
+        plan = LoopPlan(item.group, in_cond, test, in_body, moving, start, unrolling, [],
                         {}, {i for i in range(n) if picked.get(i) in self.outputs},
                         [Rows(self.place[x].storage, w.storage, self.place[x].layout.nbytes)
                          for x, w in zip(loop.scanned, wholes, strict=True)], stacked)
@@ -55,21 +85,21 @@ class ControlPlanner(Planner):
         for i, role in enumerate(roles):
             if _has_to_copy(plan, i, role):
                 plan.copies[role] = step = self.copy(item.begin, item.group.inputs[i], inits[i], role)
-                step.note = "before the first round" if passes is None else "only if too few rounds run to move it"
-        out = [Place(s, x.spec.layout()) for s, x in zip(plan.finals, carried, strict=True)]
+                step.note = "before the first round" if unrolling is None else "only if too few rounds run to move it"
+        out = [ValuePlace(s, x.spec.layout()) for s, x in zip(plan.finals, carried, strict=True)]
         self.parts[item.group.node] = out + [self._whole(item, n + j, r) for j, r in enumerate(stacked)]
         return [*blocks, plan]
 
-    def _packed(self, blocks: list[Block], index: int, x: Node) -> Place:
+    def _packed(self, blocks: list[Block], index: int, x: Node) -> ValuePlace:
         """Where x lies, copied to memory of its own if it is a strided view of something."""
         place = self.place[x]
         if is_tape(x.spec) or place.layout == x.spec.layout():
             return place
         storage = self.in_arena(x.spec.nbytes, index, max(index, self.last[x]), "packed")
         blocks.append(self.copy(index, x, place, storage))
-        return Place(storage, x.spec.layout())
+        return ValuePlace(storage, x.spec.layout())
 
-    def _takes_over(self, item: LoopItem, i: int, place: Place) -> bool:
+    def _takes_over(self, item: LoopItem, i: int, place: ValuePlace) -> bool:
         """Whether the loop may write where a carried value comes from: nobody reads it there any more."""
         storage, x = place.storage, item.group.inputs[i]
         others = [self.place[y].storage for j, y in enumerate(item.group.inputs) if j != i]
@@ -80,9 +110,9 @@ class ControlPlanner(Planner):
     def _place_inputs(self, item: LoopItem, loop: LoopAttributes, roles: Sequence[Storage]) -> None:
         for c, role in zip(loop.carried, roles, strict=True):
             role.last, role.carried = item.end, True  # the condition overwrites nothing
-            self.place[c] = Place(role, c.spec.layout())
+            self.place[c] = ValuePlace(role, c.spec.layout())
         for row in loop.scanned:
-            self.place[row] = Place(Storage("window", max(row.spec.nbytes, 1), item.begin, item.end, "row"),
+            self.place[row] = ValuePlace(Storage("window", max(row.spec.nbytes, 1), item.begin, item.end, "row"),
                                     row.spec.layout())
         for p, x in zip(loop.captured, loop.split(item.group.inputs)[2], strict=True):
             self.place[p] = self.place[x]
@@ -108,18 +138,18 @@ class ControlPlanner(Planner):
             found.append(Rows(row, whole, y.spec.nbytes))
         return found
 
-    def _whole(self, item: LoopItem, index: int, rows: Rows) -> Place:
+    def _whole(self, item: LoopItem, index: int, rows: Rows) -> ValuePlace:
         node = self.picked.get(item.group.node, {}).get(index)
         whole: Any = item.group.node.spec
         spec = whole.parts[index]
         rows.whole.last = max(rows.whole.last, item.end if node is None else self.last[node])
-        return Place(rows.whole, row_layout(spec) if is_tape(spec) else spec.layout())
+        return ValuePlace(rows.whole, row_layout(spec) if is_tape(spec) else spec.layout())
 
-    def _passes(self, roles: Roles, start: dict[Storage, Storage], written: Sequence[Storage], length: Any,
-                conditional: bool) -> Passes | None:
+    def _unrolling(self, roles: Roles, start: dict[Storage, Storage], written: Sequence[Storage], length: Any,
+                conditional: bool) -> Unrolling | None:
         if self.depth >= DEEPEST or (length == TRIPS and not conditional):
             return None
-        return play(roles, dict(start), written, WRITTEN_OUT)
+        return unroll(roles, dict(start), written, WRITTEN_OUT)
 
     def _keep(self, item: LoopItem, plan: LoopPlan, picked: dict[int, Node]) -> None:
         """The buffers among which values move belong to the loop from its begin to the last use of its results."""
@@ -130,8 +160,8 @@ class ControlPlanner(Planner):
             for storage in cycle:
                 storage.first, storage.last = first, end
                 # where pointers have rotated, a storage's memory is that of another one of the cycle
-                storage.carried = storage.fixed = self.depth > 0 or plan.passes is None
-                if plan.passes is None:
+                storage.carried = storage.fixed = self.depth > 0 or plan.unrolling is None
+                if plan.unrolling is None:
                     storage.holds = [s for s in cycle if s is not storage]
                 if id(cycle) in outputs:
                     self.make_output(storage)
@@ -141,12 +171,12 @@ class ControlPlanner(Planner):
     def _finals(self, plan: LoopPlan) -> list[Storage]:
         """Where the carried values are at the end: known for a loop of known length; else pointers say it."""
         carried = plan.roles.carried
-        if plan.passes is None:
+        if plan.unrolling is None:
             return list(carried)
         if plan.test is not None:
-            return [Storage("pointer", 0, role.first, role.last, "result of a loop", holds=_lies_in(plan.passes, role))
-                    for role in carried]
-        held = dict(state_after(plan.passes, plan.rounds))
+            return [Storage("pointer", 0, role.first, role.last, "result of a loop",
+                            holds=_lies_in(plan.unrolling, role)) for role in carried]
+        held = dict(state_after(plan.unrolling, plan.rounds))
         for i, role in enumerate(carried):
             if i in plan.owned and held[role] not in plan.roles.movable():
                 held[role] = plan.roles.target(role, held)  # it comes from outside and is copied
@@ -158,7 +188,7 @@ class ControlPlanner(Planner):
         blocks: list[Block] = []
         at = self._packed(blocks, item.begin, index)
         picked = self.picked.get(item.group.node, {})
-        results = [Place(self.fresh(item.begin, picked.get(j, item.group.node), y.spec.nbytes), y.spec.layout())
+        results = [ValuePlace(self.fresh(item.begin, picked.get(j, item.group.node), y.spec.nbytes), y.spec.layout())
                    for j, y in enumerate(item.results[0])]
         arms = []
         self.depth += 1
@@ -176,25 +206,18 @@ class ControlPlanner(Planner):
         return [*blocks, BranchesPlan(item.group, at.storage, index.dtype.name, arms, otherwise)]
 
 
-def state_after(passes: Passes, rounds: int) -> dict[Any, Any]:
-    """Where the carried values lie after so many rounds."""
-    if rounds < len(passes.first):
-        return passes.first[rounds]
-    return passes.again[(rounds - len(passes.first)) % len(passes.again)]
-
-
-def _lies_in(passes: Passes, role: Any) -> list[Any]:
+def _lies_in(unrolling: Unrolling, role: Any) -> list[Any]:
     """Where a carried value may be, each place once."""
-    return list(dict.fromkeys(state[role] for state in (*passes.first, *passes.again)))
+    return list(dict.fromkeys(state[role] for state in (*unrolling.first, *unrolling.again)))
 
 
 def _has_to_copy(plan: LoopPlan, i: int, role: Any) -> bool:
     """Whether the value that a role has can be outside where it has to be in memory of the loop's own."""
-    if plan.passes is None:
+    if plan.unrolling is None:
         return plan.start[role] is not role
     if plan.test is None:
-        return plan.finals[i] is not state_after(plan.passes, plan.rounds)[role]
-    return i in plan.owned and any(s not in plan.roles.movable() for s in _lies_in(plan.passes, role))
+        return plan.finals[i] is not state_after(plan.unrolling, plan.rounds)[role]
+    return i in plan.owned and any(s not in plan.roles.movable() for s in _lies_in(plan.unrolling, role))
 
 
 def _written(blocks: Sequence[Block], roles: set[Any]) -> list[Storage]:

@@ -12,7 +12,7 @@ from time import perf_counter
 from nnc_core.base.atomic import open_atomically
 from nnc_core.base.record import Call
 from nnc_core.device import Device, Launch, Program
-from nnc_core.engine.places import Plan
+from nnc_core.engine.plan_types import Plan
 from nnc_core.symbol import show_line
 
 

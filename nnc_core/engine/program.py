@@ -17,7 +17,7 @@ from nnc_core.engine.execute import Executor
 from nnc_core.engine.explain import explain
 from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.nonfinite import run_watched
-from nnc_core.engine.places import Plan
+from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.profile import Profile, measure
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import CONSTANT, PLACEHOLDER

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from nnc_core.engine.body_copies import BodyCopies
 from nnc_core.engine.failing import may_fail
-from nnc_core.engine.fuse import Group, fuse
+from nnc_core.engine.fuse import NodeGroup, fuse
 from nnc_core.engine.lower import Lowering
-from nnc_core.engine.order import results_of_bodies
+from nnc_core.engine.program_order import results_of_bodies
 from nnc_core.engine.scheduling import Arranged, arrange
 from nnc_core.engine.scheduling.commands import Commands
-from nnc_core.engine.scheduling.joins import Joins
+from nnc_core.engine.scheduling.in_place_concat import Joins
 from nnc_core.operator.host import CALLBACK
 from nnc_core.symbol import Node, in_sequence
 
@@ -36,20 +36,20 @@ class Scheduler:
         self._failing: set[Node] = set()
         """Loops and branches in which a command may fail."""
 
-    def arrange(self, groups: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node]) -> Arranged:
+    def arrange(self, groups: Sequence[NodeGroup], outputs: Sequence[Node], updates: Mapping[Node, Node]) -> Arranged:
         """`groups` come inputs first.  `updates`: output -> the input whose memory it should take."""
         copies = BodyCopies(group.node for group in groups)
         groups = [copies.own(group) if group.op.bodies else group for group in groups]
         self._arrange_bodies(groups, copies)
         return self._arrange(groups, outputs, updates)
 
-    def inner(self, group: Group) -> list[Inner]:
+    def inner(self, group: NodeGroup) -> list[Inner]:
         """The bodies of a loop (a condition first) or of branches."""
         return self._inner[group.node]
 
-    def _arrange_bodies(self, groups: Sequence[Group], copies: BodyCopies) -> None:
+    def _arrange_bodies(self, groups: Sequence[NodeGroup], copies: BodyCopies) -> None:
         """Inner ones first, however deep they are."""
-        found: list[tuple[Group, list[tuple[list[Node], list[Group]]]]] = []
+        found: list[tuple[NodeGroup, list[tuple[list[Node], list[NodeGroup]]]]] = []
         pending = [group for group in groups if group.op.bodies]
         while pending:
             group = pending.pop()
@@ -63,15 +63,15 @@ class Scheduler:
             if any(may_fail(g) or g.node in self._failing for _, inside in bodies for g in inside):
                 self._failing.add(group.node)
 
-    def _groups(self, results: Sequence[Node], copies: BodyCopies) -> list[Group]:
+    def _groups(self, results: Sequence[Node], copies: BodyCopies) -> list[NodeGroup]:
         groups = fuse(in_sequence(results), results, self.lowering.device)
         return [copies.own(group) if group.op.bodies else group for group in groups]
 
-    def _arrange(self, groups: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node]) -> Arranged:
+    def _arrange(self, groups: Sequence[NodeGroup], outputs: Sequence[Node], updates: Mapping[Node, Node]) -> Arranged:
         commands = Commands(groups, outputs, updates, self.lowering, self._effectful, self._failing)
         if self.as_written:
             return Arranged(commands.in_order(commands.written), commands.alias_nodes(), Joins(commands.layouts), 0)
         return arrange(commands, self._bytes_inside)
 
-    def _bytes_inside(self, group: Group) -> int:
+    def _bytes_inside(self, group: NodeGroup) -> int:
         return max([inner.arranged.bound for inner in self.inner(group)], default=0)

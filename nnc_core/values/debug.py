@@ -14,7 +14,7 @@ from typing import Any
 
 from nnc_core.base.config import config
 from nnc_core.base.errors import NonfiniteError
-from nnc_core.engine.nonfinite import Place, Watch
+from nnc_core.engine.nonfinite import Located, Watch
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Line, show_line, user_line
 from nnc_core.type import Attributes, Op
@@ -79,7 +79,7 @@ def differentiating(value: Value) -> None:
         _sweep.set((user_line(), f"{value.op.name} at {show_line(value.line)}"))
 
 
-def _places(stack: Stack, array: Any) -> list[Place]:
+def _places(stack: Stack, array: Any) -> list[Located]:
     device = stack.device
     parts = array if isinstance(array, tuple) else (array,)
     return [(device.layout_of(a), device.buffer_of(a)) for a in parts]

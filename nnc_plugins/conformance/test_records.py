@@ -13,19 +13,19 @@ from nnc_core.base.errors import OutOfRangeError
 from nnc_core.base.record import (
     Await,
     Call,
-    Clear,
+    Jump,
     JumpIf,
-    LoopEnd,
-    Point,
-    Pull,
-    Push,
+    Rebind,
     Record,
     Repeat,
     RotatePointer,
     Signal,
     SubList,
     Switch,
-    Turn,
+    TapePush,
+    TapeRead,
+    TapeReset,
+    TapeReverse,
     Window,
 )
 from nnc_core.device import Buffer, BufferTape, Launch, Program
@@ -108,14 +108,14 @@ def test_a_jump_that_is_not_taken_goes_on(machine: Machine) -> None:
 
 def test_loop_end_goes_back(machine: Machine) -> None:
     """while n < limit: n += 1"""
-    machine.run([machine.compare(), JumpIf(FLAG, False, 5), *machine.increase(N, ONE), LoopEnd(0),
+    machine.run([machine.compare(), JumpIf(FLAG, False, 5), *machine.increase(N, ONE), Jump(0),
                  *machine.increase(TOTAL, N)])
     assert (machine.read(N), machine.read(TOTAL)) == (5, 5)
 
 
 def test_a_loop_may_run_no_time(machine: Machine) -> None:
     machine.device.upload(np.array(9, np.int32), machine.buffers[N]).wait()
-    machine.run([machine.compare(), JumpIf(FLAG, False, 5), *machine.increase(N, ONE), LoopEnd(0)])
+    machine.run([machine.compare(), JumpIf(FLAG, False, 5), *machine.increase(N, ONE), Jump(0)])
     assert machine.read(N) == 9
 
 
@@ -201,8 +201,8 @@ def test_calls_can_be_launched_one_at_a_time(machine: Machine) -> None:
 def _switch(machine: Machine, index: int, dtype: str, otherwise: int) -> list[Record]:
     """total += 1, 10 or 100, the last in other cases if they have a place."""
     ten, hundred = machine.number(10), machine.number(100)
-    return [Switch(index, dtype, (1, 4), otherwise), *machine.increase(TOTAL, ONE), LoopEnd(9),
-            *machine.increase(TOTAL, ten), LoopEnd(9), *machine.increase(TOTAL, hundred)]
+    return [Switch(index, dtype, (1, 4), otherwise), *machine.increase(TOTAL, ONE), Jump(9),
+            *machine.increase(TOTAL, ten), Jump(9), *machine.increase(TOTAL, hundred)]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
@@ -266,7 +266,7 @@ def test_repeats_in_repeats_with_jumps_of_their_own(machine: Machine) -> None:
 def test_a_repeat_stays_within_a_jump(machine: Machine) -> None:
     """while n < 5: n += 1, three times total += n"""
     machine.run([machine.compare(), JumpIf(FLAG, False, 6), *machine.increase(N, ONE),
-                 Repeat(tuple(machine.increase(TOTAL, N)), 3), LoopEnd(0)])
+                 Repeat(tuple(machine.increase(TOTAL, N)), 3), Jump(0)])
     assert (machine.read(N), machine.read(TOTAL)) == (5, 45)
 
 
@@ -275,7 +275,7 @@ def test_point_gives_a_slot_another_buffer(machine: Machine) -> None:
     device = machine.device
     old = put(device, np.array(7, np.int32))
     slot = machine.slot(old)
-    machine.run([Point(slot, TOTAL), *machine.increase(slot, LIMIT), *machine.increase(TOTAL, ONE)])
+    machine.run([Rebind(slot, TOTAL), *machine.increase(slot, LIMIT), *machine.increase(TOTAL, ONE)])
     assert machine.read(TOTAL) == 6
     assert int(get(device, old, np.empty((), np.int32))) == 7
 
@@ -283,7 +283,7 @@ def test_point_gives_a_slot_another_buffer(machine: Machine) -> None:
 def test_point_follows_a_slot_that_moves(machine: Machine) -> None:
     """The slot keeps what it was given when the source takes something else."""
     a, b, seen = machine.number(1), machine.number(2), machine.slot(None)
-    machine.run([Point(seen, a), RotatePointer((a, b)), *machine.append(seen), *machine.append(a), Point(seen, a),
+    machine.run([Rebind(seen, a), RotatePointer((a, b)), *machine.append(seen), *machine.append(a), Rebind(seen, a),
                  *machine.append(seen)])
     assert machine.read(TOTAL) == (1 * 2 + 2) * 2 + 2
 
@@ -335,8 +335,8 @@ def test_results_are_written_through_windows(machine: Machine) -> None:
 
 def _taped(machine: Machine, tape: int, row: int, *after: Record) -> list[Record]:
     """while n < limit: n += 1, n on the tape; then what comes after."""
-    return [Clear(tape), machine.compare(), JumpIf(FLAG, False, 8), *machine.increase(N, ONE),
-            Call(machine.copy, (N, row), "copy"), Push(tape, row, 4), LoopEnd(1), *after]
+    return [TapeReset(tape), machine.compare(), JumpIf(FLAG, False, 8), *machine.increase(N, ONE),
+            Call(machine.copy, (N, row), "copy"), TapePush(tape, row, 4), Jump(1), *after]
 
 
 def _tape(machine: Machine) -> tuple[int, int, int]:
@@ -348,8 +348,9 @@ def _tape(machine: Machine) -> tuple[int, int, int]:
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_tape_is_gone_over_in_either_direction(machine: Machine, reverse: bool, turned: bool) -> None:
     tape, row, seen = _tape(machine)
-    turn = (Turn(tape),) if turned else (SubList(()),)
-    machine.run(_taped(machine, tape, row, *turn, Repeat((Pull(seen, tape, reverse), *machine.append(seen)), 0, tape)))
+    turn = (TapeReverse(tape),) if turned else (SubList(()),)
+    read = Repeat((TapeRead(seen, tape, reverse), *machine.append(seen)), 0, tape)
+    machine.run(_taped(machine, tape, row, *turn, read))
     total = 0
     for v in (5, 4, 3, 2, 1) if reverse != turned else (1, 2, 3, 4, 5):
         total = 2 * total + v
@@ -359,15 +360,15 @@ def test_a_tape_is_gone_over_in_either_direction(machine: Machine, reverse: bool
 def test_an_empty_tape_is_gone_over_no_time(machine: Machine) -> None:
     tape, row, seen = _tape(machine)
     machine.device.upload(np.array(9, np.int32), machine.buffers[N]).wait()
-    over = Repeat((Pull(seen, tape, False), *machine.append(seen)), 0, tape)
-    machine.run(_taped(machine, tape, row, Turn(tape), over))
+    over = Repeat((TapeRead(seen, tape, False), *machine.append(seen)), 0, tape)
+    machine.run(_taped(machine, tape, row, TapeReverse(tape), over))
     assert machine.read(TOTAL) == 0
 
 
 def test_a_tape_is_read_again_and_by_several(machine: Machine) -> None:
     """Pulling takes nothing off."""
     tape, row, seen = _tape(machine)
-    over = Repeat((Pull(seen, tape, False), *machine.append(seen)), 0, tape)
+    over = Repeat((TapeRead(seen, tape, False), *machine.append(seen)), 0, tape)
     machine.run(_taped(machine, tape, row, over, over, Repeat((over,), 2)))
     total = 0
     for v in (1, 2, 3, 4, 5) * 4:
@@ -379,7 +380,7 @@ def test_a_cleared_tape_uses_its_buffers_again(machine: Machine, monkeypatch: py
     """Three runs of five, three and six rounds: five buffers, none, and one more."""
     device = machine.device
     tape, row, seen = _tape(machine)
-    over = Repeat((Pull(seen, tape, False), *machine.append(seen)), 0, tape)
+    over = Repeat((TapeRead(seen, tape, False), *machine.append(seen)), 0, tape)
     program, sizes = machine.capture(_taped(machine, tape, row, over)), []
     allocate = device.allocate
 

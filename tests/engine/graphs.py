@@ -9,14 +9,14 @@ import numpy as np
 
 import nnc_core as nnc
 from nnc_core.engine.fuse import fuse, with_own_outputs
-from nnc_core.engine.order import in_line
-from nnc_core.engine.places import Plan, arena_bound
-from nnc_core.engine.plan import make_plan
+from nnc_core.engine.plan_types import Plan, arena_bound
+from nnc_core.engine.planning import make_plan
+from nnc_core.engine.program_order import in_program_order
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.engine.scheduling import Arranged
 from nnc_core.engine.scheduling.commands import Commands
 from nnc_core.engine.scheduling.footprint import Footprint
-from nnc_core.engine.scheduling.joins import Joins
+from nnc_core.engine.scheduling.in_place_concat import Joins
 from nnc_core.graph import SymbolicGraph
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Node, postorder
@@ -40,7 +40,7 @@ class Scheduled:
         return Scheduler(self.lowering, as_written=as_written).arrange(self.groups, self.outputs, self.updates)
 
     def plan(self, arranged: Arranged) -> Plan:
-        line = in_line(arranged, Scheduler(self.lowering))
+        line = in_program_order(arranged, Scheduler(self.lowering))
         return make_plan(line, self.outputs, self.updates, self.lowering)
 
     def bound(self, arranged: Arranged) -> int:

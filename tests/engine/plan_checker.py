@@ -20,8 +20,8 @@ from nnc_core.base.record import Call, JumpIf, Record, Switch
 from nnc_core.device.capture import calls_of
 from nnc_core.device.interpret import BufferTape, Interpreter
 from nnc_core.engine import ComputationGraph
-from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Step
 from nnc_core.engine.plan import row_layout, written_part
+from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, PlannedCommand
 from nnc_core.operator.control import is_tape
 from nnc_core.symbol import Node
 from tests.engine.plan_meaning import MOST_CALLS, Meaning, Numbers, PlanError, TooLongError
@@ -151,7 +151,7 @@ class Walk:
             memory = self.slots[slot]
             memory.numbers[memory.offset // self.grain : -(-(memory.offset + memory.nbytes) // self.grain)] = -1
 
-    def check_apart(self, step: Step, reads: Sequence[Read], writes: Sequence[Read]) -> None:
+    def check_apart(self, step: PlannedCommand, reads: Sequence[Read], writes: Sequence[Read]) -> None:
         """No command writes where it reads, unless its kernel has said that it can."""
         for target, out in writes:
             for i, (source, x) in enumerate(reads):
@@ -223,7 +223,7 @@ def _grain(compiled: ComputationGraph) -> int:
              for layout in (*step.command.inputs, *step.command.outputs)}
     found |= {p.layout.dtype.itemsize for p in compiled.plan.place.values()}
     for block in _all(compiled.plan.blocks):
-        if not isinstance(block, Step):
+        if not isinstance(block, PlannedCommand):
             found.add(1 if isinstance(block, LoopPlan) and block.test is not None else 8)
         if isinstance(block, BranchesPlan):
             found.add(np.dtype(block.dtype).itemsize)

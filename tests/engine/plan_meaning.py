@@ -16,7 +16,7 @@ import numpy as np
 from nnc_core.base.layout import Layout
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.fuse import is_number
-from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Step
+from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, PlannedCommand
 from nnc_core.operator import CONSTANT, OPERATORS
 from nnc_core.operator.control import PICK, is_tape
 from nnc_core.symbol import Body, Node
@@ -95,14 +95,14 @@ class Meaning:
     def blocks(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
             match block:
-                case Step():
+                case PlannedCommand():
                     self.step(block)
                 case LoopPlan():
                     self.loop(block)
                 case BranchesPlan():
                     self.branches(block)
 
-    def step(self, step: Step) -> None:
+    def step(self, step: PlannedCommand) -> None:
         self.calls += 1
         if self.calls > MOST_CALLS:
             raise TooLongError

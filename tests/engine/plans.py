@@ -10,7 +10,7 @@ import numpy as np
 import nnc_core as nnc
 from nnc_core.base.record import Call, Record
 from nnc_core.engine import ComputationGraph
-from nnc_core.engine.places import Block, BranchesPlan, LoopPlan, Step
+from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, PlannedCommand
 
 Function = Callable[..., Any]
 
@@ -58,8 +58,8 @@ def loops(run: ComputationGraph) -> list[LoopPlan]:
 def copies_written(run: ComputationGraph) -> int:
     """How many copies of its body the only loop has, besides one."""
     (loop,) = loops(run)
-    assert loop.passes is not None, "pointers rotate"
-    return loop.passes.copies
+    assert loop.unrolling is not None, "pointers rotate"
+    return loop.unrolling.copies
 
 
 def copied(run: ComputationGraph) -> list[str]:
@@ -69,7 +69,7 @@ def copied(run: ComputationGraph) -> list[str]:
 
 def steps_of(loop: LoopPlan) -> list[str]:
     """Operators of a loop's body."""
-    return [b.group.op.name for b in loop.body if isinstance(b, Step)]
+    return [b.group.op.name for b in loop.body if isinstance(b, PlannedCommand)]
 
 
 def records(found: Sequence[Record]) -> Iterator[Record]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nnc_core.base.errors import AttributeValueError, DeviceMemoryError
 from nnc_core.base.missing import MissingPackageError
-from nnc_core.engine.allocation import PLANNERS, Allocation, Lifetime, allocate, allocate_by, draw_timeline
+from nnc_core.engine.allocation import PLANNERS, ArenaAllocation, Lifetime, allocate, allocate_by, draw_timeline
 from nnc_core.engine.allocation.greedy import range_minimum
 from nnc_core.engine.allocation.timeline import timeline_figure
 from tests.sizes import LONG
@@ -41,7 +41,7 @@ def most_alive(items: Sequence[Lifetime], alignment: int) -> int:
     return max((alive(item.first) for item in items), default=0)
 
 
-def assert_valid(items: Sequence[Lifetime], plan: Allocation, alignment: int, segment: int | None) -> None:
+def assert_valid(items: Sequence[Lifetime], plan: ArenaAllocation, alignment: int, segment: int | None) -> None:
     assert len(plan.offsets) == len(items)
     spans = [(item, offset, offset + rounded(item.nbytes, alignment))
              for item, offset in zip(items, plan.offsets, strict=True)]

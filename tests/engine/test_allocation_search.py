@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nnc_core.engine.allocation import PLANNERS, Lifetime, allocate, allocate_by
-from nnc_core.engine.allocation.choose import Planner
+from nnc_core.engine.allocation.choose import ArenaPlanner
 from nnc_core.engine.allocation.lifetime import Demand, IntArray, make_demand
 from nnc_core.engine.allocation.search import Search, least_steps, rank_rows, search, static_ranks
 from nnc_core.engine.allocation.sections import Sections, most_members
@@ -182,7 +182,7 @@ def test_search_is_not_run_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None
     def place(demand: Demand, steps: int) -> IntArray:
         raise AssertionError("searched")
 
-    monkeypatch.setitem(PLANNERS, "search", Planner(place, lambda demand, budget: 0))
+    monkeypatch.setitem(PLANNERS, "search", ArenaPlanner(place, lambda demand, budget: 0))
     assert allocate([Lifetime(64, step, step + 3) for step in range(30)], alignment=64).ratio == 1.0
     with pytest.raises(AssertionError, match="searched"):
         allocate(puzzle(3, 30), alignment=64)

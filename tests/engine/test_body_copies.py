@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnc_core.base.dtype import int64
 from nnc_core.engine.body_copies import BodyCopies
-from nnc_core.engine.fuse import Group, fuse
+from nnc_core.engine.fuse import NodeGroup, fuse
 from nnc_core.operator import Nodes
 from nnc_core.operator.control import CASE_OF
 from nnc_core.symbol import Body, Node, postorder
@@ -12,7 +12,7 @@ from nnc_core.type import TensorSpec
 from tests.engine.conftest import floats
 
 
-def branches_of(F: Nodes, body: Body, x: Node) -> Group:
+def branches_of(F: Nodes, body: Body, x: Node) -> NodeGroup:
     i = F.placeholder("i", TensorSpec((), int64))
     node = F.case_of(i, (x,), branches=(body, body), otherwise=False)
     (group,) = fuse(postorder([node]), [node], F.symbol.shape.type.device)

@@ -12,7 +12,7 @@ import nnc_core as nnc
 from nnc_core.base.dtype import float32
 from nnc_core.base.errors import ExecutionError, OutOfRangeError
 from nnc_core.base.record import Call, Switch
-from nnc_core.engine.places import BranchesPlan, Storage
+from nnc_core.engine.plan_types import BranchesPlan, Storage
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
 from nnc_core.stacks import Stack

@@ -12,20 +12,20 @@ import nnc_core as nnc
 from nnc_core.base.dtype import boolean, float32, int64
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.fuse import COPY, LEAVES, fuse, is_number, with_own_outputs
-from nnc_core.engine.order import (
+from nnc_core.engine.plan_types import Storage
+from nnc_core.engine.program_order import (
     FOREVER,
     BranchesItem,
     CommandItem,
     Item,
-    Line,
     LoopItem,
-    in_line,
+    ProgramOrder,
+    in_program_order,
     last_uses,
     leaves_of,
     own_results,
     walk,
 )
-from nnc_core.engine.places import Storage
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
@@ -37,12 +37,12 @@ from tests.engine.flow import Program, programs
 from tests.engine.plan_checker import check_plan
 
 
-def whole_line_of(outputs: Sequence[Node], device: str = "strict:0") -> Line:
+def whole_line_of(outputs: Sequence[Node], device: str = "strict:0") -> ProgramOrder:
     own = list(with_own_outputs({str(i): y for i, y in enumerate(outputs)}).values())
     stack = stack_for(device)
     scheduler = Scheduler(stack.engine.lowering)
     found = scheduler.arrange(fuse(postorder(own), own, stack.device), own, {})
-    return in_line(found, scheduler)
+    return in_program_order(found, scheduler)
 
 
 def line_of(outputs: Sequence[Node]) -> list[Item]:

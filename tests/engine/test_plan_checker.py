@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.base.record import Call, JumpIf, Pull, Record, Repeat, RotatePointer, Switch, Window
+from nnc_core.base.record import Call, JumpIf, Record, Repeat, RotatePointer, Switch, TapeRead, Window
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.body_copies import BodyCopies
-from nnc_core.engine.plan import Planner
+from nnc_core.engine.plan import CommandPlanner
 from tests.engine.plan_checker import PlanError, check_plan
 from tests.engine.plans import lowered
 
@@ -78,7 +78,7 @@ BROKEN: dict[str, tuple[Callable[..., Any], Any, type, Change]] = {
     "pointers that stay": (shifted, X, RotatePointer, lambda r: None),
     "pointers that go the other way": (shifted, X, RotatePointer, lambda r: RotatePointer(r.slots[::-1])),
     "a condition turned round": (while_small, X, JumpIf, lambda r: dataclasses.replace(r, when=not r.when)),
-    "a tape from its other end": (slope, X, Pull, lambda r: dataclasses.replace(r, reverse=not r.reverse)),
+    "a tape from its other end": (slope, X, TapeRead, lambda r: dataclasses.replace(r, reverse=not r.reverse)),
     "branches exchanged": (chosen, X, Switch, lambda r: dataclasses.replace(r, targets=r.targets[::-1])
                            if r.otherwise < 0 else dataclasses.replace(r, targets=(r.otherwise,),
                                                                        otherwise=r.targets[0])),
@@ -140,7 +140,7 @@ def test_an_input_that_is_overwritten_is_found() -> None:
 
 def test_in_place_without_consent_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_plan(lowered(transposed, X))
-    monkeypatch.setattr(Planner, "_may_share", lambda self, step, storage: True)
+    monkeypatch.setattr(CommandPlanner, "_may_share", lambda self, step, storage: True)
     with pytest.raises(PlanError):
         check_plan(lowered(transposed, X))
 

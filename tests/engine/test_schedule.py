@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 import nnc_core as nnc
 from nnc_core.base.config import config
 from nnc_core.base.dtype import float32
-from nnc_core.engine.fuse import Group
+from nnc_core.engine.fuse import NodeGroup
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.engine.scheduling import arrange, choose
 from nnc_core.engine.scheduling.commands import Commands
 from nnc_core.engine.scheduling.footprint import Footprint
-from nnc_core.engine.scheduling.joins import Joins
+from nnc_core.engine.scheduling.in_place_concat import Joins
 from nnc_core.engine.scheduling.lookahead import Lookahead
 from nnc_core.engine.scheduling.orders import depth_first, freeing_soon, greedy
 from nnc_core.engine.scheduling.problem import Frontier, Problem
@@ -58,7 +58,7 @@ def drawn(sketch: Sketch) -> Commands:
         nodes.append(Node(MIX, inputs, (1024 * size,), TensorSpec((256 * size,), float32), None))
     read = {m for _, found in sketch.commands for m in found}
     outputs = [y for n, y in enumerate(nodes) if n not in read or n in sketch.kept]
-    groups = [Group(MIX, y.inputs, y.attributes, y) for y in nodes]
+    groups = [NodeGroup(MIX, y.inputs, y.attributes, y) for y in nodes]
     return Commands(groups, outputs, {nodes[n]: x for n, x in states.items()}, stack_for("strict:0").engine.lowering)
 
 
@@ -66,7 +66,7 @@ def footprint_of(commands: Commands) -> Footprint:
     return Footprint(commands, Joins(dict(commands.layouts)), lambda group: 0)
 
 
-def no_bodies(group: Group) -> int:
+def no_bodies(group: NodeGroup) -> int:
     raise AssertionError("there are none")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nnc_core.engine.allocation.choose import BUDGET, PLANNERS, allocate, allocate_by
-from nnc_core.engine.allocation.lifetime import Allocation, Lifetime
+from nnc_core.engine.allocation.lifetime import ArenaAllocation, Lifetime
 from nnc_core.engine.allocation.timeline import draw_timeline
 
-__all__ = ["BUDGET", "PLANNERS", "Allocation", "Lifetime", "allocate", "allocate_by", "draw_timeline"]
+__all__ = ["BUDGET", "PLANNERS", "ArenaAllocation", "Lifetime", "allocate", "allocate_by", "draw_timeline"]

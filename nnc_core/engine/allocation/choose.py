@@ -11,7 +11,7 @@ from nnc_core.base.errors import AttributeValueError
 from nnc_core.engine.allocation.blocks import pebble
 from nnc_core.engine.allocation.flow import allocation_graph
 from nnc_core.engine.allocation.greedy import greedy_by_breadth, greedy_by_size
-from nnc_core.engine.allocation.lifetime import Allocation, Demand, IntArray, Lifetime, make_demand
+from nnc_core.engine.allocation.lifetime import ArenaAllocation, Demand, IntArray, Lifetime, make_demand
 from nnc_core.engine.allocation.search import least_steps, search
 from nnc_core.engine.allocation.size_classes import size_classes
 
@@ -22,7 +22,7 @@ NUMPY_STEPS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Planner:
+class ArenaPlanner:
     """place: offsets in bytes, in the order of the demand, found in that many steps.
 
     steps: how much of a budget the planner takes for a demand; 0 runs always, what is above the budget never.
@@ -32,9 +32,9 @@ class Planner:
     steps: Callable[[Demand, int], int]
 
 
-def one_pass(place: Callable[[Demand], IntArray], steps: Callable[[Demand], int]) -> Planner:
+def one_pass(place: Callable[[Demand], IntArray], steps: Callable[[Demand], int]) -> ArenaPlanner:
     """A planner that takes as many steps as it takes."""
-    return Planner(lambda demand, _: place(demand), lambda demand, _: steps(demand))
+    return ArenaPlanner(lambda demand, _: place(demand), lambda demand, _: steps(demand))
 
 
 def _square(demand: Demand) -> int:
@@ -57,18 +57,18 @@ def _all(demand: Demand, budget: int) -> int:
 
 
 SEARCH = "search"
-PLANNERS: dict[str, Planner] = {  # cheapest first: what comes later must be better to be taken
+PLANNERS: dict[str, ArenaPlanner] = {  # cheapest first: what comes later must be better to be taken
     "size_classes": one_pass(size_classes, lambda demand: 0),
     "pebble": one_pass(pebble, _times_distinct_sizes),
     "greedy_by_size": one_pass(greedy_by_size, _square),
     "greedy_by_breadth": one_pass(greedy_by_breadth, _square),
     "allocation_graph": one_pass(allocation_graph, _times_edges),
-    SEARCH: Planner(search, _all),
+    SEARCH: ArenaPlanner(search, _all),
 }
 
 
 def allocate(lifetimes: Sequence[Lifetime], *, alignment: int, segment: int | None = None,
-             budget: int = BUDGET) -> Allocation:
+             budget: int = BUDGET) -> ArenaAllocation:
     """The plan with the smallest peak among those of the planners that the budget allows.
 
     alignment: bytes that every offset is a multiple of.
@@ -85,7 +85,7 @@ def allocate(lifetimes: Sequence[Lifetime], *, alignment: int, segment: int | No
     """
     demand = make_demand(lifetimes, alignment=alignment, segment=segment)
     total = sum(item[0] for item in lifetimes)
-    best: Allocation | None = None
+    best: ArenaAllocation | None = None
     for name, steps in _affordable(demand, budget).items():
         if best and best.peak == best.bound:
             break
@@ -109,7 +109,7 @@ def _affordable(demand: Demand, budget: int) -> dict[str, int]:
 
 
 def allocate_by(name: str, lifetimes: Sequence[Lifetime], *, alignment: int,
-                segment: int | None = None, budget: int = BUDGET) -> Allocation:
+                segment: int | None = None, budget: int = BUDGET) -> ArenaAllocation:
     """The plan of one planner, chosen by its name in `PLANNERS`, whatever it costs.  Errors as `allocate`.
 
     budget: as for `allocate`; it matters to the search only, which has half of it.
@@ -122,11 +122,11 @@ def allocate_by(name: str, lifetimes: Sequence[Lifetime], *, alignment: int,
     return _finish(name, planner.place(demand, planner.steps(demand, budget // 2)), demand, len(lifetimes), total)
 
 
-def _finish(name: str, placed: IntArray, demand: Demand, count: int, total: int) -> Allocation:
+def _finish(name: str, placed: IntArray, demand: Demand, count: int, total: int) -> ArenaAllocation:
     offsets = np.zeros(count, np.int64)
     offsets[demand.index] = placed
     segments = _segments(placed, demand)
-    return Allocation(tuple(offsets.tolist()), sum(segments), demand.bound, total, name, segments)
+    return ArenaAllocation(tuple(offsets.tolist()), sum(segments), demand.bound, total, name, segments)
 
 
 def _segments(placed: IntArray, demand: Demand) -> tuple[int, ...]:

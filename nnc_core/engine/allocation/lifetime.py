@@ -26,7 +26,7 @@ class Lifetime(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class ArenaAllocation:
     """Where each lifetime lies in the arena.
 
     offsets: bytes, in the order of the lifetimes; 0 for those without bytes.

@@ -12,7 +12,7 @@ import numpy as np
 from nnc_core.base.atomic import open_atomically
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.base.missing import require
-from nnc_core.engine.allocation.lifetime import Allocation, Demand, IntArray, Lifetime, make_demand
+from nnc_core.engine.allocation.lifetime import ArenaAllocation, Demand, IntArray, Lifetime, make_demand
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ LABEL_POINTS = 6.0
 LABEL_MARGIN = 0.5  # points between a label and the edge of its rectangle
 
 
-def draw_timeline(lifetimes: Sequence[Lifetime], allocation: Allocation, path: str | os.PathLike[str],
+def draw_timeline(lifetimes: Sequence[Lifetime], allocation: ArenaAllocation, path: str | os.PathLike[str],
                   labels: Sequence[str] | None = None) -> Path:
     """Write the picture to `path` in the format of its suffix (none: png) and return it.
 
@@ -40,7 +40,7 @@ def draw_timeline(lifetimes: Sequence[Lifetime], allocation: Allocation, path: s
     return Path(path)
 
 
-def timeline_figure(lifetimes: Sequence[Lifetime], allocation: Allocation, labels: Sequence[str] | None) -> Figure:
+def timeline_figure(lifetimes: Sequence[Lifetime], allocation: ArenaAllocation, labels: Sequence[str] | None) -> Figure:
     """The picture before it is written."""
     figure = _new_figure()
     axes = figure.add_subplot()
@@ -133,7 +133,7 @@ def _draw_live(axes: Axes, demand: Demand) -> None:
     axes.step(steps, demand.live_at(steps), where="post", color="black", linewidth=1.2, label="bytes alive")
 
 
-def _draw_limits(axes: Axes, allocation: Allocation) -> None:
+def _draw_limits(axes: Axes, allocation: ArenaAllocation) -> None:
     axes.axhline(allocation.bound, color="tab:red", linestyle="--", label=f"bound {_bytes(allocation.bound)}")
     axes.axhline(allocation.peak, color="tab:blue", linestyle=":", label=f"peak {_bytes(allocation.peak)}")
     top = max(_extent(axes), allocation.peak, 1)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from nnc_core.engine.fuse import Group
+from nnc_core.engine.fuse import NodeGroup
 from nnc_core.engine.scheduling.commands import Commands
 from nnc_core.engine.scheduling.footprint import Footprint, Inside
-from nnc_core.engine.scheduling.joins import Joins, find_joins
+from nnc_core.engine.scheduling.in_place_concat import Joins, find_joins
 from nnc_core.engine.scheduling.lookahead import Lookahead
 from nnc_core.engine.scheduling.orders import depth_first, freeing_soon, greedy
 from nnc_core.engine.scheduling.problem import Order, Problem
@@ -32,7 +32,7 @@ WORTH = 8
 class Arranged(NamedTuple):
     """The groups of one line in their order, what is joined in it, and the most bytes that live at once."""
 
-    groups: list[Group]
+    groups: list[NodeGroup]
     aliases: set[Node]
     """Those that are no commands, by what they give."""
     joins: Joins
@@ -40,7 +40,7 @@ class Arranged(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class OrderChoice:
     """An order, with what is joined in it, and what it costs."""
 
     bound: int
@@ -48,7 +48,7 @@ class Choice:
     footprint: Footprint
 
 
-Maker: TypeAlias = Callable[[Choice], "Order | None"]
+Maker: TypeAlias = Callable[[OrderChoice], "Order | None"]
 
 
 def arrange(commands: Commands, inside: Inside) -> Arranged:
@@ -62,17 +62,17 @@ def arrange(commands: Commands, inside: Inside) -> Arranged:
     return Arranged(commands.in_order(best.order), commands.alias_nodes(), best.footprint.joins, best.bound)
 
 
-def _best(ways: list[Footprint], commands: Commands) -> list[Choice]:
+def _best(ways: list[Footprint], commands: Commands) -> list[OrderChoice]:
     """The best order for each way to join values, of those that are tried; the last way is tried to be served best."""
     least = max([way.least() for way in ways])
-    best = [Choice(way.bound(commands.written), commands.written, way) for way in ways]
+    best = [OrderChoice(way.bound(commands.written), commands.written, way) for way in ways]
     tries = max(FEWEST_TRIES, STEPS // max(len(ways[0]), 1))
     if len(ways[0]) < 2 or max(choice.bound for choice in best) <= least:
         return best
     for make in _makers(ways[-1], commands)[:tries]:
         order = make(best[-1])
         if order is not None:
-            found = [Choice(way.bound(order), order, way) for way in ways]
+            found = [OrderChoice(way.bound(order), order, way) for way in ways]
             best = [min(pair, key=lambda choice: choice.bound) for pair in zip(best, found, strict=True)]
         if max(choice.bound for choice in best) <= least:
             break
@@ -85,11 +85,11 @@ def _makers(footprint: Footprint, commands: Commands) -> list[Maker]:
     problem = Problem(footprint, commands.before, commands.users())
     turned = problem.turned()
 
-    def from_ends(best: Choice, *, shallow_first: bool) -> Order:
+    def from_ends(best: OrderChoice, *, shallow_first: bool) -> Order:
         order = depth_first(problem, written, shallow_first=shallow_first)
         return freeing_soon(problem, order, best.bound)
 
-    def searched(best: Choice) -> Order | None:
+    def searched(best: OrderChoice) -> Order | None:
         few = len(footprint) <= LARGEST_SEARCHED
         return Lookahead(problem, best.bound, SEARCHED).order() if few else None
 
@@ -104,7 +104,7 @@ def _makers(footprint: Footprint, commands: Commands) -> list[Maker]:
     ]
 
 
-def _joined_if_cheap(commands: Commands, inside: Inside, joined: Choice, apart: Choice) -> Choice:
+def _joined_if_cheap(commands: Commands, inside: Inside, joined: OrderChoice, apart: OrderChoice) -> OrderChoice:
     """As much joined as costs little: what is largest where most lives is taken apart first."""
     limit = apart.bound + apart.bound // WORTH
     if joined.bound <= limit:
@@ -123,7 +123,7 @@ def _joined_if_cheap(commands: Commands, inside: Inside, joined: Choice, apart: 
         footprint = Footprint(commands, joins, inside)
         bound = footprint.bound(apart.order)
         if bound <= limit:
-            return Choice(bound, apart.order, footprint)
+            return OrderChoice(bound, apart.order, footprint)
     return apart
 
 

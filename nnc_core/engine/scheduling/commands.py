@@ -9,7 +9,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from nnc_core.base.layout import Layout
 from nnc_core.engine.failing import may_fail
-from nnc_core.engine.fuse import Group
+from nnc_core.engine.fuse import NodeGroup
 from nnc_core.engine.lower import Lowering
 from nnc_core.operator.control import PICK, is_tape
 from nnc_core.operator.host import CALLBACK
@@ -24,13 +24,13 @@ class Commands:
     `effectful`: results of loops and branches that call Python; `failing`: of those in which a command may fail.
     """
 
-    def __init__(self, groups: Sequence[Group], outputs: Sequence[Node], updates: Mapping[Node, Node],
+    def __init__(self, groups: Sequence[NodeGroup], outputs: Sequence[Node], updates: Mapping[Node, Node],
                  lowering: Lowering, effectful: Container[Node] = (), failing: Container[Node] = ()) -> None:
         self.lowering, self.outputs, self.updates = lowering, list(outputs), updates
         self.views = "no-views" not in lowering.device.spec.features
-        self.groups: list[Group] = []
+        self.groups: list[NodeGroup] = []
         self.number: dict[Node, int] = {}
-        self.aliases: list[Group] = []
+        self.aliases: list[NodeGroup] = []
         self.origin: dict[Node, Node] = {}
         """For views and picked results: the value, computed or given, in whose memory they lie."""
         self.layouts: dict[Node, Layout] = {}
@@ -48,7 +48,7 @@ class Commands:
         self._effects_in_order(effectful)
 
     # ---- what there is
-    def _add(self, group: Group, outputs: set[Node]) -> None:
+    def _add(self, group: NodeGroup, outputs: set[Node]) -> None:
         node = group.node
         needed = self._needs_of(group.inputs)
         if group.op is PICK:
@@ -70,7 +70,7 @@ class Commands:
         self.groups.append(group)
         self.before.append(list(needed))
 
-    def _alias(self, group: Group, seen: Layout, needed: tuple[int, ...]) -> None:
+    def _alias(self, group: NodeGroup, seen: Layout, needed: tuple[int, ...]) -> None:
         self.layouts[group.node] = seen
         self.aliases.append(group)
         self._needs[group.node] = needed
@@ -82,7 +82,7 @@ class Commands:
             return found[0] if found else ()
         return tuple(sorted({n for numbers in found for n in numbers}))
 
-    def _seen(self, group: Group) -> Layout | None:
+    def _seen(self, group: NodeGroup) -> Layout | None:
         """The layout of a view, if the device needs no command for it."""
         assert group.op.view is not None
         seen = group.op.view(self.layout_of(group.inputs[0]), *group.attributes)
@@ -152,9 +152,9 @@ class Commands:
     def alias_nodes(self) -> set[Node]:
         return {group.node for group in self.aliases}
 
-    def in_order(self, order: Sequence[int]) -> list[Group]:
+    def in_order(self, order: Sequence[int]) -> list[NodeGroup]:
         """All groups: commands in this order, each alias as soon as what it needs is there."""
-        waiting: dict[int, list[Group]] = {}
+        waiting: dict[int, list[NodeGroup]] = {}
         position = {n: at for at, n in enumerate(order)}
         for alias in self.aliases:
             last = max([position[n] for n in self._needs[alias.node]], default=-1)

@@ -7,16 +7,16 @@ from itertools import accumulate
 
 from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
-from nnc_core.engine.fuse import Group
+from nnc_core.engine.fuse import NodeGroup
 from nnc_core.engine.lower import Expected
 from nnc_core.engine.scheduling.commands import Commands
-from nnc_core.engine.scheduling.joins import Joins
+from nnc_core.engine.scheduling.in_place_concat import Joins
 from nnc_core.operator import PLACEHOLDER
 from nnc_core.operator.control import is_tape
 from nnc_core.symbol import Node
 from nnc_core.type import TensorSpec, TupleSpec
 
-Inside = Callable[[Group], int]
+Inside = Callable[[NodeGroup], int]
 """Bytes that the bodies of a loop or of branches need while they run."""
 
 
@@ -66,7 +66,7 @@ class Footprint:
         return [(whole, self._wholes[whole]) for whole in dict.fromkeys(self.joins.whole.values())]
 
     # ---- building
-    def _add(self, n: int, group: Group) -> None:
+    def _add(self, n: int, group: NodeGroup) -> None:
         node, number, origin = group.node, self._number, self.commands.origin
         read = dict.fromkeys([number[y] for x in group.inputs if (y := origin.get(x, x)) in number])
         self.reads[n] = tuple(read)
@@ -110,12 +110,12 @@ class Footprint:
             layout = self._layouts[x] = x.spec.layout()
         return layout
 
-    def _expected(self, group: Group, specs: Sequence[TensorSpec]) -> Expected:
+    def _expected(self, group: NodeGroup, specs: Sequence[TensorSpec]) -> Expected:
         outs = (self._layout(group.node),) if group.node in self.joins.layouts else tuple([s.layout() for s in specs])
         command = Command(group.op.name, group.attributes, tuple(map(self._layout, group.inputs)), outs)
         return self.commands.lowering.expect(group.op, command)
 
-    def _is_donated(self, n: int, group: Group, expected: Expected) -> bool:
+    def _is_donated(self, n: int, group: NodeGroup, expected: Expected) -> bool:
         """Whether an update lands in the memory of the input that it replaces."""
         target = self.commands.updates.get(group.node)
         if target is None or target.op is not PLACEHOLDER or n not in self.commands.settled:
@@ -124,7 +124,7 @@ class Footprint:
         return all(i in expected.inplace and self._layout(x) == out for i, x in enumerate(group.inputs)
                    if origin.get(x, x) is target)
 
-    def _takes(self, group: Group, expected: Expected) -> tuple[int, ...]:
+    def _takes(self, group: NodeGroup, expected: Expected) -> tuple[int, ...]:
         """Inputs that lie as the result would, in memory of that size which nothing else is read from."""
         out, nbytes = self._layout(group.node), max(group.node.spec.nbytes, 1)
         lies = [self._lies_in(x) for x in group.inputs]

@@ -8,23 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nnc_core.engine.passes import Passes, Roles, play
-from nnc_core.engine.plan_control import state_after
+from nnc_core.engine.unrolling import Roles, Unrolling, state_after, unroll
 
 LIMIT = 8
 
 
-def played(carried: str, after: str, *, start: str | None = None, written: str | None = None) -> Passes | None:
+def played(carried: str, after: str, *, start: str | None = None, written: str | None = None) -> Unrolling | None:
     """Roles are letters; small ones are the loop's own buffers, capitals lie outside."""
     roles = Roles(list(carried), list(after))
     new = [r for r in after if r not in carried] if written is None else list(written)
-    return play(roles, dict(zip(carried, start or carried, strict=True)), new, LIMIT)
+    return unroll(roles, dict(zip(carried, start or carried, strict=True)), new, LIMIT)
 
 
-def counts(passes: Passes | None) -> tuple[int, int]:
+def counts(unrolling: Unrolling | None) -> tuple[int, int]:
     """Rounds before, and copies of the body besides one."""
-    assert passes is not None
-    return len(passes.first), passes.copies
+    assert unrolling is not None
+    return len(unrolling.first), unrolling.copies
 
 
 @pytest.mark.parametrize(("start", "first"), [("x", 0), ("X", 1)], ids=["its own", "from outside"])
@@ -92,13 +91,13 @@ def test_every_round_finds_its_values(loop: tuple[list[int], list[int], set[int]
     carried, after, inplace, start = loop
     roles = Roles(carried, after)
     written = sorted({r for r in after if r >= 10} | inplace)
-    passes = play(roles, start, written, 24)
-    assert passes is not None, "the places of four values repeat within 12 rounds, and come from outside for 4"
+    unrolling = unroll(roles, start, written, 24)
+    assert unrolling is not None, "the places of four values repeat within 12 rounds, and come from outside for 4"
     values: dict[int, Any] = {r: ("first", r) for r in carried}
     memory = {start[r]: v for r, v in values.items()}
     outside = {b for b in memory if isinstance(b, str)}
     for n in range(30):
-        state = state_after(passes, n)
+        state = state_after(unrolling, n)
         assert {r: memory[state[r]] for r in carried} == values, f"round {n}"
         inside, computed = dict(state), dict(values)
         for role in written:

@@ -65,7 +65,7 @@ class Roles:
 
 
 @dataclass(slots=True)
-class Passes:
+class Unrolling:
     """The states in which the body is written down: first those of `first`, then those of `again` for ever."""
 
     first: list[Buffers]
@@ -77,13 +77,20 @@ class Passes:
         return len(self.again) - 1
 
 
-def play(roles: Roles, start: Buffers, written: Sequence[Any], limit: int) -> Passes | None:
+def unroll(roles: Roles, start: Buffers, written: Sequence[Any], limit: int) -> Unrolling | None:
     """None if the places do not repeat within `limit` rounds."""
     states = [start]
     for _ in range(limit):
         after = roles.next(states[-1], written)
         if after in states:
             at = states.index(after)
-            return Passes(states[:at], states[at:])
+            return Unrolling(states[:at], states[at:])
         states.append(after)
     return None
+
+
+def state_after(unrolling: Unrolling, rounds: int) -> dict[Any, Any]:
+    """Where the carried values lie after so many rounds."""
+    if rounds < len(unrolling.first):
+        return unrolling.first[rounds]
+    return unrolling.again[(rounds - len(unrolling.first)) % len(unrolling.again)]

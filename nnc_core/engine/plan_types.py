@@ -8,12 +8,12 @@ from typing import NamedTuple, TypeAlias
 from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
 from nnc_core.device import Device
-from nnc_core.engine.allocation import Allocation, Lifetime, allocate
+from nnc_core.engine.allocation import ArenaAllocation, Lifetime, allocate
 from nnc_core.engine.allocation.lifetime import make_demand
-from nnc_core.engine.fuse import Group
-from nnc_core.engine.lower import Choice
-from nnc_core.engine.order import FOREVER
-from nnc_core.engine.passes import Passes, Roles
+from nnc_core.engine.fuse import NodeGroup
+from nnc_core.engine.lower import KernelChoice
+from nnc_core.engine.program_order import FOREVER
+from nnc_core.engine.unrolling import Roles, Unrolling
 from nnc_core.operator.control import LoopAttributes
 from nnc_core.symbol import Node
 
@@ -66,7 +66,7 @@ class Storage:
         return False
 
 
-class Place(NamedTuple):
+class ValuePlace(NamedTuple):
     """A storage and the layout of a value in it."""
 
     storage: Storage
@@ -74,13 +74,13 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Step:
+class PlannedCommand:
     """A scheduled command with the code chosen for it."""
 
     at: int
-    group: Group
+    group: NodeGroup
     command: Command
-    choice: Choice
+    choice: KernelChoice
     reads: tuple[Storage, ...] = ()
     writes: tuple[Storage, ...] = ()
     workspace: Storage | None = None
@@ -101,18 +101,18 @@ class Rows(NamedTuple):
 class LoopPlan:
     """A loop as the records are written from it."""
 
-    group: Group
+    group: NodeGroup
     cond: list[Block]
     test: Storage | None
     body: list[Block]
     roles: Roles
     start: dict[Storage, Storage]
     """Where the carried values lie before the first round."""
-    passes: Passes | None
+    unrolling: Unrolling | None
     """None: the body is written once, and pointers rotate after each round."""
     finals: list[Storage]
     """Where each carried value is found at the end."""
-    copies: dict[Storage, Step]
+    copies: dict[Storage, PlannedCommand]
     """For each carried role the command that copies to it, for what is not the loop's own."""
     owned: set[int]
     """Numbers of the carried values that must end in memory of the loop's own: they are outputs."""
@@ -135,14 +135,14 @@ class LoopPlan:
 class BranchesPlan:
     """Branches as the records are written from them."""
 
-    group: Group
+    group: NodeGroup
     index: Storage
     dtype: str
     arms: list[list[Block]]
     otherwise: bool
 
 
-Block: TypeAlias = Step | LoopPlan | BranchesPlan
+Block: TypeAlias = PlannedCommand | LoopPlan | BranchesPlan
 
 
 @dataclass(slots=True)
@@ -150,11 +150,11 @@ class Plan:
     """What the planner decides."""
 
     blocks: list[Block] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[PlannedCommand] = field(default_factory=list)
     """The commands of all blocks, inner ones included, in the order of their positions."""
-    place: dict[Node, Place] = field(default_factory=dict)
+    place: dict[Node, ValuePlace] = field(default_factory=dict)
     arena: list[Storage] = field(default_factory=list)
-    allocation: Allocation = field(default_factory=lambda: allocate([], alignment=1))
+    allocation: ArenaAllocation = field(default_factory=lambda: allocate([], alignment=1))
     segment: int = FOREVER
     """Bytes of the largest buffer that the device allocates; the arena is cut there."""
     donated: dict[Node, Node] = field(default_factory=dict)

@@ -15,7 +15,7 @@ EXPANDED = "expanded"
 """Instead of a backend: a composite that none takes whole."""
 
 
-class Pins:
+class PinnedBackends:
     """The backend wanted for each command, by its key; `told`: a warning has been given already."""
 
     def __init__(self, device: str, wanted: Mapping[str, str] | None = None, strict: bool = False,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from nnc_core.engine.fuse import COPY, LEAVES, Group, is_number
-from nnc_core.engine.scheduling.joins import Joins
+from nnc_core.engine.fuse import COPY, LEAVES, NodeGroup, is_number
+from nnc_core.engine.scheduling.in_place_concat import Joins
 from nnc_core.operator.control import CASE_OF, LOOP, PICK, LoopAttributes
 from nnc_core.symbol import Node, bodies_in
 
@@ -22,7 +22,7 @@ FOREVER = 1 << 60
 class CommandItem:
     """One command."""
 
-    group: Group
+    group: NodeGroup
     begin: int
     end: int
 
@@ -31,7 +31,7 @@ class CommandItem:
 class LoopItem:
     """A loop, with the commands of its condition and of its body between its begin and its end."""
 
-    group: Group
+    group: NodeGroup
     begin: int
     cond: list[Item]
     test: Node | None
@@ -45,7 +45,7 @@ class LoopItem:
 class BranchesItem:
     """Branches, one after another; each result has memory of its own."""
 
-    group: Group
+    group: NodeGroup
     begin: int
     arms: list[list[Item]]
     results: list[list[Node]]
@@ -56,7 +56,7 @@ Item: TypeAlias = CommandItem | LoopItem | BranchesItem
 
 
 @dataclass(slots=True)
-class Line:
+class ProgramOrder:
     """Items with positions counted through all bodies, and what is joined and what is no command in all of them."""
 
     items: list[Item]
@@ -79,7 +79,7 @@ class _Positions:
         self.aliases |= arranged.aliases
         return [self.item(g) for g in arranged.groups]
 
-    def item(self, group: Group) -> Item:
+    def item(self, group: NodeGroup) -> Item:
         at = self.next()
         if group.op is LOOP:
             loop = LoopItem(group, at, [], None, [], [])
@@ -96,13 +96,13 @@ class _Positions:
         return CommandItem(group, at, at)
 
 
-def in_line(arranged: Arranged, scheduler: Scheduler) -> Line:
+def in_program_order(arranged: Arranged, scheduler: Scheduler) -> ProgramOrder:
     """Groups in their order, with their bodies as the scheduler arranged them."""
     positions = _Positions(scheduler)
-    return Line(positions.items(arranged), positions.joins, positions.aliases)
+    return ProgramOrder(positions.items(arranged), positions.joins, positions.aliases)
 
 
-def results_of_bodies(group: Group) -> list[list[Node]]:
+def results_of_bodies(group: NodeGroup) -> list[list[Node]]:
     """The results of the condition, if there is one, and of the body of a loop, or of branches, each with memory of
     its own."""
     if group.op is CASE_OF:
@@ -157,7 +157,7 @@ def last_reads(items: Sequence[Item]) -> dict[Node, int]:
     return last
 
 
-def last_uses(line: Line, outputs: set[Node]) -> dict[Node, int]:
+def last_uses(line: ProgramOrder, outputs: set[Node]) -> dict[Node, int]:
     """The position of each value's last use, its aliases' uses included; outputs are used for ever."""
     last = last_reads(line.items)
     for item in reversed(list(walk(line.items))):

@@ -39,7 +39,7 @@ PUT_ROW = Op("put_row", ("x", "row", "index"), (), lambda x, row, index: x, _put
              "x with the row at an int64 index replaced.", nest=_put_row_nest, inplace=(0,), exact=True)
 
 
-class IndexedRows(Nodes):
+class IndexedScan(Nodes):
     """Loops are made anew, where their rows need it, when something is picked from them."""
 
     def __init__(self, operator: Operator, table: Table, device: DeviceSpec) -> None:
@@ -47,8 +47,8 @@ class IndexedRows(Nodes):
         self.device = device
         self.made: dict[Node, list[Node] | None] = {}
 
-    def fresh(self) -> IndexedRows:
-        return self.operator.open(partial(IndexedRows, device=self.device))
+    def fresh(self) -> IndexedScan:
+        return self.operator.open(partial(IndexedScan, device=self.device))
 
     def simplify(self, node: Node) -> Node:
         if node.op is not PICK or node.inputs[0].op is not LOOP:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
-from nnc_core.engine.fuse import COPY, Group
+from nnc_core.engine.fuse import COPY, NodeGroup
 from nnc_core.engine.lower import loop_nest
-from nnc_core.engine.pins import HOST, NEST
+from nnc_core.engine.pinned_backends import HOST, NEST
 from nnc_core.engine.regions import part, same_elements
 from nnc_core.engine.scheduling.commands import Commands
 from nnc_core.operator import OPERATORS
@@ -69,9 +69,9 @@ class _Finder:
         self.kept = {*commands.outputs, *commands.updates}
         self.overwritten: set[Node] = set()
         """Values whose place another one takes in place: nothing that lies there may be read besides."""
-        self.readers: dict[Node, list[Group]] = {}
-        self.views: dict[Node, list[Group]] = {}
-        self.alias: dict[Node, Group] = {g.node: g for g in commands.aliases if g.op.view is not None}
+        self.readers: dict[Node, list[NodeGroup]] = {}
+        self.views: dict[Node, list[NodeGroup]] = {}
+        self.alias: dict[Node, NodeGroup] = {g.node: g for g in commands.aliases if g.op.view is not None}
         if any(g.op is CONCAT for g in commands.groups):
             self._find_users()
 
@@ -83,7 +83,7 @@ class _Finder:
             self.views.setdefault(group.inputs[0], []).append(group)
 
     # ---- concatenations
-    def concat(self, group: Group) -> None:
+    def concat(self, group: NodeGroup) -> None:
         c = group.node
         if c in self.refused or c in self.commands.updates:
             return
@@ -135,7 +135,7 @@ class _Finder:
                 place = RESHAPE.view(place, self.commands.layout_of(x).shape) if op is RESHAPE else None
         return x, place
 
-    def _lies_there(self, group: Group) -> bool:
+    def _lies_there(self, group: NodeGroup) -> bool:
         """The operands of a concatenation lie side by side: it is a view."""
         c, (axis,) = group.node, group.attributes
         roots = {self.whole.get(self.commands.origin.get(x, x)) for x in group.inputs}
@@ -150,7 +150,7 @@ class _Finder:
         return True
 
     # ---- in place
-    def in_place(self, group: Group) -> None:
+    def in_place(self, group: NodeGroup) -> None:
         """What y is computed from in place lies where y does, if nothing else reads it."""
         y = group.node
         place, root = self.layouts[y], self.whole[y]
@@ -199,11 +199,11 @@ class _Finder:
         """Whether all that reads those values there is the same code as now."""
         return all(self._reads(group, layouts) for group in self._readers_of(layouts))
 
-    def _readers_of(self, nodes: Collection[Node]) -> Iterator[Group]:
+    def _readers_of(self, nodes: Collection[Node]) -> Iterator[NodeGroup]:
         for x in nodes:
             yield from self.readers.get(x, ())
 
-    def _reads(self, group: Group, layouts: dict[Node, Layout]) -> bool:
+    def _reads(self, group: NodeGroup, layouts: dict[Node, Layout]) -> bool:
         if group.op is CONCAT:
             return True
         if group.op.bodies or isinstance(group.node.spec, TupleSpec):
@@ -211,7 +211,7 @@ class _Finder:
         now, then = self._command(group, {}), self._command(group, layouts)
         return self.lowering.expect(group.op, now).backend == self.lowering.expect(group.op, then).backend
 
-    def _command(self, group: Group, layouts: dict[Node, Layout]) -> Command:
+    def _command(self, group: NodeGroup, layouts: dict[Node, Layout]) -> Command:
         """A command as offers make it so far, and with some values elsewhere."""
         inputs = tuple([layouts.get(x) or self.layouts.get(x) or x.spec.layout() for x in group.inputs])
         return Command(group.op.name, group.attributes, inputs, (layouts.get(group.node) or self.layouts[group.node],))
@@ -221,7 +221,7 @@ class _Finder:
         self.whole[next(iter(layouts))] = root
 
 
-def parts_of(group: Group, whole: Layout) -> tuple[Layout, ...]:
+def parts_of(group: NodeGroup, whole: Layout) -> tuple[Layout, ...]:
     """Where the operands of a concatenation lie in its result."""
     (axis,) = group.attributes
     found, begin = [], 0
@@ -247,7 +247,7 @@ def _side_by_side(parts: list[Layout], axis: int, whole: Layout) -> Layout | Non
     return seen if step > 0 else None
 
 
-def _has_nest(group: Group, command: Command) -> bool:
+def _has_nest(group: NodeGroup, command: Command) -> bool:
     try:
         return loop_nest(group.op, command) is not None
     except NotSupportedError:
