@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from nnc_core.base.config import config
 from nnc_core.base.errors import AttributeValueError, OperandError
 from nnc_core.stacks import Stack
 from nnc_core.type import Dims
+from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import _stack
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import Structure, flatten, unflatten
@@ -152,6 +154,10 @@ def _bits(x: Any) -> Hashable:
         return x.dtype, x.tobytes()
     if isinstance(x, tuple):
         return type(x), tuple([(type(y), _bits(y)) for y in x])
+    if isinstance(x, (set, frozenset)):
+        return type(x), frozenset([(type(y), _bits(y)) for y in x])
+    if getattr(type(x), "__hash__", None) is None and is_dataclass(x):
+        return tuple([(field.name, type(y), _bits(y)) for field in fields(x) for y in [getattr(x, field.name)]])
     return x  # type: ignore[no-any-return]
 
 
@@ -203,6 +209,7 @@ class Parameters:
             args = tuple([Static(x) if i in self.static else x for i, x in enumerate(args)])
             kwargs = {k: Static(x) if k in self.static else x for k, x in kwargs.items()}
         leaves, structure = flatten((args, dict(kwargs) if self.free else dict(sorted(kwargs.items()))), sort=False)
+        leaves = [Tensor(host_value(x)) if isinstance(x, np.ndarray) else x for x in leaves]
         return Arguments(leaves, structure, [x for x in leaves if isinstance(x, Tensor)])
 
     def labels(self, structure: Structure) -> list[str]:

@@ -255,10 +255,8 @@ def test_an_error_while_tracing_leaves_nothing_behind(x: nnc.Tensor) -> None:
 
 def test_unhashable_arguments(x: nnc.Tensor) -> None:
     f = nnc.jit(lambda x, y: x)
-    with fails(TypeError, "ndarray", "nnc.asarray", line=False):
-        f(x, np.ones(3))
-    with fails(TypeError, "set", line=False):
-        f(x, {1, 2})
+    with fails(TypeError, "bytearray", "nnc.asarray", line=False):
+        f(x, bytearray(3))
 
 
 def test_two_threads_call_one_function(device: str) -> None:

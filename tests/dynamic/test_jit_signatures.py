@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 import threading
 import warnings
@@ -367,3 +368,27 @@ def test_what_needs_a_size_that_depends_on_data_runs_as_it_is_written(x: nnc.Ten
     assert f(x - 4).tolist() == (HOST * 0).tolist() and f.traces == 1
     with pytest.raises(NotImplementedError, match="not compiled"):
         f.lower(x)
+
+
+def test_numpy_arrays_are_tensors(device: str) -> None:
+    compiled = nnc.jit(lambda x, y: x * 2 + y["b"])
+    for value in (1.0, 2.0):
+        found = compiled(np.full(3, value, np.float32), {"b": np.ones(3, np.float32)})
+        assert found.tolist() == [value * 2 + 1] * 3
+    assert compiled.traces == 1
+
+
+@dataclasses.dataclass
+class Chosen:
+    power: int
+    names: set[str]
+
+
+def test_sets_and_dataclasses_are_static(device: str) -> None:
+    def f(x: nnc.Tensor, chosen: Chosen, names: set[str]) -> nnc.Tensor:
+        return x * chosen.power * len(names & chosen.names)
+
+    compiled, x = nnc.jit(f), nnc.ones(2)
+    for power, names in ((2, {"a", "b"}), (2, {"b", "a"}), (3, {"a", "b"}), (3, {"a"})):
+        assert compiled(x, Chosen(power, {"a", "b"}), names).tolist() == f(x, Chosen(power, {"a", "b"}), names).tolist()
+    assert compiled.traces == 3
