@@ -13,6 +13,7 @@ from nnc_core.algodiff.backward import backward, gradients
 from nnc_core.algodiff.custom import custom_jvp, custom_vjp
 from nnc_core.algodiff.gradients import grad, hessian, jacobian, jvp, value_and_grad, variable, vjp
 from nnc_core.algodiff.queries import bookkeeping_count, depends_on
+from nnc_core.algodiff.second_order import gradhessian, gradhessianv, hessianv, jacobianv, laplacian
 from nnc_core.algodiff.swept import backward_info
 from nnc_core.base.config import config
 from nnc_core.base.dtype import (
@@ -90,18 +91,18 @@ newaxis = None
 
 __all__ = [
     "Cell", "Dim", "Error", "Generator", "Stack", "SymbolicGraph", "Tensor", "TensorSpec", "__array_api_version__",
-    "__array_namespace_info__",
-    "__version__", "assign", "backward", "backward_info", "bfloat16", "bookkeeping_count", "bool", "callback",
-    "case_of", "complex128", "complex64", "cond", "config", "const_arr", "const_elt", "custom_jvp", "custom_vjp",
-    "debug_print", "deferred", "delay", "delay_array", "depends_on", "devices", "e", "eval_arr", "eval_elt",
-    "eval_graph", "evaluating", "export", "fft", "float16", "float32", "float64", "foreach", "freeze",
-    "grad", "gradients", "hessian", "host_fold", "host_map", "host_scan", "inf", "int16", "int32",
-    "int64", "int8", "is_assigned", "is_deferred_mode", "is_frozen", "is_iopair_safe", "is_valid", "jacobian",
-    "jit", "jvp", "lazy_print", "linalg", "load_graph", "make_graph", "make_iopair", "make_stack", "manual_seed",
-    "map", "memo_info", "memoise", "nan", "newaxis", "no_grad", "pi", "realize", "register_plugin", "restore",
-    "save_graph", "scan", "snapshot", "stack_for", "synchronize", "uint16", "uint32", "uint64", "uint8", "unfreeze",
-    "unpack_arr", "unpack_elt", "update_iopair", "use_device", "value_and_grad", "var_arr", "var_elt", "var_random",
-    "variable", "vjp", "vmap", "while_loop",
+    "__array_namespace_info__", "__version__", "assign", "backward", "backward_info", "bfloat16", "bookkeeping_count",
+    "bool", "callback", "case_of", "complex128", "complex64", "cond", "config", "const_arr", "const_elt",
+    "custom_jvp", "custom_vjp", "debug_print", "deferred", "delay", "delay_array", "depends_on", "devices", "e",
+    "eval_arr", "eval_elt", "eval_graph", "evaluating", "export", "fft", "float16", "float32", "float64", "foreach",
+    "freeze", "grad", "gradhessian", "gradhessianv", "gradients", "hessian", "hessianv", "host_fold", "host_map",
+    "host_scan", "inf", "int16", "int32", "int64", "int8", "is_assigned", "is_deferred_mode", "is_frozen",
+    "is_iopair_safe", "is_valid", "jacobian", "jacobianv", "jit", "jvp", "laplacian", "lazy_print", "linalg",
+    "load_graph", "make_graph", "make_iopair", "make_stack", "manual_seed", "map", "memo_info", "memoise", "nan",
+    "newaxis", "no_grad", "pi", "realize", "register_plugin", "restore", "save_graph", "scan", "snapshot",
+    "stack_for", "synchronize", "uint16", "uint32", "uint64", "uint8", "unfreeze", "unpack_arr", "unpack_elt",
+    "update_iopair", "use_device", "value_and_grad", "var_arr", "var_elt", "var_random", "variable", "vjp", "vmap",
+    "while_loop",
 ]  # fmt: skip
 __all__ += [name for name in vars(public) if not name.startswith("_")]
 

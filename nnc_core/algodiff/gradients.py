@@ -212,10 +212,16 @@ def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
     One reverse sweep for all elements of the result at once; one for each where Python looks at cotangents, as custom
     rules and hooks may.
     """
+    both = value_and_jacobian(f, argnums)
+    return lambda *args: both(*args)[1]
+
+
+def value_and_jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., tuple[Tensor, Tensor]]:
+    """A function that gives (f(...), its Jacobian), for one run of f."""
     functions(f=f)
     argnums = whole(argnums, "argnums")
 
-    def wrapped(*args: Any) -> Tensor:
+    def wrapped(*args: Any) -> tuple[Tensor, Tensor]:
         def of_one(x: Any) -> Any:
             return f(*args[:argnums], x, *args[argnums + 1 :])
 
@@ -226,13 +232,13 @@ def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
             raise GradientError(f"the function gives {type(y).__name__}, not a tensor", operator="jacobian",
                                 line=show_line(user_line()), hint="return one tensor; nnc.vjp takes structures")
         with use_device(y._value.stack):
-            rows = _all_rows(lambda g: pull(g)[0], _unit_cotangents(y), x.spec)
-            return Tensor(F.reshape(rows._value, shape=(*y.shape, *x.shape)))
+            rows = _all_rows(lambda g: pull(g)[0], unit_cotangents(y), x.spec)
+            return y, Tensor(F.reshape(rows._value, shape=(*y.shape, *x.shape)))
 
     return wrapped
 
 
-def _unit_cotangents(y: Tensor) -> Tensor:
+def unit_cotangents(y: Tensor) -> Tensor:
     """One for each element of y, along a new first axis."""
     count = y.size
     unit = F.one_hot(F.arange(size=count, dtype=int64), depth=count, dtype=y.dtype)
