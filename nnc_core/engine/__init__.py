@@ -112,7 +112,7 @@ class Engine:
         return TensorSpec(layout.shape, layout.dtype)
 
     def _claims(self, node: Node) -> bool:
-        """Whether a backend takes this composite as it is."""
+        """Tell whether a backend takes this composite as it is."""
         if node.op.decompose is None:
             return True
         inputs = tuple([x.spec.layout() for x in node.inputs])

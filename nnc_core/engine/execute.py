@@ -93,7 +93,7 @@ class Executor:
         return made if isinstance(spec, TupleSpec) else made[0]
 
     def claims(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TensorSpec) -> bool:
-        """Whether the device runs a composite whole."""
+        """Tell whether the device runs a composite whole."""
         if op.name in self.device.eager:
             return True
         if not self.device.all_backends(op.name):
@@ -131,6 +131,6 @@ class Executor:
 
 
 def _out_of_memory(error: MemoryError, op: Op, device: Device) -> Error:
-    """Of a kernel that ran out of the host's memory, or of the device's own."""
+    """The error of a kernel that ran out of the host's memory, or of the device's own."""
     known = error if isinstance(error, Error) else DeviceMemoryError(str(error))
     return known.locate(operator=op.name, device=device.spec.id)

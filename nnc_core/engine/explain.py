@@ -58,7 +58,7 @@ def _parts(block: Block) -> list[tuple[str, list[Block]]]:
 
 
 def _breaks(plan: Plan) -> list[str]:
-    """What runs between launches of the device, if anything does."""
+    """The work between launches of the device, if there is any."""
     found = Counter(step.group.op.name for step in plan.steps if step.choice.backend == HOST)
     if not found:
         return []

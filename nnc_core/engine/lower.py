@@ -34,7 +34,7 @@ class KernelChoice(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What a choice will be, before any code is prepared."""
+    """The expected choice, before any code is prepared."""
 
     backend: str
     workspace: int
@@ -69,7 +69,7 @@ class Lowering:
         return choice
 
     def expect(self, op: Op, command: Command) -> Expected:
-        """What `choose` will say, as far as it is known without building code: the device may still refuse a nest."""
+        """The answer that `choose` will give, as far as it is known without building code: a nest may still be refused."""
         self._look_for_more()
         choice = self._choices.get((op, command))
         if choice is not None:
@@ -84,7 +84,7 @@ class Lowering:
         return Expected(HOST, 0, ())
 
     def claims(self, op: Op, command: Command) -> bool:
-        """Whether a backend takes a composite whole."""
+        """Tell whether a backend takes a composite whole."""
         self._look_for_more()
         key = (op, command)
         expanded = self._expanded.get(key)

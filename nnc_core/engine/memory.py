@@ -1,4 +1,4 @@
-"""What the planner decided, for people: figures, a table of storages, a picture."""
+"""A report of the planner's decisions: figures, a table of storages, a picture."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Located = tuple[Layout, Buffer]
 
 
 class Nonfinite(NamedTuple):
-    """What is not finite in an array: how many NaNs and infinities, and the index of the first."""
+    """The elements of an array that are not finite: how many NaNs and infinities, and the index of the first."""
 
     nans: int
     infinities: int
@@ -32,7 +32,7 @@ class Nonfinite(NamedTuple):
 
 
 def first_nonfinite(device: Device, layout: Layout, buffer: Buffer, mode: str = "nonfinite") -> Nonfinite | None:
-    """What an array holds that `mode` ("nan" or "nonfinite") looks for; None if nothing, or if it holds no floats.
+    """The elements of an array that `mode` ("nan" or "nonfinite") looks for; None if nothing, or if it holds no floats.
 
     Waits for the work that makes the array.
     """

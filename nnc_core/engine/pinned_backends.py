@@ -10,7 +10,7 @@ from nnc_core.base.errors import NotSupportedError, ResumeWarning
 from nnc_core.base.layout import Layout
 
 NEST, HOST = "loop nest", "host"
-"""What serves as a backend where there is no library code."""
+"""Names that serve as a backend where there is no library code."""
 EXPANDED = "expanded"
 """Instead of a backend: a composite that none takes whole."""
 

@@ -1,4 +1,4 @@
-"""Where every value of a graph lies: aliases, donated inputs, memory taken over in place, one arena for the rest."""
+"""The place of every value of a graph: aliases, donated inputs, memory taken over in place, one arena for the rest."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CommandPlanner:
         self.wholes: dict[Node, Storage] = {}
         """Storages of what is joined, while parts of it are computed."""
         self.whole_until: dict[Node, int] = {}
-        """How long these are used, parts included."""
+        """The last positions at which these are used, parts included."""
         for x, whole in self.joins.whole.items():
             self.whole_until[whole] = max(self.whole_until.get(whole, self.last[whole]), self.last[x])
         self.parts: dict[Node, list[ValuePlace]] = {}
@@ -156,7 +156,7 @@ class CommandPlanner:
         return ValuePlace(storage, layout)
 
     def _stays_clear(self, index: int, x: Node, storage: Storage, written: Layout, inplace: bool) -> bool:
-        """Whether an operand may be read while that part of a storage is written."""
+        """Tell whether an operand may be read while that part of a storage is written."""
         place = self.place[x]
         if not place.storage.may_be(storage):
             return True
@@ -165,7 +165,7 @@ class CommandPlanner:
         return inplace and place.layout == written and self._changes_nothing_read(index, storage, written)
 
     def _joined(self, index: int, group: NodeGroup) -> list[Block] | None:
-        """What is left to be copied to where the operands of a concatenation belong; None if one command does all."""
+        """The copies that are left, to where the operands of a concatenation belong; None if one command does all."""
         node, parts = group.node, self.joins.parts[group.node]
         whole = self.joins.whole.get(node, node)
         storage = self.wholes.pop(node, None) if whole is node else self.wholes.get(whole)
@@ -217,14 +217,14 @@ class CommandPlanner:
         return None
 
     def _leaves_the_rest(self, index: int, step: PlannedCommand, storage: Storage) -> bool:
-        """Whether a command changes a part of a storage only, and nothing of that part is read later."""
+        """Tell whether a command changes a part of a storage only, and nothing of that part is read later."""
         written = written_part(step.command)
         if written == step.command.output or not storage.told or storage.carried or step.group.node in self.outputs:
             return False
         return self._changes_nothing_read(index, storage, written)
 
     def _changes_nothing_read(self, index: int, storage: Storage, written: Layout) -> bool:
-        """Whether all that is read later in a storage lies apart from what is written."""
+        """Tell whether all that is read later in a storage lies apart from what is written."""
         return all(apart(self.place[x].layout, written) for x in storage.values if self.reads[x] > index)
 
     def _may_share(self, step: PlannedCommand, storage: Storage) -> bool:
@@ -254,12 +254,12 @@ class CommandPlanner:
 
 
 def row_layout(spec: TensorSpec) -> Layout:
-    """How one part of something stacked up lies."""
+    """The layout of one row of a stacked value."""
     return TensorSpec(spec.shape[1:], spec.dtype).layout()
 
 
 def written_part(command: Command) -> Layout:
-    """What a command changes if it works in the memory of its first input: a part of it, or all."""
+    """The part that a command changes if it works in the memory of its first input: a part of it, or all."""
     out = command.output
     if command.name != UPDATE_SLICE or not out.size:
         return out

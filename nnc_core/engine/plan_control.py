@@ -91,7 +91,7 @@ class ProgramPlanner(CommandPlanner):
         return [*blocks, plan]
 
     def _packed(self, blocks: list[Block], index: int, x: Node) -> ValuePlace:
-        """Where x lies, copied to memory of its own if it is a strided view of something."""
+        """The place of x, copied to memory of its own if it is a strided view of something."""
         place = self.place[x]
         if is_tape(x.spec) or place.layout == x.spec.layout():
             return place
@@ -100,7 +100,7 @@ class ProgramPlanner(CommandPlanner):
         return ValuePlace(storage, x.spec.layout())
 
     def _takes_over(self, item: LoopItem, i: int, place: ValuePlace) -> bool:
-        """Whether the loop may write where a carried value comes from: nobody reads it there any more."""
+        """Tell whether the loop may write where a carried value comes from: nobody reads it there any more."""
         storage, x = place.storage, item.group.inputs[i]
         others = [self.place[y].storage for j, y in enumerate(item.group.inputs) if j != i]
         alive = storage.last > item.end
@@ -169,7 +169,7 @@ class ProgramPlanner(CommandPlanner):
             storage.keep_until(end)
 
     def _finals(self, plan: LoopPlan) -> list[Storage]:
-        """Where the carried values are at the end: known for a loop of known length; else pointers say it."""
+        """The storages of the carried values at the end: known for a loop of known length; else pointers say it."""
         carried = plan.roles.carried
         if plan.unrolling is None:
             return list(carried)
@@ -207,12 +207,12 @@ class ProgramPlanner(CommandPlanner):
 
 
 def _lies_in(unrolling: Unrolling, role: Any) -> list[Any]:
-    """Where a carried value may be, each place once."""
+    """The storages in which a carried value may be, each once."""
     return list(dict.fromkeys(state[role] for state in (*unrolling.first, *unrolling.again)))
 
 
 def _has_to_copy(plan: LoopPlan, i: int, role: Any) -> bool:
-    """Whether the value that a role has can be outside where it has to be in memory of the loop's own."""
+    """Tell whether the value that a role has can be outside where it has to be in memory of the loop's own."""
     if plan.unrolling is None:
         return plan.start[role] is not role
     if plan.test is None:

@@ -1,4 +1,4 @@
-"""What a plan is made of: storages, places in them, and blocks of commands, loops and branches."""
+"""The parts of a plan: storages, places in them, and blocks of commands, loops and branches."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Storage:
     carried: bool = False
     """Memory among which a loop's values move: no inner loop may move its own there."""
     fixed: bool = False
-    """What inner loops and branches compute into, and where pointers rotate: no command may overwrite it in place."""
+    """Inner loops and branches compute into it, or pointers rotate in it: no command may overwrite it in place."""
     holds: list[Storage] = field(default_factory=list)
-    """Where else the value may lie when the program runs, and so what has to live as long."""
+    """Other storages in which the value may lie when the program runs, and so what has to live as long."""
     values: list[Node] = field(default_factory=list)
-    """What lies here, whole or in part, views included."""
+    """Values that lie here, whole or in part, views included."""
     told: bool = True
     """All that lies here is among `values`: loops move what they carry without saying so."""
 
@@ -54,7 +54,7 @@ class Storage:
                 pending += storage.holds
 
     def may_be(self, other: Storage) -> bool:
-        """Whether the value here may lie in that memory."""
+        """Tell whether the value here may lie in that memory."""
         seen, pending = {id(self)}, [self]
         while pending:
             storage = pending.pop()
@@ -86,11 +86,11 @@ class PlannedCommand:
     workspace: Storage | None = None
     note: str = ""
     depth: int = 0
-    """How many loops and branches it stands in."""
+    """The number of loops and branches around it."""
 
 
 class Rows(NamedTuple):
-    """What a loop goes over, or stacks up: the storage of one round's part, and that of all of it."""
+    """A value that a loop goes over or stacks up: the storage of one round's part, and that of all of it."""
 
     row: Storage
     whole: Storage
@@ -107,11 +107,11 @@ class LoopPlan:
     body: list[Block]
     roles: Roles
     start: dict[Storage, Storage]
-    """Where the carried values lie before the first round."""
+    """The storages of the carried values before the first round."""
     unrolling: Unrolling | None
     """None: the body is written once, and pointers rotate after each round."""
     finals: list[Storage]
-    """Where each carried value is found at the end."""
+    """The storage of each carried value at the end."""
     copies: dict[Storage, PlannedCommand]
     """For each carried role the command that copies to it, for what is not the loop's own."""
     owned: set[int]
@@ -125,7 +125,7 @@ class LoopPlan:
 
     @property
     def rounds(self) -> int:
-        """How often the body of a loop of known length runs."""
+        """The number of rounds of a loop of known length."""
         length = self.loop.length
         assert isinstance(length, int), length
         return length
@@ -147,7 +147,7 @@ Block: TypeAlias = PlannedCommand | LoopPlan | BranchesPlan
 
 @dataclass(slots=True)
 class Plan:
-    """What the planner decides."""
+    """The decisions of the planner."""
 
     blocks: list[Block] = field(default_factory=list)
     steps: list[PlannedCommand] = field(default_factory=list)

@@ -71,7 +71,7 @@ class ComputationGraph:
         return arrays
 
     def _around(self, program: Program) -> Around | None:
-        """What is done around each command: nothing, unless somebody debugs."""
+        """The function called around each command: none, unless somebody debugs."""
         mode = config.check_nan
         if mode == "off":
             return self._wait_after if config.eager else None
@@ -128,7 +128,7 @@ class ComputationGraph:
         return [device.view(segments[s.offset // size], s.offset % size, s.nbytes) for s in plan.arena]
 
     def _safe(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        """What is given, with copies of what a call overwrites."""
+        """The given arrays, with copies of those that a call overwrites."""
         return {k: self.executor.duplicate(a) if k in self.donated else a for k, a in given.items()}
 
     def _failure(self, program: Program, error: Exception, kept: bool) -> ExecutionError:
@@ -196,7 +196,7 @@ class LinAlgStateError(LostStateError, LinAlgError):
 
 
 class TapeArray:
-    """What a loop has stacked up while a condition held: a buffer for each round.  Only loops read it."""
+    """The rows that a loop has stacked up while a condition held: a buffer for each round.  Only loops read it."""
 
     __slots__ = ("buffers", "layout")
 

@@ -37,7 +37,7 @@ class LoopItem:
     test: Node | None
     body: list[Item]
     results: list[Node]
-    """What the body carries on and stacks up; each has memory of its own, or is another carried value as it was."""
+    """Values carried on and stacked up; each has memory of its own, or is another carried value as it was."""
     end: int = 0
 
 

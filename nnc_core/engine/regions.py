@@ -13,7 +13,7 @@ def part(whole: Layout, axis: int, begin: int, length: int) -> Layout:
 
 
 def same_elements(a: Layout, b: Layout) -> bool:
-    """Whether both see the same elements in the same order; strides that nobody steps along do not matter."""
+    """Tell whether both see the same elements in the same order; strides that nobody steps along do not matter."""
     if (a.shape, a.dtype) != (b.shape, b.dtype):
         return False
     return 0 in a.shape or (a.offset == b.offset and all(
@@ -21,7 +21,7 @@ def same_elements(a: Layout, b: Layout) -> bool:
 
 
 def apart(a: Layout, b: Layout) -> bool:
-    """Whether no byte belongs to both, as far as can be proved: always for parts of one array cut along its axes.
+    """Tell whether no byte belongs to both, as far as can be proved: always for parts of one array cut along its axes.
 
     Each address is written in digits whose places are the strides of both, so that an array is a box of digits; boxes
     without an overlap along some digit have none.
@@ -39,7 +39,7 @@ def apart(a: Layout, b: Layout) -> bool:
 
 
 def _steps(x: Layout) -> dict[int, int]:
-    """How often each stride is taken."""
+    """Count how often each stride is taken."""
     found: dict[int, int] = {}
     for n, s in zip(x.shape, x.strides, strict=True):
         if n > 1 and s:
@@ -63,7 +63,7 @@ def _box(x: Layout, steps: dict[int, int], places: list[int]) -> list[tuple[int,
 
 
 def _outside(a: Layout, b: Layout) -> bool:
-    """Whether one ends before the other begins."""
+    """Tell whether one ends before the other begins."""
     return a.extent <= _begin(b) or b.extent <= _begin(a)
 
 

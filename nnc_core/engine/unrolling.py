@@ -1,4 +1,4 @@
-"""How often the body of a loop is written down so that nothing it carries has to be copied.
+"""Unrolling of loops, so that nothing that a loop carries has to be copied.
 
 A loop that computes `x = f(x)` reads one buffer and writes another; in the next round they have changed places.  NNC
 unrolls such loops, so that in each copy of the body every value lies at a fixed place, and lets the first round read
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 Buffers: TypeAlias = dict[Any, Any]
-"""Where each role's value lies: a buffer of the loop's own, named by a role, or one from outside."""
+"""The place of each role's value: a buffer of the loop's own, named by a role, or one from outside."""
 
 
 @dataclass(slots=True)
 class Roles:
-    """What a body reads and writes, as the planner named it.
+    """The values that a body reads and writes, as the planner named them.
 
     `carried` are the roles that the carried values have when a round begins, `after` those they have when it ends.
     """
@@ -73,7 +73,7 @@ class Unrolling:
 
     @property
     def copies(self) -> int:
-        """How many copies of the body there are besides one (NNC's unroll count)."""
+        """The number of copies of the body besides one (NNC's unroll count)."""
         return len(self.again) - 1
 
 
@@ -90,7 +90,7 @@ def unroll(roles: Roles, start: Buffers, written: Sequence[Any], limit: int) -> 
 
 
 def state_after(unrolling: Unrolling, rounds: int) -> dict[Any, Any]:
-    """Where the carried values lie after so many rounds."""
+    """The places of the carried values after so many rounds."""
     if rounds < len(unrolling.first):
         return unrolling.first[rounds]
     return unrolling.again[(rounds - len(unrolling.first)) % len(unrolling.again)]

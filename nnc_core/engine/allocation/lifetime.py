@@ -1,4 +1,4 @@
-"""What a memory planner is given and what it gives back: lifetimes in, offsets out."""
+"""The input and the result of a memory planner: lifetimes in, offsets out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Lifetime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArenaAllocation:
-    """Where each lifetime lies in the arena.
+    """The offset of each lifetime in the arena.
 
     offsets: bytes, in the order of the lifetimes; 0 for those without bytes.
     peak: bytes the arena takes, rounding included: the sum of `segments`.

@@ -43,7 +43,7 @@ def search(demand: Demand, steps: int) -> IntArray:
 
 
 def least_steps(demand: Demand) -> int:
-    """What the first ranking costs."""
+    """The cost of the first ranking."""
     return _cost(len(demand), most_members(demand), 1)
 
 
@@ -95,7 +95,7 @@ class Search:
         return len(ranks) <= most
 
     def _affordable(self) -> int:
-        """How many more plans may be tried at once; none at the bound."""
+        """The number of plans that may still be tried at once; none at the bound."""
         count, members = len(self.sections.sizes), self.sections.members.size
         if self.heights[0] == self.sections.bound:
             return 0

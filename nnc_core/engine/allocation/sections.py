@@ -1,4 +1,4 @@
-"""Where lifetimes meet: the steps at which a largest set of them is alive together."""
+"""The places where lifetimes meet: the steps at which a largest set of them is alive together."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Sections:
 
     @property
     def exact(self) -> bool:
-        """Whether offsets are so small that one number orders them and, among equals, ranks."""
+        """Tell whether offsets are so small that one number orders them and, among equals, ranks."""
         return _reach(self.sizes) < EXACT // len(self.sizes)
 
 

@@ -104,7 +104,7 @@ def _draw_labels(figure: Figure, demand: Demand, low: IntArray, labels: Sequence
 
 
 def _points(figure: Figure, x: IntArray, y: IntArray) -> Any:
-    """Where data lies on the page, in points; it is known once the figure is laid out."""
+    """The place of the data on the page, in points; it is known once the figure is laid out."""
     figure.draw_without_rendering()
     return figure.axes[0].transData.transform(np.stack((x, y), axis=1).astype(float)) * 72 / figure.dpi
 

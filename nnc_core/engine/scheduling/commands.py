@@ -34,7 +34,7 @@ class Commands:
         self.origin: dict[Node, Node] = {}
         """For views and picked results: the value, computed or given, in whose memory they lie."""
         self.layouts: dict[Node, Layout] = {}
-        """Where values lie in their memory; leaves, and what no array holds, are left out."""
+        """Layouts of values in their memory; leaves, and what no array holds, are left out."""
         self.before: list[list[int]] = []
         """Commands that each must come after, ascending, each once."""
         self._needs: dict[Node, tuple[int, ...]] = {}
@@ -122,7 +122,7 @@ class Commands:
                 self.before[update] = sorted({*self.before[update], *found})
 
     def _in_line(self, late: Mapping[int, Sequence[int]]) -> list[int]:
-        """What the outputs need, in their order, inputs before users and readers before updates."""
+        """The commands that the outputs need, in their order, inputs before users and readers before updates."""
         links = [_Link(n) for n in range(len(self.groups))]
         for n, link in enumerate(links):
             own = [m for x in self.groups[n].inputs for m in self._needs.get(x, ())]
@@ -132,7 +132,7 @@ class Commands:
         return [link.number for link in postorder(roots, (), after)]
 
     def _effects_in_order(self, effectful: Container[Node]) -> None:
-        """What does things beyond its results does them in the order written."""
+        """Keep commands with effects in the order written."""
         last = -1
         for n in self.written:
             if self.groups[n].op is CALLBACK or self.groups[n].node in effectful:

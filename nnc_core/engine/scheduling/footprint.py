@@ -1,4 +1,4 @@
-"""What an order of commands costs: the bytes that live at each of them, counted as the planner counts them."""
+"""The cost of an order of commands: the bytes that live at each of them, counted as the planner counts them."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Footprint:
         return self.commands.lowering.expect(group.op, command)
 
     def _is_donated(self, n: int, group: NodeGroup, expected: Expected) -> bool:
-        """Whether an update lands in the memory of the input that it replaces."""
+        """Tell whether an update lands in the memory of the input that it replaces."""
         target = self.commands.updates.get(group.node)
         if target is None or target.op is not PLACEHOLDER or n not in self.commands.settled:
             return False
@@ -190,7 +190,7 @@ class Footprint:
         return first, last, free
 
     def least(self) -> int:
-        """What no order goes below: the most that one command needs at once."""
+        """A bound that no order goes below: the most that one command needs at once."""
         free = self._may_be_outputs()
         most = 0
         for n, scratch in enumerate(self.scratch):

@@ -1,4 +1,4 @@
-"""What is computed straight into its part of something larger, so that joining copies nothing.
+"""Values computed straight into their part of a larger one, so that joining copies nothing.
 
 A concatenation's operand that has no other place yet is computed into its part of the result, at any depth: the result
 may be a part itself.  What such an operand is computed from in place lies there too.  A concatenation whose operands
@@ -31,7 +31,7 @@ class Joins:
     """Places that values are offered in the memory of larger ones."""
 
     layouts: dict[Node, Layout] = field(default_factory=dict)
-    """Where values lie in their storage if all offers are taken; leaves are left out."""
+    """Layouts of values in their storage if all offers are taken; leaves are left out."""
     whole: dict[Node, Node] = field(default_factory=dict)
     """For a value that lies in the memory of another one: that other one, which lies in nobody's."""
     parts: dict[Node, tuple[Layout, ...]] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class _Finder:
             self.joins.parts[c] = parts
 
     def _copies_to(self, place: Layout) -> bool:
-        """Whether the device itself can copy there what has to be copied."""
+        """Tell whether the device itself can copy there what has to be copied."""
         command = Command(COPY.name, (), (Layout.packed(place.shape, place.dtype),), (place,))
         return self.lowering.expect(COPY, command).backend != HOST
 
@@ -121,7 +121,7 @@ class _Finder:
         return True
 
     def _under(self, x: Node, place: Layout | None) -> tuple[Node, Layout | None]:
-        """What x is a view of as a whole, and where that lies if x lies at a place."""
+        """The value that x is a view of as a whole, and its place if x lies at a place."""
         while place is not None and x in self.alias:
             group = self.alias[x]
             (x, *_), op = group.inputs, group.op
@@ -151,7 +151,7 @@ class _Finder:
 
     # ---- in place
     def in_place(self, group: NodeGroup) -> None:
-        """What y is computed from in place lies where y does, if nothing else reads it."""
+        """Put the operand that y is computed from in place where y lies, if nothing else reads it."""
         y = group.node
         place, root = self.layouts[y], self.whole[y]
         for i in group.op.inplace:
@@ -173,7 +173,7 @@ class _Finder:
                 and not isinstance(x.spec, TupleSpec) and x in self.layouts and 0 not in self.layouts[x].shape)
 
     def _with(self, x: Node, place: Layout) -> dict[Node, Layout] | None:
-        """Where x and all views of it lie then; None if one would need a command."""
+        """The places of x and of all views of it then; None if one would need a command."""
         found = {x: place}
         pending = [x]
         while pending:
@@ -187,7 +187,7 @@ class _Finder:
         return found
 
     def _writes(self, x: Node, place: Layout) -> bool:
-        """Whether the command that computes x can do so there, by the same code."""
+        """Tell whether the command that computes x can do so there, by the same code."""
         group = self.commands.groups[self.commands.number[x]]
         command = self._command(group, {x: place})
         name = self.lowering.expect(group.op, command).backend
@@ -196,7 +196,7 @@ class _Finder:
         return name != NEST or _has_nest(group, command)
 
     def _read_alike(self, layouts: dict[Node, Layout]) -> bool:
-        """Whether all that reads those values there is the same code as now."""
+        """Tell whether all that reads those values there is the same code as now."""
         return all(self._reads(group, layouts) for group in self._readers_of(layouts))
 
     def _readers_of(self, nodes: Collection[Node]) -> Iterator[NodeGroup]:
@@ -222,7 +222,7 @@ class _Finder:
 
 
 def parts_of(group: NodeGroup, whole: Layout) -> tuple[Layout, ...]:
-    """Where the operands of a concatenation lie in its result."""
+    """The places of the operands of a concatenation in its result."""
     (axis,) = group.attributes
     found, begin = [], 0
     for x in group.inputs:

@@ -11,13 +11,13 @@ from nnc_core.engine.scheduling.problem import Order, Problem
 
 
 class State(NamedTuple):
-    """What has run, as bits, and what that has cost: ordered by the most that has lived, then by how much is left."""
+    """The commands that have run, as bits, and their cost: ordered by the most that has lived, then by what is left."""
 
     peak: int
     left: int
     live: int
     number: int
-    """Of states: none are compared any further."""
+    """The number of states compared; no more are looked at."""
     done: int
     ready: tuple[int, ...]
     last: tuple[int, ...]
@@ -85,7 +85,7 @@ class Lookahead:
                 return state
 
     def _cost(self, state: State, n: int) -> tuple[int, int]:
-        """By how much the living bytes change, and how many more there are meanwhile."""
+        """The change of the living bytes, and how many more there are meanwhile."""
         self.steps -= 1
         p, f, begun, freed = self.problem, self.problem.footprint, 0, 0
         done, rest = state.done, ~(state.done | 1 << n)

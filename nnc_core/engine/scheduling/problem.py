@@ -42,7 +42,7 @@ def _uses(footprint: Footprint, n: int) -> tuple[tuple[int, int], ...]:
 
 
 class Frontier:
-    """What has run so far, and what running a command next would change."""
+    """The commands that have run so far, and what running another one would change."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
