@@ -190,13 +190,18 @@ def _check_ends(first: Any, step: Any, size: Any, dtype: Any) -> None:
 
 
 # ---- matrices
+FAR = 1 << 62
+"""No matrix has a diagonal beyond."""
+
+
 @located
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on the k-th diagonal."""
     rows, columns = shape_given((n_rows, n_rows if n_cols is None else n_cols))
     wanted = default_float() if dtype is None else admit_numpy(dtype)
     with created_on(device) as stack:
-        places: Value = F.arange(size=rows, dtype=np.dtype(np.int64), start=k)
+        near = max(-FAR, min(k, FAR))
+        places: Value = F.arange(size=rows, dtype=np.dtype(np.int64), start=near)
         return Tensor(F.one_hot(places, depth=columns, dtype=stack.type.admit(wanted)))
 
 

@@ -54,6 +54,12 @@ def _number(order: Order) -> float:
     return float(order)
 
 
+def _largest(v: Value, axis: tuple[int, ...], keepdims: bool = False) -> Value:
+    """The largest of magnitudes; 0 of none."""
+    nothing = any(v.shape[a] == 0 for a in axis)
+    return (F.sum if nothing else F.max)(v, axis=axis, keepdims=keepdims)
+
+
 def _matrix_norm(v: Value, keepdims: bool, order: Order) -> Value:
     """Of the last two axes."""
     if v.ndim < 2:
@@ -63,13 +69,13 @@ def _matrix_norm(v: Value, keepdims: bool, order: Order) -> Value:
         return _vector_norm(v, (rows, columns), keepdims, 2)
     if order in (2, -2, "nuc"):
         values = F.svdvals(v)
-        fold = F.sum if order == "nuc" else F.max if order == 2 else F.min
+        fold = F.sum if order == "nuc" else _largest if order == 2 else F.min
         y = fold(values, axis=(values.ndim - 1,))
         return F.reshape(y, shape=(*y.shape, 1, 1)) if keepdims else y
     if order in (1, -1, inf, -inf):
         summed, kept = (rows, columns) if order in (1, -1) else (columns, rows)
         sums = F.sum(F.abs(v), axis=(summed,), keepdims=True)
-        y = (F.max if order in (1, inf) else F.min)(sums, axis=(kept,), keepdims=True)
+        y = (_largest if order in (1, inf) else F.min)(sums, axis=(kept,), keepdims=True)
         return y if keepdims else F.reshape(y, shape=y.shape[:-2])
     raise AttributeValueError(f"{order!r} is no norm of matrices", hint="'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
 

@@ -139,6 +139,8 @@ def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     if rtol is None or isinstance(rtol, (int, float)):
         return Tensor(F.matrix_rank(v, rtol=None if rtol is None else float(rtol)))
     values, relative = F.svdvals(v), as_value_beside(rtol, v)
+    if values.shape[-1] == 0:
+        return Tensor(F.sum(F.cast(values, dtype=int64), axis=(values.ndim - 1,)))
     largest = F.max(values, axis=(values.ndim - 1,), keepdims=True)
     counts = F.greater(values, F.multiply(largest, F.reshape(relative, shape=(*relative.shape, 1))))
     return Tensor(F.sum(F.cast(counts, dtype=int64), axis=(values.ndim - 1,)))

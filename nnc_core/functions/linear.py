@@ -32,12 +32,15 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 def _matmul(a: Value, b: Value) -> Value:
-    if a.ndim == 0 or b.ndim == 0:
+    m, n = a.ndim, b.ndim
+    if m > 1 and n > 1:
+        return F.matmul(a, b)
+    if m == 0 or n == 0:
         raise ShapeError(f"{a.spec} and {b.spec}: a scalar has no matrix product", hint="multiply it")
-    left = F.reshape(a, shape=(1, *a.shape)) if a.ndim == 1 else a
-    right = F.reshape(b, shape=(*b.shape, 1)) if b.ndim == 1 else b
+    left = F.reshape(a, shape=(1, *a.shape)) if m == 1 else a
+    right = F.reshape(b, shape=(*b.shape, 1)) if n == 1 else b
     y = F.matmul(left, right)
-    dropped = [y.ndim - 2] * (a.ndim == 1) + [y.ndim - 1] * (b.ndim == 1)
+    dropped = [y.ndim - 2] * (m == 1) + [y.ndim - 1] * (n == 1)
     return F.reshape(y, shape=tuple(d for i, d in enumerate(y.shape) if i not in dropped)) if dropped else y
 
 

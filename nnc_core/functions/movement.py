@@ -197,7 +197,10 @@ def fliplr(x: ArrayLike, /) -> Tensor:
 def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Turned k times by 90 degrees, from the first of two axes towards the second."""
     v = as_value(x)
-    a, b = _each_once(axes, v.ndim)
+    both = _each_once(axes, v.ndim)
+    if len(both) != 2:
+        raise AttributeValueError(f"axes {axes}: a turn has two of them", hint="axes=(0, 1)")
+    a, b = both
     if k % 2 == 0:
         return Tensor(F.flip(v, axes=tuple(sorted((a, b)))) if k % 4 else v)
     order = [b if i == a else a if i == b else i for i in range(v.ndim)]

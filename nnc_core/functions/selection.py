@@ -63,7 +63,11 @@ def places_of(v: Value) -> Value:
 @located
 def argwhere(x: Any, /) -> Tensor:
     """int64[n, ndim]: the indices of the elements that are not zero, in C order."""
-    return Tensor(rows_of(as_value(x)))
+    v = as_value(x)
+    if v.ndim == 0:  # whether it is true says how many rows of no indices there are
+        rows = rows_of(flattened(v))
+        return Tensor(F.slice(rows, start=(0, 0), stop=(rows.shape[0], 0), step=(1, 1)))
+    return Tensor(rows_of(v))
 
 
 @located

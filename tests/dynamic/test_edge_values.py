@@ -91,3 +91,31 @@ def test_take_along_no_axis_takes_a_vector() -> None:
     assert nnc.take_along_axis(x, nnc.asarray([5, 0]), axis=None).tolist() == [5, 0]
     with pytest.raises(ShapeError, match="take_along_axis: indices int64\\[2,2\\] of the flattened"):
         nnc.take_along_axis(x, nnc.asarray([[5, 0], [1, 2]]), axis=None)
+
+
+# ---- nothing, and far away
+def test_norms_of_empty_matrices() -> None:
+    for shape in ((0, 3), (3, 0), (0, 0), (2, 0, 3)):
+        for order in ("fro", "nuc", 1, 2, inf):
+            found = nnc.linalg.matrix_norm(nnc.zeros(shape), ord=order)
+            assert found.shape == shape[:-2] and not found.numpy().any(), (shape, order)
+
+
+def test_rank_of_an_empty_matrix() -> None:
+    assert nnc.linalg.matrix_rank(nnc.zeros((0, 3)), rtol=nnc.asarray(0.1)).item() == 0
+    assert nnc.linalg.matrix_rank(nnc.zeros((2, 3, 0)), rtol=nnc.asarray([0.1, 0.2])).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("k", [10**20, -(10**20), 2**63, 3])
+def test_diagonals_beyond_the_matrix(k: int) -> None:
+    assert not nnc.eye(3, k=k).numpy().any()
+
+
+def test_places_of_a_number() -> None:
+    assert nnc.argwhere(5.0).shape == (1, 0) and nnc.argwhere(nnc.asarray(0)).shape == (0, 0)
+
+
+@pytest.mark.parametrize("axes", [(0,), (0, 1, 1), (), [1]])
+def test_a_turn_has_two_axes(axes: Any) -> None:
+    with pytest.raises((AttributeValueError, ShapeError), match="rot90: ax"):
+        nnc.rot90(nnc.ones((2, 2)), axes=axes)
