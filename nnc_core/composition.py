@@ -10,6 +10,8 @@ from nnc_core.base.config import config
 from nnc_core.graph import SymbolicGraph
 from nnc_core.graph.autodiff import BODY_RULES
 from nnc_core.graph.batching_rules import RULES as BATCHING_RULES
+from nnc_core.nn.layers.function import Function
+from nnc_core.nn.networks.handle import Handle
 from nnc_core.recording.compilation import compile_graph
 from nnc_core.tracing import calls, jit
 from nnc_core.values.debug import watch_setting
@@ -18,14 +20,18 @@ from nnc_core.values.value import Borrowed, Value
 
 
 def compose() -> None:
-    """Complete tensors with the public functions, values with pickling, graphs with `compile`, derivatives
-    with the user's own, compiled functions with calls as one step, and eager dispatch with the setting that slows it
-    down."""
+    """Give lower floors what stands above them.
+
+    Tensors get the public functions as methods, values pickling, graphs `compile`, derivatives and batching the user's
+    own rules, handles of networks arithmetic, compiled functions calls as one step, and eager dispatch the setting that
+    slows it down.
+    """
     tensor_methods.install()
     copyreg.pickle(Value, reduce_value)
     copyreg.pickle(Borrowed, reduce_value)
     BODY_RULES[custom.CUSTOM] = custom.CUSTOM_RULES
     BATCHING_RULES.update(custom.CUSTOM_BATCHING)
     SymbolicGraph.register_compiler(compile_graph)
+    Handle.register_functions(Function)
     jit.call_hook = calls.as_call
     config.watch("check_nan", watch_setting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -65,7 +66,7 @@ def own_class(name: str) -> type[Any] | None:
     """A class of nnc_core.nn by its name there, "Linear", or with its module, "zoo.resnet.ResNet"."""
     inner, _, last = name.rpartition(".")
     if not inner:
-        package = import_module("nnc_core.nn")
+        package = sys.modules[__package__]
         found = getattr(package, last, None) if last in package.__all__ else None
         return found if isinstance(found, type) else None
     path = f"nnc_core.nn.{inner}"
@@ -75,7 +76,7 @@ def own_class(name: str) -> type[Any] | None:
 
 @cache
 def _own_modules() -> frozenset[str]:
-    package = import_module("nnc_core.nn")
+    package = sys.modules[__package__]
     return frozenset(info.name for info in walk_packages(package.__path__, "nnc_core.nn."))
 
 

@@ -135,5 +135,9 @@ def test_types_make_no_circle(tmp_path: Path) -> None:
     assert circles(root) == []
 
 
+def test_no_circle_in_this_house() -> None:
+    assert circles(ROOT) == []
+
+
 def test_no_floor_is_over_a_quarter_of_core() -> None:
     assert [(unit, share) for unit, share in shares(ROOT).items() if share > 0.25] == []

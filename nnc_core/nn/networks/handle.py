@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import AttributeValueError, OperandError
@@ -38,11 +38,11 @@ class Call:
 
 def _operator(name: str, swapped: bool = False) -> Callable[..., Handle]:
     def method(self: Handle, other: Any) -> Handle:
-        from nnc_core.nn.layers.function import Function
-
         if not isinstance(other, (Handle, int, float)):
             return NotImplemented  # type: ignore[no-any-return]
-        made: Handle = Function(name)(other, self) if swapped else Function(name)(self, other)
+        assert Handle._function is not None
+        function = Handle._function(name)
+        made: Handle = function(other, self) if swapped else function(self, other)
         return made
 
     return method
@@ -55,10 +55,16 @@ class Handle:
     """
 
     __slots__ = ("call", "index", "spec")
+    _function: ClassVar[Callable[[str], Callable[..., Any]] | None] = None
     operand_hint = "wrap the function: nn.Function('tanh')(handle), or nn.Lambda(f)(handle)"
 
     def __init__(self, call: Call, index: int, spec: TensorSpec) -> None:
         self.call, self.index, self.spec = call, index, spec
+
+    @staticmethod
+    def register_functions(function: Callable[[str], Callable[..., Any]]) -> None:
+        """Say what makes a module of a function's name, for arithmetic: modules know handles, not handles modules."""
+        Handle._function = staticmethod(function)
 
     @property
     def shape(self) -> Dims:
