@@ -69,7 +69,7 @@ class Lowering:
         return choice
 
     def expect(self, op: Op, command: Command) -> Expected:
-        """The answer that `choose` will give, as far as it is known without building code: a nest may still be refused."""
+        """The answer that `choose` will give, as far as it is known without building code, which may be refused."""
         self._look_for_more()
         choice = self._choices.get((op, command))
         if choice is not None:

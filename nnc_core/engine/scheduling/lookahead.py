@@ -17,7 +17,7 @@ class State(NamedTuple):
     left: int
     live: int
     number: int
-    """The number of states compared; no more are looked at."""
+    """The number of the state: no two are alike, so that nothing behind it is compared."""
     done: int
     ready: tuple[int, ...]
     last: tuple[int, ...]
