@@ -55,7 +55,10 @@ def figures(step: CompiledGraph) -> list[str]:
 
 def write_files(step: CompiledGraph, folder: Path, name: str) -> list[Path]:
     """The graph as text, dot and picture, the plan as picture and text; the paths."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.ClickException(f"cannot write into {str(folder)!r}: {error.strerror}") from error
     written = []
     for ending, text in ((".txt", str(step.source)), (".dot", step.source.to_dot()), ("-plan.txt", step.explain())):
         path = folder / f"{name}{ending}"

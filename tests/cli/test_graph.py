@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from click import ClickException
 
+from nnc_core.cli.graph import write_files
 from nnc_core.cli.lenet import LeNet
 from nnc_core.recording.compiled import CompiledGraph
 from nnc_core.symbol import show_line
@@ -72,3 +75,9 @@ def test_an_unknown_network_is_refused(run: Run) -> None:
     result = run("graph", "--network", "vgg")
     assert result.exit_code == 2
     assert "lenet" in result.output
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ClickException, match="cannot write into"):
+        write_files(cast(Any, None), tmp_path / "file" / "out", "lenet")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nnc_core.base import dtype as dt
-from nnc_core.base.errors import Error, NotSupportedError
+from nnc_core.base.errors import AttributeValueError, Error, NotSupportedError
 from nnc_core.base.missing import MissingPackageError
 from nnc_core.graph import SymbolicGraph
 from nnc_core.graph.drawing.layout import BEND_WIDTH, place
@@ -144,3 +144,9 @@ def test_lines_that_pass_a_layer_go_between_its_boxes() -> None:
     assert len(bends) == 2
     for x, y in bends:
         assert all(abs(x - cx) >= (1 + BEND_WIDTH) / 2 - 1e-9 for cx, cy in placement.centres if cy == y)
+
+
+def test_an_ending_that_is_no_picture_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(AttributeValueError, match="dot") as caught:
+        some_graph().draw(tmp_path / "g.dot")
+    assert "to_dot()" in str(caught.value) and not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nnc_core.base.atomic import open_atomically
-from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.errors import AttributeValueError, NotSupportedError
 from nnc_core.base.missing import require
 from nnc_core.graph.drawing.layout import Placement, place
 from nnc_core.graph.drawing.unfolded import Drawable, Drawn, unfolded
@@ -36,7 +36,7 @@ def draw_graph(graph: Drawable, path: Path) -> Path:
     The file is there whole or not at all.
 
     Raises NotSupportedError beyond 3,000 nodes, MissingPackageError (with what to install) where matplotlib is
-    missing, ValueError for a suffix that matplotlib does not know.
+    missing, AttributeValueError for a suffix that matplotlib does not know.
     """
     nodes = unfolded(graph, _all_nodes(graph))
     if len(nodes) > MOST_NODES:
@@ -46,13 +46,17 @@ def draw_graph(graph: Drawable, path: Path) -> Path:
         )
     placement = place([node.sources for node in nodes])
     figure, scale = _new_figure(placement)
+    format = path.suffix[1:].lower() or "png"
+    if format not in figure.canvas.get_supported_filetypes():
+        raise AttributeValueError(f"{str(path)!r} is no picture: there is no format {format!r}", operator="draw",
+                                  hint="png, svg or pdf; the text of graph.to_dot() is for .dot files")
     axes = figure.add_axes((0, 0, 1, 1))
     _draw_lines(axes, placement, scale)
     _draw_boxes(axes, placement, _colours(graph, nodes), scale)
     _draw_labels(axes, placement, _labels(graph, nodes), scale)
     _frame(axes, placement, graph)
     with open_atomically(path) as file:
-        figure.savefig(file, format=path.suffix[1:] or "png")
+        figure.savefig(file, format=format)
     return path
 
 
