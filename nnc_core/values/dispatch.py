@@ -154,7 +154,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     mode = lazy.get()
     if op.virtual or (op is PICK and values[0].array is UNCOMPUTED):
         return Value(UNCOMPUTED, stack, spec, Step(op, values, attributes, line), tracked, trace)
-    if trace is not None or mode:
+    if trace is not None or mode or _waits_for_sizes(op, spec, values):
         step = (PassingStep if mode == FORGOTTEN else Step)(op, values, attributes, line)
         value = Value(None, stack, spec, step, tracked, trace)
         if trace is None or op.host or op.bodies:
@@ -172,6 +172,18 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
         _accept(op, inputs, attributes, stack)
     made = None if op.counted else spec
     return Value(array, stack, made, Step(op, values, attributes, line) if tracked else None, tracked)
+
+
+def _waits_for_sizes(op: Op, spec: TensorSpec, values: Sequence[Value]) -> bool:
+    """Whether there are dimensions that are names: the sizes of a symbol, which an evaluation has numbers for."""
+    if not op.counted and _has_names(spec):
+        return True
+    late = [v for v in values if v.array is None]
+    return bool(late) and any(_has_names(v.spec) for v in postorder(late, leaf=_is_computed) if v.array is None)
+
+
+def _has_names(spec: TensorSpec) -> bool:
+    return isinstance(spec, TensorSpec) and not is_static(spec.shape) and not has_unknown(spec.shape)
 
 
 def _agreeing(op: Op, inputs: tuple[Any, ...]) -> tuple[Value, ...] | None:

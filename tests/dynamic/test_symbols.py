@@ -484,3 +484,13 @@ def test_a_size_with_a_name_that_python_has_read_follows(device: str) -> None:
         nnc.assign(x, np.ones((n, 2)))
         nnc.eval_arr([y])
         assert nnc.unpack_elt(y) == 2
+
+
+def test_gradients_follow_sizes_with_names(device: str) -> None:
+    x = nnc.var_arr("x", shape=("n", "m"))
+    g, h = nnc.grad(lambda x: nnc.sum(x * x))(x), nnc.grad(lambda x: nnc.mean(x * x))(x)
+    for shape in ((2, 3), (4, 5)):
+        nnc.assign(x, np.full(shape, 3.0))
+        nnc.eval_arr([g, h])
+        np.testing.assert_array_equal(nnc.unpack_arr(g), np.full(shape, 6.0))
+        np.testing.assert_allclose(nnc.unpack_arr(h), np.full(shape, 6.0 / (shape[0] * shape[1])), rtol=1e-6)
