@@ -1,10 +1,11 @@
-"""Activation functions as layers, one class each, and any of them by its name."""
+"""Activation functions as layers, a class each, made from the functions; and any of them by its name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
-from typing import Any, ClassVar
+from inspect import Parameter as Argument
+from inspect import Signature, signature
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.functions import activation as functions
@@ -27,236 +28,107 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Function(Module):
+class FunctionLayer(Module):
     """A function of one tensor, with settings that are attributes of the same name."""
 
     function: ClassVar[Callable[..., Tensor]]
-    _names: tuple[str, ...] = ()
+    settings: ClassVar[tuple[str, ...]] = ()
 
-    def _set(self, **options: Any) -> None:
-        self._names = tuple(options)
-        for name, value in options.items():
-            setattr(self, name, value)
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **settings: Any) -> None: ...
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape as x."""
-        return type(self).function(x, **{name: getattr(self, name) for name in self._names})
+        """The function of x: of the shape of x, but for GLU and SwiGLU, which halve an axis."""
+        return type(self).function(x, **{name: getattr(self, name) for name in self.settings})
 
     def describe(self) -> str:
-        return settings(self, *self._names)
+        return settings(self, *self.settings)
+
+
+def layer_of(function: Callable[..., Tensor], name: str, *taken: str, check: Callable[..., None] | None = None,
+             **defaults: Any) -> type[FunctionLayer]:
+    """A class of layers that compute a function, with its documentation.
+
+    Settings are the function's parameters of the names `taken`, by position or name, with the function's annotations
+    and defaults, or these `defaults`; `check` is called with them and raises for values that cannot be.
+    """
+    found = signature(function).parameters
+    parameters = [found[t].replace(kind=Argument.POSITIONAL_OR_KEYWORD, default=defaults.get(t, found[t].default))
+                  for t in taken]  # fmt: skip
+    members: dict[str, Any] = {"function": staticmethod(function), "settings": taken, "__doc__": function.__doc__,
+                               "__module__": __name__, "__qualname__": name}
+    if taken:
+        members["__init__"] = _constructor_of(parameters, check)
+    return type(name, (FunctionLayer,), members)
+
+
+def _constructor_of(parameters: list[Argument], check: Callable[..., None] | None) -> Callable[..., None]:
+    own = Signature([Argument("self", Argument.POSITIONAL_ONLY), *parameters])
+
+    def __init__(self: FunctionLayer, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        given = own.bind(self, *args, **kwargs)
+        given.apply_defaults()
+        values = {name: given.arguments[name] for name in self.settings}
+        if check is not None:
+            check(**values)
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    __init__.__signature__ = own  # type: ignore[attr-defined]
+    __init__.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": None}
+    return __init__
+
+
+def _check_gelu(approximate: str) -> None:
+    if approximate not in ("none", "tanh"):
+        raise AttributeValueError(f"approximate {approximate!r} is neither 'none' nor 'tanh'")
+
+
+def _check_softplus(beta: float) -> None:
+    if not beta > 0:
+        raise AttributeValueError(f"beta is {beta}, expected a positive number")
+
+
+def _check_celu(alpha: float) -> None:
+    if alpha == 0:
+        raise AttributeValueError("alpha is 0, expected another number")
+
+
+def _check_softshrink(bound: float) -> None:
+    within("SoftShrink", 0, float("inf"), bound=bound)
 
 
 # ---- piecewise linear
-class ReLU(_Function):
-    """max(x, 0)"""
-
-    function = staticmethod(relu)
-
-
-class ReLU6(_Function):
-    """x brought into [0, 6]."""
-
-    function = staticmethod(functions.relu6)
-
-
-class LeakyReLU(_Function):
-    """x where it is positive, slope * x elsewhere.  Owl's and TensorFlow's slope is 0.2."""
-
-    function = staticmethod(functions.leaky_relu)
-
-    def __init__(self, slope: float = 0.01) -> None:
-        self._set(slope=slope)
-
-
-class Threshold(_Function):
-    """x where it is above the threshold, `value` elsewhere."""
-
-    function = staticmethod(functions.threshold)
-
-    def __init__(self, threshold: float, value: float = 0.0) -> None:
-        self._set(threshold=threshold, value=value)
-
-
-class ThresholdedReLU(_Function):
-    """x where it is above the threshold, 0 elsewhere: Owl's TRelu."""
-
-    function = staticmethod(functions.threshold)
-
-    def __init__(self, threshold: float = 1.0) -> None:
-        self._set(threshold=threshold)
-
-
-class HardTanh(_Function):
-    """x brought into [low, high]."""
-
-    function = staticmethod(functions.hardtanh)
-
-    def __init__(self, low: float = -1.0, high: float = 1.0) -> None:
-        self._set(low=low, high=high)
-
-
-class HardSigmoid(_Function):
-    """slope * x + offset, brought into [0, 1].  Owl's and Keras' slope is 0.2."""
-
-    function = staticmethod(functions.hardsigmoid)
-
-    def __init__(self, slope: float = 1 / 6, offset: float = 0.5) -> None:
-        self._set(slope=slope, offset=offset)
-
-
-class HardSwish(_Function):
-    """x * hardsigmoid(x)"""
-
-    function = staticmethod(functions.hardswish)
-
-
-class HardShrink(_Function):
-    """x where |x| > bound, 0 elsewhere."""
-
-    function = staticmethod(functions.hardshrink)
-
-    def __init__(self, bound: float = 0.5) -> None:
-        self._set(bound=bound)
-
-
-class SoftShrink(_Function):
-    """x moved towards 0 by `bound`, and 0 where that would cross it."""
-
-    function = staticmethod(functions.softshrink)
-
-    def __init__(self, bound: float = 0.5) -> None:
-        within("SoftShrink", 0, float("inf"), bound=bound)
-        self._set(bound=bound)
-
-
+ReLU = layer_of(relu, "ReLU")
+ReLU6 = layer_of(functions.relu6, "ReLU6")
+LeakyReLU = layer_of(functions.leaky_relu, "LeakyReLU", "slope")
+Threshold = layer_of(functions.threshold, "Threshold", "threshold", "value")
+ThresholdedReLU = layer_of(functions.threshold, "ThresholdedReLU", "threshold", threshold=1.0)  # Owl's TRelu
+HardTanh = layer_of(functions.hardtanh, "HardTanh", "low", "high")
+HardSigmoid = layer_of(functions.hardsigmoid, "HardSigmoid", "slope", "offset")
+HardSwish = layer_of(functions.hardswish, "HardSwish")
+HardShrink = layer_of(functions.hardshrink, "HardShrink", "bound")
+SoftShrink = layer_of(functions.softshrink, "SoftShrink", "bound", check=_check_softshrink)
 # ---- smooth
-class Tanh(_Function):
-    """The hyperbolic tangent."""
-
-    function = staticmethod(tanh)
-
-
-class TanhShrink(_Function):
-    """x - tanh(x)"""
-
-    function = staticmethod(functions.tanhshrink)
-
-
-class Sigmoid(_Function):
-    """1 / (1 + exp(-x))"""
-
-    function = staticmethod(sigmoid)
-
-
-class LogSigmoid(_Function):
-    """log(sigmoid(x)), exact where sigmoid underflows."""
-
-    function = staticmethod(functions.logsigmoid)
-
-
-class SiLU(_Function):
-    """x * sigmoid(x), also called swish."""
-
-    function = staticmethod(functions.silu)
-
-
-Swish = SiLU
-
-
-class GELU(_Function):
-    """x times the probability that a standard normal number is below x; `approximate` is "none" or "tanh"."""
-
-    function = staticmethod(functions.gelu)
-
-    def __init__(self, approximate: str = "none") -> None:
-        if approximate not in ("none", "tanh"):
-            raise AttributeValueError(f"approximate {approximate!r} is neither 'none' nor 'tanh'", operator="GELU")
-        self._set(approximate=approximate)
-
-
-class Mish(_Function):
-    """x * tanh(softplus(x))"""
-
-    function = staticmethod(functions.mish)
-
-
-class Softplus(_Function):
-    """log(1 + exp(beta * x)) / beta, without overflow."""
-
-    function = staticmethod(functions.softplus)
-
-    def __init__(self, beta: float = 1.0) -> None:
-        if not beta > 0:
-            raise AttributeValueError(f"beta is {beta}, expected a positive number", operator="Softplus")
-        self._set(beta=beta)
-
-
-class Softsign(_Function):
-    """x / (1 + |x|)"""
-
-    function = staticmethod(functions.softsign)
-
-
-class ELU(_Function):
-    """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
-
-    function = staticmethod(functions.elu)
-
-    def __init__(self, alpha: float = 1.0) -> None:
-        self._set(alpha=alpha)
-
-
-class CELU(_Function):
-    """x where it is positive, alpha * (exp(x / alpha) - 1) elsewhere: smooth for every alpha."""
-
-    function = staticmethod(functions.celu)
-
-    def __init__(self, alpha: float = 1.0) -> None:
-        if alpha == 0:
-            raise AttributeValueError("alpha is 0, expected another number", operator="CELU")
-        self._set(alpha=alpha)
-
-
-class SELU(_Function):
-    """Scaled elu, which keeps mean 0 and variance 1 through layers (Klambauer et al. 2017)."""
-
-    function = staticmethod(functions.selu)
-
-
+Tanh = layer_of(tanh, "Tanh")
+TanhShrink = layer_of(functions.tanhshrink, "TanhShrink")
+Sigmoid = layer_of(sigmoid, "Sigmoid")
+LogSigmoid = layer_of(functions.logsigmoid, "LogSigmoid")
+SiLU = Swish = layer_of(functions.silu, "SiLU")
+GELU = layer_of(functions.gelu, "GELU", "approximate", check=_check_gelu)
+Mish = layer_of(functions.mish, "Mish")
+Softplus = layer_of(functions.softplus, "Softplus", "beta", check=_check_softplus)
+Softsign = layer_of(functions.softsign, "Softsign")
+ELU = layer_of(functions.elu, "ELU", "alpha")
+CELU = layer_of(functions.celu, "CELU", "alpha", check=_check_celu)
+SELU = layer_of(functions.selu, "SELU")
 # ---- along an axis
-class _AlongAxis(_Function):
-    def __init__(self, axis: int = -1) -> None:
-        self._set(axis=axis)
-
-
-class Softmax(_AlongAxis):
-    """exp(x) / sum(exp(x)) along an axis."""
-
-    function = staticmethod(softmax)
-
-
-class LogSoftmax(_AlongAxis):
-    """log(softmax(x)) along an axis."""
-
-    function = staticmethod(log_softmax)
-
-
-class Softmin(_AlongAxis):
-    """softmax(-x) along an axis."""
-
-    function = staticmethod(softmin)
-
-
-class GLU(_AlongAxis):
-    """The first half of x along an axis, times the sigmoid of the second: half as long there."""
-
-    function = staticmethod(functions.glu)
-
-
-class SwiGLU(_AlongAxis):
-    """The first half of x along an axis, times the silu of the second: half as long there (Shazeer 2020)."""
-
-    function = staticmethod(functions.swiglu)
+Softmax = layer_of(softmax, "Softmax", "axis")
+LogSoftmax = layer_of(log_softmax, "LogSoftmax", "axis")
+Softmin = layer_of(softmin, "Softmin", "axis")
+GLU = layer_of(functions.glu, "GLU", "axis")
+SwiGLU = layer_of(functions.swiglu, "SwiGLU", "axis")
 
 
 # ---- with state
