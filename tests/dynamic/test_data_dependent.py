@@ -78,9 +78,11 @@ def test_nan_is_unlike_nan(device: str) -> None:
 
 
 def test_a_number_has_no_indices(device: str) -> None:
-    for f in (nnc.nonzero, nnc.argwhere):
-        with fails(ValueError, "no axis"):
-            f(nnc.asarray(3.0))
+    with fails(ValueError, "no axis"):
+        nnc.nonzero(nnc.asarray(3.0))
+    for number, rows in ((3.0, 1), (0.0, 0)):
+        for f in (nnc.argwhere, nnc.jit(nnc.argwhere)):
+            assert f(nnc.asarray(number)).shape == (rows, 0)
     assert nnc.flatnonzero(nnc.asarray(3.0)).tolist() == [0]
 
 
