@@ -1,0 +1,25 @@
+"""The methods that are bound to Tensor are those that type checkers are told of."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+from nnc_core.values import tensor
+from nnc_core.values.tensor import Tensor
+
+
+def names(body: list[ast.stmt]) -> set[str]:
+    defined = {node.name for node in body if isinstance(node, ast.FunctionDef)}
+    targets = [t for node in body if isinstance(node, ast.Assign) for t in node.targets]
+    parts = [x for t in targets for x in (t.elts if isinstance(t, ast.Tuple) else [t])]
+    return defined | {x.id for x in parts if isinstance(x, ast.Name)}
+
+
+def test_stubs_and_bound_methods_agree() -> None:
+    module = ast.parse(inspect.getsource(tensor))
+    body = next(node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "Tensor").body
+    told = next(names(node.body) for node in body if isinstance(node, ast.If))
+    automatic = {"__module__", "__doc__", "__firstlineno__", "__static_attributes__"}
+    bound = set(vars(Tensor)) - names(body) - automatic
+    assert told == bound
