@@ -62,7 +62,7 @@ def _tracked(t: Tensor) -> Value:
 
 
 def _ends(y: Any, gradient: Any) -> tuple[list[Value], list[Value | None]]:
-    """Where a sweep begins: values, and their cotangents, None for ones."""
+    """The starting points of a sweep: values, and their cotangents, None for ones."""
     several = not isinstance(y, Tensor)
     given = list(gradient) if several and gradient is not None else [gradient] * (len(y) if several else 1)
     tensors = list(y) if several else [y]
@@ -112,12 +112,12 @@ def _swept(tape: Tape, create_graph: bool = False) -> list[Value | None]:
 
 
 def _is_recording(tape: Tape) -> bool:
-    """Whether the pass is itself recorded, to be computed later."""
+    """True if the pass is itself recorded, to be computed later."""
     return bool(lazy.get()) or current_trace.get() is not None or any(y.trace is not None for y in tape.roots)
 
 
 def _inside(tape: Tape, hooks: Any) -> bool:
-    """Whether hooks change gradients that other gradients are computed from, or belong to values not asked for."""
+    """True if hooks change gradients that other gradients are computed from, or belong to values not asked for."""
     return bool(hooks) and not hooks.keys() <= {id(x) for x in tape.wrt if x.step is None}
 
 

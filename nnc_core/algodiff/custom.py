@@ -55,7 +55,7 @@ CUSTOM_BATCHING = {CUSTOM.name: _mapped_custom, RESULT.name: _mapped_result}
 
 
 class CustomFunction:
-    """What `custom_vjp` and `custom_jvp` share: the function, and when a call is recorded."""
+    """Base of `custom_vjp` and `custom_jvp`: the function, and when a call is recorded."""
 
     _defines = ""
 
@@ -85,7 +85,7 @@ class CustomFunction:
 
 
 def _is_recorded(tensors: Sequence[Value]) -> bool:
-    """Whether somebody may differentiate the call: what is deferred or traced may become a graph."""
+    """True if somebody may differentiate the call: what is deferred or traced may become a graph."""
     if not any(is_inexact(v.dtype) for v in tensors):
         return False
     waits = bool(lazy.get()) or current_trace.get() is not None or any(v.trace is not None for v in tensors)
@@ -181,7 +181,7 @@ def _result(v: Value, whole: Value, index: int, tracked: bool, trace: Any) -> Va
 
 
 def _check_closed(outputs: Sequence[Value], args: Sequence[Value]) -> None:
-    """What the function reads from around it would get no gradient, silently."""
+    """Reject tensors that the function reads from around it: they would get no gradient, silently."""
     given = {id(v) for v in args}
     for v in postorder(outputs, given, leaf=lambda v: not v.tracked):
         if id(v) not in given and v.tracked and not any(x.tracked for x in v.inputs):

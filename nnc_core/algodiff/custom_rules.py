@@ -1,4 +1,4 @@
-"""What a step `custom` holds: the user's rule, and how to call it on values, or on the nodes of a graph."""
+"""The attribute of a step `custom`: the user's rule, and how to call it on values, or on the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Rule:
 
     @property
     def arguments(self) -> int:
-        """How many of the operands are arguments; the others are residuals."""
+        """Number of operands that are arguments; the others are residuals."""
         return sum(x is None for x in self.leaves)
 
     def cotangents(self, F: Any, gs: Sequence[Any], operands: Sequence[Any]) -> list[Any]:

@@ -47,7 +47,7 @@ def _leaves(tree: Any, what: str) -> tuple[list[Value], Any]:
 
 
 def _values(tree: Any, what: str, alike: Sequence[Value] | None = None) -> list[Value]:
-    """Of a tree of tensors; GradientError for other leaves, or for another number of them."""
+    """Values of a tree of tensors; GradientError for other leaves, or for another number of them."""
     tensors = flatten(tree)[0]
     for t in tensors:
         if not isinstance(t, Tensor):
@@ -93,7 +93,7 @@ class Sweep:
         return postorder(outputs, {id(v) for v in self.leaves}, leaf=lambda v: not v.tracked)
 
     def recorded(self, order: Sequence[Value]) -> Any:
-        """Whether the sweep itself is recorded: iff somebody can differentiate it."""
+        """True if the sweep itself is recorded: iff somebody can differentiate it."""
         mine = {id(v) for v in self.leaves}
         self.again = gradients.get() and (sweeps.get() > 0 or self.outer
                                           or any(v.tracked and v.step is None and id(v) not in mine for v in order))
@@ -246,7 +246,7 @@ def unit_cotangents(y: Tensor) -> Tensor:
 
 
 def _all_rows(pull: Callable[[Tensor], Tensor], units: Tensor, x: TensorSpec) -> Tensor:
-    """What each cotangent is pulled back to, along a first axis."""
+    """The pullbacks of all cotangents, along a first axis."""
     if units.shape[0] == 0:
         return Tensor(F.full(shape=(0, *x.shape), value=0, dtype=x.dtype))
     try:

@@ -12,14 +12,14 @@ from nnc_core.values.tensor import Tensor
 
 @located
 def depends_on(y: Tensor, x: Tensor) -> bool:
-    """Whether y was computed from x, as far as it was recorded: by steps kept for gradients, deferred or symbolic."""
+    """True if y was computed from x, as far as it was recorded: by steps kept for gradients, deferred or symbolic."""
     source = id(x._value)
     return any(id(v) == source for v in postorder([y._value], {source}))
 
 
 @located
 def bookkeeping_count(*tensors: Tensor) -> int:
-    """How many steps are kept for gradients behind these tensors: those between them and variables, each once."""
+    """Count the steps kept for gradients behind these tensors: those between them and variables, each once."""
     order = history([t._value for t in tensors])
     live = depending(order, variables(order))
     return sum(v.step is not None and id(v) in live for v in order)

@@ -84,7 +84,7 @@ class Programs:
         return program
 
     def _is_due(self, key: int) -> bool:
-        """Whether a structure was seen often enough; only its hash is kept until then."""
+        """True if a structure was seen often enough; only its hash is kept until then."""
         seen = int(self._sightings.pop(key, 0)) + 1
         if seen <= STEPPED:
             self._sightings.put(key, seen)
@@ -104,7 +104,7 @@ PROGRAMS = Programs()
 
 
 def backward_info() -> CacheInfo:
-    """How many backward passes ran compiled, and how many programs were made and are kept."""
+    """Count the backward passes that ran compiled, and the programs that were made and are kept."""
     return PROGRAMS.info()
 
 
@@ -157,7 +157,7 @@ def compile_sweep(tape: Tape) -> Program | None:
 
 
 def _picks(made: Sequence[Node], mirrors: Sequence[Node], cut: Mapping[Node, Node]) -> dict[tuple[int, int], Node]:
-    """What rules pick from values that are several arrays, by place and number; such values are no inputs."""
+    """Picks that rules make from values that are several arrays, by place and number; such values are no inputs."""
     wholes = {m: i for i, m in enumerate(mirrors) if isinstance(m.spec, TupleSpec)}
     if not wholes:
         return {}

@@ -43,7 +43,7 @@ class Tape(NamedTuple):
 
 
 def structure(tape: Tape) -> Key | None:
-    """What two tapes share that are swept in the same way: operators, attributes, wiring, the specs of the leaves.
+    """A key that tapes share if they are swept in the same way: operators, attributes, wiring, the specs of the leaves.
 
     None for tapes that must be swept step by step: they hold steps whose derivative is Python code or that have such
     in their bodies, shapes that are not known, or values of several devices.
@@ -73,7 +73,7 @@ def _is_sized(spec: TensorSpec) -> bool:
 
 
 def _is_python(node: Any) -> bool:
-    """Whether a step, or a node, calls Python code: a host function, or a rule of the user's, maybe in its bodies."""
+    """True if a step, or a node, calls Python code: a host function, or a rule of the user's, maybe in its bodies."""
     if not node.op.bodies:
         return bool(node.op.host) or node.op.name == "custom"
     pending = [body for _, body in bodies_of(node)]

@@ -23,7 +23,7 @@ Function = Callable[..., Any]
 
 
 def callback(fn: Function, spec: Any, *args: Any, vjp: Function | None = None, effect: bool = False) -> Any:
-    """What fn(*args) gives, as tensors: fn is called on the host with NumPy arrays in place of tensors.
+    """Call fn(*args) and return its results as tensors: fn is called on the host with NumPy arrays in place of tensors.
 
     `spec` says what it returns: a `TensorSpec`, anything else with a shape and a dtype, or a dict, list or tuple of
     such; None for a function that is called for its effect alone.  `args` may be nested likewise; what is no tensor is
@@ -78,7 +78,7 @@ def _joined(specs: Sequence[TensorSpec]) -> TensorSpec:
 
 
 class Arguments:
-    """How arrays are put among a function's arguments."""
+    """A function's arguments, with places for arrays."""
 
     def __init__(self, structure: Structure, leaves: Sequence[Any], tensors: Sequence[int]) -> None:
         self.structure, self.leaves, self.tensors = structure, leaves, tensors
@@ -91,7 +91,7 @@ class Arguments:
         return found
 
     def gathered(self, given: Sequence[Any]) -> list[Any]:
-        """What stands in the tensors' places in something structured like the arguments; None for a whole argument,
+        """The leaves in the tensors' places of something structured like the arguments; None for a whole argument,
         or for a leaf, is None for each tensor in it."""
         found: list[Any] = []
         for x, part in zip(given, self.structure.parts, strict=True):

@@ -26,5 +26,5 @@ def main() -> None:
 
 def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int,
                   file: Any = None, line: str | None = None) -> None:
-    """Whoever runs a command wants to know what is the matter, not which line of a library says so."""
+    """Show a warning without its place: who runs a command needs the message, not the line of a library."""
     print(f"warning: {message}", file=file or sys.stderr)

@@ -169,7 +169,7 @@ def expm1(x: Any) -> Any:
 
 
 def _expm1_at_ends(real: Any, imag: Any) -> Iterator[tuple[Any, Any]]:
-    """Where exp(x) - 1 is no product of a number and a direction, and its value there."""
+    """Places where exp(x) - 1 is no product of a number and a direction, and its value there."""
     wild, flat = ~np.isfinite(imag), imag == 0
     whole = np.empty(np.shape(real), np.result_type(real, np.complex64))
     whole.real, whole.imag = real, imag

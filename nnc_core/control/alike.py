@@ -1,4 +1,4 @@
-"""What loops and branches demand of what they are given, and of what their bodies give."""
+"""Checks of what loops and branches are given, and of what their bodies return."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def functions(**given: Any) -> None:
 
 
 def length_of(rows: Sequence[Value], length: Any) -> Any:
-    """How many rows there are to go over."""
+    """The number of rows to go over."""
     if length is not None and not isinstance(length, Dim):
         length = whole(length, "length", 0)
     found = dict.fromkeys([v.shape[0] if v.shape else None for v in rows] + ([length] if length is not None else []))

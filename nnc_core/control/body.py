@@ -62,7 +62,7 @@ class BodyTrace(Trace):
         return Tensor(self.now[cell])
 
     def outer(self, cell: Cell) -> Value:
-        """What a cell holds around the body, before it."""
+        """The value that a cell holds around the body, before it."""
         return self.held[cell] if cell in self.held else self._around(cell)
 
     def _around(self, cell: Cell) -> Value:
@@ -91,7 +91,7 @@ class Traced:
         return [c for c in self.trace.cells if self.trace.now[c] is not self.trace.cells[c]]
 
     def captured(self, outputs: Sequence[Value]) -> dict[int, Value]:
-        """What the outputs depend on outside: by id, the first values met there."""
+        """Outside values that the outputs depend on: by id, the first values met there."""
         order = postorder([*outputs, *self.trace.effects],
                           leaf=lambda v: v.trace is not self.trace and not _is_constant(v))
         return {id(v): v for v in order if v.trace is not self.trace and not _is_constant(v)}
@@ -117,7 +117,7 @@ class Traced:
 
 
 def keep_effects(traced: Sequence[Traced], results: Sequence[Value]) -> None:
-    """What is traced around bodies that have effects runs them, whether it uses their results or not."""
+    """Make the surrounding trace run bodies that have effects, whether it uses their results or not."""
     trace = current_trace.get()
     if trace is not None and results and has_effects(traced):
         trace.effects.append(results[0])
@@ -147,7 +147,7 @@ def _tracing(trace: Trace) -> Iterator[None]:
 
 
 class Surroundings:
-    """What several bodies of one node read from around them, each once: arrays, symbols of outer traces, cells."""
+    """Values that several bodies of a node read from around them, each once: arrays, symbols of outer traces, cells."""
 
     def __init__(self, traced: Sequence[Traced], outputs: Sequence[Sequence[Value]],
                  moving: Sequence[Cell] = ()) -> None:

@@ -297,6 +297,6 @@ def map(f: Callable[..., Any], xs: Any) -> Any:
 
 
 def rows_mapped(f: Callable[..., Any], xs: Any) -> Any:
-    """What `map` does; errors are the caller's."""
+    """Implements `map`; errors are the caller's."""
     return _scan(lambda _, x: (None, f(x)), None, xs)[1]
 

@@ -1,4 +1,4 @@
-"""Why a compiled graph is as it is, as text."""
+"""Explanations of why a compiled graph is as it is, as text."""
 
 from __future__ import annotations
 

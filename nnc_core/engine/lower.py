@@ -121,7 +121,7 @@ class Lowering:
                     cache.pop(key)
 
     def obstacles(self, wanted: Mapping[str, str]) -> list[str]:
-        """Why commands cannot run by these backends, as far as is known before they are prepared."""
+        """Reasons why commands cannot run by these backends, as far as is known before they are prepared."""
         pairs = sorted({(key.split("(")[0], name) for key, name in wanted.items()})
         return [f"{operator} has no backend {name!r} any more" for operator, name in pairs
                 if name not in (NEST, HOST, EXPANDED, *[b.name for b in self.device.all_backends(operator)])]

@@ -213,7 +213,7 @@ class TapeArray:
 
 
 class _Slots:
-    """Which slots change with each call, and what the others hold."""
+    """The slots that change with each call, and what the others hold."""
 
     def __init__(self, graph: SymbolicGraph, outputs: Mapping[str, Node], plan: Plan, emitter: Emitter) -> None:
         place = plan.place

@@ -49,7 +49,7 @@ def unwrap(p: ArrayLike, /, discont: float | None = None, axis: int = -1, *, per
 
 
 def _turns(jumps: Value, discont: float | None, period: float) -> Value:
-    """What is to be added to each jump."""
+    """The correction to add at each jump."""
     half = period // 2 if isinstance(period, int) else period / 2
     low = -half
     inside = F.add(F.remainder(F.subtract(jumps, low), period), low)

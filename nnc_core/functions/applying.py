@@ -56,8 +56,8 @@ def apply_over_axes(func: Callable[[Tensor, int], Any], x: ArrayLike, axes: int 
 @located
 def piecewise(x: ArrayLike, condlist: ArrayLike | Sequence[ArrayLike], funclist: Sequence[Any], /, *args: Any,
               **kwargs: Any) -> Tensor:
-    """Where the i-th condition is true the i-th function of x, or the i-th number; the last condition that is true
-    decides, and one function more is for where none is, otherwise 0.  In the dtype of x.
+    """Apply the i-th function to x where the i-th condition is true, or take the i-th number; the last condition
+    that is true decides, and one function more is for where none is, otherwise 0.  In the dtype of x.
 
     Functions see all of x: what they make of elements that are not theirs is dropped.
     """

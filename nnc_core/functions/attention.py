@@ -34,7 +34,7 @@ LAYOUTS = ("BHLE", "BLHE")
 
 
 class AttentionWeights(NamedTuple):
-    """Of queries (features, heads * size), of keys and values (features, key heads * size), of the results
+    """Weights of queries (features, heads * size), of keys and values (features, key heads * size), of the results
     (heads * size, features); and a bias for each, or None."""
 
     query: ArrayLike

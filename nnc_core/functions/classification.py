@@ -45,7 +45,7 @@ def reduced(losses: Value, reduction: str, total: Value | None = None) -> Tensor
 
 # ---- many classes
 class _Task(NamedTuple):
-    """What is predicted, with the classes along the last axis; what is wanted; how much of it counts."""
+    """Predictions, with the classes along the last axis; targets; and how much each counts."""
 
     predicted: Value
     labels: Value

@@ -38,11 +38,11 @@ def conj(x: ArrayLike, /) -> Tensor:
 
 @located
 def iscomplexobj(x: ArrayLike, /) -> bool:
-    """Whether the dtype is complex, whatever the values."""
+    """True if the dtype is complex, whatever the values."""
     return is_complex(as_value(x).dtype)
 
 
 @located
 def isrealobj(x: ArrayLike, /) -> bool:
-    """Whether the dtype is not complex, whatever the values."""
+    """True if the dtype is not complex, whatever the values."""
     return not iscomplexobj(x)

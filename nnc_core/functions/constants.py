@@ -18,7 +18,7 @@ from nnc_core.values.value import Step, Value
 
 
 def is_recorded(v: Value) -> bool:
-    """Whether what is done to v is recorded, to be computed later."""
+    """True if what is done to v is recorded, to be computed later."""
     return v.array is None or lazy.get() != NOW
 
 

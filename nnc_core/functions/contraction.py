@@ -211,7 +211,7 @@ def _product(a: _Term, b: _Term, wanted: set[Label]) -> _Term:
 # ---- the order
 def _path(terms: Sequence[_Term], result: tuple[Label, ...], sizes: dict[Label, DimLike],
           optimize: Any) -> Sequence[tuple[int, ...]]:
-    """Which operands are multiplied at each step; the product goes to the end of the list."""
+    """The operands multiplied at each step; the product goes to the end of the list."""
     count = len(terms)
     if isinstance(optimize, (list, tuple)):
         return _checked([tuple(step) for step in optimize if not isinstance(step, str)], count)

@@ -26,7 +26,7 @@ LARGEST = 170
 
 # ---- the gamma function
 def _sign(v: Value) -> Value:
-    """Of gamma: below 0 it changes at every integer, where NaN says that there is none."""
+    """Sign of gamma: below 0 it changes at every integer, where NaN says that there is none."""
     down = F.floor(v)
     odd = F.not_equal(F.remainder(down, 2.0), 0)
     below = F.where(F.equal(down, v), nan, F.where(odd, -1.0, 1.0))

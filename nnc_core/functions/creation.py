@@ -75,7 +75,7 @@ def stack_given(device: Any) -> Stack:
 
 @contextmanager
 def created_on(device: Any) -> Iterator[Stack]:
-    """What is made in this block is made on that device, or on the current one."""
+    """Create everything in this block on that device, or on the current one."""
     stack = stack_given(device)
     token = _stack.set(stack)
     try:
@@ -175,7 +175,7 @@ def _check_numbers(**given: Any) -> None:
 
 
 def _count(first: Any, last: Any, step: Any) -> Any:
-    """How many numbers there are; of a named dimension in whole numbers as a dimension."""
+    """Number of elements; of a named dimension in whole numbers as a dimension."""
     if isinstance(last, Dim) and isinstance(first, int) and isinstance(step, int):
         count = -((first - last) // step)
         return 0 if count < 0 else count

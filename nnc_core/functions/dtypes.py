@@ -1,4 +1,4 @@
-"""What dtypes are, and what this namespace is: the Array API's inspection."""
+"""Inspection of dtypes and of this namespace, as the Array API has it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class IntegerInfo:
 
 
 def _dtype_of(x: Any, operator: str) -> DType:
-    """Of an array, or of what names a dtype."""
+    """The dtype of an array, or of what names a dtype."""
     if isinstance(x, (Tensor, np.ndarray, np.generic)):
         return admit_numpy(x.dtype)
     if isinstance(x, (bool, int, float, complex)):
@@ -104,7 +104,7 @@ def _is_numpy(x: Any) -> bool:
 
 @located
 def can_cast(from_: Any, to: DType, /) -> bool:
-    """Whether promotion turns the one dtype (or an array's) into the other, beside an array of that."""
+    """True if promotion turns the one dtype (or an array's) into the other, beside an array of that."""
     given, wanted = _dtype_of(from_, "can_cast"), _dtype_of(to, "can_cast")
     try:
         return promote(given, wanted) == wanted
@@ -114,7 +114,7 @@ def can_cast(from_: Any, to: DType, /) -> bool:
 
 @located
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind: another dtype, "bool", "signed integer", "unsigned integer", "integral",
+    """True if a dtype is of a kind: another dtype, "bool", "signed integer", "unsigned integer", "integral",
     "real floating", "complex floating", "numeric", or one of several in a tuple."""
     given = admit_numpy(dtype)
     if isinstance(kind, tuple):
@@ -127,7 +127,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 class NamespaceInfo:
-    """What this namespace, and each of its devices, can do."""
+    """Capabilities of this namespace, and of each of its devices."""
 
     def capabilities(self) -> dict[str, Any]:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
@@ -140,7 +140,7 @@ class NamespaceInfo:
         return current_stack().device.spec
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        """Of arrays made without naming a dtype; they are the same on all devices."""
+        """Default dtypes of arrays made without naming a dtype; they are the same on all devices."""
         floating = default_float()
         return {"real floating": floating, "complex floating": dt.complex_of(floating), "integral": dt.int64,
                 "indexing": dt.int64}

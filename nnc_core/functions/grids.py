@@ -65,7 +65,7 @@ def indices(dimensions: Sequence[DimLike], *, dtype: Any = None, sparse: bool = 
 @located
 def fromfunction(function: Callable[..., Any], shape: Sequence[DimLike], *, dtype: Any = None,
                  device: Any = None) -> Any:
-    """What a function gives for the indices of an array of that shape: one array of numbers for each axis."""
+    """Call a function with the indices of an array of that shape: one array of numbers for each axis."""
     functions(function=function)
     grid = indices(shape, dtype=default_float() if dtype is None else dtype, device=device)
     assert isinstance(grid, Tensor)

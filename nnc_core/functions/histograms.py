@@ -31,14 +31,14 @@ __all__ = [
 _BIN_RANGE = OPERATORS["bin_range"]
 
 class Histogram(NamedTuple):
-    """What lies in each bin, and the edges, one more than bins."""
+    """Count or weight in each bin, and the edges, one more than bins."""
 
     histogram: Tensor
     bin_edges: Tensor
 
 
 class Histogram2d(NamedTuple):
-    """What lies in each bin, x along the first axis, and the edges of both."""
+    """Count or weight in each bin, x along the first axis, and the edges of both."""
 
     histogram: Tensor
     x_edges: Tensor
@@ -46,7 +46,7 @@ class Histogram2d(NamedTuple):
 
 
 class HistogramDD(NamedTuple):
-    """What lies in each bin, an axis for each coordinate, and the edges along each."""
+    """Count or weight in each bin, an axis for each coordinate, and the edges along each."""
 
     histogram: Tensor
     bin_edges: tuple[Tensor, ...]
@@ -54,7 +54,7 @@ class HistogramDD(NamedTuple):
 
 # ---- counting
 def _counted(numbers: Value, weights: Value | None, bins: DimLike, range: Value | None = None) -> Value:
-    """How often (or with what weight) each number of a bin occurs; `bins` itself is the number of what lies in none.
+    """Count, or sum the weights of, each number of a bin; `bins` itself is the number of what lies in none.
 
     `range` is what tells the number of bins, where the data do.
     """
@@ -72,7 +72,7 @@ def _summable(weights: Value | None) -> Value | None:
 @located
 def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0, *,
              length: int | None = None) -> Tensor:
-    """How often each of 0, 1, 2 ... occurs in x, a vector of integers; the sum of their weights if there are any.
+    """Count how often each of 0, 1, 2 ... occurs in x, a vector of integers; the sum of their weights if there are any.
 
     As long as the largest number says, at least `minlength`.  With `length` the result has that length whatever the
     data, and numbers outside of it are left out: that keeps a graph's sizes independent of its data.
@@ -156,7 +156,7 @@ def _checked(v: Value, weights: Value | None) -> Value | None:
 @located
 def histogram(x: ArrayLike, /, bins: Bins = 10, range: Any = None, density: bool = False,
               weights: ArrayLike | None = None) -> Histogram:
-    """How many elements of the flattened x lie in each bin, int64, or the sum of their weights.
+    """Count the elements of the flattened x that lie in each bin, as int64, or sum their weights.
 
     `bins` is a number of equal bins between the ends of `range` (of the data, if there is none), the name of one of
     NumPy's rules (which look at the data on the host), or the edges.  Bins have their lower edge, the last one both.
@@ -208,7 +208,7 @@ def _columns(table: Value) -> list[Value]:
 @located
 def histogramdd(sample: ArrayLike | Sequence[ArrayLike], /, bins: Any = 10, range: Any = None, density: bool = False,
                 weights: ArrayLike | None = None) -> HistogramDD:
-    """How many points lie in each cell: points are rows of an array, or a sequence of coordinates, a vector each.
+    """Count the points in each cell: points are rows of an array, or a sequence of coordinates, a vector each.
 
     `bins` is a number of equal bins, or for each coordinate a number or the edges; `range` for each one the ends.
     """
@@ -229,7 +229,7 @@ def histogramdd(sample: ArrayLike | Sequence[ArrayLike], /, bins: Any = 10, rang
 @located
 def histogram2d(x: ArrayLike, y: ArrayLike, /, bins: Any = 10, range: Any = None, density: bool = False,
                 weights: ArrayLike | None = None) -> Histogram2d:
-    """How many points (x, y) lie in each cell; `bins` is a number, the edges of both, or a pair of either."""
+    """Count the points (x, y) in each cell; `bins` is a number, the edges of both, or a pair of either."""
     a, b, *given = (flat(v) for v in as_values(x, y, *([] if weights is None else [weights])))
     if a.shape != b.shape:
         raise ShapeError(f"coordinates {a.spec} and {b.spec} are unlike many")

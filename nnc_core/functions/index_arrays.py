@@ -36,7 +36,7 @@ def _integers(v: Value) -> Value:
 
 
 def _steps(dims: Sequence[int], order: str) -> list[int]:
-    """By how many places each index counts."""
+    """The number of places that each index counts for."""
     if order not in ("C", "F"):
         raise AttributeValueError(f"order {order!r} is neither 'C' nor 'F'")
     n = len(dims)
@@ -44,7 +44,7 @@ def _steps(dims: Sequence[int], order: str) -> list[int]:
 
 
 def _checked(given: Any, size: int) -> None:
-    """What is on the host is looked at; tensors are not."""
+    """Check indices that are on the host; tensors are not looked at."""
     host = None if isinstance(given, Tensor) else np.asarray(given)
     if host is not None and host.dtype.kind in "iu" and ((host < 0) | (host >= size)).any():
         raise OutOfRangeError(f"an index is out of range for length {size}", hint='mode="clip", or "wrap"')

@@ -93,7 +93,7 @@ def block(arrays: Any, /) -> Tensor:
 
 
 def _depth(x: Any) -> int:
-    """How deep the lists are nested, everywhere the same."""
+    """The depth of nested lists, everywhere the same."""
     if not isinstance(x, list):
         return 0
     depths = {_depth(y) for y in x}

@@ -61,7 +61,7 @@ def _largest(v: Value, axis: tuple[int, ...], keepdims: bool = False) -> Value:
 
 
 def _matrix_norm(v: Value, keepdims: bool, order: Order) -> Value:
-    """Of the last two axes."""
+    """Norm of the matrices along the last two axes."""
     if v.ndim < 2:
         raise ShapeError(f"{v.spec} is no matrix", hint="vector_norm")
     rows, columns = v.ndim - 2, v.ndim - 1

@@ -83,7 +83,7 @@ def _squarings(v: Value, limit: float, most: int) -> Value:
 
 
 def _pade(a: Value, degree: int) -> Value:
-    """Of exp: the quotient of p(a) and p(-a), whose even parts agree."""
+    """Padé approximant of exp: the quotient of p(a) and p(-a), whose even parts agree."""
     b = [factorial(2 * degree - j) * factorial(degree) / (factorial(2 * degree) * factorial(degree - j) * factorial(j))
          for j in range(degree + 1)]
     one, a2 = _identity(a), F.matmul(a, a)

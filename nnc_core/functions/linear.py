@@ -83,7 +83,7 @@ def multi_dot(arrays: Sequence[ArrayLike], /) -> Tensor:
 
 
 def _cheapest(lengths: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to part each stretch of a chain of matrices lengths[i] x lengths[i + 1]."""
+    """The place to part each stretch of a chain of matrices lengths[i] x lengths[i + 1]."""
     n = len(lengths) - 1
     cost = {(i, i): 0.0 for i in range(n)}
     parts: dict[tuple[int, int], int] = {}

@@ -224,7 +224,7 @@ def roll(x: ArrayLike, /, shift: int | Sequence[int], *, axis: int | Sequence[in
 
 
 def _shifts(shift: Any) -> list[int]:
-    """By how many places, along one axis or several."""
+    """The number of places to shift by, along one axis or several."""
     given = np.atleast_1d(shift.numpy()) if isinstance(shift, Tensor) else sequence(shift)
     return [whole(by, "a shift") for by in given]
 

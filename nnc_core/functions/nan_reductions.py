@@ -121,7 +121,7 @@ def nanmin(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Ten
 
 
 def _position(x: ArrayLike, axis: int | None, largest: bool, keepdims: bool) -> Tensor:
-    """Where the extremum stands first: NaN is equal to nothing."""
+    """Index of the extremum's first occurrence: NaN is equal to nothing."""
     v = as_value(x)
     ndim = v.ndim
     v, a = (flat(v), 0) if axis is None else (v, normalise_axis(axis, ndim))

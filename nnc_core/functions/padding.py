@@ -166,7 +166,7 @@ def _odd(v: Value, axis: int, width: Widths) -> Value:
 
 
 def _turned(v: Value, axis: int, width: int) -> Value:
-    """What follows v at its end."""
+    """The elements that follow v at its end."""
     n, pieces, left = int(v.shape[axis]), [], width
     while left > 0:
         edge = cut(v, axis, n - 1, n)
@@ -241,7 +241,7 @@ def _statistic(name: str) -> Callable[..., Value]:
 
 
 def _rounded(statistic: Callable[[Value, int], Value]) -> Callable[[Value, int], Value]:
-    """Of integers rounded to the nearest, halves to even."""
+    """The mean of integers rounded to the nearest, halves to even."""
 
     def wrapped(v: Value, axis: int) -> Value:
         if is_inexact(v.dtype):

@@ -82,7 +82,7 @@ class _Sums(NamedTuple):
         return self._between(self.totals, cuts) / self._between(self.counts, cuts)
 
     def gain(self, cuts: Any) -> float:
-        """By how much groups around their means have smaller squares than one around 0."""
+        """The decrease in squares from one group around 0 to groups around their means."""
         totals = self._between(self.totals, cuts)
         return float((totals * totals / self._between(self.counts, cuts)).sum())
 
@@ -92,8 +92,8 @@ class _Sums(NamedTuple):
 
 
 def _first_cuts(numbers: Any, counts: Any, size: int) -> Any:
-    """Where the integral of the cube root of the density has equal parts, which is best for many groups (Panter and
-    Dite, 1951); the density between two neighbours is their count over their distance."""
+    """Cuts that give the integral of the cube root of the density equal parts, which is best for many groups (Panter
+    and Dite, 1951); the density between two neighbours is their count over their distance."""
     weights = np.cbrt((counts[1:] + counts[:-1]) / 2) * np.cbrt(np.diff(numbers)) ** 2
     rising = np.cumsum(weights)
     parts = rising[-1] * np.arange(1, size) / size

@@ -1,4 +1,4 @@
-"""What many functions that move elements are made of."""
+"""Parts shared by many functions that move elements."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def _pooling(x: ArrayLike, rank: int | None, window: Any, strides: Any, padding:
 
 
 def _beyond(length: Any, window: int, stride: int, padding: tuple[int, int], dilation: int) -> int:
-    """How far one more window goes that begins inside the image or the padding before it, if any is left over."""
+    """The reach of one more window that begins inside the image or the padding before it, if any is left over."""
     before, after = padding
     if stride < 1:
         raise AttributeValueError(f"stride {stride} should be at least 1")

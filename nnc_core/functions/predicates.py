@@ -1,4 +1,4 @@
-"""What numbers are: finite, infinite, close to each other; and what NaN and infinities are replaced by."""
+"""Predicates of numbers: finite, infinite, close to each other; and the replacement of NaN and infinities."""
 
 from __future__ import annotations
 

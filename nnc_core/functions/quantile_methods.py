@@ -1,4 +1,4 @@
-"""Where quantiles lie among sorted elements, by each of NumPy's methods."""
+"""Positions of quantiles among sorted elements, by each of NumPy's methods."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ __all__ = ["RecurrentWeights", "gru", "gru_cell", "lstm", "lstm_cell", "rnn", "r
 
 
 class RecurrentWeights(NamedTuple):
-    """Of one layer in one direction, for states of n numbers and g gates (rnn 1, gru 3, lstm 4): input (features, g n),
-    hidden (n, g n), biases (g n) or None.  An lstm may have a projection (n, m): its states have m numbers then, and
-    hidden is (m, g n)."""
+    """Weights of one layer in one direction, for states of n numbers and g gates (rnn 1, gru 3, lstm 4): input
+    (features, g n), hidden (n, g n), biases (g n) or None.  An lstm may have a projection
+    (n, m): its states have m numbers then, and hidden is (m, g n)."""
 
     input: ArrayLike
     hidden: ArrayLike
@@ -83,7 +83,7 @@ def _alike(x: Value, states: Sequence[Value], layers: Sequence[_Layer]) -> tuple
 
 
 def _sizes(layer: _Layer, gates: int, states: int) -> list[DimLike]:
-    """How many numbers each state has."""
+    """The number of elements of each state."""
     n = layer.input.shape[1] // gates
     return [layer.projection[0].shape[1] if layer.projection else n, n][:states]
 
@@ -136,7 +136,7 @@ def lstm_cell(x: ArrayLike, state: tuple[ArrayLike, ArrayLike], weights: Recurre
 
 # ---- sequences
 class _Sequences(NamedTuple):
-    """What a whole network is run on."""
+    """Sequences that a whole network is run on."""
 
     x: Value
     states: list[Value]

@@ -185,14 +185,14 @@ def _boolean(v: Value) -> Value:
 
 @located
 def all(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether all elements along axes are true (not zero)."""
+    """Test whether all elements along axes are true (not zero)."""
     v = _boolean(as_value(x))
     return Tensor(F.all(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
 @located
 def any(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether an element along axes is true (not zero)."""
+    """Test whether any element along axes is true (not zero)."""
     v = _boolean(as_value(x))
     return Tensor(F.any(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 

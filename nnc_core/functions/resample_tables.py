@@ -1,4 +1,4 @@
-"""Which elements a resized axis is made of, and times what: tables for the operator `resample`, made on the host."""
+"""The elements that a resized axis is made of, and their weights: tables for operator `resample`, made on the host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Table(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """How to resize: centres of pixels correspond, or with `align_corners` those of the first and last pixels do."""
+    """A way to resize: centres of pixels correspond, or with `align_corners` those of the first and last pixels do."""
 
     method: str = "linear"
     align_corners: bool = False
@@ -75,7 +75,7 @@ def nearest(length: int, size: int, rule: Rule) -> Array:
 
 
 def _positions(length: int, size: int, align_corners: bool) -> Array:
-    """Where each element of the result lies among those of x; with corners aligned a single one lies on the first."""
+    """Positions of the result's elements among those of x; with corners aligned a single one lies on the first."""
     i = np.arange(size, dtype=np.float64)
     if align_corners:
         return i * ((length - 1) / max(size - 1, 1))

@@ -71,7 +71,7 @@ def _integers_rounded(v: Value, unit: int) -> Value:
 
 
 def _floats_rounded(v: Value, decimals: int) -> Value:
-    """What is too large to have such decimals stays as it is."""
+    """Round floats; those too large to have such decimals stay as they are."""
     unit = 10.0 ** min(abs(decimals), 308)
     if unit > finfo(v.dtype).max or abs(decimals) > 308:
         return v if decimals > 0 else F.where(F.less(F.abs(v), inf), F.copysign(F.full_like(v, 0), v), v)
@@ -89,7 +89,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> Divmod:
 
 @located
 def spacing(x: ArrayLike, /) -> Tensor:
-    """How far the next float away from zero is, with the sign of x; inf for the largest, NaN for infinities."""
+    """The distance to the next float away from zero, with the sign of x; inf for the largest, NaN for infinities."""
     v = _as_float(as_value(x))
     size = F.abs(v)
     gap = F.subtract(F.nextafter(size, F.full_like(v, inf)), size)

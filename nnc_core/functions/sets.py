@@ -57,7 +57,7 @@ def _differ(a: Value, b: Value, equal_nan: bool) -> Value:
 
 
 def _groups(rows: Value, order: Value, equal_nan: bool) -> _Groups:
-    """Of the rows (n, ...) taken in an order."""
+    """Groups of the rows (n, ...) taken in an order."""
     ordered = F.take(rows, order, axis=0)
     fill = False if rows.dtype == boolean else 0
     differs = _differ(ordered, shifted(F, ordered, 0, 1, fill), equal_nan)
@@ -139,7 +139,7 @@ def _distinct(v: Value) -> tuple[Value, Value]:
 
 
 def _isin(v: Value, among: Value) -> Value:
-    """By how many elements are smaller, and how many are not larger; NaN is in nothing."""
+    """Compare how many elements are smaller with how many are not larger; NaN is in nothing."""
     ordered = F.sort(among, axis=0)
     found = F.less(F.searchsorted(ordered, v, right=False), F.searchsorted(ordered, v, right=True))
     return F.logical_and(found, F.equal(v, v)) if is_inexact(v.dtype) else found

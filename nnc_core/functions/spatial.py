@@ -1,4 +1,4 @@
-"""What several functions of images share: resampling, and elements by their place in the flattened image."""
+"""Parts shared by several functions of images: resampling, and elements by their place in the flattened image."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _product(*factors: Value | None) -> Value | None:
 
 
 def _degrees(v: Value, weights: Value | None, aweights: Value | None, ddof: float) -> Value:
-    """What the squares are divided by, never below 0."""
+    """The divisor of the squares, never below 0."""
     real = real_of(v.dtype)
     if weights is None:
         weights = F.full_like(as_dtype(F.equal(v, v), real), 1)

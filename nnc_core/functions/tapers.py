@@ -74,7 +74,7 @@ def kaiser(length: int, beta: float, /, *, dtype: Any = None, device: Any = None
     size = abs(float(beta))
 
     def shape(t: Value) -> Value:
-        """By i0e(x) = exp(-x) i0(x), which does not overflow."""
+        """The window, by i0e(x) = exp(-x) i0(x), which does not overflow."""
         inside = F.multiply(F.sqrt(F.subtract(1, F.multiply(t, t))), size)
         grown = F.divide(F.i0e(inside), F.i0e(F.full_like(t, size)))
         return F.multiply(grown, F.exp(F.subtract(inside, size)))

@@ -35,7 +35,7 @@ def exprel(x: ArrayLike, /) -> Tensor:
 
 
 def _relative(v: Value) -> Value:
-    """By its series near 0, so that derivatives are right there."""
+    """Relative exponential, by its series near 0, so that derivatives are right there."""
     near = F.less(F.abs(v), 0.125)
     small, large = F.where(near, v, 0), F.where(near, 1, v)
     series = F.full_like(v, 1)

@@ -1,4 +1,4 @@
-"""How windows are given: one number for all axes or one each, paddings by name, layouts that operators do not have."""
+"""Options of windows: one number for all axes or one each, paddings by name, layouts that operators do not have."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def sliding(sizes: Dims, window: Dims, strides: Any, padding: Any, dilation: Any
 
 # ---- layouts
 def rank_of(v: Value) -> int:
-    """How many spatial dimensions a batch of images has."""
+    """The number of spatial dimensions of a batch of images."""
     if v.ndim - 2 not in LAYOUTS:
         raise ShapeError(f"{v.spec} should have three, four or five dimensions: images, their spatial dimensions "
                          f"and channels")
@@ -159,7 +159,7 @@ def along(order: str, n: DimLike, places: Sequence[DimLike], c: DimLike) -> Dims
 
 # ---- sizes
 def fits_other_sizes(v: Value) -> bool:
-    """Whether what is done to v may later be done to arrays of other sizes, for which numbers made here may be wrong:
+    """True if what is done to v may later be done to arrays of other sizes, for which numbers made here may be wrong:
     then only such operators are used as are refused where they do not go along (`dynamic.graphs.sizes`)."""
     return is_recorded(v) and (v.trace is None or v.trace is SYMBOLS)
 

@@ -32,7 +32,7 @@ Index = Value | HostIndex
 
 
 def is_array(k: Any) -> bool:
-    """What is no basic key: an array, a list, or a number that is not known yet."""
+    """True for what is no basic key: an array, a list, or a number that is not known yet."""
     if isinstance(k, Tensor):
         known = k._value.array is not None and current_trace.get() is None
         return k.ndim > 0 or not is_integer(k.dtype) or not known
@@ -199,7 +199,7 @@ def _positions(y: Value, g: Gather) -> tuple[Value, int, Value]:
 
 
 def _back(y: Value, piece: Value, g: Gather) -> Value:
-    """What `_positions` did to a piece, undone."""
+    """Undo what `_positions` did to a piece."""
     if len(g.axes) == 1:
         return y
     if not g.first:

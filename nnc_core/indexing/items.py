@@ -160,7 +160,7 @@ def _expanded(key: Any, ndim: int) -> tuple[list[Any], bool]:
 
 
 def _axes(k: Any) -> int:
-    """How many axes a key speaks of."""
+    """The number of axes that a key speaks of."""
     if k is None or k is Ellipsis:
         return 0
     return int(k.ndim) if gathering.is_mask(k) else 1

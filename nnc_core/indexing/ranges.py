@@ -30,12 +30,12 @@ class Ranges(NamedTuple):
 
 
 def is_full(k: Any) -> bool:
-    """Whether a key takes its axis as it is."""
+    """True if a key takes its axis as it is."""
     return isinstance(k, slice) and k in (FULL, slice(None, None, 1))
 
 
 def ranges(x: Value, keys: Sequence[Any]) -> Ranges:
-    """Of a key in which every axis is mentioned."""
+    """The ranges of a key in which every axis is mentioned."""
     start: list[DimLike] = []
     stop: list[DimLike] = []
     step: list[int] = []

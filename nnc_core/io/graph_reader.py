@@ -164,7 +164,7 @@ def _frozen(array: Array) -> Array:
 
 @contextmanager
 def blaming(path: str | os.PathLike[str], reason: str) -> Iterator[None]:
-    """Whatever goes wrong is the file's fault.  The rules of operators may fail in any way on attributes that no
+    """Blame the file for whatever goes wrong.  The rules of operators may fail in any way on attributes that no
     program could have given them, so every exception counts, but for a dtype that the device lacks and for memory."""
     try:
         yield

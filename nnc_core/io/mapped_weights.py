@@ -59,7 +59,7 @@ class MappedWeights(Mapping[str, Tensor]):
         return len(self._arrays)
 
     def why_copied(self, name: str) -> str | None:
-        """Why a tensor has memory of its own; None where its memory is the file."""
+        """The reason why a tensor has memory of its own; None where its memory is the file."""
         array, device = self._arrays[name], self._stack.device
         if device.adopt(array) is not None:
             return None

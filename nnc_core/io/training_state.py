@@ -159,7 +159,7 @@ def _matching(run: TrainingHeader, cells: Mapping[str, Cell]) -> list[tuple[Stac
 
 
 def _obstacles(run: TrainingHeader, cells: Mapping[str, Cell]) -> list[str]:
-    """Why the run cannot go on bit for bit: what differs between its devices and backends and those that are here."""
+    """Reasons why the run cannot go on bit for bit: differences between its devices and backends and those here."""
     if not run.devices:
         return ["it says nothing of devices"]
     matching = _matching(run, cells)

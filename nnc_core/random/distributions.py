@@ -1,4 +1,4 @@
-"""What generators draw beside uniform numbers: everything that is a function of them, and counts.
+"""Draws of generators beside uniform numbers: everything that is a function of them, and counts.
 
 Parameters are numbers or tensors; the result has the shape asked for, broadcast with theirs.  Derivatives go to
 parameters wherever a number is a smooth function of them and of what was drawn (Kingma and Welling 2014).
@@ -193,20 +193,20 @@ class Distributions:
 
     # ---- counts
     def poisson(self, rate: Parameter, shape: Shape = (), dtype: Any = "int64") -> Tensor:
-        """How many events happen where `rate` are expected."""
+        """Draw the number of events that happen where `rate` are expected."""
         r = self._float(rate)
         return Tensor(F.random_poisson(self._next_key(), _spread(r, dims_of(shape, r)), dtype=admit_numpy(dtype)))
 
     def binomial(self, count: Parameter, probability: Parameter, shape: Shape = (), dtype: Any = "int64") -> Tensor:
-        """How many of `count` trials succeed, each with that probability."""
+        """Draw the number of `count` trials that succeed, each with that probability."""
         n, p = self._trials(count), self._float(probability)
         trials = _spread(n, dims_of(shape, n, p))
         return Tensor(F.random_binomial(self._next_key(), trials, p, dtype=admit_numpy(dtype)))
 
     def multinomial(self, count: Parameter, probabilities: Parameter, shape: Shape = (),
                     dtype: Any = "int64") -> Tensor:
-        """How many of `count` trials give each category: (*shape, n) from probabilities (n), which are divided by their
-        sum; their leading axes are broadcast with `shape`."""
+        """Draw the number of `count` trials for each category: (*shape, n) from probabilities (n), which are divided by
+        their sum; their leading axes are broadcast with `shape`."""
         n, p = self._trials(count), self._float(probabilities)
         if p.ndim == 0:
             raise ShapeError(f"the probabilities are {p.spec}, expected (..., n)", operator="multinomial")

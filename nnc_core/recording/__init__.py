@@ -1,1 +1,1 @@
-"""What was recorded as graphs: export, specialisation, compiled graphs, graphs in stages."""
+"""Recorded computations as graphs: export, specialisation, compiled graphs, graphs in stages."""

@@ -49,7 +49,7 @@ class PolymorphicGraph:
         return self.graph.inputs[name].dtype if name in self.graph.inputs else None
 
     def _sizes(self, values: Mapping[str, Tensor]) -> dict[str, int]:
-        """What each plain name must be, from the inputs; compound dimensions are then checked."""
+        """The size of each plain name, from the inputs; compound dimensions are then checked."""
         sizes: dict[str, int] = {}
         for k, node in self.graph.inputs.items():
             if k in values and len(values[k].shape) == len(node.shape):

@@ -158,7 +158,7 @@ def _report_unused(inputs: Mapping[str, Value], outputs: Mapping[str, Value], cu
 
 
 def _outside(inputs: Mapping[str, Value], outputs: Mapping[str, Value], capture: str) -> Outside:
-    """What to do with a value that is neither an input nor recorded."""
+    """Make the conversion of values that are neither inputs nor recorded."""
 
     def outside(F: Nodes, v: Value) -> Node:
         if v.array is None:

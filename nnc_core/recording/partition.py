@@ -46,7 +46,7 @@ class Cut(NamedTuple):
 
 def needs_stages(graph: SymbolicGraph, place_of: Callable[[str], Place], home: Place,
                  on: Mapping[str, Place]) -> bool:
-    """Whether one device cannot run it in one go."""
+    """True if one device cannot run it in one go."""
     if any(p != home for p in on.values()):
         return True
     for node in graph.nodes:
@@ -115,7 +115,7 @@ def _breaks_inside(node: Node, place_of: Callable[[str], Place]) -> bool:
 
 
 def _free(graph: SymbolicGraph) -> set[Node]:
-    """What is computed from constants alone."""
+    """The nodes that are computed from constants alone."""
     free: set[Node] = set()
     for node in graph.nodes:
         if node.op not in (PLACEHOLDER, TRANSFER) and not node.op.counted and free.issuperset(node.inputs):

@@ -18,7 +18,7 @@ _TRANSFER = OPERATORS["transfer"]
 
 
 def must_be_recorded(given: Sequence[Value]) -> bool:
-    """Whether a gradient may be asked through these values, or a graph is being made of them."""
+    """True if a gradient may be asked through these values, or a graph is being made of them."""
     if any(v.trace is not None or (v.tracked and gradients.get()) for v in given):
         return True
     return bool(lazy.get()) and any(v.array is None for v in given)

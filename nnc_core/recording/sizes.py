@@ -1,4 +1,4 @@
-"""What was recorded for one size and is to be used for another: which attributes of operators do not go along.
+"""Use of what was recorded for one size with another: which attributes of operators do not go along.
 
 An operation that was recorded on an array of shape (4, 3) may hold the 4 in its attributes: `x[1:]` is recorded as
 1:4.  Whether it was meant as "4" or as "all of them" is not known afterwards, so that such a node is refused.
@@ -96,7 +96,7 @@ _RULES: dict[str, Callable[[Mapping[str, Any], Changed, Sequence[TensorSpec]], l
 
 
 def solved(pairs: Iterable[tuple[str, Dims, Dims]]) -> dict[str, int]:
-    """What each plain name is, from (who, shape with names, shape with numbers); ShapeError where two do not agree."""
+    """Sizes of the plain names, from (who, shape with names, shape with numbers); ShapeError where two do not agree."""
     known: dict[str, int] = {}
     said: dict[str, str] = {}
     listed = list(pairs)
@@ -127,5 +127,5 @@ def numbered(value: Any, sizes: Mapping[str, int], stack: Stack | None = None) -
 
 
 def has_names(value: Any) -> bool:
-    """Whether an attribute, or a body in it, holds a named dimension."""
+    """True if an attribute, or a body in it, holds a named dimension."""
     return any(True for _ in names_in(value))

@@ -63,7 +63,7 @@ class CompiledPart:
         arrays.update({(y, self.place): results[f"y{i}"] for i, y in enumerate(self.outputs)})
 
     def latest(self) -> list[ComputationGraph]:
-        """What was compiled last, if anything."""
+        """The compilation made last, if any."""
         return self.compiled.values()[-1:]
 
     def __repr__(self) -> str:

@@ -104,7 +104,7 @@ class Symbols:
             return self.evaluations - before
 
     def is_valid(self, v: Value) -> bool:
-        """Whether the value is there and not older than what it depends on."""
+        """True if the value is there and not older than what it depends on."""
         with self.lock:
             if v.trace is None:
                 return True
@@ -199,7 +199,7 @@ def _counted(v: Value, array: Array) -> dict[str, int]:
 
 
 def _spec_of(array: Array) -> TensorSpec:
-    """Of an operator that has several results the value is a tuple of arrays."""
+    """Spec of an array, or of the tuple of arrays that an operator with several results gives."""
     if isinstance(array, tuple):
         return TupleSpec(tuple(map(_spec_of, array)))
     return TensorSpec(tuple(array.shape), array.dtype)

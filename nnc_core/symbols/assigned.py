@@ -21,7 +21,7 @@ Ends = Sequence[Tensor] | Mapping[str, Tensor]
 
 
 class Statistics(NamedTuple):
-    """What a graph is and what was done with it."""
+    """Figures about a graph and what was done with it."""
 
     nodes: int
     edges: int
@@ -115,7 +115,7 @@ def make_iopair(graph: AssignedGraph, input: str, output: str) -> None:
 
 @located
 def is_iopair_safe(graph: AssignedGraph, input: str, output: str) -> bool:
-    """Whether the output may overwrite the input's memory: it is no view of it, and nothing that needs the output reads
+    """True if the output may overwrite the input's memory: it is no view of it, and nothing that needs the output reads
     the input.
 
     An unsafe pair is right too; compiled code then copies.

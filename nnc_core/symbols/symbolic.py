@@ -123,13 +123,13 @@ def assign(symbol: Tensor, x: Any) -> None:
 
 @located
 def is_assigned(symbol: Tensor) -> bool:
-    """Whether a placeholder has a value."""
+    """True if a placeholder has a value."""
     return placeholder_of(symbol) in SYMBOLS.known
 
 
 @located
 def is_valid(t: Tensor) -> bool:
-    """Whether a symbol has a value that belongs to what is assigned now."""
+    """True if a symbol has a value that belongs to what is assigned now."""
     return SYMBOLS.is_valid(_value(t))
 
 
@@ -192,6 +192,6 @@ def unfreeze(*symbols: Tensor) -> None:
 
 @located
 def is_frozen(t: Tensor) -> bool:
-    """Whether a symbol keeps its value."""
+    """True if a symbol keeps its value."""
     return _value(t) in SYMBOLS.frozen
 

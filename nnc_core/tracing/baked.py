@@ -1,4 +1,4 @@
-"""What Python did while a function was traced, and compiled code will not do again: counts, draws, clocks.
+"""Effects of Python code during a trace that compiled code will not repeat: counts, draws, clocks.
 
 A log that is written and never read, a table that is only added to, are no concern: their writing is not part of the
 result.
@@ -50,7 +50,7 @@ def _hashed(state: dict[str, Any]) -> Any:
 
 
 def baked(walk: Captures, changed: Iterable[tuple[Any, CapturedName, Any]], drawn: Iterable[RandomSource]) -> list[str]:
-    """What the results of the trace hold and later calls will not do again, as text with its place."""
+    """Effects that the results of the trace hold and later calls will not repeat, as text with its place."""
     codes = walk.codes
     said = [f"it changes {place.text}{_at(codes, name)}"
             for name, place in _counted(codes, changed)]
@@ -65,7 +65,7 @@ def baked(walk: Captures, changed: Iterable[tuple[Any, CapturedName, Any]], draw
 
 def _counted(codes: list[CodeType],
              changed: Iterable[tuple[Any, CapturedName, Any]]) -> Iterator[tuple[str, CapturedName]]:
-    """What was changed and is read too."""
+    """The things that were changed and are read too."""
     for key, place, before in changed:
         now = place.read()
         if isinstance(place, Contents):
@@ -80,7 +80,7 @@ def _counted(codes: list[CodeType],
 
 
 def _variable(text: str) -> str:
-    """What a container is called, as its text has it."""
+    """The name of a container, as its text has it."""
     quoted = text.split("`")
     return quoted[1] if len(quoted) > 1 else text.removeprefix("items of ").partition(" ")[0]
 

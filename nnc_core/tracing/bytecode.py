@@ -1,4 +1,4 @@
-"""What the code of a function names, as its bytecode tells."""
+"""Names in the code of a function, read from its bytecode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MUTATORS = frozenset(("append", "appendleft", "extend", "add", "insert", "updat
 
 
 class Naming(NamedTuple):
-    """What code with everything nested in it names."""
+    """Names in code and everything nested in it."""
 
     codes: tuple[CodeType, ...]
     names: frozenset[str]
@@ -39,7 +39,7 @@ class Naming(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def naming(code: CodeType) -> Naming:
-    """What this code names."""
+    """The names in this code."""
     codes = nested(code)
     names = frozenset(name for c in codes for name in c.co_names)
     listed = [instructions(c) for c in codes]
@@ -73,7 +73,7 @@ def nested(code: CodeType) -> tuple[CodeType, ...]:
 
 @lru_cache(maxsize=1024)
 def asks_for_int(code: CodeType) -> bool:
-    """Whether code asks if something is an int."""
+    """True if code asks if something is an int."""
     for c in nested(code):
         asks = not {"isinstance", "type", "__class__"}.isdisjoint(c.co_names) or any(
             i.opname == "MATCH_CLASS" for i in instructions(c))
@@ -97,7 +97,7 @@ def line_of(codes: Sequence[CodeType], name: str) -> tuple[str, int] | None:
 
 
 def is_read(codes: Sequence[CodeType], name: str) -> bool:
-    """Whether code reads what is called so for anything but changing it."""
+    """True if code reads what is called so for anything but changing it."""
     return sum(_uses(c, name) for c in codes) > 0
 
 
@@ -122,7 +122,7 @@ def _is_update(before: Sequence[Instruction]) -> bool:
 
 
 def _is_mutated(after: Sequence[Instruction]) -> bool:
-    """Whether what was loaded is the list, dict or set that the following instructions change."""
+    """True if what was loaded is the list, dict or set that the following instructions change."""
     if after and after[0].opname in ("LOAD_METHOD", "LOAD_ATTR"):
         return after[0].argval in _MUTATORS
     return len(after) > 1 and after[0].opname.startswith("LOAD") and after[1].opname in ("COPY", "STORE_SUBSCR")

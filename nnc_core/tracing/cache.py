@@ -1,4 +1,4 @@
-"""What is kept of a compiled function: compilations by signature, and how another one is made."""
+"""Cache of a compiled function: compilations by signature, and how another one is made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VARIANTS = 8
 
 
 class CacheInfo(NamedTuple):
-    """How often calls found compiled code (`hits`) or did not (`misses`), how often Python was traced and a graph
+    """Numbers of calls that found compiled code (`hits`) or did not (`misses`), of traces of Python and of graphs
     compiled since the cache was last cleared, and the signatures that are kept, as text."""
 
     hits: int
@@ -36,7 +36,7 @@ class CacheInfo(NamedTuple):
 
 
 class Entry:
-    """What is kept for one signature."""
+    """The compilations kept for one signature."""
 
     __slots__ = ("as_written", "used", "variants")
 
@@ -80,7 +80,7 @@ class Cache:
 
     # ---- entries
     def entry(self, arguments: Arguments) -> tuple[Signature, Entry]:
-        """Where compilations for such arguments are kept."""
+        """The entry that keeps compilations for such arguments."""
         signature = arguments.signature(lambda: self.recipe.parameters.labels(arguments.structure))
         entry = self.entries.get(signature)
         if entry is None:

@@ -32,10 +32,10 @@ class CapturedName(Protocol):
     text: str
 
     def read(self) -> Any:
-        """What is there now."""
+        """The present value."""
 
     def same(self, now: Any, then: Any) -> bool:
-        """Whether code that was traced with `then` is right for `now`."""
+        """True if code that was traced with `then` is right for `now`."""
 
 
 class Item:
@@ -109,7 +109,7 @@ class Defaults:
 
 
 class Referent:
-    """What a weak reference leads to."""
+    """The object that a weak reference leads to."""
 
     def __init__(self, reference: ref[Any], text: str) -> None:
         self.read, self.text = reference, text
@@ -130,7 +130,7 @@ class InContext:
 
 
 class Version:
-    """How often attributes of a module of a network have been replaced."""
+    """The number of times that attributes of a network's module have been replaced."""
 
     def __init__(self, module: Any, text: str) -> None:
         self.module, self.text = module, text
@@ -205,11 +205,11 @@ class CapturedNames:
         return changed
 
     def follow(self, tensor: Handle) -> Variable | Handle:
-        """Where a tensor from outside is read from at each call."""
+        """The place that a tensor from outside is read from at each call."""
         return next((Variable(place) for place, t in self.followed.items() if t is tensor), tensor)
 
     def holds(self) -> bool:
-        """Whether everything is as it was."""
+        """True if everything is as it was."""
         for read, then, place in self._watched:
             now = read()
             if now is not then and not place.same(now, then) and not self._is_followed(place, now):
@@ -220,7 +220,7 @@ class CapturedNames:
         return place in self.followed and isinstance(now, Tensor) and now._value.trace is None
 
     def changes(self) -> list[str]:
-        """What has changed, as "global `n`: 2 -> 3"."""
+        """The changes, as "global `n`: 2 -> 3"."""
         said = []
         for read, then, place in self._watched:
             now = read()

@@ -1,4 +1,4 @@
-"""What the code of a function can read besides its arguments: a walk by the names in the code.
+"""Objects that the code of a function can read besides its arguments: a walk by the names in the code.
 
 Only the user's own code is walked through: this package watches what it reads by guards, and what is installed in the
 interpreter's libraries is taken for constant.
@@ -63,7 +63,7 @@ def captures(roots: Iterable[Any], but: Iterable[Any] = ()) -> Captures:
 
 
 def asks_for_int(roots: Iterable[Any]) -> bool:
-    """Whether the code asks if something is an int: sizes with names are none."""
+    """True if the code asks if something is an int: sizes with names are none."""
     walk = Captures(frozenset(), frozenset(), False, frozenset())
     walk.run(roots)
     return any(map(code_asks_for_int, walk.codes))
@@ -188,7 +188,7 @@ class Captures:
         self.found["elements", id(x)] = Elements(x, f"elements of {text}")
 
     def reference(self, x: weakref.ref[Any], text: str) -> None:
-        """What a weak reference leads to."""
+        """Follow a weak reference to its object."""
         self.found["referent", id(x)] = Referent(x, text)
         self._later((x(), text))
 
@@ -246,7 +246,7 @@ class Captures:
                     self._place(("attribute", id(x), name), Slot(x, name, f"{name} of {cls.__name__}"))
 
     def klass(self, cls: type, text: str, x: Any = None) -> None:
-        """What instances find in their classes, and may have themselves later."""
+        """Follow what instances find in their classes, and may have themselves later."""
         own = getattr(x, "__dict__", None)
         for c in cls.__mro__:
             if c is object or not _is_users(_file_of(c)):

@@ -90,7 +90,7 @@ class Compilation:
 
     def _mark_lost(self, lost: frozenset[str], given: Mapping[str, Any], donated: Mapping[str, Tensor],
                    labels: Mapping[str, str]) -> None:
-        """What the failing call had begun to overwrite; of what was shared it had a copy."""
+        """Mark as lost what the failing call had begun to overwrite; of what was shared it had a copy."""
         name = self.run.graph.name
         for k, cell in self.taken:
             if k in lost and not cell._shared:

@@ -56,7 +56,7 @@ class Sizes:
         return n
 
     def hashed(self, dim: Dim) -> int | None:
-        """Whoever hashes a dimension outside this package looks for a number."""
+        """Ask for the number if a dimension is hashed outside this package, where a number is looked for."""
         if sys._getframe(2).f_code.co_filename.startswith(HOUSE) or not dim.names <= self.names:
             return None
         return self.number(dim)
@@ -67,7 +67,7 @@ class Sizes:
         return truth
 
     def hold_for(self, numbers: Mapping[str, int]) -> bool:
-        """Whether every answer would have been the same for these numbers."""
+        """True if every answer would have been the same for these numbers."""
         try:
             return all(_holds(relation, dim, numbers) is truth for (relation, dim), truth in self.answers.items())
         except ZeroDivisionError:
@@ -80,7 +80,7 @@ class Sizes:
                          if truth and relation == "==" and len(dim.names) == 1 for name in dim.names)
 
     def guards(self) -> list[str]:
-        """What sizes must fulfil for the trace to hold."""
+        """Conditions on sizes for the trace to hold."""
         return [f"{dim} {_SPELT[relation, truth]} 0" for (relation, dim), truth in self.answers.items()]
 
 
@@ -142,6 +142,6 @@ def bound(shapes: Shapes, now: Shapes) -> dict[str, int] | None:
 
 
 def axes_of(shapes: Shapes, names: AbstractSet[str]) -> frozenset[Axis]:
-    """Where these names are."""
+    """The axes that have these names."""
     return frozenset((i, a) for i, shape in enumerate(shapes) for a, d in enumerate(shape)
                      if isinstance(d, Dim) and d.names <= names)

@@ -65,7 +65,7 @@ def array_to_overwrite(tensor: Tensor) -> Any:
 
 
 def _is_alone(tensor: Tensor) -> bool:
-    """Whether nothing but this handle leads to its memory; the caller holds the array once."""
+    """True if nothing but this handle leads to its memory; the caller holds the array once."""
     if _references(tensor, "_value") != _ALONE:
         return False
     value = tensor._value

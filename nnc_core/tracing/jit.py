@@ -58,14 +58,14 @@ class Jitted:
 
     @property
     def traces(self) -> int:
-        """How often Python has run."""
+        """The number of times that Python has run."""
         return self._cache.traces
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        """What a module's name leads to is that name; other copies start without compiled code."""
+        """Pickle as a name what a module's name leads to; other copies start without compiled code."""
         path = str(getattr(self, "__qualname__", ""))
         found: Any = sys.modules.get(self.__module__)
         for name in path.split("."):
@@ -144,7 +144,7 @@ class Jitted:
         return self._parameters.taken_apart(args, kwargs)
 
     def compiled_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compilation:
-        """What a call with these arguments runs; DataDependentError where it is not compiled."""
+        """The code that a call with these arguments runs; DataDependentError where it is not compiled."""
         return self._compiled(self._arguments(args, kwargs))[0]
 
     def _compiled(self, arguments: Arguments) -> tuple[Compilation, Signature]:
@@ -168,8 +168,8 @@ class Jitted:
         return self.compiled_for(args, kwargs).run
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
-        """Why the code for these arguments was traced, what it holds for, where its memory is, and each command with
-        its backend, as text.  Compiles if it has to, runs nothing."""
+        """Explain why the code for these arguments was traced, what it holds for, where its memory is, and each command
+        with its backend, as text.  Compiles if it has to, runs nothing."""
         found, signature = self._compiled(self._arguments(args, kwargs))
         info = self._cache.info()
         counts = f"{info.traces} traces, {info.compilations} compilations, {info.hits} hits, {info.misses} misses"

@@ -15,7 +15,7 @@ def shown(name: str, parameters: Parameters, signature: Signature) -> str:
 
 
 def explained(signature: str, found: Compilation, counts: str) -> str:
-    """Why it was traced, what the trace holds for, its memory, its commands."""
+    """Explain why it was traced, what the trace holds for, its memory, its commands."""
     return "\n".join([signature, *_lines(found, counts), found.run.explain()])
 
 

@@ -1,4 +1,4 @@
-"""Why a function is traced again, and the warning when that happens too often."""
+"""The reasons why a function is traced again, and the warning when that happens too often."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SHOWN = 3
 
 
 class Kept(Protocol):
-    """What is kept for a signature."""
+    """The compilations kept for a signature."""
 
     variants: tuple[Compilation, ...]
 
 
 def reason(parameters: Parameters, kept: Mapping[Signature, Kept], signature: Signature,
            variants: Sequence[Compilation]) -> str:
-    """What is not as it was when the compilation that comes nearest was made."""
+    """The changes since the compilation that comes nearest was made."""
     if variants:
         return _first(variants[-1].traced.stale() or ["other backends have been chosen"])
     known = [s for s, entry in list(kept.items()) if entry.variants]

@@ -1,4 +1,4 @@
-"""What distinguishes calls of a compiled function: the signature of its arguments, and their names."""
+"""Distinctions between calls of a compiled function: the signature of its arguments, and their names."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class StaticKey:
 
 
 class Ambient(NamedTuple):
-    """What traced code depends on besides its arguments."""
+    """Settings that traced code depends on besides its arguments."""
 
     deterministic: bool
     default_float: str
@@ -136,7 +136,7 @@ class Arguments(NamedTuple):
 
     @property
     def objects(self) -> list[Any]:
-        """What is no tensor."""
+        """The leaves that are no tensors."""
         return [_whole(x) for x in self.leaves if not isinstance(x, Tensor)]
 
 
@@ -213,7 +213,7 @@ class Parameters:
         return Arguments(leaves, structure, [x for x in leaves if isinstance(x, Tensor)])
 
     def labels(self, structure: Structure) -> list[str]:
-        """What the leaves are called, as "x" or "params['w'][0]"."""
+        """Names of the leaves, as "x" or "params['w'][0]"."""
         positional, keywords = structure.parts
         return [label for i, part in enumerate(positional.parts) for label in paths(part, self._name(i))] + [
             label for k, part in zip(keywords.keys, keywords.parts, strict=True) for label in paths(part, str(k))]
@@ -231,7 +231,7 @@ class Parameters:
         return f"{self.rest or 'args'}[{i - len(self.names)}]"
 
     def changes(self, before: Signature, now: Signature) -> list[str]:
-        """What differs, as "argument 1 `n`: 3 -> 4"."""
+        """Differences, as "argument 1 `n`: 3 -> 4"."""
         said = [f"{name.replace('_', ' ')}: {a} -> {b}" for name, a, b in
                 zip(Ambient._fields, before.ambient, now.ambient, strict=True) if a != b]
         if before.structure != now.structure:

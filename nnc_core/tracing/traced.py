@@ -1,4 +1,4 @@
-"""What tracing gives: a graph with all that a call must bring and take away, and what it holds for."""
+"""The result of tracing: a graph with all that a call must bring and take away, and what it holds for."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Traced(NamedTuple):
     """The inputs that are on other devices than most."""
 
     def stale(self) -> list[str]:
-        """What the trace read from outside and is not as it was; its elements may have changed."""
+        """Things that the trace read from outside and that have changed; its elements may have changed."""
         said = self.captured.changes()
         if said:
             return said

@@ -25,7 +25,7 @@ from nnc_core.values.tree import flatten
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is traced, and how it is compiled."""
+    """A function to trace, and options of its compilation."""
 
     f: Callable[..., Any]
     face: Callable[..., Any]
@@ -39,15 +39,15 @@ class Recipe:
     """Not empty when the user was told what compiled code does not do again."""
 
     def roots(self, arguments: Arguments) -> list[Any]:
-        """Where a search for what the code reads by name begins."""
+        """Starting points of the search for what the code reads by name."""
         return [self.face, *arguments.objects]
 
     def asks_for_int(self, arguments: Arguments) -> bool:
-        """Whether the code asks if something is an int, which no size with a name is."""
+        """True if the code asks if something is an int, which no size with a name is."""
         return asks_for_int(self.roots(arguments))
 
     def labels(self, arguments: Arguments) -> list[str]:
-        """What the tensors among the arguments are called."""
+        """Names of the tensors among the arguments."""
         labels = self.parameters.labels(arguments.structure)
         return [label for x, label in zip(arguments.leaves, labels, strict=True) if isinstance(x, Tensor)]
 

@@ -1,4 +1,4 @@
-"""Which argument of a failed call is of a kind that its function does not declare.
+"""The argument of a failed call that is of a kind that its function does not declare.
 
 It is asked after a call has failed with an error that is none of ours, so that calls that work pay nothing for it.  The
 house's own calls are held to the same declarations by the type checker: what contradicts one was given by the user.
@@ -59,7 +59,7 @@ def _declared(f: Callable[..., Any], args: tuple[Any, ...],
 
 # ---- whether something is of a kind
 def fits(x: Any, kind: Any) -> bool:
-    """Whether x may stand where `kind` is declared; numbers may be NumPy's, or tensors without dimensions."""
+    """True if x may stand where `kind` is declared; numbers may be NumPy's, or tensors without dimensions."""
     if kind is Any or kind is object:
         return True
     if kind in _PLAIN:
@@ -162,7 +162,7 @@ def _with_article(name: str) -> str:
 
 
 def shown(x: Any) -> str:
-    """What was given, in a few words."""
+    """Describe what was given, in a few words."""
     if isinstance(x, Tensor):
         return f"a tensor {x.spec}"
     if isinstance(x, np.ndarray):
@@ -174,7 +174,7 @@ def shown(x: Any) -> str:
 
 
 def _next_step(x: Any, kind: Any) -> str | None:
-    """What to do about it, where more is known than what was expected."""
+    """Advice on what to do, where more is known than what was expected."""
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     if Tensor in kinds and not isinstance(x, Tensor):
         return "make it a tensor with nnc.asarray"

@@ -1,4 +1,4 @@
-"""What the public functions share: operands made values, errors with their place."""
+"""Parts shared by the public functions: operands made values, errors with their place."""
 
 from __future__ import annotations
 

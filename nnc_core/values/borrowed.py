@@ -14,14 +14,14 @@ _IDENTITY = OPERATORS["identity"]
 
 
 def snapshot(x: Value, line: Any = None) -> Value:
-    """What a step holds instead of borrowed memory.  It hangs on x, so that a graph can be cut there; a trace reads x
-    at each call, and so needs no copy."""
+    """The copy that a step holds instead of borrowed memory.  It hangs on x, so that a graph can be cut there; a trace
+    reads x at each call, and so needs no copy."""
     array = None if current_trace.get() is not None else owned(x).array
     return Value(array, x.stack, x.spec, Step(_IDENTITY, (x,), (), line))
 
 
 def shares_memory(result: Value, x: Value) -> bool:
-    """Whether the host can see that they may share memory; where it sees no memory at all, nothing is borrowed."""
+    """True if the host can see that they may share memory; where it sees no memory at all, nothing is borrowed."""
     if result.stack is not x.stack:
         return False
     expose = x.stack.device.expose

@@ -53,7 +53,7 @@ class Cell(WrittenAsTensor):
 
     @property
     def stack(self) -> Stack:
-        """What computes there; a device that was opened again under the same id has another one."""
+        """The stack that computes there; a device that was opened again under the same id has another one."""
         return self._value.stack
 
     def __reduce__(self) -> Any:
@@ -134,7 +134,7 @@ class Cell(WrittenAsTensor):
         return v.stack.engine.executor.duplicate(v.array) if self._shared else v.array
 
     def put(self, value: Value) -> None:
-        """What a compiled graph has made; nobody else holds it."""
+        """Put in an array that a compiled graph has made; nobody else holds it."""
         self._value, self._shared, self._lost = value, False, ""
 
     def lose(self, why: str) -> None:

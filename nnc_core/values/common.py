@@ -1,4 +1,4 @@
-"""What operands have in common: the stack that computes, the trace they belong to."""
+"""Properties that operands have in common: the stack that computes, the trace they belong to."""
 
 from __future__ import annotations
 

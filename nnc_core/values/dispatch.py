@@ -175,7 +175,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
 
 
 def _waits_for_sizes(op: Op, spec: TensorSpec, values: Sequence[Value]) -> bool:
-    """Whether there are dimensions that are names: the sizes of a symbol, which an evaluation has numbers for."""
+    """True if there are dimensions that are names: the sizes of a symbol, which an evaluation has numbers for."""
     if not op.counted and _has_names(spec):
         return True
     late = [v for v in values if v.array is None]
@@ -385,7 +385,7 @@ def _size(d: Any, like: Any) -> Value | int:
 
 # ---- copies and pickles: by way of the host, with the gradient, without the history and the hooks
 def reduce_value(v: Value) -> tuple[Any, ...]:
-    """What `copyreg` asks of a value; SymbolValueError for a symbol, which has none of its own."""
+    """Reduce a value for `copyreg`; SymbolValueError for a symbol, which has none of its own."""
     if v.trace is not None:
         raise SymbolValueError(f"a symbol {v.spec} cannot be copied or pickled: it has no value of its own",
                                line=made_at(v),

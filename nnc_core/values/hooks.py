@@ -76,7 +76,7 @@ def _register(adjoint: Adjoint, kind: str, hook: Hook) -> HookHandle:
 
 
 def hooks_of(order: Sequence[Value]) -> Mapping[int, Hook]:
-    """What the sweep over these values must call, by the id of the value."""
+    """Hooks that the sweep over these values must call, by the id of the value."""
     return {id(v): _caller(v) for v in order if v.adjoint is not None and v.adjoint.hooks}
 
 

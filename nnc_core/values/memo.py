@@ -104,7 +104,7 @@ def memoise() -> Iterator[None]:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """What runs in this block is computed."""
+    """Compute everything that runs in this block."""
     token = _memoises.set(False)
     try:
         yield

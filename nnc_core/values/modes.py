@@ -1,4 +1,4 @@
-"""When a node runs: the state of the modes, in context variables, so that threads and coroutines are separate."""
+"""State of the modes that decide when a node runs, in context variables: threads and coroutines are separate."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def evaluating() -> Iterator[None]:
 
 
 def is_evaluating() -> bool:
-    """Whether this code is within `evaluating`."""
+    """True if this code is within `evaluating`."""
     return _evaluation.get() is not None
 
 
 def always_evaluates() -> bool:
-    """Whether it is so each time that what is being traced is called: `evaluating` is part of the function."""
+    """True if it is so each time that what is being traced is called: `evaluating` is part of the function."""
     entered = _evaluation.get()
     return entered is not None and entered is _outermost_trace()
 

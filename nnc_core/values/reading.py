@@ -49,7 +49,7 @@ class ReadAsTensor:
         raise NotImplementedError(f"{type(self).__name__} has no read()")
 
     def __nnc_tensor__(self) -> Tensor:
-        """What operators and functions take in its place."""
+        """The tensor that operators and functions take in its place."""
         return self.read()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -75,7 +75,7 @@ class ReadAsTensor:
         return getattr(self.read(), name)
 
     def _replace(self, new: Any) -> Any:
-        """What an in-place operator has made takes the place of what was there."""
+        """Put the result of an in-place operator in the place of what was there."""
         raise NotSupportedError(f"{type(self).__name__} cannot be written", line=show_line(user_line()),
                                 hint="compute with it: w = w + 1")
 
@@ -128,7 +128,7 @@ class WrittenAsTensor(ReadAsTensor):
 
     @property
     def tracked(self) -> bool:
-        """Whether what is read out is a variable, whose gradient may be asked."""
+        """True if what is read out is a variable, whose gradient may be asked."""
         return False
 
     def write(self, tensor: Tensor) -> None:

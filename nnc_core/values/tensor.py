@@ -191,7 +191,7 @@ class Tensor(Handle):
         return array if order == "C" else ordered(array, order)
 
     def __format__(self, spec: str) -> str:
-        """Of a number as Python writes it: `f"{loss:.3f}"`."""
+        """Format a number as Python writes it: `f"{loss:.3f}"`."""
         return format(self.item(), spec) if spec and self.ndim == 0 else super().__format__(spec)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -264,7 +264,7 @@ class Tensor(Handle):
     # ---- gradients
     @property
     def grad(self) -> Tensor | None:
-        """What `backward` has added up for a variable; None before."""
+        """The gradient that `backward` has added up for a variable; None before."""
         g = self._value.grad
         return None if g is None else Tensor(g)
 

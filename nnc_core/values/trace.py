@@ -28,11 +28,11 @@ class Guard(NamedTuple):
     value: Any
 
     def holds(self) -> bool:
-        """Whether it reads as it did."""
+        """True if it reads as it did."""
         return unchanged(self.read(), self.value)
 
     def change(self) -> str:
-        """What has changed."""
+        """A description of the change."""
         return f"{self}" if isinstance(self.value, Value) else f"{self}: {self.value!r} -> {self.read()!r}"
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ def unchanged(now: Any, then: Any) -> bool:
 
 
 class Rebound:
-    """Which value a tensor points at: values never change, so that the same one has the same elements."""
+    """The value that a tensor points at: values never change, so that the same one has the same elements."""
 
     def __init__(self, tensor: Handle) -> None:
         self.tensor = tensor
@@ -73,7 +73,7 @@ class Rebound:
 
 
 class Trace:
-    """What happens while a function is traced.
+    """A record of what happens while a function is traced.
 
     `name` is the function's; `arguments` gives the names of its symbols, in the order in which they were made, when an
     error has to speak of them.
@@ -156,7 +156,7 @@ class Trace:
                 self.guards.append(Guard(Rebound(outside).read, v))
 
     def looked_at(self, tensor: Handle) -> bool:
-        """Whether Python has looked at the elements of this tensor from outside."""
+        """True if Python has looked at the elements of this tensor from outside."""
         return any(getattr(g.read, "__self__", None) == Rebound(tensor) for g in self.guards)
 
     # ---- what a symbol cannot do

@@ -12,7 +12,7 @@ from nnc_core.values.tensor import Tensor
 
 
 class Structure(NamedTuple):
-    """What a structure is without its leaves; hashable, so that it can be part of a key."""
+    """A structure without its leaves; hashable, so that it can be part of a key."""
 
     kind: Any  # None for a leaf, else the container's type
     keys: tuple[Hashable, ...] = ()

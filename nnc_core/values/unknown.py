@@ -121,7 +121,7 @@ def _count(name: Unknown) -> Value:
 
 
 def has_unknown(shape: Dims) -> bool:
-    """Whether a size in it depends on data and has not been put in yet."""
+    """True if a size in it depends on data and has not been put in yet."""
     return not is_static(shape) and any(is_unknown(n) for d in shape if isinstance(d, Dim) for n in d.names)
 
 
@@ -141,7 +141,7 @@ def count_on_host(op: Op, arrays: Sequence[Any], attributes: Attributes) -> Any:
 
 
 def size_attribute(op: Op, attributes: Attributes) -> Any:
-    """What an operator that counts knows of its count."""
+    """The attribute of an operator that counts for what it knows of its count."""
     return attributes[op.attributes.index("size")]
 
 

@@ -26,7 +26,7 @@ UNCOMPUTED = Uncomputed()
 
 
 class Step:
-    """How a value came about: an entry of the dynamic graph, never interned, since identity matters there."""
+    """The origin of a value: an entry of the dynamic graph, never interned, since identity matters there."""
 
     __slots__ = ("attributes", "inputs", "line", "op")
 
@@ -41,7 +41,7 @@ class PassingStep(Step):
 
 
 class Adjoint:
-    """What differentiation keeps at a value: the gradient that `backward` has added up, and hooks by number.
+    """The data that differentiation keeps at a value: the gradient that `backward` has added up, and hooks by number.
 
     A variable that is given another value under `no_grad` keeps its adjoint.
     """
@@ -80,7 +80,7 @@ class Value(Specified):
 
     @property
     def grad(self) -> Value | None:
-        """What `backward` has added up."""
+        """The gradient that `backward` has added up."""
         return None if self.adjoint is None else self.adjoint.grad
 
     @grad.setter
@@ -116,7 +116,7 @@ class Value(Specified):
 
 
 class Handle:
-    """What the user holds and writes through: it points at a value, and may be pointed at another one."""
+    """The object that the user holds and writes through: it points at a value, and may be pointed at another one."""
 
     __slots__ = ("__weakref__", "_value")
     _value: Value
@@ -142,7 +142,7 @@ def owned(v: Value) -> Value:
 
 
 def is_snapshot(v: Value) -> bool:
-    """Whether this is a step's copy of a borrowed value: where the graph is not cut there, the copy counts."""
+    """True if this is a step's copy of a borrowed value: where the graph is not cut there, the copy counts."""
     step = v.step
     return step is not None and v.array is not None and len(step.inputs) == 1 and step.inputs[0].borrowed
 

@@ -52,7 +52,7 @@ def _times_edges(demand: Demand) -> int:
 
 
 def _all(demand: Demand, budget: int) -> int:
-    """Whatever there is; none if that is too little."""
+    """The whole budget of steps; more than that if it is too small."""
     return budget if least_steps(demand) <= budget else budget + 1
 
 

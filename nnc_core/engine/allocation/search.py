@@ -53,7 +53,7 @@ def _cost(count: int, members: int, plans: int) -> int:
 
 
 def _look_steps(count: int, members: int) -> int:
-    """What a look at one candidate takes; members of sections go by four times as fast as what a step is."""
+    """Steps that a look at one candidate takes; members of sections go by four times as fast as what a step is."""
     return members // 4 + 3 * count
 
 

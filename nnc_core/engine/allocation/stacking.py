@@ -101,7 +101,7 @@ def _moves(sections: Sections, partial: Partial, ranks: IntArray, most: int) -> 
 
 
 def _look_ahead(sections: Sections, partial: Partial, moves: Moves) -> tuple[Partial, IntArray]:
-    """What each move leaves, a column for each, and what its sections must reach, (sections, columns)."""
+    """The state that each move leaves, a column for each, and what its sections must reach, (sections, columns)."""
     low, high = sections.low[moves.lifetime], sections.high[moves.lifetime]
     overlaps = (low <= sections.high[:, None]) & (sections.low[:, None] <= high)
     free = _raise_free(sections, partial, moves, overlaps)

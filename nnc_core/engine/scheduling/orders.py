@@ -53,8 +53,8 @@ def greedy(problem: Problem, base: Sequence[int]) -> Order:
 
 
 def depth_first(problem: Problem, base: Sequence[int], *, shallow_first: bool) -> Order:
-    """What the last commands need, one after the other; of what a command needs first that for which most memory is
-    needed on the way and little kept: the order that is best for trees (Sethi and Ullman), by bytes.
+    """Order commands by what the last ones need, one after the other; of what a command needs first that for which most
+    memory is needed on the way and little kept: the order that is best for trees (Sethi and Ullman), by bytes.
 
     shallow_first: the last commands by the length of the way to them, not as in `base`.
     """
@@ -78,7 +78,7 @@ def depth_first(problem: Problem, base: Sequence[int], *, shallow_first: bool) -
 
 
 def _by_need(problem: Problem, base: Sequence[int], place: Sequence[int]) -> tuple[list[list[int]], list[int]]:
-    """What each command waits for in the best order if nothing else needed it, and how long the way to it is."""
+    """The commands that each one waits for in the best order if nothing else needed it, and the length of its way."""
     count = len(problem)
     need, kept, depth = [0] * count, [0] * count, [0] * count
     children: list[list[int]] = [[] for _ in range(count)]

@@ -19,7 +19,7 @@ class Stopping:
     """True if it looks at the loss on other data."""
 
     def reason(self, progress: Progress) -> str | None:
-        """Why the run ends now, or None."""
+        """The reason why the run ends now, or None."""
         return None
 
     def check(self, has_validation: bool) -> None:
