@@ -148,7 +148,8 @@ def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:
         try:
             stack = _stack_of(registry.get(id))
         except Error as error:
-            raise error.locate(line=show_line(user_line()))  # noqa: B904
+            error.locate(line=show_line(user_line()))
+            raise
     return stack
 
 

@@ -141,7 +141,8 @@ class StrictDevice(Device):
         try:
             verify(nest, self.spec.dtypes)
         except Error as error:
-            raise error.locate(device=self.spec.id)  # noqa: B904 - the same error, with the device named
+            error.locate(device=self.spec.id)
+            raise
         return StrictKernel(self, nest)
 
     def stream(self) -> Stream:
@@ -163,7 +164,8 @@ class StrictDevice(Device):
         try:
             work()
         except Error as error:
-            raise error.locate(operator=command, device=self.spec.id)  # noqa: B904 - the same error
+            error.locate(operator=command, device=self.spec.id)
+            raise
 
     def _run(self, command: str, stream: Stream | None, work: Work) -> Event:
         self.run(command, stream, work)

@@ -20,7 +20,8 @@ def verify(nest: LoopNest, dtypes: Collection[str]) -> None:
             _admit(argument.dtype, dtypes)
         _Verifier(nest, dtypes).stages()
     except (AttributeValueError, NotSupportedError) as error:
-        raise error.locate(operator=f"loop nest {nest.name}")  # noqa: B904 - the same error, with the nest named
+        error.locate(operator=f"loop nest {nest.name}")
+        raise
 
 
 def _admit(dtype: DType, dtypes: Collection[str]) -> None:

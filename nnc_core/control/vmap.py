@@ -38,7 +38,8 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: int = 0) -> Callabl
         try:
             return _run(f, args, in_axes, out_axes)
         except Error as error:
-            raise error.locate(operator="vmap", line=show_line(user_line()))  # noqa: B904 - the same error
+            error.locate(operator="vmap", line=show_line(user_line()))
+            raise
 
     return batched
 

@@ -65,7 +65,8 @@ class Registry:
         try:
             return self._openers[id]()
         except Error as error:
-            raise error.locate(device=id)  # noqa: B904 - the same error, with the device named
+            error.locate(device=id)
+            raise
         except Exception as error:
             raise DeviceError(f"device {id!r} cannot be opened: {type(error).__name__}: {error}",
                               hint="`nnc devices` examines the driver") from error

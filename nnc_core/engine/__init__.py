@@ -85,7 +85,8 @@ class Engine:
                         try:
                             admitted.add(admit(part.dtype))
                         except Error as error:
-                            raise error.locate(operator=node.op.name, line=show_line(node.line))  # noqa: B904
+                            error.locate(operator=node.op.name, line=show_line(node.line))
+                            raise
 
     def _run_control(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TupleSpec) -> Any:
         """Loops, branches and calls run as graphs of one node, which are kept."""

@@ -60,11 +60,12 @@ class Executor:
         if eager is not None:
             try:
                 result = eager(*arrays, *attributes)
-            except MemoryError as error:
-                raise _out_of_memory(error, op, self.device)  # noqa: B904 - the same error, with its place
             except Error as error:
                 operands = ", ".join(map(repr, map(self.device.layout_of, arrays)))
-                raise error.locate(operator=op.name, operands=operands, device=self.device.spec.id)  # noqa: B904
+                error.locate(operator=op.name, operands=operands, device=self.device.spec.id)
+                raise
+            except MemoryError as error:
+                raise DeviceMemoryError(str(error), operator=op.name, device=self.device.spec.id) from error
             if result is not NotImplemented:
                 return result
         layouts = [self.device.layout_of(a) for a in arrays]
@@ -86,9 +87,10 @@ class Executor:
             scratch = [self.device.allocate(choice.workspace)] if choice.workspace else []
             choice.kernel.bind([*buffers, *targets, *scratch])()
         except Error as error:
-            raise error.locate(operator=op.name, operands=str(command), device=self.device.spec.id)  # noqa: B904
+            error.locate(operator=op.name, operands=str(command), device=self.device.spec.id)
+            raise
         except MemoryError as error:
-            raise _out_of_memory(error, op, self.device)  # noqa: B904 - the same error, with its place
+            raise DeviceMemoryError(str(error), operator=op.name, device=self.device.spec.id) from error
         made = tuple([self.device.array(target, out) for target, out in zip(targets, outs, strict=True)])
         return made if isinstance(spec, TupleSpec) else made[0]
 
@@ -128,9 +130,3 @@ class Executor:
         """A host copy; waits for the work that makes the array."""
         layout = self.device.layout_of(array)
         return download(self.device, self.device.buffer_of(array), layout)
-
-
-def _out_of_memory(error: MemoryError, op: Op, device: Device) -> Error:
-    """The error of a kernel that ran out of the host's memory, or of the device's own."""
-    known = error if isinstance(error, Error) else DeviceMemoryError(str(error))
-    return known.locate(operator=op.name, device=device.spec.id)

@@ -54,7 +54,8 @@ def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | No
             return _converted(Tensor(listed_value(x, None)), dtype, device, None)
         return Tensor(host_value(x, dtype, stack_given(device)))
     except Error as error:  # not `located`, which a tensor that stays as it is would pay for
-        raise error.locate(operator="asarray", line=show_line(user_line()))  # noqa: B904
+        error.locate(operator="asarray", line=show_line(user_line()))
+        raise
 
 
 def _converted(x: Tensor, dtype: Any, device: Any, copy: bool | None) -> Tensor:

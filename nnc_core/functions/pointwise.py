@@ -22,7 +22,8 @@ def unary(name: str, public: str = "") -> Callable[[ArrayLike], Tensor]:
         try:
             return Tensor(dispatch(op, (operand(x),), ()))
         except Error as error:
-            raise error.locate(operator=name, line=show_line(user_line()))  # noqa: B904
+            error.locate(operator=name, line=show_line(user_line()))
+            raise
 
     return _named(function, name, public)
 
@@ -37,7 +38,8 @@ def binary(name: str, public: str = "") -> Callable[[ArrayLike, ArrayLike], Tens
                 return Tensor(dispatch(op, (value_of(x1), value_of(x2)), ()))
             return Tensor(dispatch(op, tuple(as_operands(x1, x2)), ()))
         except Error as error:
-            raise error.locate(operator=name, line=show_line(user_line()))  # noqa: B904
+            error.locate(operator=name, line=show_line(user_line()))
+            raise
 
     return _named(function, name, public)
 

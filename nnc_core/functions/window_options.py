@@ -36,7 +36,8 @@ def windowed(f: Callable[P, R]) -> Callable[P, R]:
             return f(*args, **kwargs)
         except Error as error:
             error.operator = f.__name__
-            raise error.locate(line=show_line(user_line()))  # noqa: B904
+            error.locate(line=show_line(user_line()))
+            raise
         except FAILURES as error:
             wrong = misfit(f, args, kwargs)
             if wrong is None:

@@ -99,7 +99,8 @@ class Graph:
             try:
                 return F.apply(op, inputs, map_dims(attributes, number))
             except Error as error:
-                raise error.locate(operator=op.name, line=show_line(F.table.line))  # noqa: B904
+                error.locate(operator=op.name, line=show_line(F.table.line))
+                raise
 
         return self._with(graph, rebuild(_roots(graph), self.optimiser.operator.open(), make))
 

@@ -31,7 +31,8 @@ def get_item(x: Value, key: Any) -> Value:
     try:
         return _read(x, key)
     except Error as error:
-        raise error.locate(operator="getitem", line=show_line(user_line()))  # noqa: B904 - the same, with its place
+        error.locate(operator="getitem", line=show_line(user_line()))
+        raise
 
 
 def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
@@ -39,7 +40,8 @@ def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
     try:
         return _written(x, key, operand(value, x.stack, x.dtype if is_inexact(x.dtype) else None), mode)
     except Error as error:
-        raise error.locate(operator="setitem", line=show_line(user_line()))  # noqa: B904 - the same, with its place
+        error.locate(operator="setitem", line=show_line(user_line()))
+        raise
 
 
 def _read(x: Value, key: Any) -> Value:

@@ -71,7 +71,8 @@ class Writer:
                                         "no Python functions", hint="save the part of the graph without it")
             return [operator, [number[x] for x in node.inputs], self._attributes(node), line]
         except Error as error:
-            raise error.locate(operator=node.op.name, line=show_line(node.line))  # noqa: B904
+            error.locate(operator=node.op.name, line=show_line(node.line))
+            raise
 
     def _attributes(self, node: Node) -> list[Any]:
         if node.op is PLACEHOLDER:

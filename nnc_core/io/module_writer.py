@@ -53,7 +53,8 @@ class ModuleWriter:
             try:
                 made = self._network(module) if is_plain_network(module) else self._constructed(module)
             except Error as error:
-                raise error.locate(operator=self._name(module))  # noqa: B904
+                error.locate(operator=self._name(module))
+                raise
             self.modules.append(made)
             self._numbers[id(module)] = len(self.modules) - 1
             self._alive.append(module)

@@ -71,7 +71,8 @@ def inferred(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with tracing(trace):
             result = module(*args, **kwargs)
     except SymbolicDimensionError as error:
-        raise error.locate(operator=type(module).__name__, hint="give sizes as numbers")  # noqa: B904
+        error.locate(operator=type(module).__name__, hint="give sizes as numbers")
+        raise
     finally:
         trace.ended = True
     found, structure = flatten(result)

@@ -97,7 +97,8 @@ class Module(ModuleNode):
                 return self._compiled(*args, **kwargs)
             return self.forward(*args, **kwargs)
         except Error as error:
-            raise error.locate(operator=type(self).__name__, line=show_line(user_line()))  # noqa: B904
+            error.locate(operator=type(self).__name__, line=show_line(user_line()))
+            raise
         except FAILURES as error:
             wrong = self._misfit(args, kwargs) if _is_ours(type(self)) else None
             if wrong is None:

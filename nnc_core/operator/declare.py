@@ -73,7 +73,8 @@ class Base(Generic[V]):
         try:
             return self._promoted(op, group)
         except Error as error:
-            raise error.locate(operator=op.name)  # noqa: B904 - the same error, with the operator named
+            error.locate(operator=op.name)
+            raise
 
     def _promoted(self, op: Op, group: list[V | float]) -> DType:
         common: DType | None = None
@@ -91,7 +92,8 @@ class Base(Generic[V]):
         try:
             return default_for(x)
         except OperandError as error:
-            raise error.locate(operator=op.name)  # noqa: B904
+            error.locate(operator=op.name)
+            raise
 
 
 def op(*, infer: Callable[..., TensorSpec], composite: bool = False, **rules: Any) -> Callable[[Method], Method]:

@@ -208,4 +208,5 @@ class _Maker:
             return resized(F, v, inputs, attributes, self.sizes)
         except Error as error:
             error.hint = HINT
-            raise error.locate(operator=v.op.name, line=show_line(v.line))  # noqa: B904
+            error.locate(operator=v.op.name, line=show_line(v.line))
+            raise

@@ -157,7 +157,8 @@ class StagedGraph(CompiledGraph):
                 _learn(node, len(host), sizes)
             return target.engine.executor.upload(host)
         except Error as error:
-            raise error.locate(operator=node.op.name, line=show_line(node.line))  # noqa: B904
+            error.locate(operator=node.op.name, line=show_line(node.line))
+            raise
         except Exception as error:
             raise ExecutionError(f"{type(error).__name__}: {error}", operator=node.op.name, line=show_line(node.line),
                                  device=target.device.spec.id) from error

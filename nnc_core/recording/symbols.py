@@ -150,7 +150,8 @@ class Symbols:
                 spec = v.stack.shape.infer(v.op, tuple([x.spec for x in inputs]), attributes)
                 return run_now(v.op, inputs, attributes, spec, v.stack)
         except Error as error:
-            raise error.locate(operator=v.op.name, line=show_line(v.line))  # noqa: B904 - the same, with its place
+            error.locate(operator=v.op.name, line=show_line(v.line))
+            raise
         except Exception as error:
             raise ExecutionError(f"{type(error).__name__}: {error}", operator=v.op.name,
                                  device=v.stack.device.spec.id, line=show_line(v.line)) from error

@@ -31,7 +31,8 @@ class Shape:
                 self.type.admit(part.dtype)
             return spec
         except Error as error:
-            raise error.locate(operator=op.name, operands=show_operands(op, inputs, attributes))  # noqa: B904
+            error.locate(operator=op.name, operands=show_operands(op, inputs, attributes))
+            raise
         except (TypeError, ValueError) as error:
             raise ShapeError(f"attributes do not fit: {error}", operator=op.name,
                              operands=show_operands(op, inputs, attributes)) from error

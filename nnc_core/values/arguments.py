@@ -32,7 +32,8 @@ def located(f: Callable[P, R]) -> Callable[P, R]:
         try:
             return f(*args, **kwargs)
         except Error as error:
-            raise error.locate(operator=f.__name__, line=show_line(user_line()))  # noqa: B904
+            error.locate(operator=f.__name__, line=show_line(user_line()))
+            raise
         except FAILURES as error:
             wrong = misfit(f, args, kwargs)
             if wrong is None:
@@ -50,7 +51,8 @@ def constructor(init: Callable[P, None]) -> Callable[P, None]:
         try:
             init(*map(plain, args), **{name: plain(x) for name, x in kwargs.items()})
         except Error as error:
-            raise error.locate(operator=type(args[0]).__name__, line=show_line(user_line()))  # noqa: B904
+            error.locate(operator=type(args[0]).__name__, line=show_line(user_line()))
+            raise
         except FAILURES as error:
             wrong = misfit(init, args, kwargs)
             if wrong is None:

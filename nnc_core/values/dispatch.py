@@ -125,7 +125,8 @@ def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
     try:
         return _record(op, inputs, attributes, line)
     except Error as error:
-        raise error.locate(operator=op.name, line=show_line(line))  # noqa: B904 - the same error, with its place
+        error.locate(operator=op.name, line=show_line(line))
+        raise
 
 
 def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) -> Value:
@@ -295,7 +296,8 @@ def _evaluated(v: Value) -> Any:
             tell(op, attributes, v.stack.device.layout_of(array).shape[0])
         return array
     except Error as error:
-        raise error.locate(operator=op.name, line=show_line(step.line))  # noqa: B904
+        error.locate(operator=op.name, line=show_line(step.line))
+        raise
     except Exception as error:
         raise ExecutionError(f"{type(error).__name__}: {error}", operator=op.name, device=v.stack.device.spec.id,
                              line=show_line(step.line)) from error

@@ -49,7 +49,8 @@ def operand(x: Any, stack: Stack | None = None, beside: DType | None = None) -> 
         try:
             return listed_value(x, stack, beside)
         except Error as error:
-            raise error.locate(line=show_line(user_line()))  # noqa: B904
+            error.locate(line=show_line(user_line()))
+            raise
     if hasattr(type(x), "__nnc_tensor__"):
         return value_of(x.__nnc_tensor__())
     raise OperandError(f"{type(x).__name__} is no array and no number", line=show_line(user_line()),
