@@ -12,6 +12,9 @@ class Error(Exception):
     operands, device, the user's line), so that a message is whole without any floor knowing more than it should.
     """
 
+    lost: frozenset[str] = frozenset()
+    """Names of the inputs whose memory a call of a compiled graph had begun to overwrite when it failed."""
+
     def __init__(self, message: str, *, operator: str | None = None, operands: str | None = None,
                  device: str | None = None, line: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -203,3 +206,12 @@ class JitWarning(RuntimeWarning):
 
 class FallbackWarning(RuntimeWarning):
     """Work that is done somewhere slower than asked for."""
+
+
+def as_error(error: Exception) -> Error:
+    """The error itself if it is one of nnc's, else the one that stands for it where operators run."""
+    if isinstance(error, Error):
+        return error
+    if isinstance(error, MemoryError):
+        return DeviceMemoryError(str(error))
+    return ExecutionError(f"{type(error).__name__}: {error}")

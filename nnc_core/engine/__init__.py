@@ -18,13 +18,13 @@ from nnc_core.engine.lower import Lowering
 from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.planning import best_plan
 from nnc_core.engine.profile import Profile
-from nnc_core.engine.program import ComputationGraph, LostStateError, TapeArray
+from nnc_core.engine.program import ComputationGraph, TapeArray
 from nnc_core.graph import Graph, SymbolicGraph
 from nnc_core.operator.control import TRIPS, is_tape
 from nnc_core.symbol import Node, bodies_of, postorder, show_line, without_collector
 from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec, is_static
 
-__all__ = ["ComputationGraph", "Engine", "Executor", "LostStateError", "MemoryPlan", "Profile"]
+__all__ = ["ComputationGraph", "Engine", "Executor", "MemoryPlan", "Profile"]
 
 
 CONTROLS_KEPT = 256

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from nnc_core.base.config import config
-from nnc_core.base.errors import Error, ExecutionError, GraphError, LinAlgError, NonfiniteError
+from nnc_core.base.errors import Error, GraphError, as_error
 from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call
 from nnc_core.device import Around, Array, Buffer, BufferTape, Launch, Program, calls_of
@@ -55,7 +55,10 @@ class ComputationGraph:
         return self.device.buffer_of(self.executor.upload(literal.array))
 
     def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        """One call.  Arrays by name in, arrays by name out; ExecutionError names the command and line that failed."""
+        """One call.  Arrays by name in, arrays by name out.
+
+        An error is of the class that it has where the operator runs alone, and names the command and its line; its
+        `lost` are the inputs that the call had begun to overwrite."""
         watched = config.check_nan != "off"
         program = self._bound(self._safe(given) if watched else given)
         try:
@@ -65,7 +68,11 @@ class ComputationGraph:
             else:
                 program.run_with(around)
         except Exception as error:
-            raise self._failure(program, error, kept=watched) from error
+            known = as_error(error)
+            self._locate(known, program, kept=watched)
+            if known is error:
+                raise
+            raise known from error
         arrays = {name: self._output(program, slot, layout) for name, (slot, layout) in self._slots.outputs.items()}
         self._idle.append(program)
         return arrays
@@ -131,21 +138,17 @@ class ComputationGraph:
         """The given arrays, with copies of those that a call overwrites."""
         return {k: self.executor.duplicate(a) if k in self.donated else a for k, a in given.items()}
 
-    def _failure(self, program: Program, error: Exception, kept: bool) -> ExecutionError:
-        """`kept`: the caller's arrays have not been overwritten."""
+    def _locate(self, error: Error, program: Program, kept: bool) -> None:
+        """Say which command failed and what is lost.  `kept`: the caller's arrays have not been overwritten."""
         position = self._step_of[program.position] if 0 <= program.position < len(self._step_of) else -1
-        lost = self._begun(position) if program.started and not kept else frozenset()
-        text = f"{type(error).__name__}: {error.message if isinstance(error, Error) else error}"
-        if not 0 <= position < len(self.plan.steps):
-            return LostStateError.of(f"a call failed: {text}", lost, device=self.device.spec.id)
-        step = self.plan.steps[position]
-        kind = (NonfiniteStateError if isinstance(error, NonfiniteError) else
-                LinAlgStateError if isinstance(error, LinAlgError) else LostStateError)
-        known = error if isinstance(error, Error) else Error("")
-        operator = known.operator or step.group.op.name  # a choice between branches is no command
-        operands = known.operands or (str(step.command) if operator == step.group.op.name else None)
-        return kind.of(text, lost, operator=operator, operands=operands,
-                       device=self.device.spec.id, line=known.line or show_line(step.group.node.line), hint=known.hint)
+        error.lost = self._begun(position) if program.started and not kept else frozenset()
+        if 0 <= position < len(self.plan.steps):
+            step = self.plan.steps[position]
+            name = step.group.op.name
+            own = error.operator in (None, name)  # a choice between branches is no command
+            error.locate(operator=name, operands=str(step.command) if own else None,
+                         line=show_line(step.group.node.line))
+        error.locate(device=self.device.spec.id)
 
     def _begun(self, position: int) -> frozenset[str]:
         """Inputs whose memory a call that failed there may have begun to overwrite."""
@@ -173,26 +176,6 @@ class ComputationGraph:
         program = self._bound(self._safe(given))
         step_of = dict(zip(map(id, calls_of(self.records)), self._step_of, strict=True))
         return measure(self.plan, step_of, program, self.device, repeats)
-
-
-class LostStateError(ExecutionError):
-    """`lost` names the inputs that the failing call had begun to overwrite."""
-
-    lost: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, message: str, lost: frozenset[str], **where: str | None) -> LostStateError:
-        error = cls(message, **where)
-        error.lost = lost
-        return error
-
-
-class NonfiniteStateError(LostStateError, NonfiniteError):
-    """A command that made a NaN or an infinity, found by `config.check_nan`."""
-
-
-class LinAlgStateError(LostStateError, LinAlgError):
-    """A command that was given a matrix without an answer."""
 
 
 class TapeArray:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from nnc_core.engine import LostStateError
+from nnc_core.base.errors import Error
 from nnc_core.recording.compilation import compile_graph
 from nnc_core.recording.compiled import CompiledGraph
 from nnc_core.symbol import Body
@@ -81,23 +81,26 @@ class Compilation:
                 given[k] = cell.take()
             try:
                 arrays = self.run.run(given)
-            except LostStateError as error:
-                self._mark_lost(error.lost, given, donated, labels)
+            except Error as error:
+                self._mark_lost(error, given, donated, labels)
                 raise
             for k, cell in self.writes:
                 cell.put(Value(arrays[k], self.run.stack_of(k)))
         return self.results(arrays)
 
-    def _mark_lost(self, lost: frozenset[str], given: Mapping[str, Any], donated: Mapping[str, Tensor],
+    def _mark_lost(self, error: Error, given: Mapping[str, Any], donated: Mapping[str, Tensor],
                    labels: Mapping[str, str]) -> None:
-        """Mark as lost what the failing call had begun to overwrite; of what was shared it had a copy."""
-        name = self.run.graph.name
-        for k, cell in self.taken:
-            if k in lost and not cell._shared:
-                cell.lose(f"a call of {name!r} failed")
-        for k, tensor in donated.items():
-            if k in lost and given[k] is tensor._value.array:
-                give_up(tensor, name, labels[k], lost=True)
+        """Mark as lost and name in the error what the call had begun to overwrite; it had copies of shared arrays."""
+        name, begun = self.run.graph.name, error.lost & self.run.donated
+        cells = [cell for k, cell in self.taken if k in begun and not cell._shared]
+        arguments = [k for k, tensor in donated.items() if k in begun and given[k] is tensor._value.array]
+        for cell in cells:
+            cell.lose(f"a call of {name!r} failed")
+        for k in arguments:
+            give_up(donated[k], name, labels[k], lost=True)
+        error.lost = frozenset([*[cell.name or "a cell" for cell in cells], *[labels[k] for k in arguments]])
+        if error.lost:
+            error.message += f"; the call had begun to overwrite {', '.join(sorted(error.lost))}, now lost"
 
     def state(self, take: bool) -> dict[str, Any]:
         """The arrays that are read from outside; of cells that will be overwritten only if they are taken too."""

@@ -379,12 +379,10 @@ def test_wrong_cotangents_are_named(returned: Callable[..., Any], said: str, x: 
 ])
 @each_mode
 def test_wrong_results_are_named(mode: str, fn: Any, error: type[Exception], said: str, x: nnc.Tensor) -> None:
-    errors = (error, ExecutionError) if mode in ("compiled", "exported") else error
-    with pytest.raises(errors) as caught:
+    with pytest.raises(error) as caught:
         in_mode(mode, lambda x: nnc.callback(fn, x, x), x)
     text = str(caught.value)
     assert f"<lambda> {said}" in text
-    assert error.__name__ in text or isinstance(caught.value, error)
     assert "test_host.py" in text
     assert "callback" in text
     assert (x + 1).tolist() == [[1, 2, 3], [4, 5, 6]]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.base.errors import DonatedError, ExecutionError
+from nnc_core.base.errors import DeviceMemoryError, DonatedError
 from nnc_core.tracing.donation import array_to_overwrite
 from tests.dynamic.faults import fails
 
@@ -202,12 +202,14 @@ def test_a_call_that_fails_while_it_runs_says_what_is_lost(device: str, monkeypa
     monkeypatch.setattr(run, "_program", lambda: _Broken(program, broken))
     p, g, shared = made(device), made(device), made(device)
     view = nnc.asarray(shared)
-    with pytest.raises(ExecutionError):
+    with pytest.raises(DeviceMemoryError, match="no more; the call had begun to overwrite p, now lost") as caught:
         f(p, g)
+    assert caught.value.lost == {"p"}
     with fails(DonatedError, "was lost", "`p`"):
         p + 1
-    with pytest.raises(ExecutionError):
+    with pytest.raises(DeviceMemoryError, match="no more") as caught:
         f(shared, g)
+    assert not caught.value.lost
     assert shared.tolist() == view.tolist() == g.tolist() == HOST.tolist(), "it was copied: nothing is lost"
 
 
