@@ -24,7 +24,7 @@ import nnc_core as nnc
 import nnc_core.engine as engine
 from benchmarks._measure import show
 from nnc_core import nn, optim
-from nnc_core.engine import ComputationGraph, Engine, best
+from nnc_core.engine import ComputationGraph, Engine, planning
 from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.graph import Graph
@@ -43,8 +43,8 @@ in the arena; records."""
 WATCHED: tuple[tuple[Any, str, str], ...] = (
     (Engine, "compile", "bind"), (ComputationGraph, "__init__", "bind"),
     *[(Graph, name, "optimise") for name in ("inline", "recognise", "expand", "optimise", "rebuilt")],
-    (engine, "fuse", "schedule"), (Scheduler, "arrange", "schedule"), (best, "make_plan", "plan"),
-    (best, "lay_out_arena", "allocate"),
+    (engine, "fuse", "schedule"), (Scheduler, "arrange", "schedule"), (planning, "make_plan", "plan"),
+    (planning, "lay_out_arena", "allocate"),
 )  # fmt: skip
 
 
