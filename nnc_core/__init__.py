@@ -10,11 +10,11 @@ from types import ModuleType
 
 from nnc_core import fft, linalg
 from nnc_core.algodiff.backward import backward, gradients
+from nnc_core.algodiff.compiled_backward import backward_info
 from nnc_core.algodiff.custom import custom_jvp, custom_vjp
 from nnc_core.algodiff.gradients import grad, hessian, jacobian, jvp, value_and_grad, variable, vjp
 from nnc_core.algodiff.queries import bookkeeping_count, depends_on
 from nnc_core.algodiff.second_order import gradhessian, gradhessianv, hessianv, jacobianv, laplacian
-from nnc_core.algodiff.swept import backward_info
 from nnc_core.base.config import config
 from nnc_core.base.dtype import (
     bfloat16,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from threading import RLock
 from typing import Any
 
-from nnc_core.algodiff.swept import PROGRAMS, run_program
+from nnc_core.algodiff.compiled_backward import PROGRAMS, run_program
 from nnc_core.algodiff.tape import Tape, history, variables
 from nnc_core.base.dtype import is_float
 from nnc_core.base.errors import DeviceError, GradientError, OperandError

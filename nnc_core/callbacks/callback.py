@@ -46,7 +46,7 @@ def callback(fn: Function, spec: Any, *args: Any, vjp: Function | None = None, e
     operands = [value_of(leaves[i]) for i in tensors]
     wanted, shape_of_result = flatten(spec)
     specs = [_spec(x) for x in wanted]
-    call = HostCall(fn, Arguments(structure, [None if i in tensors else x for i, x in enumerate(leaves)], tensors),
+    call = HostCall(fn, HostArguments(structure, [None if i in tensors else x for i, x in enumerate(leaves)], tensors),
                     shape_of_result, vjp)
     made = F.callback(operands, function=call, spec=_joined(specs or [_TOKEN]))
     parts = [made] if len(specs) <= 1 else F.picks(made)
@@ -77,7 +77,7 @@ def _joined(specs: Sequence[TensorSpec]) -> TensorSpec:
     return specs[0] if len(specs) == 1 else TupleSpec(tuple(specs))
 
 
-class Arguments:
+class HostArguments:
     """A function's arguments, with places for arrays."""
 
     def __init__(self, structure: Structure, leaves: Sequence[Any], tensors: Sequence[int]) -> None:
@@ -113,7 +113,7 @@ def _leaves_as(structure: Structure, x: Any) -> list[Any]:
 class HostCall:
     """A function as one node calls it; each is another one, so that two nodes are never taken for one."""
 
-    def __init__(self, fn: Function, arguments: Arguments, structure: Structure, vjp: Function | None) -> None:
+    def __init__(self, fn: Function, arguments: HostArguments, structure: Structure, vjp: Function | None) -> None:
         self.fn, self.arguments, self.structure, self.vjp = fn, arguments, structure, vjp
         self.line: Line | None = user_line()
         self.floating_point = np.geterr()
@@ -233,7 +233,7 @@ def _token(fn: Function, *args: Any) -> Value:
     leaves, structure = flatten(args)
     tensors = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
     rest = [None if i in tensors else x for i, x in enumerate(leaves)]
-    call = HostCall(fn, Arguments(structure, rest, tensors), flatten(None)[1], None)
+    call = HostCall(fn, HostArguments(structure, rest, tensors), flatten(None)[1], None)
     token = F.callback([F.stop_gradient(value_of(leaves[i])) for i in tensors], function=call, spec=_TOKEN)
     _keep(token)
     return token

@@ -73,7 +73,7 @@ class BodyTrace(Trace):
             current_trace.reset(token)
 
 
-class Traced:
+class TracedBody:
     """A function that was run on symbols."""
 
     def __init__(self, f: Callable[..., Any], what: str, values: Sequence[Value], specs: Sequence[TensorSpec],
@@ -116,14 +116,14 @@ class Traced:
             return Body(tuple(placeholders), tuple(tied))
 
 
-def keep_effects(traced: Sequence[Traced], results: Sequence[Value]) -> None:
+def keep_effects(traced: Sequence[TracedBody], results: Sequence[Value]) -> None:
     """Make the surrounding trace run bodies that have effects, whether it uses their results or not."""
     trace = current_trace.get()
     if trace is not None and results and has_effects(traced):
         trace.effects.append(results[0])
 
 
-def has_effects(traced: Sequence[Traced]) -> bool:
+def has_effects(traced: Sequence[TracedBody]) -> bool:
     return any(t.trace.effects for t in traced)
 
 
@@ -149,7 +149,7 @@ def _tracing(trace: Trace) -> Iterator[None]:
 class Surroundings:
     """Values that several bodies of a node read from around them, each once: arrays, symbols of outer traces, cells."""
 
-    def __init__(self, traced: Sequence[Traced], outputs: Sequence[Sequence[Value]],
+    def __init__(self, traced: Sequence[TracedBody], outputs: Sequence[Sequence[Value]],
                  moving: Sequence[Cell] = ()) -> None:
         self.values: dict[int, Value] = {}
         self.inner: dict[int, list[list[Value]]] = {}
@@ -172,7 +172,7 @@ class Surroundings:
         return [self.inner[k][i] or [v] for k, v in self.values.items()]
 
 
-def no_writes(traced: Traced, what: str) -> None:
+def no_writes(traced: TracedBody, what: str) -> None:
     if traced.written:
         names = ", ".join(repr(c.name) for c in traced.written)
         raise StateError(f"{what} writes {names}: it may be asked any number of times",

@@ -10,7 +10,7 @@ from nnc_core.base.errors import OperandError, OutOfRangeError, ShapeError
 from nnc_core.control.alike import alike, as_tuple, functions, given_tuple, length_of, on_one_device
 from nnc_core.control.body import (
     Surroundings,
-    Traced,
+    TracedBody,
     has_effects,
     keep_effects,
     no_writes,
@@ -54,9 +54,9 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carried: Sequ
         return _while_now(cond, body, values, structure)
     stack, specs, n = _stack_of(values), [v.spec for v in values], len(values)
     with use_device(stack):
-        test = Traced(cond, "the condition", values, specs, lambda ts: _arranged(structure, ts))
+        test = TracedBody(cond, "the condition", values, specs, lambda ts: _arranged(structure, ts))
         no_writes(test, "the condition")
-        step = Traced(body, "the body", values, specs, lambda ts: _arranged(structure, ts))
+        step = TracedBody(body, "the body", values, specs, lambda ts: _arranged(structure, ts))
         answer, after = _condition(test.result, stack), _next(step.result, specs, structure, stack)
         moving = step.written
         new = [*after, *[step.trace.now[c] for c in moving]]
@@ -151,7 +151,7 @@ def _branches(index: Any, branches: Sequence[Callable[..., Any]], operands: tupl
         return _branch_now(int(Tensor(number)), branches, operands, otherwise, tuples)
     stack, specs = number.stack, [v.spec for v in values]
     with use_device(stack):
-        traced = [Traced(f, name, values, specs, lambda ts: _arranged(structure, ts))
+        traced = [TracedBody(f, name, values, specs, lambda ts: _arranged(structure, ts))
                   for f, name in zip(branches, names, strict=True)]
         moving = list(dict.fromkeys(c for t in traced for c in t.written))
         first, made = _result_of(traced[0], stack, tuples)
@@ -172,7 +172,7 @@ def _branches(index: Any, branches: Sequence[Callable[..., Any]], operands: tupl
     return tensors(made, results[: len(first)])
 
 
-def _result_of(traced: Traced, stack: Stack, tuples: bool) -> tuple[list[Value], Structure]:
+def _result_of(traced: TracedBody, stack: Stack, tuples: bool) -> tuple[list[Value], Structure]:
     if tuples:
         as_tuple(traced.result, traced.trace.name)
     return values_of(traced.result, stack)
@@ -225,8 +225,8 @@ def _scan_recorded(f: Callable[..., Any], init: tuple[list[Value], Structure], x
     n, specs = len(carry), [v.spec for v in carry]
     row_specs = [TensorSpec(v.shape[1:], v.dtype) for v in rows]
     with use_device(stack):
-        step = Traced(f, "the body", [*carry, *rows], [*specs, *row_specs],
-                      lambda ts: (_arranged(carry_tree, ts[:n]), _arranged(rows_tree, ts[n:])))
+        step = TracedBody(f, "the body", [*carry, *rows], [*specs, *row_specs],
+                          lambda ts: (_arranged(carry_tree, ts[:n]), _arranged(rows_tree, ts[n:])))
         after, (ys, ys_tree) = _carry_and_y(step.result, specs, carry_tree, stack)
         moving = step.written
         outputs = [*after, *[step.trace.now[c] for c in moving], *ys]

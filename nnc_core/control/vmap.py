@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from nnc_core.base.errors import AxisError, Error, OperandError, ShapeError
-from nnc_core.control.body import Surroundings, Traced, has_effects, tensors, values_of
+from nnc_core.control.body import Surroundings, TracedBody, has_effects, tensors, values_of
 from nnc_core.control.constructs import rows_mapped
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.symbol import show_line, user_line
@@ -73,7 +73,7 @@ def _batched(f: Callable[..., Any], first: list[Value], flags: list[bool], struc
     """The results with the examples along their first axis."""
     stack = first[0].stack
     specs = [TensorSpec(v.shape[1:], v.dtype) if b else v.spec for v, b in zip(first, flags, strict=True)]
-    traced = Traced(f, "vmap of", first, specs, lambda ts: tensors(structure, [t._value for t in ts]))
+    traced = TracedBody(f, "vmap of", first, specs, lambda ts: tensors(structure, [t._value for t in ts]))
     if traced.written or has_effects([traced]):
         return _in_order(f, first, flags, structure)
     outputs, tree = values_of(traced.result, stack)

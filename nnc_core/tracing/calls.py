@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nnc_core.base.config import config
-from nnc_core.control.body import Surroundings, Traced, has_effects, keep_effects
+from nnc_core.control.body import Surroundings, TracedBody, has_effects, keep_effects
 from nnc_core.graph import SymbolicGraph, with_residuals
 from nnc_core.operator import PLACEHOLDER
 from nnc_core.symbol import Body
@@ -89,7 +89,7 @@ def _in_graph(jitted: jit.Jitted, arguments: Any, values: Sequence[Value]) -> An
 
     stack = values[0].stack
     with use_device(stack):
-        traced = Traced(body, jitted.name, values, [v.spec for v in values], tuple)
+        traced = TracedBody(body, jitted.name, values, [v.spec for v in values], tuple)
         leaves, structure = flatten(traced.result, sort=False)
         moving = traced.written
         outputs = [x._value for x in leaves if isinstance(x, Tensor)]

@@ -9,7 +9,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core import nn
-from nnc_core.algodiff import swept
+from nnc_core.algodiff import compiled_backward
 from tests.dynamic.faults import fails
 
 
@@ -25,14 +25,14 @@ def test_a_hook_sees_the_complete_gradient_and_may_change_it(device: str) -> Non
 
 
 def test_hooks_on_variables(device: str) -> None:
-    hits = swept.PROGRAMS.info().hits
+    hits = compiled_backward.PROGRAMS.info().hits
     for _ in range(5):
         x, seen = nnc.variable([1.0, 2.0]), []
         x.register_hook(lambda g, seen=seen: seen.append(g.tolist()))  # type: ignore[misc]
         x.register_hook(lambda g: -g)
         (x * x).sum().backward()
         assert seen == [[2, 4]] and x.grad is not None and x.grad.tolist() == [-2, -4]
-    assert swept.PROGRAMS.info().hits > hits, "hooks on variables leave the pass compiled"
+    assert compiled_backward.PROGRAMS.info().hits > hits, "hooks on variables leave the pass compiled"
 
 
 def test_a_removed_hook_is_not_called(device: str) -> None:

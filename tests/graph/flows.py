@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import nnc_core as nnc
-from nnc_core.control.body import Surroundings, Traced
+from nnc_core.control.body import Surroundings, TracedBody
 from nnc_core.values.dispatch import F
 
 Scalar = Callable[..., nnc.Tensor]
@@ -28,7 +28,7 @@ class Recorded:
         values = [a._value for a in args]
         stack = values[0].stack
         with nnc.use_device(stack):
-            traced = Traced(f, "f", values, [v.spec for v in values], lambda ts: tuple(ts))
+            traced = TracedBody(f, "f", values, [v.spec for v in values], lambda ts: tuple(ts))
             ys = [traced.result._value]
             around = Surroundings([traced], [ys])
             body = traced.body(stack, ys, [*[[s] for s in traced.symbols], *around.inputs(0)])

@@ -32,7 +32,7 @@ kept."""
 MOST_PROGRAMS, MOST_SIGHTINGS = 64, 4096
 
 
-class Program(NamedTuple):
+class BackwardProgram(NamedTuple):
     """A compiled backward pass."""
 
     run: ComputationGraph
@@ -46,7 +46,7 @@ class Program(NamedTuple):
     """Which of the values differentiated by have a gradient."""
 
 
-class CacheInfo(NamedTuple):
+class BackwardInfo(NamedTuple):
     """Compiled backward passes so far: passes that ran compiled, programs made, programs kept."""
 
     hits: int
@@ -54,16 +54,16 @@ class CacheInfo(NamedTuple):
     size: int
 
 
-class Programs:
+class BackwardPrograms:
     """The compiled backward passes of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sightings: LRU[int, int] = LRU(MOST_SIGHTINGS)
-        self._kept: LRU[Key, Program | None] = LRU(MOST_PROGRAMS)
+        self._kept: LRU[Key, BackwardProgram | None] = LRU(MOST_PROGRAMS)
         self.hits = self.compiled = 0
 
-    def find(self, tape: Tape) -> Program | None:
+    def find(self, tape: Tape) -> BackwardProgram | None:
         """The program for a tape; None if it is to be swept step by step."""
         if len(tape.order) > LONGEST:
             return None
@@ -72,7 +72,7 @@ class Programs:
             return None
         with self._lock:
             if key in self._kept:
-                program: Program | None = self._kept.get(key)
+                program: BackwardProgram | None = self._kept.get(key)
                 self.hits += program is not None
                 return program
             if not self._is_due(hash(key)):
@@ -90,9 +90,9 @@ class Programs:
             self._sightings.put(key, seen)
         return seen > STEPPED
 
-    def info(self) -> CacheInfo:
+    def info(self) -> BackwardInfo:
         with self._lock:
-            return CacheInfo(self.hits, self.compiled, sum(p is not None for p in self._kept.values()))
+            return BackwardInfo(self.hits, self.compiled, sum(p is not None for p in self._kept.values()))
 
     def clear(self) -> None:
         with self._lock:
@@ -100,15 +100,15 @@ class Programs:
             self._kept.clear()
 
 
-PROGRAMS = Programs()
+PROGRAMS = BackwardPrograms()
 
 
-def backward_info() -> CacheInfo:
+def backward_info() -> BackwardInfo:
     """Count the backward passes that ran compiled, and the programs that were made and are kept."""
     return PROGRAMS.info()
 
 
-def _compiled_or_none(tape: Tape) -> Program | None:
+def _compiled_or_none(tape: Tape) -> BackwardProgram | None:
     try:
         return compile_sweep(tape)
     except Error as error:
@@ -118,7 +118,7 @@ def _compiled_or_none(tape: Tape) -> Program | None:
 
 
 @without_collector()
-def compile_sweep(tape: Tape) -> Program | None:
+def compile_sweep(tape: Tape) -> BackwardProgram | None:
     """The backward graph: it reads only those arrays of the tape that the operators' rules ask for.
 
     None if there is nothing to compute.
@@ -153,7 +153,7 @@ def compile_sweep(tape: Tape) -> Program | None:
     names = {f"value{i}": x for i, x in read.items()} | {f"value{i}.{k}": x for (i, k), x in picked.items()}
     graph = SymbolicGraph(names | {f"cotangent{j}": given[j] for j in seeded},
                           {f"gradient{j}": g for j, g in zip(found, made, strict=True)}, (), "backward")
-    return Program(tape.stack.engine.compile(graph), tuple(read), tuple(picked), seeded, found)
+    return BackwardProgram(tape.stack.engine.compile(graph), tuple(read), tuple(picked), seeded, found)
 
 
 def _picks(made: Sequence[Node], mirrors: Sequence[Node], cut: Mapping[Node, Node]) -> dict[tuple[int, int], Node]:
@@ -179,7 +179,7 @@ def _mirrored(G: Nodes, order: Sequence[Value]) -> list[Node]:
     return list(mirrors.values())
 
 
-def run_program(program: Program, tape: Tape) -> list[Value | None]:
+def run_program(program: BackwardProgram, tape: Tape) -> list[Value | None]:
     """The gradients of `tape.wrt`, None where there is none."""
     order = tape.order
     evaluate([order[i] for i in (*program.read, *[i for i, _ in program.parts]) if order[i].array is None])

@@ -10,7 +10,8 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.algodiff import backward as passes
-from nnc_core.algodiff import swept
+from nnc_core.algodiff import compiled_backward
+from nnc_core.algodiff.compiled_backward import BackwardPrograms
 from nnc_core.algodiff.tape import Tape, history, structure, variables
 from nnc_core.base.errors import FallbackWarning
 from nnc_core.values.dispatch import F
@@ -20,10 +21,10 @@ Loss = Callable[[list[nnc.Tensor]], nnc.Tensor]
 
 
 @pytest.fixture(autouse=True)
-def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[swept.Programs]:
+def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[BackwardPrograms]:
     """An empty cache."""
-    fresh = swept.Programs()
-    monkeypatch.setattr(swept, "PROGRAMS", fresh)
+    fresh = BackwardPrograms()
+    monkeypatch.setattr(compiled_backward, "PROGRAMS", fresh)
     monkeypatch.setattr(passes, "PROGRAMS", fresh)
     yield fresh
 
@@ -98,9 +99,9 @@ LOSSES: dict[str, tuple[Loss, list[Any]]] = {
 
 @pytest.mark.filterwarnings("ignore:.* has no kernel on:nnc_core.base.errors.FallbackWarning")
 @pytest.mark.parametrize("name", LOSSES)
-def test_compiled_passes_agree_to_the_bit(device: str, programs: swept.Programs, name: str) -> None:
+def test_compiled_passes_agree_to_the_bit(device: str, programs: BackwardPrograms, name: str) -> None:
     loss, arrays = LOSSES[name]
-    found = [gradients(loss, arrays) for _ in range(swept.STEPPED + 2)]
+    found = [gradients(loss, arrays) for _ in range(compiled_backward.STEPPED + 2)]
     assert programs.info() == (1, 1, 1), "two passes step by step, the third compiles, the fourth finds it"
     assert all(g == found[0] for g in found)
 
@@ -111,11 +112,11 @@ def test_other_elements_are_read_anew(device: str) -> None:
         gradients(loss, arrays)
     others = [a + 1 for a in arrays]
     compiled = gradients(loss, others)
-    swept.PROGRAMS.clear()
+    compiled_backward.PROGRAMS.clear()
     assert compiled == gradients(loss, others)
 
 
-def test_given_gradients_are_inputs(device: str, programs: swept.Programs) -> None:
+def test_given_gradients_are_inputs(device: str, programs: BackwardPrograms) -> None:
     for k in range(5):
         v = nnc.variable([1.0, 2.0])
         (v * v).backward(nnc.asarray([float(k), 1.0]))
@@ -130,7 +131,7 @@ def test_given_gradients_are_inputs(device: str, programs: swept.Programs) -> No
     lambda v: nnc.sum(v[0] * v[1].detach()),
     lambda v: nnc.sum(v[0] * v[1], axis=0),
 ])
-def test_another_structure_is_another_program(device: str, programs: swept.Programs, other: Loss) -> None:
+def test_another_structure_is_another_program(device: str, programs: BackwardPrograms, other: Loss) -> None:
     """Wiring, constants, and which values are variables are part of it; equal structures are not told apart."""
 
     def first(v: list[nnc.Tensor]) -> nnc.Tensor:
@@ -171,12 +172,12 @@ def test_only_what_the_rules_read_is_an_input(device: str) -> None:
     v = nnc.variable(random(4))
     y = nnc.sum(nnc.exp(v + 1) + v)._value
     order = history([y])
-    program = swept.compile_sweep(Tape(order, [y], [None], variables(order)))
+    program = compiled_backward.compile_sweep(Tape(order, [y], [None], variables(order)))
     assert program is not None
     assert [order[i].op.name for i in program.read] == ["exp"], "exp's own result; neither v nor the sum"
 
 
-def test_what_cannot_be_compiled_is_swept(device: str, programs: swept.Programs) -> None:
+def test_what_cannot_be_compiled_is_swept(device: str, programs: BackwardPrograms) -> None:
     custom = nnc.custom_vjp(lambda x: x * 2).defvjp(lambda x: (x * 2, None), lambda _, g: (g * 2,))
     other = "strict-noviews:0"
     for times in range(1, 6):
@@ -188,7 +189,7 @@ def test_what_cannot_be_compiled_is_swept(device: str, programs: swept.Programs)
     assert programs.info() == (0, 0, 0)
 
 
-def test_python_code_in_bodies_is_called_by_every_pass(device: str, programs: swept.Programs) -> None:
+def test_python_code_in_bodies_is_called_by_every_pass(device: str, programs: BackwardPrograms) -> None:
     """At any depth: what it does may change from call to call."""
     factors = [1.0]
     rule = nnc.custom_vjp(lambda a: a * 1.0).defvjp(lambda a: (a * 1.0, None), lambda _, g: (g * factors[-1],))
@@ -218,13 +219,13 @@ def test_what_no_step_picks_is_read_from_what_is_there(device: str) -> None:
         whole = F.svd(v._value, full_matrices=False)
         y = F.sum(F.pick(whole, index=1), axis=(0,))
     order = history([y])
-    program = swept.compile_sweep(Tape(order, [y], [None], variables(order)))
+    program = compiled_backward.compile_sweep(Tape(order, [y], [None], variables(order)))
     assert program is not None
     assert [(order[i].op.name, k) for i, k in program.parts] == [("svd", 0), ("svd", 2)]
     assert program.read == () and not any(n.op.name == "svd" for n in program.run.graph.nodes)
 
 
-def test_recorded_passes_stay_recorded(device: str, programs: swept.Programs) -> None:
+def test_recorded_passes_stay_recorded(device: str, programs: BackwardPrograms) -> None:
     for _ in range(5):
         v = nnc.variable([1.0, 2.0])
         with nnc.deferred():
@@ -234,7 +235,7 @@ def test_recorded_passes_stay_recorded(device: str, programs: swept.Programs) ->
     assert programs.info() == (0, 0, 0)
 
 
-def test_deferred_tapes_are_computed_first(device: str, programs: swept.Programs) -> None:
+def test_deferred_tapes_are_computed_first(device: str, programs: BackwardPrograms) -> None:
     for _ in range(5):
         v = nnc.variable([1.0, 2.0])
         with nnc.deferred():
@@ -253,23 +254,23 @@ def multiplied(v: nnc.Tensor, times: int) -> nnc.Tensor:
     return y
 
 
-def test_the_cache_is_bounded(device: str, programs: swept.Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_bounded(device: str, programs: BackwardPrograms, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs._kept, "limit", 2)
-    monkeypatch.setattr(swept, "STEPPED", 0)
+    monkeypatch.setattr(compiled_backward, "STEPPED", 0)
     for n in (1, 2, 3, 1):
         v = nnc.variable(2.0)
         multiplied(v, n).backward()
         assert v.grad is not None and v.grad.item() == (n + 1) * 2.0**n
     assert programs.info() == (0, 4, 2)
-    monkeypatch.setattr(swept, "STEPPED", 2)
+    monkeypatch.setattr(compiled_backward, "STEPPED", 2)
     monkeypatch.setattr(programs._sightings, "limit", 3)
     for n in range(4, 20):
         multiplied(nnc.variable(2.0), n).backward()
     assert len(programs._sightings) == 3
 
 
-def test_long_tapes_are_swept(device: str, programs: swept.Programs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swept, "LONGEST", 5)
+def test_long_tapes_are_swept(device: str, programs: BackwardPrograms, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_backward, "LONGEST", 5)
     for _ in range(4):
         v = nnc.variable(1.0)
         y = v
@@ -280,12 +281,12 @@ def test_long_tapes_are_swept(device: str, programs: swept.Programs, monkeypatch
     assert programs.info() == (0, 0, 0)
 
 
-def test_a_pass_that_does_not_compile_says_so_and_is_swept(device: str, programs: swept.Programs,
+def test_a_pass_that_does_not_compile_says_so_and_is_swept(device: str, programs: BackwardPrograms,
                                                            monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(tape: Tape) -> None:
         raise nnc.Error("no room")
 
-    monkeypatch.setattr(swept, "compile_sweep", refuse)
+    monkeypatch.setattr(compiled_backward, "compile_sweep", refuse)
     loss, arrays = LOSSES["shared"]
     first = [gradients(loss, arrays) for _ in range(2)]
     with pytest.warns(FallbackWarning, match="no room"):
@@ -305,7 +306,7 @@ def test_threads_share_programs(device: str) -> None:
     assert all(g == wanted for g in found)
 
 
-def test_backward_info_is_public(device: str, programs: swept.Programs) -> None:
+def test_backward_info_is_public(device: str, programs: BackwardPrograms) -> None:
     loss, arrays = LOSSES["identity"]
     for _ in range(5):
         gradients(loss, arrays)
