@@ -45,12 +45,14 @@ def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
 
 
 def _read(x: Value, key: Any) -> Value:
-    keys, arrays = _expanded(key, x.ndim)
-    if not is_static(x.shape):
+    shape = x.shape
+    keys, arrays = _expanded(key, len(shape))
+    static = is_static(shape)
+    if not static:
         x, keys = _clipped(x, keys)
     if arrays:
         return gathering.read(x, gathering.taken_apart(x, keys))
-    return ranges.read(x, ranges.ranges(x, keys))
+    return ranges.read(x, ranges.ranges(x, keys, shape if static else None))
 
 
 def _clipped(x: Value, keys: list[Any]) -> tuple[Value, list[Any]]:
@@ -150,14 +152,17 @@ def _expanded(key: Any, ndim: int) -> tuple[list[Any], bool]:
     arrays = any(map(gathering.is_array, keys))
     if arrays:
         keys = tuple(map(gathering.as_array, keys))
-    used = sum(_axes(k) for k in keys)
+    used, ellipses, at = 0, 0, len(keys)
+    for i, k in enumerate(keys):
+        if k is Ellipsis:
+            ellipses, at = ellipses + 1, i
+        elif k is not None:
+            used += _axes(k) if arrays else 1
     if used > ndim:
         raise OutOfRangeError(f"{used} indices for {ndim} dimensions")
-    places = [i for i, k in enumerate(keys) if k is Ellipsis]
-    if len(places) > 1:
+    if ellipses > 1:
         raise OperandError("an index has at most one ...")
-    at = places[0] if places else len(keys)
-    marked = [Ellipsis] if arrays and places else []
+    marked = [Ellipsis] if arrays and ellipses else []
     return [*keys[:at], *marked, *[ranges.FULL] * (ndim - used), *keys[at + 1 :]], arrays
 
 

@@ -34,20 +34,23 @@ def is_full(k: Any) -> bool:
     return isinstance(k, slice) and k in (FULL, slice(None, None, 1))
 
 
-def ranges(x: Value, keys: Sequence[Any]) -> Ranges:
-    """The ranges of a key in which every axis is mentioned."""
+def ranges(x: Value, keys: Sequence[Any], shape_of_x: Dims | None = None) -> Ranges:
+    """The ranges of a key in which every axis is mentioned; the shape of x may be given where it is numbers."""
     start: list[DimLike] = []
     stop: list[DimLike] = []
     step: list[int] = []
     flipped: list[int] = []
     shape: list[DimLike] = []
-    lengths = iter(_lengths(x, keys))
+    lengths = iter(shape_of_x or _lengths(x, keys))
     for k in keys:
         if k is None:
             shape.append(1)
             continue
         axis, length = len(start), next(lengths)
-        if isinstance(k, slice):
+        if k is FULL:
+            low, high, by = 0, length, 1
+            shape.append(length)
+        elif isinstance(k, slice):
             low, high, by = _slice(k, length)
             if by < 0:
                 flipped.append(axis)

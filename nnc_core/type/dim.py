@@ -338,4 +338,4 @@ def names_of(dims: tuple[DimLike, ...]) -> frozenset[str]:
 
 def is_static(shape: Dims) -> bool:
     """True if every dimension is a number."""
-    return all(isinstance(d, int) for d in shape)
+    return all([isinstance(d, int) for d in shape])

@@ -14,6 +14,7 @@ from nnc_core.base.errors import Error, ExecutionError, ShapeError, SymbolValueE
 from nnc_core.device import enqueued_for
 from nnc_core.operator import OPERATORS, Namespace
 from nnc_core.operator.control import PICK
+from nnc_core.operator.declare import ALL_INPUTS
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import checked_number, postorder, show_line, user_line
 from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, any_unknown, is_static
@@ -46,7 +47,7 @@ _FILLED, _TRANSFER = OPERATORS["filled"], OPERATORS["transfer"]
 def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
     """Values and Python numbers in, a value out."""
     if not lazy.get() and not WATCHING:
-        stack, dtypes, arrays, numbers = None, None, [], False
+        stack, dtypes, arrays, numbers = None, None, [], 0
         for x in inputs:
             if x.__class__ is Value:
                 array = x.array
@@ -57,12 +58,10 @@ def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
                 elif x.stack is not stack:
                     break
                 elif array.dtype is not dtypes:
-                    if op.promote:
-                        break
                     dtypes = (dtypes, len(arrays), array.dtype)
                 arrays.append(array)
             elif x.__class__ is float or x.__class__ is int:
-                numbers = True
+                numbers |= 1 << len(arrays)
                 arrays.append(x)
             else:
                 break
@@ -91,33 +90,43 @@ def _accept(op: Op, inputs: tuple[Any, ...], attributes: Attributes, stack: Stac
     if kernel is None or op is _TRANSFER or not stack.infers_by_dtype:
         return
     dtypes, numbers = _dtypes(inputs)
-    if dtypes is None or (op.promote and dtypes.__class__ is tuple):
+    promoted = _promoted(op, inputs) if dtypes.__class__ is tuple and op.promote else dtypes
+    if promoted is None:
         return
-    if dtypes in _FLOATS or not (numbers or op.to_float):
+    if promoted in _FLOATS or not (numbers or op.to_float):
         key = (op, dtypes, numbers, attributes) if op.names_dtype else (op, dtypes, numbers)
         if len(stack.accepted) >= MOST_ACCEPTED:
             stack.accepted.clear()
         stack.accepted[key] = kernel
 
 
-def _dtypes(inputs: tuple[Any, ...]) -> tuple[Any, bool]:
-    """The dtype of the values, and whether there are numbers.  Of several dtypes: the first, joined by place and dtype
-    of each value from the first with another one on.
+def _dtypes(inputs: tuple[Any, ...]) -> tuple[Any, int]:
+    """The dtype of the values, and the places of the numbers as bits.  Of several dtypes: the first, joined by place
+    and dtype of each value from the first with another one on.
 
     No dtype where an operand is neither a value nor one of the numbers that the fast path takes.
     """
     found: Any = None
-    numbers = False
+    numbers = 0
     for place, x in enumerate(inputs):
         if x.__class__ is float or x.__class__ is int:
-            numbers = True
+            numbers |= 1 << place
         elif x.__class__ is not Value:
-            return None, False
+            return None, 0
         elif found is None:
             found = x.dtype
         elif x.dtype is not found:
             found = (found, place, x.dtype)
     return found, numbers
+
+
+def _promoted(op: Op, inputs: tuple[Any, ...]) -> DType | None:
+    """The one dtype of the operands that promote together; None where there are several, or a number elsewhere."""
+    together = range(len(inputs)) if op.promote == ALL_INPUTS else op.promote
+    if any([x.__class__ is not Value and i not in together for i, x in enumerate(inputs)]):
+        return None
+    found = {inputs[i].dtype for i in together if inputs[i].__class__ is Value}
+    return found.pop() if len(found) == 1 else None
 
 
 def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from nnc_core.base.dtype import DType
 from nnc_core.device import Array
 from nnc_core.symbol import Line, show_line
-from nnc_core.type import Attributes, Op, Specified, TensorSpec
+from nnc_core.type import Attributes, Dims, Op, Specified, TensorSpec
 
 if TYPE_CHECKING:
     from nnc_core.stacks import Stack
@@ -95,6 +96,28 @@ class Value(Specified):
             array: Any = self.array
             spec = self._spec = TensorSpec(tuple(array.shape), array.dtype)
         return spec
+
+    # asked often: without a spec where there is none yet
+    @property
+    def shape(self) -> Dims:
+        spec = self._spec
+        if spec is not None:
+            return spec.shape
+        array: Any = self.array
+        return tuple(array.shape)
+
+    @property
+    def dtype(self) -> DType:
+        spec = self._spec
+        if spec is not None:
+            return spec.dtype
+        array: Any = self.array
+        dtype: DType = array.dtype
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
 
     # what sweeps and walks ask of a node
     @property

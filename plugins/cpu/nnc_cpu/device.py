@@ -15,7 +15,7 @@ from nnc_core.base.record import Record
 from nnc_core.device import DONE, Array, CommandBackend, Device, DeviceSpec, Event, HostArray, Kernel, Program, Stream
 from nnc_cpu import host, memory
 from nnc_cpu.backends import BACKENDS, InterpretedKernel
-from nnc_cpu.eager import EAGER
+from nnc_cpu.eager import EAGER, MADE_OF
 from nnc_cpu.program import NumpyProgram
 
 
@@ -29,6 +29,10 @@ class CpuDevice(Device):
             "cpu:0", "cpu", host.processor_name(), vendor=host.vendor(), driver=f"NumPy {np.__version__}",
             memory=total, max_allocation=total, alignment=memory.ALIGNMENT, dtypes=frozenset(DTYPES))
         self.eager: Mapping[str, Callable[..., Array]] = EAGER
+
+    def take(self, operator: str, backend: CommandBackend) -> None:
+        super().take(operator, backend)
+        self.eager = {name: kernel for name, kernel in self.eager.items() if operator not in MADE_OF.get(name, ())}
 
     def allocate(self, nbytes: int) -> Any:
         return memory.allocate(nbytes)

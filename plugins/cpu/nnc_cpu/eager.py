@@ -5,6 +5,7 @@ They compute what the backends compute, bit for bit: the same function on the sa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -155,7 +156,7 @@ def _converted(x: Any, dtype: dt.DType) -> Any:
     return x.astype(dtype) if converts_as_numpy_does(x.dtype, dtype) else numpy_cast(x, dtype)
 
 
-_maximum, _power = binary(np.maximum), binary(np.power)
+_maximum, _power, _divide = binary(np.maximum), binary(np.power), binary(UFUNCS["divide"])
 _astype, _matmul = guarded(_converted), guarded(np.matmul)
 _write_sigmoid, _add_reduce = guarded(write_sigmoid), guarded(np.add.reduce)
 
@@ -218,6 +219,15 @@ def summing(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     return _add_reduce(x, axis, x.dtype, None, keepdims)
 
 
+def mean(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    """The composite's formula in one call: the halves in float32 from end to end."""
+    wide = dt.accumulator(x.dtype)
+    if wide != x.dtype:
+        return _astype(mean(_astype(x, wide), axis, keepdims), x.dtype)
+    shape: tuple[int, ...] = x.shape
+    return _divide(summing(x, axis, keepdims), math.prod([shape[a] for a in axis]))
+
+
 def reducing(ufunc: np.ufunc) -> Eager:
     reduce = guarded(ufunc.reduce)
     return lambda x, axis, keepdims: reduce(x, axis, None, None, keepdims)
@@ -243,6 +253,9 @@ def filled(shape: tuple[int, ...], number: Any) -> Any:
     return out
 
 
+MADE_OF: Mapping[str, tuple[str, ...]] = {"mean": ("sum", "divide", "cast")}
+"""Kernels of composites, with the operators whose kernels they stand for."""
+
 EAGER: Mapping[str, Eager] = {
     **_ROUTINES,
     **{name: unary(f) if f.nin == 1 else binary(f) for name, f in UFUNCS.items()},
@@ -250,7 +263,7 @@ EAGER: Mapping[str, Eager] = {
     **{name: of_packed(name) for name in FUNCTIONS},
     "clip": _clip(), "power": power, "relu": relu, "sigmoid": sigmoid, "where": where, "cast": _astype,
     "copy": lambda x: x.copy(), "identity": lambda x: x, "stop_gradient": lambda x: x,
-    "sum": summing, "max": reducing(np.maximum), "min": reducing(np.minimum),
+    "sum": summing, "mean": mean, "max": reducing(np.maximum), "min": reducing(np.minimum),
     "all": reducing(np.logical_and), "any": reducing(np.logical_or),
     "argmax": lambda x, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
     "argmin": lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
