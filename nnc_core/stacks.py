@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from nnc_core.base.config import config
-from nnc_core.base.errors import DeviceError, Error, FallbackWarning
+from nnc_core.base.errors import DeviceError, Error, FallbackWarning, PluginError
 from nnc_core.base.line import count_as_inside
 from nnc_core.device import Device, DeviceSpec, Registry
 from nnc_core.engine import Engine
@@ -116,8 +116,13 @@ def register_plugin(plugin: object, name: str) -> PluginRecord:
     """Take in a plugin that no distribution announces; what it adds is there at once.
 
     `plugin` is a module or an object with functions that `nnc_plugins.hookimpl` marks.  The record says how far it got.
-    What is compiled already stays as it is.
+    What is compiled already stays as it is.  PluginError for a name that is no text, or an object without any hook.
     """
+    if not isinstance(name, str) or not any(hook.startswith("nnc_") for hook in dir(plugin)):
+        raise PluginError(f"{name!r} with {type(plugin).__name__} is no name with a plugin", operator="register_plugin",
+                          line=show_line(user_line()),
+                          hint="a text, and a module or object with functions nnc_devices, nnc_register or nnc_passes "
+                               "that nnc_plugins.hookimpl marks")
     manager = plugin_manager()
     with _lock:
         record = manager.register(plugin, name)
