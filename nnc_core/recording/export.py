@@ -21,6 +21,7 @@ from nnc_core.recording.polymorphic import HINT, NamedDims, renamed, resized, tr
 from nnc_core.recording.sizes import solved
 from nnc_core.symbol import Literal, Node, Number, postorder, show_line, users_frame, without_collector
 from nnc_core.values.arguments import located
+from nnc_core.values.history import is_forgotten
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value, is_snapshot, made_at
 
@@ -125,12 +126,24 @@ def _check_connected(inputs: Mapping[str, Value], outputs: Mapping[str, Value], 
         raise UnconnectedError("an export needs at least one output")
     _check_names(inputs)
     cut = {id(v) for v in inputs.values()}
+    _check_remembered(outputs, cut)
     for k, v in outputs.items():
         if v.step is None and v.trace is None and id(v) not in cut:
             raise UnconnectedError(f"output {k!r} {v.spec} has no recorded history",
                                    hint="compute it inside `with nnc.deferred():`")
     if on_unused != "ignore":
         _report_unused(inputs, outputs, cut, on_unused)
+
+
+def _check_remembered(outputs: Mapping[str, Value], cut: set[int]) -> None:
+    order = postorder(outputs.values(), cut)
+    ends = {id(v): v for v in order if id(v) not in cut and is_forgotten(v)}
+    if ends:
+        reader = next((v for v in order if id(v) not in cut and any(id(x) in ends for x in v.inputs)), None)
+        found = next(iter(ends.values()))
+        raise UnconnectedError(f"the outputs depend on {found.spec}, computed so many rounds ago that its history was "
+                               "freed", line=None if reader is None else made_at(reader),
+                               hint="record with nnc.deferred(keep_graph=True), or export from a later tensor as input")
 
 
 def _check_names(inputs: Mapping[str, Value]) -> None:

@@ -23,8 +23,12 @@ from nnc_core.values.borrowed import shares_memory, snapshot
 from nnc_core.values.common import common_stack, common_trace
 from nnc_core.values.debug import WATCHING
 from nnc_core.values.from_host import float_number, scalar_array
+from nnc_core.values.history import Round
 from nnc_core.values.modes import (
     FORGOTTEN,
+    KEPT,
+    NOW,
+    RECENT,
     computing,
     current_stack,
     current_trace,
@@ -36,11 +40,12 @@ from nnc_core.values.modes import (
 )
 from nnc_core.values.refusals import no_value, object_to
 from nnc_core.values.unknown import count_on_host, has_unknown, missing_counts, put_in, refresh, tell
-from nnc_core.values.value import UNCOMPUTED, Borrowed, PassingStep, Step, Value, made_at
+from nnc_core.values.value import UNCOMPUTED, Borrowed, PassingStep, RecentStep, Step, Value, made_at
 
 _FLOATS = frozenset(FLOATS)
 MOST_ACCEPTED = 4096
 """Kernels that a stack remembers at a time."""
+_STEPS = {NOW: Step, KEPT: Step, FORGOTTEN: PassingStep, RECENT: RecentStep}
 _FILLED, _TRANSFER = OPERATORS["filled"], OPERATORS["transfer"]
 
 
@@ -165,7 +170,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     if op.virtual or (op is PICK and values[0].array is UNCOMPUTED):
         return Value(UNCOMPUTED, stack, spec, Step(op, values, attributes, line), tracked, trace)
     if trace is not None or mode or _waits_for_sizes(op, spec, values):
-        step = (PassingStep if mode == FORGOTTEN else Step)(op, values, attributes, line)
+        step = _STEPS[mode](op, values, attributes, line)
         value = Value(None, stack, spec, step, tracked, trace)
         if trace is None or op.host or op.bodies:
             running = current_trace.get()
@@ -267,14 +272,19 @@ def evaluate(values: Sequence[Value]) -> None:
             raise no_value(v)
     order = postorder(wanted, leaf=_is_computed)
     order.reverse()
+    this_round = Round(order)
     while order:  # what is done is let go at once
         v = order.pop()
         if v.array is None:
             v.array = _evaluated(v)
-            if v.step.__class__ is PassingStep and not v.tracked:
+            kind = v.step.__class__
+            if kind is RecentStep:
+                this_round.stamp(v.step)
+            elif kind is PassingStep and not v.tracked:
                 v.step = None
             if any_unknown() and has_unknown(v.spec.shape):
                 v._spec = None  # the array tells it now
+    this_round.bound(wanted)
 
 
 def compute(values: Sequence[Value], why: str) -> None:

@@ -13,8 +13,9 @@ from nnc_core.stacks import Stack, stack_for
 if TYPE_CHECKING:
     from nnc_core.values.trace import Trace
 
-NOW, KEPT, FORGOTTEN = 0, 1, 2
-"""Operations run now; are recorded, and keep their history; are recorded, and lose it when they have been computed."""
+NOW, KEPT, FORGOTTEN, RECENT = 0, 1, 2, 3
+"""Operations run now; are recorded, and keep their history; lose it when they have been computed; keep what is recent
+of it."""
 lazy: ContextVar[int] = ContextVar("nnc_lazy", default=NOW)
 gradients: ContextVar[bool] = ContextVar("nnc_gradients", default=True)
 sweeps: ContextVar[int] = ContextVar("nnc_sweeps", default=0)
@@ -26,15 +27,16 @@ _stack: ContextVar[Stack | None] = ContextVar("nnc_stack", default=None)
 
 
 @contextmanager
-def deferred(active: bool = True, *, keep_graph: bool = True) -> Iterator[None]:
+def deferred(active: bool = True, *, keep_graph: bool | None = None) -> Iterator[None]:
     """Operations are recorded and shapes checked here; values are computed when somebody looks.
 
-    What was recorded can be exported for as long as its results live, computed or not.  With keep_graph=False a value
-    forgets how it came about as soon as it has been computed, unless a gradient may be asked through it, and what it
-    was computed from is freed: for loops that carry tensors from one round to the next.  active=False: operations in
-    the block run now.
+    What was recorded can be exported for as long as its results live, computed or not.  A loop that carries tensors
+    and computes them in every round keeps the last 256 of its rounds or a few times as many; the rest is freed, unless
+    a gradient may be asked through it.  keep_graph=True: all rounds are kept.  keep_graph=False: a value forgets how it
+    came about as soon as it has been computed.  active=False: operations in the block run now.
     """
-    token = lazy.set((KEPT if keep_graph else FORGOTTEN) if active else NOW)
+    mode = RECENT if keep_graph is None else KEPT if keep_graph else FORGOTTEN
+    token = lazy.set(mode if active else NOW)
     try:
         yield
     finally:

@@ -41,6 +41,16 @@ class PassingStep(Step):
     __slots__ = ()
 
 
+class RecentStep(Step):
+    """Forgotten when the values computed from it are many rounds ahead; see `values.history`."""
+
+    __slots__ = ("bounded_at", "round")
+
+    def __init__(self, op: Op, inputs: tuple[Value, ...], attributes: Attributes, line: Line | None) -> None:
+        super().__init__(op, inputs, attributes, line)
+        self.round = self.bounded_at = 0
+
+
 class Adjoint:
     """The data that differentiation keeps at a value: the gradient that `backward` has added up, and hooks by number.
 
