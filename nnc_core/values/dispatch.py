@@ -21,6 +21,7 @@ from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, any_unknown, is
 from nnc_core.values import debug, memo
 from nnc_core.values.borrowed import shares_memory, snapshot
 from nnc_core.values.common import common_stack, common_trace
+from nnc_core.values.comparing import by_value
 from nnc_core.values.debug import WATCHING
 from nnc_core.values.from_host import float_number, scalar_array
 from nnc_core.values.history import Round
@@ -145,6 +146,8 @@ def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
 
 def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) -> Value:
     agreeing = _agreeing(op, inputs)
+    if agreeing is None:
+        op, inputs = by_value(op, inputs)
     if agreeing is None and any([x.__class__ is Borrowed for x in inputs]):
         return _on_borrowed(op, inputs, attributes, line)
     values = F.operands(op, inputs) if agreeing is None else agreeing
