@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import nan, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from nnc_core.base.dtype import int64, is_complex, real_of
-from nnc_core.base.errors import ShapeError
+import numpy as np
+
+from nnc_core.base.dtype import int64, is_complex, is_inexact, real_of
+from nnc_core.base.errors import DTypeError, ShapeError
 from nnc_core.functions.linalg_decompositions import LUFactors
 from nnc_core.functions.pieces import moved
 from nnc_core.operator.matrices import h, mm, real
@@ -16,6 +18,7 @@ from nnc_core.shape.axes import normalise_axis
 from nnc_core.values.argument_checks import unfit
 from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, as_values, located
 from nnc_core.values.dispatch import F
+from nnc_core.values.from_host import host_value
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -103,13 +106,35 @@ def inv(x: ArrayLike, /) -> Tensor:
 
 
 @located
-def pinv(x: ArrayLike, /, *, rtol: float | None = None) -> Tensor:
+def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     """Pseudoinverses (..., n, m) of matrices (..., m, n) (Moore and Penrose).
 
     Singular values up to rtol times the largest count as zero; without rtol up to the larger side times the dtype's
-    epsilon.  The gradient is the one at constant rank.
+    epsilon.  An array of rtol has the values for each matrix (...), which have to be known when the function is called.
+    The gradient is the one at constant rank.
     """
-    return Tensor(F.pinv(as_value(x), rtol=None if rtol is None else float(rtol)))
+    v = as_value(x)
+    if rtol is None or isinstance(rtol, (int, float)):
+        return Tensor(F.pinv(v, rtol=None if rtol is None else float(rtol)))
+    each = as_value(rtol, v.stack, real_of(v.dtype) if is_inexact(v.dtype) else None)
+    if is_complex(each.dtype):
+        raise DTypeError(f"rtol is {each.spec}: tolerances are real numbers", hint="nnc.real gives the real part")
+    host = np.asarray(Tensor(F.stop_gradient(each)))
+    return Tensor(_pinv_of_each(v, host.astype(np.float64)))
+
+
+def _pinv_of_each(v: Value, rtol: np.ndarray[Any, Any]) -> Value:
+    """Pseudoinverses with a tolerance for each matrix: those of every tolerance there is, and of them the one meant."""
+    tolerances = np.unique(rtol).tolist() or [0.0]
+    y = F.pinv(v, rtol=tolerances[0])
+    fits = [not isinstance(d, int) or n in (1, d) for n, d in zip(rtol.shape[::-1], y.shape[-3::-1], strict=False)]
+    if rtol.ndim > y.ndim - 2 or not all(fits):
+        raise ShapeError(f"rtol of shape {rtol.shape} does not fit {v.spec}", hint="one value for each matrix, or one")
+    place = np.searchsorted(tolerances, rtol)
+    for i, tolerance in enumerate(tolerances if rtol.ndim else ()):
+        meant = host_value((place == i)[..., None, None], stack=v.stack)
+        y = F.where(meant, F.pinv(v, rtol=tolerance) if i else y, y)
+    return y
 
 
 @located

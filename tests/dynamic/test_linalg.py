@@ -12,7 +12,7 @@ import pytest
 import scipy.linalg
 
 import nnc_core as nnc
-from nnc_core.base.errors import FallbackWarning, LinAlgError
+from nnc_core.base.errors import DTypeError, FallbackWarning, LinAlgError, ShapeError
 from nnc_core.builtin import StrictDevice
 from nnc_core.stacks import make_stack
 from tests.dynamic.matrices import flat, same
@@ -352,3 +352,43 @@ def test_decompositions_of_constants_are_compiled(device: str) -> None:
         return L.eigh(nnc.asarray(np.array([[2.0, 1], [1, 2]]))).eigenvalues + L.inv(fixed)[0] * x
 
     np.testing.assert_allclose(f(nnc.asarray(3.0, dtype=nnc.float64)).numpy(), [3, 2], atol=1e-14)
+
+
+@pytest.mark.parametrize("rtol", [[0.001, 0.7], [0.7], 0.7, np.float32(0.7), [[0.7, 0.001]]], ids=repr)
+def test_pseudoinverses_with_a_tolerance_for_each_matrix(device: str, rtol: Any) -> None:
+    host = W if np.ndim(rtol) < 2 else np.stack([W, 2 * W + 1])
+    wanted = N.pinv(host, rtol=np.asarray(rtol))
+    x = nnc.asarray(host, device=device)
+    for found in (L.pinv(x, rtol=rtol), L.pinv(x, rtol=nnc.asarray(rtol, device=device)),
+                  nnc.jit(lambda x: L.pinv(x, rtol=rtol))(x)):
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_their_gradients_are_those_at_constant_rank() -> None:
+    x = nnc.asarray(W)
+    found = nnc.grad(lambda x: nnc.sum(nnc.sin(L.pinv(x, rtol=[0.001, 0.7]))))(x)
+    for i, tolerance in enumerate([0.001, 0.7]):
+        wanted = nnc.grad(lambda x, t=tolerance: nnc.sum(nnc.sin(L.pinv(x, rtol=t))))(x)
+        np.testing.assert_allclose(np.asarray(found)[i], np.asarray(wanted)[i], rtol=1e-5, atol=1e-6)
+
+
+def test_tolerances_that_fit_no_matrix() -> None:
+    x = nnc.asarray(W)
+    for rtol in ([0.1, 0.2, 0.3], [[0.1], [0.2]], []):
+        with pytest.raises(ShapeError, match="rtol of shape"):
+            L.pinv(x, rtol=rtol)
+    with pytest.raises(DTypeError, match="real numbers"):
+        L.pinv(x, rtol=1j)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (2, 0, 3), (2, 3, 0), (0, 3, 3)], ids=str)
+@pytest.mark.parametrize("order", [1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc"])
+def test_norms_of_empty_matrices_are_numpys_or_an_error_where_it_has_none(shape: tuple[int, ...], order: Any) -> None:
+    host = np.zeros(shape)
+    try:
+        wanted = N.matrix_norm(host, ord=order)
+    except ValueError:
+        with pytest.raises(ShapeError, match="empty"):
+            L.matrix_norm(nnc.asarray(host), ord=order)
+        return
+    np.testing.assert_array_equal(np.asarray(L.matrix_norm(nnc.asarray(host), ord=order)), wanted)
