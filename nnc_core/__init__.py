@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from nnc_core import fft, linalg
+from nnc_core import errors, fft, linalg
 from nnc_core.algodiff.backward import backward, gradients
 from nnc_core.algodiff.compiled_backward import backward_info
 from nnc_core.algodiff.custom import custom_jvp, custom_vjp
@@ -94,9 +94,9 @@ __all__ = [
     "__array_namespace_info__", "__version__", "assign", "backward", "backward_info", "bfloat16", "bookkeeping_count",
     "bool", "callback", "case_of", "complex128", "complex64", "cond", "config", "const_arr", "const_elt",
     "custom_jvp", "custom_vjp", "debug_print", "deferred", "delay", "delay_array", "depends_on", "devices", "e",
-    "eval_arr", "eval_elt", "eval_graph", "evaluating", "export", "fft", "float16", "float32", "float64", "foreach",
-    "freeze", "grad", "gradhessian", "gradhessianv", "gradients", "hessian", "hessianv", "host_fold", "host_map",
-    "host_scan", "inf", "int16", "int32", "int64", "int8", "is_assigned", "is_deferred_mode", "is_frozen",
+    "errors", "eval_arr", "eval_elt", "eval_graph", "evaluating", "export", "fft", "float16", "float32", "float64",
+    "foreach", "freeze", "grad", "gradhessian", "gradhessianv", "gradients", "hessian", "hessianv", "host_fold",
+    "host_map", "host_scan", "inf", "int16", "int32", "int64", "int8", "is_assigned", "is_deferred_mode", "is_frozen",
     "is_iopair_safe", "is_valid", "jacobian", "jacobianv", "jit", "jvp", "laplacian", "lazy_print", "linalg",
     "load_graph", "make_graph", "make_iopair", "make_stack", "manual_seed", "map", "memo_info", "memoise", "nan",
     "newaxis", "no_grad", "pi", "realize", "register_plugin", "restore", "save_graph", "scan", "snapshot",

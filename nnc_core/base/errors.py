@@ -208,6 +208,14 @@ class FallbackWarning(RuntimeWarning):
     """Work that is done somewhere slower than asked for."""
 
 
+class NonfiniteWarning(RuntimeWarning):
+    """Gradients that were not finite, so that an update was skipped, or a mean loss of an epoch that was not."""
+
+
+class SampleWarning(UserWarning):
+    """A sample of a data set that stands in for the whole."""
+
+
 def as_error(error: Exception) -> Error:
     """The error itself if it is one of nnc's, else the one that stands for it where operators run."""
     if isinstance(error, Error):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from nnc_core.base.errors import SampleWarning
 from nnc_core.data.batches import batches, permutation, shift_images, translate_images
 from nnc_core.data.idx import read_idx
-from nnc_core.data.mnist import Dataset, SampleWarning, load_mnist
+from nnc_core.data.mnist import Dataset, load_mnist
 from nnc_core.data.order import DataOrder
 
 __all__ = [

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nnc_core.base.errors import DataError, Error
+from nnc_core.base.errors import DataError, Error, SampleWarning
 from nnc_core.data.batches import permutation
 from nnc_core.data.download import fetch_files
 from nnc_core.data.idx import read_idx
@@ -32,10 +32,6 @@ _CLASSES, _HELD_OUT_PER_CLASS = 10, 100
 
 Source = Literal["auto", "sample", "full"]
 Examples = tuple[NDArray[np.uint8], NDArray[np.uint8]]
-
-
-class SampleWarning(UserWarning):
-    """The bundled sample stands in for the full data set."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from nnc_core.base.errors import NonfiniteWarning
 from nnc_core.optim import clipping, owl, schedules
 from nnc_core.optim.compiled.compiler import (
     NetworkGraph,
@@ -29,7 +30,6 @@ from nnc_core.optim.minimisers.combined import Combined
 from nnc_core.optim.minimisers.groups import Group
 from nnc_core.optim.minimisers.large_batch import LAMB, LARS
 from nnc_core.optim.minimisers.minimiser import Minimiser
-from nnc_core.optim.minimisers.nonfinite import NonfiniteWarning
 from nnc_core.optim.minimisers.patterns import groups_by_name
 from nnc_core.optim.minimisers.sgd import SGD
 from nnc_core.optim.minimisers.sign import Lion, Rprop

@@ -47,6 +47,7 @@ FLOORS = {
     "nnc_core.linalg": 17,
     "nnc_core.fft": 17,
     "nnc_core.parallel": 17,
+    "nnc_core.errors": 17,
     "nnc_core.composition": 18,
     "nnc_core": 19,
     "nnc_core.builtin": 20,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
-from nnc_core.base.errors import NonfiniteError
+from nnc_core.base.errors import NonfiniteError, NonfiniteWarning
 from nnc_core.callbacks.callback import callback
 from nnc_core.control.constructs import cond
 from nnc_core.functions.elementwise import logical_and
@@ -24,10 +24,6 @@ from nnc_core.values.tensor import Tensor
 POLICIES = ("propagate", "skip", "error")
 NAMED = 3
 """Parameters that a message names."""
-
-
-class NonfiniteWarning(RuntimeWarning):
-    """Gradients were not finite, so that an update was skipped; or the mean loss of an epoch was not."""
 
 
 def guard_update(policy: str, minimiser: str, gradients: Mapping[str, Tensor], step: Tensor,

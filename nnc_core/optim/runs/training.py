@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any
 
-from nnc_core.base.errors import DataError
+from nnc_core.base.errors import DataError, NonfiniteWarning
 from nnc_core.optim.minimisers.minimiser import Minimiser
-from nnc_core.optim.minimisers.nonfinite import NonfiniteWarning
 from nnc_core.optim.owl.checkpoint import Checkpoint
 from nnc_core.optim.owl.stopping import Stopping
 from nnc_core.optim.runs.progress import Progress
