@@ -133,8 +133,9 @@ class NamespaceInfo:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def devices(self) -> list[DeviceSpec]:
-        """Those that plugins offer."""
-        return list(devices())
+        """Those that plugins offer for work; the default one is among them in any case."""
+        found, default = list(devices()), self.default_device()
+        return found if default in found else [default, *found]
 
     def default_device(self) -> DeviceSpec:
         return current_stack().device.spec

@@ -90,9 +90,10 @@ def test_signs() -> None:
     assert nnc.sign(np.array([-3, 0])).tolist() == [-1, 0]
 
 
-@pytest.mark.parametrize("name", [n for n in FORMULAS if n not in ("sinc", "sign")])
+@pytest.mark.parametrize("name", [n for n in FORMULAS if n not in ("sinc", "sign", "expm1")])
 def test_where_numbers_end_it_is_as_numpy_has_it(name: str) -> None:
-    """Infinities, NaN and zeros of both signs, which choose the side of a cut."""
+    """Infinities, NaN and zeros of both signs, which choose the side of a cut; of expm1 NumPy departs from the Array
+    API, which `test_edge_values` holds it to."""
     parts = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan]
     z = np.array([[complex(a, b) for a in parts] for b in parts])
     known = {"acos": "arccos", "asin": "arcsin", "atan": "arctan", "acosh": "arccosh", "asinh": "arcsinh",

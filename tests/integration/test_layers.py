@@ -335,7 +335,7 @@ def test_an_operator_layer_opens_every_namespace(mode: Mode) -> None:
     stack = nnc.make_stack(nnc.stack_for("strict-noviews:0").device, Operator=OpeningOperator)
     x = floats(stack, 1.0, 2.0)
     mode(lambda x: nnc.scan(lambda c, row: (c + row, nnc.softmax(nnc.stack([c, row]))), x[0], x)[1], x)
-    assert stack.operator.opened == {"Nodes", "Rewriting", "Expanding", "Inlining", "IndexedRows"}  # type: ignore
+    assert stack.operator.opened == {"Nodes", "Rewriting", "Expanding", "Inlining", "IndexedScan"}  # type: ignore
 
 
 # ---- optimiser

@@ -408,6 +408,7 @@ def test_h22_views_before_layers(device: str, mode: str, layer: Any, views: tupl
     agree(mode, make, Call((numbers(2, 8, 8, 4),)))
 
 
+@pytest.mark.filterwarnings("ignore::nnc_core.base.errors.JitWarning")  # an iterator is there to differ
 def test_the_harness_compares_all(device: str) -> None:
     """Gradients by parameters and arguments, and the state, are among what is compared."""
     net = nn.Sequential(RunningNorm(3), nn.Linear(3, 2, generator=generator(1)))
