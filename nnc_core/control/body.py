@@ -146,7 +146,7 @@ def _tracing(trace: Trace) -> Iterator[None]:
         lazy.reset(tokens[1])
 
 
-class Surroundings:
+class BodyCaptures:
     """Values that several bodies of a node read from around them, each once: arrays, symbols of outer traces, cells."""
 
     def __init__(self, traced: Sequence[TracedBody], outputs: Sequence[Sequence[Value]],

@@ -9,7 +9,7 @@ from nnc_core.base.dtype import int64
 from nnc_core.base.errors import OperandError, OutOfRangeError, ShapeError
 from nnc_core.control.alike import alike, as_tuple, functions, given_tuple, length_of, on_one_device
 from nnc_core.control.body import (
-    Surroundings,
+    BodyCaptures,
     TracedBody,
     has_effects,
     keep_effects,
@@ -60,7 +60,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carried: Sequ
         answer, after = _condition(test.result, stack), _next(step.result, specs, structure, stack)
         moving = step.written
         new = [*after, *[step.trace.now[c] for c in moving]]
-        around = Surroundings([test, step], [[answer], new], moving)
+        around = BodyCaptures([test, step], [[answer], new], moving)
         first = [*values, *[step.trace.outer(c) for c in moving]]
         own = [*step.symbols, *[step.trace.cells[c] for c in moving]]
         in_test = [[s, *([test.trace.cells[c]] if c in test.trace.cells else [])] for s, c in
@@ -161,7 +161,7 @@ def _branches(index: Any, branches: Sequence[Callable[..., Any]], operands: tupl
             alike(f"what {name} gives, beside branch 0", [v.spec for v in first], found, stack,
                    "all branches give the same shapes; reshape, pad or broadcast it")
             outputs.append([*found, *[t.trace.now.get(c) or t.trace.outer(c) for c in moving]])
-        around = Surroundings(traced, outputs)
+        around = BodyCaptures(traced, outputs)
         bodies = tuple([t.body(stack, ys, [*[[s] for s in t.symbols], *around.inputs(i)], has_effects(traced))
                         for i, (t, ys) in enumerate(zip(traced, outputs, strict=True))])
         node = F.case_of(F.cast(number, dtype=int64), [*values, *around.operands()], branches=bodies,
@@ -230,7 +230,7 @@ def _scan_recorded(f: Callable[..., Any], init: tuple[list[Value], Structure], x
         after, (ys, ys_tree) = _carry_and_y(step.result, specs, carry_tree, stack)
         moving = step.written
         outputs = [*after, *[step.trace.now[c] for c in moving], *ys]
-        around = Surroundings([step], [outputs], moving)
+        around = BodyCaptures([step], [outputs], moving)
         own = [*step.symbols[:n], *[step.trace.cells[c] for c in moving], *step.symbols[n:]]
         loop = F.loop([*carry, *[step.trace.outer(c) for c in moving]], rows, around.operands(),
                       body=step.body(stack, outputs, [*[[s] for s in own], *around.inputs(0)], has_effects([step])),

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from nnc_core.base.errors import AxisError, Error, OperandError, ShapeError
-from nnc_core.control.body import Surroundings, TracedBody, has_effects, tensors, values_of
+from nnc_core.control.body import BodyCaptures, TracedBody, has_effects, tensors, values_of
 from nnc_core.control.constructs import rows_mapped
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.symbol import show_line, user_line
@@ -77,7 +77,7 @@ def _batched(f: Callable[..., Any], first: list[Value], flags: list[bool], struc
     if traced.written or has_effects([traced]):
         return _in_order(f, first, flags, structure)
     outputs, tree = values_of(traced.result, stack)
-    around = Surroundings([traced], [outputs])
+    around = BodyCaptures([traced], [outputs])
     body = traced.body(stack, outputs, [*[[s] for s in traced.symbols], *around.inputs(0)])
     shared = around.operands()
     flags = [*flags, *[False] * len(shared)]

@@ -11,7 +11,7 @@ from nnc_core.functions.constants import constant_beside, host_of
 from nnc_core.functions.pieces import cut
 from nnc_core.functions.reduction import as_dtype
 from nnc_core.type import promote
-from nnc_core.values.argument_checks import unfit
+from nnc_core.values.argument_checks import mismatch_error
 from nnc_core.values.arguments import as_value_beside
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
@@ -37,7 +37,7 @@ def _range_of(v: Value, given: Any) -> tuple[Value, Value]:
 def _pair(given: Any) -> tuple[float, float]:
     host = given.numpy() if isinstance(given, Tensor) else np.asarray(given)
     if host.shape != (2,) or host.dtype.kind not in "iuf":
-        raise unfit("range", given, "a pair of numbers", "range=(0, 1)")
+        raise mismatch_error("range", given, "a pair of numbers", "range=(0, 1)")
     return float(host[0]), float(host[1])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
 from nnc_core.functions.diagonals import diagonal_of
 from nnc_core.type import DimLike, is_static, promote, whole
-from nnc_core.values.argument_checks import unfit
+from nnc_core.values.argument_checks import mismatch_error
 from nnc_core.values.arguments import ArrayLike, as_values, count_of, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
@@ -83,7 +83,7 @@ def _letters(part: str) -> list[Label]:
 
 def _listed(names: Any) -> list[Label]:
     if not isinstance(names, (tuple, list, np.ndarray)):
-        raise unfit("names of axes", names, "a list of integers", "einsum(a, [0, 1], b, [1, 2], [0, 2])")
+        raise mismatch_error("names of axes", names, "a list of integers", "einsum(a, [0, 1], b, [1, 2], [0, 2])")
     found: list[Label] = [n if n is Ellipsis else whole(n, "an axis") for n in names]
     if found.count(Ellipsis) > 1:
         raise AttributeValueError(f"{found} has more than one ...")

@@ -22,7 +22,7 @@ from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, 
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.unknown import size_for
+from nnc_core.values.unknown_sizes import size_for
 from nnc_core.values.value import Value
 
 __all__ = ["delete", "insert", "repeat", "resize_flat", "tile"]

@@ -19,7 +19,7 @@ from nnc_core.operator.fft import OTHER
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.shape.fft import NORMS, half
 from nnc_core.type import Dim, DimLike, admit_numpy, default_float, whole
-from nnc_core.values.argument_checks import unfit
+from nnc_core.values.argument_checks import mismatch_error
 from nnc_core.values.arguments import ArrayLike, as_value, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
@@ -80,11 +80,11 @@ def _sized(v: Value, axis: int, size: DimLike | None) -> Value:
 def _over(v: Value, s: Sizes, axes: Sequence[int] | None) -> tuple[list[int], list[DimLike | None]]:
     """Axes in canonical form, in their order, and the length of each; without axes the last ones, or all."""
     if s is not None and not isinstance(s, (tuple, list)):
-        raise unfit("s", s, "a sequence of lengths")
+        raise mismatch_error("s", s, "a sequence of lengths")
     if axes is None:
         axes = range(v.ndim) if s is None else range(v.ndim - len(s), v.ndim)
     elif not isinstance(axes, (tuple, list, range)):
-        raise unfit("axes", axes, "a sequence of axes")
+        raise mismatch_error("axes", axes, "a sequence of axes")
     found = [normalise_axis(a, v.ndim) for a in axes]
     if len(set(found)) != len(found):
         raise AttributeValueError(f"axes {tuple(axes)} name an axis twice")

@@ -15,13 +15,13 @@ from nnc_core.functions.pieces import cut, flat
 from nnc_core.functions.reduction import as_dtype, as_precise
 from nnc_core.operator import OPERATORS
 from nnc_core.type import DimLike, default_float, promote
-from nnc_core.values.argument_checks import unfit
+from nnc_core.values.argument_checks import mismatch_error
 from nnc_core.values.arguments import ArrayLike, as_values, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import dtype_given
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.unknown import size_for
+from nnc_core.values.unknown_sizes import size_for
 from nnc_core.values.value import Value
 
 __all__ = [
@@ -181,7 +181,7 @@ def _for_each(given: Any, count: int, what: str) -> list[Any]:
     if given is None or isinstance(given, (int, np.integer)):
         return [given] * count
     if not isinstance(given, (tuple, list, np.ndarray, Tensor)):
-        raise unfit(what, given, f"one for each of {count} coordinates, in a list")
+        raise mismatch_error(what, given, f"one for each of {count} coordinates, in a list")
     if len(given) != count:
         raise OperandError(f"{len(given)} {what} for {count} coordinates")
     return list(given)

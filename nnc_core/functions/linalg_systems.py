@@ -15,7 +15,7 @@ from nnc_core.functions.pieces import moved
 from nnc_core.operator.matrices import h, mm, real
 from nnc_core.shape import linalg as rule
 from nnc_core.shape.axes import normalise_axis
-from nnc_core.values.argument_checks import unfit
+from nnc_core.values.argument_checks import mismatch_error
 from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, as_values, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
@@ -87,7 +87,7 @@ def cholesky_solve(factor: ArrayLike, b: ArrayLike, /, *, upper: bool = False) -
 def lu_solve(factors: LUFactors | tuple[ArrayLike, ArrayLike], b: ArrayLike, /) -> Tensor:
     """y of a y = b, by what lu_factor(a) gave.  Shapes as for solve."""
     if not isinstance(factors, (tuple, list)) or len(factors) != 2:
-        raise unfit("factors", factors, "a pair of arrays", "give what lu_factor gave")
+        raise mismatch_error("factors", factors, "a pair of arrays", "give what lu_factor gave")
     lu, order, rhs = as_values(*factors, b)
     rule.square(lu.spec)
 

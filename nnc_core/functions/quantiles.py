@@ -20,7 +20,7 @@ from nnc_core.functions.quantile_methods import CHOOSING, places
 from nnc_core.functions.reduction import as_dtype, as_inexact, as_precise
 from nnc_core.operator.along import taken_along
 from nnc_core.shape.axes import normalise_axes
-from nnc_core.values.argument_checks import unfit
+from nnc_core.values.argument_checks import mismatch_error
 from nnc_core.values.arguments import ArrayLike, Axis, as_values, count_of, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
@@ -128,7 +128,7 @@ def _quantiles(q: ArrayLike, scale: float) -> tuple[Any, tuple[Any, ...]]:
         return F.reshape(v, shape=(count_of(v.shape),)), v.shape
     host = np.asarray(q)
     if host.dtype.kind not in "iufb":
-        raise unfit("q", q, "a number or an array of numbers")
+        raise mismatch_error("q", q, "a number or an array of numbers")
     host = host.astype(np.float64) / scale
     if not ((host >= 0) & (host <= 1)).all():
         raise AttributeValueError(f"quantiles {q} are not all from 0 to {scale:g}")

@@ -15,7 +15,7 @@ from nnc_core.recording.symbols import SYMBOLS
 from nnc_core.shape.window import Image, has_channels_last
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import Dim, DimLike, Dims
-from nnc_core.values.argument_checks import FAILURES, misfit
+from nnc_core.values.argument_checks import FAILURES, type_mismatch
 from nnc_core.values.dispatch import F
 from nnc_core.values.value import Value
 
@@ -39,7 +39,7 @@ def windowed(f: Callable[P, R]) -> Callable[P, R]:
             error.locate(line=show_line(user_line()))
             raise
         except FAILURES as error:
-            wrong = misfit(f, args, kwargs)
+            wrong = type_mismatch(f, args, kwargs)
             if wrong is None:
                 raise
             raise wrong.locate(operator=f.__name__, line=show_line(user_line())) from error

@@ -88,20 +88,20 @@ def silenced(body: Body, G: Nodes) -> Body:
 
 
 # ---- the two ways
-class Halves(NamedTuple):
+class Partition(NamedTuple):
     """A body and its way back."""
 
     forward: Body
     """The body with its residuals as further results."""
     residuals: list[Node]
     back: list[Node]
-    """Cotangents of the nodes that were asked for, computed from `stand_ins`, cotangents and placeholders."""
-    stand_ins: dict[Node, Node]
+    """Cotangents of the nodes that were asked for, computed from `residual_inputs`, cotangents and placeholders."""
+    residual_inputs: dict[Node, Node]
     """A placeholder for each residual."""
 
 
-def halves(G: Nodes, body: Body, seeds: Sequence[tuple[Node, Node]], wrt: Sequence[Node], *,
-           extra: Mapping[Node, Node] | None = None, direct: Iterable[Node] = ()) -> Halves:
+def partition(G: Nodes, body: Body, seeds: Sequence[tuple[Node, Node]], wrt: Sequence[Node], *,
+              extra: Mapping[Node, Node] | None = None, direct: Iterable[Node] = ()) -> Partition:
     """`seeds` are results with their cotangents; `extra` gives values to add to the cotangents of some of `wrt`;
     `direct` are the placeholders that the way back can read itself."""
     given: dict[int, Node] = {}
@@ -114,9 +114,9 @@ def halves(G: Nodes, body: Body, seeds: Sequence[tuple[Node, Node]], wrt: Sequen
             back[i] = extra[x] if found[i] is None else G.add(extra[x], back[i])
     known = _before(back, set(body.nodes) | set(body.inputs))
     residuals = _residuals(back, known, set(body.inputs) - set(direct))
-    stand_ins = like(G, residuals, "kept")
-    made = rebuild(back, G.operator.open(table=G.table), silent(host_functions(body.outputs)), stand_ins)
-    return Halves(Body(body.inputs, (*body.outputs, *residuals)), residuals, made, stand_ins)
+    residual_inputs = like(G, residuals, "residual")
+    made = rebuild(back, G.operator.open(table=G.table), silent(host_functions(body.outputs)), residual_inputs)
+    return Partition(Body(body.inputs, (*body.outputs, *residuals)), residuals, made, residual_inputs)
 
 
 def _before(back: Sequence[Node], forward: set[Node]) -> set[Node]:

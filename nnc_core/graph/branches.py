@@ -13,7 +13,7 @@ from nnc_core.base.cache import LRU
 from nnc_core.base.config import config
 from nnc_core.base.dtype import is_inexact
 from nnc_core.graph.autodiff import BodyRules, forward, reverse
-from nnc_core.graph.bodies import expanded, halves, like, live_inputs, silenced, used
+from nnc_core.graph.bodies import expanded, like, live_inputs, partition, silenced, used
 from nnc_core.operator import Nodes
 from nnc_core.symbol import Body, Node
 
@@ -66,7 +66,7 @@ class _WayBack(NamedTuple):
 
     forward: Body
     """The called body, with residuals as further results where it does not give them already."""
-    kept: list[int]
+    residuals: list[int]
     """Numbers of those results that the way back takes, then the cotangents, then the inputs numbered `read`."""
     read: list[int]
     back: Body
@@ -83,13 +83,13 @@ def _way_back(G: Nodes, called: Body, wanted: tuple[int, ...], given: tuple[int,
     body = expanded(G, called)
     wrt = live_inputs(body, [i in wanted for i in range(len(body.inputs))])
     d_y = {j: G.placeholder(f"dy{j}", body.outputs[j].spec) for j in given}
-    two = halves(G, body, [(body.outputs[j], d) for j, d in d_y.items()], wrt, direct=body.inputs)
-    outputs = [*body.outputs, *[r for r in two.residuals if r not in body.outputs]]
-    read = used(two.back, body.inputs)
-    inputs = (*[two.stand_ins[r] for r in two.residuals], *d_y.values(), *read)
+    parted = partition(G, body, [(body.outputs[j], d) for j, d in d_y.items()], wrt, direct=body.inputs)
+    outputs = [*body.outputs, *[r for r in parted.residuals if r not in body.outputs]]
+    read = used(parted.back, body.inputs)
+    inputs = (*[parted.residual_inputs[r] for r in parted.residuals], *d_y.values(), *read)
     forward = called if len(outputs) == len(body.outputs) else Body(body.inputs, tuple(outputs))
-    return _WayBack(forward, [outputs.index(r) for r in two.residuals], [body.inputs.index(p) for p in read],
-                    Body(inputs, tuple(two.back)))
+    return _WayBack(forward, [outputs.index(r) for r in parted.residuals], [body.inputs.index(p) for p in read],
+                    Body(inputs, tuple(parted.back)))
 
 
 WAYS_KEPT = 256
@@ -108,8 +108,8 @@ def _reverse_of_call(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[
     given = {j: g for j, g in enumerate(gs) if g is not None}
     way = _known_way_back(F.for_bodies(y), body, wanted, tuple(given))
     whole = y if way.forward is body else F.call(y.inputs, body=way.forward, name=name)
-    kept = [F.pick(whole, index=i) for i in way.kept]
-    back = F.call([*kept, *given.values(), *[y.inputs[i] for i in way.read]], body=way.back, name=f"{name} back")
+    residuals = [F.pick(whole, index=i) for i in way.residuals]
+    back = F.call([*residuals, *given.values(), *[y.inputs[i] for i in way.read]], body=way.back, name=f"{name} back")
     by_input = dict(zip(wanted, F.picks(back), strict=True))
     return [by_input.get(i) for i in range(len(y.inputs))]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from nnc_core.base.dtype import boolean, is_inexact
 from nnc_core.graph.autodiff import BodyRules, forward
-from nnc_core.graph.bodies import expanded, halves, like, live_inputs, silenced, used
+from nnc_core.graph.bodies import expanded, like, live_inputs, partition, silenced, used
 from nnc_core.operator import Nodes
 from nnc_core.operator.control import TRIPS, LoopAttributes
 from nnc_core.symbol import Body, Node, Number
@@ -28,32 +28,33 @@ def _reverse(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[Any]:
     stacked = {j: g for j, g in enumerate(gs[n:]) if g is not None and is_inexact(body.outputs[n + j].dtype)}
     d_y = {j: G.placeholder(f"dy{j}", body.outputs[n + j].spec) for j in stacked}
     seeds = [(body.outputs[c.index(p)], d_c[p]) for p in active] + [(body.outputs[n + j], d) for j, d in d_y.items()]
-    two = halves(G, body, seeds, [*active, *shared, *rows], extra=d_k, direct=[*x, *k])
-    kept, stand_ins, x_read, k_read = two.residuals, two.stand_ins, used(two.back, x), used(two.back, k)
-    if loop.length == TRIPS and not (kept or stacked or x_read):  # some tape has to say how often to go back
+    parted = partition(G, body, seeds, [*active, *shared, *rows], extra=d_k, direct=[*x, *k])
+    residuals, residual_inputs = parted.residuals, parted.residual_inputs
+    x_read, k_read = used(parted.back, x), used(parted.back, k)
+    if loop.length == TRIPS and not (residuals or stacked or x_read):  # some tape has to say how often to go back
         x_read = x[:1]
-        kept = [] if x else [G.filled(shape=(), number=Number(True, boolean))]
-        stand_ins = like(G, kept, "trip")
-    taped = _taped(F, y, body, kept) if kept else []
+        residuals = [] if x else [G.filled(shape=(), number=Number(True, boolean))]
+        residual_inputs = like(G, residuals, "trip")
+    taped = _taped(F, y, body, residuals) if residuals else []
     outer = dict(zip(body.inputs, y.inputs, strict=True))
     first = [F.zeros_like(outer[p]) if (g := gs[c.index(p)]) is None else g for p in active]
     first += [F.zeros_like(outer[p]) for p in shared]
     steps = [*taped, *stacked.values(), *[outer[p] for p in x_read]]
-    row_inputs = [*[stand_ins[r] for r in kept], *d_y.values(), *x_read]
+    row_inputs = [*[residual_inputs[r] for r in residuals], *d_y.values(), *x_read]
     inputs = (*[d_c[p] for p in active], *[d_k[p] for p in shared], *row_inputs, *k_read)
-    found = F.picks(F.loop(first, steps, [outer[p] for p in k_read], body=Body(inputs, tuple(two.back)),
+    found = F.picks(F.loop(first, steps, [outer[p] for p in k_read], body=Body(inputs, tuple(parted.back)),
                            length=loop.length, reverse=not loop.reverse))
     by_input = dict(zip([*active, *shared, *rows], found, strict=True))
     return [by_input.get(p) for p in body.inputs]
 
 
-def _taped(F: Any, y: Any, body: Body, kept: Sequence[Node]) -> list[Any]:
-    """The loop once more, with what is kept stacked up; the optimiser makes the two one."""
+def _taped(F: Any, y: Any, body: Body, residuals: Sequence[Node]) -> list[Any]:
+    """The loop once more, with the residuals stacked up; the optimiser makes the two one."""
     loop = LoopAttributes.of(y)
-    taped = F.loop(*loop.split(y.inputs), body=Body(body.inputs, (*body.outputs, *kept)),
+    taped = F.loop(*loop.split(y.inputs), body=Body(body.inputs, (*body.outputs, *residuals)),
                    cond=loop.cond, length=loop.length, reverse=loop.reverse)
     first = len(body.outputs)
-    return [F.pick(taped, index=first + i) for i in range(len(kept))]
+    return [F.pick(taped, index=first + i) for i in range(len(residuals))]
 
 
 def _forward(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from nnc_core.functions.selection import places_of
 from nnc_core.type import DimLike, Dims, is_static
 from nnc_core.values.dispatch import F, shape_of
 from nnc_core.values.modes import use_device
-from nnc_core.values.unknown import has_unknown
+from nnc_core.values.unknown_sizes import has_unknown
 from nnc_core.values.value import Value
 
 FULL = slice(None)

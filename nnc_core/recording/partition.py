@@ -15,7 +15,7 @@ from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS, PLACEHOLDER
 from nnc_core.symbol import Node, bodies_in, postorder, show_line
 from nnc_core.type import is_unknown
-from nnc_core.values.unknown import names_in, size_attribute
+from nnc_core.values.unknown_sizes import names_in, size_attribute
 
 TRANSFER = OPERATORS["transfer"]
 Place = str

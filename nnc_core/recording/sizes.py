@@ -12,7 +12,7 @@ from typing import Any
 from nnc_core.base.errors import ShapeError
 from nnc_core.stacks import Stack
 from nnc_core.type import Dim, Dims, Op, TensorSpec, is_unknown, map_dims, specialised, substitute
-from nnc_core.values.unknown import mapped, names_in
+from nnc_core.values.unknown_sizes import mapped, names_in
 
 SIZED = frozenset({"shape", "size", "start", "stop", "low", "high", "padding", "length", "repeats", "sections"})
 """Names of attributes that speak of sizes.  `Op.attributes` of a new operator should use them in this sense."""

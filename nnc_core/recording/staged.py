@@ -24,7 +24,7 @@ from nnc_core.recording.partition import TRANSFER, Cut, Part, Place, cut
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import Node, show_line
 from nnc_core.type import is_unknown, map_dims, specialised
-from nnc_core.values.unknown import count_on_host, names_in, size_attribute
+from nnc_core.values.unknown_sizes import count_on_host, names_in, size_attribute
 
 KEPT = 16
 """Sizes for which a part stays compiled; those that were used longest ago go first."""

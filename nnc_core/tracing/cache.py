@@ -11,12 +11,12 @@ from nnc_core.base.errors import FallbackWarning, ShapeError
 from nnc_core.symbol import users_frame
 from nnc_core.tracing.compilation import Compilation
 from nnc_core.tracing.dimensions import Shapes, Sizes
-from nnc_core.tracing.family import Family
 from nnc_core.tracing.report import shown
 from nnc_core.tracing.retrace import Storm, reason
+from nnc_core.tracing.shape_family import ShapeFamily
 from nnc_core.tracing.signature import Arguments, Signature
 from nnc_core.tracing.traced import DataDependentError, Traced
-from nnc_core.tracing.tracing import Recipe
+from nnc_core.tracing.tracing import TraceSpec
 
 SIGNATURES = 64
 """Signatures of one function whose compilations are kept; the one not called for longest goes first."""
@@ -57,8 +57,8 @@ class Entry:
 class Cache:
     """Compilations of one function."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
+    def __init__(self, trace_spec: TraceSpec) -> None:
+        self.trace_spec = trace_spec
         self.lock = threading.Lock()
         self.clear()
 
@@ -68,20 +68,20 @@ class Cache:
             self.entries: dict[Signature, Entry] = {}
             self.quick: dict[Hashable, Entry] = {}
             """The same by what is quickly known of a call with nothing but tensors."""
-            self.families: dict[Hashable, Family] = {}
+            self.families: dict[Hashable, ShapeFamily] = {}
             self.storm = Storm()
             self.traces = self.hits = self.misses = self.compilations = 0
 
     def info(self) -> CacheInfo:
         """Counts and signatures."""
-        kept = tuple([shown(self.recipe.name, self.recipe.parameters, s)
+        kept = tuple([shown(self.trace_spec.name, self.trace_spec.parameters, s)
                       for s, e in list(self.entries.items()) if e.variants])
         return CacheInfo(self.hits, self.misses, self.traces, self.compilations, kept)
 
     # ---- entries
     def entry(self, arguments: Arguments) -> tuple[Signature, Entry]:
         """The entry that keeps compilations for such arguments."""
-        signature = arguments.signature(lambda: self.recipe.parameters.labels(arguments.structure))
+        signature = arguments.signature(lambda: self.trace_spec.parameters.labels(arguments.structure))
         entry = self.entries.get(signature)
         if entry is None:
             with self.lock:
@@ -108,7 +108,7 @@ class Cache:
         found = entry.current()
         if found is None and not entry.as_written:
             with self.lock:
-                family = self.families.setdefault(signature.family, Family())
+                family = self.families.setdefault(signature.family, ShapeFamily())
             with family.lock:  # so that threads that call at once compile once
                 found = entry.current()
                 if found is None and not entry.as_written:
@@ -116,10 +116,11 @@ class Cache:
         self.found(entry)
         return found
 
-    def _make(self, arguments: Arguments, signature: Signature, entry: Entry, family: Family) -> Compilation | None:
+    def _make(self, arguments: Arguments, signature: Signature, entry: Entry,
+              family: ShapeFamily) -> Compilation | None:
         self.misses += 1
-        traces, name = self.traces, self.recipe.name
-        because = reason(self.recipe.parameters, self.entries, signature, entry.variants)
+        traces, name = self.traces, self.trace_spec.name
+        because = reason(self.trace_spec.parameters, self.entries, signature, entry.variants)
         self._check_shape(signature, because)
         try:
             found = self._specialised(signature, entry, family) or self._traced(arguments, signature, family, because)
@@ -129,7 +130,7 @@ class Cache:
             warnings.warn(f"{name!r} runs operator by operator: {error.message}{where}",
                           FallbackWarning, stacklevel=users_frame())
             return None
-        if self.recipe.static_alloc:
+        if self.trace_spec.static_alloc:
             found.run.reserve()
         self.compilations += 1
         entry.variants = (*entry.variants, found)[-VARIANTS:]
@@ -138,9 +139,10 @@ class Cache:
         return found
 
     def _check_shape(self, signature: Signature, because: str) -> None:
-        if self.recipe.static_shape and any(s.shapes != signature.shapes for s in self._alike(signature)):
+        if self.trace_spec.static_shape and any(s.shapes != signature.shapes for s in self._alike(signature)):
             raise ShapeError(
-                f"{self.recipe.name!r} was compiled with static_shape=True and is called with another shape: {because}",
+                f"{self.trace_spec.name!r} was compiled with static_shape=True and is called with another shape: "
+                f"{because}",
                 hint="hybridize(static_shape=False), or pad the arguments to one shape")
 
     def _alike(self, signature: Signature) -> Iterator[Signature]:
@@ -148,7 +150,7 @@ class Cache:
         wanted = signature.but_shapes
         return (s for s, e in list(self.entries.items()) if e.variants and s.but_shapes == wanted)
 
-    def _specialised(self, signature: Signature, entry: Entry, family: Family) -> Compilation | None:
+    def _specialised(self, signature: Signature, entry: Entry, family: ShapeFamily) -> Compilation | None:
         """From a trace that is there already: for these sizes, or again because other backends were chosen."""
         for old in entry.variants:
             if old.traced.is_current():
@@ -156,11 +158,11 @@ class Cache:
                 return Compilation.of(old.traced, old.numbers)
         return family.specialised(signature.shapes)
 
-    def _traced(self, arguments: Arguments, signature: Signature, family: Family, because: str) -> Compilation:
+    def _traced(self, arguments: Arguments, signature: Signature, family: ShapeFamily, because: str) -> Compilation:
         found = None
-        named = self.recipe.named_dims and not self.recipe.static_shape
-        chosen = family.named(signature.shapes, self.recipe.labels(arguments)) if named else None
-        if chosen is not None and self.recipe.asks_for_int(arguments):
+        named = self.trace_spec.named_dims and not self.trace_spec.static_shape
+        chosen = family.named(signature.shapes, self.trace_spec.labels(arguments)) if named else None
+        if chosen is not None and self.trace_spec.asks_for_int(arguments):
             chosen, family.hopeless = None, True
         if chosen is not None:
             found = self._with_names(arguments, *chosen, because)
@@ -186,4 +188,4 @@ class Cache:
 
     def _trace(self, arguments: Arguments, shapes: Shapes, sizes: Sizes | None, because: str) -> Traced:
         self.traces += 1
-        return self.recipe.trace(arguments, shapes, sizes, because)
+        return self.trace_spec.trace(arguments, shapes, sizes, because)

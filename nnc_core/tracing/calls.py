@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nnc_core.base.config import config
-from nnc_core.control.body import Surroundings, TracedBody, has_effects, keep_effects
+from nnc_core.control.body import BodyCaptures, TracedBody, has_effects, keep_effects
 from nnc_core.graph import SymbolicGraph, with_residuals
 from nnc_core.operator import PLACEHOLDER
 from nnc_core.symbol import Body
@@ -94,7 +94,7 @@ def _in_graph(jitted: jit.Jitted, arguments: Any, values: Sequence[Value]) -> An
         moving = traced.written
         outputs = [x._value for x in leaves if isinstance(x, Tensor)]
         outputs += [traced.trace.now[c] for c in moving]
-        around = Surroundings([traced], [outputs])
+        around = BodyCaptures([traced], [outputs])
         made = traced.body(stack, outputs, [*[[s] for s in traced.symbols], *around.inputs(0)], has_effects([traced]))
         if _is_short(made, jitted.inline_limit or 0) or any(v.stack is not stack for v in around.operands()):
             return NotImplemented

@@ -16,7 +16,7 @@ from nnc_core.tracing.donation import check_not_donated
 from nnc_core.tracing.report import explained, shown
 from nnc_core.tracing.signature import Arguments, Parameters, Signature, ambient
 from nnc_core.tracing.traced import DataDependentError
-from nnc_core.tracing.tracing import Recipe
+from nnc_core.tracing.tracing import TraceSpec
 from nnc_core.values.dispatch import compute
 from nnc_core.values.modes import current_trace, gradients, lazy, sweeps
 from nnc_core.values.tensor import Tensor
@@ -48,13 +48,13 @@ class Jitted:
         self._parameters = Parameters(face or f, static, donated)
         self._plain = not (self._parameters.static or self._parameters.donated)
         name = _name_of(f) if face is None else getattr(face, "__qualname__", "").rpartition("<locals>.")[2]
-        self._recipe = Recipe(f, face or f, name, self._parameters, named_dims, static_alloc, static_shape)
-        self._cache = Cache(self._recipe)
+        self._trace_spec = TraceSpec(f, face or f, name, self._parameters, named_dims, static_alloc, static_shape)
+        self._cache = Cache(self._trace_spec)
 
     @property
     def name(self) -> str:
         """The function's."""
-        return self._recipe.name
+        return self._trace_spec.name
 
     @property
     def traces(self) -> int:
@@ -113,7 +113,7 @@ class Jitted:
             self._cache.quick[quick] = entry
         if found is None or found.is_differentiated():
             return self._inline(args, kwargs)
-        donated = self._recipe.donated(arguments)
+        donated = self._trace_spec.donated(arguments)
         if donated:
             return found.call_donating(arguments.tensors, donated)
         return found.call([t._value.array for t in arguments.tensors])

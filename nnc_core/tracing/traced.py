@@ -20,7 +20,7 @@ from nnc_core.values.modes import current_stack
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Guard, Trace
 from nnc_core.values.tree import Structure, flatten
-from nnc_core.values.unknown import has_unknown, names_in, size_attribute
+from nnc_core.values.unknown_sizes import has_unknown, names_in, size_attribute
 from nnc_core.values.value import Handle, Value
 
 

@@ -24,7 +24,7 @@ from nnc_core.values.tree import flatten
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TraceSpec:
     """A function to trace, and options of its compilation."""
 
     f: Callable[..., Any]

@@ -21,15 +21,15 @@ FAILURES = (TypeError, ValueError, AttributeError, LookupError, OverflowError)
 """What Python raises for arguments of a wrong kind, among other reasons."""
 
 
-def misfit(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> OperandError | None:
+def type_mismatch(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> OperandError | None:
     """The error for the first argument that is not what f declares; None if all are, or if f has no such parameters."""
     for name, x, kind in _declared(f, args, kwargs):
         if not fits(x, kind):
-            return unfit(name, x, words(kind), _next_step(x, kind))
+            return mismatch_error(name, x, words(kind), _next_step(x, kind))
     return None
 
 
-def unfit(name: str, x: Any, expected: str, hint: str | None = None) -> OperandError:
+def mismatch_error(name: str, x: Any, expected: str, hint: str | None = None) -> OperandError:
     """The error for one argument."""
     return OperandError(f"{name} is {shown(x)}, expected {expected}", hint=hint or f"give {expected}")
 

@@ -11,7 +11,7 @@ from nnc_core.base.errors import Error
 from nnc_core.stacks import Stack
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import DimLike, Dims, plain, promote
-from nnc_core.values.argument_checks import FAILURES, misfit
+from nnc_core.values.argument_checks import FAILURES, type_mismatch
 from nnc_core.values.from_host import dtype_given, host_value
 from nnc_core.values.operands import operand, value_of
 from nnc_core.values.tensor import Tensor
@@ -35,7 +35,7 @@ def located(f: Callable[P, R]) -> Callable[P, R]:
             error.locate(operator=f.__name__, line=show_line(user_line()))
             raise
         except FAILURES as error:
-            wrong = misfit(f, args, kwargs)
+            wrong = type_mismatch(f, args, kwargs)
             if wrong is None:
                 raise
             raise wrong.locate(operator=f.__name__, line=show_line(user_line())) from error
@@ -54,7 +54,7 @@ def constructor(init: Callable[P, None]) -> Callable[P, None]:
             error.locate(operator=type(args[0]).__name__, line=show_line(user_line()))
             raise
         except FAILURES as error:
-            wrong = misfit(init, args, kwargs)
+            wrong = type_mismatch(init, args, kwargs)
             if wrong is None:
                 raise
             raise wrong.locate(operator=type(args[0]).__name__, line=show_line(user_line())) from error

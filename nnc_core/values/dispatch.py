@@ -40,7 +40,7 @@ from nnc_core.values.modes import (
     use_device,
 )
 from nnc_core.values.refusals import no_value, object_to
-from nnc_core.values.unknown import count_on_host, has_unknown, missing_counts, put_in, refresh, tell
+from nnc_core.values.unknown_sizes import count_on_host, has_unknown, missing_counts, put_in, refresh, tell
 from nnc_core.values.value import UNCOMPUTED, Borrowed, PassingStep, RecentStep, Step, Value, made_at
 
 _FLOATS = frozenset(FLOATS)

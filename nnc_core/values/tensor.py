@@ -27,7 +27,7 @@ from nnc_core.values.hooks import HookHandle, register_accumulation_hook, regist
 from nnc_core.values.modes import current_trace, gradients, lazy, use_device
 from nnc_core.values.operands import listed_value, value_of
 from nnc_core.values.refusals import no_value
-from nnc_core.values.unknown import refresh
+from nnc_core.values.unknown_sizes import refresh
 from nnc_core.values.value import Handle, Value, owned
 
 

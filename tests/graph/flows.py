@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import nnc_core as nnc
-from nnc_core.control.body import Surroundings, TracedBody
+from nnc_core.control.body import BodyCaptures, TracedBody
 from nnc_core.values.dispatch import F
 
 Scalar = Callable[..., nnc.Tensor]
@@ -30,7 +30,7 @@ class Recorded:
         with nnc.use_device(stack):
             traced = TracedBody(f, "f", values, [v.spec for v in values], lambda ts: tuple(ts))
             ys = [traced.result._value]
-            around = Surroundings([traced], [ys])
+            around = BodyCaptures([traced], [ys])
             body = traced.body(stack, ys, [*[[s] for s in traced.symbols], *around.inputs(0)])
             return nnc.Tensor(F.pick(F.call([*values, *around.operands()], body=body, name="f"), index=0))
 

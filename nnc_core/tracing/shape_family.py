@@ -17,7 +17,7 @@ NEEDED = 2
 """An axis whose number the code has asked for in so many traces gets no name any more."""
 
 
-class Family:
+class ShapeFamily:
     """Traces for calls of one signature but for the sizes.
 
     The first call is traced with numbers.  One with other sizes is traced with names for what has changed; the
