@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,7 @@ from nnc_core.indexing.items import At, get_item, set_item
 from nnc_core.symbol import users_frame
 from nnc_core.values.augmented import is_target, write
 from nnc_core.values.operands import copied, value_of
+from nnc_core.values.temporaries import OF_TEMPORARY, warn_of_dropped_write
 from nnc_core.values.tensor import Tensor
 
 METHODS = {
@@ -126,7 +128,10 @@ def _getitem(self: Tensor, key: Any) -> Tensor:
 
 
 def _setitem(self: Tensor, key: Any, value: Any) -> None:
+    references = sys.getrefcount(self)
     self._rebind(lambda: set_item(value_of(self), key, value))
+    if references == OF_TEMPORARY:
+        warn_of_dropped_write(self.spec)
 
 
 def _at(self: Tensor) -> At:

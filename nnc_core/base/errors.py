@@ -196,6 +196,10 @@ class DetachedWarning(RuntimeWarning):
     """A value whose gradient is followed, handed to NumPy, where nothing follows it."""
 
 
+class DroppedWriteWarning(UserWarning):
+    """An item assignment to a tensor that nobody else holds, such as `x[0][1] = v`."""
+
+
 class RetraceWarning(RuntimeWarning):
     """A function that is traced again and again."""
 
