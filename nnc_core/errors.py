@@ -59,7 +59,8 @@ from nnc_core.base.missing import MissingFileError, MissingPackageError, NotAFil
 __all__ = [
     "AttributeValueError", "AxisError", "ConcretizationError", "DTypeError", "DataError",
     "DeferredInplaceError", "DetachedWarning", "DeviceError", "DeviceFailureError", "DeviceMemoryError",
-    "DonatedError", "DroppedWriteWarning", "Error", "ExchangeError", "ExecutionError", "FallbackWarning", "FileFormatError",
+    "DonatedError", "DroppedWriteWarning", "Error", "ExchangeError", "ExecutionError", "FallbackWarning",
+    "FileFormatError",
     "GradientError", "GraphError", "ImplicitComputeError", "ImplicitComputeWarning", "JitWarning",
     "LeakedTraceError", "LinAlgError", "LostCellError", "MissingFileError", "MissingPackageError",
     "NonfiniteError", "NonfiniteWarning", "NotAFileError", "NotSupportedError", "OperandError",
