@@ -173,13 +173,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     if op.virtual or (op is PICK and values[0].array is UNCOMPUTED):
         return Value(UNCOMPUTED, stack, spec, Step(op, values, attributes, line), tracked, trace)
     if trace is not None or mode or _waits_for_sizes(op, spec, values):
-        step = _STEPS[mode](op, values, attributes, line)
-        value = Value(None, stack, spec, step, tracked, trace)
-        if trace is None or op.host or op.bodies:
-            running = current_trace.get()
-            if running is not None and running is not trace:
-                running.made(value)
-        return value
+        return _later(Value(None, stack, spec, _STEPS[mode](op, values, attributes, line), tracked, trace))
     late = [v for v in values if v.array is None]
     if late:
         compute(late, f"{op.name} runs now and needs it")
@@ -190,6 +184,15 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
         _accept(op, inputs, attributes, stack)
     made = None if op.counted else spec
     return Value(array, stack, made, Step(op, values, attributes, line) if tracked else None, tracked)
+
+
+def _later(value: Value) -> Value:
+    """The value of a step that was recorded; a trace around it learns of it where the value is none of its own."""
+    if value.trace is None or value.op.host or value.op.bodies:
+        running = current_trace.get()
+        if running is not None and running is not value.trace:
+            running.made(value)
+    return value
 
 
 def _waits_for_sizes(op: Op, spec: TensorSpec, values: Sequence[Value]) -> bool:
