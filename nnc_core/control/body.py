@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nnc_core.base.dtype import boolean
@@ -17,10 +16,10 @@ from nnc_core.type import TensorSpec
 from nnc_core.values.cell import Cell
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
-from nnc_core.values.modes import KEPT, current_trace, lazy
+from nnc_core.values.modes import current_trace
 from nnc_core.values.operands import operand
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.trace import Trace
+from nnc_core.values.trace import Trace, tracing
 from nnc_core.values.tree import Structure, flatten, unflatten
 from nnc_core.values.value import Handle, Value
 
@@ -81,7 +80,7 @@ class TracedBody:
         self.trace = BodyTrace(f"{what} {getattr(f, '__name__', '')}".rstrip())
         self.symbols = [self.trace.symbol(v, s) for v, s in zip(values, specs, strict=True)]
         try:
-            with _tracing(self.trace):
+            with tracing(self.trace):
                 self.result = f(*arrange([Tensor(s) for s in self.symbols]))
         finally:
             self.trace.ended = True
@@ -134,16 +133,6 @@ def _unexpected(G: Nodes, v: Value) -> Node:
 def _is_constant(v: Value) -> bool:
     """Recorded, and made of nothing: it is made inside the body too."""
     return v.array is None and v.step is not None and not v.step.inputs
-
-
-@contextmanager
-def _tracing(trace: Trace) -> Iterator[None]:
-    tokens = current_trace.set(trace), lazy.set(KEPT)
-    try:
-        yield
-    finally:
-        current_trace.reset(tokens[0])
-        lazy.reset(tokens[1])
 
 
 class BodyCaptures:

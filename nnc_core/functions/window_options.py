@@ -9,13 +9,13 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from nnc_core.base.errors import AttributeValueError, Error, ShapeError
+from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.functions.constants import is_recorded
 from nnc_core.recording.symbols import SYMBOLS
 from nnc_core.shape.window import Image, has_channels_last
-from nnc_core.symbol import show_line, user_line
 from nnc_core.type import Dim, DimLike, Dims
-from nnc_core.values.argument_checks import FAILURES, type_mismatch
+from nnc_core.values.argument_checks import FAILURES
+from nnc_core.values.arguments import raise_located
 from nnc_core.values.dispatch import F
 from nnc_core.values.value import Value
 
@@ -34,15 +34,8 @@ def windowed(f: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return f(*args, **kwargs)
-        except Error as error:
-            error.operator = f.__name__
-            error.locate(line=show_line(user_line()))
-            raise
         except FAILURES as error:
-            wrong = type_mismatch(f, args, kwargs)
-            if wrong is None:
-                raise
-            raise wrong.locate(operator=f.__name__, line=show_line(user_line())) from error
+            raise_located(error, f, args, kwargs, f.__name__, renamed=True)
 
     return call
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +17,8 @@ from nnc_core.tracing.dimensions import Shapes, Sizes, answered_by
 from nnc_core.tracing.signature import Arguments, Parameters
 from nnc_core.tracing.traced import DataDependentError, Traced, finish
 from nnc_core.type import TensorSpec
-from nnc_core.values.modes import KEPT, current_trace, lazy
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.trace import Trace
+from nnc_core.values.trace import Trace, tracing
 from nnc_core.values.tree import flatten
 
 
@@ -102,17 +101,6 @@ class TraceSpec:
             raise
         finally:
             trace.ended = True
-
-
-@contextmanager
-def tracing(trace: Trace) -> Iterator[None]:
-    """Operations are recorded, cells and outside tensors noted."""
-    tokens = current_trace.set(trace), lazy.set(KEPT)
-    try:
-        yield
-    finally:
-        current_trace.reset(tokens[0])
-        lazy.reset(tokens[1])
 
 
 def code_of_callbacks(trace: Trace, result: Any) -> list[Any]:

@@ -13,12 +13,12 @@ from typing import Any, Protocol, TypeVar, Union, get_args, get_origin, get_type
 
 import numpy as np
 
-from nnc_core.base.errors import OperandError
+from nnc_core.base.errors import Error, OperandError
 from nnc_core.type import Dim, DimLike
 from nnc_core.values.tensor import Tensor
 
-FAILURES = (TypeError, ValueError, AttributeError, LookupError, OverflowError)
-"""What Python raises for arguments of a wrong kind, among other reasons."""
+FAILURES = (Error, TypeError, ValueError, AttributeError, LookupError, OverflowError)
+"""nnc's own errors, and what Python raises for arguments of a wrong kind, among other reasons."""
 
 
 def type_mismatch(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> OperandError | None:

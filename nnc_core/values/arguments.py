@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from nnc_core.base.dtype import DType, is_inexact, real_of
 from nnc_core.base.errors import Error
@@ -31,16 +31,25 @@ def located(f: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return f(*args, **kwargs)
-        except Error as error:
-            error.locate(operator=f.__name__, line=show_line(user_line()))
-            raise
         except FAILURES as error:
-            wrong = type_mismatch(f, args, kwargs)
-            if wrong is None:
-                raise
-            raise wrong.locate(operator=f.__name__, line=show_line(user_line())) from error
+            raise_located(error, f, args, kwargs, f.__name__)
 
     return call
+
+
+def raise_located(error: Exception, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str,
+                  renamed: bool = False) -> NoReturn:
+    """Raise the error of a failed call with its place; `renamed` errors of inner operators name the call instead."""
+    line = show_line(user_line())
+    if isinstance(error, Error):
+        if renamed:
+            error.operator = name
+        error.locate(operator=name, line=line)
+        raise error
+    wrong = type_mismatch(f, args, kwargs)
+    if wrong is None:
+        raise error
+    raise wrong.locate(operator=name, line=line) from error
 
 
 def constructor(init: Callable[P, None]) -> Callable[P, None]:
@@ -50,14 +59,8 @@ def constructor(init: Callable[P, None]) -> Callable[P, None]:
     def made(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             init(*map(plain, args), **{name: plain(x) for name, x in kwargs.items()})
-        except Error as error:
-            error.locate(operator=type(args[0]).__name__, line=show_line(user_line()))
-            raise
         except FAILURES as error:
-            wrong = type_mismatch(init, args, kwargs)
-            if wrong is None:
-                raise
-            raise wrong.locate(operator=type(args[0]).__name__, line=show_line(user_line())) from error
+            raise_located(error, init, args, kwargs, type(args[0]).__name__)
 
     return made
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType
 from nnc_core.base.errors import GradientError, NotSupportedError
 from nnc_core.symbol import show_line, user_line
-from nnc_core.type import Dims, TensorSpec
+from nnc_core.type import Specified, TensorSpec
 from nnc_core.values.modes import gradients
 from nnc_core.values.tensor import Tensor
 
@@ -32,7 +31,7 @@ def _in_place(name: str) -> Callable[..., Any]:
     return method
 
 
-class ReadAsTensor:
+class ReadAsTensor(Specified):
     """Something with `read()`, which stands for the tensor that it gives: `x * w`, `nnc.sum(w)`, `w.shape`, `w[0]`.
 
     Reading is what counts in a trace and in a gradient.  Two such things are equal if they are one; beside anything
@@ -55,18 +54,6 @@ class ReadAsTensor:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """A host copy, as of a tensor."""
         return self.read().__array__(dtype, copy)
-
-    @property
-    def shape(self) -> Dims:
-        return self.spec.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self.spec.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.spec.shape)
 
     def __getattr__(self, name: str) -> Any:
         """A public attribute or method of the tensor: `w.T`, `w.sum()`, `w.numpy()`."""

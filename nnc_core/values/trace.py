@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from nnc_core.base.errors import ConcretizationError, Error, LeakedTraceError
 from nnc_core.symbol import postorder, show_line, user_line
 from nnc_core.type import TensorSpec
-from nnc_core.values.modes import current_trace
+from nnc_core.values.modes import KEPT, current_trace, lazy
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Handle, Value
 
@@ -188,3 +189,14 @@ def guarded(read: Callable[[], Any]) -> Any:
     """Read a Python value that compiled code must be traced again for when it changes."""
     trace = current_trace.get()
     return read() if trace is None else trace.guard(read)
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[None]:
+    """Record the operations of this block in a trace, which notes cells and tensors from outside."""
+    tokens = current_trace.set(trace), lazy.set(KEPT)
+    try:
+        yield
+    finally:
+        current_trace.reset(tokens[0])
+        lazy.reset(tokens[1])

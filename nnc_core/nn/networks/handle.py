@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
-from nnc_core.base.dtype import DType
 from nnc_core.base.errors import AttributeValueError, OperandError
 from nnc_core.nn.inference import as_spec, inferred
-from nnc_core.type import DimLike, Dims, TensorSpec
+from nnc_core.type import DimLike, Specified, TensorSpec
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import flatten, unflatten
 
@@ -48,7 +47,7 @@ def _operator(name: str, swapped: bool = False) -> Callable[..., Handle]:
     return method
 
 
-class Handle:
+class Handle(Specified):
     """A future result of a module: its shape and dtype, known as soon as the module was called.
 
     Arithmetic with handles and numbers is recorded as well.
@@ -65,18 +64,6 @@ class Handle:
     def register_functions(function: Callable[[str], Callable[..., Any]]) -> None:
         """Say what makes a module of a function's name, for arithmetic: modules know handles, not handles modules."""
         Handle._function = staticmethod(function)
-
-    @property
-    def shape(self) -> Dims:
-        return self.spec.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self.spec.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.spec.shape)
 
     def named(self, name: str) -> Self:
         """Give the node that this is a result of a name; the same handle."""
