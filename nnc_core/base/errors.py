@@ -14,6 +14,8 @@ class Error(Exception):
 
     lost: frozenset[str] = frozenset()
     """Names of the inputs whose memory a call of a compiled graph had begun to overwrite when it failed."""
+    inner: str | None = None
+    """The operator that failed, where the error names the function that users called instead."""
 
     def __init__(self, message: str, *, operator: str | None = None, operands: str | None = None,
                  device: str | None = None, line: str | None = None, hint: str | None = None) -> None:
@@ -31,9 +33,16 @@ class Error(Exception):
         self.hint = self.hint or hint
         return self
 
+    def called_as(self, function: str) -> None:
+        """Name the function that users called, which the operator that failed is a part of."""
+        if self.operator not in (None, function):
+            self.inner = self.inner or self.operator
+        self.operator = function
+
     def __str__(self) -> str:
         text = f"{self.operator}: {self.message}" if self.operator else self.message
-        for label, part in (("inputs", self.operands), ("device", self.device), ("at", self.line), ("try", self.hint)):
+        operands = f"{self.operands} of {self.inner}" if self.operands and self.inner else self.operands
+        for label, part in (("inputs", operands), ("device", self.device), ("at", self.line), ("try", self.hint)):
             if part:
                 text += f"\n  {label}: {part}"
         return text

@@ -16,6 +16,7 @@ from nnc_core.device import Array, Device, HostArray, origin
 from nnc_core.engine.lower import Lowering, download
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.control import CONTROL, PICK
+from nnc_core.shape import show_operands
 from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec
 
 _COPY = OPERATORS["copy"]
@@ -61,7 +62,8 @@ class Executor:
             try:
                 result = eager(*arrays, *attributes)
             except Error as error:
-                operands = ", ".join(map(repr, map(self.device.layout_of, arrays)))
+                layouts = [self.device.layout_of(a) for a in arrays]
+                operands = show_operands(op, [TensorSpec(x.shape, x.dtype) for x in layouts], attributes)
                 error.locate(operator=op.name, operands=operands, device=self.device.spec.id)
                 raise
             except MemoryError as error:

@@ -14,17 +14,16 @@ from nnc_core.functions.window_options import (
     size_of,
     sizes_of,
     spatial_axes,
-    windowed,
 )
 from nnc_core.type import Dims
-from nnc_core.values.arguments import ArrayLike, as_value
+from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 
 __all__ = ["adaptive_avg_pool", "adaptive_max_pool", "global_avg_pool", "global_max_pool"]
 
 
-@windowed
+@names_itself
 def global_avg_pool(x: ArrayLike, /, *, keepdims: bool = False, layout: str | None = None) -> Tensor:
     """The mean of each channel over all spatial dimensions: (batch, channels), or with axes of length 1.
 
@@ -34,7 +33,7 @@ def global_avg_pool(x: ArrayLike, /, *, keepdims: bool = False, layout: str | No
     return Tensor(restored(F.mean(v, axis=spatial_axes(order), keepdims=keepdims), layout))
 
 
-@windowed
+@names_itself
 def global_max_pool(x: ArrayLike, /, *, keepdims: bool = False, layout: str | None = None) -> Tensor:
     """The maximum of each channel over all spatial dimensions: (batch, channels), or with axes of length 1.
 
@@ -44,7 +43,7 @@ def global_max_pool(x: ArrayLike, /, *, keepdims: bool = False, layout: str | No
     return Tensor(restored(F.max(v, axis=spatial_axes(order), keepdims=keepdims), layout))
 
 
-@windowed
+@names_itself
 def adaptive_avg_pool(x: ArrayLike, /, size: Any, *, layout: str | None = None) -> Tensor:
     """Means of `size` windows along each spatial dimension: a number, one for each, or None for as many as there are.
 
@@ -60,7 +59,7 @@ def adaptive_avg_pool(x: ArrayLike, /, size: Any, *, layout: str | None = None) 
     return Tensor(restored(resampled(v, order, wanted, Rule("area")), layout))
 
 
-@windowed
+@names_itself
 def adaptive_max_pool(x: ArrayLike, /, size: Any, *, with_indices: bool = False, layout: str | None = None) -> Any:
     """Maxima of `size` windows along each spatial dimension, which lie as those of `adaptive_avg_pool`.
 

@@ -10,7 +10,7 @@ from nnc_core.functions.pieces import cut
 from nnc_core.functions.reduction import as_inexact
 from nnc_core.operator.along import taken_along
 from nnc_core.shape.axes import normalise_axis
-from nnc_core.values.arguments import ArrayLike, as_value, located
+from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -18,7 +18,7 @@ from nnc_core.values.value import Value
 __all__ = ["angle", "iscomplex", "isreal", "sort_complex", "unwrap"]
 
 
-@located
+@names_itself
 def angle(z: ArrayLike, /, deg: bool = False) -> Tensor:
     """The angle of complex numbers against the positive real axis, from -pi to pi, or in degrees; of real numbers 0 or
     pi."""
@@ -28,7 +28,7 @@ def angle(z: ArrayLike, /, deg: bool = False) -> Tensor:
     return Tensor(F.multiply(y, 180 / pi) if deg else y)
 
 
-@located
+@names_itself
 def unwrap(p: ArrayLike, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * pi) -> Tensor:
     """Angles without jumps: whole periods are added wherever neighbours along an axis differ by more than `discont`,
     half of a period if not given or smaller."""
@@ -59,13 +59,13 @@ def _turns(jumps: Value, discont: float | None, period: float) -> Value:
     return F.where(small, 0, F.subtract(inside, jumps))
 
 
-@located
+@names_itself
 def iscomplex(x: ArrayLike, /) -> Tensor:
     """True where the imaginary part is not zero, whatever the dtype."""
     return Tensor(_has_imaginary_part(as_value(x)))
 
 
-@located
+@names_itself
 def isreal(x: ArrayLike, /) -> Tensor:
     """True where the imaginary part is zero, whatever the dtype."""
     return Tensor(F.logical_not(_has_imaginary_part(as_value(x))))
@@ -77,7 +77,7 @@ def _has_imaginary_part(v: Value) -> Value:
     return F.cast(F.zeros_like(v), dtype=boolean)
 
 
-@located
+@names_itself
 def sort_complex(x: ArrayLike, /) -> Tensor:
     """The elements along the last axis as complex numbers, by rising real parts, where those are equal by rising
     imaginary parts."""

@@ -18,7 +18,7 @@ from nnc_core.operator.attention import product
 from nnc_core.random.generator import Generator
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.type import Dim, DimLike, admit_numpy, default_float, whole
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located, stack_of
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import current_stack, use_device
 from nnc_core.values.tensor import Tensor
@@ -54,7 +54,7 @@ def _exchanged(v: Value) -> Value:
     return F.permute(v, axes=(*range(n - 3), n - 2, n - 3, n - 1))
 
 
-@located
+@names_itself
 def scaled_dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, mask: ArrayLike | None = None, /,
                                  *, causal: bool = False, offset: int = 0, scale: float | None = None,
                                  dropout: float = 0.0, generator: Generator | None = None,
@@ -108,13 +108,13 @@ def _merged(v: Value) -> Value:
     return F.reshape(v, shape=(*v.shape[:-2], v.shape[-2] * v.shape[-1]))
 
 
-@located
+@names_itself
 def split_heads(x: ArrayLike, heads: int, /) -> Tensor:
     """(..., length, heads * features) as (..., heads, length, features)."""
     return Tensor(_split(as_value(x), heads))
 
 
-@located
+@names_itself
 def merge_heads(x: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, /) -> Tensor:
     """(..., heads, length, features) as (..., length, heads * features); with a weight (heads * features, n) and a bias
     the result of a layer on it (NNC's attention with a unify head)."""
@@ -130,7 +130,7 @@ def _layer(v: Value, weight: Value | None, bias: Value | None) -> Value:
     return y if bias is None else F.add(y, bias)
 
 
-@located
+@names_itself
 def multi_head_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, weights: AttentionWeights, /,
                          mask: ArrayLike | None = None, *, heads: int, key_heads: int | None = None,
                          causal: bool = False, offset: int = 0, scale: float | None = None, dropout: float = 0.0,
@@ -171,7 +171,7 @@ def _waves(places: Any, features: int, base: float, dtype: Any, device: Any) -> 
     return cos, sin
 
 
-@located
+@names_itself
 def positional_encoding(length: DimLike, features: int, /, *, base: float = 10000.0, dtype: Any = None,
                         device: Any = None) -> Tensor:
     """(length, features): sines of place * base**(-2 i / features) at even features 2 i, cosines at odd ones (Vaswani
@@ -182,7 +182,7 @@ def positional_encoding(length: DimLike, features: int, /, *, base: float = 1000
     return Tensor(every if features % 2 == 0 else cut(every, 1, 0, features))
 
 
-@located
+@names_itself
 def rotary_tables(places: ArrayLike, features: int, /, *, base: float = 10000.0, dtype: Any = None,
                   device: Any = None) -> tuple[Tensor, Tensor]:
     """Cosines and sines (..., features / 2) of place * base**(-2 i / features), for places (...), or those from 0 to a
@@ -193,7 +193,7 @@ def rotary_tables(places: ArrayLike, features: int, /, *, base: float = 10000.0,
     return Tensor(cos), Tensor(sin)
 
 
-@located
+@names_itself
 def rotate_half(x: ArrayLike, /, *, axis: int = -1) -> Tensor:
     """The second half along an axis with its sign changed, then the first."""
     v = as_value(x)
@@ -208,7 +208,7 @@ def _halves(v: Value, at: int) -> tuple[Value, Value]:
     return cut(v, at, 0, length // 2), cut(v, at, length // 2, length)
 
 
-@located
+@names_itself
 def rotary_embedding(x: ArrayLike, cos: ArrayLike, sin: ArrayLike, /, *, interleaved: bool = False) -> Tensor:
     """Pairs of features of x (..., features) turned by angles (Su et al. 2021), whose cosines and sines
     (..., features / 2) are broadcast.  A pair has a feature of each half, or neighbours if `interleaved`."""

@@ -12,7 +12,7 @@ from nnc_core.functions.pieces import moved
 from nnc_core.functions.reduction import as_inexact
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located, stack_of
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -154,7 +154,7 @@ def _loss(task: _Task, logarithms: Value) -> Tensor:
     return _label_loss(task, _picked(logarithms, labels), logarithms if task.smoothing else None, labels)
 
 
-@located
+@names_itself
 @in_wide
 def cross_entropy(logits: ArrayLike, labels: ArrayLike, /, *, axis: int = -1, weights: ArrayLike | None = None,
                   label_smoothing: float = 0.0, ignore_index: int | None = IGNORED, reduction: str = "mean") -> Tensor:
@@ -175,7 +175,7 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, /, *, axis: int = -1, we
     return _label_loss(task, F.cross_entropy(task.predicted, wanted), logarithms, wanted)
 
 
-@located
+@names_itself
 @in_wide
 def categorical_cross_entropy(probabilities: ArrayLike, labels: ArrayLike, /, *, axis: int = -1,
                               weights: ArrayLike | None = None, label_smoothing: float = 0.0,
@@ -185,7 +185,7 @@ def categorical_cross_entropy(probabilities: ArrayLike, labels: ArrayLike, /, *,
     return _loss(task, F.log(task.predicted))
 
 
-@located
+@names_itself
 @in_wide
 def nll_loss(log_probabilities: ArrayLike, labels: ArrayLike, /, *, axis: int = -1, weights: ArrayLike | None = None,
              ignore_index: int | None = IGNORED, reduction: str = "mean") -> Tensor:
@@ -219,7 +219,7 @@ def _weighted(losses: Value, weights: Value | None) -> Value:
     return losses if weights is None else F.multiply(losses, weights)
 
 
-@located
+@names_itself
 @in_wide
 def binary_cross_entropy(probabilities: ArrayLike, target: ArrayLike, /, *, weights: ArrayLike | None = None,
                          pos_weight: ArrayLike | None = None, reduction: str = "mean") -> Tensor:
@@ -233,7 +233,7 @@ def binary_cross_entropy(probabilities: ArrayLike, target: ArrayLike, /, *, weig
     return reduced(_weighted(F.negative(F.add(yes, F.xlog1py(F.subtract(1.0, y), F.negative(p)))), w), reduction)
 
 
-@located
+@names_itself
 @in_wide
 def binary_cross_entropy_with_logits(logits: ArrayLike, target: ArrayLike, /, *, weights: ArrayLike | None = None,
                                      pos_weight: ArrayLike | None = None, reduction: str = "mean") -> Tensor:

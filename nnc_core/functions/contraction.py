@@ -14,7 +14,7 @@ from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
 from nnc_core.functions.diagonals import diagonal_of
 from nnc_core.type import DimLike, is_static, promote, whole
 from nnc_core.values.argument_checks import mismatch_error
-from nnc_core.values.arguments import ArrayLike, as_values, count_of, located
+from nnc_core.values.arguments import ArrayLike, as_values, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -36,7 +36,7 @@ class _Term(NamedTuple):
     labels: tuple[Label, ...]
 
 
-@located
+@names_itself
 def einsum(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Tensor:
     """Sums of products: "ij,jk->ik" names the axes of each operand and of the result; other axes are summed over.
 

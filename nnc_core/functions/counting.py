@@ -13,7 +13,7 @@ from nnc_core.functions.constants import constant_beside
 from nnc_core.functions.floats import one_dtype
 from nnc_core.functions.reduction import as_dtype, as_inexact
 from nnc_core.type import default_float, whole
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -36,13 +36,13 @@ def _sign(v: Value) -> Value:
     return as_dtype(F.where(known, signs, nan), v.dtype)
 
 
-@located
+@names_itself
 def gammasgn(x: ArrayLike, /) -> Tensor:
     """The sign of gamma(x): 1 above 0, NaN at the negative integers."""
     return Tensor(F.stop_gradient(_sign(as_inexact(as_value(x)))))
 
 
-@located
+@names_itself
 def gamma(x: ArrayLike, /) -> Tensor:
     """The gamma function, (x - 1)! of integers: as accurate as the exponential of lgamma; NaN at the negative
     integers."""
@@ -50,13 +50,13 @@ def gamma(x: ArrayLike, /) -> Tensor:
     return Tensor(F.multiply(F.stop_gradient(_sign(v)), F.exp(F.lgamma(v))))
 
 
-@located
+@names_itself
 def beta(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """gamma(a) gamma(b) / gamma(a + b), for positive numbers."""
     return Tensor(F.exp(F.betaln(*one_dtype(as_values(a, b)))))
 
 
-@located
+@names_itself
 def poch(x: ArrayLike, m: ArrayLike, /) -> Tensor:
     """Pochhammer's symbol: gamma(x + m) / gamma(x)."""
     v, k = one_dtype(as_values(x, m))
@@ -64,7 +64,7 @@ def poch(x: ArrayLike, m: ArrayLike, /) -> Tensor:
     return Tensor(F.multiply(signs, F.exp(F.subtract(F.lgamma(F.add(v, k)), F.lgamma(v)))))
 
 
-@located
+@names_itself
 def multigammaln(a: ArrayLike, d: int, /) -> Tensor:
     """The logarithm of the gamma function of d dimensions, of a > (d - 1) / 2."""
     d = whole(d, "the dimension", 1)
@@ -76,7 +76,7 @@ def multigammaln(a: ArrayLike, d: int, /) -> Tensor:
 
 
 # ---- counting
-@located
+@names_itself
 def factorial(n: ArrayLike, /) -> Tensor:
     """n! of integers as floats of the default dtype, correctly rounded; 0 of negative ones."""
     v = as_value(n)
@@ -96,13 +96,13 @@ def _choices(n: Value, k: Value) -> Value:
     return F.where(inside, F.exp(logarithm), 0)
 
 
-@located
+@names_itself
 def binom(n: ArrayLike, k: ArrayLike, /) -> Tensor:
     """The binomial coefficient of n over k, for all real numbers 0 <= k <= n; 0 elsewhere."""
     return Tensor(_choices(*one_dtype(as_values(n, k))))
 
 
-@located
+@names_itself
 def comb(n: ArrayLike, k: ArrayLike, /, *, repetition: bool = False) -> Tensor:
     """In how many ways k of n things are chosen, with `repetition` those that were chosen may be chosen again: floats,
     of integers whole ones."""
@@ -117,7 +117,7 @@ def comb(n: ArrayLike, k: ArrayLike, /, *, repetition: bool = False) -> Tensor:
     return Tensor(F.round(y) if whole else y)
 
 
-@located
+@names_itself
 def perm(n: ArrayLike, k: ArrayLike, /) -> Tensor:
     """In how many orders k of n things are laid down: n! / (n - k)!, floats, of integers whole ones; 0 unless
     0 <= k <= n."""

@@ -15,7 +15,7 @@ from nnc_core.functions.interop import imported, shared
 from nnc_core.stacks import Stack
 from nnc_core.symbol import checked_number, show_line, user_line
 from nnc_core.type import Dim, DimLike, admit_numpy, default_float, default_for
-from nnc_core.values.arguments import ArrayLike, located
+from nnc_core.values.arguments import ArrayLike, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import _stack, current_stack, stack_named
@@ -96,7 +96,7 @@ def shape_given(shape: DimLike | Sequence[DimLike]) -> tuple[DimLike, ...]:
     return tuple(int(d) if isinstance(d, np.integer) else d for d in dims)
 
 
-@located
+@names_itself
 def full(shape: DimLike | Sequence[DimLike], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """One number everywhere, or an array broadcast to the shape."""
     dims = shape_given(shape)
@@ -110,23 +110,23 @@ def full(shape: DimLike | Sequence[DimLike], fill_value: Any, *, dtype: Any = No
         return Tensor(F.filled(shape=dims, number=checked_number(fill_value, stack.type.admit(wanted))))
 
 
-@located
+@names_itself
 def zeros(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
     return full(shape, 0, dtype=default_float() if dtype is None else dtype, device=device)
 
 
-@located
+@names_itself
 def ones(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
     return full(shape, 1, dtype=default_float() if dtype is None else dtype, device=device)
 
 
-@located
+@names_itself
 def empty(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros: tensors never show what was in memory before."""
     return zeros(shape, dtype=dtype, device=device)
 
 
-@located
+@names_itself
 def full_like(x: ArrayLike, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """`full` with the shape of an array, and where nothing else is said its dtype and device."""
     like = x if isinstance(x, Tensor) else asarray(x)
@@ -134,23 +134,23 @@ def full_like(x: ArrayLike, /, fill_value: Any, *, dtype: Any = None, device: An
                 device=like._value.stack if device is None else device)
 
 
-@located
+@names_itself
 def zeros_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     return full_like(x, 0, dtype=dtype, device=device)
 
 
-@located
+@names_itself
 def ones_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     return full_like(x, 1, dtype=dtype, device=device)
 
 
-@located
+@names_itself
 def empty_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     return zeros_like(x, dtype=dtype, device=device)
 
 
 # ---- numbers in a row
-@located
+@names_itself
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """start, start + step, ... below stop; arange(n) counts from 0."""
     first, last = (0, start) if stop is None else (start, stop)
@@ -195,7 +195,7 @@ FAR = 1 << 62
 """No matrix has a diagonal beyond."""
 
 
-@located
+@names_itself
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on the k-th diagonal."""
     rows, columns = shape_given((n_rows, n_rows if n_cols is None else n_cols))
@@ -206,7 +206,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
         return Tensor(F.one_hot(places, depth=columns, dtype=stack.type.admit(wanted)))
 
 
-@located
+@names_itself
 def identity(n: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """The square matrix with ones on its diagonal."""
     return eye(n, dtype=dtype, device=device)

@@ -13,7 +13,7 @@ from nnc_core.functions.constants import beside
 from nnc_core.functions.floats import in_wide
 from nnc_core.functions.reduction import as_inexact
 from nnc_core.operator.along import shifted, taken_along
-from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, located, stack_of
+from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, names_itself, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -21,7 +21,7 @@ from nnc_core.values.value import Value
 __all__ = ["ctc_loss"]
 
 
-@located
+@names_itself
 @in_wide
 def ctc_loss(log_probabilities: ArrayLike, labels: ArrayLike, input_lengths: ArrayLike, label_lengths: ArrayLike, /, *,
              blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> Tensor:

@@ -10,7 +10,7 @@ from nnc_core.functions.pieces import flat
 from nnc_core.functions.reduction import as_inexact, as_summed
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -41,7 +41,7 @@ def _with_initial(v: Value, axis: int, number: int) -> Value:
     return F.pad(v, low=low, high=none, interior=none, value=number)
 
 
-@located
+@names_itself
 def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None,
                    include_initial: bool = False) -> Tensor:
     """Sums of what lies up to each element, that one included; with a zero in front if `include_initial`.
@@ -54,7 +54,7 @@ def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = Non
     return Tensor(_with_initial(y, a, 0) if include_initial else y)
 
 
-@located
+@names_itself
 def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None,
                     include_initial: bool = False) -> Tensor:
     """Products of what lies up to each element, that one included; with a one in front if `include_initial`."""
@@ -69,14 +69,14 @@ def along(v: Value, axis: int | None) -> tuple[Value, int]:
     return (flat(v), 0) if axis is None else (v, normalise_axis(axis, v.ndim))
 
 
-@located
+@names_itself
 def cumsum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Tensor:
     """`cumulative_sum` as NumPy has it: of the flattened array without an axis."""
     v, a = along(as_summed(as_value(x), dtype), axis)
     return Tensor(F.cumulative_sum(v, axis=a))
 
 
-@located
+@names_itself
 def cumprod(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Tensor:
     """`cumulative_prod` as NumPy has it: of the flattened array without an axis."""
     v, a = along(as_summed(as_value(x), dtype), axis)
@@ -90,7 +90,7 @@ def _extremum(name: str, x: ArrayLike, axis: int | None, return_indices: bool) -
     return CumulativeExtremum(values, Tensor(getattr(F, f"arg{name}")(v, axis=a))) if return_indices else values
 
 
-@located
+@names_itself
 def cummax(x: ArrayLike, /, *, axis: int | None = None, return_indices: bool = False) -> Any:
     """The largest of what lies up to each element; NaN wins.
 
@@ -99,7 +99,7 @@ def cummax(x: ArrayLike, /, *, axis: int | None = None, return_indices: bool = F
     return _extremum("cummax", x, axis, return_indices)
 
 
-@located
+@names_itself
 def cummin(x: ArrayLike, /, *, axis: int | None = None, return_indices: bool = False) -> Any:
     """The smallest of what lies up to each element; NaN wins.
 
@@ -108,14 +108,14 @@ def cummin(x: ArrayLike, /, *, axis: int | None = None, return_indices: bool = F
     return _extremum("cummin", x, axis, return_indices)
 
 
-@located
+@names_itself
 def logcumsumexp(x: ArrayLike, /, *, axis: int | None = None) -> Tensor:
     """log(cumulative_sum(exp(x))), without overflow."""
     v = as_inexact(as_value(x))
     return Tensor(F.logcumsumexp(v, axis=_axis(v, axis)))
 
 
-@located
+@names_itself
 def linear_recurrence(factor: ArrayLike, value: ArrayLike, /, *, axis: int = -1, reverse: bool = False) -> Tensor:
     """y[i] = factor[i] * y[i - 1] + value[i] along an axis, with y[-1] = 0; with `reverse` from the end.
 

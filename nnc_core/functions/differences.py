@@ -9,7 +9,7 @@ from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
 from nnc_core.functions.pieces import cut, flat, with_length
 from nnc_core.functions.reduction import as_dtype, as_precise, float_of
 from nnc_core.shape.axes import normalise_axis
-from nnc_core.values.arguments import ArrayLike, Axis, as_values, located
+from nnc_core.values.arguments import ArrayLike, Axis, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -30,7 +30,7 @@ def _difference(v: Value, axis: int) -> Value:
     return F.not_equal(after, before) if v.dtype == boolean else F.subtract(after, before)
 
 
-@located
+@names_itself
 def diff(x: ArrayLike, /, *, axis: int = -1, n: int = 1, prepend: ArrayLike | None = None,
          append: ArrayLike | None = None) -> Tensor:
     """x[i + 1] - x[i] along an axis, n times; of booleans whether they differ.
@@ -53,7 +53,7 @@ def diff(x: ArrayLike, /, *, axis: int = -1, n: int = 1, prepend: ArrayLike | No
     return Tensor(v)
 
 
-@located
+@names_itself
 def ediff1d(x: ArrayLike, /, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Tensor:
     """Differences of neighbours in the flattened x, between what is to stand before and behind them."""
     first, last = ([] if y is None else [y] for y in (to_begin, to_end))
@@ -64,7 +64,7 @@ def ediff1d(x: ArrayLike, /, to_end: ArrayLike | None = None, to_begin: ArrayLik
 
 
 # ---- gradients
-@located
+@names_itself
 def gradient(f: ArrayLike, /, *spacing: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Any:
     """Second-order central differences inside, one-sided ones of first or second order at the ends.
 
@@ -149,7 +149,7 @@ def _uneven(v: Value, d: Value, axis: int, edge_order: int) -> Value:
 
 
 # ---- integrals
-@located
+@names_itself
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Tensor:
     """The integral of samples along an axis by trapezia: at coordinates x (a vector, or one each), or `dx` apart."""
     values = as_values(y, dx if x is None else x)

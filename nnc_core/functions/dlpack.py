@@ -6,14 +6,14 @@ from typing import Any
 
 from nnc_core.functions.creation import asarray, stack_given
 from nnc_core.functions.interop import adopt, imported, needs_copy
-from nnc_core.values.arguments import located
+from nnc_core.values.arguments import names_itself
 from nnc_core.values.from_host import host_value
 from nnc_core.values.tensor import Tensor
 
 __all__ = ["from_dlpack"]
 
 
-@located
+@names_itself
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor from an array of another library, or of NumPy.
 

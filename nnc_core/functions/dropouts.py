@@ -16,7 +16,7 @@ from nnc_core.functions.reduction import as_inexact
 from nnc_core.random.generator import Generator, generator_for
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.type import Dims
-from nnc_core.values.arguments import ArrayLike, Axis, as_value, located
+from nnc_core.values.arguments import ArrayLike, Axis, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -36,7 +36,7 @@ def kept(v: Value, rate: float, generator: Generator | None, shape: Dims | None 
     return F.where(keep._value, F.multiply(v, 1 / (1 - rate)) if rate < 1 else v, 0)
 
 
-@located
+@names_itself
 def dropout(x: ArrayLike, rate: float = 0.5, /, *, shared: Axis = (), training: bool = True,
             generator: Generator | None = None) -> Tensor:
     """Each element is 0 with probability `rate`, else divided by 1 - rate (Srivastava et al. 2014).
@@ -51,7 +51,7 @@ def dropout(x: ArrayLike, rate: float = 0.5, /, *, shared: Axis = (), training: 
     return Tensor(kept(v, rate, generator, tuple(1 if a in axes else d for a, d in enumerate(v.shape))))
 
 
-@located
+@names_itself
 def spatial_dropout(x: ArrayLike, rate: float = 0.5, /, *, axis: int = -1, training: bool = True,
                     generator: Generator | None = None) -> Tensor:
     """`dropout` of whole channels, which are along an axis; the first axis is the batch (Tompson et al. 2015)."""
@@ -61,7 +61,7 @@ def spatial_dropout(x: ArrayLike, rate: float = 0.5, /, *, axis: int = -1, train
     return dropout(Tensor(v), rate, shared=others, training=training, generator=generator)
 
 
-@located
+@names_itself
 def alpha_dropout(x: ArrayLike, rate: float = 0.5, /, *, training: bool = True,
                   generator: Generator | None = None) -> Tensor:
     """Elements set, with probability `rate`, to what selu gives at -inf, then scaled and moved so that mean 0 and
@@ -88,7 +88,7 @@ def _as(y: Value, v: Value) -> Tensor:
     return Tensor(y if y.dtype == v.dtype else F.cast(y, dtype=v.dtype))
 
 
-@located
+@names_itself
 def gaussian_dropout(x: ArrayLike, rate: float = 0.5, /, *, training: bool = True,
                      generator: Generator | None = None) -> Tensor:
     """x times normal numbers of mean 1 and variance rate / (1 - rate)."""
@@ -101,7 +101,7 @@ def gaussian_dropout(x: ArrayLike, rate: float = 0.5, /, *, training: bool = Tru
     return _as(F.multiply(v, _noise(v, 1.0, sqrt(rate / (1 - rate)), generator)), v)
 
 
-@located
+@names_itself
 def gaussian_noise(x: ArrayLike, deviation: float = 1.0, /, *, training: bool = True,
                    generator: Generator | None = None) -> Tensor:
     """x plus normal numbers of mean 0."""

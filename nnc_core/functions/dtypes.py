@@ -17,7 +17,7 @@ from nnc_core.device import DeviceSpec
 from nnc_core.functions.creation import created_on
 from nnc_core.stacks import devices
 from nnc_core.type import admit_numpy, default_float, default_for, promote, promote_number
-from nnc_core.values.arguments import located
+from nnc_core.values.arguments import names_itself
 from nnc_core.values.modes import current_stack
 from nnc_core.values.tensor import Tensor
 
@@ -65,7 +65,7 @@ def _dtype_of(x: Any, operator: str) -> DType:
     return admit_numpy(x)
 
 
-@located
+@names_itself
 def finfo(type: Any, /) -> FloatInfo:
     """Limits of a floating-point dtype, or of an array's."""
     dtype = dt.real_of(_dtype_of(type, "finfo"))
@@ -76,7 +76,7 @@ def finfo(type: Any, /) -> FloatInfo:
     return FloatInfo(dtype, limits.bits, *[float(getattr(limits, name)) for name in names])
 
 
-@located
+@names_itself
 def iinfo(type: Any, /) -> IntegerInfo:
     """Limits of an integer dtype, or of an array's."""
     dtype = _dtype_of(type, "iinfo")
@@ -86,7 +86,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
     return IntegerInfo(dtype, limits.bits, int(limits.max), int(limits.min))
 
 
-@located
+@names_itself
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype that an operator gives for these arrays, dtypes and Python numbers."""
     numbers = [x for x in arrays_and_dtypes if isinstance(x, (bool, int, float, complex)) and not _is_numpy(x)]
@@ -102,7 +102,7 @@ def _is_numpy(x: Any) -> bool:
     return isinstance(x, np.generic)
 
 
-@located
+@names_itself
 def can_cast(from_: Any, to: DType, /) -> bool:
     """True if promotion turns the one dtype (or an array's) into the other, beside an array of that."""
     given, wanted = _dtype_of(from_, "can_cast"), _dtype_of(to, "can_cast")
@@ -112,7 +112,7 @@ def can_cast(from_: Any, to: DType, /) -> bool:
         return False
 
 
-@located
+@names_itself
 def isdtype(dtype: Any, kind: Any) -> bool:
     """True if a dtype is of a kind: another dtype, "bool", "signed integer", "unsigned integer", "integral",
     "real floating", "complex floating", "numeric", or one of several in a tuple."""

@@ -18,7 +18,7 @@ from nnc_core.functions.pieces import cut, flat, known, moved, sequence, taken, 
 from nnc_core.operator import OPERATORS
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.type import DimLike
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
@@ -31,7 +31,7 @@ _REPEAT = OPERATORS["repeat_index"]
 
 
 # ---- again and again
-@located
+@names_itself
 def repeat(x: ArrayLike, repeats: ArrayLike, /, *, axis: int | None = None) -> Tensor:
     """Each slice along an axis so often, one after the other: a count for all, or one for each.
 
@@ -71,7 +71,7 @@ def _repeated_as_told(v: Value, counts: Value, axis: int) -> Value:
     return F.take(v, F.repeat_index(counts, size=size_for(counts, _REPEAT)), axis=axis)
 
 
-@located
+@names_itself
 def tile(x: ArrayLike, repetitions: DimLike | Sequence[DimLike], /) -> Tensor:
     """x side by side with itself, so often along each axis; counts are for the last axes, missing ones 1."""
     v = as_value(x)
@@ -85,7 +85,7 @@ def tile(x: ArrayLike, repetitions: DimLike | Sequence[DimLike], /) -> Tensor:
     return Tensor(F.reshape(spread, shape=tuple([d * n for n, d in zip(counts, v.shape, strict=True)])))
 
 
-@located
+@names_itself
 def resize_flat(x: ArrayLike, new_shape: int | Sequence[int], /) -> Tensor:
     """NumPy's `resize`: the elements in C order, from the first again when they end, in an array of another shape.
 
@@ -104,7 +104,7 @@ def resize_flat(x: ArrayLike, new_shape: int | Sequence[int], /) -> Tensor:
 
 
 # ---- more and fewer
-@located
+@names_itself
 def insert(x: ArrayLike, obj: Any, values: ArrayLike, /, axis: int | None = None) -> Tensor:
     """x with values before the given indices of an axis (an integer, several, a slice, a mask), in the flattened x
     without one; they become x's dtype."""
@@ -125,7 +125,7 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, /, axis: int | None = None
     return Tensor(taken(F.concat(v, new, axis=a), order, a))
 
 
-@located
+@names_itself
 def delete(x: ArrayLike, obj: Any, /, axis: int | None = None) -> Tensor:
     """x without the given indices of an axis (an integer, several, a slice, a mask); of the flattened x without one."""
     v = as_value(x)

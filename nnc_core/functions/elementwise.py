@@ -9,7 +9,7 @@ from nnc_core.functions.pointwise import binary as _binary
 from nnc_core.functions.pointwise import unary as _unary
 from nnc_core.functions.selection import nonzero
 from nnc_core.type import admit_numpy
-from nnc_core.values.arguments import ArrayLike, as_operands, as_value, float_among, located, stack_of
+from nnc_core.values.arguments import ArrayLike, as_operands, as_value, float_among, names_itself, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import copied, operand, value_of
 from nnc_core.values.tensor import Tensor, check_exponent
@@ -38,7 +38,7 @@ tanh, sigmoid, relu = _unary("tanh"), _unary("sigmoid"), _unary("relu")
 stop_gradient = _unary("stop_gradient")
 
 
-@located
+@names_itself
 def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 to the power of x2; of integers with negative exponents in an array rounded towards zero, and 0 of 0."""
     if x2.__class__ is int and x2 < 0:
@@ -46,12 +46,13 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return _pow(x1, x2)
 
 
+@names_itself
 def positive(x: ArrayLike, /) -> Tensor:
     """x itself."""
     return Tensor(as_value(x))
 
 
-@located
+@names_itself
 def sign(x: ArrayLike, /) -> Tensor:
     """-1, 0 or 1; of complex numbers x / |x|, and 0 of 0."""
     v = operand(x)
@@ -63,12 +64,14 @@ def sign(x: ArrayLike, /) -> Tensor:
     return Tensor(F.divide(v, F.where(F.equal(size, 0), 1, size)))
 
 
+@names_itself
 def square(x: ArrayLike, /) -> Tensor:
     """x * x"""
     v = operand(x)
     return Tensor(F.multiply(v, v))
 
 
+@names_itself
 def isnan(x: ArrayLike, /) -> Tensor:
     """True where x is not a number."""
     v = as_value(x)
@@ -88,6 +91,7 @@ def where(condition: ArrayLike, x1: ArrayLike = None, x2: ArrayLike = None, /) -
     return Tensor(F.where(as_value(condition, stack), operand(x1, stack, dtype), operand(x2, stack, dtype)))
 
 
+@names_itself
 def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
     """x brought into [min, max]; None means no limit."""
     if min is None and max is None:
@@ -97,7 +101,7 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     return minimum(x, max) if min is None else Tensor(F.clip(*as_operands(x, min, max)))
 
 
-@located
+@names_itself
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """The elements converted to another dtype, on another device if one is named; where both are the same a copy, or
     with copy=False the value itself."""

@@ -10,7 +10,7 @@ from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.functions.constants import beside
 from nnc_core.functions.pieces import cut
 from nnc_core.type import DimLike
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located, stack_of
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -39,7 +39,7 @@ def _is_padding(table: Value, indices: Value, padding: int) -> Value:
     return F.reshape(F.equal(F.cast(indices, dtype=int64), wanted), shape=(*indices.shape, 1))
 
 
-@located
+@names_itself
 def embedding(table: ArrayLike, indices: ArrayLike, /, *, padding_index: int | None = None,
               max_norm: float | None = None, norm_type: float = 2.0) -> Tensor:
     """Rows of a table (numbers, features): (*indices, features).
@@ -51,7 +51,7 @@ def embedding(table: ArrayLike, indices: ArrayLike, /, *, padding_index: int | N
     return Tensor(_rows(t, i, padding_index, max_norm, norm_type))
 
 
-@located
+@names_itself
 def embedding_bag(table: ArrayLike, indices: ArrayLike, offsets: ArrayLike | None = None, /, *, mode: str = "mean",
                   weights: ArrayLike | None = None, padding_index: int | None = None, max_norm: float | None = None,
                   norm_type: float = 2.0) -> Tensor:

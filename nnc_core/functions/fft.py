@@ -20,7 +20,7 @@ from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.shape.fft import NORMS, half
 from nnc_core.type import Dim, DimLike, admit_numpy, default_float, whole
 from nnc_core.values.argument_checks import mismatch_error
-from nnc_core.values.arguments import ArrayLike, as_value, located
+from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -109,13 +109,13 @@ def _transformed(v: Value, axes: list[int], sizes: list[DimLike | None], inverse
 
 
 # ---- of complex numbers
-@located
+@names_itself
 def fft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The transform along an axis, cut off or filled up with zeros to n elements first; complex numbers."""
     return _along("fft", x, n, axis, norm)
 
 
-@located
+@names_itself
 def ifft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of fft."""
     return _along("ifft", x, n, axis, norm)
@@ -126,14 +126,14 @@ def _along(name: str, x: ArrayLike, n: DimLike | None, axis: int, norm: str) -> 
     return Tensor(_transformed(v, [normalise_axis(axis, v.ndim)], [n], name == "ifft", norm))
 
 
-@located
+@names_itself
 def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
     """The transform along several axes, all without `axes`, each brought to its length in `s` first."""
     v = _complex(x)
     return Tensor(_transformed(v, *_over(v, s, axes), False, norm))
 
 
-@located
+@names_itself
 def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
     """The inverse of fftn."""
     v = _complex(x)
@@ -141,7 +141,7 @@ def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None
 
 
 # ---- of real numbers
-@located
+@names_itself
 def rfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The n // 2 + 1 non-negative frequencies of real numbers along an axis, brought to n elements first."""
     v = _real(x)
@@ -157,14 +157,14 @@ def _signal(v: Value, axis: int, size: DimLike | None, norm: str) -> Value:
     return F.irfft(_sized(v, axis, half(size)), axis=axis, size=size, norm=norm)
 
 
-@located
+@names_itself
 def irfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of rfft: n real numbers, without n twice as many as there are steps between the frequencies."""
     v = _complex(x)
     return Tensor(_signal(v, normalise_axis(axis, v.ndim), n, norm))
 
 
-@located
+@names_itself
 def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
     """rfft along the last axis, fft along the others."""
     v = _real(x)
@@ -173,7 +173,7 @@ def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None
     return Tensor(_transformed(last, found[:-1], sizes[:-1], False, norm))
 
 
-@located
+@names_itself
 def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
     """The inverse of rfftn."""
     v = _complex(x)
@@ -182,14 +182,14 @@ def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = Non
 
 
 # ---- of what has real frequencies
-@located
+@names_itself
 def hfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The n real frequencies of a signal of which one half is given, the other being its conjugate."""
     v = F.conj(_complex(x))
     return Tensor(_signal(v, normalise_axis(axis, v.ndim), n, _other(norm)))
 
 
-@located
+@names_itself
 def ihfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of hfft."""
     v = _real(x)
@@ -203,7 +203,7 @@ def _frequencies(k: Any, n: int, d: float, dtype: Any, device: Any) -> Tensor:
     return asarray((k / (n * d)).astype(wanted), device=device)
 
 
-@located
+@names_itself
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of fft in cycles per unit, of n samples `d` units apart: the positive ones, then the negative."""
     count = whole(n, "the number of samples", 1)
@@ -211,7 +211,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     return _frequencies(np.where(k < (count + 1) // 2, k, k - count), count, d, dtype, device)
 
 
-@located
+@names_itself
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of rfft in cycles per unit, of n samples `d` units apart."""
     count = whole(n, "the number of samples", 1)
@@ -227,13 +227,13 @@ def _rolled(x: ArrayLike, axes: int | Sequence[int] | None, back: bool) -> Tenso
     return Tensor(v)
 
 
-@located
+@names_itself
 def fftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """Frequency zero moved to the middle of axes, of all without `axes`."""
     return _rolled(x, axes, False)
 
 
-@located
+@names_itself
 def ifftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of fftshift."""
     return _rolled(x, axes, True)

@@ -10,7 +10,7 @@ from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.control.alike import functions
 from nnc_core.functions.creation import created_on, shape_given
 from nnc_core.type import DimLike, Dims, admit_numpy, default_float
-from nnc_core.values.arguments import ArrayLike, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_values, located, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -18,7 +18,7 @@ from nnc_core.values.value import Value
 __all__ = ["fromfunction", "indices", "meshgrid"]
 
 
-@located
+@names_itself
 def meshgrid(*arrays: ArrayLike, indexing: str = "xy", sparse: bool = False) -> list[Tensor]:
     """Coordinates of a grid over some vectors, one array for each.
 
@@ -44,7 +44,7 @@ def _along(v: Value, length: DimLike, axis: int, whole: Dims, sparse: bool) -> V
     return open_ if sparse else F.broadcast_to(open_, shape=whole)
 
 
-@located
+@names_itself
 def indices(dimensions: Sequence[DimLike], *, dtype: Any = None, sparse: bool = False,
             device: Any = None) -> Tensor | tuple[Tensor, ...]:
     """The index of each element along each axis: (number of axes, *dimensions), or a tuple if `sparse`."""

@@ -16,7 +16,7 @@ from nnc_core.functions.reduction import as_dtype, as_precise
 from nnc_core.operator import OPERATORS
 from nnc_core.type import DimLike, default_float, promote
 from nnc_core.values.argument_checks import mismatch_error
-from nnc_core.values.arguments import ArrayLike, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import dtype_given
 from nnc_core.values.modes import use_device
@@ -69,7 +69,7 @@ def _summable(weights: Value | None) -> Value | None:
     return as_dtype(weights, int64) if weights is not None and weights.dtype == boolean else weights
 
 
-@located
+@names_itself
 def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0, *,
              length: int | None = None) -> Tensor:
     """Count how often each of 0, 1, 2 ... occurs in x, a vector of integers; the sum of their weights if there are any.
@@ -103,7 +103,7 @@ def _samples(x: ArrayLike, *others: ArrayLike | None) -> list[Value]:
     return [flat(v) for v in as_values(x, *[y for y in others if y is not None])]
 
 
-@located
+@names_itself
 def histogram_bin_edges(x: ArrayLike, /, bins: Bins = 10, range: Any = None,
                         weights: ArrayLike | None = None) -> Tensor:
     """The edges that `histogram` would use."""
@@ -153,7 +153,7 @@ def _checked(v: Value, weights: Value | None) -> Value | None:
     return _summable(weights)
 
 
-@located
+@names_itself
 def histogram(x: ArrayLike, /, bins: Bins = 10, range: Any = None, density: bool = False,
               weights: ArrayLike | None = None) -> Histogram:
     """Count the elements of the flattened x that lie in each bin, as int64, or sum their weights.
@@ -205,7 +205,7 @@ def _columns(table: Value) -> list[Value]:
     return [F.reshape(cut(table, 1, k, k + 1), shape=(n,)) for k in range(int(count))]
 
 
-@located
+@names_itself
 def histogramdd(sample: ArrayLike | Sequence[ArrayLike], /, bins: Any = 10, range: Any = None, density: bool = False,
                 weights: ArrayLike | None = None) -> HistogramDD:
     """Count the points in each cell: points are rows of an array, or a sequence of coordinates, a vector each.
@@ -226,7 +226,7 @@ def histogramdd(sample: ArrayLike | Sequence[ArrayLike], /, bins: Any = 10, rang
     return HistogramDD(Tensor(counts), tuple(map(Tensor, edges)))
 
 
-@located
+@names_itself
 def histogram2d(x: ArrayLike, y: ArrayLike, /, bins: Any = 10, range: Any = None, density: bool = False,
                 weights: ArrayLike | None = None) -> Histogram2d:
     """Count the points (x, y) in each cell; `bins` is a number, the edges of both, or a pair of either."""

@@ -15,7 +15,7 @@ from nnc_core.functions.creation import ones
 from nnc_core.functions.diagonals import diag_indices, tril_indices, triu_indices
 from nnc_core.functions.reduction import as_dtype
 from nnc_core.functions.selection import nonzero, places_of
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, located, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -50,7 +50,7 @@ def _checked(given: Any, size: int) -> None:
         raise OutOfRangeError(f"an index is out of range for length {size}", hint='mode="clip", or "wrap"')
 
 
-@located
+@names_itself
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], /, mode: str | Sequence[str] = "raise",
                       order: str = "C") -> Tensor:
     """int64: the place in a flattened array of shape `dims` of the element at one index for each axis.
@@ -76,7 +76,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], /, 
     return Tensor(total)
 
 
-@located
+@names_itself
 def unravel_index(indices: ArrayLike, shape: Sequence[int] | int, /, order: str = "C") -> tuple[Tensor, ...]:
     """int64: for places in a flattened array of this shape the index along each axis.
 
@@ -105,21 +105,21 @@ def _matrix(x: ArrayLike) -> tuple[int, int]:
     return rows, columns
 
 
-@located
+@names_itself
 def tril_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Tensor, Tensor]:
     """tril_indices for a matrix like x."""
     rows, columns = _matrix(x)
     return tril_indices(rows, k, columns)
 
 
-@located
+@names_itself
 def triu_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Tensor, Tensor]:
     """triu_indices for a matrix like x."""
     rows, columns = _matrix(x)
     return triu_indices(rows, k, columns)
 
 
-@located
+@names_itself
 def diag_indices_from(x: ArrayLike, /) -> tuple[Tensor, ...]:
     """diag_indices for an array like x, all of whose axes have one length."""
     shape = _square(x)
@@ -133,7 +133,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, /) -> tuple[
     return nonzero(mask_func(ones((n, n), dtype=int64), k=k))
 
 
-@located
+@names_itself
 def ix_(*args: ArrayLike) -> tuple[Tensor, ...]:
     """Vectors with as many axes as there are vectors, each along its own: x[ix_(rows, columns)] is all of their pairs.
 

@@ -13,7 +13,7 @@ from nnc_core.operator.along import taken_along
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import DimLike, admit_numpy, default_float
-from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -25,7 +25,7 @@ __all__ = [
 
 
 # ---- by indices
-@located
+@names_itself
 def take(x: ArrayLike, indices: ArrayLike, /, *, axis: int | None = None) -> Tensor:
     """Slices of x along an axis; of the flattened x if it is None.  Negative indices count from the end."""
     v, i = as_values(x, indices)
@@ -34,7 +34,7 @@ def take(x: ArrayLike, indices: ArrayLike, /, *, axis: int | None = None) -> Ten
     return Tensor(F.take(v, i, axis=normalise_axis(axis, v.ndim)))
 
 
-@located
+@names_itself
 def index_select(x: ArrayLike, axis: int, index: ArrayLike, /) -> Tensor:
     """`take` with PyTorch's name and order of arguments; the index is a vector."""
     v, i = as_values(x, index)
@@ -44,7 +44,7 @@ def index_select(x: ArrayLike, axis: int, index: ArrayLike, /) -> Tensor:
     return Tensor(F.take(v, i, axis=normalise_axis(axis, v.ndim)))
 
 
-@located
+@names_itself
 def take_along_axis(x: ArrayLike, indices: ArrayLike, /, *, axis: int | None = -1) -> Tensor:
     """Elements of x at indices along an axis, each row of x by the same row of `indices`; the other axes are broadcast
     together.  Of the flattened x without an axis."""
@@ -66,14 +66,14 @@ def spread(v: Value, shape: Sequence[DimLike]) -> Value:
     return v if v.shape == tuple(shape) else F.broadcast_to(v, shape=tuple(shape))
 
 
-@located
+@names_itself
 def one_hot(indices: ArrayLike, depth: int, *, dtype: Any = None) -> Tensor:
     """A new last axis with 1 at the index and 0 elsewhere."""
     wanted = default_float() if dtype is None else admit_numpy(dtype)
     return Tensor(F.one_hot(as_value(indices), depth=depth, dtype=wanted))
 
 
-@located
+@names_itself
 def choose(index: ArrayLike, choices: Sequence[ArrayLike], /, *, mode: str = "raise") -> Tensor:
     """For each element the array among `choices` that its number names; all are broadcast together.
 
@@ -100,7 +100,7 @@ def _within(i: Value, count: int, mode: str) -> Value:
 
 
 # ---- by conditions
-@located
+@names_itself
 def select(conditions: Sequence[ArrayLike], choices: Sequence[ArrayLike], /, default: Any = 0) -> Tensor:
     """For each element the choice whose condition is the first that holds; `default` where none does."""
     if len(conditions) != len(choices) or not len(conditions):
@@ -112,7 +112,7 @@ def select(conditions: Sequence[ArrayLike], choices: Sequence[ArrayLike], /, def
     return Tensor(found)
 
 
-@located
+@names_itself
 def masked_fill(x: ArrayLike, mask: ArrayLike, value: Any, /) -> Tensor:
     """x with a number where the mask is true; the mask is broadcast to x."""
     v, m, new = as_values(x, mask, value)
@@ -123,7 +123,7 @@ def masked_fill(x: ArrayLike, mask: ArrayLike, value: Any, /) -> Tensor:
     return Tensor(filled)
 
 
-@located
+@names_itself
 def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> Tensor:
     """The slices of x along an axis whose condition holds, of the flattened x without one; a condition that is too
     short is false at the end."""
@@ -134,7 +134,7 @@ def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> 
     return Tensor(F.take(v, places_of(_boolean(c)), axis=a))
 
 
-@located
+@names_itself
 def extract(condition: ArrayLike, x: ArrayLike, /) -> Tensor:
     """The elements of x, in C order, where the condition holds."""
     c, v = as_values(condition, x)
@@ -143,7 +143,7 @@ def extract(condition: ArrayLike, x: ArrayLike, /) -> Tensor:
     return Tensor(F.take(flat(v), places_of(_boolean(c)), axis=0))
 
 
-@located
+@names_itself
 def place(x: ArrayLike, mask: ArrayLike, values: ArrayLike, /) -> Tensor:
     """x with the elements where the mask is true replaced, in C order, by those of a vector, from the first again when
     they end."""

@@ -13,7 +13,7 @@ from nnc_core.functions.movement import in_three_dims, with_dims
 from nnc_core.functions.pieces import cut, flat, known
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.type import DimLike
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -32,7 +32,7 @@ def _some(arrays: Sequence[ArrayLike]) -> list[Value]:
 
 
 # ---- together
-@located
+@names_itself
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Tensor:
     """One after another along an axis; flattened first if it is None."""
     values = _some(arrays)
@@ -41,7 +41,7 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Tensor:
     return Tensor(F.concat(*values, axis=normalise_axis(axis, values[0].ndim)))
 
 
-@located
+@names_itself
 def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Tensor:
     """Joined along a new axis."""
     values = _some(arrays)
@@ -49,32 +49,32 @@ def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Tensor:
     return Tensor(F.concat(*[F.reshape(v, shape=(*v.shape[:at], 1, *v.shape[at:])) for v in values], axis=at))
 
 
-@located
+@names_itself
 def append(x: ArrayLike, values: ArrayLike, /, axis: int | None = None) -> Tensor:
     """Values after the end of x along an axis; after the flattened x without one."""
     return concat((x, values), axis=axis)
 
 
-@located
+@names_itself
 def hstack(arrays: Sequence[ArrayLike], /) -> Tensor:
     """Side by side: along the second axis, vectors along their only one."""
     values = [with_dims(v, 1) for v in _some(arrays)]
     return Tensor(F.concat(*values, axis=0 if values[0].ndim == 1 else 1))
 
 
-@located
+@names_itself
 def vstack(arrays: Sequence[ArrayLike], /) -> Tensor:
     """One below the other: along the first axis, vectors as rows."""
     return Tensor(F.concat(*[with_dims(v, 2) for v in _some(arrays)], axis=0))
 
 
-@located
+@names_itself
 def dstack(arrays: Sequence[ArrayLike], /) -> Tensor:
     """One behind the other, along the third axis."""
     return Tensor(F.concat(*[in_three_dims(v) for v in _some(arrays)], axis=2))
 
 
-@located
+@names_itself
 def column_stack(arrays: Sequence[ArrayLike], /) -> Tensor:
     """Vectors as columns of a matrix, beside matrices as they are."""
     values = _some(arrays)
@@ -82,7 +82,7 @@ def column_stack(arrays: Sequence[ArrayLike], /) -> Tensor:
     return Tensor(F.concat(*columns, axis=1))
 
 
-@located
+@names_itself
 def block(arrays: Any, /) -> Tensor:
     """One array from nested lists of blocks: the innermost lists along the last axis, those around them along the one
     before, and so on."""
@@ -116,7 +116,7 @@ def _assembled(x: Any, leaves: Any, axis: int) -> Value:
 
 
 # ---- apart
-@located
+@names_itself
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, which they do not have any more."""
     v = as_value(x)
@@ -125,7 +125,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple([Tensor(F.reshape(cut(v, a, i, i + 1), shape=rest)) for i in range(int(v.shape[a]))])
 
 
-@located
+@names_itself
 def array_split(x: ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> list[Tensor]:
     """Parts along an axis: between these indices, or so many of nearly equal length, the longer ones first."""
     v = as_value(x)
@@ -135,7 +135,7 @@ def array_split(x: ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> lis
     return _parts(v, _between(v, a, indices_or_sections), a)
 
 
-@located
+@names_itself
 def split(x: ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> list[Tensor]:
     """Parts along an axis: between these indices, or so many of equal length."""
     v = as_value(x)
@@ -191,7 +191,7 @@ def _split_along(name: str, axis: int, least: int) -> Any:
         return split(x, indices_or_sections, axis=0 if axis == 1 and v.ndim == 1 else axis)
 
     function.__name__ = function.__qualname__ = name
-    return located(function)
+    return names_itself(function)
 
 
 hsplit, vsplit, dsplit = _split_along("hsplit", 1, 1), _split_along("vsplit", 0, 2), _split_along("dsplit", 2, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nnc_core.functions.linalg_decompositions import results
-from nnc_core.values.arguments import ArrayLike, as_value, located
+from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 
@@ -33,7 +33,7 @@ class HessenbergResult(NamedTuple):
     Q: Tensor
 
 
-@located
+@names_itself
 def eig(x: ArrayLike, /) -> EigResult:
     """Eigenvalues and eigenvectors of square matrices (..., n, n), in no order, complex also where all are real.
 
@@ -43,13 +43,13 @@ def eig(x: ArrayLike, /) -> EigResult:
     return EigResult(*results(F.eig(as_value(x))))
 
 
-@located
+@names_itself
 def eigvals(x: ArrayLike, /) -> Tensor:
     """Eigenvalues (..., n) of square matrices (..., n, n), in no order, complex also where all are real."""
     return Tensor(F.eigvals(as_value(x)))
 
 
-@located
+@names_itself
 def schur(x: ArrayLike, /, output: str = "real") -> SchurResult:
     """Z T Zᴴ = x (..., n, n): T upper triangular, Z unitary.
 
@@ -59,7 +59,7 @@ def schur(x: ArrayLike, /, output: str = "real") -> SchurResult:
     return SchurResult(*results(F.schur(as_value(x), output=output)))
 
 
-@located
+@names_itself
 def hessenberg(x: ArrayLike, /) -> HessenbergResult:
     """Q H Qᴴ = x (..., n, n): H is zero below its first subdiagonal, Q unitary.  It needs SciPy, and has no derivative
     (GradientError)."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from nnc_core.operator.matrices import h
 from nnc_core.shape import linalg as rule
-from nnc_core.values.arguments import ArrayLike, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 
@@ -17,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@located
+@names_itself
 def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, /) -> Tensor:
     """X of a X + X b = q (Sylvester): a (..., m, m), b (..., n, n), q (..., m, n).
 
@@ -26,7 +26,7 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, /) -> Tensor:
     return Tensor(F.sylvester(*as_values(a, b, q)))
 
 
-@located
+@names_itself
 def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike, /) -> Tensor:
     """X of a X + X aᴴ = q (Lyapunov): a and q (..., n, n)."""
     v, w = as_values(a, q)
@@ -34,7 +34,7 @@ def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike, /) -> Tensor:
     return Tensor(F.sylvester(v, h(F, v), w))
 
 
-@located
+@names_itself
 def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, /) -> Tensor:
     """X of a X aᴴ - X + q = 0: a and q (..., n, n).
 
@@ -45,7 +45,7 @@ def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, /) -> Tensor:
     return Tensor(F.stein(v, h(F, v), w))
 
 
-@located
+@names_itself
 def solve_continuous_are(a: ArrayLike, b: ArrayLike, q: ArrayLike, r: ArrayLike, /) -> Tensor:
     """The stabilising X of aᴴ X + X a - X b r⁻¹ bᴴ X + q = 0 (Riccati): a and q (..., n, n), b (..., n, k),
     r (..., k, k).
@@ -55,7 +55,7 @@ def solve_continuous_are(a: ArrayLike, b: ArrayLike, q: ArrayLike, r: ArrayLike,
     return Tensor(F.care(*as_values(a, b, q, r)))
 
 
-@located
+@names_itself
 def solve_discrete_are(a: ArrayLike, b: ArrayLike, q: ArrayLike, r: ArrayLike, /) -> Tensor:
     """The stabilising X of aᴴ X a - X - aᴴ X b (r + bᴴ X b)⁻¹ bᴴ X a + q = 0; shapes as for solve_continuous_are."""
     return Tensor(F.dare(*as_values(a, b, q, r)))

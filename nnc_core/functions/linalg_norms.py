@@ -13,7 +13,7 @@ from nnc_core.operator.matrices import diagonal_mask
 from nnc_core.shape import linalg as rule
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.type import default_float
-from nnc_core.values.arguments import ArrayLike, Axis, as_value, located
+from nnc_core.values.arguments import ArrayLike, Axis, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
@@ -35,7 +35,7 @@ def _vector_norm(v: Value, axes: tuple[int, ...], keepdims: bool, order: float) 
     return F.vector_norm(sizes, axis=tuple(sorted(axes)), ord=order, keepdims=keepdims)
 
 
-@located
+@names_itself
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
     """(sum of |x| ** ord) ** (1 / ord) over axes, all of them for None.
 
@@ -80,14 +80,14 @@ def _matrix_norm(v: Value, keepdims: bool, order: Order) -> Value:
     raise AttributeValueError(f"{order!r} is no norm of matrices", hint="'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
 
 
-@located
+@names_itself
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Tensor:
     """Norms of matrices (..., m, n): "fro" of all elements, "nuc" the sum of the singular values, 2 and -2 the largest
     and smallest of them, 1 and -1 of the columns' sums of magnitudes, inf and -inf of the rows'."""
     return Tensor(_matrix_norm(floats(x), keepdims, ord))
 
 
-@located
+@names_itself
 def norm(x: ArrayLike, /, ord: Order = None, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """NumPy's: vector_norm along one axis, matrix_norm over two; without an axis of the whole x, flattened if `ord` is
     None."""
@@ -108,7 +108,7 @@ def norm(x: ArrayLike, /, ord: Order = None, axis: int | Sequence[int] | None = 
     return Tensor(F.reshape(y, shape=tuple([1 if i in axes else d for i, d in enumerate(v.shape)])) if keepdims else y)
 
 
-@located
+@names_itself
 def cond(x: ArrayLike, /, p: Order = None) -> Tensor:
     """Condition numbers (...) of matrices (..., m, n): norm `p` times that of the inverse; of singular ones inf.
 
@@ -130,13 +130,13 @@ def cond(x: ArrayLike, /, p: Order = None) -> Tensor:
     return Tensor(F.where(singular, inf, product))
 
 
-@located
+@names_itself
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Tensor:
     """The diagonals of matrices (..., m, n), as the last axis; `offset` above the main one, below if negative."""
     return diagonals.diagonal(x, offset, -2, -1)
 
 
-@located
+@names_itself
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: object = None) -> Tensor:
     """The sums (...) of the diagonals of matrices (..., m, n)."""
     return diagonals.trace(x, offset, -2, -1, dtype=dtype)

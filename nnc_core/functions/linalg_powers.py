@@ -14,7 +14,7 @@ from nnc_core.functions.linalg_norms import floats
 from nnc_core.operator.matrices import diagonal_mask
 from nnc_core.shape import linalg as rule
 from nnc_core.type import whole
-from nnc_core.values.arguments import ArrayLike, as_value, located
+from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.operands import value_of
@@ -24,7 +24,7 @@ from nnc_core.values.value import Value
 __all__ = ["expm", "matrix_power"]
 
 
-@located
+@names_itself
 def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
     """x (..., m, m) times itself n times, by squaring; the identity for 0, powers of the inverse for negative n."""
     v = as_value(x)
@@ -54,7 +54,7 @@ DEGREES = {float32: (7, 3.925724783138660, 126), float64: (13, 5.371920351148152
 """Of the Padé approximant, the norm up to which it is right to the last bit, and how often the norm may be halved."""
 
 
-@located
+@names_itself
 def expm(x: ArrayLike, /) -> Tensor:
     """Exponentials of square matrices (..., n, n), by scaling and squaring of a Padé approximant.
 

@@ -12,7 +12,7 @@ from nnc_core.functions.pieces import cut, flat, moved, sequence
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import Dims, is_static
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
@@ -25,7 +25,7 @@ __all__ = [
 
 
 # ---- matrices
-@located
+@names_itself
 def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Matrix products of the last two axes, the others broadcast; vectors as NumPy has them."""
     return Tensor(_matmul(*as_values(x1, x2)))
@@ -44,7 +44,7 @@ def _matmul(a: Value, b: Value) -> Value:
     return F.reshape(y, shape=tuple(d for i, d in enumerate(y.shape) if i not in dropped)) if dropped else y
 
 
-@located
+@names_itself
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Matrices (..., m, n) times vectors (..., n), the other axes broadcast."""
     a, b = as_values(x1, x2)
@@ -54,7 +54,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(F.reshape(y, shape=y.shape[:-1]))
 
 
-@located
+@names_itself
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Vectors (..., n), conjugated, times matrices (..., n, m), the other axes broadcast."""
     a, b = as_values(x1, x2)
@@ -64,7 +64,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(F.reshape(y, shape=(*y.shape[:-2], y.shape[-1])))
 
 
-@located
+@names_itself
 def multi_dot(arrays: Sequence[ArrayLike], /) -> Tensor:
     """The matrix product of a chain, in the order with the fewest multiplications; the first and the last may be
     vectors."""
@@ -107,7 +107,7 @@ def _product(values: Sequence[Value], parts: dict[tuple[int, int], int], i: int,
 
 
 # ---- vectors
-@located
+@names_itself
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
     """Sums along an axis of x1, conjugated, times x2, the other axes broadcast."""
     a, b = as_values(x1, x2)
@@ -123,14 +123,14 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
     return Tensor(F.sum(product, axis=(product.ndim - 1,)))
 
 
-@located
+@names_itself
 def vdot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The sum of x1, flattened and conjugated, times x2, flattened."""
     a, b = as_values(x1, x2)
     return Tensor(_matmul(F.conjugate(flat(a)), flat(b)))
 
 
-@located
+@names_itself
 def dot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The sum over the last axis of x1 and the last but one of x2 (its only one); with a scalar the product."""
     a, b = as_values(x1, x2)
@@ -141,7 +141,7 @@ def dot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(_contracted(a, b, [a.ndim - 1], [b.ndim - 2]))
 
 
-@located
+@names_itself
 def inner(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Sums of products over the last axes of both, for all pairs of the others; with a scalar the product."""
     a, b = as_values(x1, x2)
@@ -150,14 +150,14 @@ def inner(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(_contracted(a, b, [a.ndim - 1], [b.ndim - 1]))
 
 
-@located
+@names_itself
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """All products of an element of one and an element of the other, both flattened."""
     a, b = (flat(v) for v in as_values(x1, x2))
     return Tensor(F.multiply(F.reshape(a, shape=(a.shape[0], 1)), b))
 
 
-@located
+@names_itself
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
     """The vectors at right angles to pairs of vectors of three components along an axis; the other axes broadcast."""
     a, b = as_values(x1, x2)
@@ -174,7 +174,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
 
 
 # ---- of more dimensions
-@located
+@names_itself
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sums of products over some axes of x1 and as many of x2: a number of them, the last of x1 and the first of x2,
     or two lists of axes.  Of the result come first the other axes of x1, then those of x2."""
@@ -207,7 +207,7 @@ def _as_matrix(v: Value, axes: tuple[int, ...], shape: Dims) -> Value:
     return F.reshape(v if axes == tuple(range(v.ndim)) else F.permute(v, axes=axes), shape=shape)
 
 
-@located
+@names_itself
 def kron(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 with each element replaced by its product with the whole x2."""
     a, b = as_values(x1, x2)
@@ -218,7 +218,7 @@ def kron(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(F.reshape(product, shape=tuple([i * j for i, j in zip(m, n, strict=True)])))
 
 
-@located
+@names_itself
 def vander(x: ArrayLike, /, n: int | None = None, *, increasing: bool = False) -> Tensor:
     """(len(x), n): the powers of each element, the highest first, or the lowest if `increasing`; n is len(x) if not
     given."""

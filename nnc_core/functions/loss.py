@@ -10,7 +10,7 @@ from nnc_core.functions.floats import as_like, in_wide
 from nnc_core.functions.reduction import all_inexact, as_inexact
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
-from nnc_core.values.arguments import ArrayLike, as_value_beside, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value_beside, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -45,7 +45,7 @@ def _positive(**given: float) -> None:
 
 
 # ---- regression
-@located
+@names_itself
 @in_wide
 def mse_loss(x: ArrayLike, target: ArrayLike, /, *, reduction: str = "mean") -> Tensor:
     """(x - target)**2; reduction "mean", "sum" or "none"."""
@@ -54,7 +54,7 @@ def mse_loss(x: ArrayLike, target: ArrayLike, /, *, reduction: str = "mean") -> 
     return reduced(F.multiply(d, d), reduction)
 
 
-@located
+@names_itself
 @in_wide
 def l1_loss(x: ArrayLike, target: ArrayLike, /, *, reduction: str = "mean") -> Tensor:
     """|x - target|; reduction "mean", "sum" or "none"."""
@@ -68,7 +68,7 @@ def _huber(d: Value, delta: float) -> Value:
     return F.multiply(near, F.subtract(d, F.multiply(near, 0.5)))
 
 
-@located
+@names_itself
 @in_wide
 def huber_loss(x: ArrayLike, target: ArrayLike, /, *, delta: float = 1.0, reduction: str = "mean") -> Tensor:
     """d**2 / 2 where |d| <= delta, delta * (|d| - delta / 2) elsewhere, for d = x - target."""
@@ -77,7 +77,7 @@ def huber_loss(x: ArrayLike, target: ArrayLike, /, *, delta: float = 1.0, reduct
     return reduced(_huber(F.subtract(*_alike(x, target)), delta), reduction)
 
 
-@located
+@names_itself
 @in_wide
 def smooth_l1_loss(x: ArrayLike, target: ArrayLike, /, *, beta: float = 1.0, reduction: str = "mean") -> Tensor:
     """`huber_loss` with delta = beta, divided by it; `l1_loss` for beta 0."""
@@ -88,7 +88,7 @@ def smooth_l1_loss(x: ArrayLike, target: ArrayLike, /, *, beta: float = 1.0, red
     return reduced(F.divide(_huber(F.subtract(*_alike(x, target)), beta), beta), reduction)
 
 
-@located
+@names_itself
 @in_wide
 def poisson_nll_loss(x: ArrayLike, target: ArrayLike, /, *, log_input: bool = True, full: bool = False,
                      epsilon: float = 1e-8, reduction: str = "mean") -> Tensor:
@@ -108,7 +108,7 @@ def poisson_nll_loss(x: ArrayLike, target: ArrayLike, /, *, log_input: bool = Tr
     return reduced(loss, reduction)
 
 
-@located
+@names_itself
 @in_wide
 def gaussian_nll_loss(x: ArrayLike, target: ArrayLike, variance: ArrayLike, /, *, full: bool = False,
                       epsilon: float = 1e-6, reduction: str = "mean") -> Tensor:
@@ -125,7 +125,7 @@ def gaussian_nll_loss(x: ArrayLike, target: ArrayLike, variance: ArrayLike, /, *
     return reduced(F.add(loss, 0.5 * log(2 * pi)) if full else loss, reduction)
 
 
-@located
+@names_itself
 @in_wide
 def kl_div(x: ArrayLike, target: ArrayLike, /, *, log_target: bool = False, reduction: str = "mean") -> Tensor:
     """target * (log(target) - x), 0 where the target is: how far the probabilities `target` are from exp(x).
@@ -147,7 +147,7 @@ def kl_div(x: ArrayLike, target: ArrayLike, /, *, log_target: bool = False, redu
 
 
 # ---- margins
-@located
+@names_itself
 @in_wide
 def hinge_loss(x: ArrayLike, target: ArrayLike, /, *, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """max(0, margin - target * x) for targets -1 and 1."""
@@ -156,7 +156,7 @@ def hinge_loss(x: ArrayLike, target: ArrayLike, /, *, margin: float = 1.0, reduc
     return reduced(F.relu(F.subtract(margin, F.multiply(v, y))), reduction)
 
 
-@located
+@names_itself
 @in_wide
 def hinge_embedding_loss(x: ArrayLike, target: ArrayLike, /, *, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """The distance x where the target is 1, max(0, margin - x) where it is -1."""
@@ -165,7 +165,7 @@ def hinge_embedding_loss(x: ArrayLike, target: ArrayLike, /, *, margin: float = 
     return reduced(F.where(F.greater(y, 0), v, F.relu(F.subtract(margin, v))), reduction)
 
 
-@located
+@names_itself
 @in_wide
 def margin_ranking_loss(x1: ArrayLike, x2: ArrayLike, target: ArrayLike, /, *, margin: float = 0.0,
                         reduction: str = "mean") -> Tensor:
@@ -184,7 +184,7 @@ def _cosine(a: Value, b: Value, axis: int, epsilon: float) -> Value:
     return F.divide(F.divide(F.sum(F.multiply(a, b), axis=(axis,)), sizes[0]), sizes[1])
 
 
-@located
+@names_itself
 @in_wide
 def cosine_similarity(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, epsilon: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis; 0 for a vector of zeros.  The axes are broadcast."""
@@ -199,7 +199,7 @@ def _distance(a: Value, b: Value, p: float, epsilon: float, keepdims: bool = Fal
     return F.vector_norm(d, axis=(d.ndim - 1,), ord=float(p), keepdims=keepdims)
 
 
-@located
+@names_itself
 @in_wide
 def pairwise_distance(x1: ArrayLike, x2: ArrayLike, /, *, p: float = 2.0, epsilon: float = 1e-6,
                       keepdims: bool = False) -> Tensor:
@@ -208,7 +208,7 @@ def pairwise_distance(x1: ArrayLike, x2: ArrayLike, /, *, p: float = 2.0, epsilo
     return Tensor(_distance(a, b, p, epsilon, keepdims))
 
 
-@located
+@names_itself
 @in_wide
 def cosine_embedding_loss(x1: ArrayLike, x2: ArrayLike, target: ArrayLike, /, *, margin: float = 0.0,
                           reduction: str = "mean") -> Tensor:
@@ -223,7 +223,7 @@ def cosine_embedding_loss(x1: ArrayLike, x2: ArrayLike, target: ArrayLike, /, *,
     return reduced(F.where(F.greater(y, 0), F.subtract(1.0, cosine), F.relu(F.subtract(cosine, margin))), reduction)
 
 
-@located
+@names_itself
 @in_wide
 def triplet_margin_loss(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike, /, *, margin: float = 1.0,
                         p: float = 2.0, epsilon: float = 1e-6, swap: bool = False, reduction: str = "mean") -> Tensor:

@@ -13,7 +13,7 @@ from nnc_core.functions.pieces import cut, flat, moved, sequence
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import DimLike, Dims, whole
-from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, count_of, located
+from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import copied
 from nnc_core.values.tensor import Tensor
@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@located
+@names_itself
 def reshape(x: ArrayLike, /, shape: DimLike | Sequence[DimLike], *, copy: bool | None = None) -> Tensor:
     """The elements in C order under another shape; one dimension may be -1.
 
@@ -47,21 +47,21 @@ def reshape(x: ArrayLike, /, shape: DimLike | Sequence[DimLike], *, copy: bool |
     return Tensor(copied(found) if copy else found)
 
 
-@located
+@names_itself
 def ravel(x: ArrayLike, /) -> Tensor:
     """The elements in C order, in one dimension."""
     return Tensor(flat(as_value(x)))
 
 
 # ---- axes
-@located
+@names_itself
 def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> Tensor:
     """Axis i of the result is axis axes[i] of x."""
     v = as_value(x)
     return Tensor(F.permute(v, axes=tuple(normalise_axis(a, v.ndim) for a in axes)))
 
 
-@located
+@names_itself
 def matrix_transpose(x: ArrayLike, /) -> Tensor:
     """The last two axes swapped."""
     v = as_value(x)
@@ -70,7 +70,7 @@ def matrix_transpose(x: ArrayLike, /) -> Tensor:
     return Tensor(F.permute(v, axes=(*range(v.ndim - 2), v.ndim - 1, v.ndim - 2)))
 
 
-@located
+@names_itself
 def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """Axes brought to other places; those that are not named keep their order."""
     v = as_value(x)
@@ -87,7 +87,7 @@ def _each_once(axes: int | Sequence[int], ndim: int) -> list[int]:
     return found
 
 
-@located
+@names_itself
 def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
     """Two axes in each other's place."""
     v = as_value(x)
@@ -97,7 +97,7 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
     return Tensor(F.permute(v, axes=tuple(axes)))
 
 
-@located
+@names_itself
 def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Tensor:
     """New axes of length one, at these places of the result."""
     v = as_value(x)
@@ -107,7 +107,7 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Tensor:
     return Tensor(F.reshape(v, shape=tuple([1 if a in axes else next(lengths) for a in range(v.ndim + len(axes))])))
 
 
-@located
+@names_itself
 def squeeze(x: ArrayLike, /, axis: Axis = None) -> Tensor:
     """Axes of length one removed: those named, or all."""
     v = as_value(x)
@@ -118,19 +118,19 @@ def squeeze(x: ArrayLike, /, axis: Axis = None) -> Tensor:
     return Tensor(F.reshape(v, shape=tuple(d for i, d in enumerate(v.shape) if i not in axes)))
 
 
-@located
+@names_itself
 def atleast_1d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
     """Numbers as arrays of one element; several arrays give a tuple."""
     return _each([with_dims(v, 1) for v in as_values(*arrays)])
 
 
-@located
+@names_itself
 def atleast_2d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
     """Vectors as rows; several arrays give a tuple."""
     return _each([with_dims(v, 2) for v in as_values(*arrays)])
 
 
-@located
+@names_itself
 def atleast_3d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
     """Vectors (n,) as (1, n, 1), matrices (m, n) as (m, n, 1); several arrays give a tuple."""
     return _each([in_three_dims(v) for v in as_values(*arrays)])
@@ -153,19 +153,19 @@ def _each(values: Sequence[Value]) -> Tensor | tuple[Tensor, ...]:
 
 
 # ---- broadcasting
-@located
+@names_itself
 def broadcast_shapes(*shapes: DimLike | Sequence[DimLike]) -> Dims:
     """The shape that arrays of these shapes have together."""
     return broadcast((), *[sequence(s) for s in shapes])
 
 
-@located
+@names_itself
 def broadcast_to(x: ArrayLike, /, shape: DimLike | Sequence[DimLike]) -> Tensor:
     """x repeated along new axes and those of length one."""
     return Tensor(F.broadcast_to(as_value(x), shape=shape_given(shape)))
 
 
-@located
+@names_itself
 def broadcast_arrays(*arrays: ArrayLike) -> list[Tensor]:
     """All brought to their common shape."""
     values = as_values(*arrays)
@@ -174,26 +174,26 @@ def broadcast_arrays(*arrays: ArrayLike) -> list[Tensor]:
 
 
 # ---- order
-@located
+@names_itself
 def flip(x: ArrayLike, /, *, axis: Axis = None) -> Tensor:
     """The order of elements reversed along axes."""
     v = as_value(x)
     return Tensor(F.flip(v, axes=normalise_axes(axis, v.ndim)))
 
 
-@located
+@names_itself
 def flipud(x: ArrayLike, /) -> Tensor:
     """The rows in reverse order."""
     return flip(x, axis=0)
 
 
-@located
+@names_itself
 def fliplr(x: ArrayLike, /) -> Tensor:
     """The columns in reverse order."""
     return flip(x, axis=1)
 
 
-@located
+@names_itself
 def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Turned k times by 90 degrees, from the first of two axes towards the second."""
     v = as_value(x)
@@ -207,7 +207,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     return Tensor(F.flip(F.permute(v, axes=tuple(order)), axes=(a if k % 4 == 1 else b,)))
 
 
-@located
+@names_itself
 def roll(x: ArrayLike, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Tensor:
     """Elements shifted along axes; what leaves at one end enters at the other.  The flattened x without an axis."""
     v = as_value(x)

@@ -13,7 +13,7 @@ from nnc_core.functions.cumulative import along
 from nnc_core.functions.pieces import flat
 from nnc_core.functions.reduction import as_dtype, as_summed, mean, std, var
 from nnc_core.shape.axes import normalise_axes, normalise_axis
-from nnc_core.values.arguments import ArrayLike, Axis, as_value, located
+from nnc_core.values.arguments import ArrayLike, Axis, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -39,14 +39,14 @@ def _ready(x: ArrayLike, axis: Axis) -> tuple[Value, tuple[int, ...]]:
     return v, normalise_axes(axis, v.ndim)
 
 
-@located
+@names_itself
 def nansum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """Sum of what is not NaN; 0 where nothing is left."""
     v, axes = _ready(x, axis)
     return Tensor(F.sum(as_summed(without_nan(v, 0), dtype), axis=axes, keepdims=keepdims))
 
 
-@located
+@names_itself
 def nanprod(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """Product of what is not NaN; 1 where nothing is left."""
     v, axes = _ready(x, axis)
@@ -60,7 +60,7 @@ def _mean(v: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
     return F.divide(total, as_dtype(counts(v, axes, keepdims), wide))
 
 
-@located
+@names_itself
 def nanmean(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Mean of what is not NaN; NaN where nothing is left."""
     v, axes = _ready(x, axis)
@@ -80,7 +80,7 @@ def _variance(v: Value, axes: tuple[int, ...], correction: float, keepdims: bool
     return F.where(F.greater(degrees, 0), F.divide(total, degrees), float("nan"))
 
 
-@located
+@names_itself
 def nanvar(x: ArrayLike, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Variance of what is not NaN; NaN where no more elements are left than the correction."""
     v, axes = _ready(x, axis)
@@ -89,7 +89,7 @@ def nanvar(x: ArrayLike, /, axis: Axis = None, *, correction: float = 0.0, keepd
     return Tensor(as_dtype(_variance(v, axes, float(correction), keepdims), real_of(v.dtype)))
 
 
-@located
+@names_itself
 def nanstd(x: ArrayLike, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of `nanvar`."""
     v, axes = _ready(x, axis)
@@ -106,14 +106,14 @@ def _extremum(v: Value, axes: tuple[int, ...], largest: bool, keepdims: bool) ->
     return F.where(F.greater(counts(v, axes, keepdims), 0), y, float("nan"))
 
 
-@located
+@names_itself
 def nanmax(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The largest of what is not NaN; NaN where nothing is left."""
     v, axes = _ready(x, axis)
     return Tensor(_extremum(v, axes, True, keepdims))
 
 
-@located
+@names_itself
 def nanmin(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The smallest of what is not NaN; NaN where nothing is left."""
     v, axes = _ready(x, axis)
@@ -132,26 +132,26 @@ def _position(x: ArrayLike, axis: int | None, largest: bool, keepdims: bool) -> 
     return Tensor(F.reshape(place, shape=(1,) * ndim) if keepdims and axis is None else place)
 
 
-@located
+@names_itself
 def nanargmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """int64 position of the largest of what is not NaN; -1 where nothing is left (NumPy raises an error there)."""
     return _position(x, axis, True, keepdims)
 
 
-@located
+@names_itself
 def nanargmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """int64 position of the smallest of what is not NaN; -1 where nothing is left (NumPy raises an error there)."""
     return _position(x, axis, False, keepdims)
 
 
-@located
+@names_itself
 def nancumsum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Cumulative sum with NaN as 0; of the flattened array without an axis."""
     v, a = along(as_summed(without_nan(as_value(x), 0), dtype), axis)
     return Tensor(F.cumulative_sum(v, axis=a))
 
 
-@located
+@names_itself
 def nancumprod(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Cumulative product with NaN as 1; of the flattened array without an axis."""
     v, a = along(as_summed(without_nan(as_value(x), 1), dtype), axis)

@@ -11,7 +11,7 @@ from nnc_core.functions.constants import beside
 from nnc_core.functions.reduction import as_inexact
 from nnc_core.random.generator import Generator, generator_for
 from nnc_core.shape.axes import normalise_axis
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -42,7 +42,7 @@ def _softmax(row: _Row) -> Value:
     return F.masked_softmax(row.x, row.mask, axis=row.axis)
 
 
-@located
+@names_itself
 def softmax(x: ArrayLike, /, *, axis: int = -1, where: ArrayLike | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis.
 
@@ -51,14 +51,14 @@ def softmax(x: ArrayLike, /, *, axis: int = -1, where: ArrayLike | None = None) 
     return Tensor(_softmax(_row(x, axis, where)))
 
 
-@located
+@names_itself
 def softmin(x: ArrayLike, /, *, axis: int = -1, where: ArrayLike | None = None) -> Tensor:
     """softmax(-x)"""
     row = _row(x, axis, where)
     return Tensor(_softmax(row._replace(x=F.negative(row.x))))
 
 
-@located
+@names_itself
 def log_softmax(x: ArrayLike, /, *, axis: int = -1, where: ArrayLike | None = None) -> Tensor:
     """log(softmax(x)) along an axis, exact where softmax underflows; -inf where the mask `where` is false."""
     v, mask, at = _row(x, axis, where)
@@ -69,7 +69,7 @@ def log_softmax(x: ArrayLike, /, *, axis: int = -1, where: ArrayLike | None = No
     return Tensor(F.subtract(left, F.where(F.equal(total, -inf), 0, total)))
 
 
-@located
+@names_itself
 def gumbel_softmax(logits: ArrayLike, /, *, temperature: float = 1.0, hard: bool = False, axis: int = -1,
                    generator: Generator | None = None) -> Tensor:
     """softmax((logits + noise) / temperature), with the noise of `Generator.gumbel`: a categorical variable made

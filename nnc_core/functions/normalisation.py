@@ -15,7 +15,7 @@ from nnc_core.functions.pieces import cut
 from nnc_core.functions.reduction import all_inexact, as_inexact
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.type import whole
-from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, count_of, located, stack_of
+from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, count_of, names_itself, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -75,7 +75,7 @@ def _affine(y: Value, scale: Value | None, bias: Value | None, x: Value, axes: S
 
 
 # ---- over the batch
-@located
+@names_itself
 def batch_norm(x: ArrayLike, mean: ArrayLike, variance: ArrayLike, scale: ArrayLike | None = None,
                bias: ArrayLike | None = None, /, *, axis: int = -1, epsilon: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, with a number of each for each channel, along an axis:
@@ -90,7 +90,7 @@ def batch_norm(x: ArrayLike, mean: ArrayLike, variance: ArrayLike, scale: ArrayL
     return Tensor(F.batch_norm(v, m, s, ones, zeros, axis=at, epsilon=float(epsilon)))
 
 
-@located
+@names_itself
 def batch_norm_training(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *,
                         axis: int = -1, epsilon: float = 1e-5) -> BatchNorm:
     """Batch normalisation by the moments of x over all axes but that of the channels, which are given as well.
@@ -107,7 +107,7 @@ def batch_norm_training(x: ArrayLike, scale: ArrayLike | None = None, bias: Arra
 
 
 # ---- within examples
-@located
+@names_itself
 def layer_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *, axis: Axis = -1,
                epsilon: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) over axes, times the scale, plus the bias, which have the shape of these
@@ -117,7 +117,7 @@ def layer_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | N
     return _affine(F.standardise(_wide(v), axis=axes, epsilon=float(epsilon)), a, b, v, axes)
 
 
-@located
+@names_itself
 def rms_norm(x: ArrayLike, scale: ArrayLike | None = None, /, *, axis: Axis = -1, epsilon: float = 1e-6) -> Tensor:
     """x / sqrt(mean(x * x) + epsilon) over axes, times the scale (Zhang and Sennrich 2019)."""
     v, (a,) = _operands(x, scale)
@@ -125,7 +125,7 @@ def rms_norm(x: ArrayLike, scale: ArrayLike | None = None, /, *, axis: Axis = -1
     return _affine(F.rms_normalise(_wide(v), axis=axes, epsilon=float(epsilon)), a, None, v, axes)
 
 
-@located
+@names_itself
 def group_norm(x: ArrayLike, groups: int, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *,
                axis: int = -1, epsilon: float = 1e-5) -> Tensor:
     """Each group of channels of an example made mean 0 and variance 1; a scale and a bias for each channel, which are
@@ -141,7 +141,7 @@ def group_norm(x: ArrayLike, groups: int, scale: ArrayLike | None = None, bias: 
     return _affine(F.reshape(y, shape=v.shape), a, b, v, (at,))
 
 
-@located
+@names_itself
 def instance_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *, axis: int = -1,
                   epsilon: float = 1e-5) -> Tensor:
     """Each channel of each example made mean 0 and variance 1: `group_norm` with as many groups as channels."""
@@ -153,7 +153,7 @@ def instance_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike 
     return _affine(y, a, b, v, (at,))
 
 
-@located
+@names_itself
 @in_wide
 def local_response_norm(x: ArrayLike, /, size: int, *, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0,
                         axis: int = -1) -> Tensor:
@@ -170,7 +170,7 @@ def local_response_norm(x: ArrayLike, /, size: int, *, alpha: float = 1e-4, beta
     return Tensor(F.divide(v, F.power(F.add(F.multiply(total, alpha / size), k), beta)))
 
 
-@located
+@names_itself
 @in_wide
 def normalise(x: ArrayLike, /, *, p: float = 2.0, axis: Axis = -1, epsilon: float = 1e-12) -> Tensor:
     """x divided by its p-norm over axes, which is held at `epsilon` from below."""
@@ -180,7 +180,7 @@ def normalise(x: ArrayLike, /, *, p: float = 2.0, axis: Axis = -1, epsilon: floa
 
 
 # ---- weights
-@located
+@names_itself
 def weight_norm(direction: ArrayLike, size: ArrayLike, /, *, axis: int | None = -1) -> Tensor:
     """size * direction / |direction|, with a norm for each index of an axis, or one for all without an axis (Salimans
     and Kingma 2016); `size` has a number for each norm."""
@@ -199,7 +199,7 @@ def _times(matrix: Value, vector: Value) -> Value:
     return F.reshape(F.matmul(matrix, column), shape=(matrix.shape[0],))
 
 
-@located
+@names_itself
 def spectral_norm(weight: ArrayLike, vector: ArrayLike, /, *, axis: int = -1, iterations: int = 1,
                   epsilon: float = 1e-12) -> SpectralNorm:
     """A weight divided by the largest singular value of the matrix (index of the axis, all others), found by power

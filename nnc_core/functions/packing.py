@@ -10,7 +10,7 @@ from nnc_core.functions.constants import constant_beside
 from nnc_core.functions.pieces import cut, flat, with_length
 from nnc_core.functions.reduction import as_dtype
 from nnc_core.shape.axes import normalise_axis
-from nnc_core.values.arguments import ArrayLike, as_value, located
+from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -20,7 +20,7 @@ __all__ = ["bitwise_count", "packbits", "unpackbits"]
 ORDERS = {"big": 1, "little": -1}
 
 
-@located
+@names_itself
 def bitwise_count(x: ArrayLike, /) -> Tensor:
     """uint8: how many bits of the magnitudes of integers are 1."""
     v = as_value(x)
@@ -62,7 +62,7 @@ def _last(v: Value, axis: int | None) -> tuple[Value, int]:
     return (flat(v), 0) if axis is None else (v, normalise_axis(axis, v.ndim))
 
 
-@located
+@names_itself
 def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") -> Tensor:
     """uint8: booleans or integers, those that are not zero as ones, eight to a byte along an axis, the last byte filled
     up with zeros; of the flattened x without an axis.  The first of eight is the highest bit, or the lowest for
@@ -79,7 +79,7 @@ def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
     return Tensor(as_dtype(F.sum(F.bitwise_left_shift(v, shifts), axis=(a + 1,)), uint8))
 
 
-@located
+@names_itself
 def unpackbits(x: ArrayLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Tensor:
     """uint8 zeros and ones: the bits of bytes along an axis, the first `count` of them, or all but the last -count; of
     the flattened x without an axis."""

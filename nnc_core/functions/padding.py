@@ -13,7 +13,7 @@ from nnc_core.functions.constants import constant_beside
 from nnc_core.functions.pieces import cut, taken, with_length
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.type import Dim, DimLike
-from nnc_core.values.arguments import ArrayLike, as_value, located
+from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
@@ -25,7 +25,7 @@ Widths = tuple[DimLike, DimLike]
 """Before and after an axis."""
 
 
-@located
+@names_itself
 def pad(x: ArrayLike, /, pad_width: Any, mode: str = "constant", **options: Any) -> Tensor:
     """x with more elements around it.
 

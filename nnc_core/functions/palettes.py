@@ -13,7 +13,7 @@ from nnc_core.functions.palette_fit import fit
 from nnc_core.shape.palettes import block_count, check_bits, check_block
 from nnc_core.stacks import Stack
 from nnc_core.type import admit_numpy
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
 from nnc_core.values.tensor import Tensor
@@ -42,7 +42,7 @@ class Palettised:
         return depalettise(self.codes, self.palette, bits=self.bits, shape=self.shape, block_size=self.block_size)
 
 
-@located
+@names_itself
 def depalettise(codes: ArrayLike, palette: ArrayLike, /, *, bits: int, shape: tuple[int, ...] | int,
                 block_size: int | None = None) -> Tensor:
     """The array of that shape whose elements, in row-major order, are palette[i // block_size, code i].
@@ -61,7 +61,7 @@ def _whole(shape: tuple[int, ...]) -> int:
     return max(int(np.prod(shape, dtype=np.int64)), 1)
 
 
-@located
+@names_itself
 def palettise(x: ArrayLike, /, bits: int = 8, block_size: int | None = None, dtype: Any = None) -> Palettised:
     """Real floating-point numbers as codes of `bits` bits, 4 to 8, and palettes, made on the host.
 

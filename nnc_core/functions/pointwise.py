@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from nnc_core.base.errors import Error
 from nnc_core.operator import OPERATORS
-from nnc_core.symbol import show_line, user_line
-from nnc_core.values.arguments import ArrayLike, P, as_operands
+from nnc_core.values.arguments import ArrayLike, P, as_operands, name_error
 from nnc_core.values.dispatch import dispatch
 from nnc_core.values.operands import operand, value_of
 from nnc_core.values.tensor import Tensor
@@ -22,7 +21,7 @@ def unary(name: str, public: str = "") -> Callable[[ArrayLike], Tensor]:
         try:
             return Tensor(dispatch(op, (operand(x),), ()))
         except Error as error:
-            error.locate(operator=name, line=show_line(user_line()))
+            name_error(error, public or name)
             raise
 
     return _named(function, name, public)
@@ -38,7 +37,7 @@ def binary(name: str, public: str = "") -> Callable[[ArrayLike, ArrayLike], Tens
                 return Tensor(dispatch(op, (value_of(x1), value_of(x2)), ()))
             return Tensor(dispatch(op, tuple(as_operands(x1, x2)), ()))
         except Error as error:
-            error.locate(operator=name, line=show_line(user_line()))
+            name_error(error, public or name)
             raise
 
     return _named(function, name, public)

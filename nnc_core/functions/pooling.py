@@ -18,10 +18,9 @@ from nnc_core.functions.window_options import (
     size_of,
     sizes_of,
     sliding,
-    windowed,
 )
 from nnc_core.type import Dims
-from nnc_core.values.arguments import ArrayLike, as_value, as_values
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -62,14 +61,14 @@ def _max_pool(rank: int, x: ArrayLike, window: Any, strides: Any, padding: Any, 
     return (y, Tensor(restored(F.max_pool_place(v, **how), layout))) if with_indices else y
 
 
-@windowed
+@names_itself
 def max_pool1d(x: ArrayLike, /, window: Int, *, strides: Int | None = None, padding: Any = "VALID", dilation: Int = 1,
                ceil_mode: bool = False, with_indices: bool = False, layout: str = "NWC") -> Any:
     """The maximum of each window of sequences; see `max_pool2d`."""
     return _max_pool(1, x, window, strides, padding, dilation, ceil_mode, with_indices, layout)
 
 
-@windowed
+@names_itself
 def max_pool2d(x: ArrayLike, /, window: Int, *, strides: Int | None = None, padding: Any = "VALID", dilation: Int = 1,
                ceil_mode: bool = False, with_indices: bool = False, layout: str = "NHWC") -> Any:
     """The maximum of each window of each channel; NaN wins, and the first of equals has the gradient.
@@ -81,7 +80,7 @@ def max_pool2d(x: ArrayLike, /, window: Int, *, strides: Int | None = None, padd
     return _max_pool(2, x, window, strides, padding, dilation, ceil_mode, with_indices, layout)
 
 
-@windowed
+@names_itself
 def max_pool3d(x: ArrayLike, /, window: Int, *, strides: Int | None = None, padding: Any = "VALID", dilation: Int = 1,
                ceil_mode: bool = False, with_indices: bool = False, layout: str = "NDHWC") -> Any:
     """The maximum of each window of volumes; see `max_pool2d`."""
@@ -99,14 +98,14 @@ def _avg_pool(rank: int, x: ArrayLike, window: Any, strides: Any, padding: Any, 
     return Tensor(restored(F.avg_pool(v, count_padding=count_padding, **how), layout))
 
 
-@windowed
+@names_itself
 def avg_pool1d(x: ArrayLike, /, window: Int, *, strides: Int | None = None, padding: Any = "VALID", dilation: Int = 1,
                ceil_mode: bool = False, count_padding: bool = False, layout: str = "NWC") -> Tensor:
     """The mean of each window of sequences; see `avg_pool2d`."""
     return _avg_pool(1, x, window, strides, padding, dilation, ceil_mode, count_padding, layout)
 
 
-@windowed
+@names_itself
 def avg_pool2d(x: ArrayLike, /, window: Int, *, strides: Int | None = None, padding: Any = "VALID", dilation: Int = 1,
                ceil_mode: bool = False, count_padding: bool = False, layout: str = "NHWC") -> Tensor:
     """The mean of each window of each channel; padding does not count unless asked.
@@ -116,14 +115,14 @@ def avg_pool2d(x: ArrayLike, /, window: Int, *, strides: Int | None = None, padd
     return _avg_pool(2, x, window, strides, padding, dilation, ceil_mode, count_padding, layout)
 
 
-@windowed
+@names_itself
 def avg_pool3d(x: ArrayLike, /, window: Int, *, strides: Int | None = None, padding: Any = "VALID", dilation: Int = 1,
                ceil_mode: bool = False, count_padding: bool = False, layout: str = "NDHWC") -> Tensor:
     """The mean of each window of volumes; see `avg_pool2d`."""
     return _avg_pool(3, x, window, strides, padding, dilation, ceil_mode, count_padding, layout)
 
 
-@windowed
+@names_itself
 def lp_pool(x: ArrayLike, /, window: Int, *, p: float = 2, strides: Int | None = None, padding: Any = "VALID",
             dilation: Int = 1, ceil_mode: bool = False, layout: str | None = None) -> Tensor:
     """(sum |x|**p) ** (1 / p) over each window, in one to three spatial dimensions; p may be inf.
@@ -143,7 +142,7 @@ def _root(total: Value, p: float) -> Value:
     return F.where(nothing, 0, F.power(F.where(nothing, 1, total), 1 / p))
 
 
-@windowed
+@names_itself
 def max_unpool(x: ArrayLike, indices: ArrayLike, /, size: Any, *, layout: str | None = None) -> Tensor:
     """Images of the spatial dimensions `size`, zero but at the indices that a max pool gave for x."""
     values, places = as_values(x, indices)

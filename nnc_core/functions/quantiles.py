@@ -21,7 +21,7 @@ from nnc_core.functions.reduction import as_dtype, as_inexact, as_precise
 from nnc_core.operator.along import taken_along
 from nnc_core.shape.axes import normalise_axes
 from nnc_core.values.argument_checks import mismatch_error
-from nnc_core.values.arguments import ArrayLike, Axis, as_values, count_of, located
+from nnc_core.values.arguments import ArrayLike, Axis, as_values, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
@@ -213,7 +213,7 @@ def _how_many_less(rows: Value, q: Value) -> Value:
     return F.sum(as_dtype(less, int64), axis=(len(kept),))
 
 
-@located
+@names_itself
 def quantile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
              weights: ArrayLike | None = None) -> Tensor:
     """The numbers below which the shares `q` (from 0 to 1) of the elements along axes lie.
@@ -225,34 +225,34 @@ def quantile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = 
     return _quantile(x, q, 1, axis, method, keepdims, weights, passes_nan=False)
 
 
-@located
+@names_itself
 def percentile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
                weights: ArrayLike | None = None) -> Tensor:
     """`quantile` of q / 100."""
     return _quantile(x, q, 100, axis, method, keepdims, weights, passes_nan=False)
 
 
-@located
+@names_itself
 def nanquantile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
                 weights: ArrayLike | None = None) -> Tensor:
     """`quantile` of what is not NaN; NaN where nothing is left."""
     return _quantile(x, q, 1, axis, method, keepdims, weights, passes_nan=True)
 
 
-@located
+@names_itself
 def nanpercentile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
                   weights: ArrayLike | None = None) -> Tensor:
     """`percentile` of what is not NaN; NaN where nothing is left."""
     return _quantile(x, q, 100, axis, method, keepdims, weights, passes_nan=True)
 
 
-@located
+@names_itself
 def median(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The middle element in order, or half-way between the two in the middle; NaN if there is a NaN, or nothing."""
     return _quantile(x, 0.5, 1, axis, "midpoint", keepdims, None, passes_nan=False)
 
 
-@located
+@names_itself
 def nanmedian(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The median of what is not NaN; NaN where nothing is left."""
     return _quantile(x, 0.5, 1, axis, "midpoint", keepdims, None, passes_nan=True)

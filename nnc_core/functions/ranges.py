@@ -16,7 +16,7 @@ from nnc_core.base.errors import AttributeValueError
 from nnc_core.functions.creation import asarray
 from nnc_core.functions.reduction import as_dtype, as_precise, float_of
 from nnc_core.type import admit_numpy, default_float, whole
-from nnc_core.values.arguments import ArrayLike, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
@@ -25,7 +25,7 @@ from nnc_core.values.value import Value
 __all__ = ["geomspace", "linspace", "logspace"]
 
 
-@located
+@names_itself
 def linspace(start: ArrayLike, stop: ArrayLike, /, num: int, *, dtype: Any = None, device: Any = None,
              endpoint: bool = True) -> Tensor:
     """`num` numbers from start to stop at equal distances; integers are rounded down."""
@@ -39,7 +39,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, /, num: int, *, dtype: Any = Non
     return asarray(Tensor(F.floor(_counted(first, last, count, endpoint))), dtype=wanted, device=device)
 
 
-@located
+@names_itself
 def logspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0,
              dtype: Any = None, device: Any = None) -> Tensor:
     """Powers of the base with exponents at equal distances from start to stop."""
@@ -50,7 +50,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: b
     return asarray(base**exponents, dtype=dtype, device=device)
 
 
-@located
+@names_itself
 def geomspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None,
               device: Any = None) -> Tensor:
     """`num` numbers from start to stop, each the same multiple of the one before.  Tensors have one sign."""

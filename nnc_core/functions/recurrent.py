@@ -18,7 +18,7 @@ from nnc_core.operator.recurrent import gru_step, lstm_step, products, rnn_step
 from nnc_core.operator.wide import narrowed, widened_operand
 from nnc_core.random.generator import Generator
 from nnc_core.type import DimLike
-from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, located, stack_of
+from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, names_itself, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -108,7 +108,7 @@ def _stepped(found: Sequence[Value], x: Value) -> list[Tensor]:
     return [Tensor(narrowed(F, y, x.dtype)) for y in found]
 
 
-@located
+@names_itself
 def rnn_cell(x: ArrayLike, h: ArrayLike, weights: RecurrentWeights, /, *, nonlinearity: str = "tanh") -> Tensor:
     """One step of `rnn`: x (batch, features), the state (batch, n) -> the next state."""
     v, (s,), layer = _one_step(x, [h], weights, 1)
@@ -116,7 +116,7 @@ def rnn_cell(x: ArrayLike, h: ArrayLike, weights: RecurrentWeights, /, *, nonlin
     return _stepped(rnn_step(F, rows, [widened_operand(F, s)], _wide(layer), nonlinearity), v)[0]
 
 
-@located
+@names_itself
 def gru_cell(x: ArrayLike, h: ArrayLike, weights: RecurrentWeights, /, *, reset_after: bool = True) -> Tensor:
     """One step of `gru`: x (batch, features), the state (batch, n) -> the next state."""
     v, (s,), layer = _one_step(x, [h], weights, 3)
@@ -125,7 +125,7 @@ def gru_cell(x: ArrayLike, h: ArrayLike, weights: RecurrentWeights, /, *, reset_
     return _stepped(gru_step(F, rows, [widened_operand(F, s)], kept_weights, reset_after), v)[0]
 
 
-@located
+@names_itself
 def lstm_cell(x: ArrayLike, state: tuple[ArrayLike, ArrayLike], weights: RecurrentWeights, /) -> tuple[Tensor, Tensor]:
     """One step of `lstm`: x (batch, features), the state (h, c), both (batch, n) -> the next (h, c)."""
     v, states, layer = _one_step(x, list(state), weights, 4)
@@ -200,7 +200,7 @@ def _gone_through(direction: Direction, task: _Sequences, directions: int, dropo
     return Tensor(F.permute(x, axes=(1, 0, 2)) if batch_first else x), [Tensor(s) for s in together]
 
 
-@located
+@names_itself
 def rnn(x: ArrayLike, weights: Layers, h: ArrayLike | None = None, /, *, nonlinearity: str = "tanh",
         lengths: ArrayLike | None = None, bidirectional: bool = False, dropout: float = 0.0, batch_first: bool = False,
         generator: Generator | None = None) -> tuple[Tensor, Tensor]:
@@ -218,7 +218,7 @@ def rnn(x: ArrayLike, weights: Layers, h: ArrayLike | None = None, /, *, nonline
     return y, last
 
 
-@located
+@names_itself
 def gru(x: ArrayLike, weights: Layers, h: ArrayLike | None = None, /, *, reset_after: bool = True,
         lengths: ArrayLike | None = None, bidirectional: bool = False, dropout: float = 0.0, batch_first: bool = False,
         generator: Generator | None = None) -> tuple[Tensor, Tensor]:
@@ -236,7 +236,7 @@ def gru(x: ArrayLike, weights: Layers, h: ArrayLike | None = None, /, *, reset_a
     return y, last
 
 
-@located
+@names_itself
 def lstm(x: ArrayLike, weights: Layers, state: tuple[ArrayLike, ArrayLike] | None = None, /, *,
          lengths: ArrayLike | None = None, bidirectional: bool = False, dropout: float = 0.0, batch_first: bool = False,
          generator: Generator | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:

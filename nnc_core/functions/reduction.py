@@ -9,7 +9,7 @@ from typing import Any
 from nnc_core.base import dtype as dt
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.type import admit_numpy, default_float, promote
-from nnc_core.values.arguments import ArrayLike, Axis, as_value, count_of, located
+from nnc_core.values.arguments import ArrayLike, Axis, as_value, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -68,14 +68,14 @@ def sum_dtype(dtype: Any) -> Any:
     return dtype if dt.is_inexact(dtype) else dt.uint64 if dtype in dt.UNSIGNED else dt.int64
 
 
-@located
+@names_itself
 def sum(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Sum over axes; small integers and booleans are summed as int64 (uint64 for unsigned)."""
     v = as_summed(as_value(x), dtype)
     return Tensor(F.sum(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
-@located
+@names_itself
 def prod(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Product over axes; small integers and booleans are multiplied as int64 (uint64 for unsigned)."""
     v = as_summed(as_value(x), dtype)
@@ -99,7 +99,7 @@ def _for_deviations(v: Value, axes: tuple[int, ...]) -> Value:
     return as_dtype(F.subtract(wide, F.min(wide, axis=axes, keepdims=True)), default_float())
 
 
-@located
+@names_itself
 def mean(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Mean over axes; of integers in the default float dtype."""
     v = as_value(x)
@@ -109,7 +109,7 @@ def mean(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
     return Tensor(as_dtype(y, default_float()))
 
 
-@located
+@names_itself
 def var(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The mean square of deviations from the mean, divided by the count less `correction`; NaN where that is zero and
     there are no deviations.  Of complex numbers, of their magnitudes."""
@@ -119,7 +119,7 @@ def var(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims
     return Tensor(y if dt.is_inexact(v.dtype) else as_dtype(y, default_float()))
 
 
-@located
+@names_itself
 def std(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of `var`."""
     v = as_value(x)
@@ -128,7 +128,7 @@ def std(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims
     return Tensor(y if dt.is_inexact(v.dtype) else as_dtype(y, default_float()))
 
 
-@located
+@names_itself
 def logsumexp(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow; -inf over nothing."""
     v = as_value(x)
@@ -136,21 +136,21 @@ def logsumexp(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> 
     return Tensor(y if dt.is_inexact(v.dtype) else as_dtype(y, default_float()))
 
 
-@located
+@names_itself
 def max(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Maximum over axes; NaN wins."""
     v = as_value(x)
     return Tensor(F.max(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
-@located
+@names_itself
 def min(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Minimum over axes; NaN wins."""
     v = as_value(x)
     return Tensor(F.min(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
-@located
+@names_itself
 def ptp(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The maximum less the minimum; integers wrap."""
     v = as_value(x)
@@ -167,13 +167,13 @@ def _position(name: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Tens
     return Tensor(F.reshape(flat, shape=(1,) * v.ndim) if keepdims else flat)
 
 
-@located
+@names_itself
 def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """int64 position of the first maximum; in the flattened array without an axis."""
     return _position("argmax", x, axis, keepdims)
 
 
-@located
+@names_itself
 def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """int64 position of the first minimum; in the flattened array without an axis."""
     return _position("argmin", x, axis, keepdims)
@@ -183,21 +183,21 @@ def _boolean(v: Value) -> Value:
     return as_dtype(v, dt.boolean)
 
 
-@located
+@names_itself
 def all(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Test whether all elements along axes are true (not zero)."""
     v = _boolean(as_value(x))
     return Tensor(F.all(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
-@located
+@names_itself
 def any(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Test whether any element along axes is true (not zero)."""
     v = _boolean(as_value(x))
     return Tensor(F.any(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
-@located
+@names_itself
 def count_nonzero(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """int64: how many elements along axes are not zero; NaN is not."""
     v = as_dtype(_boolean(as_value(x)), dt.int64)

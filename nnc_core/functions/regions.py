@@ -11,9 +11,9 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.functions.constants import beside
 from nnc_core.functions.selection import places_of
-from nnc_core.functions.window_options import arranged, per_axis, restored, windowed
+from nnc_core.functions.window_options import arranged, per_axis, restored
 from nnc_core.type import Dims
-from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, as_values, stack_of
+from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, as_values, names_itself, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -21,7 +21,7 @@ from nnc_core.values.value import Value
 __all__ = ["batched_nms", "box_iou", "nms", "roi_align", "roi_pool"]
 
 
-@windowed
+@names_itself
 def box_iou(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """Intersection over union of all boxes a (..., n, 4) with all boxes b (..., m, 4): (..., n, m).
 
@@ -53,7 +53,7 @@ def _area(sides: list[Value]) -> Value:
     return F.multiply(F.subtract(sides[2], sides[0]), F.subtract(sides[3], sides[1]))
 
 
-@windowed
+@names_itself
 def nms(boxes: ArrayLike, scores: ArrayLike, iou_threshold: float, /, *, padded: bool = False) -> Tensor:
     """int64[k]: the numbers of the boxes (n, 4) that stay, best score (n,) first.
 
@@ -64,7 +64,7 @@ def nms(boxes: ArrayLike, scores: ArrayLike, iou_threshold: float, /, *, padded:
     return _suppressed(v, s, None, iou_threshold, padded)
 
 
-@windowed
+@names_itself
 def batched_nms(boxes: ArrayLike, scores: ArrayLike, groups: ArrayLike, iou_threshold: float, /, *,
                 padded: bool = False) -> Tensor:
     """`nms` where only boxes of one group (n,) suppress each other: groups are classes, images, or both in one."""
@@ -82,7 +82,7 @@ def _suppressed(boxes: Value, scores: Value, groups: Value | None, threshold: fl
     return Tensor(F.take(order, places_of(F.greater_equal(order, 0)), axis=0))
 
 
-@windowed
+@names_itself
 def roi_align(x: ArrayLike, boxes: Any, /, size: Any, *, images: Any = None, scale: float = 1.0,
               sampling_ratio: int = 0, aligned: bool = False, count_outside: bool = True,
               layout: str = "NHWC") -> Tensor:
@@ -101,7 +101,7 @@ def roi_align(x: ArrayLike, boxes: Any, /, size: Any, *, images: Any = None, sca
     return Tensor(restored(y, layout))
 
 
-@windowed
+@names_itself
 def roi_pool(x: ArrayLike, boxes: Any, /, size: Any, *, images: Any = None, scale: float = 1.0,
              layout: str = "NHWC") -> Tensor:
     """Maxima in the parts of regions of images x, whose corners are rounded to pixels; 0 for a part without pixels.

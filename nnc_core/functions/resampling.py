@@ -16,18 +16,17 @@ from nnc_core.functions.window_options import (
     restored,
     size_of,
     sizes_of,
-    windowed,
 )
 from nnc_core.shape.window import Image, has_channels_last
 from nnc_core.type import DimLike, Dims
-from nnc_core.values.arguments import ArrayLike, as_value
+from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 
 __all__ = ["depth_to_space", "resize", "space_to_depth", "upsample"]
 
 
-@windowed
+@names_itself
 def resize(x: ArrayLike, /, size: Any, *, method: str = "linear", align_corners: bool = False, antialias: bool = False,
            coefficient: float | None = None, layout: str | None = None) -> Tensor:
     """Images with `size` elements along each spatial dimension (one to three of them; channels are last by default).
@@ -44,7 +43,7 @@ def resize(x: ArrayLike, /, size: Any, *, method: str = "linear", align_corners:
     return Tensor(restored(resampled(v, order, size_of(size, len(order) - 2), rule), layout))
 
 
-@windowed
+@names_itself
 def upsample(x: ArrayLike, /, scale: Any, *, method: str = "nearest", align_corners: bool = False,
              layout: str | None = None) -> Tensor:
     """Images with floor(length * scale) elements along each spatial dimension, as `resize` makes them.
@@ -69,7 +68,7 @@ def _scaled_length(length: DimLike, scale: Any) -> DimLike:
     return length * int(scale) if float(scale).is_integer() else floor(int(length) * scale)
 
 
-@windowed
+@names_itself
 def depth_to_space(x: ArrayLike, /, block: Int, *, mode: str = "DCR", layout: str | None = None) -> Tensor:
     """Channels as blocks of pixels: every pixel of C * prod(block) channels becomes a block of pixels of C channels.
 
@@ -96,7 +95,7 @@ def depth_to_space(x: ArrayLike, /, block: Int, *, mode: str = "DCR", layout: st
     return Tensor(restored(moved, layout))
 
 
-@windowed
+@names_itself
 def space_to_depth(x: ArrayLike, /, block: Int, *, mode: str = "DCR", layout: str | None = None) -> Tensor:
     """Blocks of pixels as channels: the inverse of `depth_to_space`.  ShapeError where sizes do not divide."""
     v, order = arranged(as_value(x), layout)

@@ -9,7 +9,7 @@ from nnc_core.base.dtype import float64, is_complex, is_integer
 from nnc_core.functions.dtypes import finfo, iinfo
 from nnc_core.functions.pointwise import binary, unary
 from nnc_core.type import whole
-from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -45,7 +45,7 @@ class Modf(NamedTuple):
     integral: Tensor
 
 
-@located
+@names_itself
 def round(x: ArrayLike, /, decimals: int = 0) -> Tensor:
     """Rounded to that many decimals, halves to even; negative decimals round to tens, hundreds ...  Of
     complex numbers both parts."""
@@ -80,14 +80,14 @@ def _floats_rounded(v: Value, decimals: int) -> Value:
     return F.where(F.less(F.abs(shifted), inf), back(F.round(shifted), unit), v)
 
 
-@located
+@names_itself
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> Divmod:
     """floor_divide and remainder."""
     a, b = as_operands(x1, x2)
     return Divmod(Tensor(F.floor_divide(a, b)), Tensor(F.remainder(a, b)))
 
 
-@located
+@names_itself
 def spacing(x: ArrayLike, /) -> Tensor:
     """The distance to the next float away from zero, with the sign of x; inf for the largest, NaN for infinities."""
     v = _as_float(as_value(x))
@@ -96,7 +96,7 @@ def spacing(x: ArrayLike, /) -> Tensor:
     return Tensor(F.copysign(F.where(F.less(size, inf), gap, nan), v))
 
 
-@located
+@names_itself
 def frexp(x: ArrayLike, /) -> Frexp:
     """The mantissa and the int32 exponent: x = mantissa * 2**exponent with 1/2 <= |mantissa| < 1; zeros, infinities and
     NaN are their own mantissa."""
@@ -104,7 +104,7 @@ def frexp(x: ArrayLike, /) -> Frexp:
     return Frexp(Tensor(F.mantissa(v)), Tensor(F.exponent(v)))
 
 
-@located
+@names_itself
 def modf(x: ArrayLike, /) -> Modf:
     """The fractional and the integral part, both with the sign of x; of integers as floats of the default dtype."""
     v = _as_float(as_value(x))
@@ -117,7 +117,7 @@ def _as_float(v: Value) -> Value:
     return F.multiply(v, 1.0) if is_integer(v.dtype) else v
 
 
-@located
+@names_itself
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1**x2 in float64, so that integers have negative and fractional powers too."""
     base, exponent = as_values(x1, x2)

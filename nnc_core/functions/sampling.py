@@ -12,10 +12,10 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.functions.constants import beside, constant_beside
-from nnc_core.functions.window_options import LAYOUTS, arranged, operator_layout, restored, size_of, windowed
+from nnc_core.functions.window_options import LAYOUTS, arranged, operator_layout, restored, size_of
 from nnc_core.shape.window import Image
 from nnc_core.type import DimLike, Dims
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -33,7 +33,7 @@ class _Tap(NamedTuple):
     weight: Value | None
 
 
-@windowed
+@names_itself
 def grid_sample(x: ArrayLike, grid: ArrayLike, /, *, method: str = "linear", padding: str = "zeros",
                 align_corners: bool = False, layout: str | None = None) -> Tensor:
     """Images x read at the coordinates of a grid (batch, *sizes, d), for d = 1, 2 or 3 spatial dimensions.
@@ -195,7 +195,7 @@ def _column(x: Any) -> Value:
     return F.reshape(x, shape=(*x.shape, 1))
 
 
-@windowed
+@names_itself
 def affine_grid(theta: ArrayLike, /, size: Any, *, align_corners: bool = False) -> Tensor:
     """The grid (batch, *size, d) for `grid_sample` of affine maps theta (batch, d, d + 1) of the target's coordinates,
     for d = 1, 2 or 3; a row of theta gives one coordinate of the source, the innermost dimension first."""

@@ -19,7 +19,7 @@ from nnc_core.operator.along import taken_along
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.indexing import SCATTERS
 from nnc_core.type import Dim, Dims, whole
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
@@ -48,7 +48,7 @@ def _as_dtype(v: Value, dtype: DType) -> Value:
     return v if v.dtype == dtype else F.cast(v, dtype=dtype)
 
 
-@located
+@names_itself
 def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, /, axis: int | None = -1, *,
                    mode: str = "set") -> Tensor:
     """x with the elements that `take_along_axis` would read replaced by values, or changed by them: `mode` is "set",
@@ -77,7 +77,7 @@ def _corner(v: Value, shape: Dims) -> Value:
     return F.slice(v, start=none, stop=shape, step=(1,) * v.ndim)
 
 
-@located
+@names_itself
 def gather(x: ArrayLike, axis: int, index: ArrayLike, /) -> Tensor:
     """out[i][j] = x[index[i][j]][j] for axis 0, and so on; the index may be shorter than x along the other axes."""
     v, i = as_values(x, index)
@@ -112,7 +112,7 @@ def _source(new: Value, i: Value) -> Value:
     return _corner(new, i.shape)
 
 
-@located
+@names_itself
 def scatter(x: ArrayLike, axis: int, index: ArrayLike, src: Any, /, *, reduce: str | None = None) -> Tensor:
     """x with x[index[i][j]][j] = src[i][j] for axis 0, and so on; `reduce` "add" or "multiply" combines instead.
 
@@ -124,13 +124,13 @@ def scatter(x: ArrayLike, axis: int, index: ArrayLike, src: Any, /, *, reduce: s
     return Tensor(_scattered(x, axis, index, src, reduce or "set"))
 
 
-@located
+@names_itself
 def scatter_add(x: ArrayLike, axis: int, index: ArrayLike, src: Any, /) -> Tensor:
     """`scatter` that adds; equal indices all count."""
     return Tensor(_scattered(x, axis, index, src, "add"))
 
 
-@located
+@names_itself
 def scatter_reduce(x: ArrayLike, axis: int, index: ArrayLike, src: Any, /, reduce: str, *,
                    include_self: bool = True) -> Tensor:
     """`scatter` that combines by "sum", "prod", "mean", "amax" or "amin"; without `include_self` the elements of x that
@@ -169,7 +169,7 @@ def neutral(mode: str, dtype: DType) -> Any:
     return int(limits.min if mode == "max" else limits.max)
 
 
-@located
+@names_itself
 def index_add(x: ArrayLike, axis: int, index: ArrayLike, source: ArrayLike, /, *, alpha: float = 1) -> Tensor:
     """x with the slices of the source, times `alpha`, added to those slices along an axis that a vector of indices
     names; equal indices all count."""
@@ -202,7 +202,7 @@ def _segments(name: str, mode: str, doc: str) -> Callable[..., Tensor]:
 
     Without `num_segments` there are as many as the largest number says, which has to be known then.
     """
-    return located(function)
+    return names_itself(function)
 
 
 def _number_of_segments(ids: Value) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from nnc_core.operator import OPERATORS
-from nnc_core.values.arguments import as_value, count_of, located
+from nnc_core.values.arguments import as_value, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.unknown_sizes import size_for
@@ -60,7 +60,7 @@ def places_of(v: Value) -> Value:
     return F.reshape(rows, shape=rows.shape[:1])
 
 
-@located
+@names_itself
 def argwhere(x: Any, /) -> Tensor:
     """int64[n, ndim]: the indices of the elements that are not zero, in C order."""
     v = as_value(x)
@@ -70,13 +70,13 @@ def argwhere(x: Any, /) -> Tensor:
     return Tensor(rows_of(v))
 
 
-@located
+@names_itself
 def flatnonzero(x: Any, /) -> Tensor:
     """int64[n]: where in the flattened x the elements are that are not zero."""
     return Tensor(places_of(as_value(x)))
 
 
-@located
+@names_itself
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The indices of the elements that are not zero: one int64[n] for each axis, in C order."""
     v = as_value(x)
@@ -98,28 +98,28 @@ def _counts(v: Value) -> Tensor:
     return Tensor(F.unique_counts(v, size=size_for(v, _UNIQUE)))
 
 
-@located
+@names_itself
 def unique_values(x: Any, /) -> Tensor:
     """The distinct values, rising; each NaN is one of its own, 0.0 and -0.0 are one."""
     v = as_value(x)
     return _distinct(v, _first(v))
 
 
-@located
+@names_itself
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The distinct values, rising, and how often each occurs."""
     v = as_value(x)
     return UniqueCounts(_distinct(v, _first(v)), _counts(v))
 
 
-@located
+@names_itself
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct values, rising, and for each element of x the number of its value: values[inverse] is x."""
     v = as_value(x)
     return UniqueInverse(_distinct(v, _first(v)), Tensor(F.unique_inverse(v)))
 
 
-@located
+@names_itself
 def unique_all(x: Any, /) -> UniqueAll:
     """The distinct values, rising; where in the flattened x each occurs first; inverse; counts."""
     v = as_value(x)

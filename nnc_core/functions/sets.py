@@ -11,7 +11,7 @@ from nnc_core.functions.selection import places_of
 from nnc_core.operator.along import shifted
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.type import promote
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
@@ -84,7 +84,7 @@ def _rows(v: Value, axis: int | None) -> tuple[Value, int]:
     return moved(v, (a,), (0,)), a
 
 
-@located
+@names_itself
 def unique(x: ArrayLike, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None, *, equal_nan: bool = True, sorted: bool = True) -> Any:
     """The distinct values, rising; with an axis the distinct slices, in lexicographic order.
@@ -105,7 +105,7 @@ def unique(x: ArrayLike, /, return_index: bool = False, return_inverse: bool = F
     return Tensor(values) if len(found) == 1 else tuple(map(Tensor, found))
 
 
-@located
+@names_itself
 def unique_consecutive(x: ArrayLike, /, return_inverse: bool = False, return_counts: bool = False,
                        axis: int | None = None) -> Any:
     """x without the elements (with an axis: the slices) that equal the one before; of the flattened x without an axis.
@@ -149,7 +149,7 @@ def _chosen(v: Value, mask: Value) -> Value:
     return F.take(v, places_of(mask), axis=0)
 
 
-@located
+@names_itself
 def isin(x1: ArrayLike, x2: ArrayLike, /, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """For each element of x1 whether it is among those of x2 (or not, if `invert`); NaN never is."""
     a, b = comparable(*as_values(x1, x2))
@@ -157,7 +157,7 @@ def isin(x1: ArrayLike, x2: ArrayLike, /, *, assume_unique: bool = False, invert
     return Tensor(F.logical_not(found) if invert else found)
 
 
-@located
+@names_itself
 def intersect1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The distinct values that are in both, rising; with `return_indices` also where they occur first in each."""
     a, b = _pair(x1, x2)
@@ -170,13 +170,13 @@ def intersect1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, re
     return Tensor(common), Tensor(_chosen(where, mask)), Tensor(there)
 
 
-@located
+@names_itself
 def union1d(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The distinct values that are in either, rising."""
     return Tensor(_distinct(F.concat(*_pair(x1, x2), axis=0))[0])
 
 
-@located
+@names_itself
 def setdiff1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> Tensor:
     """The distinct values of x1 that are not in x2, rising; with `assume_unique` as they come."""
     a, b = _pair(x1, x2)
@@ -184,7 +184,7 @@ def setdiff1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> T
     return Tensor(_chosen(values, F.logical_not(_isin(values, b))))
 
 
-@located
+@names_itself
 def setxor1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> Tensor:
     """The distinct values that are in one only, rising."""
     a, b = (_distinct(v)[0] for v in _pair(x1, x2))

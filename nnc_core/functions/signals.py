@@ -11,7 +11,7 @@ from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.functions.constants import constant_beside
 from nnc_core.functions.pieces import cut
 from nnc_core.type import promote
-from nnc_core.values.arguments import ArrayLike, as_value_beside, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value_beside, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -20,7 +20,7 @@ __all__ = ["convolve", "correlate", "interp"]
 
 
 # ---- sums of products of shifted signals
-@located
+@names_itself
 def convolve(x1: ArrayLike, x2: ArrayLike, /, mode: str = "full") -> Tensor:
     """y[k] = sum x1[i] x2[k - i] of two vectors.
 
@@ -33,7 +33,7 @@ def convolve(x1: ArrayLike, x2: ArrayLike, /, mode: str = "full") -> Tensor:
     return Tensor(_slid(a, F.flip(b, axes=(0,)), mode))
 
 
-@located
+@names_itself
 def correlate(x1: ArrayLike, x2: ArrayLike, /, mode: str = "valid") -> Tensor:
     """y[k] = sum x1[i + k] x2[i] of two vectors, x2 conjugated; modes as `convolve` has them."""
     a, b = _vectors(x1, x2)
@@ -71,7 +71,7 @@ def _slid(a: Value, b: Value, mode: str) -> Value:
 
 
 # ---- between samples
-@located
+@names_itself
 def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, /, left: Any = None, right: Any = None,
            period: float | None = None) -> Tensor:
     """At each x the value, on straight lines between neighbours, of a function that is fp at the rising places xp.

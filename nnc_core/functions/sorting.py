@@ -19,7 +19,7 @@ from nnc_core.operator.along import taken_along
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import whole
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -36,21 +36,21 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-@located
+@names_itself
 def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements along an axis from the smallest to the largest, NaN last; or the other way round."""
     v = as_value(x)
     return Tensor(F.sort(v, axis=normalise_axis(axis, v.ndim), descending=descending))
 
 
-@located
+@names_itself
 def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """int64 positions of the elements along an axis, from the smallest to the largest, or the other way round."""
     v = as_value(x)
     return Tensor(F.argsort(v, axis=normalise_axis(axis, v.ndim), descending=descending))
 
 
-@located
+@names_itself
 def lexsort(keys: ArrayLike | Sequence[ArrayLike], /, axis: int = -1) -> Tensor:
     """int64 positions along an axis of the keys, ordered by the last key, where that is equal by the one before it,
     and so on.  Keys are rows of an array, or a sequence of arrays of one shape."""
@@ -77,7 +77,7 @@ def _check_kth(kth: int | Sequence[int], length: Any) -> None:
                                   hint=f"{-length} <= kth < {length}")
 
 
-@located
+@names_itself
 def partition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -1) -> Tensor:
     """The elements along an axis so that the k-th stands where it would in order, none before it is larger and none
     behind it is smaller; of the flattened x without an axis.  Here all of them are in order."""
@@ -86,7 +86,7 @@ def partition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -1) 
     return Tensor(F.sort(v, axis=a))
 
 
-@located
+@names_itself
 def argpartition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -1) -> Tensor:
     """int64 positions of the elements as `partition` has them."""
     v, a = along(as_value(x), axis)
@@ -94,7 +94,7 @@ def argpartition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -
     return Tensor(F.argsort(v, axis=a))
 
 
-@located
+@names_itself
 def top_k(x: ArrayLike, k: int, /, *, axis: int = -1, largest: bool = True, sorted: bool = True) -> TopK:
     """The k largest (or smallest) elements along an axis and where they are, in order, of equal ones the first first.
 
@@ -113,7 +113,7 @@ def _is_right(side: str) -> bool:
     return side == "right"
 
 
-@located
+@names_itself
 def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter: ArrayLike | None = None) -> Tensor:
     """int64: where each of x2 would have to stand in x1, a sorted vector: before its equals ("left") or behind them.
 
@@ -128,7 +128,7 @@ def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter:
     return Tensor(F.searchsorted(F.take(v, order, axis=0), values, right=right))
 
 
-@located
+@names_itself
 def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
     """int64: the number of the bin that each element lies in; bins[i - 1] <= x < bins[i], or bins[i - 1] < x <= bins[i]
     if `right`; for falling bins bins[i - 1] > x >= bins[i], or bins[i - 1] >= x > bins[i].  NaN lies behind all.

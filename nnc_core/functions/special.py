@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnc_core.functions.pointwise import binary, unary
 from nnc_core.type import whole
-from nnc_core.values.arguments import ArrayLike, as_operands, located
+from nnc_core.values.arguments import ArrayLike, as_operands, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import operand
 from nnc_core.values.tensor import Tensor
@@ -20,14 +20,14 @@ lgamma, gammaln, digamma, betaln = unary("lgamma"), unary("lgamma", "gammaln"), 
 i0, i1, i0e, i1e = unary("i0"), unary("i1"), unary("i0e"), unary("i1e")
 
 
-@located
+@names_itself
 def polygamma(n: int, x: ArrayLike, /) -> Tensor:
     """The n-th derivative of digamma, n from 0 to 20."""
     n = whole(n, "n", hint="the order is a Python number")
     return Tensor(F.digamma(operand(x)) if n == 0 else F.polygamma(operand(x), order=n))
 
 
-@located
+@names_itself
 def zeta(x: ArrayLike, q: ArrayLike = 1.0, /) -> Tensor:
     """The sum of (q + k)**-x over k = 0, 1, 2 ...: Riemann's zeta function, or Hurwitz' of q."""
     s, base = as_operands(x, q)

@@ -11,7 +11,7 @@ from nnc_core.functions.constants import host_of
 from nnc_core.functions.reduction import all_inexact, as_dtype, as_inexact, as_precise, mean
 from nnc_core.shape.axes import normalise_axes
 from nnc_core.type import admit_numpy, promote
-from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_value_beside, as_values, located
+from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_value_beside, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
@@ -20,7 +20,7 @@ from nnc_core.values.value import Value
 __all__ = ["average", "corrcoef", "cov"]
 
 
-@located
+@names_itself
 def average(x: ArrayLike, /, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False, *,
             keepdims: bool = False) -> Any:
     """sum(x * weights) / sum(weights) over axes; the mean without weights.
@@ -135,7 +135,7 @@ def _squeezed(c: Value) -> Tensor:
     return Tensor(F.reshape(c, shape=()) if c.shape == (1, 1) else c)
 
 
-@located
+@names_itself
 def cov(x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
         ddof: float | None = None, fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, *,
         dtype: Any = None) -> Tensor:
@@ -150,7 +150,7 @@ def cov(x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, bias: 
     return _squeezed(_covariance(x, y, rowvar, lost, fweights, aweights, dtype))
 
 
-@located
+@names_itself
 def corrcoef(x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
     """The correlations of variables, from -1 to 1: covariances divided by both standard deviations."""
     c = _covariance(x, y, rowvar, 1, None, None, dtype)

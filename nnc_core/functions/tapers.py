@@ -11,7 +11,7 @@ from nnc_core.base.errors import DTypeError
 from nnc_core.functions.creation import created_on
 from nnc_core.functions.reduction import as_dtype
 from nnc_core.type import admit_numpy, default_float, whole
-from nnc_core.values.arguments import located
+from nnc_core.values.arguments import names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -44,31 +44,31 @@ def _cosines(*heights: float) -> Callable[[Value], Value]:
     return shape
 
 
-@located
+@names_itself
 def hanning(length: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Half a cosine wave over its lowest point: 0 at both ends."""
     return _window(length, dtype, device, _cosines(0.5, 0.5))
 
 
-@located
+@names_itself
 def hamming(length: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A cosine wave with 0.08 at both ends."""
     return _window(length, dtype, device, _cosines(0.54, 0.46))
 
 
-@located
+@names_itself
 def blackman(length: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Two cosine waves, with 0 at both ends."""
     return _window(length, dtype, device, _cosines(0.42, 0.5, 0.08))
 
 
-@located
+@names_itself
 def bartlett(length: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A triangle, with 0 at both ends."""
     return _window(length, dtype, device, lambda t: F.subtract(1, F.abs(t)))
 
 
-@located
+@names_itself
 def kaiser(length: int, beta: float, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """i0(beta sqrt(1 - t**2)) / i0(beta) at places t from -1 to 1."""
     size = abs(float(beta))

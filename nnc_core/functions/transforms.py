@@ -6,7 +6,7 @@ from math import inf
 
 from nnc_core.functions.floats import one_dtype
 from nnc_core.functions.reduction import as_inexact
-from nnc_core.values.arguments import ArrayLike, as_value, as_values, located
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -14,21 +14,21 @@ from nnc_core.values.value import Value
 __all__ = ["boxcox", "boxcox1p", "cosm1", "exp10", "exprel", "inv_boxcox", "inv_boxcox1p", "rel_entr"]
 
 
-@located
+@names_itself
 def exp10(x: ArrayLike, /) -> Tensor:
     """10**x."""
     v = as_inexact(as_value(x))
     return Tensor(F.power(F.full_like(v, 10), v))
 
 
-@located
+@names_itself
 def cosm1(x: ArrayLike, /) -> Tensor:
     """cos(x) - 1, accurate near 0."""
     half = F.sin(F.multiply(as_inexact(as_value(x)), 0.5))
     return Tensor(F.multiply(F.multiply(half, half), -2.0))
 
 
-@located
+@names_itself
 def exprel(x: ArrayLike, /) -> Tensor:
     """(exp(x) - 1) / x, and 1 at 0."""
     return Tensor(_relative(as_inexact(as_value(x))))
@@ -45,7 +45,7 @@ def _relative(v: Value) -> Value:
     return F.where(near, series, F.where(F.equal(v, inf), inf, far))
 
 
-@located
+@names_itself
 def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Tensor:
     """x log(x / y): 0 where x is 0 and y is not negative, inf where one of them is negative or y alone is 0."""
     p, q = one_dtype(as_values(x, y))
@@ -67,14 +67,14 @@ def _powered(logarithm: Value, power: Value) -> Value:
     return F.where(known, whole, ends)
 
 
-@located
+@names_itself
 def boxcox(x: ArrayLike, lmbda: ArrayLike, /) -> Tensor:
     """(x**lmbda - 1) / lmbda, and log(x) for lmbda 0 (Box and Cox)."""
     v, power = one_dtype(as_values(x, lmbda))
     return Tensor(_powered(F.log(v), power))
 
 
-@located
+@names_itself
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike, /) -> Tensor:
     """boxcox(1 + x, lmbda), accurate near 0."""
     v, power = one_dtype(as_values(x, lmbda))
@@ -93,14 +93,14 @@ def _root(v: Value, power: Value) -> Value:
     return F.where(near, F.multiply(v, series), far)
 
 
-@located
+@names_itself
 def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, /) -> Tensor:
     """The x of which boxcox(x, lmbda) is y."""
     v, power = one_dtype(as_values(y, lmbda))
     return Tensor(F.exp(_root(v, power)))
 
 
-@located
+@names_itself
 def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, /) -> Tensor:
     """The x of which boxcox1p(x, lmbda) is y."""
     v, power = one_dtype(as_values(y, lmbda))

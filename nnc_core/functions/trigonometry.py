@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import pi
 
 from nnc_core.functions.pointwise import binary, unary
-from nnc_core.values.arguments import ArrayLike, located
+from nnc_core.values.arguments import ArrayLike, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import operand
 from nnc_core.values.tensor import Tensor
@@ -20,18 +20,19 @@ sinh, cosh, asinh, acosh, atanh = unary("sinh"), unary("cosh"), unary("asinh"), 
 sinc, cbrt, rsqrt, hypot = unary("sinc"), unary("cbrt"), unary("rsqrt"), binary("hypot")
 
 
+@names_itself
 def reciprocal(x: ArrayLike, /) -> Tensor:
     """1 / x; integers become floats of the default dtype."""
     return Tensor(F.divide(1.0, operand(x)))
 
 
-@located
+@names_itself
 def deg2rad(x: ArrayLike, /) -> Tensor:
     """Degrees as radians."""
     return Tensor(F.multiply(operand(x), pi / 180))
 
 
-@located
+@names_itself
 def rad2deg(x: ArrayLike, /) -> Tensor:
     """Radians as degrees."""
     return Tensor(F.multiply(operand(x), 180 / pi))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from nnc_core.base.dtype import int64
 from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.functions.selection import places_of
-from nnc_core.values.arguments import ArrayLike, as_value, located
+from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 
 __all__ = ["trim_zeros"]
 
 
-@located
+@names_itself
 def trim_zeros(x: ArrayLike, /, trim: str = "fb") -> Tensor:
     """A vector without the zeros before its first and behind its last other element; `trim` "f" or "b": only there.
 

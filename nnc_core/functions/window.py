@@ -17,11 +17,10 @@ from nnc_core.functions.window_options import (
     size_of,
     sizes_of,
     sliding,
-    windowed,
 )
 from nnc_core.shape.window import Filter
 from nnc_core.type import DimLike, Dims
-from nnc_core.values.arguments import ArrayLike, as_value, as_values
+from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -29,7 +28,7 @@ from nnc_core.values.value import Value
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "fold", "unfold"]
 
 
-@windowed
+@names_itself
 def conv1d(x: ArrayLike, kernel: ArrayLike, /, *, strides: Int = 1, padding: Any = "VALID", dilation: Int = 1,
            groups: int = 1, layout: str = "NWC") -> Tensor:
     """Cross-correlation of sequences x with a kernel; see `conv2d`.
@@ -39,7 +38,7 @@ def conv1d(x: ArrayLike, kernel: ArrayLike, /, *, strides: Int = 1, padding: Any
     return _conv(1, x, kernel, strides, padding, dilation, groups, layout)
 
 
-@windowed
+@names_itself
 def conv2d(x: ArrayLike, kernel: ArrayLike, /, *, strides: Int = 1, padding: Any = "VALID", dilation: Int = 1,
            groups: int = 1, layout: str = "NHWC") -> Tensor:
     """Cross-correlation of images x with a kernel.
@@ -52,7 +51,7 @@ def conv2d(x: ArrayLike, kernel: ArrayLike, /, *, strides: Int = 1, padding: Any
     return _conv(2, x, kernel, strides, padding, dilation, groups, layout)
 
 
-@windowed
+@names_itself
 def conv3d(x: ArrayLike, kernel: ArrayLike, /, *, strides: Int = 1, padding: Any = "VALID", dilation: Int = 1,
            groups: int = 1, layout: str = "NDHWC") -> Tensor:
     """Cross-correlation of volumes x with a kernel; see `conv2d`.
@@ -72,7 +71,7 @@ def _conv(rank: int, x: ArrayLike, kernel: ArrayLike, strides: Any, padding: Any
     return Tensor(restored(F.conv(v, k, groups=groups, layout=order, **how), layout))
 
 
-@windowed
+@names_itself
 def conv_transpose1d(x: ArrayLike, kernel: ArrayLike, /, *, strides: Int = 1, padding: Any = "VALID",
                      output_padding: Int = 0, dilation: Int = 1, groups: int = 1, size: Any = None,
                      layout: str = "NWC") -> Tensor:
@@ -80,7 +79,7 @@ def conv_transpose1d(x: ArrayLike, kernel: ArrayLike, /, *, strides: Int = 1, pa
     return _conv_transpose(1, x, kernel, strides, padding, output_padding, dilation, groups, size, layout)
 
 
-@windowed
+@names_itself
 def conv_transpose2d(x: ArrayLike, kernel: ArrayLike, /, *, strides: Int = 1, padding: Any = "VALID",
                      output_padding: Int = 0, dilation: Int = 1, groups: int = 1, size: Any = None,
                      layout: str = "NHWC") -> Tensor:
@@ -94,7 +93,7 @@ def conv_transpose2d(x: ArrayLike, kernel: ArrayLike, /, *, strides: Int = 1, pa
     return _conv_transpose(2, x, kernel, strides, padding, output_padding, dilation, groups, size, layout)
 
 
-@windowed
+@names_itself
 def conv_transpose3d(x: ArrayLike, kernel: ArrayLike, /, *, strides: Int = 1, padding: Any = "VALID",
                      output_padding: Int = 0, dilation: Int = 1, groups: int = 1, size: Any = None,
                      layout: str = "NDHWC") -> Tensor:
@@ -166,7 +165,7 @@ def _extended(y: Value, order: str, beyond: Sequence[int]) -> Value:
     return F.pad(y, low=none, high=along(order, 0, beyond, 0), interior=none)
 
 
-@windowed
+@names_itself
 def unfold(x: ArrayLike, /, window: Int, *, strides: Int = 1, padding: Any = "VALID", dilation: Int = 1,
            layout: str | None = None) -> Tensor:
     """The elements of each window as the channels of one pixel (im2col), with zeros for padding.
@@ -182,7 +181,7 @@ def unfold(x: ArrayLike, /, window: Int, *, strides: Int = 1, padding: Any = "VA
     return Tensor(restored(F.unfold(v, window=size, layout=order, **how), layout))
 
 
-@windowed
+@names_itself
 def fold(y: ArrayLike, /, size: Any, window: Int, *, strides: Int = 1, padding: Any = "VALID", dilation: Int = 1,
          layout: str | None = None) -> Tensor:
     """The transpose of `unfold` (col2im): windows added where they came from, in images of `size`."""

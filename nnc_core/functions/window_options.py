@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,30 +13,13 @@ from nnc_core.functions.constants import is_recorded
 from nnc_core.recording.symbols import SYMBOLS
 from nnc_core.shape.window import Image, has_channels_last
 from nnc_core.type import Dim, DimLike, Dims
-from nnc_core.values.argument_checks import FAILURES
-from nnc_core.values.arguments import raise_located
 from nnc_core.values.dispatch import F
 from nnc_core.values.value import Value
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Int = int | Sequence[int]
 Ints = tuple[int, ...]
 LAYOUTS = {1: ("NWC", "NCW", "CWN"), 2: ("NHWC", "NCHW", "CHWN"), 3: ("NDHWC", "NCDHW", "CDHWN")}
 """By the number of spatial dimensions; the last of each is NNC's, which operators see as the first."""
-
-
-def windowed(f: Callable[P, R]) -> Callable[P, R]:
-    """Errors name the function that was called: `conv2d`, where the operator is called `conv`; and the user's line."""
-
-    @wraps(f)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return f(*args, **kwargs)
-        except FAILURES as error:
-            raise_located(error, f, args, kwargs, f.__name__, renamed=True)
-
-    return call
 
 
 def is_number(value: Any) -> bool:

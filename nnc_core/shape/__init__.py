@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nnc_core.base.errors import Error, ShapeError
 from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec, Type
 
-__all__ = ["Shape"]
+__all__ = ["Shape", "show_operands"]
 
 MOST_DIMENSIONS = 64
 """NumPy's limit, which everything meets that goes by way of the host."""
@@ -38,6 +40,7 @@ class Shape:
                              operands=show_operands(op, inputs, attributes)) from error
 
 
-def show_operands(op: Op, inputs: tuple[TensorSpec, ...], attributes: Attributes) -> str:
+def show_operands(op: Op, inputs: Sequence[TensorSpec], attributes: Attributes) -> str:
+    """The inputs and attributes of an operator, for errors."""
     named = [f"{name}={value}" for name, value in zip(op.attributes, attributes, strict=False)]
     return ", ".join([*map(repr, inputs), *named])

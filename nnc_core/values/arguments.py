@@ -24,8 +24,8 @@ R = TypeVar("R")
 
 
 def located(f: Callable[P, R]) -> Callable[P, R]:
-    """Errors of normalisation name the function and the user's line; an argument of a kind that the function does not
-    declare is one of ours too, whatever Python says about it."""
+    """Errors that name no operator name the function, and the user's line; an argument of a kind that the function does
+    not declare is an error of nnc's too, whatever Python says about it."""
 
     @wraps(f)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -37,13 +37,41 @@ def located(f: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def raise_located(error: Exception, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str,
-                  renamed: bool = False) -> NoReturn:
-    """Raise the error of a failed call with its place; `renamed` errors of inner operators name the call instead."""
+def names_itself(f: Callable[P, R]) -> Callable[P, R]:
+    """`located`, and errors of the operators that the function is made of name the function instead.
+
+    For functions that neither call the user's nor look into what was recorded: such errors are not their own.
+    """
+
+    @wraps(f)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return f(*args, **kwargs)
+        except Error as error:
+            name_error(error, f.__name__)
+            raise
+        except FAILURES as error:
+            raise_located(error, f, args, kwargs, f.__name__)
+
+    return call
+
+
+def name_error(error: Error, name: str) -> None:
+    """Let an error name the function that was called, and the user's line.
+
+    Errors of deferred work that is computed on the way were recorded on another line of the user, and keep their names.
+    """
+    line = show_line(user_line())
+    if error.line in (None, line):
+        error.called_as(name)
+    error.locate(operator=name, line=line)
+
+
+def raise_located(error: Exception, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+                  name: str) -> NoReturn:
+    """Raise the error of a failed call with its place."""
     line = show_line(user_line())
     if isinstance(error, Error):
-        if renamed:
-            error.operator = name
         error.locate(operator=name, line=line)
         raise error
     wrong = type_mismatch(f, args, kwargs)
