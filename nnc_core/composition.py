@@ -14,8 +14,8 @@ from nnc_core.nn.layers.function import Function
 from nnc_core.nn.networks.handle import Handle
 from nnc_core.recording.compilation import compile_graph
 from nnc_core.tracing import calls, jit
+from nnc_core.values.copies import reduce_value
 from nnc_core.values.debug import watch_setting
-from nnc_core.values.dispatch import reduce_value
 from nnc_core.values.value import Borrowed, Value
 
 

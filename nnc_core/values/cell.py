@@ -10,7 +10,8 @@ from nnc_core.base.errors import DeviceError, DTypeError, LostCellError, NotSupp
 from nnc_core.device import DeviceSpec
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.type import TensorSpec
-from nnc_core.values.dispatch import F, evaluate, reduce_value
+from nnc_core.values.copies import reduce_value
+from nnc_core.values.dispatch import F, evaluate
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import current_trace
 from nnc_core.values.reading import WrittenAsTensor

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from nnc_core.base.dtype import FLOATS, DType, int64
-from nnc_core.base.errors import Error, ExecutionError, ShapeError, SymbolValueError
+from nnc_core.base.errors import Error, ExecutionError, ShapeError
 from nnc_core.device import enqueued_for
 from nnc_core.operator import OPERATORS, Namespace
 from nnc_core.operator.control import PICK
-from nnc_core.operator.declare import ALL_INPUTS
-from nnc_core.stacks import Stack, stack_for
+from nnc_core.stacks import Stack
 from nnc_core.symbol import checked_number, postorder, show_line, user_line
 from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, any_unknown, is_static
 from nnc_core.values import debug, memo
+from nnc_core.values.accepted import accept
 from nnc_core.values.borrowed import shares_memory, snapshot
 from nnc_core.values.common import common_stack, common_trace
 from nnc_core.values.comparing import by_value
@@ -41,11 +41,9 @@ from nnc_core.values.modes import (
 )
 from nnc_core.values.refusals import no_value, object_to
 from nnc_core.values.unknown_sizes import count_on_host, has_unknown, missing_counts, put_in, refresh, tell
-from nnc_core.values.value import UNCOMPUTED, Borrowed, PassingStep, RecentStep, Step, Value, made_at
+from nnc_core.values.value import UNCOMPUTED, Borrowed, PassingStep, RecentStep, Step, Value
 
 _FLOATS = frozenset(FLOATS)
-MOST_ACCEPTED = 4096
-"""Kernels that a stack remembers at a time."""
 _STEPS = {NOW: Step, KEPT: Step, FORGOTTEN: PassingStep, RECENT: RecentStep}
 _FILLED, _TRANSFER = OPERATORS["filled"], OPERATORS["transfer"]
 
@@ -84,55 +82,6 @@ def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
                     if result is not NotImplemented:
                         return Value(result, stack)
     return _slow(op, inputs, attributes)
-
-
-def _accept(op: Op, inputs: tuple[Any, ...], attributes: Attributes, stack: Stack) -> None:
-    """Remember the eager kernel for operands that inference has accepted and that need no promotion.
-
-    Attributes are remembered with operators whose result has the dtype that an attribute names.  A stack with layers
-    of its own for types or shapes is asked each time: what it refuses may depend on anything.
-    """
-    kernel = stack.device.eager.get(op.name)
-    if kernel is None or op is _TRANSFER or not stack.infers_by_dtype:
-        return
-    dtypes, numbers = _dtypes(inputs)
-    promoted = _promoted(op, inputs) if dtypes.__class__ is tuple and op.promote else dtypes
-    if promoted is None:
-        return
-    if promoted in _FLOATS or not (numbers or op.to_float):
-        key = (op, dtypes, numbers, attributes) if op.names_dtype else (op, dtypes, numbers)
-        if len(stack.accepted) >= MOST_ACCEPTED:
-            stack.accepted.clear()
-        stack.accepted[key] = kernel
-
-
-def _dtypes(inputs: tuple[Any, ...]) -> tuple[Any, int]:
-    """The dtype of the values, and the places of the numbers as bits.  Of several dtypes: the first, joined by place
-    and dtype of each value from the first with another one on.
-
-    No dtype where an operand is neither a value nor one of the numbers that the fast path takes.
-    """
-    found: Any = None
-    numbers = 0
-    for place, x in enumerate(inputs):
-        if x.__class__ is float or x.__class__ is int:
-            numbers |= 1 << place
-        elif x.__class__ is not Value:
-            return None, 0
-        elif found is None:
-            found = x.dtype
-        elif x.dtype is not found:
-            found = (found, place, x.dtype)
-    return found, numbers
-
-
-def _promoted(op: Op, inputs: tuple[Any, ...]) -> DType | None:
-    """The one dtype of the operands that promote together; None where there are several, or a number elsewhere."""
-    together = range(len(inputs)) if op.promote == ALL_INPUTS else op.promote
-    if any([x.__class__ is not Value and i not in together for i, x in enumerate(inputs)]):
-        return None
-    found = {inputs[i].dtype for i in together if inputs[i].__class__ is Value}
-    return found.pop() if len(found) == 1 else None
 
 
 def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
@@ -181,7 +130,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
             attributes, spec = _inferred_again(op, values, attributes, stack)
     array = run_now(op, values, attributes, spec, stack)
     if not (tracked or (op.decompose is not None and stack.operator.replaced)):
-        _accept(op, inputs, attributes, stack)
+        accept(op, inputs, attributes, stack)
     made = None if op.counted else spec
     return Value(array, stack, made, Step(op, values, attributes, line) if tracked else None, tracked)
 
@@ -408,24 +357,3 @@ def _size(d: Any, like: Any) -> Value | int:
         return int(d)
     with deferred(), use_device(like.stack):
         return F.cast(F.sum(F.full(shape=(d,), value=1, dtype=int64), axis=(0,)), dtype=like.dtype)
-
-
-# ---- copies and pickles: by way of the host, with the gradient, without the history and the hooks
-def reduce_value(v: Value) -> tuple[Any, ...]:
-    """Reduce a value for `copyreg`; SymbolValueError for a symbol, which has none of its own."""
-    if v.trace is not None:
-        raise SymbolValueError(f"a symbol {v.spec} cannot be copied or pickled: it has no value of its own",
-                               line=made_at(v),
-                               hint="copy what the compiled function gives; copy.copy gives another handle")
-    evaluate([v])
-    host = v.stack.engine.executor.download(v.array)
-    grad = None if v.adjoint is None else v.adjoint.grad
-    return _restored, (host, v.stack.device.spec.id, v.tracked and v.step is None, grad)
-
-
-def _restored(host: Any, device: str, variable: bool, grad: Value | None = None) -> Value:
-    stack = stack_for(device)
-    value = Value(stack.engine.executor.upload(host), stack, None, None, variable)
-    if grad is not None:
-        value.kept_adjoint().grad = grad
-    return value

@@ -1,0 +1,66 @@
+"""The eager kernels that a stack remembers for operands that inference has accepted: the fast path reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nnc_core.base.dtype import FLOATS, DType
+from nnc_core.operator import OPERATORS
+from nnc_core.operator.declare import ALL_INPUTS
+from nnc_core.stacks import Stack
+from nnc_core.type import Attributes, Op
+from nnc_core.values.value import Value
+
+MOST_ACCEPTED = 4096
+"""Kernels that a stack remembers at a time."""
+_FLOATS = frozenset(FLOATS)
+_TRANSFER = OPERATORS["transfer"]
+
+
+def accept(op: Op, inputs: tuple[Any, ...], attributes: Attributes, stack: Stack) -> None:
+    """Remember the eager kernel for operands that inference has accepted and that need no promotion.
+
+    Attributes are remembered with operators whose result has the dtype that an attribute names.  A stack with layers
+    of its own for types or shapes is asked each time: what it refuses may depend on anything.
+    """
+    kernel = stack.device.eager.get(op.name)
+    if kernel is None or op is _TRANSFER or not stack.infers_by_dtype:
+        return
+    dtypes, numbers = _dtypes(inputs)
+    promoted = _promoted(op, inputs) if dtypes.__class__ is tuple and op.promote else dtypes
+    if promoted is None:
+        return
+    if promoted in _FLOATS or not (numbers or op.to_float):
+        key = (op, dtypes, numbers, attributes) if op.names_dtype else (op, dtypes, numbers)
+        if len(stack.accepted) >= MOST_ACCEPTED:
+            stack.accepted.clear()
+        stack.accepted[key] = kernel
+
+
+def _dtypes(inputs: tuple[Any, ...]) -> tuple[Any, int]:
+    """The dtype of the values, and the places of the numbers as bits.  Of several dtypes: the first, joined by place
+    and dtype of each value from the first with another one on.
+
+    No dtype where an operand is neither a value nor one of the numbers that the fast path takes.
+    """
+    found: Any = None
+    numbers = 0
+    for place, x in enumerate(inputs):
+        if x.__class__ is float or x.__class__ is int:
+            numbers |= 1 << place
+        elif x.__class__ is not Value:
+            return None, 0
+        elif found is None:
+            found = x.dtype
+        elif x.dtype is not found:
+            found = (found, place, x.dtype)
+    return found, numbers
+
+
+def _promoted(op: Op, inputs: tuple[Any, ...]) -> DType | None:
+    """The one dtype of the operands that promote together; None where there are several, or a number elsewhere."""
+    together = range(len(inputs)) if op.promote == ALL_INPUTS else op.promote
+    if any([x.__class__ is not Value and i not in together for i, x in enumerate(inputs)]):
+        return None
+    found = {inputs[i].dtype for i in together if inputs[i].__class__ is Value}
+    return found.pop() if len(found) == 1 else None
