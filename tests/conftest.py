@@ -38,7 +38,7 @@ def _chosen_seed() -> int:
 
 SEED = pytest.StashKey[int]()
 SAMPLED = {
-    "tests/dynamic/": ("opencl:0", 5), "tests/nn/": ("opencl:0", 5), "tests/optim/": ("opencl:0", 5),
+    "tests/tensors/": ("opencl:0", 5), "tests/nn/": ("opencl:0", 5), "tests/optim/": ("opencl:0", 5),
     "tests/semantics/test_h_cases.py": ("opencl:0", 3),
     "tests/cpu/test_kernels.py": ("", 5), "tests/engine/test_branch_gradients.py": ("-", 12),
 }  # fmt: skip

@@ -12,9 +12,9 @@ import numpy as np
 from scipy import special
 
 import nnc_core as nnc
-from tests.dynamic.sliding import correlated, pooled, spread
 from tests.house.nnc_rows import Backward, Command
 from tests.house.rows import Array, Row
+from tests.tensors.sliding import correlated, pooled, spread
 
 _RNG = np.random.default_rng(13)
 

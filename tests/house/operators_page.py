@@ -15,12 +15,12 @@ from nnc_core.base.dtype import DType
 from nnc_core.operator import Namespace
 from nnc_core.type import Op
 from nnc_plugins.conformance.cases import admitted_dtypes
-from tests.dynamic.test_exported_functions import KINDS, TAKE_ONE, tensors
 from tests.house.made_of import made_of, operator_of
 from tests.house.nnc_commands import NNC
 from tests.house.owl_names import NAMES
 from tests.house.owl_operators import OWL
 from tests.house.rows import Row, public
+from tests.tensors.recording.test_exported_functions import KINDS, TAKE_ONE, tensors
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 HEAD = """# Operators

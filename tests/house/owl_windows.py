@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import nnc_core as nnc
-from tests.dynamic.sliding import correlated, pooled, spread
 from tests.house.rows import Array, Row
+from tests.tensors.sliding import correlated, pooled, spread
 
 _RNG = np.random.default_rng(7)
 SIZE, WINDOW, STRIDES, RATE = (5, 4, 3), (3, 2, 2), (2, 1, 2), (2, 2, 1)

@@ -10,7 +10,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn
 from tests.devices import device, parametrise
-from tests.dynamic.sliding import correlated, in_layout, kernel_in, last, pooled, spread
+from tests.tensors.sliding import correlated, in_layout, kernel_in, last, pooled, spread
 
 __all__ = ["device"]
 pytest_generate_tests = parametrise

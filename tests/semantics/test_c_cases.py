@@ -11,7 +11,6 @@ import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.errors import DeferredInplaceError, VariableRebindError
 from tests.devices import another
-from tests.dynamic.faults import fails
 from tests.semantics.modes import (
     Host,
     check,
@@ -24,6 +23,7 @@ from tests.semantics.modes import (
     used_eagerly,
 )
 from tests.semantics.networks import Decorated, MaskedSum, Selected, Weighted
+from tests.tensors.faults import fails
 
 ANNOUNCED = pytest.mark.filterwarnings("ignore:.* runs operator by operator")
 """Compiled code that cannot know a size says so once."""

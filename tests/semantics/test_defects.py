@@ -17,12 +17,12 @@ import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.errors import DeferredInplaceError, LeakedTraceError
 from tests.devices import devices
-from tests.dynamic.faults import fails
 from tests.semantics.hybrid import RUNS, run_as
 from tests.semantics.modes import hosts, same
 from tests.semantics.networks import Factor, FlatCount, RunningNorm, generator, small_net
 from tests.sizes import LONG
 from tests.support import numbers
+from tests.tensors.faults import fails
 
 X = numbers(4, 3)
 

@@ -8,11 +8,11 @@ import numpy as np
 
 import nnc_core as nnc
 from nnc_core import nn
-from tests.dynamic.faults import fails
 from tests.semantics.hybrid import RUNS, run_as
 from tests.semantics.modes import Host, check, hosts, same
 from tests.semantics.networks import generator
 from tests.support import numbers
+from tests.tensors.faults import fails
 
 X = numbers(4, 3)
 

@@ -1,0 +1,339 @@
+"""Images of another size, blocks of pixels as channels, and images read at any places: against plain loops."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.ndimage
+from PIL import Image
+
+import nnc_core as nnc
+from nnc_core.functions.resample_tables import METHODS, Rule, table_for
+from tests.tensors import gradients
+from tests.tensors.faults import fails
+from tests.tensors.sliding import in_layout, last
+from tests.tensors.ways import agrees_with_eager
+
+METHOD_RULES = [Rule(m) for m in METHODS] + [Rule(m, align_corners=True) for m in ("nearest", "linear", "cubic")]
+each_rule = pytest.mark.parametrize("rule", METHOD_RULES, ids=lambda r: r.method + " aligned" * r.align_corners)
+
+
+def keys(d: float, a: float) -> float:
+    d = abs(d)
+    if d <= 1:
+        return (a + 2) * d**3 - (a + 3) * d**2 + 1
+    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0
+
+
+def resized(x: Any, size: int, rule: Rule) -> Any:
+    """One axis, element by element, from the definitions of NNC (nearest), PyTorch (floor, linear, cubic, area)."""
+    length, out = len(x), []
+    for i in range(size):
+        ratio = (length - 1) / max(size - 1, 1) if rule.align_corners else length / size
+        place = i * ratio if rule.align_corners else (i + 0.5) * ratio - 0.5
+        if rule.method == "nearest":
+            out.append(x[min(int(i * ratio + 0.5 if rule.align_corners else (i + 0.5) * ratio), length - 1)])
+        elif rule.method == "nearest_floor":
+            out.append(x[math.floor(i * ratio)])
+        elif rule.method == "area":
+            out.append(np.mean(x[math.floor(i * length / size) : math.ceil((i + 1) * length / size)]))
+        elif rule.method == "linear":
+            place = max(place, 0)
+            low = min(int(place), length - 1)
+            high = min(low + 1, length - 1)
+            out.append(x[low] * (1 - (place - low)) + x[high] * (place - low))
+        else:
+            low = math.floor(place)
+            out.append(sum(x[min(max(low + k, 0), length - 1)] * keys(place - low - k, rule.coefficient)
+                           for k in range(-1, 3)))
+    return np.array(out)
+
+
+@each_rule
+@pytest.mark.parametrize(("length", "size"), [(5, 8), (8, 5), (4, 8), (9, 3), (7, 1), (1, 4), (6, 6), (3, 200)])
+def test_one_axis(rng: np.random.Generator, rule: Rule, length: int, size: int) -> None:
+    x = rng.standard_normal(length)
+    found = nnc.resize(x[None, :, None], size, method=rule.method, align_corners=rule.align_corners)
+    np.testing.assert_allclose(found.numpy()[0, :, 0], resized(x, size, rule), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW", "CHWN", "NCDHW"])
+def test_every_axis_in_every_layout(rng: np.random.Generator, device: str, layout: str) -> None:
+    rank = len(layout) - 2
+    x = rng.standard_normal((2, 4, 5, 3, 2) if rank == 3 else (2, 4, 5, 3)).astype(np.float32)
+    size = (3, 7, 4)[:rank]
+    found = nnc.resize(nnc.asarray(in_layout(x, layout)), size, layout=layout)
+    expected = x
+    for axis, n in enumerate(size, 1):
+        expected = np.apply_along_axis(resized, axis, expected, n, Rule("linear"))
+    np.testing.assert_allclose(last(found, layout), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("method", "filter"), [
+    ("linear", Image.Resampling.BILINEAR), ("cubic", Image.Resampling.BICUBIC)])  # fmt: skip
+@pytest.mark.parametrize("size", [(4, 5), (17, 9), (13, 3), (1, 1)])
+def test_antialiasing_is_pillows(rng: np.random.Generator, method: str, filter: Any, size: tuple[int, int]) -> None:
+    x = rng.uniform(0, 1, (13, 11)).astype(np.float32)
+    expected = np.asarray(Image.fromarray(x).resize((size[1], size[0]), filter))
+    found = nnc.resize(x[None, :, :, None], size, method=method, antialias=True).numpy()[0, :, :, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_repeating(device: str) -> None:
+    """What NNC and Owl call upsampling, of any dtype."""
+    x = nnc.asarray(np.arange(6).reshape(1, 2, 3, 1))
+    found = nnc.upsample(x, (3, 2))
+    assert found.dtype == nnc.int64
+    np.testing.assert_array_equal(found.numpy()[0, :, :, 0], np.repeat(np.repeat(x.numpy()[0, :, :, 0], 3, 0), 2, 1))
+    aligned = nnc.resize(x, (3, 5), method="nearest", align_corners=True)
+    np.testing.assert_array_equal(aligned.numpy()[0, :, :, 0], [[0, 1, 1, 2, 2], [3, 4, 4, 5, 5], [3, 4, 4, 5, 5]])
+
+
+def test_scales_need_not_be_whole(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((1, 5, 7, 2))
+    found = nnc.upsample(x, (1.5, 0.5), method="linear")
+    assert found.shape == (1, 7, 3, 2)
+    np.testing.assert_array_equal(found.numpy(), nnc.resize(x, (7, 3)).numpy())
+    assert nnc.upsample(x, 2.0, method="cubic").shape == (1, 10, 14, 2)
+
+
+def test_sizes_may_be_names() -> None:
+    """Repeating needs no table."""
+    x = nnc.var_arr("x", (nnc.Dim("n"), nnc.Dim("height"), 3, 1))
+    graph = nnc.make_graph([x], [nnc.upsample(x, 2)], "doubled")
+    assert str(next(iter(graph.outputs.values())).spec) == "float32[n,2*height,6,1]"
+    with fails(TypeError, "height", operator="resize"):
+        nnc.resize(x, 7)
+
+
+@each_rule
+def test_tables_reach_every_row(rule: Rule) -> None:
+    """A row that reads an element lies within the reach of that element, so that gradients miss nothing."""
+    for length, size in itertools.product(range(1, 12), range(1, 25)):
+        table = table_for(length, size, rule)
+        numerator, denominator, offset, count = table.reach
+        rows, columns = np.nonzero(table.indices >= 0)
+        away = rows - (table.indices[rows, columns].astype(int) * numerator + offset) // denominator
+        assert away.min() >= 0 and away.max() < count
+        np.testing.assert_allclose(table.weights.sum(1), 1, rtol=1e-12)
+        assert count <= min(size, 4 * -(-size // length) + 4), "and the reach is no longer than it has to be"
+
+
+def test_infinities_stay_where_they_are() -> None:
+    x = np.array([0.0, np.inf, 1.0, 2.0, 3.0])[None, :, None]
+    found = nnc.resize(x, 9, align_corners=True).numpy()[0, :, 0]
+    np.testing.assert_array_equal(found[[0, 1, 2, 3, 4]], [0, np.inf, np.inf, np.inf, 1])
+    assert np.isfinite(found[4:]).all()
+
+
+def test_gradients_of_resizing(rng: np.random.Generator, device: str) -> None:
+    x = rng.standard_normal((1, 4, 5, 1))
+    gradients.check(lambda v: nnc.resize(v, (7, 3), method="cubic"), x)
+    gradients.check(lambda v: nnc.resize(v, (3, 3), antialias=True), x)
+    gradients.check(lambda v: nnc.upsample(v, 2), x, second=False)
+    gradients.check(lambda v: nnc.resize(v, (5, 9), method="nearest"), x, second=False)
+
+
+@pytest.mark.parametrize("mode", ["deferred", "compiled", "vmap"])
+def test_other_ways_to_run(rng: np.random.Generator, mode: str) -> None:
+    x = rng.standard_normal((2, 4, 5, 3)).astype(np.float32)
+
+    def f(v: Any) -> Any:
+        return nnc.resize(nnc.upsample(v, 2), (5, 4))
+
+    agrees_with_eager(mode, f, x, rtol=1e-5, atol=1e-6)
+
+
+# ---- blocks
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+@pytest.mark.parametrize(("layout", "block"), [("NHWC", (2, 3)), ("NCHW", (2, 3)), ("NWC", (3,)), ("NCDHW", (1, 2, 2)),
+                                               ("CHWN", (2, 2))])
+def test_blocks_of_pixels_as_channels(rng: np.random.Generator, layout: str, block: tuple[int, ...], mode: str) -> None:
+    size = (4, 6, 2)[: len(block)]
+    x = rng.standard_normal((2, *[n * b for n, b in zip(size, block, strict=True)], 3)).astype(np.float32)
+    expected = np.zeros((2, *size, 3 * math.prod(block)), np.float32)
+    for at in np.ndindex(*x.shape):
+        n, *place, c = at
+        within = np.ravel_multi_index([p % b for p, b in zip(place, block, strict=True)], block)
+        channel = within * 3 + c if mode == "DCR" else c * math.prod(block) + within
+        expected[(n, *[p // b for p, b in zip(place, block, strict=True)], channel)] = x[at]
+    deep = nnc.space_to_depth(in_layout(x, layout), block, mode=mode, layout=layout)
+    np.testing.assert_array_equal(last(deep, layout), expected)
+    back = nnc.depth_to_space(deep, block, mode=mode, layout=layout)
+    np.testing.assert_array_equal(last(back, layout), x)
+
+
+# ---- grids
+def pixel(plane: Any, place: Any, padding: str, align: bool) -> Any:
+    """An element by whole numbers, inside or not."""
+    place = list(place)
+    for axis, n in enumerate(plane.shape[:-1]):
+        if padding == "border":
+            place[axis] = min(max(place[axis], 0), n - 1)
+        elif padding == "reflection":
+            place[axis] = int(mirrored(place[axis], n, align))
+        if not 0 <= place[axis] < n:
+            return np.zeros(plane.shape[-1])
+    return plane[tuple(place)]
+
+
+def mirrored(p: float, n: int, align: bool) -> float:
+    low, high = (0, n - 1) if align else (-0.5, n - 0.5)
+    if low == high:
+        return 0
+    while not low <= p <= high:
+        p = 2 * low - p if p < low else 2 * high - p
+    return min(max(p, 0), n - 1)
+
+
+def sampled(x: Any, grid: Any, method: str, padding: str, align: bool) -> Any:
+    """PyTorch's definition, sample by sample, with channels last."""
+    rank = x.ndim - 2
+    out = np.zeros((*grid.shape[:-1], x.shape[-1]))
+    for at in np.ndindex(*grid.shape[:-1]):
+        plane, place = x[at[0]], []
+        for axis, n in enumerate(x.shape[1:-1]):
+            g = grid[at][rank - 1 - axis]
+            p = (g + 1) / 2 * (n - 1) if align else ((g + 1) * n - 1) / 2
+            if method != "cubic" and padding == "border":
+                p = min(max(p, 0), n - 1)
+            elif method != "cubic" and padding == "reflection":
+                p = mirrored(p, n, align)
+            place.append(p)
+        if method == "nearest":
+            out[at] = pixel(plane, [round(p) for p in place], "zeros", align)
+            continue
+        offsets = range(2) if method == "linear" else range(-1, 3)
+        for k in itertools.product(offsets, repeat=rank):
+            low = [math.floor(p) for p in place]
+            weight = math.prod((1 - abs(p - a - b)) if method == "linear" else keys(p - a - b, -0.75)
+                               for p, a, b in zip(place, low, k, strict=True))
+            beside = "zeros" if method == "linear" else padding
+            out[at] += weight * pixel(plane, [a + b for a, b in zip(low, k, strict=True)], beside, align)
+    return out
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("method", ["nearest", "linear", "cubic"])
+def test_images_read_at_a_grid(rng: np.random.Generator, method: str, padding: str, align: bool) -> None:
+    for layout, shape, size in (("NHWC", (2, 4, 5, 2), (3, 4)), ("NCHW", (1, 3, 4, 2), (5, 2)),
+                                ("NCW", (2, 6, 1), (7,))):
+        x, grid = rng.standard_normal(shape), rng.uniform(-1.9, 1.9, (shape[0], *size, len(size)))
+        found = nnc.grid_sample(in_layout(x, layout), grid, method=method, padding=padding, align_corners=align,
+                                layout=layout)  # fmt: skip
+        np.testing.assert_allclose(last(found, layout), sampled(x, grid, method, padding, align), rtol=1e-9, atol=1e-11)
+
+
+def test_volumes_on_every_device(rng: np.random.Generator, device: str) -> None:
+    x, grid = rng.standard_normal((1, 3, 4, 2, 2)), rng.uniform(-1.3, 1.3, (1, 2, 3, 2, 3))
+    found = nnc.grid_sample(nnc.asarray(x.astype(np.float32)), nnc.asarray(grid.astype(np.float32)), padding="border")
+    np.testing.assert_allclose(found.numpy(), sampled(x, grid, "linear", "border", False), rtol=1e-4, atol=1e-4)
+
+
+def test_a_grid_is_scipys_map_coordinates(rng: np.random.Generator) -> None:
+    x, places = rng.standard_normal((6, 8)), rng.uniform(0, 5, (2, 10))
+    grid = np.stack([places[1] / 7 * 2 - 1, places[0] / 5 * 2 - 1], -1)[None, None]
+    found = nnc.grid_sample(x[None, :, :, None], grid, align_corners=True).numpy().ravel()
+    np.testing.assert_allclose(found, scipy.ndimage.map_coordinates(x, places, order=1), rtol=1e-10)
+
+
+def test_halves_go_to_even_pixels_and_nan_to_nowhere() -> None:
+    x = np.arange(5.0).reshape(1, 5, 1)
+    grid = (np.array([0.5, 1.5, 2.5, 3.5, np.nan]) / 2 - 1).reshape(1, 5, 1)
+    found = nnc.grid_sample(x, grid, method="nearest", align_corners=True).numpy().ravel()
+    np.testing.assert_array_equal(found, [0, 2, 2, 4, 0])
+    assert np.isnan(nnc.grid_sample(x, grid, align_corners=True).numpy().ravel()[4])
+
+
+def test_gradients_of_sampling(rng: np.random.Generator) -> None:
+    x, grid = rng.standard_normal((1, 4, 5, 1)), rng.uniform(-1.2, 1.2, (1, 2, 3, 2))
+    for padding in ("zeros", "border", "reflection"):
+        gradients.check(lambda v, g, p=padding: nnc.grid_sample(v, g, padding=p), x, grid, second=padding == "border")
+    gradients.check(lambda v, g: nnc.grid_sample(v, g, method="cubic"), x, grid)
+    gradients.check(lambda v: nnc.grid_sample(v, nnc.asarray(grid), method="nearest"), x, second=False)
+    theta = rng.standard_normal((1, 2, 3))
+    gradients.check(lambda t: nnc.grid_sample(nnc.asarray(x), nnc.affine_grid(t, (3, 2))), theta)
+
+
+@pytest.mark.parametrize("align", [False, True])
+def test_affine_grids(rng: np.random.Generator, align: bool) -> None:
+    theta = rng.standard_normal((2, 3, 4))
+    found = nnc.affine_grid(theta, (2, 3, 1), align_corners=align).numpy()
+    assert found.shape == (2, 2, 3, 1, 3)
+    for n, d, h, w in np.ndindex(2, 2, 3, 1):
+        corners = [(i / (k - 1) * 2 - 1 if k > 1 else 0) if align else (2 * i + 1) / k - 1
+                   for i, k in ((w, 1), (h, 3), (d, 2))]  # fmt: skip
+        np.testing.assert_allclose(found[n, d, h, w], theta[n] @ [*corners, 1], rtol=1e-10, atol=1e-12)
+
+
+def test_the_affine_grid_of_the_identity_reads_the_image_itself(rng: np.random.Generator, device: str) -> None:
+    x = rng.standard_normal((2, 4, 5, 3)).astype(np.float32)
+    theta = nnc.asarray(np.broadcast_to(np.eye(2, 3, dtype=np.float32), (2, 2, 3)))
+    for align in (False, True):
+        found = nnc.grid_sample(nnc.asarray(x), nnc.affine_grid(theta, (4, 5), align_corners=align),
+                                align_corners=align)  # fmt: skip
+        np.testing.assert_allclose(found.numpy(), x, rtol=1e-4, atol=1e-5)
+
+
+X = np.ones((1, 4, 4, 2), np.float32)
+ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...], str]] = {
+    "method": (lambda: nnc.resize(X, 2, method="lanczos"), ValueError, ("'lanczos'", "'linear'"), "resize"),
+    "antialias": (lambda: nnc.resize(X, 2, method="area", antialias=True), ValueError, ("antialias", "'area'"),
+                  "resize"),
+    "align": (lambda: nnc.resize(X, 2, method="area", align_corners=True), ValueError, ("align_corners",), "resize"),
+    "size": (lambda: nnc.resize(X, (2, 2, 2)), ValueError, ("size (2, 2, 2)", "2 of them"), "resize"),
+    "nothing": (lambda: nnc.resize(X, 0), ValueError, ("4 elements to 0",), "resize"),
+    "integers": (lambda: nnc.resize(X.astype(np.int32), 3), TypeError, ("'linear' needs floating", "int32"), "resize"),
+    "scale": (lambda: nnc.upsample(X, 0), ValueError, ("scale 0", "greater than 0"), "upsample"),
+    "channels": (lambda: nnc.depth_to_space(X, 2), ValueError, ("2 channels of float32[1,4,4,2]", "4 elements"),
+                 "depth_to_space"),
+    "pixels": (lambda: nnc.space_to_depth(X, 3), ValueError, ("no multiples of a block (3, 3)",), "space_to_depth"),
+    "mode": (lambda: nnc.depth_to_space(X, 1, mode="RDC"), ValueError, ("'RDC'",), "depth_to_space"),
+    "grid": (lambda: nnc.grid_sample(X, np.ones((1, 2, 2, 3), np.float32)), ValueError,
+             ("float32[1,2,2,3]", "(1, size, size, 2)"), "grid_sample"),
+    "padding": (lambda: nnc.grid_sample(X, X, padding="wrap"), ValueError, ("'wrap'", "'border'"), "grid_sample"),
+    "theta": (lambda: nnc.affine_grid(np.eye(3), 4), ValueError, ("float64[3,3]", "(batch, d, d + 1)"), "affine_grid"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ERRORS.values(), ids=ERRORS)
+def test_one_clear_error(case: Any) -> None:
+    f, kind, said, operator = case
+    with fails(kind, *said, operator=operator):
+        f()
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "resize": lambda x: nnc.resize(x, (7, 3)), "nearest": lambda x: nnc.resize(x, (7, 3), method="nearest"),
+    "grid": lambda x: nnc.grid_sample(x, nnc.affine_grid(x[:, :2, :3, 0], (3, 2))),
+    "adaptive": lambda x: nnc.adaptive_max_pool(x, 3, with_indices=True)[0],
+    "unpool": lambda x: nnc.max_unpool(*nnc.max_pool2d(x, 2, with_indices=True), (4, 5)),
+    "regions": lambda x: nnc.roi_align(x[:1], x[0, :2, :4, 1], 2), "suppressed": lambda x: nnc.nms(
+        x[0, :, :4, 0], x[0, :, 4, 0], 0.5, padded=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_what_a_function_makes_beside_its_operands_is_part_of_the_graph(rng: np.random.Generator, f: Any) -> None:
+    """Tables and counters are constants of an exported graph, not arrays from outside."""
+    images = rng.uniform(0, 1, (2, 4, 5, 2)).astype(np.float32)
+    expected = f(nnc.asarray(images)).numpy()
+    x = nnc.var_arr("x", images.shape)
+    y = f(x)
+    graph = nnc.export({"x": x}, {"y": y})
+    np.testing.assert_allclose(graph.compile()(x=images)["y"].numpy(), expected, rtol=1e-5, atol=1e-6)
+    nnc.assign(x, images)
+    nnc.eval_arr([y])
+    np.testing.assert_allclose(nnc.unpack_arr(y), expected, rtol=1e-5, atol=1e-6)
+    with nnc.deferred():
+        given = nnc.asarray(images)
+        y = f(given)
+    graph = nnc.export({"x": given}, {"y": y})
+    np.testing.assert_allclose(graph.compile()(x=images)["y"].numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(nnc.jit(f)(nnc.asarray(images)).numpy(), expected, rtol=1e-5, atol=1e-6)

@@ -1,0 +1,471 @@
+"""Reading and replacing items: what NumPy does, but values instead of views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays, basic_indices
+
+import nnc_core as nnc
+from tests.tensors.conftest import devices
+from tests.tensors.faults import fails
+
+each_device = pytest.mark.parametrize("where", devices())
+
+
+def numbered(shape: tuple[int, ...]) -> np.ndarray:
+    return np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+@st.composite
+def shapes_and_keys(draw: st.DrawFn) -> tuple[tuple[int, ...], Any]:
+    shape = draw(array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5))
+    return shape, draw(basic_indices(shape, allow_newaxis=True, max_dims=6))
+
+
+@each_device
+@given(shapes_and_keys())
+def test_basic_keys_read_what_numpy_reads(where: str, drawn: Any) -> None:
+    shape, key = drawn
+    host = numbered(shape)
+    found = nnc.asarray(host, device=where)[key]
+    assert found.shape == host[key].shape
+    np.testing.assert_array_equal(found.numpy(), host[key])
+
+
+@each_device
+@given(shapes_and_keys(), st.booleans(), st.sampled_from(["set", "add", "item"]))
+def test_basic_keys_write_what_numpy_writes(where: str, drawn: Any, scalar: bool, how: str) -> None:
+    shape, key = drawn
+    host = numbered(shape)
+    value: Any = -7.0 if scalar else -1 - numbered(np.shape(host[key]))
+    x = nnc.asarray(host, device=where)
+    given_value = value if scalar else nnc.asarray(value, device=where)
+    wanted = host.copy()
+    wanted[key] = host[key] + value if how == "add" else value
+    if how == "item":
+        x[key] = given_value
+        found = x
+    else:
+        found = getattr(x.at[key], how)(given_value)
+        np.testing.assert_array_equal(x.numpy(), host)
+    np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+@given(shapes_and_keys())
+def test_every_mode_reads_the_same(drawn: Any) -> None:
+    shape, key = drawn
+    host = numbered(shape)
+    with nnc.use_device("strict:0"):
+        x = nnc.asarray(host)
+        with nnc.deferred():
+            deferred = x[key]
+        compiled = nnc.jit(lambda x: x[key])(x)
+    np.testing.assert_array_equal(deferred.numpy(), host[key])
+    np.testing.assert_array_equal(compiled.numpy(), host[key])
+
+
+@given(shapes_and_keys())
+def test_the_gradient_of_a_key_counts_reads(drawn: Any) -> None:
+    shape, key = drawn
+    host = numbered(shape)
+    weights = 1 + numbered(np.shape(host[key]))
+    with nnc.use_device("strict:0"):
+        g = nnc.grad(lambda x: nnc.sum(x[key] * nnc.asarray(weights)))(nnc.asarray(host))
+    wanted = np.zeros_like(host)
+    wanted[key] = weights
+    np.testing.assert_array_equal(g.numpy(), wanted)
+
+
+@pytest.mark.parametrize("index", [[0], [2, 0, 2], np.array([1, -1]), np.array([[0, 1], [2, 2]]),
+                                   np.array([], np.int64), np.array([1], np.uint8)], ids=str)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_an_array_of_integers_takes_slices(device: str, index: Any, axis: int) -> None:
+    host = numbered((3, 4, 3))
+    key = (*[slice(None)] * axis, index)
+    wanted = host[key]
+    for k in (index, nnc.asarray(np.asarray(index, np.int64 if not len(index) else None))):
+        found = nnc.asarray(host)[(*[slice(None)] * axis, k)]
+        np.testing.assert_array_equal(found.numpy(), wanted)
+    np.testing.assert_array_equal(nnc.asarray(host)[(..., *key[axis:], *[slice(None)] * (2 - axis))].numpy(), wanted)
+
+
+@pytest.mark.parametrize("mode", ["set", "add"])
+def test_an_array_of_integers_writes_slices(device: str, mode: str) -> None:
+    host, index = numbered((3, 4)), np.array([2, 0, 2])
+    value = 100 + numbered((3, 4))
+    found = getattr(nnc.asarray(host).at[index], mode)(value)
+    wanted = host.copy()
+    if mode == "set":
+        wanted[index] = value
+    else:
+        np.add.at(wanted, index, value)
+    np.testing.assert_array_equal(found.numpy(), wanted)
+    x = nnc.asarray(host)
+    x[:, [1, 3]] = -1
+    host[:, [1, 3]] = -1
+    np.testing.assert_array_equal(x.numpy(), host)
+
+
+@pytest.mark.parametrize("value", [-1.0, "ten times"])
+def test_masks_choose_where_to_write(device: str, value: Any) -> None:
+    host = numbered((2, 3))
+    x, mask = nnc.asarray(host), host > 2
+    new = x * 10 if value == "ten times" else value
+    for m in (x > 2, mask):
+        y = nnc.asarray(x)
+        y[m] = new
+        np.testing.assert_array_equal(y.numpy(), np.where(mask, host * 10 if value == "ten times" else value, host))
+        assert y.dtype == nnc.float32
+    np.testing.assert_array_equal(x.at[x > 2].add(1).numpy(), np.where(mask, host + 1, host))
+
+
+def test_a_mask_is_for_the_first_axes(device: str) -> None:
+    x, rows = nnc.asarray(numbered((3, 3))), np.array([True, False, True])
+    x[rows] = -1
+    wanted = numbered((3, 3))
+    wanted[rows] = -1
+    np.testing.assert_array_equal(x.numpy(), wanted)
+    with fails(ValueError, "bool[2]", "float32[3,3]"):
+        x[np.array([True, False])] = 0
+
+
+def test_elements_beside_a_mask_keep_every_bit(device: str) -> None:
+    large = 2**62 + 1
+    x = nnc.asarray(np.array([large, 5]))
+    x[nnc.asarray([False, True])] = nnc.asarray(7.9)
+    assert x.tolist() == [large, 7]
+
+
+def test_a_row_of_values_for_a_mask(x: nnc.Tensor) -> None:
+    x[x > 2] = [10.0, 20.0, 30.0]
+    assert x.tolist() == [[0, 1, 2], [10, 20, 30]]
+    x[np.array([True, False])] = nnc.asarray([[7.0, 8.0, 9.0]])
+    assert x.tolist() == [[7, 8, 9], [10, 20, 30]]
+    for wrong in ([1.0, 2.0], nnc.ones((2, 2))):
+        with fails(ValueError, "does not fit"):
+            x[x > 9] = wrong
+    assert x.tolist() == [[7, 8, 9], [10, 20, 30]]
+
+
+def test_values_are_cast_and_broadcast_to_the_place(device: str) -> None:
+    x = nnc.asarray(np.zeros((2, 3), np.int32))
+    x[0] = nnc.asarray([1.9, -1.9, 0.0])
+    x[1, ...] = True
+    assert x.tolist() == [[1, -1, 0], [1, 1, 1]] and x.dtype == nnc.int32
+    y = nnc.zeros((2, 3))
+    y[:, ::2] = nnc.asarray([[5.0], [6.0]])
+    assert y.tolist() == [[5, 0, 5], [6, 0, 6]]
+
+
+def test_integers_may_be_tensors_and_numpys(device: str) -> None:
+    host = numbered((3, 4))
+    x = nnc.asarray(host)
+    for k in (np.int8(-1), nnc.asarray(np.array(2)), np.array(2)):
+        np.testing.assert_array_equal(x[k].numpy(), host[2])
+    assert x[nnc.asarray(np.array(1)), 1:3].tolist() == [5, 6]
+
+
+@pytest.mark.parametrize(("key", "kind", "said"), [
+    (5, IndexError, "index 5 is out of range for axis 0 of length 2"),
+    ((0, -4), IndexError, "index -4 is out of range for axis 1 of length 3"),
+    ((0, 0, 0), IndexError, "3 indices for 2 dimensions"),
+    ((..., ...), TypeError, "at most one ..."),
+    (1.5, TypeError, "float"),
+    ("a", TypeError, "str"),
+    (True, TypeError, "bool"),
+    (([0, 1], [0, 1, 2]), ValueError, "(2,) and (3,) do not broadcast"),
+    (([0, 1], [0, 3]), IndexError, "index 3 is out of range for axis 1 of length 3"),
+    ((slice(1), [0, -4]), IndexError, "index -4 is out of range for axis 1 of length 3"),
+    ([2], IndexError, "index 2 is out of range for axis 0 of length 2"),
+    (([0], [0], [0]), IndexError, "3 indices for 2 dimensions"),
+    (np.zeros((2, 3, 1), bool), IndexError, "3 indices for 2 dimensions"),
+    (np.zeros((3,), bool), ValueError, "a mask bool[3] does not fit float32[2,3]"),
+    ((slice(None), [True, False]), ValueError, "a mask bool[2] does not fit float32[2,3]"),
+    ((np.zeros((2, 3), bool), 0), IndexError, "3 indices for 2 dimensions"),
+    (np.array([0.5]), TypeError, "float64"),
+    (["a"], TypeError, "an index array is <U1"),
+], ids=str)  # fmt: skip
+def test_keys_that_do_not_work(x: nnc.Tensor, key: Any, kind: type[BaseException], said: str) -> None:
+    with fails(kind, said):
+        x[key]
+    with fails(kind, said):
+        x[key] = 0
+    with fails(kind, said):
+        x.at[key].set(0)
+
+
+# ---- several arrays, masks, and both mixed with basic keys
+@st.composite
+def shapes_and_mixed_keys(draw: st.DrawFn) -> tuple[tuple[int, ...], Any]:
+    """A key of integers, slices, None, ..., arrays of integers and masks, in any order."""
+    shape = draw(array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4))
+    common = draw(st.sampled_from([(3,), (2, 3), (1,), ()]))
+    keys: list[Any] = []
+    axis, ellipsis = 0, False
+    while axis < len(shape) and draw(st.integers(0, 6)):
+        length = shape[axis]
+        kind = draw(st.sampled_from(["integer", "slice", "array", "array", "mask", "None", "..."]))
+        if kind == "integer":
+            keys.append(draw(st.integers(-length, length - 1)))
+        elif kind == "slice":
+            keys.append(draw(st.slices(length)))
+        elif kind == "array":
+            kept = common[draw(st.integers(0, len(common))) :]
+            keys.append(draw(arrays(np.int64, kept, elements=st.integers(-length, length - 1))))
+        elif kind == "mask":
+            axes = draw(st.integers(1, len(shape) - axis))
+            keys.append(draw(arrays(np.bool_, shape[axis : axis + axes])))
+            axis += axes - 1
+        elif kind == "None" or (kind == "..." and not ellipsis):
+            keys.append(None if kind == "None" else ...)
+            ellipsis = ellipsis or kind == "..."
+            continue
+        else:
+            continue
+        axis += 1
+    key = tuple(keys)
+    try:
+        numbered(shape)[key]
+    except IndexError:  # masks and arrays that do not broadcast
+        assume(False)
+    return shape, key
+
+
+def on_device(key: Any, which: int, masks: bool = True) -> Any:
+    """Every second array, or every other one, as a tensor; without masks where a trace has to know their counts."""
+    return tuple(nnc.asarray(k) if isinstance(k, np.ndarray) and k.ndim and i % 2 == which
+                 and (masks or k.dtype != np.bool_) else k for i, k in enumerate(key))
+
+
+@each_device
+@given(shapes_and_mixed_keys(), st.integers(0, 1))
+def test_mixed_keys_read_what_numpy_reads(where: str, drawn: Any, which: int) -> None:
+    shape, key = drawn
+    host = numbered(shape)
+    with nnc.use_device(where):
+        found = nnc.asarray(host)[on_device(key, which)]
+    assert found.shape == host[key].shape
+    np.testing.assert_array_equal(found.numpy(), host[key])
+
+
+@each_device
+@given(shapes_and_mixed_keys(), st.integers(0, 1), st.booleans())
+def test_mixed_keys_write_what_numpy_writes(where: str, drawn: Any, which: int, scalar: bool) -> None:
+    shape, key = drawn
+    host = numbered(shape)
+    value: Any = -7.0 if scalar else -1 - numbered(np.shape(host[key]))
+    wanted, added = host.copy(), host.copy()
+    wanted[key] = value
+    np.add.at(added, key, np.broadcast_to(np.float32(value), host[key].shape))
+    with nnc.use_device(where):
+        given_value = value if scalar else nnc.asarray(value)
+        x = nnc.asarray(host)
+        x[on_device(key, which)] = given_value
+        np.testing.assert_array_equal(x.numpy(), wanted)
+        found = nnc.asarray(host).at[on_device(key, which)].add(given_value)
+    np.testing.assert_allclose(found.numpy(), added, rtol=1e-6)
+
+
+@given(shapes_and_mixed_keys(), st.integers(0, 1))
+def test_every_mode_reads_mixed_keys_the_same(drawn: Any, which: int) -> None:
+    shape, key = drawn
+    host = numbered(shape)
+    weights = 1 + numbered(np.shape(host[key]))
+
+    def f(x: nnc.Tensor, masks: bool = False) -> nnc.Tensor:
+        return x[on_device(key, which, masks)]
+
+    with nnc.use_device("strict:0"):
+        x = nnc.asarray(host)
+        with nnc.deferred():
+            deferred = f(x, masks=True)
+        found = deferred.numpy(), nnc.jit(f)(x).numpy()
+        g = nnc.grad(lambda x: nnc.sum(f(x) * nnc.asarray(weights)))(x)
+    for array in found:
+        np.testing.assert_array_equal(array, host[key])
+    wanted = np.zeros_like(host)
+    np.add.at(wanted, key, weights)
+    np.testing.assert_allclose(g.numpy(), wanted, rtol=1e-6)
+
+
+def test_an_index_that_is_not_known_yet(x: nnc.Tensor) -> None:
+    """In deferred and compiled code a 0-dimensional integer tensor is not looked at."""
+    row = nnc.asarray(np.array(1))
+    with nnc.deferred():
+        i = row * 1
+        deferred = x[i, 1:]
+        assert deferred.is_deferred and i.is_deferred
+    assert deferred.tolist() == [4, 5]
+    f = nnc.jit(lambda x, i: x[i])
+    assert f(x, row).tolist() == [3, 4, 5] and f(x, row - 1).tolist() == [0, 1, 2] and f.traces == 1
+
+
+def test_empty_keys_and_masks_of_no_dimensions(x: nnc.Tensor) -> None:
+    host = numbered((2, 3))
+    for key in ([], np.array([], np.int64), np.array(True), np.array(False), (np.array(True), 0)):
+        np.testing.assert_array_equal(x[key].numpy(), host[key])
+    assert nnc.asarray(5.0)[np.array(True)].tolist() == [5.0]
+
+
+# ---- other changes than set and add
+CHANGES: dict[str, Any] = {
+    "set": lambda old, new: new, "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,
+    "power": np.power, "min": np.minimum, "max": np.maximum,
+}  # fmt: skip
+KEYS = {
+    "integer": 1, "slices": (slice(None), slice(None, None, 2)), "arrays": ([0, 1], [2, 0]),
+    "mask": np.array([[True, False, True], [False, False, True]]), "mask and array": (np.array([True, False]), [1, 2]),
+    "an array twice": ([0, 1, 0], [2, 0, 2]), "rows twice": [1, 0, 1],
+}  # fmt: skip
+
+
+def changed(host: np.ndarray, key: Any, name: str, value: np.ndarray) -> np.ndarray:
+    """One element after the other."""
+    out, places = host.copy(), np.arange(host.size).reshape(host.shape)[key]
+    for place, v in zip(places.ravel(), np.broadcast_to(value, places.shape).ravel(), strict=True):
+        out.flat[place] = CHANGES[name](out.flat[place], v)
+    return out
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("key", KEYS)
+def test_changes_at_a_key(x: nnc.Tensor, name: str, key: str) -> None:
+    host, k = numbered((2, 3)), KEYS[key]
+    value = np.asarray(np.arange(host[k].size).reshape(host[k].shape) * 3 % 4 + 0.5, np.float32)
+    found = getattr(x.at[k], name)(value)
+    np.testing.assert_allclose(found.numpy(), changed(host, k, name, value), rtol=1e-6)
+    np.testing.assert_array_equal(x.numpy(), host)
+    np.testing.assert_array_equal(x.at[k].get().numpy(), host[k])
+
+
+@pytest.mark.parametrize("name", [name for name in CHANGES if name != "divide"])
+@pytest.mark.parametrize("key", KEYS)
+def test_changes_of_integers_on_tensors_as_keys(device: str, name: str, key: str) -> None:
+    host, k = np.arange(6, dtype=np.int32).reshape(2, 3), KEYS[key]
+    value = np.asarray(np.arange(host[k].size).reshape(host[k].shape) * 3 % 4, np.int32)
+    parts = k if isinstance(k, tuple) else (k,)
+    on_device = tuple([p if isinstance(p, (int, slice)) else nnc.asarray(np.asarray(p)) for p in parts])
+    found = getattr(nnc.asarray(host).at[on_device], name)(nnc.asarray(value))
+    assert found.dtype == nnc.int32
+    np.testing.assert_array_equal(found.numpy(), changed(host, k, name, value))
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("key", ["integer", "mask", "mask and array", "rows twice"])
+def test_gradients_of_changes(name: str, key: str) -> None:
+    """Of a value for each element that is meant, against finite differences; elements may be negative where only
+    powers of others are taken."""
+    k, rng = KEYS[key], np.random.default_rng(2)
+    if key == "mask" and name != "set":
+        k = np.array([[True, True, True], [False, False, False]])
+    host = rng.uniform(1, 2, (2, 3))
+    host[~np.isin(np.arange(6).reshape(2, 3), np.arange(6).reshape(2, 3)[k])] *= -1
+    value, weights = rng.uniform(0.5, 2, host[k].shape if key != "mask" else ()), rng.uniform(1, 2, (2, 3))
+
+    def f(x: Any, v: Any) -> nnc.Tensor:
+        return nnc.sum(getattr(x.at[k], name)(v) * nnc.asarray(weights))
+
+    def at(x: np.ndarray, v: np.ndarray) -> float:
+        out = changed(x, k, name, v)
+        return float((out * weights).sum())
+
+    with nnc.use_device("strict:0"):
+        found = nnc.grad(f, (0, 1))(nnc.asarray(host), nnc.asarray(value))
+        again = nnc.jit(nnc.grad(f, (0, 1)))(nnc.asarray(host), nnc.asarray(value))
+    for g, h, which in zip(found, again, (host, value), strict=True):
+        wanted = np.empty_like(which)
+        for place in np.ndindex(*which.shape):
+            step = np.zeros_like(which)
+            step[place] = 1e-6
+            pair = [(host + s * step, value) if which is host else (host, value + s * step) for s in (1, -1)]
+            wanted[place] = (at(*pair[0]) - at(*pair[1])) / 2e-6
+        np.testing.assert_allclose(g.numpy(), wanted, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(h.numpy(), wanted, rtol=1e-6, atol=1e-8)
+
+
+def test_extremes_share_the_gradient_of_ties(device: str) -> None:
+    x, u = nnc.asarray(np.array([1.0, 5.0, 2.0], np.float32)), nnc.asarray(np.array([1.0, 1.0, 7.0], np.float32))
+    dx, du = nnc.grad(lambda x, u: nnc.sum(x.at[[0, 0, 2]].max(u)), (0, 1))(x, u)
+    np.testing.assert_allclose(dx.numpy(), [1 / 3, 1, 0], rtol=1e-6)
+    np.testing.assert_allclose(du.numpy(), [1 / 3, 1 / 3, 1], rtol=1e-6)
+
+
+def test_products_are_differentiated_through_zeros(device: str) -> None:
+    """Of 2 * 0 * 3 and of 4 * 0 * 0, by each factor."""
+    x, u = nnc.asarray(np.array([2.0, 4.0], np.float32)), nnc.asarray(np.array([0.0, 3.0, 0.0, 0.0], np.float32))
+    rows = nnc.asarray(np.array([0, 0, -1, 1]))
+    dx, du = nnc.grad(lambda x, u: nnc.sum(x.at[rows].multiply(u)), (0, 1))(x, u)
+    assert dx.tolist() == [0, 0] and du.tolist() == [6, 0, 0, 0]
+    second = nnc.hessian(lambda u: nnc.sum(x.at[rows].multiply(u)))(u)
+    wanted = np.zeros((4, 4))
+    wanted[0, 1] = wanted[1, 0] = 2
+    wanted[2, 3] = wanted[3, 2] = 4
+    np.testing.assert_array_equal(second.numpy(), wanted)
+
+
+def test_changes_that_a_dtype_does_not_have(device: str) -> None:
+    with fails(TypeError, "quotients are floats", "int32[2]", operator="setitem"):
+        nnc.ones(2, dtype="int32").at[0].divide(2)
+    with fails(TypeError, "booleans"):
+        nnc.asarray([True, False]).at[[0]].add(True)
+
+
+def test_complex_elements_that_are_not_meant_keep_every_bit() -> None:
+    z = nnc.asarray(np.array([0.1 + 0.7j, 2 - 1j]), device="cpu:0")
+    found = z.at[[1, 1]].power(2.0)
+    assert found.numpy()[0] == z.numpy()[0]
+    np.testing.assert_allclose(found.numpy()[1], (2 - 1j) ** 4)
+
+
+# ---- code as it is written in scientific Python
+def test_code_like_that_of_scikit_learn(device: str) -> None:
+    """Standardise, clip outliers, impute, count labels, build a confusion matrix, pick the k best."""
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(20, 4)).astype(np.float32)
+    data[3, 1] = data[7, 2] = np.nan
+    labels = rng.integers(0, 3, 20)
+
+    def program(xp: Any, x: Any, y: Any) -> list[Any]:
+        missing = xp.isnan(x)
+        x[missing] = 0
+        columns = xp.nonzero(xp.sum(xp.astype(missing, xp.float32), axis=0) > 0)[0]
+        x[:, columns] *= 2
+        rows = xp.nonzero(y == 1)[0]
+        sub = x[rows][:, [0, 2]]
+        x[x > 1] = 1
+        x[0] += 1
+        x[rows, -1] = -5
+        x[5:7, :2] = [[1.0], [2.0]]
+        confusion = xp.zeros((3, 3), dtype=xp.float32)
+        confusion[y[:3], y[3:6]] += 1
+        best = x[y == 2, 1:]
+        return [x, columns, sub, confusion, best, x[~missing], x[rows[:, None], [0, 1]]]
+
+    wanted = program(np, data.copy(), labels)
+    found = program(nnc, nnc.asarray(data), nnc.asarray(labels))
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a.numpy(), b, rtol=1e-6)
+
+
+def test_values_that_do_not_fit_the_place(x: nnc.Tensor) -> None:
+    with fails(ValueError, "float32[2]"):
+        x[0] = nnc.ones(2)
+    with fails(ValueError):
+        x[:, 1:] = nnc.ones((3, 2))
+    with fails(TypeError, "str"):
+        x[0] = "a"
+    np.testing.assert_array_equal(x.numpy(), numbered((2, 3)))
+
+
+def test_iteration_and_length(x: nnc.Tensor) -> None:
+    rows = list(x)
+    assert [r.tolist() for r in rows] == [[0, 1, 2], [3, 4, 5]] and len(x) == 2
+    first, second = x
+    assert first.shape == second.shape == (3,)
+    with fails(TypeError, "0-dimensional", line=False):
+        len(x[0, 0])

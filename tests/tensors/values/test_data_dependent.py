@@ -1,0 +1,470 @@
+"""Sizes that depend on data, and copies between devices: eagerly, on demand, and inside compiled graphs."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.base.errors import ImplicitComputeError, NotSupportedError
+from nnc_core.recording.staged import KEPT, StagedGraph
+from nnc_core.type import is_unknown
+from tests.tensors.faults import fails
+
+HOST = np.array([[3.0, 0.0, -1.0], [0.0, 3.0, 5.0]], np.float32)
+OTHER = "strict-nofloat64:0"
+
+
+def arrays(*tensors: nnc.Tensor) -> list[np.ndarray]:
+    return [t.numpy() for t in tensors]
+
+
+def same(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:
+    for a, b in zip(found, wanted, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+# ---- the functions, against NumPy
+HOSTS = {"matrix": HOST, "vector": np.array([0, 2, 0, 2, 1], np.int32), "mask": HOST > 0, "empty": np.zeros((0, 2)),
+         "all zero": np.zeros(4, np.uint8), "one": np.array([7.0])}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTS)
+@pytest.mark.parametrize("mode", ["eager", "deferred", "jit"])
+def test_indices_of_what_is_not_zero(device: str, name: str, mode: str) -> None:
+    host = HOSTS[name].astype(np.float32) if HOSTS[name].dtype == np.float64 else HOSTS[name]
+
+    def f(x: nnc.Tensor) -> list[nnc.Tensor]:
+        return [*nnc.nonzero(x), nnc.flatnonzero(x), nnc.argwhere(x)]
+
+    same(arrays(*_run(mode, f, nnc.asarray(host))), [*np.nonzero(host), np.flatnonzero(host), np.argwhere(host)])
+
+
+@pytest.mark.parametrize("name", HOSTS)
+@pytest.mark.parametrize("mode", ["eager", "deferred", "jit"])
+def test_distinct_values(device: str, name: str, mode: str) -> None:
+    host = HOSTS[name].astype(np.float32) if HOSTS[name].dtype == np.float64 else HOSTS[name]
+
+    def f(x: nnc.Tensor) -> list[nnc.Tensor]:
+        return [nnc.unique_values(x), *nnc.unique_counts(x), *nnc.unique_inverse(x), *nnc.unique_all(x)]
+
+    values, index, inverse, counts = np.unique(host, return_index=True, return_inverse=True, return_counts=True)
+    inverse = inverse.reshape(host.shape)
+    found = arrays(*_run(mode, f, nnc.asarray(host)))
+    same(found, [values, values, counts, values, inverse, values, index, inverse, counts])
+
+
+def _run(mode: str, f: Callable[..., Sequence[nnc.Tensor]], *args: nnc.Tensor) -> Sequence[nnc.Tensor]:
+    if mode == "jit":
+        return nnc.jit(f)(*args)
+    with nnc.deferred(mode == "deferred"):
+        return f(*args)
+
+
+def test_names_of_the_array_api(x: nnc.Tensor) -> None:
+    assert nnc.unique_all(x)._fields == ("values", "indices", "inverse_indices", "counts")
+    assert nnc.unique_counts(x)._fields == ("values", "counts")
+    assert nnc.unique_inverse(x)._fields == ("values", "inverse_indices")
+
+
+def test_nan_is_unlike_nan(device: str) -> None:
+    found = nnc.unique_counts(nnc.asarray(np.array([np.nan, 1, np.nan, 0.0, -0.0], np.float32)))
+    assert found.counts.tolist() == [2, 1, 1, 1] and found.values.tolist()[:2] == [0, 1]
+
+
+def test_a_number_has_no_indices(device: str) -> None:
+    with fails(ValueError, "no axis"):
+        nnc.nonzero(nnc.asarray(3.0))
+    for number, rows in ((3.0, 1), (0.0, 0)):
+        for f in (nnc.argwhere, nnc.jit(nnc.argwhere)):
+            assert f(nnc.asarray(number)).shape == (rows, 0)
+    assert nnc.flatnonzero(nnc.asarray(3.0)).tolist() == [0]
+
+
+# ---- shapes
+def test_static_shape_computes_nothing(x: nnc.Tensor) -> None:
+    with nnc.deferred():
+        y = x[x > 2]
+        z = nnc.stack([y * 2, y + y])
+        assert (y.static_shape, z.static_shape, z.ndim) == ((None,), (2, None), 2)
+        assert "n#" in repr(y)
+    assert y.is_deferred and z.is_deferred
+    assert z.shape == (2, 3) and not y.is_deferred
+    assert (y.static_shape, z.static_shape, x.static_shape) == ((3,), (2, 3), (2, 3))
+    assert all(type(d) is int for d in z.shape)
+
+
+@pytest.mark.parametrize("ask", [
+    lambda y: y.shape, lambda y: len(y), lambda y: y.size, lambda y: list(y), lambda y: nnc.zeros_like(y),
+    lambda y: y[0], lambda y: y[1:], lambda y: y + nnc.ones(3),
+    lambda y: nnc.where(nnc.asarray([True, False, True]), y, 0.0),
+], ids=["shape", "len", "size", "iteration", "zeros_like", "integer", "slice", "broadcast", "where"])  # fmt: skip
+def test_who_needs_the_shape_computes(x: nnc.Tensor, ask: Callable[[nnc.Tensor], object]) -> None:
+    with nnc.deferred():
+        y = x[x > 2]
+        ask(y)
+    assert not y.is_deferred and y.shape == (3,)
+
+
+@pytest.mark.parametrize("keep", [
+    lambda y: y * 2, lambda y: nnc.sum(y), lambda y: nnc.reshape(y, (-1, 1)), lambda y: y[:], lambda y: y[None],
+    lambda y: nnc.concat([y, y]), lambda y: nnc.concat([y, nnc.ones(4)]), lambda y: y[::1],
+    lambda y: nnc.flatnonzero(y), lambda y: y[y > 3], lambda y: nnc.softmax(y),
+    lambda y: nnc.grad(lambda y: nnc.sum(y * y))(y), lambda y: y.to(OTHER),
+], ids=["elementwise", "sum", "reshape", "all", "None", "concat", "with a known one", "step 1", "indices", "mask",
+        "softmax", "grad", "to"])  # fmt: skip
+def test_who_does_not_need_it_stays_lazy(x: nnc.Tensor, keep: Callable[[nnc.Tensor], nnc.Tensor]) -> None:
+    with nnc.deferred():
+        y = x[x > 2]
+        z = keep(y)
+        assert y.is_deferred and z.is_deferred
+    wanted = keep(x[x > 2]).numpy()
+    same([z.numpy()], [wanted])
+    assert z.shape == wanted.shape
+
+
+def test_two_readings_by_one_mask_are_equally_long(x: nnc.Tensor) -> None:
+    with nnc.deferred():
+        mask = x > 2
+        y = x[mask] + (x * 2)[mask]
+        assert y.is_deferred and y.static_shape == (None,)
+    assert y.tolist() == [9, 12, 15]
+
+
+def test_masks_that_were_computed_in_the_same_way_are_equally_long(x: nnc.Tensor) -> None:
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        return x[x * 2 > 4] + x[x * 2 > 4]
+
+    with nnc.deferred():
+        y = f(x)
+        assert y.is_deferred and y.static_shape == (None,)
+    assert y.tolist() == nnc.jit(f)(x).tolist() == [6, 8, 10]
+
+
+def test_two_masks_of_different_counts_do_not_fit(x: nnc.Tensor) -> None:
+    with nnc.deferred(), fails(ValueError, "broadcast", operator="add"):
+        x[x > 2] + x[x > 1]
+
+
+def test_a_shape_that_was_asked_for_may_be_an_error(x: nnc.Tensor) -> None:
+    with nnc.deferred():
+        y = x[x > 2]
+        with nnc.config.using(implicit_compute="error"), pytest.raises(ImplicitComputeError, match="depends on data"):
+            len(y)
+    assert y.is_deferred
+
+
+def test_told_sizes_are_told_to_all(x: nnc.Tensor) -> None:
+    with nnc.deferred():
+        y = x[x > 2]
+        z = y * 2
+        y.numpy()
+        assert z.is_deferred and z.static_shape == (3,) and z.shape == (3,) and z.is_deferred
+        total = z + nnc.ones(3)
+    assert total.tolist() == [7, 9, 11]
+
+
+def test_what_was_recorded_is_freed(device: str) -> None:
+    with nnc.deferred():
+        x = nnc.asarray(HOST)
+        y = x[x > 2] * 2
+    inside = [weakref.ref(x._value), weakref.ref(y._value.inputs[0])]
+    y.numpy()
+    del x, y
+    gc.collect()
+    assert [r() for r in inside] == [None, None]
+
+
+# ---- derivatives
+def _cubes(x: nnc.Tensor) -> nnc.Tensor:
+    return nnc.sum(x[x > 0] * x[x > 0] * x[x > 0]) + nnc.sum(x[0, nnc.asarray([1, 1, 0])])
+
+
+@pytest.mark.parametrize("mode", ["eager", "deferred", "jit"])
+def test_derivatives_through_masks(device: str, mode: str) -> None:
+    x = nnc.asarray(HOST)
+    first = _run(mode, lambda x: [nnc.grad(_cubes)(x)], x)[0].numpy()
+    wanted = np.where(HOST > 0, 3 * HOST**2, 0)
+    wanted[0] += [1, 2, 0]
+    np.testing.assert_allclose(first, wanted, rtol=1e-6)
+    second = _run(mode, lambda x: [nnc.hessian(_cubes)(x)], x)[0].numpy()
+    np.testing.assert_allclose(second.reshape(6, 6), np.diag(np.where(HOST > 0, 6 * HOST, 0).ravel()), rtol=1e-6)
+    tangent = nnc.jvp(lambda x: x[x > 0], [x], [x * 2])[1]
+    np.testing.assert_allclose(tangent.numpy(), HOST[HOST > 0] * 2)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_backward_through_masks_and_distinct_values(device: str, jitted: bool) -> None:
+    def f(v: nnc.Tensor) -> nnc.Tensor:
+        return nnc.sum(nnc.unique_values(v) ** 2) + nnc.sum(v[v > 3])
+
+    v = nnc.variable(HOST)
+    (nnc.jit(f) if jitted else f)(v).backward()
+    assert v.grad is not None
+    np.testing.assert_allclose(v.grad.numpy(), [[6, 0, -2], [0, 0, 11]])
+
+
+def test_gradients_of_writes_by_masks(device: str) -> None:
+    values = nnc.asarray([10.0, 20.0, 30.0])
+
+    def f(x: nnc.Tensor, values: nnc.Tensor) -> nnc.Tensor:
+        return nnc.sum(x.at[nnc.asarray(HOST) > 0].set(values) ** 2)
+
+    dx, dv = nnc.grad(f, (0, 1))(nnc.asarray(HOST), values)
+    np.testing.assert_allclose(dx.numpy(), np.where(HOST > 0, 0, 2 * HOST))
+    np.testing.assert_allclose(dv.numpy(), [20, 40, 60])
+
+
+# ---- compiled
+def _c28(x: nnc.Tensor) -> list[nnc.Tensor]:
+    return [x[x > 2] * 2, nnc.flatnonzero(x > 1), nnc.sum(x)]
+
+
+def test_c28_mask_and_indices_in_one_compiled_graph(device: str) -> None:
+    x = nnc.asarray(HOST)
+    with nnc.deferred():
+        outputs = dict(zip("abc", _c28(x), strict=True)) | {"d": nnc.grad(lambda x: nnc.sum(x[x > 2] ** 2))(x)}
+    run = nnc.export({"x": x}, outputs).compile(device)
+    assert isinstance(run, StagedGraph)
+    for host in (HOST, HOST - 3, HOST * 0, HOST + 9, HOST):
+        found = run(x=host)
+        y = nnc.asarray(host)
+        same([found[k].numpy() for k in "abc"], arrays(*_c28(y)))
+        np.testing.assert_allclose(found["d"].numpy(), np.where(host > 2, 2 * host, 0))
+
+
+def test_c29_static_parts_around_a_mask(device: str) -> None:
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        chosen = nnc.tanh(x * 2)[x > 0]
+        return nnc.sum(chosen * nnc.sum(chosen)) + nnc.sum(x)
+
+    jitted = nnc.jit(f)
+    for host in (HOST, -HOST, HOST):
+        x = nnc.asarray(host)
+        same(arrays(jitted(x)), arrays(f(x)))
+    assert jitted.traces == 1
+
+
+def test_counting_after_counting(device: str) -> None:
+    def f(x: nnc.Tensor) -> list[nnc.Tensor]:
+        chosen = x[x > -2]
+        again = chosen[chosen > 1]
+        return [chosen, again * 2, nnc.unique_values(again), nnc.unique_inverse(chosen).inverse_indices]
+
+    jitted = nnc.jit(f)
+    for host in (HOST, HOST - 1):
+        x = nnc.asarray(host)
+        same(arrays(*jitted(x)), arrays(*f(x)))
+    text = jitted.lower(nnc.asarray(HOST)).explain()
+    assert "stage 2" in text and text.count("runs on the host and breaks the program") == 3
+
+
+def test_a_part_is_compiled_once_for_each_size_and_the_oldest_goes(device: str) -> None:
+    jitted = nnc.jit(lambda x: x[x > 0] + 1)
+    x = nnc.asarray(np.linspace(-1, 1, 50, dtype=np.float32))
+    run = jitted.lower(x)
+    (part,) = [p for parts in run.parts for p in parts if p.names]
+    for shift in (0.0, 0.5, 0.0, 0.5):
+        jitted(x + shift)
+    assert len(part.compiled) == 2
+    kept = part.for_sizes({part.names[0]: 25})
+    for k in range(KEPT + 4):
+        found = jitted(nnc.asarray(np.where(np.arange(50) < k, 1, -1).astype(np.float32)))
+        assert found.shape == (k,)
+    assert len(part.compiled) == KEPT and kept not in part.compiled.values()
+
+
+def test_cells_are_read_and_written_around_masks(device: str) -> None:
+    cell = nnc.Cell(nnc.asarray(np.float32(1.0)), "total")
+
+    @nnc.jit
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        cell.write(cell.read() + nnc.sum(x[x > 2]))
+        return x[x > 2] * cell.read()
+
+    x = nnc.asarray(HOST)
+    assert f(x).tolist() == [36, 36, 60] and cell.read().item() == 12
+    assert f(x).tolist() == [69, 69, 115] and cell.read().item() == 23
+
+
+def test_a_staged_graph_looks_like_any_other(device: str) -> None:
+    x = nnc.asarray(HOST)
+    with nnc.deferred():
+        y = nnc.sum(x[x > 0])
+    graph = nnc.export({"x": x}, {"x": x, "y": y})
+    run = graph.compile(device)
+    with fails(TypeError, "missing x", line=False):
+        run()
+    with fails(ValueError, "float32[2]", line=False):
+        run(x=nnc.ones(2))
+    assert "not compiled" not in str(run.memory_plan) and run.memory_plan.peak >= 0
+    found = run(x=x)
+    assert found["y"].item() == 11 and found["x"].tolist() == HOST.tolist()
+    assert run.memory_plan.commands > 0 and run.memory_plan.ratio >= 1.0
+    assert any(t.command == "nonzero" for t in run.profile(x=x).timings)
+    assert run.donated == frozenset() and list(run.graph.inputs) == ["x"]
+    given = run.admit({"x": x})
+    assert list(run.run(given)) == ["x", "y"]
+
+
+def test_exported_after_computing(device: str) -> None:
+    x = nnc.asarray(HOST)
+    with nnc.deferred():
+        y = nnc.sum(x[x > 0]) * 2
+    assert y.item() == 22
+    run = nnc.export({"x": x}, {"y": y}).compile(device)
+    assert run(x=HOST + 1)["y"].item() == 2 * (HOST + 1)[HOST > -1].sum()
+
+
+def test_a_graph_file_keeps_sizes_by_data(device: str, tmp_path: Path) -> None:
+    x = nnc.asarray(HOST)
+    with nnc.deferred():
+        y = x[x > 0] * 2
+        z = nnc.unique_values(y)
+    nnc.save_graph(nnc.export({"x": x}, {"y": y, "z": z}), tmp_path / "graph.nnc")
+    found = nnc.load_graph(tmp_path / "graph.nnc").compile(device)(x=HOST + 1)
+    wanted = (HOST + 1)[HOST > -1] * 2
+    same([found["y"].numpy(), found["z"].numpy()], [wanted, np.unique(wanted)])
+
+
+def test_named_dimensions_beside_sizes_by_data(device: str) -> None:
+    x = nnc.var_arr("x", (nnc.Dim("rows"), 3))
+    run = nnc.export({"x": x}, {"y": x[x > 0] * 2, "s": nnc.sum(x, axis=0)}).compile(device)
+    for host in (HOST, np.concatenate([HOST, HOST])):
+        found = run(x=host)
+        same([found["y"].numpy(), found["s"].numpy()], [host[host > 0] * 2, host.sum(0)])
+
+
+def test_an_input_may_have_a_size_by_data(x: nnc.Tensor, device: str) -> None:
+    with nnc.deferred():
+        y = x[x > 2]
+        z = nnc.sum(y * 2)
+    run = nnc.export({"y": y}, {"z": z}).compile(device)
+    assert any(is_unknown(str(d)) for d in run.graph.inputs["y"].shape)
+    assert run(y=np.ones(5, np.float32))["z"].item() == 10
+
+
+def test_two_calls_of_one_graph_in_one_function(device: str) -> None:
+    x = nnc.asarray(HOST)
+    with nnc.deferred():
+        y = x[x > 0] * 2
+    run = nnc.export({"x": x}, {"y": y}).compile(device)
+
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        return nnc.sum(run(x=x)["y"]) + nnc.sum(run(x=x - 1)["y"])
+
+    wanted = 2 * HOST[HOST > 0].sum() + 2 * (HOST - 1)[HOST > 1].sum()
+    assert f(x).item() == wanted and nnc.jit(f)(x).item() == wanted
+    np.testing.assert_array_equal(nnc.grad(f)(x).numpy(), np.where(HOST > 1, 4, np.where(HOST > 0, 2, 0)))
+
+
+def test_several_results_beside_a_size_that_nobody_knows(x: nnc.Tensor) -> None:
+    """A tuple of specs stays one when told sizes are put in."""
+    with nnc.deferred():
+        found = nnc.nonzero(x)[0]
+        pair = (nnc.TensorSpec((), "float32"), nnc.TensorSpec((4,), "float32"))
+        total, each = nnc.callback(lambda a: (a.sum(), a + 1), pair, nnc.asarray([1.0, 2.0, 3.0, 4.0]))
+        summed, doubled = nnc.scan(lambda s, v: (s + v, 2 * v), nnc.asarray(0.0), each)
+    assert (total.item(), summed.item(), doubled.tolist()) == (10, 14, [4, 6, 8, 10])
+    assert found.is_deferred
+
+
+def test_loops_cannot_count(device: str) -> None:
+    def body(i: nnc.Tensor, x: nnc.Tensor) -> tuple[nnc.Tensor, nnc.Tensor]:
+        return i + 1, x + nnc.sum(x[x > 2])
+
+    with fails(NotImplementedError, "cannot count elements", line=False):
+        nnc.jit(lambda x: nnc.while_loop(lambda i, x: i < 3, body, (nnc.asarray(0), x))[1])(nnc.asarray(HOST))
+
+
+# ---- several devices in one graph
+def _there_and_back(x: nnc.Tensor) -> nnc.Tensor:
+    there = (x * 2).to(OTHER)
+    return nnc.sum((there * there + 1).to(x.device.id) * x)
+
+
+def test_parts_on_two_devices(device: str) -> None:
+    x = nnc.asarray(HOST)
+    with nnc.deferred():
+        there = (x * 2).to(OTHER)
+        outputs = {"there": there + 1, "y": _there_and_back(x), "g": nnc.grad(_there_and_back)(x)}
+    graph = nnc.export({"x": x}, outputs)
+    wanted = {"there": HOST * 2 + 1, "y": np.sum((4 * HOST**2 + 1) * HOST), "g": 12 * HOST**2 + 1}
+    for places, where in (({}, device), ({"place1": OTHER}, OTHER)):
+        run = graph.compile(device, places=places)
+        found = run(x=HOST)
+        assert {k: t.device.id for k, t in found.items()} == {"there": where, "y": device, "g": device}
+        for k, t in found.items():
+            np.testing.assert_allclose(t.numpy(), wanted[k], rtol=1e-6)
+    assert run.stack_of("there").device.spec.id == OTHER
+    assert f"copied from {device} to {OTHER}" in run.explain()
+
+
+def test_jit_over_two_devices(device: str) -> None:
+    x, elsewhere = nnc.asarray(HOST), nnc.asarray(HOST + 1, device=OTHER)
+
+    @nnc.jit
+    def f(x: nnc.Tensor) -> tuple[nnc.Tensor, ...]:
+        moved = x.to(OTHER)
+        chosen = moved[elsewhere > 1]
+        return moved + elsewhere, chosen, chosen.to(x.device.id) * 2
+
+    for host in (HOST, HOST * 2):
+        a, b, c = f(nnc.asarray(host))
+        same(arrays(a, b, c), [host + HOST + 1, host[HOST > 0], host[HOST > 0] * 2])
+        assert [t.device.id for t in (a, b, c)] == [OTHER, OTHER, device]
+    g = nnc.jit(nnc.grad(_there_and_back))(x)
+    np.testing.assert_allclose(g.numpy(), 12 * HOST**2 + 1, rtol=1e-6)
+    second = nnc.jit(nnc.hessian(_there_and_back))(x)
+    np.testing.assert_allclose(second.numpy().reshape(6, 6), np.diag((24 * HOST).ravel()), rtol=1e-6)
+
+
+def test_constants_are_made_on_each_device(device: str) -> None:
+    def f(x: nnc.Tensor) -> list[nnc.Tensor]:
+        three = nnc.full((3,), 3.0)
+        return [x * three, x.to(OTHER) * nnc.full((3,), 3.0, device=OTHER), nnc.full((3,), 3.0).to(OTHER)]
+
+    found = nnc.jit(f)(nnc.asarray(HOST))
+    same(arrays(*found), [HOST * 3, HOST * 3, np.full(3, 3, np.float32)])
+    assert [t.device.id for t in found] == [device, OTHER, OTHER]
+
+
+def test_devices_that_do_not_fit_are_named(device: str) -> None:
+    F = nnc.stack_for(device).operator.open()
+    x = F.placeholder("x", nnc.TensorSpec((2,), np.dtype(np.float32)))
+    y = F.add(F.transfer(x, source=device, target=OTHER), x)
+    with fails(ValueError, device, OTHER, line=False):
+        nnc.SymbolicGraph({"x": x}, {"y": y}).compile(device)
+
+
+SLICES = [slice(None, 3), slice(0, 2), slice(-2, None), slice(-7, None), slice(4, None), slice(1, -1), slice(None, -5),
+          slice(2, 9), slice(1, 2)]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", SLICES, ids=map(str, SLICES))
+def test_slices_are_clipped_to_what_was_counted(key: slice) -> None:
+    f = lambda x: nnc.nonzero(x)[0][key]  # noqa: E731
+    compiled = nnc.jit(f)
+    for given in ([1.0, 0, 1, 0, 2], [0.0] * 4, [1.0] * 6):
+        x, wanted = nnc.asarray(given), np.flatnonzero(given)[key].tolist()
+        assert f(x).tolist() == compiled(x).tolist() == wanted
+        with nnc.deferred():
+            late = f(x)
+        assert late.tolist() == wanted
+
+
+def test_clipped_slices_beside_other_keys() -> None:
+    for f in (lambda x: nnc.argwhere(x)[:2, 0], lambda x: nnc.argwhere(x)[:2, [1, 0]], lambda x: nnc.argwhere(x)[1:],
+              lambda x: x[x > 0].at[:4].set(9.0), lambda x: nnc.grad(lambda y: nnc.sum(y[y > 0][:2] ** 2))(x)):
+        for x in (nnc.eye(3), nnc.zeros((3, 3))):
+            np.testing.assert_array_equal(nnc.jit(f)(x).numpy(), f(x).numpy())
+
+
+def test_a_clipped_slice_is_written_alone() -> None:
+    with pytest.raises(NotSupportedError, match="whose length depends on data, beside others"):
+        nnc.jit(lambda x: nnc.argwhere(x).at[:2, 0].set(0))(nnc.eye(3))

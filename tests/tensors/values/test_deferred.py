@@ -1,0 +1,403 @@
+"""Deferred computation: what computes it, once; what it keeps, and what it lets go; derivatives; errors."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.base.errors import DeferredInplaceError, ImplicitComputeError, ImplicitComputeWarning, UnconnectedError
+from nnc_core.symbol import postorder
+from nnc_core.values import dispatch as evaluation
+from nnc_core.values.history import LONGEST_HISTORY
+from tests.sizes import LONG
+from tests.tensors.conftest import devices
+from tests.tensors.faults import fails
+
+HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
+QUICKEST = devices()[0]
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the operators that have run."""
+    seen: list[str] = []
+    run = evaluation._run
+
+    def counted(op, *rest):  # type: ignore[no-untyped-def]
+        seen.append(op.name)
+        return run(op, *rest)
+
+    monkeypatch.setattr(evaluation, "_run", counted)
+    return seen
+
+
+# ---- computing
+def test_realize_computes_several_trees_in_one_walk(x: nnc.Tensor, runs: list[str]) -> None:
+    with nnc.deferred():
+        shared = nnc.exp(x)
+        tree = {"a": shared + 1, "b": [nnc.sum(shared), None, "text"]}
+        other = (shared * shared, 3)
+    assert runs == []
+    nnc.realize(tree, other)
+    assert sorted(n for n in runs if n != "filled") == ["add", "exp", "multiply", "sum"], "exp once"
+    nnc.realize(tree, other)
+    assert len([n for n in runs if n != "filled"]) == 4
+    np.testing.assert_allclose(other[0].numpy(), np.exp(HOST) ** 2, rtol=1e-5)
+
+
+def test_only_what_is_needed_is_computed(x: nnc.Tensor, runs: list[str]) -> None:
+    with nnc.deferred():
+        a = nnc.sin(x)
+        b = nnc.cos(x)
+    a.numpy()
+    assert runs == ["sin"] and b.is_deferred
+
+
+TRIGGERS: dict[str, Callable[[nnc.Tensor], object]] = {
+    "numpy": lambda y: y.numpy(), "asarray": np.asarray, "tolist": lambda y: y.tolist(),
+    "item": lambda y: y[0, 0].item(), "bool": lambda y: bool(y[0, 0] > 0), "float": lambda y: float(y[0, 1]),
+    "operator": lambda y: y + 1, "method": lambda y: y.sum(), "iteration": lambda y: list(y),
+    "jit": lambda y: nnc.jit(lambda y: y + 1)(y),
+    "data-dependent shape": lambda y: nnc.nonzero(y), "index": lambda y: y[[0, 1]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRIGGERS)
+def test_what_computes(x: nnc.Tensor, name: str) -> None:
+    with nnc.deferred():
+        y = x * 2
+    TRIGGERS[name](y)
+    assert not y.is_deferred
+    np.testing.assert_array_equal(y.numpy(), HOST * 2)
+
+
+@pytest.mark.parametrize("name", [n for n in TRIGGERS if n != "jit"])
+def test_implicit_computing_may_be_an_error(x: nnc.Tensor, name: str) -> None:
+    with nnc.deferred():
+        y = x * 2
+    with nnc.config.using(implicit_compute="error"):
+        with pytest.raises(ImplicitComputeError, match="deferred float32") as caught:
+            TRIGGERS[name](y)
+        assert y.is_deferred, "nothing was computed"
+        y.realize()
+        nnc.realize([y])
+        y.wait()
+        TRIGGERS[name](y)
+    assert isinstance(caught.value, RuntimeError)
+    assert str(caught.value).count("test_deferred.py") == 2, "the line that recorded it, and the user's"
+    assert "nnc.realize" in str(caught.value)
+
+
+def test_implicit_computing_may_be_a_warning(x: nnc.Tensor) -> None:
+    with nnc.deferred():
+        y = x * 2
+    with nnc.config.using(implicit_compute="warn"):
+        with pytest.warns(ImplicitComputeWarning, match=r"at test_deferred\.py:.*is computed: it was converted"):
+            y.numpy()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            y.numpy()
+            with nnc.deferred():
+                (y + 1).realize()
+
+
+def test_the_setting_has_three_values() -> None:
+    with pytest.raises(ValueError, match="allow, warn, error"), nnc.config.using(implicit_compute="perhaps"):
+        pass
+
+
+def test_several_threads_compute_what_is_forgotten(device: str) -> None:
+    for _ in range(5):
+        with nnc.deferred(keep_graph=False):
+            y = nnc.asarray(HOST)
+            for _ in range(30):
+                y = nnc.tanh(y + 0.5)
+        found: list[np.ndarray] = []
+        threads = [threading.Thread(target=lambda y=y, found=found: found.append(y.numpy())) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert len(found) == 4 and all((f == found[0]).all() for f in found)
+
+
+# ---- modes
+def test_a_block_may_switch_back_to_eager(x: nnc.Tensor) -> None:
+    with nnc.deferred():
+        with nnc.deferred(False):
+            assert not nnc.is_deferred_mode() and not (x + 1).is_deferred
+        with nnc.deferred(keep_graph=False):
+            assert (x + 1).is_deferred
+        assert nnc.is_deferred_mode() and (x + 1).is_deferred
+    assert not nnc.is_deferred_mode()
+
+
+def test_deferred_decorates_functions(x: nnc.Tensor) -> None:
+    @nnc.deferred()
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        return x + 1
+
+    assert f(x).is_deferred and not (x + 1).is_deferred
+
+
+# ---- history
+def test_what_was_computed_can_still_be_exported(x: nnc.Tensor, device: str) -> None:
+    with nnc.deferred():
+        y = x * 2
+        z = y + y
+    z.numpy()
+    compiled = nnc.export({"x": x}, {"z": z}).compile(device)
+    np.testing.assert_array_equal(compiled(x=HOST + 1)["z"].numpy(), (HOST + 1) * 4)
+
+
+def test_history_goes_with_the_last_tensor(x: nnc.Tensor) -> None:
+    with nnc.deferred():
+        y = x * 2
+        z = y + y
+    inside = weakref.ref(y._value)
+    z.numpy()
+    del y
+    assert inside() is not None, "z can be exported"
+    del z
+    gc.collect()
+    assert inside() is None
+
+
+def test_without_keep_graph_what_was_computed_forgets(x: nnc.Tensor) -> None:
+    with nnc.deferred(keep_graph=False):
+        y = x * 2
+        z = y + y
+        lazy = z + 1
+    inside = weakref.ref(y._value)
+    del y
+    z.numpy()
+    assert z._value.step is None and inside() is None
+    np.testing.assert_array_equal(lazy.numpy(), HOST * 4 + 1)
+    with fails(ValueError, "history", line=False):
+        nnc.export({"x": x}, {"z": z})
+
+
+def test_a_loop_that_carries_tensors_does_not_grow(x: nnc.Tensor) -> None:
+    past: list[weakref.ref] = []
+    for _ in range(20):
+        with nnc.deferred(keep_graph=False):
+            x = nnc.sin(x) * 0.5 + 0.1
+        past.append(weakref.ref(x._value))
+        nnc.realize(x)
+    assert sum(r() is not None for r in past) == 1
+
+
+def _rounds(s: nnc.Tensor, rounds: int, **options: bool) -> tuple[nnc.Tensor, list[weakref.ref]]:
+    past = []
+    for _ in range(rounds):
+        with nnc.deferred(**options):
+            s = s + 1
+        nnc.realize(s)
+        past.append(weakref.ref(s._value))
+    return s, past
+
+
+def _alive(past: list[weakref.ref]) -> int:
+    gc.collect()
+    return sum(r() is not None for r in past)
+
+
+def test_a_loop_that_computes_every_round_is_bounded_unless_asked() -> None:
+    with nnc.use_device(QUICKEST):
+        s, past = _rounds(nnc.asarray([0.0]), 3000)
+        assert s.item() == 3000 and LONGEST_HISTORY <= _alive(past) <= 4 * LONGEST_HISTORY
+        s, past = _rounds(nnc.asarray([0.0]), 1500, keep_graph=True)
+        assert _alive(past) == 1500
+
+
+def test_the_bound_holds_for_chains_that_read_far_back() -> None:
+    with nnc.use_device(QUICKEST):
+        delayed, past = [nnc.asarray([0.0])] * 300, []
+        for _ in range(2500):
+            with nnc.deferred():
+                s = delayed.pop(0) * 0.5 + delayed[-1]
+            nnc.realize(s)
+            delayed.append(s)
+            past.append(weakref.ref(s._value))
+        assert _alive(past) <= 4 * LONGEST_HISTORY + 300
+
+
+def test_readings_beside_a_carried_value_do_not_change_the_bound() -> None:
+    with nnc.use_device(QUICKEST):
+        a, b, past = nnc.asarray([0.0]), nnc.asarray([1.0]), []
+        for _ in range(1500):
+            with nnc.deferred():
+                a = a + b
+                b = b * 0.5 + a
+                seen = a.sum()
+            nnc.realize(b)
+            assert seen.is_deferred and seen.item() == a.item()
+            past.append(weakref.ref(a._value))
+        assert _alive(past) <= 4 * LONGEST_HISTORY
+
+
+def test_recent_rounds_are_exported_and_forgotten_ones_are_an_error() -> None:
+    with nnc.use_device(QUICKEST):
+        for start in (0.0, [0.0]):  # a scalar would become a constant
+            x = nnc.asarray(start)
+            s, past = _rounds(x, 2 * LONGEST_HISTORY - 1)
+            compiled = nnc.export({"x": x}, {"s": s}).compile(QUICKEST)
+            assert compiled(x=x + 5)["s"].item() == len(past) + 5
+            middle, _ = _rounds(s, 900)
+            s, _ = _rounds(middle, LONGEST_HISTORY - 1)
+            assert nnc.export({"m": middle}, {"s": s}).compile(QUICKEST)(m=x)["s"].item() == LONGEST_HISTORY - 1
+            for capture in ("error", "constant"):
+                with fails(UnconnectedError, "history was freed", "test_deferred.py", "keep_graph=True"):
+                    nnc.export({"x": x}, {"s": s}, capture=capture, on_unused="ignore")
+
+
+def test_early_results_that_a_long_loop_reads_keep_their_history() -> None:
+    with nnc.use_device(QUICKEST):
+        x, s = nnc.asarray([2.0]), nnc.asarray([0.0])
+        with nnc.deferred():
+            doubled = x * 2
+        for _ in range(1200):
+            with nnc.deferred():
+                s = s * 0 + doubled
+            nnc.realize(s)
+        assert nnc.export({"x": x}, {"y": doubled}).compile(QUICKEST)(x=x + 1)["y"].item() == 6
+
+
+def test_thousands_of_operations_that_are_computed_at_once_are_exported() -> None:
+    with nnc.use_device(QUICKEST):
+        x = nnc.asarray([0.0])
+        with nnc.deferred():
+            y = x
+            for _ in range(3000):
+                y = y + x
+        nnc.realize(y)
+        graph = nnc.export({"x": x}, {"y": y})
+        assert sum(node.op.name == "add" for node in postorder(graph.outputs.values()) if node.inputs) == 3000
+
+
+def test_a_gradient_through_a_long_loop_is_complete() -> None:
+    with nnc.use_device(QUICKEST):
+        v = nnc.variable([1.0])
+        s, past = _rounds(v * 1, 1200)
+        s.sum().backward()
+        assert v.grad is not None and v.grad.item() == 1 and _alive(past) == 1200
+
+
+def test_gradients_keep_what_they_need(device: str) -> None:
+    v = nnc.variable(HOST)
+    with nnc.deferred(keep_graph=False):
+        loss = (nnc.sin(v) * v).sum()
+    loss.numpy()
+    loss.backward()
+    assert v.grad is not None
+    np.testing.assert_allclose(v.grad.numpy(), np.cos(HOST) * HOST + np.sin(HOST), rtol=1e-4, atol=1e-5)
+
+
+def test_a_long_chain_that_forgets_holds_one_array_at_a_time() -> None:
+    with nnc.use_device(QUICKEST):
+        with nnc.deferred(keep_graph=False):
+            first = y = nnc.asarray(0.0) + 1
+            values = weakref.WeakSet()
+            for _ in range(LONG):
+                y = y + 1
+                if len(values) < 1000:
+                    values.add(y._value)
+        assert y.item() == LONG + 1
+        gc.collect()
+        assert len(values) == 0 and y._value.step is None and first.item() == 1
+
+
+def test_deferred_training_with_cells_does_not_grow(device: str) -> None:
+    cell = nnc.Cell(nnc.asarray(HOST), "weight")
+    past: list[weakref.ref] = []
+    for _ in range(20):
+        with nnc.deferred():
+            cell.write(cell.read() * 0.5)
+        past.append(weakref.ref(cell.read()._value))
+        cell.read().numpy()
+    gc.collect()
+    assert sum(r() is not None for r in past) <= 2
+
+
+# ---- derivatives
+def _loss(x: nnc.Tensor) -> nnc.Tensor:
+    return nnc.sum(nnc.sin(x) * x * x)
+
+
+DERIVATIVES: dict[str, Callable[[nnc.Tensor], nnc.Tensor]] = {
+    "grad": lambda x: nnc.grad(_loss)(x),
+    "value_and_grad": lambda x: nnc.value_and_grad(_loss)(x)[1],
+    "vjp": lambda x: nnc.vjp(nnc.sin, x)[1](x)[0],
+    "jvp": lambda x: nnc.jvp(lambda x: nnc.sin(x) * x, [x], [x])[1],
+    "jacobian": lambda x: nnc.jacobian(lambda x: x[0] * nnc.sin(x[1]))(x),
+    "hessian": lambda x: nnc.hessian(_loss)(x),
+    "third": lambda x: nnc.grad(lambda x: nnc.sum(nnc.grad(lambda x: nnc.sum(nnc.grad(_loss)(x) * x))(x)))(x),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_inside_stay_lazy_and_are_those_of_eager(x: nnc.Tensor, runs: list[str], name: str) -> None:
+    wanted = DERIVATIVES[name](x).numpy()
+    del runs[:]
+    with nnc.deferred():
+        found = DERIVATIVES[name](x)
+    assert found.is_deferred and runs == []
+    assert found.numpy().tobytes() == wanted.tobytes()
+
+
+def test_backward_inside_stays_lazy(device: str, runs: list[str]) -> None:
+    v = nnc.variable(HOST)
+    with nnc.deferred():
+        _loss(v).backward()
+        _loss(v).backward()
+    assert v.grad is not None and v.grad.is_deferred and "sin" not in runs
+    w = nnc.variable(HOST)
+    _loss(w).backward()
+    _loss(w).backward()
+    assert w.grad is not None
+    assert v.grad.numpy().tobytes() == w.grad.numpy().tobytes()
+
+
+def test_a_deferred_value_can_be_differentiated_by_outside(x: nnc.Tensor) -> None:
+    with nnc.deferred():
+        y = x * 2
+    np.testing.assert_array_equal(nnc.grad(lambda y: nnc.sum(y * y))(y).numpy(), HOST * 4)
+
+
+# ---- in place, and errors
+@pytest.mark.parametrize("change", [
+    lambda y: y.__setitem__(0, 1.0), lambda y: y.__iadd__(1), lambda y: y.__setitem__(y.numpy() > 2, 0.0),
+], ids=["item", "iadd", "mask"])
+def test_in_place_is_refused_and_changes_nothing(x: nnc.Tensor, change: Callable[[nnc.Tensor], object]) -> None:
+    with nnc.deferred():
+        y = x * 2
+        before = y._value
+        with pytest.raises(DeferredInplaceError, match=r"x\.at\[key\]\.set") as caught:
+            change(y)
+        assert y._value is before
+    assert isinstance(caught.value, NotImplementedError)
+    np.testing.assert_array_equal(y.numpy(), HOST * 2)
+
+
+def test_shapes_are_checked_when_it_is_recorded(x: nnc.Tensor) -> None:
+    with nnc.deferred(), fails(ValueError, "broadcast", operator="add"):
+        x + nnc.ones((5,))
+
+
+def test_an_error_of_computing_names_the_line_that_recorded(device: str) -> None:
+    with nnc.deferred():
+        wrong = nnc.asarray(HOST)[nnc.asarray(HOST) > 2].reshape((2, 2))  # recorded here
+    with pytest.raises(ValueError, match=r"reshape: float32\[3\] has 3 elements(.|\n)*test_deferred.py") as caught:
+        wrong.numpy()
+    lines = Path(__file__).read_text().splitlines()
+    recorded = next(n for n, text in enumerate(lines, 1) if text.endswith("# recorded here"))
+    assert f"test_deferred.py:{recorded} " in str(caught.value)
+    assert wrong.is_deferred

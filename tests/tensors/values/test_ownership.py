@@ -1,0 +1,157 @@
+"""Whose memory is written: arrays of NumPy by augmented assignment, copies by nobody, variables under no_grad alone."""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.base.errors import DetachedWarning, GradientError
+from tests.tensors.faults import fails
+
+
+# ---- array += tensor
+def add(w: Any, t: Any) -> Any:
+    w += t
+    return w
+
+
+def subtract(w: Any, t: Any) -> Any:
+    w -= t
+    return w
+
+
+def multiply(w: Any, t: Any) -> Any:
+    w *= t
+    return w
+
+
+def divide(w: Any, t: Any) -> Any:
+    w /= t
+    return w
+
+
+def power(w: Any, t: Any) -> Any:
+    w **= t
+    return w
+
+
+def floor_divide(w: Any, t: Any) -> Any:
+    w //= t
+    return w
+
+
+def remainder(w: Any, t: Any) -> Any:
+    w %= t
+    return w
+
+
+def matmul(w: Any, t: Any) -> Any:
+    w @= t
+    return w
+
+
+@pytest.mark.parametrize("change", [add, subtract, multiply, divide, power, floor_divide, remainder, matmul])
+@pytest.mark.parametrize("made", [lambda a: nnc.asarray(a), lambda a: nnc.Cell(nnc.asarray(a))])
+def test_an_array_is_changed_in_place(device: str, change: Callable[[Any, Any], Any], made: Any) -> None:
+    start, other = np.array([[4.0, 9], [2, 3]], np.float32), np.array([[2.0, 1], [3, 2]], np.float32)
+    array = start.copy()
+    assert change(array, made(other)) is array
+    np.testing.assert_allclose(array, change(start.copy(), other), rtol=1e-6)
+
+
+def test_parts_and_integers_of_arrays(device: str) -> None:
+    array, seen = np.zeros((2, 2)), np.array([1, 2, 4])
+    whole = array
+    array[0] += nnc.ones(2)
+    whole[:, 1] += nnc.ones(2)
+    assert array.tolist() == [[1, 2], [0, 1]]
+    seen &= nnc.asarray([3, 3, 3])
+    seen <<= nnc.asarray([1, 1, 1])
+    assert seen.tolist() == [2, 4, 0]
+    with pytest.raises(TypeError, match="same_kind"):
+        seen += nnc.ones(3)
+
+
+def test_other_operators_give_what_they_gave(device: str) -> None:
+    array, t = np.ones(2, np.float32), nnc.ones(2)
+    for result in (array + t, array @ t, array == t, operator.mul(array, t), np.float32(1) + t):
+        assert isinstance(result, nnc.Tensor)
+    assert type(np.add(array, t)) is np.ndarray and array.tolist() == [1, 1]
+
+
+def test_a_followed_gradient_is_not_dropped_in_silence(device: str) -> None:
+    array = np.zeros(2)
+    with pytest.warns(DetachedWarning, match="no gradient follows"):
+        array += nnc.variable([1.0, 2.0])
+    assert array.tolist() == [1, 2]
+
+
+# ---- another program writes
+def overwrite(t: nnc.Tensor) -> None:
+    """Write into a tensor's memory as a consumer does that ignores DLPack's mark of read-only memory."""
+    view = np.from_dlpack(t)
+    ctypes.memset(view.ctypes.data, 0, view.nbytes)
+
+
+COPIES: dict[str, Callable[[nnc.Tensor], nnc.Tensor]] = {
+    "copy": lambda t: t.copy(), "asarray": lambda t: nnc.asarray(t, copy=True),
+    "astype": lambda t: nnc.astype(t, "float32"), "reshape": lambda t: nnc.reshape(t, (3,), copy=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COPIES)
+@pytest.mark.parametrize("first", ["copy", "export"])
+def test_a_copy_is_in_memory_of_its_own(device: str, name: str, first: str) -> None:
+    t = nnc.asarray(np.array([1, 2, 3], np.float32))
+    if first == "export":
+        np.from_dlpack(t)
+    kept = COPIES[name](t)
+    overwrite(t)
+    assert kept.tolist() == [1, 2, 3]
+
+
+def test_a_deferred_copy_is_in_memory_of_its_own(device: str) -> None:
+    with nnc.deferred():
+        t = nnc.ones(3) * 2
+        kept = t.copy()
+    nnc.realize(t, kept)
+    overwrite(t)
+    assert kept.tolist() == [2, 2, 2]
+
+
+def test_gradients_pass_through_a_copy(device: str) -> None:
+    v = nnc.variable([1.0, 2.0])
+    nnc.sum(v.copy() ** 2).backward()
+    assert v.grad is not None and v.grad.tolist() == [2, 4]
+
+
+# ---- variables
+def at(v: nnc.Tensor) -> None:
+    v[0] = 5.0
+
+
+@pytest.mark.parametrize("change", [at, lambda v: add(v, 1), lambda v: multiply(v, v), lambda v: matmul(v, nnc.eye(2))])
+def test_a_variable_changes_under_no_grad_alone(device: str, change: Callable[[nnc.Tensor], Any]) -> None:
+    v = nnc.variable([[1.0, 2.0], [3.0, 4.0]])
+    y = nnc.sum(v**3)
+    with fails(GradientError, "in-place change of a variable", "no_grad"):
+        change(v)
+    with nnc.no_grad():
+        change(v)
+    y.backward()
+    assert v.requires_grad and v.grad is not None and v.grad.tolist() == [[3, 12], [27, 48]]
+
+
+def test_functions_that_are_differentiated_may_change_their_arguments(device: str) -> None:
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        x[0] = 5.0
+        x *= 2
+        return nnc.sum(x * x)
+
+    assert nnc.grad(f)(nnc.asarray([1.0, 2.0])).tolist() == [0, 16]
