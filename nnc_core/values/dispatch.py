@@ -222,6 +222,8 @@ def _run(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSp
 def evaluate(values: Sequence[Value]) -> None:
     """Compute what is deferred, inputs first, each once; a symbol has no value."""
     wanted = [v for v in values if v.array is None]
+    if not wanted:
+        return
     for v in wanted:
         if v.trace is not None:
             raise no_value(v)
