@@ -115,6 +115,15 @@ def rng(seed: int) -> np.random.Generator:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """Thousands of files are written of which none has to outlive a power cut: on a slow disk, minutes of waiting.  That
+    content is synchronised before it takes a name is tested where it is called; child processes do wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _plans_are_checked() -> Iterator[None]:
     """No test compiles a plan that would hand over a wrong value."""
     with every_plan_checked():
