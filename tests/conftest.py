@@ -116,8 +116,10 @@ def rng(seed: int) -> np.random.Generator:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting_for_the_disk() -> Iterator[None]:
-    """Thousands of files are written of which none has to outlive a power cut: on a slow disk, minutes of waiting.  That
-    content is synchronised before it takes a name is tested where it is called; child processes do wait."""
+    """Thousands of files are written of which none has to outlive a power cut: minutes of waiting on a slow disk.
+
+    That content is synchronised before it takes a name is tested by the call; child processes do wait.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
