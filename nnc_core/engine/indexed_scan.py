@@ -15,7 +15,7 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import DeviceSpec
 from nnc_core.operator import Nodes, Operator
 from nnc_core.operator.control import LOOP, PICK, LoopAttributes
-from nnc_core.operator.loops import NestBuilder
+from nnc_core.operator.loops import open_nest
 from nnc_core.optimiser import rebuild
 from nnc_core.symbol import Body, Node, Table
 from nnc_core.type import Op, TensorSpec
@@ -28,7 +28,7 @@ def _put_row(x: Any, row: Any, index: Any) -> Any:
 
 
 def _put_row_nest(command: Command) -> LoopNest:
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     k, *at = nest.outer(*command.output.shape)
     hit = nest.load(2).equal(nest.position(k))
     nest.store(0, hit.select(nest.load(1, *at), nest.load(0, k, *at)), k, *at)

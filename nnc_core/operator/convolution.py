@@ -11,7 +11,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator import window_reference as numpy_rule
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
-from nnc_core.operator.loops import NestBuilder
+from nnc_core.operator.loops import open_nest
 from nnc_core.operator.window_nest import at, dot, filter_of, image_of, kernel_at, seeing, seen
 from nnc_core.shape import window as rule
 from nnc_core.shape.window import Filter, Image, Padding, Sizes
@@ -23,7 +23,7 @@ def _conv_nest(command: Command) -> LoopNest:
     slide: Any = strides, padding, dilation
     image, filter = image_of(command.output, order), filter_of(command.inputs[1], order)
     outputs = filter.o // groups
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     n, *place, group, o = nest.outer(image.n, *image.size, groups, outputs)
     with nest.stage(*filter.size, filter.i) as (*k, i):
         x = nest.load(0, *at(order, n, seen(place, k, *slide), group * filter.i + i))
@@ -38,7 +38,7 @@ def _conv_input_gradient_nest(command: Command) -> LoopNest:
     slide: Any = strides, padding, dilation
     image, filter = image_of(command.output, order), filter_of(command.inputs[1], order)
     outputs = filter.o // groups
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     n, *place, group, i = nest.outer(image.n, *image.size, groups, filter.i)
     with nest.stage(*filter.size, outputs) as (*k, o):
         channel = group * outputs + o
@@ -53,7 +53,7 @@ def _conv_kernel_gradient_nest(command: Command) -> LoopNest:
     slide: Any = strides, padding, dilation
     image, filter = image_of(command.inputs[1], order), filter_of(command.output, order)
     outputs = filter.o // groups
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     *k, i, group, o = nest.outer(*filter.size, filter.i, groups, outputs)
     channel = group * outputs + o
     with nest.stage(image.n, *image.size) as (n, *place):

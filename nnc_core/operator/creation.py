@@ -12,7 +12,7 @@ from nnc_core.base.dtype import DType
 from nnc_core.base.errors import AttributeValueError, DTypeError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
-from nnc_core.operator.loops import NestBuilder
+from nnc_core.operator.loops import open_nest
 from nnc_core.shape.movement import check_shape
 from nnc_core.symbol import Number
 from nnc_core.type import DimLike, Dims, Op, TensorSpec
@@ -25,7 +25,7 @@ CONSTANT = Op("constant", (), ("literal", "spec"), lambda literal, spec: spec, d
 def _filled_nest(command: Command) -> LoopNest:
     (_, number) = command.attributes
     assert isinstance(number, Number)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     at = nest.outer(*command.output.shape)
     nest.store(0, nest.constant(number.value.item(), number.dtype), *at)
     return nest.build()
@@ -50,7 +50,7 @@ def _arange_nest(command: Command) -> LoopNest:
     start, step, _, dtype = command.attributes
     assert isinstance(start, Number) and isinstance(step, Number) and isinstance(dtype, np.dtype)
     wide = dt.accumulator(dtype)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     (k,) = nest.outer(*command.output.shape)
     first, by = (nest.constant(x.value.item(), wide) for x in (start, step))
     nest.store(0, first + nest.position(k).cast(wide) * by, k)

@@ -16,7 +16,7 @@ from nnc_core.base.dtype import accumulator
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.along import added_along, shifted, taken_along
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
-from nnc_core.operator.loops import NestBuilder
+from nnc_core.operator.loops import open_nest
 from nnc_core.shape import cumulative as rule
 
 
@@ -68,7 +68,7 @@ def _nest(kind: str) -> Callable[[Command], LoopNest]:
         assert isinstance(axis, int)
         inputs = command.inputs
         length = inputs[0].shape[axis]
-        nest = NestBuilder(command)
+        nest = open_nest(command)
         kept = nest.outer(*[n for i, n in enumerate(inputs[0].shape) if i != axis])
         with nest.stage(length) as (k,):
             here = length - 1 - k if reverse else k

@@ -14,7 +14,7 @@ from nnc_core.base.errors import GradientError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V
-from nnc_core.operator.loops import NestBuilder
+from nnc_core.operator.loops import open_nest
 from nnc_core.type import Op, TensorSpec, TupleSpec
 
 
@@ -51,7 +51,7 @@ def _push(F: Any, tangents: Any, y: Any, *arguments: Any) -> Any:
 
 
 def _first_nest(command: Command) -> LoopNest:
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     at = nest.outer(*command.output.shape)
     nest.store(0, nest.load(0, *at), *at)
     return nest.build()

@@ -12,7 +12,7 @@ from nnc_core.base.dtype import DType
 from nnc_core.base.errors import AttributeValueError, OutOfRangeError, ShapeError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
-from nnc_core.operator.loops import Index, NestBuilder
+from nnc_core.operator.loops import Index, open_nest
 from nnc_core.shape import indexing as rule
 from nnc_core.type import DimLike
 
@@ -55,7 +55,7 @@ def _take_nest(command: Command) -> LoopNest:
     axis, batch = command.attributes
     assert isinstance(axis, int) and isinstance(batch, int)
     x, indices = command.inputs
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     at = nest.outer(*command.output.shape)
     k = axis + len(indices.shape) - batch
     index = nest.load(1, *at[:batch], *at[axis:k]).cast(dt.int64)
@@ -69,7 +69,7 @@ def _one_hot(indices: Any, depth: int, dtype: DType) -> Any:
 
 
 def _one_hot_nest(command: Command) -> LoopNest:
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     *at, k = nest.outer(*command.output.shape)
     hit = nest.load(0, *at).cast(dt.int64).equal(nest.position(k))
     dtype = command.output.dtype
@@ -90,7 +90,7 @@ def _earlier(indices: Any) -> Any:
 
 def _earlier_nest(command: Command) -> LoopNest:
     """The largest position that is equal and lies before."""
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     *at, i = nest.outer(*command.output.shape)
     with nest.stage(command.output.shape[-1]) as (j,):
         equal = nest.load(0, *at, i).equal(nest.load(0, *at, j))

@@ -11,7 +11,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
-from nnc_core.operator.loops import NestBuilder
+from nnc_core.operator.loops import open_nest
 from nnc_core.shape import linear as rule
 
 
@@ -26,7 +26,7 @@ def _matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
 def _matmul_nest(command: Command) -> LoopNest:
     transpose_a, transpose_b = command.attributes
     a, b = command.inputs
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     *batch, m, n = nest.outer(*command.output.shape)
     stacks = [[0 if d == 1 else i for i, d in zip(batch[len(batch) + 2 - len(x.shape) :], x.shape[:-2], strict=True)]
               for x in (a, b)]

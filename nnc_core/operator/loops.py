@@ -1,6 +1,6 @@
 """Writing loop nests: indices as affine expressions, scalars with Python operators.
 
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     i, j = nest.outer(2, 3)
     with nest.stage(4) as (k,):
         total = nest.sum(nest.load(0, i, k) * nest.load(1, k, j))
@@ -23,6 +23,18 @@ from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Redu
 from nnc_core.codegen.scalar import Pair, Scalar
 
 IndexLike: TypeAlias = Union["Index", int]
+
+
+class InlinedCommand(Command):
+    """A command that is written into a nest together with others, by a builder that says what its operands are."""
+
+    builder: NestBuilder | None = None
+
+
+def open_nest(command: Command) -> NestBuilder:
+    """The builder that a rule writes on: a new one, or that of the nest which the command is written into."""
+    inlined = command.builder if isinstance(command, InlinedCommand) else None
+    return NestBuilder(command) if inlined is None else inlined
 
 
 class Index:
@@ -229,7 +241,7 @@ def with_common_axes(command: Command) -> Command:
 def elementwise_nest(scalar: Any, command: Command) -> LoopNest:
     """The nest of an elementwise operator from its scalar expression."""
     flat = with_common_axes(command)
-    nest = NestBuilder(flat)
+    nest = open_nest(flat)
     at = nest.outer(*flat.output.shape)
     values = [nest.load(k, *at) for k in range(len(flat.inputs))]
     nest.store(0, scalar(*values, *command.attributes), *at)

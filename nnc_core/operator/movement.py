@@ -11,7 +11,7 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
-from nnc_core.operator.loops import Index, NestBuilder, broadcast_layout, elementwise_nest
+from nnc_core.operator.loops import Index, broadcast_layout, elementwise_nest, open_nest
 from nnc_core.shape import movement as rule
 from nnc_core.type import Dims
 
@@ -55,7 +55,7 @@ def _slice_view(x: Layout, start: tuple[int, ...], stop: tuple[int, ...], step: 
 
 def _flip_nest(command: Command) -> LoopNest:
     (axes,) = command.attributes
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     at = nest.outer(*command.output.shape)
     source = [n - 1 - i if axis in axes else i
               for axis, (i, n) in enumerate(zip(at, command.output.shape, strict=True))]
@@ -87,7 +87,7 @@ def _spaced(at: list[Index], low: Any, step: Any) -> list[Index]:
 
 def _pad_nest(command: Command) -> LoopNest:
     low, _, interior, value = command.attributes
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     at = nest.outer(*command.output.shape)
     source = _spaced(at, low, [k + 1 for k in interior])
     nest.store(0, nest.load(0, *source, fill=value), *at)
@@ -109,7 +109,7 @@ def _concat_nest(command: Command) -> LoopNest:
     """Each position belongs to the input before whose end it lies first."""
     (axis,) = command.attributes
     assert isinstance(axis, int)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     at = nest.outer(*command.output.shape)
     begin, value = 0, None
     for k, x in enumerate(command.inputs):
@@ -143,7 +143,7 @@ def _update_slice(x: Any, value: Any, start: Any, step: Any) -> Any:
 
 def _update_slice_nest(command: Command) -> LoopNest:
     start, step = command.attributes
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     at = nest.outer(*command.output.shape)
     source = _spaced(at, start, step)
     nest.store(0, nest.valid(1, *source).select(nest.load(1, *source), nest.load(0, *at)), *at)

@@ -17,7 +17,7 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.along import taken_along
 from nnc_core.operator.declare import Base, V, op
-from nnc_core.operator.loops import Index, NestBuilder
+from nnc_core.operator.loops import Index, open_nest
 from nnc_core.shape import ordering as rule
 
 ROW = 1024
@@ -46,7 +46,7 @@ def _argsort_nest(command: Command) -> LoopNest:
     shape = command.output.shape
     if shape[axis] > ROW:
         raise NotSupportedError(f"rows of {shape[axis]} elements are more than loop nests sort, {ROW}")
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     at = nest.outer(*shape)
     with nest.stage(shape[axis]) as (k,):
         mine, other = nest.load(0, *at), nest.load(0, *at[:axis], k, *at[axis + 1 :])
@@ -67,7 +67,7 @@ def _searchsorted_nest(command: Command) -> LoopNest:
     """A binary search, its steps written one after the other: how many of x lie before the value."""
     (right,) = command.attributes
     length = command.inputs[0].shape[0]
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     at = nest.outer(*command.output.shape)
     value, found = nest.load(1, *at), nest.constant(0, dt.int64)
     for bit in reversed(range(length.bit_length())):

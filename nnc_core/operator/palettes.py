@@ -12,7 +12,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import Base, V, op
-from nnc_core.operator.loops import Index, NestBuilder
+from nnc_core.operator.loops import Index, NestBuilder, open_nest
 from nnc_core.shape import palettes as rule
 from nnc_core.type import Dims
 
@@ -45,7 +45,7 @@ def _depalettise(codes: Any, palette: Any, bits: int, shape: tuple[int, ...], bl
 def _depalettise_nest(command: Command) -> LoopNest:
     bits, _, block = command.attributes
     assert isinstance(bits, int) and isinstance(block, int)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     at = nest.outer(*command.output.shape)
     position = _position(nest, at, command.output.shape)
     code = _code(nest, position, bits)

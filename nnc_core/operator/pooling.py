@@ -16,7 +16,7 @@ from nnc_core.base.dtype import accumulator, int64, is_float
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator import window_reference as numpy_rule
 from nnc_core.operator.declare import Base, V, op
-from nnc_core.operator.loops import Index, NestBuilder
+from nnc_core.operator.loops import Index, NestBuilder, open_nest
 from nnc_core.operator.window_nest import at, image_of, row_major, seeing, seen
 from nnc_core.shape import window as rule
 from nnc_core.shape.window import Image, Padding, Sizes, has_channels_last
@@ -26,7 +26,7 @@ from nnc_core.type import Dims
 def _pool_nest(command: Command, kind: str) -> LoopNest:
     window, *slide, order = command.attributes
     x, image = command.inputs[0], image_of(command.output, order)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     n, *place, c = nest.outer(image.n, *image.size, image.c)
     fill: float = 0 if kind == "sum" else -np.inf if is_float(x.dtype) else int(np.iinfo(x.dtype).min)
     with nest.stage(*window) as k:
@@ -56,7 +56,7 @@ def _windows_over(command: Command, share: Any) -> LoopNest:
     """For each input position the sum of `share` over all windows that see it."""
     _, window, *slide, order = command.attributes
     image = image_of(command.output, order)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     n, *place, c = nest.outer(image.n, *image.size, image.c)
     with nest.stage(*window) as k:
         value = share(nest, at(order, n, seeing(place, k, *slide), c), k)
@@ -68,7 +68,7 @@ def _windows_over(command: Command, share: Any) -> LoopNest:
 def _pool_take_nest(command: Command) -> LoopNest:
     window, strides, padding, dilation, order = command.attributes
     image = image_of(command.output, order)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     n, *place, c = nest.outer(image.n, *image.size, image.c)
     rest = nest.load(1, *at(order, n, place, c)).cast(int64)
     source: list[Index] = []
@@ -89,7 +89,7 @@ def _unfolded_channel(order: str, k: Index, c: Index, channels: int, elements: i
 def _unfold_nest(command: Command) -> LoopNest:
     window, *slide, order = command.attributes
     image, channels = image_of(command.output, order), image_of(command.inputs[0], order).c
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     n, *rest = nest.outer(image.n, *image.size, *window, channels)
     place, k, c = rest[: len(window)], rest[len(window) : -1], rest[-1]
     value = nest.load(0, *at(order, n, seen(place, k, *slide), c))
@@ -101,7 +101,7 @@ def _unfold_nest(command: Command) -> LoopNest:
 def _fold_nest(command: Command) -> LoopNest:
     _, window, *slide, order = command.attributes
     image = image_of(command.output, order)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     n, *place, c = nest.outer(image.n, *image.size, image.c)
     with nest.stage(*window) as k:
         channel = _unfolded_channel(order, row_major(k, window), c, image.c, prod(window))

@@ -12,7 +12,7 @@ from nnc_core.base.dtype import accumulator
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.along import shifted
 from nnc_core.operator.declare import Base, V, op
-from nnc_core.operator.loops import Index, NestBuilder
+from nnc_core.operator.loops import Index, open_nest
 from nnc_core.shape import reduction as rule
 from nnc_core.type import Dims
 
@@ -30,7 +30,7 @@ def _reduce_nest(kind: str) -> Callable[[Command], LoopNest]:
     def build(command: Command) -> LoopNest:
         axis, keepdims = _axes(command)
         x = command.inputs[0]
-        nest = NestBuilder(command)
+        nest = open_nest(command)
         kept = nest.outer(*[n for i, n in enumerate(x.shape) if i not in axis])
         with nest.stage(*[x.shape[i] for i in axis]) as folded:
             source, target = _places(len(x.shape), axis, kept, folded, keepdims)

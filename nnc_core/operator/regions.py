@@ -15,7 +15,7 @@ from nnc_core.base.dtype import accumulator, int32, int64, is_float
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator import region_reference as numpy_rule
 from nnc_core.operator.declare import Base, V, op
-from nnc_core.operator.loops import Index, NestBuilder
+from nnc_core.operator.loops import Index, NestBuilder, open_nest
 from nnc_core.operator.roi_weights import roi_weights
 from nnc_core.operator.window_nest import at, image_of
 from nnc_core.shape import region as rule
@@ -35,7 +35,7 @@ def _region_product_nest(command: Command) -> LoopNest:
     layout: Any = order
     x, rows, columns, _ = command.inputs
     wide = accumulator(x.dtype)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     out = image_of(command.output, layout)
     k, p, q, c = nest.outer(out.n, *out.size, out.c)
     with nest.stage(rows.shape[2], columns.shape[2]) as (h, w):
@@ -52,7 +52,7 @@ def _region_product_gradient_nest(command: Command) -> LoopNest:
     layout: Any = order
     g, rows, columns, _ = command.inputs
     wide = accumulator(g.dtype)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     out = image_of(command.output, layout)
     n, h, w, c = nest.outer(out.n, *out.size, out.c)
     with nest.stage(rows.shape[0], rows.shape[1], columns.shape[1]) as (k, p, q):
@@ -86,7 +86,7 @@ def _roi_pool_index_nest(command: Command) -> LoopNest:
     layout: Any = order
     count: Any = size
     x, image = command.inputs[0], image_of(command.inputs[0], layout)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     k, p, q, c = nest.outer(*[n for n in image_of(command.output, layout)[:1]], *count, image.c)
     lowest = -np.inf if is_float(x.dtype) else int(np.iinfo(x.dtype).min)
     with nest.stage():

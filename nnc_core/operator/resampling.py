@@ -13,7 +13,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import accumulator, int64
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
-from nnc_core.operator.loops import Index, NestBuilder
+from nnc_core.operator.loops import Index, open_nest
 from nnc_core.shape import resampling as rule
 from nnc_core.shape.resampling import Reach
 from nnc_core.type import DimLike
@@ -61,7 +61,7 @@ def _resample_nest(command: Command) -> LoopNest:
     axis: Any = command.attributes[0]
     x, indices, _ = command.inputs
     wide = accumulator(x.dtype)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     at = nest.outer(*command.output.shape)
     with nest.stage(indices.shape[1]) as (t,):
         named = nest.load(1, at[axis], t).cast(int64)
@@ -77,7 +77,7 @@ def _spread_nest(command: Command) -> LoopNest:
     numerator, denominator, offset, count = reach
     g, indices, _ = command.inputs
     wide = accumulator(g.dtype)
-    nest = NestBuilder(command)
+    nest = open_nest(command)
     at: Any = nest.outer(*command.output.shape)
     with nest.stage(count, indices.shape[1]) as (k, t):
         here = nest.position(at[axis])
