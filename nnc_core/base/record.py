@@ -16,7 +16,6 @@ class Call:
     kernel: Any  # a device.Kernel: floor 0 cannot name it
     slots: tuple[int, ...]
     label: str = ""
-    stream: int = 0
     line: Any = None  # of the user, opaque here: asynchronous work names it when it fails
 
 
@@ -44,29 +43,6 @@ class RotatePointer:
 
 
 @dataclass(frozen=True, slots=True)
-class SubList:
-    """Run records of their own, with jump targets of their own, over the same slots."""
-
-    records: tuple[Record, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """Record event number `event` on a stream."""
-
-    event: int
-    stream: int
-
-
-@dataclass(frozen=True, slots=True)
-class Await:
-    """Let a stream wait for event number `event`."""
-
-    event: int
-    stream: int
-
-
-@dataclass(frozen=True, slots=True)
 class Switch:
     """Go on at the target that the integer of `dtype` in `slot` chooses; at `otherwise` for any other number, which
     is an error if that is -1."""
@@ -80,7 +56,8 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Run records of their own `count` times, or once for each buffer of the tape in slot `tape`."""
+    """Run records of their own, with jump targets of their own, `count` times, or once for each buffer of the tape in
+    slot `tape`."""
 
     records: tuple[Record, ...]
     count: int
@@ -139,6 +116,6 @@ class TapeReverse:
     tape: int
 
 
-Record: TypeAlias = (Call | JumpIf | Jump | RotatePointer | SubList | Signal | Await | Switch | Repeat | Rebind
-                     | Window | TapePush | TapeRead | TapeReset | TapeReverse)
+Record: TypeAlias = (Call | JumpIf | Jump | RotatePointer | Switch | Repeat | Rebind | Window | TapePush | TapeRead
+                     | TapeReset | TapeReverse)
 """Jump targets are indices into the list that the jump stands in; its length is its end."""

@@ -50,8 +50,8 @@ class PythonProgram(Program):
     buffers have changed since the last one."""
 
     def __init__(self, device: Device, records: Sequence[Record], slots: Sequence[Buffer | None],
-                 streams: Sequence[Stream]) -> None:
-        self.device, self.records, self.streams = device, tuple(records), streams
+                 stream: Stream) -> None:
+        self.device, self.records, self.stream = device, tuple(records), stream
         self.slots: list[Any] = list(slots)
         self.calls = calls_of(self.records)
         self.number = {id(call): n for n, call in enumerate(self.calls)}  # records live as long as the program
@@ -103,7 +103,7 @@ class PythonProgram(Program):
     def _set_arguments(self, n: int) -> None:
         call = self.calls[n]
         with enqueued_for(call.line):
-            self.launches[n] = call.kernel.bind([self.slots[s] for s in call.slots], self.streams[call.stream])
+            self.launches[n] = call.kernel.bind([self.slots[s] for s in call.slots], self.stream)
         self.stale.discard(n)
 
 

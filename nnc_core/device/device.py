@@ -115,9 +115,9 @@ class Device(ABC):
         """An array's own memory as the host sees it, read-only and kept alive; None where the host cannot see it."""
         return None
 
-    def capture(self, records: Sequence[Record], slots: Sequence[Buffer | None], streams: Sequence[Stream]) -> Program:
-        """Make a program of records; slots that are None are bound before it runs."""
-        return PythonProgram(self, records, slots, streams)
+    def capture(self, records: Sequence[Record], slots: Sequence[Buffer | None], stream: Stream) -> Program:
+        """Make a program of records that runs on a stream; slots that are None are bound before it runs."""
+        return PythonProgram(self, records, slots, stream)
 
     def memory_info(self) -> tuple[int, int] | None:
         """(free, total) bytes, or None if the device cannot tell."""

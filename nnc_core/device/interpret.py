@@ -10,7 +10,6 @@ import numpy as np
 
 from nnc_core.base.errors import OutOfRangeError
 from nnc_core.base.record import (
-    Await,
     Call,
     Jump,
     JumpIf,
@@ -18,8 +17,6 @@ from nnc_core.base.record import (
     Record,
     Repeat,
     RotatePointer,
-    Signal,
-    SubList,
     Switch,
     TapePush,
     TapeRead,
@@ -30,7 +27,6 @@ from nnc_core.base.record import (
 
 if TYPE_CHECKING:
     from nnc_core.device.capture import Around, PythonProgram
-    from nnc_core.device.stream import Event
 
 
 class BufferTape(list[Any]):
@@ -46,12 +42,11 @@ class Interpreter:
 
     def __init__(self, program: PythonProgram, around: Around | None = None) -> None:
         self.program, self.around = program, around
-        self.events: dict[int, Event] = {}
         self.actions: dict[type, Callable[[Any, int], int | None]] = {
             Call: self._call, JumpIf: self._jump, Jump: lambda r, i: r.target, RotatePointer: self._rotate,
-            SubList: self._sub_list, Signal: self._signal, Await: self._await, Switch: self._switch,
-            Repeat: self._repeat, Rebind: self._point, Window: self._window, TapePush: self._push, TapeRead: self._pull,
-            TapeReset: self._clear, TapeReverse: lambda r, i: self.program.slots[r.tape].reverse()}  # fmt: skip
+            Switch: self._switch, Repeat: self._repeat, Rebind: self._point, Window: self._window,
+            TapePush: self._push, TapeRead: self._pull, TapeReset: self._clear,
+            TapeReverse: lambda r, i: self.program.slots[r.tape].reverse()}  # fmt: skip
 
     def run(self, records: Sequence[Record], round: int = 0) -> None:
         """`round` counts those of the innermost Repeat."""
@@ -94,9 +89,6 @@ class Interpreter:
     def _point(self, record: Rebind, round: int) -> None:
         self.program.bind(record.slot, self.program.slots[record.source])
 
-    def _sub_list(self, record: SubList, round: int) -> None:
-        self.run(record.records, round)
-
     def _repeat(self, record: Repeat, round: int) -> None:
         count = record.count if record.tape < 0 else len(self.program.slots[record.tape])
         for i in range(count):
@@ -120,9 +112,3 @@ class Interpreter:
         tape = self.program.slots[record.tape]
         tape.spare.extend(tape)
         tape.clear()
-
-    def _signal(self, record: Signal, round: int) -> None:
-        self.events[record.event] = self.program.streams[record.stream].record()
-
-    def _await(self, record: Await, round: int) -> None:
-        self.program.streams[record.stream].wait(self.events[record.event])

@@ -123,7 +123,7 @@ class ComputationGraph:
             table[slot] = device.allocate(bytes_of_row)
         for slot in self._slots.tapes:
             table[slot] = BufferTape()
-        return device.capture(self.records, table, [device.default_stream])
+        return device.capture(self.records, table, device.default_stream)
 
     def _arena(self) -> list[Buffer]:
         """One buffer a storage: parts of the arena, or of their own where the device has no views."""

@@ -11,7 +11,6 @@ import pytest
 from nnc_core.base.dtype import int32
 from nnc_core.base.errors import OutOfRangeError
 from nnc_core.base.record import (
-    Await,
     Call,
     Jump,
     JumpIf,
@@ -19,8 +18,6 @@ from nnc_core.base.record import (
     Record,
     Repeat,
     RotatePointer,
-    Signal,
-    SubList,
     Switch,
     TapePush,
     TapeRead,
@@ -33,7 +30,7 @@ from nnc_core.stacks import Stack
 from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.running import get, kernel, put
 
-SCALAR, ROW = TensorSpec((), int32), TensorSpec((33,), int32)
+SCALAR = TensorSpec((), int32)
 N, LIMIT, ONE, FLAG, TOTAL, SUM = range(6)
 
 
@@ -69,8 +66,7 @@ class Machine:
         return Call(self.less, (N, LIMIT, FLAG), "less")
 
     def capture(self, records: Sequence[Record]) -> Program:
-        streams = [self.device.default_stream, self.device.stream()]
-        return self.device.capture(records, self.buffers, streams)
+        return self.device.capture(records, self.buffers, self.device.default_stream)
 
     def run(self, records: Sequence[Record]) -> None:
         self.capture(records).run()
@@ -131,38 +127,6 @@ def test_rotate_pointer_shifts_buffers(machine: Machine) -> None:
     assert values == [8, 3, 5], "after 0, 1 come 1 (third buffer), 2 (first), 3, 5 and 8"
 
 
-def test_a_sub_list_has_jump_targets_of_its_own(machine: Machine) -> None:
-    """Two loops, one inside a sub-list, each with target 0."""
-    inner = SubList((*machine.increase(N, ONE), machine.compare(), JumpIf(FLAG, True, 0)))
-    machine.run([*machine.increase(TOTAL, ONE), inner, *machine.increase(TOTAL, N)])
-    assert (machine.read(N), machine.read(TOTAL)) == (5, 6)
-
-
-def test_nested_sub_lists(machine: Machine) -> None:
-    inner = SubList(tuple(machine.increase(TOTAL, ONE)))
-    middle = SubList((inner, inner, *machine.increase(N, ONE), machine.compare(), JumpIf(FLAG, True, 0)))
-    machine.run([middle, inner])
-    assert (machine.read(N), machine.read(TOTAL)) == (5, 11)
-
-
-def test_signal_and_await_order_two_streams(stack: Stack) -> None:
-    """b = a + a on one stream, c = b + a on the other; and back."""
-    device, add, host = stack.device, kernel(stack, "add", ROW, ROW), np.arange(33, dtype=np.int32)
-    buffers = [put(device, host), *(device.allocate(ROW.nbytes) for _ in range(3))]
-    streams = [device.stream(), device.stream()]
-    records: list[Record] = [
-        Call(add, (0, 0, 1), "add", 0), Signal(0, 0), Await(0, 1), Call(add, (1, 0, 2), "add", 1), Signal(1, 1),
-        Await(1, 0), Call(add, (2, 0, 3), "add", 0),
-    ]  # fmt: skip
-    program = device.capture(records, buffers, streams)
-    for _ in range(5):
-        device.fill(buffers[3], b"\x00").wait()
-        program.run()
-        for stream in streams:
-            stream.synchronize()
-        assert (get(device, buffers[3], host) == 4 * host).all()
-
-
 def test_slots_are_bound_anew_for_each_run(machine: Machine) -> None:
     device = machine.device
     program = machine.capture([Call(machine.add, (TOTAL, ONE, SUM), "add")])
@@ -176,7 +140,7 @@ def test_slots_are_bound_anew_for_each_run(machine: Machine) -> None:
 
 def test_empty_slots_are_filled_before_the_run(machine: Machine) -> None:
     program = machine.device.capture([Call(machine.add, (0, 1, 2), "add")], [None, None, None],
-                                     [machine.device.default_stream])
+                                     machine.device.default_stream)
     target = machine.device.allocate(4)
     for slot, buffer in enumerate((machine.buffers[LIMIT], machine.buffers[ONE], target)):
         program.bind(slot, buffer)
@@ -348,7 +312,7 @@ def _tape(machine: Machine) -> tuple[int, int, int]:
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_tape_is_gone_over_in_either_direction(machine: Machine, reverse: bool, turned: bool) -> None:
     tape, row, seen = _tape(machine)
-    turn = (TapeReverse(tape),) if turned else (SubList(()),)
+    turn = (TapeReverse(tape),) * turned
     read = Repeat((TapeRead(seen, tape, reverse), *machine.append(seen)), 0, tape)
     machine.run(_taped(machine, tape, row, *turn, read))
     total = 0

@@ -78,8 +78,8 @@ class CpuDevice(Device):
     def backends(self, name: str) -> Sequence[CommandBackend]:
         return BACKENDS.get(name, ())
 
-    def capture(self, records: Sequence[Record], slots: Sequence[Any], streams: Sequence[Stream]) -> Program:
-        return NumpyProgram(self, records, slots, streams)
+    def capture(self, records: Sequence[Record], slots: Sequence[Any], stream: Stream) -> Program:
+        return NumpyProgram(self, records, slots, stream)
 
     def array(self, buffer: Any, layout: Layout) -> Array:
         return memory.array_in(buffer, layout)

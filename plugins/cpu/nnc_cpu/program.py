@@ -18,8 +18,8 @@ class NumpyProgram(PythonProgram):
     """Arrays are known when the program is made; a call makes those whose buffers are new to it."""
 
     def __init__(self, device: Device, records: Sequence[Record], slots: Sequence[Buffer | None],
-                 streams: Sequence[Stream]) -> None:
-        super().__init__(device, records, slots, streams)
+                 stream: Stream) -> None:
+        super().__init__(device, records, slots, stream)
         numbers: dict[tuple[int, Layout], int] = {}
         self._operands = [self._numbered(call, numbers) for call in self.calls]
         self._made: list[Array | None] = [None] * len(numbers)
