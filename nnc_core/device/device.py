@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.base.record import Record
@@ -63,6 +64,19 @@ class Device(ABC):
     @abstractmethod
     def compile(self, nest: LoopNest) -> Kernel:
         """A kernel that takes the nest's arguments in order.  NotSupportedError names what it cannot."""
+
+    def compile_all(self, nests: Sequence[LoopNest]) -> list[Kernel | NotSupportedError]:
+        """Kernels of all nests of a graph, in order; for a nest that is refused the error itself, which is not raised.
+
+        A device whose compiler takes long to begin builds many at once.
+        """
+        return [self._compiled(nest) for nest in nests]
+
+    def _compiled(self, nest: LoopNest) -> Kernel | NotSupportedError:
+        try:
+            return self.compile(nest)
+        except NotSupportedError as error:
+            return error
 
     def backends(self, name: str) -> Sequence[CommandBackend]:
         """Library code for an operator, in order of preference."""

@@ -21,10 +21,13 @@ from nnc_core.base.errors import (
     FallbackWarning,
     NotSupportedError,
 )
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.codegen import Dialect
 from nnc_core.device import DONE
-from nnc_opencl import drivers, kernel
+from nnc_opencl import drivers, kernel, programs
 from nnc_opencl.device import OpenCLDevice
 from nnc_opencl.failure import last_words
+from nnc_opencl.kernel import OpenCLKernel
 from nnc_opencl.stream import REMEMBERED, OpenCLEvent, OpenCLStream
 from tests.opencl.cases import Case, nest_of, numbers
 from tests.opencl.running import get, put, run
@@ -65,7 +68,7 @@ def test_a_kernel_keeps_nothing_of_its_compiler(device: OpenCLDevice, monkeypatc
 
     whole = cl.Program(context, "kernel void f(global float *x) { x[0] = 1; }").build()
     monkeypatch.setattr(cl.Program, "build", refused)
-    assert kernel._small(whole, context, []) is whole
+    assert programs._small(whole, context, []) is whole
 
 
 def test_many_binds_of_one_kernel(device: OpenCLDevice) -> None:
@@ -161,7 +164,7 @@ def test_a_device_without_float64_says_so(device: OpenCLDevice, monkeypatch: pyt
     nest = nest_of(Case("cast", (numbers(float32, 3),), (float64,)).command)
     spec = drivers.spec_of(device._device, device.spec.id)
     object.__setattr__(spec, "dtypes", spec.dtypes - {"float64"})
-    monkeypatch.setattr(device, "spec", spec)
+    monkeypatch.setattr(device._builder, "spec", spec)
     with pytest.raises(NotSupportedError, match="cast needs float64"):
         device.compile(nest)
 
@@ -170,12 +173,40 @@ def test_a_kernel_that_does_not_build(device: OpenCLDevice, monkeypatch: pytest.
     """The error has the kernel's name and what the compiler said; the next kernel builds."""
     monkeypatch.setattr(device, "_kernels", LRU(2))
     with monkeypatch.context() as patch:
-        patch.setattr(kernel, "render", lambda nest, dialect: "__kernel void kernel_add() { wrong here; }")
+        patch.setattr(programs, "render_program", lambda nests, dialect: "__kernel void kernel_add() { wrong here; }")
         with pytest.raises(DeviceFailureError, match=r"kernel of add: .*error.*") as caught:
             device.compile(nest_of(sum_of(3).command))
     assert caught.value.device == device.spec.id
     case = sum_of(3)
     np.testing.assert_array_equal(run(device, nest_of(case.command), case.inputs, case.expected), case.expected)
+
+
+def test_nests_of_a_list_share_programs(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nests have one name; what is known is not built again."""
+    monkeypatch.setattr(device, "_kernels", LRU(64))
+    monkeypatch.setattr(programs, "TOGETHER", 3)
+    cases = [sum_of(count) for count in (201, 202, 203, 204)]
+    known = device.compile(nest_of(cases[2].command))
+    kernels = [k for k in device.compile_all([nest_of(c.command) for c in cases]) if isinstance(k, OpenCLKernel)]
+    assert kernels[2] is known
+    assert kernels[0]._program == kernels[1]._program == kernels[3]._program != known._program
+    for case in cases:
+        np.testing.assert_array_equal(run(device, nest_of(case.command), case.inputs, case.expected), case.expected)
+
+
+def test_a_nest_that_the_driver_cannot_build_spoils_no_other(device: OpenCLDevice,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "_kernels", LRU(64))
+    nests = [nest_of(sum_of(count).command) for count in (301, 302, 303, 304, 305)]
+    whole = programs.render_program
+
+    def spoilt(kernels: dict[str, LoopNest], dialect: Dialect) -> str:
+        return whole(kernels, dialect) + ("wrong here;" if nests[3] in kernels.values() else "")
+
+    monkeypatch.setattr(programs, "render_program", spoilt)
+    with pytest.raises(DeviceFailureError, match="kernel of add"):
+        device.compile_all(nests)
+    assert {nest for nest, _ in device._kernels.items()} == set(nests) - {nests[3]}
 
 
 def test_last_words_of_a_build_log() -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 import pyopencl as cl
 
 from nnc_core.base.cache import LRU
 from nnc_core.base.dtype import float32
-from nnc_core.base.errors import DeviceError, DeviceFailureError, Error, OutOfRangeError
+from nnc_core.base.errors import DeviceError, DeviceFailureError, Error, NotSupportedError, OutOfRangeError
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
-from nnc_core.device import DONE, Buffer, Device, Event, HostArray, Stream
+from nnc_core.device import DONE, Buffer, Device, Event, HostArray, Kernel, Stream
 from nnc_opencl.drivers import INSTALL, describe, spec_of
 from nnc_opencl.failure import failure
-from nnc_opencl.kernel import OpenCLKernel, build
+from nnc_opencl.kernel import OpenCLKernel
 from nnc_opencl.memory import Account, OpenCLBuffer, allocate
+from nnc_opencl.programs import Builder, Code, Refusal
 from nnc_opencl.stream import OpenCLStream
 
 KERNELS = 1024
@@ -37,7 +39,7 @@ class OpenCLDevice(Device):
             raise failure("making a context", error, id) from error
         self._account = Account()
         self._kernels: LRU[LoopNest, OpenCLKernel] = LRU(KERNELS)
-        self._building = threading.Lock()
+        self._builder, self._building = Builder(self._context, self.spec), threading.Lock()
 
     def allocate(self, nbytes: int) -> OpenCLBuffer:
         return allocate(self._context, nbytes, self._account, self.spec)
@@ -94,11 +96,30 @@ class OpenCLDevice(Device):
 
     def compile(self, nest: LoopNest) -> OpenCLKernel:
         """Equal nests give one kernel, built at the first call."""
-        return self._kernels.find(nest, lambda: self._build(nest))
+        known = self._kernels.get(nest)
+        if known is not None:
+            return known
+        [kernel] = self.compile_all([nest])
+        if isinstance(kernel, NotSupportedError):
+            raise kernel
+        assert isinstance(kernel, OpenCLKernel)
+        return kernel
 
-    def _build(self, nest: LoopNest) -> OpenCLKernel:
+    def compile_all(self, nests: Sequence[LoopNest]) -> list[Kernel | NotSupportedError]:
+        """What is new is built in few programs.  DeviceFailureError if the driver fails at one; the others are kept
+        all the same."""
         with self._building:
-            return OpenCLKernel(nest, build(nest, self._context, self.spec), self._device, self._default)
+            found: dict[LoopNest, Kernel | Refusal | None] = {nest: self._kernels.get(nest) for nest in nests}
+            new = [nest for nest, kernel in found.items() if kernel is None]
+            found |= {n: self._kernel(n, code) for n, code in zip(new, self._builder.build(new), strict=True)}
+        return [_unless_failed(found[nest]) for nest in nests]
+
+    def _kernel(self, nest: LoopNest, code: Code | Refusal) -> Kernel | Refusal:
+        if not isinstance(code, Code):
+            return code
+        kernel = OpenCLKernel(nest, code, self._device, self._default)
+        self._kernels.put(nest, kernel)
+        return kernel
 
     def stream(self) -> OpenCLStream:
         return OpenCLStream(self._context, self._device, self.spec.id)
@@ -132,6 +153,13 @@ class OpenCLDevice(Device):
             raise OutOfRangeError(f"a host array of {array.nbytes} bytes beside a buffer of {buffer.nbytes}",
                                   device=self.spec.id)
         return array.reshape(-1).view(np.uint8)
+
+
+def _unless_failed(kernel: Kernel | Refusal | None) -> Kernel | NotSupportedError:
+    assert kernel is not None
+    if isinstance(kernel, DeviceFailureError):
+        raise kernel
+    return kernel
 
 
 def _mine(buffer: Buffer) -> OpenCLBuffer:

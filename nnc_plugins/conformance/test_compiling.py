@@ -1,0 +1,68 @@
+"""Many nests given to `compile_all` become what `compile` makes of each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nnc_core.base.command import Command
+from nnc_core.base.dtype import float32
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.layout import Layout
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.device import Device, Kernel
+from nnc_core.engine.lower import loop_nest
+from nnc_core.operator import OPERATORS
+from nnc_plugins.conformance.running import get, put
+
+
+def nest(name: str, inputs: int, count: int, *attributes: object) -> LoopNest:
+    """The nest of an operator of vectors of one length."""
+    rows = Layout.packed((count,), float32)
+    out = Layout.packed((inputs * count,) if name == "concat" else (count,), float32)
+    made = loop_nest(OPERATORS[name], Command(name, attributes, (rows,) * inputs, (out,)))
+    assert made is not None
+    return made
+
+
+def refused_by_many() -> LoopNest:
+    """A nest of more buffers than drivers take."""
+    return nest("concat", 3000, 2, 0)
+
+
+def compiled(device: Device, wanted: LoopNest) -> bool:
+    try:
+        device.compile(wanted)
+    except NotSupportedError:
+        return False
+    return True
+
+
+def test_kernels_and_refusals_are_in_order(device: Device) -> None:
+    """Nests that are given twice and refusals in the middle included; the errors are returned, not raised."""
+    unary = [nest(name, 1, 33) for name in ("negative", "tanh", "sign", "abs")]
+    wanted = [nest("add", 2, 19), unary[0], refused_by_many(), *unary, refused_by_many(), nest("add", 2, 19)]
+    found = device.compile_all(wanted)
+    assert len(found) == len(wanted)
+    assert all(isinstance(kernel, Kernel | NotSupportedError) for kernel in found)
+    assert [isinstance(kernel, Kernel) for kernel in found] == [compiled(device, each) for each in wanted]
+
+
+def test_each_kernel_computes_what_its_nest_says(device: Device) -> None:
+    """Nests of one operator that differ in their size have kernels of their own."""
+    x = np.linspace(-2, 2, 40).astype(np.float32)
+    cases = [("negative", 17), ("sign", 40), ("negative", 40), ("abs", 3), ("negative", 3), ("sign", 40)]
+    kernels = device.compile_all([nest(name, 1, count) for name, count in cases])
+    for (name, count), kernel in zip(cases, kernels, strict=True):
+        if isinstance(kernel, NotSupportedError):
+            pytest.skip(f"no loop nests here: {kernel.message}")
+        target = put(device, np.full(40, 9, np.float32))
+        kernel.bind([put(device, x), target])()
+        reference = OPERATORS[name].reference
+        assert reference is not None
+        expected = np.concatenate([reference(x[:count]), np.full(40 - count, 9, np.float32)])
+        np.testing.assert_array_equal(get(device, target, x), expected)
+
+
+def test_no_nests(device: Device) -> None:
+    assert device.compile_all([]) == []
