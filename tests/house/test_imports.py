@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.house.children import answer_of
 from tests.house.floors import CORE, FLOORS, modules_of, unit_of
 
@@ -23,21 +21,45 @@ def below_the_face() -> list[str]:
     return [name for name in packages() if unit_of(name) in FLOORS and FLOORS[unit_of(name)] < FLOORS[CORE]]
 
 
-@pytest.mark.parametrize("name", packages())
-def test_a_package_may_be_imported_first(name: str) -> None:
-    assert answer_of(f"import {name}, sys; answer = {name!r} in sys.modules")
+ALONE = """
+import importlib, sys, traceback, types
+answer = {{}}
+for name in {names!r}:
+    for known in [m for m in sys.modules if m.partition(".")[0] in ("nnc_core", "nnc_plugins")]:
+        del sys.modules[known]
+    if {without_face!r}:
+        face = sys.modules["nnc_core"] = types.ModuleType("nnc_core")
+        face.__path__ = [{core!r}]
+    try:
+        importlib.import_module(name)
+    except Exception:
+        answer[name] = traceback.format_exc()
+"""
 
 
-@pytest.mark.parametrize("name", below_the_face())
-def test_a_floor_needs_nothing_of_the_face(name: str) -> None:
+def faults_alone(names: list[str], without_face: bool = False) -> dict[str, str]:
+    """Errors of packages by name, each imported where nothing of nnc has been: other libraries are loaded once."""
+    faults: dict[str, str] = answer_of(ALONE.format(names=names, without_face=without_face, core=str(ROOT / CORE)))
+    return faults
+
+
+def test_packages_may_be_imported_first() -> None:
+    """One of those that nnc_core itself imports is imported in the same order whichever is named."""
+    with_core = answer_of("import nnc_core, sys; answer = [*sys.modules]")
+    assert "nnc_core.values" in with_core
+    others = [name for name in packages() if name not in with_core]
+    assert {"nnc_core.cli", "nnc_plugins"} <= {*others}
+    assert faults_alone(others) == {}
+
+
+def test_floors_need_nothing_of_the_face() -> None:
     """An empty module stands for nnc_core/__init__.py, which would import the floors in a lucky order."""
-    assert answer_of(f"""
-import importlib, sys, types
-face = sys.modules["nnc_core"] = types.ModuleType("nnc_core")
-face.__path__ = [{str(ROOT / CORE)!r}]
-importlib.import_module({name!r})
-answer = {name!r} in sys.modules
-""")
+    assert faults_alone(below_the_face(), without_face=True) == {}
+
+
+def test_a_package_that_cannot_be_imported_first_is_a_fault() -> None:
+    [fault] = faults_alone(["nnc_plugins", "nnc_plugins.missing"]).values()
+    assert "No module named 'nnc_plugins.missing'" in fault
 
 
 # Modules that compiled code makes up while it runs (Cython's) have no spec and come from no distribution.
