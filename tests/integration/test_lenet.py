@@ -52,7 +52,7 @@ def train(mode: str, device: str, steps: int, batch: int) -> tuple[list[float], 
         for k in range(0, steps * batch, batch):
             x, y = nnc.asarray(images[k : k + batch]), nnc.asarray(labels[k : k + batch])
             if mode == "deferred":
-                with nnc.deferred():
+                with nnc.deferred(keep_graph=False):  # a step that can be exported is ten times the weights
                     loss = lenet.step(x, y)
             else:
                 loss = lenet.step(x, y)
