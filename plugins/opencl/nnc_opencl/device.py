@@ -17,7 +17,7 @@ from nnc_opencl.drivers import INSTALL, describe, spec_of
 from nnc_opencl.failure import failure
 from nnc_opencl.kernel import OpenCLKernel
 from nnc_opencl.memory import Account, OpenCLBuffer, allocate
-from nnc_opencl.programs import Builder, Code, Refusal
+from nnc_opencl.programs import Code, ProgramBuilder, Refusal
 from nnc_opencl.stream import OpenCLStream
 
 KERNELS = 1024
@@ -39,7 +39,7 @@ class OpenCLDevice(Device):
             raise failure("making a context", error, id) from error
         self._account = Account()
         self._kernels: LRU[LoopNest, OpenCLKernel] = LRU(KERNELS)
-        self._builder, self._building = Builder(self._context, self.spec), threading.Lock()
+        self._builder, self._building = ProgramBuilder(self._context, self.spec), threading.Lock()
 
     def allocate(self, nbytes: int) -> OpenCLBuffer:
         return allocate(self._context, nbytes, self._account, self.spec)
@@ -106,8 +106,8 @@ class OpenCLDevice(Device):
         return kernel
 
     def compile_all(self, nests: Sequence[LoopNest]) -> list[Kernel | NotSupportedError]:
-        """What is new is built in few programs.  DeviceFailureError if the driver fails at one; the others are kept
-        all the same."""
+        """Kernels of new nests are built in few programs.  DeviceFailureError if the driver fails at one; the others
+        are kept all the same."""
         with self._building:
             found: dict[LoopNest, Kernel | Refusal | None] = {nest: self._kernels.get(nest) for nest in nests}
             new = [nest for nest, kernel in found.items() if kernel is None]

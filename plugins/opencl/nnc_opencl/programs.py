@@ -33,7 +33,7 @@ class Code(NamedTuple):
     entry: str
 
 
-class Builder:
+class ProgramBuilder:
     """Builds programs for one device."""
 
     def __init__(self, context: cl.Context, spec: DeviceSpec) -> None:
