@@ -6,7 +6,6 @@ import copyreg
 
 from nnc_core import tensor_methods
 from nnc_core.algodiff import custom
-from nnc_core.base.config import config
 from nnc_core.graph import SymbolicGraph
 from nnc_core.graph.autodiff import BODY_RULES
 from nnc_core.graph.batching_rules import RULES as BATCHING_RULES
@@ -15,7 +14,7 @@ from nnc_core.nn.networks.handle import Handle
 from nnc_core.recording.compilation import compile_graph
 from nnc_core.tracing import calls, jit
 from nnc_core.values.copies import reduce_value
-from nnc_core.values.debug import watch_setting
+from nnc_core.values.debug import watch_settings
 from nnc_core.values.value import Borrowed, Value
 
 
@@ -23,8 +22,8 @@ def compose() -> None:
     """Give lower floors what stands above them.
 
     Tensors get the public functions as methods, values pickling, graphs `compile`, derivatives and batching the user's
-    own rules, handles of networks arithmetic, compiled functions calls as one step, and eager dispatch the setting that
-    slows it down.
+    own rules, handles of networks arithmetic, compiled functions calls as one step, and eager dispatch the settings
+    that slow it down.
     """
     tensor_methods.install()
     copyreg.pickle(Value, reduce_value)
@@ -34,4 +33,4 @@ def compose() -> None:
     SymbolicGraph.register_compiler(compile_graph)
     Handle.register_functions(Function)
     jit.call_hook = calls.as_call
-    config.watch("check_nan", watch_setting)
+    watch_settings()

@@ -26,6 +26,10 @@ class Settings:
     check_nan: str = "off"
     """"nan": an operator that makes a NaN of operands without one is an error that names it, its line and its operands;
     "nonfinite": infinities as well.  Compiled graphs then run command by command.  "off" looks at nothing."""
+    check_indices: bool = False
+    """Look at the indices of each operator that takes some (takes, scatters, labels, one-hot codes) before it runs, on
+    every device and in every mode: one that is out of range is an OutOfRangeError.  Compiled graphs then run command by
+    command.  Off, indices are looked at where they lie in the host's memory (`docs/decisions/0006`)."""
     implicit_compute: str = "allow"
     """Response to a deferred value that is computed because it is converted or used in an eager operation,
     or because a shape depends on it: "allow", "warn" or "error".  `realize()` and `wait()` are always allowed."""
@@ -72,6 +76,7 @@ KINDS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "deterministic": (_switch, "True or False"),
     "eager": (_switch, "True or False"),
     "check_nan": (_one_of("off", "nan", "nonfinite"), "one of off, nan, nonfinite"),
+    "check_indices": (_switch, "True or False"),
     "implicit_compute": (_one_of("allow", "warn", "error"), "one of allow, warn, error"),
     "trace_limit": (_count, "an integer that is not negative"),
     "memory_steps": (_count, "an integer that is not negative"),
@@ -121,6 +126,14 @@ class Config:
         if override:
             return self.deterministic, self.default_float, self.default_device
         return process.deterministic, process.default_float, process.default_device
+
+    @property
+    def of_runs(self) -> tuple[bool, str, bool]:
+        """The settings that say how a compiled graph runs: `eager`, `check_nan` and `check_indices`."""
+        override, process = self._override.get(), self._process
+        if override:
+            return self.eager, self.check_nan, self.check_indices
+        return process.eager, process.check_nan, process.check_indices
 
     @contextmanager
     def using(self, **settings: Any) -> Iterator[None]:

@@ -15,6 +15,7 @@ from nnc_core.device import Around, Array, Buffer, BufferTape, Launch, Program, 
 from nnc_core.engine.emit import Emitter
 from nnc_core.engine.execute import Executor
 from nnc_core.engine.explain import explain
+from nnc_core.engine.index_checks import check_indices
 from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.nonfinite import run_watched
 from nnc_core.engine.plan_types import Plan
@@ -59,10 +60,11 @@ class ComputationGraph:
 
         An error is of the class that it has where the operator runs alone, and names the command and its line; its
         `lost` are the inputs that the call had begun to overwrite."""
-        watched = config.check_nan != "off"
+        waits, nonfinite, indices = config.of_runs
+        watched = indices or nonfinite != "off"
         program = self._bound(self._safe(given) if watched else given)
         try:
-            around = self._around(program)
+            around = self._watching(program, nonfinite, indices) if watched else self._wait_after if waits else None
             if around is None:
                 program.run()
             else:
@@ -77,15 +79,19 @@ class ComputationGraph:
         self._idle.append(program)
         return arrays
 
-    def _around(self, program: Program) -> Around | None:
-        """The function called around each command: none, unless somebody debugs."""
-        mode = config.check_nan
-        if mode == "off":
-            return self._wait_after if config.eager else None
+    def _watching(self, program: Program, nonfinite: str, indices: bool) -> Around:
+        """The function called around each command while a setting asks for a look at its operands."""
 
         def watched(call: Call, launch: Launch) -> None:
-            command = self.plan.steps[self._step_of[program.position]].command
-            run_watched(self.device, mode, command, [program.buffer(s) for s in call.slots], launch)
+            step = self.plan.steps[self._step_of[program.position]]
+            command, buffers = step.command, [program.buffer(s) for s in call.slots]
+            if indices:
+                operands = list(zip(command.inputs, buffers, strict=False))
+                check_indices(self.device, step.group.op, command.attributes, operands)
+            if nonfinite == "off":
+                launch()
+            else:
+                run_watched(self.device, nonfinite, command, buffers, launch)
 
         return watched
 

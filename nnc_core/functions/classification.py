@@ -12,6 +12,7 @@ from nnc_core.functions.pieces import moved
 from nnc_core.functions.reduction import as_inexact
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
+from nnc_core.type import NO_INDEX
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself, stack_of
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
@@ -99,6 +100,7 @@ def _check_labels(labels: Value, classes: Any, ignored: int | None) -> None:
     if wrong.any():
         said = "none is ignored" if ignored is None else f"ignore_index is {ignored}"
         raise OutOfRangeError(f"label {host[wrong][0]} is none of {classes} classes, and {said}",
+                              device=labels.stack.device.spec.id,
                               hint=f"0 <= label < {classes}, or give the label as ignore_index")
 
 
@@ -140,11 +142,11 @@ def _label_loss(task: _Task, rows: Value, logarithms: Value | None, labels: Valu
 
 
 def _labels(task: _Task) -> Value:
-    """No class where they are ignored."""
+    """No class, and no mistake, where they are ignored."""
     if task.ignored is None:
         return task.labels
     wide = F.cast(task.labels, dtype=int64)
-    return F.where(F.equal(wide, task.ignored), -1, wide)
+    return F.where(F.equal(wide, task.ignored), NO_INDEX, wide)
 
 
 def _loss(task: _Task, logarithms: Value) -> Tensor:
@@ -163,9 +165,9 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, /, *, axis: int = -1, we
     Labels are integers, without that axis, or probabilities of all classes.  `label_smoothing` gives that share of each
     row to all classes alike.  `weights` has a number for each class.  Rows whose label is `ignore_index` cost nothing
     and do not count.  Another label that is no class is an OutOfRangeError where labels lie in the host's memory when
-    the loss is computed eagerly; elsewhere (recorded, compiled, on devices with a memory of their own) its row costs
-    nothing and does not count either.  reduction "mean" (weighted, over the rows that count, NaN if there is none),
-    "sum" or "none".
+    the loss is computed eagerly, and everywhere if `config.check_indices` is on; elsewhere (recorded, compiled, on
+    devices with a memory of their own) its row costs nothing and does not count either.  reduction "mean" (weighted,
+    over the rows that count, NaN if there is none), "sum" or "none".
     """
     task = _task(logits, labels, axis, weights, label_smoothing, ignore_index, reduction)
     if is_float(task.labels.dtype):

@@ -203,7 +203,11 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     with created_on(device) as stack:
         near = max(-FAR, min(k, FAR))
         places: Value = F.arange(size=rows, dtype=np.dtype(np.int64), start=near)
-        return Tensor(F.one_hot(places, depth=columns, dtype=stack.type.admit(wanted)))
+        dtype = stack.type.admit(wanted)
+        if not near and rows == columns:
+            return Tensor(F.one_hot(places, depth=columns, dtype=dtype))
+        along: Value = F.arange(size=columns, dtype=np.dtype(np.int64))
+        return Tensor(F.cast(F.equal(F.reshape(places, shape=(rows, 1)), along), dtype=dtype))
 
 
 @names_itself

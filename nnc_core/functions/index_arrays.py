@@ -44,7 +44,7 @@ def _steps(dims: Sequence[int], order: str) -> list[int]:
 
 
 def _checked(given: Any, size: int) -> None:
-    """Check indices that are on the host; tensors are not looked at."""
+    """Check indices that are on the host; operators see to tensors."""
     host = None if isinstance(given, Tensor) else np.asarray(given)
     if host is not None and host.dtype.kind in "iu" and ((host < 0) | (host >= size)).any():
         raise OutOfRangeError(f"an index is out of range for length {size}", hint='mode="clip", or "wrap"')
@@ -55,38 +55,45 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], /, 
                       order: str = "C") -> Tensor:
     """int64: the place in a flattened array of shape `dims` of the element at one index for each axis.
 
-    Indices out of range are an error where they are host data ("raise": those of a tensor are not checked), begin again
-    ("wrap") or are moved to the end ("clip"); one mode for all axes, or one for each.
+    Indices out of range are an error ("raise"; those of a tensor as in `take`, and where they are none the place is out
+    of range too), begin again ("wrap") or are moved to the end ("clip"); one mode for all axes, or one for each.
     """
     given = list(multi_index)
     modes = [mode] * len(dims) if isinstance(mode, str) else list(mode)
     if not len(given) == len(dims) == len(modes) or not len(dims):
         raise AttributeValueError(f"{len(given)} indices and {len(modes)} modes for {len(dims)} axes")
     total: Value | None = None
-    for v, host, size, how, step in zip(as_values(*given), given, dims, modes, _steps(dims, order), strict=True):
-        if how not in MODES:
-            raise AttributeValueError(f"mode {how!r} is none of {', '.join(MODES)}")
+    for v, host, length, how, step in zip(as_values(*given), given, dims, modes, _steps(dims, order), strict=True):
         if how == "raise":
-            _checked(host, size)
-        index = _integers(v)
-        index = F.remainder(index, size) if how == "wrap" else F.clip(index, 0, size - 1) if how == "clip" else index
-        part = F.multiply(index, step)
+            _checked(host, length)
+        part = _part(v, length, how, step, prod(dims))
         total = part if total is None else F.add(total, part)
     assert total is not None
     return Tensor(total)
+
+
+def _part(v: Value, length: int, mode: str, step: int, size: int) -> Value:
+    """Return what the index of one axis adds to the place of an element."""
+    if mode not in MODES:
+        raise AttributeValueError(f"mode {mode!r} is none of {', '.join(MODES)}")
+    index = _integers(v)
+    if mode == "raise":
+        return F.index_offset(index, length=length, stride=step, size=size, signed=False)
+    return F.multiply(F.remainder(index, length) if mode == "wrap" else F.clip(index, 0, length - 1), step)
 
 
 @names_itself
 def unravel_index(indices: ArrayLike, shape: Sequence[int] | int, /, order: str = "C") -> tuple[Tensor, ...]:
     """int64: for places in a flattened array of this shape the index along each axis.
 
-    Places out of range are an error where they are host data; those of a tensor are not checked.
+    Places out of range are an error; those of a tensor as in `take`, and where they are none the indices mean nothing.
     """
     dims = (shape,) if isinstance(shape, int) else tuple(shape)
-    _checked(indices, prod(dims))
-    v = _integers(as_value(indices))
-    return tuple([Tensor(F.remainder(F.floor_divide(v, step), size) if size else v)
-                  for step, size in zip(_steps(dims, order), dims, strict=True)])
+    size = prod(dims)
+    _checked(indices, size)
+    v = F.index_offset(_integers(as_value(indices)), length=size, stride=1, size=size, signed=False)
+    return tuple([Tensor(F.remainder(F.floor_divide(v, step), length) if length else v)
+                  for step, length in zip(_steps(dims, order), dims, strict=True)])
 
 
 # ---- of matrices

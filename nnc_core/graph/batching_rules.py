@@ -167,7 +167,7 @@ def _scatter(F: Any, node: Node, values: list[Any], batched: list[bool], size: D
     return F.scatter(x, values[1], updates, axis=axis + 1, mode=mode)
 
 
-@rule("one_hot", "transfer", "earlier")
+@rule("one_hot", "index_offset", "transfer", "earlier")
 def _as_it_is(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
     """Rule of operators that go over all elements of their one operand, whatever its axes."""
     return F.apply(node.op, tuple(values), node.attributes)

@@ -8,12 +8,13 @@ gathers from it or scatters to it.  A write goes back the same way.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nnc_core.base.dtype import int64, is_integer
+from nnc_core.base.dtype import is_integer
 from nnc_core.base.errors import NotSupportedError, OperandError, OutOfRangeError, ShapeError
 from nnc_core.functions.selection import places_of
 from nnc_core.indexing import ranges as basic
@@ -225,13 +226,7 @@ def _linear(indices: Sequence[Index], lengths: Dims, like: Value) -> Index:
         shape: Any = broadcast(*[i.shape for i in known])
         total = sum(i * s for i, s in zip(known, strides, strict=True))
         return np.broadcast_to(np.asarray(total, np.int64), shape)
-    position: Any = None
-    valid: Any = None
-    for index, length, stride in zip(indices, numbers, strides, strict=True):
-        i = _on_device(index, like)
-        i = i if i.dtype == int64 else F.cast(i, dtype=int64)
-        i = F.where(F.less(i, 0), F.add(i, length), i)
-        inside = F.logical_and(F.greater_equal(i, 0), F.less(i, length))
-        position = F.multiply(i, stride) if position is None else F.add(position, F.multiply(i, stride))
-        valid = inside if valid is None else F.logical_and(valid, inside)
-    return F.where(valid, position, prod(numbers))
+    offsets = [_on_device(i * s, like) if isinstance(i, np.ndarray) else
+               F.index_offset(i, length=n, stride=s, size=prod(numbers))
+               for i, n, s in zip(indices, numbers, strides, strict=True)]
+    return reduce(F.add, offsets)

@@ -31,7 +31,7 @@ def get_item(x: Value, key: Any) -> Value:
     try:
         return _read(x, key)
     except Error as error:
-        error.locate(operator="getitem", line=show_line(user_line()))
+        error.locate(operator="getitem", device=x.stack.device.spec.id, line=show_line(user_line()))
         raise
 
 
@@ -40,7 +40,7 @@ def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
     try:
         return _written(x, key, operand(value, x.stack, x.dtype if is_inexact(x.dtype) else None), mode)
     except Error as error:
-        error.locate(operator="setitem", line=show_line(user_line()))
+        error.locate(operator="setitem", device=x.stack.device.spec.id, line=show_line(user_line()))
         raise
 
 

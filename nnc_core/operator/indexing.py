@@ -9,22 +9,17 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType
-from nnc_core.base.errors import AttributeValueError, OutOfRangeError, ShapeError
+from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import Index, open_nest
 from nnc_core.shape import indexing as rule
-from nnc_core.type import DimLike
+from nnc_core.type import DimLike, IndexRange, index_range
 
 
 def check_indices(operator: str, indices: Any, length: int) -> None:
     """OutOfRangeError unless -length <= index < length for all."""
-    if indices.size == 0 or (indices.max() < length and (indices.dtype.kind == "u" or indices.min() >= -length)):
-        return
-    indices = np.asarray(indices)
-    wrong = indices[(indices >= length) | (np.less(indices, -length))]
-    raise OutOfRangeError(f"index {wrong.flat[0]} is out of range for an axis of length {length}", operator=operator,
-                          hint=f"{-length} <= index < {length}")
+    index_range.along(0, length).check(indices, operator)
 
 
 def positions(indices: Any, batch: int) -> tuple[Any, ...]:
@@ -61,6 +56,29 @@ def _take_nest(command: Command) -> LoopNest:
     index = nest.load(1, *at[:batch], *at[axis:k]).cast(dt.int64)
     wrapped = (index < 0).select(index + x.shape[axis], index)
     nest.store(0, nest.load(0, *at[:axis], Index(gather=wrapped, inside=False), *at[k:]), *at)
+    return nest.build()
+
+
+def _index_offset(indices: Any, length: int, stride: int, size: int, signed: bool) -> Any:
+    _offsets(length, signed).check(indices, "index_offset")
+    near = np.asarray(indices).astype(np.int64)
+    return np.where(near < 0, near + length, near) * np.int64(stride)
+
+
+def _offsets(length: int, signed: bool) -> IndexRange:
+    found = index_range.along(0, length)
+    return found if signed else found._replace(low=0)
+
+
+def _index_offset_nest(command: Command) -> LoopNest:
+    """Indices of which one is out of range add up to less than -size, whatever the others are."""
+    length, stride, size, signed = command.attributes
+    assert isinstance(length, int)
+    nest = open_nest(command)
+    at = nest.outer(*command.output.shape)
+    given = nest.load(0, *at).cast(dt.int64)
+    near = (given < 0).select(given + length, given) if signed else given
+    nest.store(0, ((near >= 0) & (near < length)).select(near * stride, nest.constant(-2 * size - 1, dt.int64)), *at)
     return nest.build()
 
 
@@ -113,6 +131,7 @@ class Indexing(Base[V], Generic[V]):
     """Indices are integers; negative ones count from the end."""
 
     @op(infer=rule.take, reference=_take, nest=_take_nest, exact=True,
+        indices=lambda shapes, axis, batch: index_range.along(1, shapes[0][axis]),
         vjp=lambda F, g, y, x, i, axis, batch: (
             F.scatter(F.zeros_like(x), i, g, axis=axis, mode="add", batch=batch), None),
         jvp=lambda F, t, y, x, i, axis, batch: F.take(t[0], i, axis=axis, batch=batch))
@@ -123,7 +142,18 @@ class Indexing(Base[V], Generic[V]):
         """
         ...
 
-    @op(infer=rule.one_hot, reference=_one_hot, nest=_one_hot_nest, exact=True, differentiable=False)
+    @op(infer=rule.index_offset, reference=_index_offset, nest=_index_offset_nest, exact=True, differentiable=False,
+        indices=lambda shapes, length, stride, size, signed: _offsets(length, signed))
+    def index_offset(self, indices: V, *, length: int, stride: int, size: int, signed: bool = True) -> V:
+        """int64: indices of an axis of that length, `stride` elements apart, as offsets in an array of `size` elements.
+
+        Negative indices count from the end if `signed`.  The sum of such offsets is out of range, and less than -size,
+        where one of the indices is.
+        """
+        ...
+
+    @op(infer=rule.one_hot, reference=_one_hot, nest=_one_hot_nest, exact=True, differentiable=False,
+        indices=lambda shapes, depth, dtype: index_range.of_classes(0, depth, "index"))
     def one_hot(self, indices: V, *, depth: DimLike, dtype: DType) -> V:
         """1 at the index along a new last axis, 0 elsewhere; an index out of range gives zeros."""
         ...

@@ -21,7 +21,7 @@ from nnc_core.operator.window_nest import at, image_of
 from nnc_core.shape import region as rule
 from nnc_core.shape.region import Pair
 from nnc_core.shape.window import Image
-from nnc_core.type import DimLike
+from nnc_core.type import DimLike, index_range
 
 
 def _number_of_image(nest: NestBuilder, argument: int, region: Index, count: int) -> Any:
@@ -149,6 +149,7 @@ class Regions(Base[V], Generic[V]):
     """Boxes are rows x1, y1, x2, y2; `images` has the number of the image that each belongs to."""
 
     @op(infer=rule.region_product, reference=numpy_rule.region_product, nest=_region_product_nest, linear="each",
+        indices=lambda shapes, layout: index_range.along(3, shapes[0][0]),
         vjp=(lambda F, g, y, x, rows, columns, images, layout: F.region_product_gradient(
                  g, rows, columns, images, count=x.shape[0], layout=layout),
              lambda F, g, y, x, rows, columns, images, layout: _by_rows(F, x, g, columns, images, layout),
@@ -159,6 +160,7 @@ class Regions(Base[V], Generic[V]):
 
     @op(infer=rule.region_product_gradient, reference=numpy_rule.region_product_gradient,
         nest=_region_product_gradient_nest, linear="each",
+        indices=lambda shapes, count, layout: index_range.along(3, count),
         vjp=(lambda F, h, y, g, rows, columns, images, count, layout: F.region_product(
                  h, rows, columns, images, layout=layout),
              lambda F, h, y, g, rows, columns, images, count, layout: _by_rows(F, h, g, columns, images, layout),
@@ -186,7 +188,7 @@ class Regions(Base[V], Generic[V]):
         return F.region_product(x, rows, columns, images, layout=layout)  # type: ignore[no-any-return]
 
     @op(infer=rule.roi_pool_index, reference=numpy_rule.roi_pool_index, nest=_roi_pool_index_nest, exact=True,
-        differentiable=False)
+        differentiable=False, indices=lambda shapes, *_: index_range.along(2, shapes[0][0]))
     def roi_pool_index(self, x: V, boxes: V, images: V, *, size: Pair, scale: float, layout: str) -> V:
         """int64 place, in the flattened image, of the first maximum in each of `size` parts of each box, whose corners
         are rounded to pixels; -1 for a part without pixels."""

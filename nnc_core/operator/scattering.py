@@ -15,6 +15,7 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.indexing import check_indices, indices_first, positions
 from nnc_core.shape import indexing as rule
+from nnc_core.type import index_range
 
 COMBINE: dict[str, np.ufunc] = {
     "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum,
@@ -161,7 +162,8 @@ def _somewhere(F: Any, place: Any) -> Any:
 
 
 class Scattering(Base[V], Generic[V]):
-    @op(infer=rule.scatter, reference=_scatter, inplace=(0,), vjp=_vjp, jvp=_jvp)
+    @op(infer=rule.scatter, reference=_scatter, inplace=(0,), vjp=_vjp, jvp=_jvp,
+        indices=lambda shapes, axis, mode, batch: index_range.along(1, shapes[0][axis]))
     def scatter(self, x: V, indices: V, updates: V, *, axis: int, mode: str, batch: int = 0) -> V:
         """x with the slices that `take` would read changed: "set" to the updates (of equal indices the last), or by
         "add", "multiply", "min" and "max" with all of them."""

@@ -9,6 +9,7 @@ from nnc_core.base.dtype import boolean, int64
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.wide import widely, widely_ruled
 from nnc_core.shape import neural as rule
+from nnc_core.type import index_range
 
 
 def _divided_by_sum(F: Any, e: Any, axis: int) -> Any:
@@ -96,7 +97,8 @@ class Softmaxes(Base[V], Generic[V]):
         total = F.sum(e, axis=(axis,), keepdims=True)
         return F.divide(e, F.where(F.equal(total, 0), 1, total))  # type: ignore[no-any-return]
 
-    @op(composite=True, infer=rule.cross_entropy, vjp=_cross_entropy_vjp, jvp=_cross_entropy_jvp)
+    @op(composite=True, infer=rule.cross_entropy, vjp=_cross_entropy_vjp, jvp=_cross_entropy_jvp,
+        indices=lambda shapes: index_range.of_classes(1, shapes[0][-1]))
     @widely
     def cross_entropy(self, logits: V, labels: V) -> V:
         """-log softmax(logits)[label] for each row of logits (..., classes); labels (...) are integers.

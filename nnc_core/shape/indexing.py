@@ -66,6 +66,14 @@ def repeat_index(counts: TensorSpec, size: DimLike) -> TensorSpec:
     return TensorSpec((size,), dt.int64)
 
 
+def index_offset(indices: TensorSpec, length: int, stride: int, size: int, signed: bool) -> TensorSpec:
+    """An int64 for each index."""
+    _check_indices(indices)
+    if min(length, stride, size) < 0:
+        raise AttributeValueError(f"length {length}, stride {stride} or size {size} is negative")
+    return TensorSpec(indices.shape, dt.int64)
+
+
 def one_hot(indices: TensorSpec, depth: DimLike, dtype: DType) -> TensorSpec:
     """A new last axis of length `depth`."""
     _check_indices(indices)

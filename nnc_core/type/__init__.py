@@ -20,16 +20,17 @@ from nnc_core.type.dim import (
     substitute,
     unknown_name,
 )
+from nnc_core.type.index_range import NO_INDEX, IndexRange
 from nnc_core.type.numbers import plain, whole
 from nnc_core.type.op import Attributes, Op
 from nnc_core.type.promotion import admit_numpy, default_float, default_for, promote, promote_number
 from nnc_core.type.spec import Specified, TensorSpec, TupleSpec, map_dims
 
 __all__ = [
-    "Attributes", "Dim", "DimLike", "Dims", "Op", "Specified", "TensorSpec", "TupleSpec", "Type", "Unknown",
-    "admit_numpy", "any_unknown", "default_float", "default_for", "is_static", "is_unknown", "known", "map_dims",
-    "names_of", "plain", "promote", "promote_number", "renamed", "specialised", "substitute", "unknown_name",
-    "whole",
+    "NO_INDEX", "Attributes", "Dim", "DimLike", "Dims", "IndexRange", "Op", "Specified", "TensorSpec", "TupleSpec",
+    "Type", "Unknown", "admit_numpy", "any_unknown", "default_float", "default_for", "is_static", "is_unknown", "known",
+    "map_dims", "names_of", "plain", "promote", "promote_number", "renamed", "specialised", "substitute",
+    "unknown_name", "whole",
 ]  # fmt: skip
 
 

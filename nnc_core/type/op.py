@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
+from nnc_core.type.index_range import IndexRange
 from nnc_core.type.spec import TensorSpec
 
 Attributes: TypeAlias = tuple[Any, ...]
@@ -71,6 +72,8 @@ class Op:
     """Its results are never computed: they are there for their derivatives."""
     fallible: bool = False
     """Raises for some values of its operands, as a singular matrix has no inverse."""
+    indices: Callable[..., IndexRange] | None = None
+    """(shapes, *attributes) -> the operand that holds indices, and which there are: for `config.check_indices`."""
     ties: bool = False
     """The first operand is handed on after the others have been computed."""
     counted: bool = False

@@ -1,7 +1,8 @@
-"""NaN mode for what runs eagerly or is evaluated.
+"""NaN mode, and looks at indices, for what runs eagerly or is evaluated.
 
-`config.check_nan` belongs to a context; the fast path of `dispatch` asks no context.  So while any context, or the
-process, may have the mode on, the fast path is closed, and the slow path asks for each operation.
+`config.check_nan` and `config.check_indices` belong to a context; the fast path of `dispatch` asks no context.  So
+while any context, or the process, may have one of them on, the fast path is closed, and the slow path asks for each
+operation.
 """
 
 from __future__ import annotations
@@ -14,23 +15,29 @@ from typing import Any
 
 from nnc_core.base.config import config
 from nnc_core.base.errors import NonfiniteError
+from nnc_core.engine.index_checks import check_indices
 from nnc_core.engine.nonfinite import Located, Watch
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Line, show_line, user_line
 from nnc_core.type import Attributes, Op
 from nnc_core.values.value import Value
 
-WATCHING: set[int] = set()
-"""One entry for each holder of a mode that must see each operation; 0 is the process.  The fast path of `dispatch` is
-open while it is empty."""
+WATCHING: set[tuple[str, int]] = set()
+"""One entry for each mode that must see each operation, and each of its holders; 0 is the process.  The fast path of
+`dispatch` is open while it is empty."""
 
 _sweep: ContextVar[tuple[Line | None, str] | None] = ContextVar("nnc_sweep", default=None)
 
 
-def watch_setting(value: str, holder: object) -> None:
-    """Close the fast path while `config.check_nan` has a value that asks for it, in a context that lives."""
-    key = 0 if holder is None else id(holder)
-    if value == "off":
+def watch_settings() -> None:
+    """Close the fast path while a setting asks for it, in a context that lives."""
+    config.watch("check_nan", lambda value, holder: _keep_watch("check_nan", value != "off", holder))
+    config.watch("check_indices", lambda value, holder: _keep_watch("check_indices", value, holder))
+
+
+def _keep_watch(name: str, wanted: bool, holder: object) -> None:
+    key = (name, 0 if holder is None else id(holder))
+    if not wanted:
         WATCHING.discard(key)
         return
     WATCHING.add(key)
@@ -42,18 +49,22 @@ def watch_setting(value: str, holder: object) -> None:
 def slowly() -> Iterator[None]:
     """Keep the fast path closed: for modes that must see each operation."""
     holder = object()
-    WATCHING.add(id(holder))
+    key = ("slowly", id(holder))
+    WATCHING.add(key)
     try:
         yield
     finally:
-        WATCHING.discard(id(holder))
+        WATCHING.discard(key)
 
 
 def watch(op: Op, values: Sequence[Value], attributes: Attributes, stack: Stack) -> Watch | None:
     """A look at the operands of an operator that is about to run; None if this context does not care.
 
-    An operator without operands makes what it was asked for.
+    An operator without operands makes what it was asked for.  OutOfRangeError if its indices are looked at, and one is
+    out of range.
     """
+    if op.indices is not None and config.check_indices:
+        check_indices(stack.device, op, attributes, [p for v in values for p in _places(v.stack, v.array)])
     mode = config.check_nan
     if mode == "off" or not values:
         return None

@@ -272,6 +272,8 @@ def _evaluated(v: Value) -> Any:
             tell(op, attributes, v.stack.device.layout_of(array).shape[0])
         return array
     except Error as error:
+        if op.decompose is not None:
+            error.line = show_line(step.line)  # its parts run here, on the line that asks for the value
         error.locate(operator=op.name, line=show_line(step.line))
         raise
     except Exception as error:

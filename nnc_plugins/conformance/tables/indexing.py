@@ -75,6 +75,11 @@ def _one_hot(label: str, make: Maker, depth: int, dtype: DType = dt.float32) -> 
     return Case(label, make, INTEGERS, {"depth": depth, "dtype": dtype})
 
 
+def _offsets(label: str, make: Maker, length: int, stride: int, size: int, signed: bool = True) -> Case:
+    attributes = {"length": length, "stride": stride, "size": size, "signed": signed}
+    return Case(label, make, dt.SIGNED if signed else INTEGERS, attributes)
+
+
 def _counts(label: str, *counts: int) -> Case:
     return Case(label, fixed(np.array(counts, np.int64)), INTEGERS, {"size": sum(counts)})
 
@@ -93,6 +98,13 @@ CASES: dict[str, list[Case]] = {
              {"axis": 0, "batch": 0}),
     ],
     "scatter": [case for mode in SCATTERS for case in (*_scatters(mode), *_special(mode))],
+    "index_offset": [
+        _offsets("of rows", arrays((3, 4), low=-5, high=4), 5, 3, 15),
+        _offsets("of columns", arrays((7,), low=-3, high=2), 3, 1, 15),
+        _offsets("scalar", arrays((), low=0, high=4), 5, 2, 10), _offsets("empty", arrays((0, 2)), 3, 4, 12),
+        _offsets("not negative", arrays((2, 3), low=0, high=4), 5, 3, 15, False),
+        _offsets("large", arrays((65_545,), low=-100, high=99), 100, 1 << 33, 100 << 33),
+    ],
     "one_hot": [
         _one_hot("packed", arrays((3, 2), low=0, high=4), 5),
         _one_hot("scalar", arrays((), low=0, high=4), 5),

@@ -1,0 +1,24 @@
+"""The mode that looks at indices: an operator that has one out of range does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nnc_core.base.errors import OutOfRangeError
+from nnc_core.device import Device
+from nnc_core.engine.lower import download
+from nnc_core.engine.nonfinite import Located
+from nnc_core.type import Attributes, Op
+
+
+def check_indices(device: Device, op: Op, attributes: Attributes, operands: Sequence[Located]) -> None:
+    """OutOfRangeError for an index out of range among the operands, which are waited for."""
+    if op.indices is None:
+        return
+    expected = op.indices([layout.shape for layout, _ in operands], *attributes)
+    layout, buffer = operands[expected.operand]
+    try:
+        expected.check(download(device, buffer, layout))
+    except OutOfRangeError as error:
+        error.locate(operator=op.name, device=device.spec.id)
+        raise
