@@ -108,7 +108,11 @@ class Config:
 
     def __getattr__(self, name: str) -> Any:
         override = self._override.get()
-        return override[name] if name in override else getattr(self._process, self._known(name))
+        if name in override:
+            return override[name]
+        if name in self._names:
+            return getattr(self._process, name)
+        raise self._unknown(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         value = _checked(self._known(name), value)
@@ -158,8 +162,11 @@ class Config:
 
     def _known(self, name: str) -> str:
         if name not in self._names:
-            raise UnknownAttributeError(f"no setting {name!r}", hint=f"one of {', '.join(sorted(self._names))}")
+            raise self._unknown(name)
         return name
+
+    def _unknown(self, name: str) -> UnknownAttributeError:
+        return UnknownAttributeError(f"no setting {name!r}", hint=f"one of {', '.join(sorted(self._names))}")
 
 
 def _checked(name: str, value: Any) -> Any:

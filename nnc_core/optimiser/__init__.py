@@ -30,7 +30,8 @@ class Optimiser:
         """Rewrites that apply now: under `config.deterministic` the exact ones; beside an operator layer that replaces
         operators none that would name a formula by another operator."""
         unnamed = frozenset({"recognise", "stabilise"}) if self.operator.replaced else frozenset[str]()
-        return (r for r in REWRITES.values() if (r.exact or not config.deterministic) and not r.tags & unnamed)
+        inexact = not config.deterministic
+        return [r for r in REWRITES.values() if (r.exact or inexact) and not r.tags & unnamed]
 
     def recognise(self, outputs: Sequence[Node]) -> list[Node]:
         """Formulas that are composites written by hand, or unstable, made composites: before these are expanded."""

@@ -26,7 +26,7 @@ def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
         if node in new:
             continue
         F.table.line = node.line
-        inputs = tuple([new[x] for x in node.inputs])
+        inputs = tuple(map(new.__getitem__, node.inputs))
         attributes = node.attributes
         if node.op.bodies:
             attributes = map_bodies(attributes, lambda body: rebuild_body(body, F, make))
@@ -34,7 +34,7 @@ def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
             new[node] = make(F, node.op, inputs, attributes)
         elif node.op.bodies:
             new[node] = F.apply(node.op, inputs, attributes)
-        elif all([a is b for a, b in zip(inputs, node.inputs, strict=True)]):
+        elif inputs == node.inputs:
             adopted = F.table.adopt(node)
             new[node] = F.apply(node.op, inputs, node.attributes) if changed else F.simplify(adopted)
         else:

@@ -44,13 +44,16 @@ class Cut(NamedTuple):
     place: Callable[[Node], Place]
 
 
+_INT = frozenset({int})
+
+
 def needs_stages(graph: SymbolicGraph, place_of: Callable[[str], Place], home: Place,
                  on: Mapping[str, Place]) -> bool:
     """True if one device cannot run it in one go."""
     if any(p != home for p in on.values()):
         return True
     for node in graph.nodes:
-        if node.op.counted or node.op.bodies or not all(type(d) is int for d in node.spec.shape):
+        if node.op.counted or node.op.bodies or not _INT.issuperset(map(type, node.spec.shape)):
             if node.op.counted or _breaks_inside(node, place_of) or _unknown_names(node):
                 return True
         elif node.op is TRANSFER and any(place_of(a) != home for a in node.attributes):

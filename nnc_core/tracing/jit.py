@@ -8,17 +8,18 @@ import types
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias, overload
 
+from nnc_core.base.config import config
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.recording.compiled import CompiledGraph
 from nnc_core.tracing.cache import Cache, CacheInfo, Entry
 from nnc_core.tracing.compilation import Compilation
 from nnc_core.tracing.donation import check_not_donated
 from nnc_core.tracing.report import explained, shown
-from nnc_core.tracing.signature import Arguments, Parameters, Signature, ambient
+from nnc_core.tracing.signature import Arguments, Parameters, Signature
 from nnc_core.tracing.traced import DataDependentError
 from nnc_core.tracing.tracing import TraceSpec
 from nnc_core.values.dispatch import compute
-from nnc_core.values.modes import current_trace, gradients, lazy, sweeps
+from nnc_core.values.modes import _stack, current_trace, gradients, lazy, sweeps
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -82,7 +83,7 @@ class Jitted:
             return self._inline(args, kwargs)
         if not self._plain or kwargs:
             return self._call(args, kwargs, None)
-        key: list[Any] = [ambient()]
+        key: list[Any] = [config.of_traces, _stack.get()]
         arrays = []
         for x in args:
             if x.__class__ is not Tensor:

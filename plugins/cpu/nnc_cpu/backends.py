@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -58,7 +58,7 @@ class NumpyKernel(Kernel):
         self.routine = routine_for(command)
         self.scratch = self.routine.placed
 
-    def bind_arrays(self, arrays: Sequence[np.ndarray[Any, Any]]) -> Launch:
+    def bind_arrays(self, arrays: Iterable[np.ndarray[Any, Any]]) -> Launch:
         """The same with arrays that lie as `layouts`, then `scratch`, say."""
         return quiet_launch(self.routine.bind(*arrays))
 

@@ -88,7 +88,7 @@ class CpuDevice(Device):
         return memory.bytes_of(array)
 
     def packed_buffer(self, array: Array) -> Any:
-        return memory.bytes_of(array) if array.flags.c_contiguous else None
+        return array.reshape(-1).view(np.uint8) if array.flags.c_contiguous else None
 
     def layout_of(self, array: Array) -> Layout:
         return memory.layout_of(array)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,20 +13,24 @@ from nnc_core.device import Buffer, Device, PythonProgram, Stream
 from nnc_cpu.backends import NumpyKernel
 from nnc_cpu.memory import Array
 
+_View: TypeAlias = tuple[int, tuple[int, ...], Any, int, tuple[int, ...]]
+"""The number of an array, then how it lies in a buffer: shape, dtype, offset, strides."""
+
 
 class NumpyProgram(PythonProgram):
-    """Arrays are known when the program is made; a call makes those whose buffers are new to it."""
+    """Arrays that see a buffer are made when it is put into its slot, for all commands that see it in the same way."""
 
     def __init__(self, device: Device, records: Sequence[Record], slots: Sequence[Buffer | None],
                  stream: Stream) -> None:
-        super().__init__(device, records, slots, stream)
+        super().__init__(device, records, [None] * len(slots), stream)
         numbers: dict[tuple[int, Layout], int] = {}
         self._operands = [self._numbered(call, numbers) for call in self.calls]
-        self._made: list[Array | None] = [None] * len(numbers)
-        self._how = [_way(slot, layout) for slot, layout in numbers]
-        self._seen_by: dict[int, list[int]] = {}
-        for (slot, _), number in numbers.items():
-            self._seen_by.setdefault(slot, []).append(number)
+        self._views: dict[int, list[_View]] = {}
+        for (slot, layout), number in numbers.items():
+            self._views.setdefault(slot, []).append(_view(number, layout))
+        self._arrays: list[Array | None] = [None] * len(numbers)
+        for slot, buffer in enumerate(slots):
+            self.bind(slot, buffer)
 
     def _numbered(self, call: Any, numbers: dict[tuple[int, Layout], int]) -> list[int] | None:
         """The numbers of a command's arrays; None for a kernel that takes buffers."""
@@ -38,28 +42,23 @@ class NumpyProgram(PythonProgram):
             [*kernel.layouts, *kernel.scratch], strict=True)]
 
     def bind(self, slot: int, buffer: Any) -> None:
-        if self.slots[slot] is not buffer:
-            super().bind(slot, buffer)
-            for number in self._seen_by.get(slot, ()):
-                self._made[number] = None
+        if self.slots[slot] is buffer:
+            return
+        self.slots[slot] = buffer
+        self.stale.update(self.users.get(slot, ()))
+        for number, shape, dtype, offset, strides in self._views.get(slot, ()):
+            self._arrays[number] = np.ndarray(shape, dtype, buffer, offset, strides)
 
     def _set_arguments(self, n: int) -> None:
         operands = self._operands[n]
         if operands is None:
             super()._set_arguments(n)
             return
-        made = self._made
-        arrays = [made[i] if made[i] is not None else self._make(i) for i in operands]
-        self.launches[n] = self.calls[n].kernel.bind_arrays(arrays)
+        self.launches[n] = self.calls[n].kernel.bind_arrays(map(self._arrays.__getitem__, operands))
         self.stale.discard(n)
 
-    def _make(self, number: int) -> Array:
-        slot, shape, dtype, offset, strides = self._how[number]
-        array = self._made[number] = np.ndarray(shape, dtype, self.slots[slot], offset, strides)
-        return array
 
-
-def _way(slot: int, layout: Layout) -> tuple[int, tuple[int, ...], Any, int, tuple[int, ...]]:
+def _view(number: int, layout: Layout) -> _View:
     """As `memory.array_in` sees it."""
     strides = packed_strides(layout.shape, layout.dtype.itemsize) if layout.contiguous else layout.strides
-    return slot, layout.shape, layout.dtype, layout.offset, strides
+    return number, layout.shape, layout.dtype, layout.offset, strides
