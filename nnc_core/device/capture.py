@@ -37,6 +37,10 @@ class Program(ABC):
         """The content of a slot now."""
 
     @abstractmethod
+    def release(self, slot: int) -> None:
+        """Keep the content of a slot alive no longer: it is bound again before the next run."""
+
+    @abstractmethod
     def run(self) -> None:
         """Enqueue everything.  All slots are bound."""
 
@@ -70,6 +74,12 @@ class PythonProgram(Program):
 
     def buffer(self, slot: int) -> Any:
         return self.slots[slot]
+
+    def release(self, slot: int) -> None:
+        self.slots[slot] = None
+        for n in self.users.get(slot, ()):
+            self.launches[n] = _unbound
+            self.stale.add(n)
 
     def run(self) -> None:
         self.started = False

@@ -24,6 +24,12 @@ from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import CONSTANT, PLACEHOLDER
 from nnc_core.symbol import Node, show_line
 
+SMALL = 1 << 20
+"""Bytes of an array that stays bound after a call, so that the next call with it need not bind it again."""
+LENT = frozenset({"input", "output", "pointer"})
+"""Kinds of storages whose buffers are the caller's: a program that waits for its next call keeps no large ones, and no
+window on one."""
+
 
 class ComputationGraph:
     """A graph compiled for one device: takes and gives arrays of that device.
@@ -76,6 +82,8 @@ class ComputationGraph:
                 raise
             raise known from error
         arrays = {name: self._output(program, slot, layout) for name, (slot, layout) in self._slots.outputs.items()}
+        for slot in self._slots.lent:
+            program.release(slot)
         self._idle.append(program)
         return arrays
 
@@ -216,3 +224,5 @@ class _Slots:
         self.fresh = {slot: s.nbytes for s, slot in self.of.items() if s.kind == "output"}
         self.pushed = {slot: s.nbytes for s, slot in self.of.items() if s.kind == "pushed"}
         self.tapes = [slot for s, slot in self.of.items() if s.kind == "tape"]
+        self.lent = [slot for s, slot in self.of.items()
+                     if s.kind == "window" or (s.kind in LENT and not 0 < s.nbytes < SMALL)]

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import nnc_core as nnc
 from nnc_core.base.config import config
 from nnc_core.base.errors import ExecutionError
 from nnc_core.device import Buffer, Kernel, Launch, Stream
+from nnc_core.engine.program import SMALL
 from nnc_core.operator import Nodes
 from nnc_core.stacks import Stack
+from nnc_core.values.tree import flatten
 from tests.engine.conftest import call, floats, graph
 
 
@@ -92,6 +98,51 @@ def test_nothing_is_lost_if_nothing_was_launched(stack: Stack, F: Nodes) -> None
     with pytest.raises(ExecutionError, match="no such argument") as caught:
         call(run, **given)
     assert caught.value.lost == frozenset() and caught.value.operator == broken.label
+
+
+def memory_of(x: nnc.Tensor) -> weakref.ref[Any]:
+    """The allocation that a tensor of the CPU lies in."""
+    array = x._value.array
+    while array.base is not None:
+        array = array.base
+    return weakref.ref(array)
+
+
+ELEMENTS = SMALL // 4
+CALLS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "commands": (lambda x: (nnc.sin(nnc.exp(x)), nnc.cos(x)), (ELEMENTS,)),
+    "scan": (lambda xs: nnc.scan(lambda c, x: (c + x, c * x), xs[0], xs), (4, ELEMENTS)),
+    "scan of small rows": (lambda xs: nnc.scan(lambda c, x: (c, c * x), nnc.sum(xs), xs)[1], (64, ELEMENTS // 64)),
+    "scan backwards": (lambda xs: nnc.scan(lambda c, x: (c + x, c * x), xs[0], xs, reverse=True), (4, ELEMENTS)),
+    "while": (lambda x: nnc.while_loop(lambda y, z: nnc.sum(y) < 1, lambda y, z: (y + 1, y * z), (x, x)), (ELEMENTS,)),
+    "branches": (lambda x: nnc.cond(nnc.sum(x) > 0, nnc.sin, lambda x: nnc.exp(x) * 2, x), (ELEMENTS,)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_program_that_waits_keeps_no_large_arrays_of_its_callers(name: str) -> None:
+    """The memory of what a call was given and has returned is free when its caller drops it."""
+    f, shape = CALLS[name]
+    compiled = nnc.jit(f)
+    with nnc.use_device("cpu:0"):
+        for k in (0, 1, 2):
+            given = nnc.asarray(np.full(shape, k, np.float32))
+            found = flatten(compiled(given))[0]
+            for y, wanted in zip(found, flatten(f(given))[0], strict=True):
+                np.testing.assert_array_equal(y.numpy(), wanted.numpy())
+            kept = [memory_of(x) for x in (given, *found)]
+            del given, found, y, wanted
+            gc.collect()
+            assert all([ref() is None for ref in kept])
+
+
+def test_small_arrays_stay_bound() -> None:
+    """The next call with them sets no argument again."""
+    with nnc.use_device("cpu:0"):
+        f, x = nnc.jit(nnc.tanh), nnc.zeros(ELEMENTS - 1)
+        f(x)
+        (program,) = f.lower(x)._idle
+        assert program.slots[f.lower(x)._slots.inputs["arg0"]] is not None  # type: ignore[attr-defined]
 
 
 def test_step_by_step(stack: Stack, F: Nodes) -> None:

@@ -49,6 +49,11 @@ class NumpyProgram(PythonProgram):
         for number, shape, dtype, offset, strides in self._views.get(slot, ()):
             self._arrays[number] = np.ndarray(shape, dtype, buffer, offset, strides)
 
+    def release(self, slot: int) -> None:
+        super().release(slot)
+        for number, *_ in self._views.get(slot, ()):
+            self._arrays[number] = None
+
     def _set_arguments(self, n: int) -> None:
         operands = self._operands[n]
         if operands is None:
