@@ -8,7 +8,7 @@ import importlib
 from contextlib import suppress
 from pathlib import Path
 
-from nnc_core.engine import lower
+from nnc_core.engine import build
 
 M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 LARGE = 1 << 20
@@ -28,7 +28,7 @@ def return_large_arrays() -> None:
 
 def keep_few_kernels() -> None:
     """Thousands of commands run once each here; kernels of OpenCL take half a MiB each, and are on disk."""
-    lower.CACHED = KERNELS
+    build.EAGER_KERNELS = KERNELS
     with suppress(ImportError):
         importlib.import_module("nnc_opencl.device").KERNELS = KERNELS  # type: ignore[attr-defined]
 

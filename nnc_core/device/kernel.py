@@ -28,6 +28,9 @@ class CommandBackend(ABC):
     """Library code for one operator, such as a BLAS call; loop nests need none."""
 
     name: str
+    fallback: bool = False
+    """True for code that is there for want of better: the operator's loop nest goes before it, and composites are
+    taken apart rather than run by it."""
 
     @abstractmethod
     def refuse(self, command: Command) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,12 +10,15 @@ from nnc_core.base.cache import LRU
 from nnc_core.base.command import Command
 from nnc_core.base.config import Settings, config
 from nnc_core.base.errors import AttributeValueError, Error, GraphError
-from nnc_core.device import Array, Device
+from nnc_core.device import Array, Device, Kernel
+from nnc_core.engine.build import KernelBuilder, Key, Wanted
+from nnc_core.engine.decide import Decider
+from nnc_core.engine.emit import Emitter
 from nnc_core.engine.execute import Executor
-from nnc_core.engine.fuse import fuse, with_own_outputs
+from nnc_core.engine.fuse import NodeGroup, fuse, with_own_outputs
 from nnc_core.engine.indexed_scan import IndexedScan
-from nnc_core.engine.lower import Lowering
 from nnc_core.engine.memory import MemoryPlan
+from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.planning import best_plan
 from nnc_core.engine.profile import Profile
 from nnc_core.engine.program import ComputationGraph, TapeArray
@@ -37,8 +40,9 @@ class Engine:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.device: Device = graph.optimiser.operator.symbol.shape.type.device
-        self.lowering = Lowering(self.device)
-        self.executor = Executor(self.device, self.lowering, self._run_control)
+        self.decider = Decider(self.device)
+        self.builder = KernelBuilder(self.device, self.decider)
+        self.executor = Executor(self.device, self.builder, self._run_control)
         self._controls: LRU[Any, ComputationGraph] = LRU(CONTROLS_KEPT)
 
     def compile(self, graph: SymbolicGraph, *, optimise: bool = True, memory_steps: int | None = None,
@@ -69,8 +73,17 @@ class Engine:
             nodes = postorder(outputs.values())
             updates = {outputs[o]: graph.inputs[i] for o, i in graph.iopairs}
             groups = fuse(nodes, outputs.values(), self.device)
-            plan = best_plan(groups, list(outputs.values()), updates, self.lowering, budget)
-            return kind(graph, outputs, plan, self.executor)
+            plan, kernels = self._planned_and_built(groups, list(outputs.values()), updates, budget)
+            return kind(graph, outputs, plan, Emitter(plan, kernels), self.executor)
+
+    def _planned_and_built(self, groups: Sequence[NodeGroup], outputs: Sequence[Node], updates: Mapping[Node, Node],
+                           budget: int) -> tuple[Plan, Mapping[Key, Kernel]]:
+        """A plan with the code for it: made again for as long as the device refuses to build what was decided."""
+        kernels: dict[Key, Kernel] = {}
+        while True:
+            plan = best_plan(groups, outputs, updates, self.decider, budget)
+            if self.builder.build([Wanted(step.decision, step.group.node.line) for step in plan.steps], kernels):
+                return plan, kernels
 
     def _check_dtypes(self, graph: SymbolicGraph) -> None:
         """Hold a graph, which may have been made on another stack, to the dtypes that this one admits."""
@@ -91,7 +104,7 @@ class Engine:
     def _run_control(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TupleSpec) -> Any:
         """Loops, branches and calls run as graphs of one node, which are kept."""
         specs = tuple([self._spec_of(a) for a in arrays])
-        key = (op, attributes, specs, config.deterministic, self.lowering.version)
+        key = (op, attributes, specs, config.deterministic, self.decider.version)
         compiled = self._controls.find(key, lambda: self._compiled_control(op, attributes, specs))
         found = compiled.run({f"x{i}": a for i, a in enumerate(arrays)})
         return tuple([found[f"y{i}"] for i in range(len(spec.parts))])
@@ -119,7 +132,7 @@ class Engine:
         inputs = tuple([x.spec.layout() for x in node.inputs])
         parts = node.spec.parts if isinstance(node.spec, TupleSpec) else (node.spec,)
         command = Command(node.op.name, node.attributes, inputs, tuple([part.layout() for part in parts]))
-        return self.lowering.claims(node.op, command)
+        return self.decider.claims(node.op, command)
 
 
 def _checked_steps(steps: int) -> int:

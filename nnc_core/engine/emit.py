@@ -20,6 +20,8 @@ from nnc_core.base.record import (
     TapeReverse,
     Window,
 )
+from nnc_core.device import Kernel
+from nnc_core.engine.build import Key
 from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, Plan, PlannedCommand, Rows, Storage
 from nnc_core.engine.unrolling import state_after
 from nnc_core.operator.control import TRIPS
@@ -43,8 +45,8 @@ class _Leave(NamedTuple):
 class Emitter:
     """Numbers storages as slots and writes records."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, kernels: Mapping[Key, Kernel]) -> None:
+        self.plan, self.kernels = plan, kernels
         self.slots: dict[Storage, int] = {}
         self.step_of: dict[int, int] = {}
         """For each call, by its id, the number of its command."""
@@ -76,7 +78,7 @@ class Emitter:
                 if s in roles.movable():
                     moved[s] = roles.target(s, moved)
         rest = [moved.get(s, s) for s in step.writes] + ([step.workspace] if step.workspace is not None else [])
-        call = Call(step.choice.kernel, (*reads, *[self.slot(s) for s in rest]), step.group.op.name,
+        call = Call(self.kernels[step.decision.key], (*reads, *[self.slot(s) for s in rest]), step.group.op.name,
                     line=step.group.node.line)
         self.step_of[id(call)] = self.number[id(step)]
         return call
@@ -243,6 +245,6 @@ class _LoopWriter:
 
     def _copy_to(self, role: Storage, source: Storage, target: Storage) -> None:
         step = self.plan.copies[role]
-        call = Call(step.choice.kernel, (self.slot(source), self.slot(target)), step.group.op.name)
+        call = Call(self.emitter.kernels[step.decision.key], (self.slot(source), self.slot(target)), step.group.op.name)
         self.emitter.step_of[id(call)] = self.emitter.number[id(step)]
         self.out.append(call)

@@ -13,7 +13,8 @@ from nnc_core.base.errors import DeviceMemoryError, Error
 from nnc_core.base.layout import Layout
 from nnc_core.base.line import user_line
 from nnc_core.device import Array, Device, HostArray, origin
-from nnc_core.engine.lower import Lowering, download
+from nnc_core.engine.build import KernelBuilder
+from nnc_core.engine.host import download
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.control import CONTROL, PICK
 from nnc_core.shape import show_operands
@@ -44,9 +45,9 @@ def for_the_users_line(method: Method) -> Method:
 class Executor:
     """Runs operators one at a time on one device."""
 
-    def __init__(self, device: Device, lowering: Lowering,
+    def __init__(self, device: Device, builder: KernelBuilder,
                  run_control: Callable[[Op, Sequence[Array], Attributes, Any], Array] | None = None) -> None:
-        self.device, self.lowering, self.run_control = device, lowering, run_control
+        self.device, self.builder, self.run_control = device, builder, run_control
         self.views = "no-views" not in device.spec.features
 
     def run(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TensorSpec) -> Array:
@@ -82,12 +83,12 @@ class Executor:
                 spec: TensorSpec) -> Array:
         outs = tuple([part.layout() for part in (spec.parts if isinstance(spec, TupleSpec) else (spec,))])
         command = Command(op.name, attributes, tuple(layouts), outs)
-        choice = self.lowering.choose(op, command)
+        kernel, workspace = self.builder.prepare(op, command)
         buffers = [self.device.buffer_of(a) for a in arrays]
         try:
             targets = [self.device.allocate(max(out.nbytes, 1)) for out in outs]
-            scratch = [self.device.allocate(choice.workspace)] if choice.workspace else []
-            choice.kernel.bind([*buffers, *targets, *scratch])()
+            scratch = [self.device.allocate(workspace)] if workspace else []
+            kernel.bind([*buffers, *targets, *scratch])()
         except Error as error:
             error.locate(operator=op.name, operands=str(command), device=self.device.spec.id)
             raise
@@ -104,7 +105,7 @@ class Executor:
             return False
         layouts = tuple(self.device.layout_of(a) for a in arrays)
         outs = tuple([part.layout() for part in (spec.parts if isinstance(spec, TupleSpec) else (spec,))])
-        return self.lowering.claims(op, Command(op.name, attributes, layouts, outs))
+        return self.builder.decider.claims(op, Command(op.name, attributes, layouts, outs))
 
     def pack(self, array: Array) -> Array:
         """The same elements in C order at the start of a buffer."""

@@ -59,7 +59,7 @@ def _parts(block: Block) -> list[tuple[str, list[Block]]]:
 
 def _breaks(plan: Plan) -> list[str]:
     """The work between launches of the device, if there is any."""
-    found = Counter(step.group.op.name for step in plan.steps if step.choice.backend == HOST)
+    found = Counter(step.group.op.name for step in plan.steps if step.decision.backend == HOST)
     if not found:
         return []
     named = ", ".join(f"{name} ({count})" if count > 1 else name for name, count in found.items())
@@ -68,5 +68,5 @@ def _breaks(plan: Plan) -> list[str]:
 
 def _describe(step: PlannedCommand) -> str:
     where = step.note or ", ".join(f"arena + {s.offset}" if s.kind == "arena" else s.kind for s in step.writes)
-    refused = f"; refused by {'; '.join(step.choice.refusals)}" if step.choice.refusals else ""
-    return f"{step.command}  [{step.choice.backend}; {where}{refused}]  # {show_line(step.group.node.line)}"
+    refused = f"; refused by {'; '.join(step.decision.refusals)}" if step.decision.refusals else ""
+    return f"{step.command}  [{step.decision.backend}; {where}{refused}]  # {show_line(step.group.node.line)}"

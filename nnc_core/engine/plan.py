@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nnc_core.base.command import Command
-from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.device import Device
+from nnc_core.engine.decide import Decider
 from nnc_core.engine.failing import may_fail
 from nnc_core.engine.fuse import COPY, NodeGroup
-from nnc_core.engine.lower import Lowering
-from nnc_core.engine.pinned_backends import HOST
 from nnc_core.engine.plan_types import Block, Plan, PlannedCommand, Storage, ValuePlace
 from nnc_core.engine.program_order import FOREVER, CommandItem, ProgramOrder, last_reads, last_uses, walk
 from nnc_core.engine.regions import apart, same_elements
@@ -27,11 +25,11 @@ class CommandPlanner:
     """Plans commands one by one; what loops and branches need is in `plan_control`."""
 
     def __init__(self, line: ProgramOrder, outputs: Sequence[Node], updates: Mapping[Node, Node],
-                 lowering: Lowering) -> None:
+                 decider: Decider) -> None:
         self.items, self.joins, self.aliases = line.items, line.joins, line.aliases
-        self.outputs, self.updates, self.lowering = set(outputs), updates, lowering
+        self.outputs, self.updates, self.decider = set(outputs), updates, decider
         items = self.items
-        self.device: Device = lowering.device
+        self.device: Device = decider.device
         self.views = "no-views" not in self.device.spec.features
         self.plan = Plan()
         self.place = self.plan.place
@@ -92,12 +90,13 @@ class CommandPlanner:
                        tuple(outs))
 
     def step(self, index: int, group: NodeGroup, outs: Sequence[Layout]) -> PlannedCommand:
-        """A command with the code for it; its results are still to be placed."""
+        """A command with the decision about it; its results are still to be placed."""
         command = self._command(group, outs)
-        step = PlannedCommand(index, group, command, self.lowering.choose(group.op, command),
-                    tuple([self.place[x].storage for x in group.inputs]), depth=self.depth)
-        if step.choice.workspace:
-            step.workspace = self.in_arena(step.choice.workspace, index, index, f"workspace of {group.op.name}")
+        decision = self.decider.decide(group.op, command).required(self.device, group.node.line)
+        step = PlannedCommand(index, group, decision, tuple([self.place[x].storage for x in group.inputs]),
+                              depth=self.depth)
+        if decision.workspace:
+            step.workspace = self.in_arena(decision.workspace, index, index, f"workspace of {group.op.name}")
         self.plan.steps.append(step)
         return step
 
@@ -116,8 +115,9 @@ class CommandPlanner:
         """A command that copies a value to a storage."""
         command = Command(COPY.name, (), (source.layout,), (out or x.spec.layout(),))
         node = Node(COPY, (x,), (), x.spec, x.line)
-        step = PlannedCommand(index, NodeGroup(COPY, (x,), (), node), command, self.lowering.choose(COPY, command),
-                    (source.storage,), (target,), depth=self.depth)
+        decision = self.decider.decide(COPY, command).required(self.device, x.line)
+        step = PlannedCommand(index, NodeGroup(COPY, (x,), (), node), decision, (source.storage,), (target,),
+                              depth=self.depth)
         self.plan.steps.append(step)
         return step
 
@@ -140,17 +140,15 @@ class CommandPlanner:
             return None
         layout = self.joins.layouts[node]
         command = self._command(group, (layout,))
-        if self.lowering.expect(group.op, command).backend == HOST:
-            return None
-        try:
-            inplace = self.lowering.choose(group.op, command).inplace
-        except NotSupportedError:
+        decision = self.decider.decide(group.op, command)
+        if decision.on_host:
             return None
         storage = self.wholes.get(whole)
         if storage is None:
             storage = self.wholes[whole] = self.assigned.get(whole) or self.fresh(index, whole, whole.spec.nbytes)
             storage.keep_until(self.whole_until[whole])
-        elif not all(self._stays_clear(index, x, storage, layout, i in inplace) for i, x in enumerate(group.inputs)):
+        elif not all(self._stays_clear(index, x, storage, layout, i in decision.inplace)
+                     for i, x in enumerate(group.inputs)):
             return None
         self.plan.joined += 1
         return ValuePlace(storage, layout)
@@ -203,7 +201,7 @@ class CommandPlanner:
     def _overwritten(self, index: int, step: PlannedCommand) -> Storage | None:
         """Take over the memory of an input that dies here, or of which only what is not changed here is read later."""
         node, out = step.group.node, step.command.output
-        for i in step.choice.inplace:
+        for i in step.decision.inplace:
             storage, layout = self.place[step.group.inputs[i]]
             if storage.kind != "arena" or storage.fixed or storage.nbytes != max(out.nbytes, 1) or layout != out:
                 continue
@@ -231,7 +229,7 @@ class CommandPlanner:
         """The kernel consents for every input that may lie there, and each lies there as the output would, or apart
         from what is changed."""
         written = written_part(step.command)
-        return all((i in step.choice.inplace and self.place[x].layout == step.command.output)
+        return all((i in step.decision.inplace and self.place[x].layout == step.command.output)
                    or (self.place[x].storage is storage and apart(self.place[x].layout, written))
                    for i, x in enumerate(step.group.inputs) if self.place[x].storage.may_be(storage))
 

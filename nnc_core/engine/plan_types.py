@@ -10,8 +10,8 @@ from nnc_core.base.layout import Layout
 from nnc_core.device import Device
 from nnc_core.engine.allocation import ArenaAllocation, Lifetime, allocate
 from nnc_core.engine.allocation.lifetime import make_demand
+from nnc_core.engine.decide import Decision
 from nnc_core.engine.fuse import NodeGroup
-from nnc_core.engine.lower import KernelChoice
 from nnc_core.engine.program_order import FOREVER
 from nnc_core.engine.unrolling import Roles, Unrolling
 from nnc_core.operator.control import LoopAttributes
@@ -75,18 +75,21 @@ class ValuePlace(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class PlannedCommand:
-    """A scheduled command with the code chosen for it."""
+    """A scheduled command with the decision about its code."""
 
     at: int
     group: NodeGroup
-    command: Command
-    choice: KernelChoice
+    decision: Decision
     reads: tuple[Storage, ...] = ()
     writes: tuple[Storage, ...] = ()
     workspace: Storage | None = None
     note: str = ""
     depth: int = 0
     """The number of loops and branches around it."""
+
+    @property
+    def command(self) -> Command:
+        return self.decision.command
 
 
 class Rows(NamedTuple):

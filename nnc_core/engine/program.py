@@ -38,10 +38,10 @@ class ComputationGraph:
     memory: the caller hands in an array that nothing else reads, and uses the output in its place.
     """
 
-    def __init__(self, graph: SymbolicGraph, outputs: Mapping[str, Node], plan: Plan, executor: Executor) -> None:
+    def __init__(self, graph: SymbolicGraph, outputs: Mapping[str, Node], plan: Plan, emitter: Emitter,
+                 executor: Executor) -> None:
         self.graph, self.plan, self.executor, self.device = graph, plan, executor, executor.device
         self.outputs = dict(outputs)
-        emitter = Emitter(plan)
         self._slots = _Slots(graph, self.outputs, plan, emitter)
         self._constants = {slot: self._constant_buffer(node) for node, slot in self._slots.constants.items()}
         self.records = emitter.records

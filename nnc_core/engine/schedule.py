@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nnc_core.engine.body_copies import BodyCopies
+from nnc_core.engine.decide import Decider
 from nnc_core.engine.failing import may_fail
 from nnc_core.engine.fuse import NodeGroup, fuse
-from nnc_core.engine.lower import Lowering
 from nnc_core.engine.program_order import results_of_bodies
 from nnc_core.engine.scheduling import Arranged, arrange
 from nnc_core.engine.scheduling.commands import Commands
@@ -29,8 +29,8 @@ class Scheduler:
     effects in the order written; among such orders one that keeps little memory alive is found, unless it is to be
     `as_written`."""
 
-    def __init__(self, lowering: Lowering, *, as_written: bool = False) -> None:
-        self.lowering, self.as_written = lowering, as_written
+    def __init__(self, decider: Decider, *, as_written: bool = False) -> None:
+        self.decider, self.as_written = decider, as_written
         self._inner: dict[Node, list[Inner]] = {}
         self._effectful: set[Node] = set()
         self._failing: set[Node] = set()
@@ -64,11 +64,11 @@ class Scheduler:
                 self._failing.add(group.node)
 
     def _groups(self, results: Sequence[Node], copies: BodyCopies) -> list[NodeGroup]:
-        groups = fuse(in_sequence(results), results, self.lowering.device)
+        groups = fuse(in_sequence(results), results, self.decider.device)
         return [copies.own(group) if group.op.bodies else group for group in groups]
 
     def _arrange(self, groups: Sequence[NodeGroup], outputs: Sequence[Node], updates: Mapping[Node, Node]) -> Arranged:
-        commands = Commands(groups, outputs, updates, self.lowering, self._effectful, self._failing)
+        commands = Commands(groups, outputs, updates, self.decider, self._effectful, self._failing)
         if self.as_written:
             return Arranged(commands.in_order(commands.written), commands.alias_nodes(), Joins(commands.layouts), 0)
         return arrange(commands, self._bytes_inside)

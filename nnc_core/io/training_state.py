@@ -103,7 +103,7 @@ def load_training_state(path: Path, module: Module, minimiser: Minimiser, genera
             progress.load_state_dict(run.progress)
         load_state(cells, arrays, what)
     for stack, saved in matching:
-        stack.engine.lowering.pin({} if exact is False else saved["choices"], strict, told=bool(reasons))
+        stack.engine.decider.pin({} if exact is False else saved["choices"], strict, told=bool(reasons))
     if reasons:
         warnings.warn(f"{what}: {'; '.join(reasons)}; the run goes on, not bit for bit", ResumeWarning,
                       stacklevel=users_frame())
@@ -149,7 +149,7 @@ def _stacks(cells: Mapping[str, Cell]) -> list[Stack]:
 def _describe(stack: Stack) -> dict[str, Any]:
     """A device, and by what its commands ran."""
     spec = stack.device.spec
-    return {"id": spec.id, "name": spec.name, "driver": spec.driver, "choices": stack.engine.lowering.decisions()}
+    return {"id": spec.id, "name": spec.name, "driver": spec.driver, "choices": stack.engine.decider.decisions()}
 
 
 def _matching(run: TrainingHeader, cells: Mapping[str, Cell]) -> list[tuple[Stack, Mapping[str, Any]]]:
@@ -170,6 +170,6 @@ def _obstacles(run: TrainingHeader, cells: Mapping[str, Cell]) -> list[str]:
         spec = stack.device.spec
         if (saved["name"], saved["driver"]) != (spec.name, spec.driver):
             reasons.append(f"{spec.id} was {saved['name']} ({saved['driver']}), it is now {spec.name} ({spec.driver})")
-        found = stack.engine.lowering.obstacles(saved["choices"])
+        found = stack.engine.decider.obstacles(saved["choices"])
         reasons += found[:SHOWN] + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
     return reasons

@@ -82,7 +82,7 @@ def compile_graph(graph: SymbolicGraph, device: Any = None, *, optimise: bool = 
         return staged
     compiled = stack.engine.compile(graph, optimise=optimise, memory_steps=memory_steps, kind=CompiledGraph)
     compiled.stack, compiled.source, compiled.unused = stack, graph, _unused(graph)
-    compiled.version = stack.engine.lowering.version
+    compiled.version = stack.engine.decider.version
     return compiled
 
 
@@ -99,7 +99,7 @@ def in_stages(graph: SymbolicGraph, stack: Stack, optimise: bool, places: Mappin
     if not needs_stages(graph, place_of, home, given):
         return None
     staged = StagedGraph(graph, stack, place_of, given, {"optimise": optimise, "memory_steps": memory_steps})
-    staged.unused, staged.version = _unused(graph), stack.engine.lowering.version
+    staged.unused, staged.version = _unused(graph), stack.engine.decider.version
     return staged
 
 

@@ -48,7 +48,7 @@ class Compilation:
 
     def is_current(self) -> bool:
         """Nothing that the trace depends on has changed, nor the choice of backends."""
-        return self.run.version == self.stack.engine.lowering.version and (self.pure or self.traced.is_current())
+        return self.run.version == self.stack.engine.decider.version and (self.pure or self.traced.is_current())
 
     def is_differentiated(self) -> bool:
         """It reads a variable from outside, whose gradient may be asked: the function must run as it is written."""

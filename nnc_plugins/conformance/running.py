@@ -121,6 +121,6 @@ def kernel(stack: Stack, name: str, *inputs: TensorSpec, attributes: Attributes 
     op = OPERATORS[name]
     out = stack.shape.infer(op, inputs, attributes)
     command = Command(name, attributes, tuple(x.layout() for x in inputs), (out.layout(),))
-    choice = stack.engine.lowering.choose(op, command)
-    assert choice.workspace == 0, f"{choice.backend} wants scratch memory for {command}"
-    return choice.kernel
+    kernel, workspace = stack.engine.builder.prepare(op, command)
+    assert workspace == 0, f"{kernel} wants scratch memory for {command}"
+    return kernel

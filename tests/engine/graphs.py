@@ -26,7 +26,7 @@ class Scheduled:
     """A graph without control flow, as the engine would run it: nothing optimised, composites written out."""
 
     def __init__(self, stack: Stack, graph: SymbolicGraph) -> None:
-        self.lowering, self.device = stack.engine.lowering, stack.device
+        self.decider, self.device = stack.engine.decider, stack.device
         graph = stack.graph.expand(graph, lambda node: not stack.engine._claims(node))
         outputs = with_own_outputs(graph.outputs)
         self.outputs = list(outputs.values())
@@ -34,14 +34,14 @@ class Scheduled:
         self.groups = fuse(postorder(self.outputs), self.outputs, self.device)
 
     def commands(self) -> Commands:
-        return Commands(self.groups, self.outputs, self.updates, self.lowering)
+        return Commands(self.groups, self.outputs, self.updates, self.decider)
 
     def arranged(self, *, as_written: bool = False) -> Arranged:
-        return Scheduler(self.lowering, as_written=as_written).arrange(self.groups, self.outputs, self.updates)
+        return Scheduler(self.decider, as_written=as_written).arrange(self.groups, self.outputs, self.updates)
 
     def plan(self, arranged: Arranged) -> Plan:
-        line = in_program_order(arranged, Scheduler(self.lowering))
-        return make_plan(line, self.outputs, self.updates, self.lowering)
+        line = in_program_order(arranged, Scheduler(self.decider))
+        return make_plan(line, self.outputs, self.updates, self.decider)
 
     def bound(self, arranged: Arranged) -> int:
         return arena_bound(self.plan(arranged), self.device)

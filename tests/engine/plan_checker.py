@@ -143,7 +143,7 @@ class Walk:
             for (memory, layout), wanted, x in zip(reads, execution.inputs, step.group.inputs, strict=True):
                 self.expect(memory, layout, wanted, x, ", operand of ", command, ",")
             outputs = execution.outputs
-        if step.command.name == "update_slice" and _alike(reads[0], writes[0]) and 0 in step.choice.inplace:
+        if step.command.name == "update_slice" and _alike(reads[0], writes[0]) and 0 in step.decision.inplace:
             self.check_apart(step, reads[1:], [(writes[0][0], written_part(step.command))])
         else:
             self.check_apart(step, reads, writes)
@@ -159,7 +159,7 @@ class Walk:
             for i, (source, x) in enumerate(reads):
                 if source.numbers is not target.numbers or not x.size or not out.size:
                     continue
-                there = _alike((source, x), (target, out)) and i in step.choice.inplace
+                there = _alike((source, x), (target, out)) and i in step.decision.inplace
                 if not there and np.shares_memory(self.elements(source, x), self.elements(target, out)):
                     raise PlanError(f"{step.command} writes where it reads operand {i}")
 

@@ -70,6 +70,7 @@ def test_a_part_of_a_larger_array(name: str, device: str) -> None:
     check(name, device, in_place=False)
 
 
+@pytest.mark.filterwarnings("ignore::nnc_core.base.errors.FallbackWarning")
 @pytest.mark.parametrize("device", ["cpu:0", "strict:0"])
 @pytest.mark.parametrize("name", sorted(name for name in CASES if OPERATORS[name].inplace))
 def test_in_place_in_a_part_of_a_larger_array(name: str, device: str) -> None:

@@ -19,7 +19,7 @@ from nnc_core.builtin import FLAVOURS
 from nnc_core.builtin.strict import StrictDevice
 from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
 from nnc_core.engine import ComputationGraph
-from nnc_core.engine.lower import loop_nest
+from nnc_core.engine.candidates import loop_nest
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.stacks import Stack, make_stack, stack_for
@@ -264,7 +264,7 @@ def test_a_backend_that_refuses_parts_keeps_its_work_and_a_copy_remains(monkeypa
     whole = F.concat(F.exp(x), read, F.tanh(x), axis=1)
     run = joined(stack, F, [x], y=F.sum(whole, axis=(1,)), z=F.cos(read))
     assert moved(run) == {"copy": 2} and run.memory_plan.joined == 1
-    assert all(s.choice.backend == "packed" for s in run.plan.steps if s.group.op.name in ("exp", "cos"))
+    assert all(s.decision.backend == "packed" for s in run.plan.steps if s.group.op.name in ("exp", "cos"))
     found = watched(run, {"x0": X})
     np.testing.assert_array_equal(found["z"], np.cos(np.sin(X)))
 
@@ -273,7 +273,7 @@ def test_what_the_host_computes_is_uploaded_whole(F: Nodes) -> None:
     x, square = floats(F, "x", 3, 3), np.linspace(0, 1, 9, dtype=np.float32).reshape(3, 3) + 2 * np.eye(3, dtype="f4")
     with pytest.warns(FallbackWarning, match="inv"):
         run = joined(stack_of_its_own(), F, [x], y=F.negative(F.concat(F.exp(x), F.inv(x), axis=1)))
-    assert [s.choice.backend for s in run.plan.steps if s.group.op.name == "inv"] == ["host"]
+    assert [s.decision.backend for s in run.plan.steps if s.group.op.name == "inv"] == ["host"]
     assert moved(run) == {"copy": 1} and run.memory_plan.joined == 1
     found = watched(run, {"x0": square})["y"]
     np.testing.assert_allclose(found, -np.concatenate([np.exp(square), np.linalg.inv(square)], 1), rtol=1e-5)

@@ -40,7 +40,7 @@ from tests.engine.plan_checker import check_plan
 def whole_line_of(outputs: Sequence[Node], device: str = "strict:0") -> ProgramOrder:
     own = list(with_own_outputs({str(i): y for i, y in enumerate(outputs)}).values())
     stack = stack_for(device)
-    scheduler = Scheduler(stack.engine.lowering)
+    scheduler = Scheduler(stack.engine.decider)
     found = scheduler.arrange(fuse(postorder(own), own, stack.device), own, {})
     return in_program_order(found, scheduler)
 

@@ -59,7 +59,7 @@ def drawn(sketch: Sketch) -> Commands:
     read = {m for _, found in sketch.commands for m in found}
     outputs = [y for n, y in enumerate(nodes) if n not in read or n in sketch.kept]
     groups = [NodeGroup(MIX, y.inputs, y.attributes, y) for y in nodes]
-    return Commands(groups, outputs, {nodes[n]: x for n, x in states.items()}, stack_for("strict:0").engine.lowering)
+    return Commands(groups, outputs, {nodes[n]: x for n, x in states.items()}, stack_for("strict:0").engine.decider)
 
 
 def footprint_of(commands: Commands) -> Footprint:

@@ -18,7 +18,7 @@ from nnc_core.base.layout import Layout
 from nnc_core.builtin import FLAVOURS, StrictDevice
 from nnc_core.codegen import OPENCL, render
 from nnc_core.device import Registry
-from nnc_core.engine.lower import loop_nest
+from nnc_core.engine.candidates import loop_nest
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS
 from nnc_core.type import TensorSpec
@@ -175,7 +175,7 @@ def test_a_kernel_of_too_many_buffers_is_refused_not_built() -> None:
     with pytest.raises(NotSupportedError, match="takes 10001 buffers; a kernel takes at most"):
         stack.device.compile(nest)
     with nnc.use_device("opencl:0"), pytest.warns(FallbackWarning, match="concat has no kernel .*10001 buffers"):
-        stack.engine.lowering._announced.discard("concat")
+        stack.engine.builder.announced.discard("concat")
         assert nnc.concat([nnc.asarray(np.array([i], np.int16)) for i in range(MANY)])[-1].item() == MANY - 1
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from nnc_core.base.layout import Layout
+from nnc_core.engine.decide import Decider
 from nnc_core.engine.failing import may_fail
 from nnc_core.engine.fuse import NodeGroup
-from nnc_core.engine.lower import Lowering
 from nnc_core.operator.control import PICK, is_tape
 from nnc_core.operator.host import CALLBACK
 from nnc_core.symbol import Node, postorder
@@ -25,9 +25,9 @@ class Commands:
     """
 
     def __init__(self, groups: Sequence[NodeGroup], outputs: Sequence[Node], updates: Mapping[Node, Node],
-                 lowering: Lowering, effectful: Container[Node] = (), failing: Container[Node] = ()) -> None:
-        self.lowering, self.outputs, self.updates = lowering, list(outputs), updates
-        self.views = "no-views" not in lowering.device.spec.features
+                 decider: Decider, effectful: Container[Node] = (), failing: Container[Node] = ()) -> None:
+        self.decider, self.outputs, self.updates = decider, list(outputs), updates
+        self.views = "no-views" not in decider.device.spec.features
         self.groups: list[NodeGroup] = []
         self.number: dict[Node, int] = {}
         self.aliases: list[NodeGroup] = []

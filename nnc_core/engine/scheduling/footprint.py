@@ -7,8 +7,8 @@ from itertools import accumulate
 
 from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
+from nnc_core.engine.decide import Decision
 from nnc_core.engine.fuse import NodeGroup
-from nnc_core.engine.lower import Expected
 from nnc_core.engine.scheduling.commands import Commands
 from nnc_core.engine.scheduling.in_place_concat import Joins
 from nnc_core.operator import PLACEHOLDER
@@ -30,7 +30,7 @@ class Footprint:
     def __init__(self, commands: Commands, joins: Joins, inside: Inside) -> None:
         count = len(commands.groups)
         self.commands, self.joins, self.inside = commands, joins, inside
-        self.alignment = commands.lowering.device.spec.alignment
+        self.alignment = commands.decider.device.spec.alignment
         self.reads: list[tuple[int, ...]] = [()] * count
         """Values that each command reads, once each."""
         self.makes: list[tuple[int, ...]] = [()] * count
@@ -74,14 +74,14 @@ class Footprint:
             self.readers[v].append(n)
         if isinstance(node.spec, TupleSpec):
             self.scratch[n] = self._rounded(self.inside(group) if group.op.bodies else
-                                            self._expected(group, node.spec.parts).workspace)
+                                            self._decided(group, node.spec.parts).workspace)
             self.makes[n] = tuple([self._value(self._picked.get((node, i)), part)
                                    for i, part in enumerate(node.spec.parts)])
             return
-        expected = self._expected(group, (node.spec,))
-        self.scratch[n] = self._rounded(expected.workspace)
-        if node not in self.joins.whole and expected.inplace and not self._is_donated(n, group, expected):
-            self.takes[n] = self._takes(group, expected)
+        decided = self._decided(group, (node.spec,))
+        self.scratch[n] = self._rounded(decided.workspace)
+        if node not in self.joins.whole and decided.inplace and not self._is_donated(n, group, decided):
+            self.takes[n] = self._takes(group, decided)
         self.makes[n] = (self._value(node, node.spec),)
 
     def _rounded(self, nbytes: int) -> int:
@@ -110,30 +110,30 @@ class Footprint:
             layout = self._layouts[x] = x.spec.layout()
         return layout
 
-    def _expected(self, group: NodeGroup, specs: Sequence[TensorSpec]) -> Expected:
+    def _decided(self, group: NodeGroup, specs: Sequence[TensorSpec]) -> Decision:
         outs = (self._layout(group.node),) if group.node in self.joins.layouts else tuple([s.layout() for s in specs])
         command = Command(group.op.name, group.attributes, tuple(map(self._layout, group.inputs)), outs)
-        return self.commands.lowering.expect(group.op, command)
+        return self.commands.decider.decide(group.op, command)
 
-    def _is_donated(self, n: int, group: NodeGroup, expected: Expected) -> bool:
+    def _is_donated(self, n: int, group: NodeGroup, decided: Decision) -> bool:
         """Tell whether an update lands in the memory of the input that it replaces."""
         target = self.commands.updates.get(group.node)
         if target is None or target.op is not PLACEHOLDER or n not in self.commands.settled:
             return False
         origin, out = self.commands.origin, self._layout(group.node)
-        return all(i in expected.inplace and self._layout(x) == out for i, x in enumerate(group.inputs)
+        return all(i in decided.inplace and self._layout(x) == out for i, x in enumerate(group.inputs)
                    if origin.get(x, x) is target)
 
-    def _takes(self, group: NodeGroup, expected: Expected) -> tuple[int, ...]:
+    def _takes(self, group: NodeGroup, decided: Decision) -> tuple[int, ...]:
         """Inputs that lie as the result would, in memory of that size which nothing else is read from."""
         out, nbytes = self._layout(group.node), max(group.node.spec.nbytes, 1)
         lies = [self._lies_in(x) for x in group.inputs]
         found = []
-        for i in expected.inplace:
+        for i in decided.inplace:
             v = lies[i]
             if v < 0 or self.is_output[v] or self.nbytes[self.block[v]] != nbytes:
                 continue
-            if all(j in expected.inplace and self._layout(group.inputs[j]) == out
+            if all(j in decided.inplace and self._layout(group.inputs[j]) == out
                    for j, other in enumerate(lies) if other >= 0 and self.block[other] == self.block[v]):
                 found.append(v)
         return tuple(found)

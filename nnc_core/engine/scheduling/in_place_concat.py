@@ -12,11 +12,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from nnc_core.base.command import Command
-from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.engine.fuse import COPY, NodeGroup
-from nnc_core.engine.lower import loop_nest
-from nnc_core.engine.pinned_backends import HOST, NEST
 from nnc_core.engine.regions import part, same_elements
 from nnc_core.engine.scheduling.commands import Commands
 from nnc_core.operator import OPERATORS
@@ -63,7 +60,7 @@ class _Finder:
     """Goes from users to what they use, so that the place of a whole is known before those of its parts."""
 
     def __init__(self, commands: Commands, refused: Collection[Node]) -> None:
-        self.commands, self.refused, self.lowering = commands, refused, commands.lowering
+        self.commands, self.refused, self.decider = commands, refused, commands.decider
         self.joins = Joins(dict(commands.layouts))
         self.layouts, self.whole = self.joins.layouts, self.joins.whole
         self.kept = {*commands.outputs, *commands.updates}
@@ -101,7 +98,7 @@ class _Finder:
     def _copies_to(self, place: Layout) -> bool:
         """Tell whether the device itself can copy there what has to be copied."""
         command = Command(COPY.name, (), (Layout.packed(place.shape, place.dtype),), (place,))
-        return self.lowering.expect(COPY, command).backend != HOST
+        return not self.decider.decide(COPY, command).on_host
 
     def _offer(self, x: Node, place: Layout, root: Node, joined: Node) -> bool:
         """Compute x, which may be a view of what is computed, at its place in what it is joined to."""
@@ -154,14 +151,13 @@ class _Finder:
         """Put the operand that y is computed from in place where y lies, if nothing else reads it."""
         y = group.node
         place, root = self.layouts[y], self.whole[y]
-        for i in group.op.inplace:
-            x = group.inputs[i] if i < len(group.inputs) else y
+        for i, x in enumerate(group.inputs):
             if not self._is_free(x) or x.spec != y.spec or x in self.views or group.inputs.count(x) > 1:
                 continue
             if self.readers[x] != [group] or not self._writes(x, place):
                 continue
             command = self._command(group, {x: place})
-            if i in self.lowering.expect(group.op, command).inplace and self._read_alike({x: place}):
+            if i in self.decider.decide(group.op, command).inplace and self._read_alike({x: place}):
                 self._put(root, {x: place})
                 self.overwritten.add(x)
                 return
@@ -190,10 +186,8 @@ class _Finder:
         """Tell whether the command that computes x can do so there, by the same code."""
         group = self.commands.groups[self.commands.number[x]]
         command = self._command(group, {x: place})
-        name = self.lowering.expect(group.op, command).backend
-        if name == HOST or name != self.lowering.expect(group.op, self._command(group, {})).backend:
-            return False
-        return name != NEST or _has_nest(group, command)
+        there = self.decider.decide(group.op, command)
+        return not there.on_host and there.backend == self.decider.decide(group.op, self._command(group, {})).backend
 
     def _read_alike(self, layouts: dict[Node, Layout]) -> bool:
         """Tell whether all that reads those values there is the same code as now."""
@@ -209,7 +203,7 @@ class _Finder:
         if group.op.bodies or isinstance(group.node.spec, TupleSpec):
             return False
         now, then = self._command(group, {}), self._command(group, layouts)
-        return self.lowering.expect(group.op, now).backend == self.lowering.expect(group.op, then).backend
+        return self.decider.decide(group.op, now).backend == self.decider.decide(group.op, then).backend
 
     def _command(self, group: NodeGroup, layouts: dict[Node, Layout]) -> Command:
         """A command as offers make it so far, and with some values elsewhere."""
@@ -246,9 +240,3 @@ def _side_by_side(parts: list[Layout], axis: int, whole: Layout) -> Layout | Non
         begin += x.shape[axis]
     return seen if step > 0 else None
 
-
-def _has_nest(group: NodeGroup, command: Command) -> bool:
-    try:
-        return loop_nest(group.op, command) is not None
-    except NotSupportedError:
-        return False

@@ -112,7 +112,7 @@ def test_each_operand_counts_not_the_first_alone() -> None:
 
 def test_loops_that_run_as_one_step_obey_backends_pinned_since() -> None:
     stack = nnc.make_stack(nnc.stack_for("cpu").device)
-    lowering = stack.engine.lowering
+    decider = stack.engine.decider
 
     def shrunk() -> None:
         with nnc.deferred():
@@ -121,9 +121,9 @@ def test_loops_that_run_as_one_step_obey_backends_pinned_since() -> None:
         nnc.realize(found)
 
     shrunk()
-    wanted = {key: "host" for key in lowering.decisions() if key.startswith("tanh(")}
+    wanted = {key: "host" for key in decider.decisions() if key.startswith("tanh(")}
     assert wanted
-    lowering.pin(wanted, strict=False)
+    decider.pin(wanted, strict=False)
     with pytest.warns(FallbackWarning, match="tanh has no kernel"):
         shrunk()
-    assert {key: lowering.decisions()[key] for key in wanted} == wanted
+    assert {key: decider.decisions()[key] for key in wanted} == wanted

@@ -1,0 +1,158 @@
+"""Deciding by which code each command runs; nothing is built here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nnc_core.base.cache import LRU
+from nnc_core.base.command import Command
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.device import CommandBackend, Device
+from nnc_core.engine.candidates import candidates
+from nnc_core.engine.pinned_backends import EXPANDED, HOST, NEST, PinnedBackends, command_key
+from nnc_core.operator.host import CALLBACK
+from nnc_core.symbol import Line, show_line
+from nnc_core.type import Op
+
+DECISIONS = 1 << 14
+"""Decisions that a device remembers; the oldest go first."""
+
+
+class Decision(NamedTuple):
+    """The code that runs a command, and what follows for its memory; none of it is built."""
+
+    op: Op
+    command: Command
+    candidate: CommandBackend | None
+    """None if all that there is has refused."""
+    workspace: int
+    inplace: tuple[int, ...]
+    refusals: tuple[str, ...]
+    """What would have been preferred, with the reasons of each."""
+
+    @property
+    def backend(self) -> str:
+        """The name of the code; empty if there is none."""
+        return "" if self.candidate is None else self.candidate.name
+
+    @property
+    def key(self) -> tuple[Op, Command, str]:
+        """Equal for decisions that have the same code."""
+        return self.op, self.command, self.backend
+
+    @property
+    def on_host(self) -> bool:
+        """True if the device itself does not run the command."""
+        return self.backend in (HOST, "")
+
+    def required(self, device: Device, line: Line | None = None) -> Decision:
+        """The decision; NotSupportedError if there is no code, naming the line."""
+        if self.candidate is None:
+            raise NotSupportedError(f"no code for {self.command}", operator=self.op.name, device=device.spec.id,
+                                    line=None if line is None else show_line(line),
+                                    hint="; ".join(self.refusals) or "install a plugin that has it")
+        return self
+
+
+class Decider:
+    """Decides for one device.  What is decided depends on the command alone, and on what the driver has refused to
+    build before, so that eager and compiled run the same code."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.pins = PinnedBackends(device.spec.id)
+        self.version = 0
+        """Counts how often pinned or added backends have made earlier decisions void: what was compiled then is out of
+        date."""
+        self._decisions: LRU[tuple[Op, Command], Decision] = LRU(DECISIONS)
+        self._used: LRU[tuple[Op, Command], str] = LRU(DECISIONS)
+        self._struck: dict[tuple[Op, Command], dict[str, str]] = {}
+        """For commands that could not be built: the code, by name, and why."""
+        self._added = device.added
+
+    def decide(self, op: Op, command: Command) -> Decision:
+        """The first candidate that does not refuse; that which is pinned goes first (see `PinnedBackends`)."""
+        self.look_for_more()
+        key = (op, command)
+        decision = self._decisions.get(key)
+        if decision is None:
+            decision = self._first_willing(op, command)
+            if op is not CALLBACK:  # which is used once, and would keep its function alive
+                self._decisions.put(key, decision)
+        return decision
+
+    def claims(self, op: Op, command: Command) -> bool:
+        """Tell whether library code takes a composite whole; what is there for want of better does not, as the parts
+        may have loop nests, unless it is pinned."""
+        pinned = self.pins.of(command)
+        whole = False
+        if pinned != EXPANDED and self.device.all_backends(op.name):
+            backend = self.decide(op, command).candidate
+            whole = (backend is not None and backend.name not in (NEST, HOST)
+                     and (backend.name == pinned or not backend.fallback))
+        if not whole:
+            if pinned not in (None, EXPANDED):
+                self.pins.broken(command, "no backend takes it whole")
+            self._used.put((op, command), EXPANDED)
+        return whole
+
+    def candidates(self, op: Op, command: Command) -> list[CommandBackend]:
+        """All code for a command in the order in which it is asked."""
+        found = candidates(op, self.device)
+        pinned = self.pins.of(command)
+        return found if pinned is None else sorted(found, key=lambda candidate: candidate.name != pinned)
+
+    def _first_willing(self, op: Op, command: Command) -> Decision:
+        struck, refusals = self._struck.get((op, command), {}), list[str]()
+        pinned = self.pins.of(command)
+        for candidate in self.candidates(op, command):
+            if pinned is not None and candidate.name != pinned:
+                self.pins.broken(command, "; ".join(refusals) or "there is no such backend")
+                pinned = None
+                refusals.clear()
+            reason = struck.get(candidate.name) or candidate.refuse(command)
+            if reason is None:
+                return Decision(op, command, candidate, candidate.workspace(command),
+                                candidate.inplace(command, op.inplace), tuple(refusals))
+            refusals.append(f"{candidate.name}: {reason}")
+        return Decision(op, command, None, 0, (), tuple(refusals))
+
+    # ---- what became of decisions
+    def use(self, decision: Decision) -> None:
+        """Remember that the code was built: `decisions` tells it."""
+        if decision.op is not CALLBACK:
+            self._used.put((decision.op, decision.command), decision.backend)
+
+    def strike(self, decision: Decision, reason: str) -> None:
+        """The code cannot be built for this command: from now on the next candidate is taken."""
+        key = (decision.op, decision.command)
+        self._struck.setdefault(key, {})[decision.backend] = reason
+        self._decisions.pop(key)
+
+    def decisions(self) -> dict[str, str]:
+        """The backend of each command that was built here, by a text that is the same in every process."""
+        return {command_key(command): name for (_, command), name in self._used.items()}
+
+    def pin(self, wanted: Mapping[str, str], strict: bool, told: bool = False) -> None:
+        """Take these backends from now on; see `PinnedBackends`.  Whatever was decided otherwise is decided anew."""
+        self.pins = PinnedBackends(self.device.spec.id, wanted, strict, told)
+        self._decisions.clear()
+        void = [key for key, name in self._used.items() if wanted.get(command_key(key[1]), name) != name]
+        for key in void:
+            self._used.pop(key)
+        self.version += bool(void)
+
+    def obstacles(self, wanted: Mapping[str, str]) -> list[str]:
+        """Reasons why commands cannot run by these backends, as far as is known before they are built."""
+        pairs = sorted({(key.split("(")[0], name) for key, name in wanted.items()})
+        return [f"{operator} has no backend {name!r} any more" for operator, name in pairs
+                if name not in (NEST, HOST, EXPANDED, *[b.name for b in self.device.all_backends(operator)])]
+
+    def look_for_more(self) -> None:
+        """Decide anew where the device has been given more library code since."""
+        if self.device.added is not self._added:
+            self._added = self.device.added
+            self.version += 1
+            self._decisions.clear()
+            self._used.clear()
