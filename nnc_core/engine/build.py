@@ -130,7 +130,13 @@ class KernelBuilder:
         return {key: found[nest] for key, nest in nests.items()}
 
     def _compiled(self, nests: Sequence[LoopNest], wanted: Sequence[Wanted]) -> Sequence[Built]:
-        return [self._attempt(want) for want in wanted]
+        """Compile all nests together; if that fails, one by one, to find the one at fault."""
+        try:
+            return self.device.compile_all(nests)
+        except Error:
+            for want in wanted:
+                self._attempt(want)
+            raise
 
 
 def _nest_of(decision: Decision) -> LoopNest:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nnc_core.base.errors import OutOfRangeError
 from nnc_core.device import Device
-from nnc_core.engine.lower import download
+from nnc_core.engine.host import download
 from nnc_core.engine.nonfinite import Located
 from nnc_core.type import Attributes, Op
 

@@ -11,7 +11,7 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import Device, Kernel
-from nnc_core.engine.lower import loop_nest
+from nnc_core.engine.candidates import loop_nest
 from nnc_core.operator import OPERATORS
 from nnc_plugins.conformance.running import get, put
 

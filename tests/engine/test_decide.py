@@ -172,6 +172,16 @@ def test_no_code_at_all_is_an_error_that_names_the_line(monkeypatch: pytest.Monk
     assert "the driver does not build tanh" in text and "there is no host" in text
 
 
+def test_loop_nests_are_compiled_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    together: list[list[str]] = []
+    machine = Machine()
+    compile_all = machine.compile_all
+    monkeypatch.setattr(machine, "compile_all", lambda nests: together.append([n.name for n in nests])
+                        or compile_all(nests))
+    lowered(make_stack(machine), lambda x: nnc.exp(nnc.tanh(x)), (3,))
+    assert together == [["tanh", "exp"]]
+
+
 # ---- kernels live as long as programs
 def test_graphs_share_kernels_while_any_of_them_lives() -> None:
     machine = Machine()
