@@ -6,6 +6,7 @@ Imports nothing but `nnc_core.base`.
 from nnc_core.codegen.clike import entry_name, render, render_program
 from nnc_core.codegen.dialect import C99, OPENCL, Dialect
 from nnc_core.codegen.expand import expand
+from nnc_core.codegen.general import GeneralNest, general, specific
 from nnc_core.codegen.interpret import interpret
 from nnc_core.codegen.ranges import index_type
 
@@ -13,10 +14,13 @@ __all__ = [
     "C99",
     "OPENCL",
     "Dialect",
+    "GeneralNest",
     "entry_name",
     "expand",
+    "general",
     "index_type",
     "interpret",
     "render",
     "render_program",
+    "specific",
 ]

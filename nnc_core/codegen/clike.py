@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from math import log
-from typing import NamedTuple
+from math import log, prod
+from typing import NamedTuple, TypeAlias
 
 from nnc_core.base.dtype import DType, boolean, int64, is_float, uint32, uint64
 from nnc_core.base.errors import NotSupportedError
@@ -13,21 +13,27 @@ from nnc_core.base.loopnest import Access, Instruction, LoopNest, Reduction, Sta
 from nnc_core.codegen.clike_helpers import Helpers
 from nnc_core.codegen.clike_scalars import Scalars
 from nnc_core.codegen.dialect import Dialect
+from nnc_core.codegen.general import GeneralNest
 from nnc_core.codegen.numpy_reductions import identity
 from nnc_core.codegen.ranges import always_valid, axis_lengths, index_type, numerator_range
 
 
-def entry_name(nest: LoopNest) -> str:
+AnyNest: TypeAlias = LoopNest | GeneralNest
+
+
+def entry_name(nest: AnyNest) -> str:
     """The kernel's name in `render`'s program: that of the nest, made an identifier that is no keyword."""
-    return "kernel_" + re.sub(r"\W", "_", nest.name, flags=re.ASCII)
+    name = nest.name if isinstance(nest, LoopNest) else nest.nest.name
+    return "kernel_" + re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
-def render(nest: LoopNest, dialect: Dialect) -> str:
-    """A program with one kernel, `entry_name(nest)`, which takes the nest's arguments in order."""
+def render(nest: AnyNest, dialect: Dialect) -> str:
+    """A program with one kernel, `entry_name(nest)`, which takes the nest's arguments in order, then the numbers of a
+    general nest."""
     return render_program({entry_name(nest): nest}, dialect)
 
 
-def render_program(kernels: Mapping[str, LoopNest], dialect: Dialect) -> str:
+def render_program(kernels: Mapping[str, AnyNest], dialect: Dialect) -> str:
     """A program of several kernels by name; names are identifiers that do not begin with nnc_."""
     helpers = Helpers(dialect)
     sources = [_Kernel(name, nest, helpers).source() for name, nest in kernels.items()]
@@ -43,21 +49,24 @@ class _Place(NamedTuple):
 
 
 class _Kernel:
-    """Writes one kernel: arguments are a0 ..., axes x0 ..., values v0 ..., subscripts s<value>_<place>."""
+    """Writes one kernel: arguments are a0 ..., axes x0 ..., values v0 ..., subscripts s<value>_<place>; of a general
+    nest the first elements are o<argument>, lengths n<axis>."""
 
-    def __init__(self, name: str, nest: LoopNest, helpers: Helpers) -> None:
-        self.name, self.nest, self.dialect = name, nest, helpers.dialect
+    def __init__(self, name: str, nest: AnyNest, helpers: Helpers) -> None:
+        self.name, self.dialect = name, helpers.dialect
+        self.general = nest if isinstance(nest, GeneralNest) else None
+        self.nest = nest if isinstance(nest, LoopNest) else nest.nest
         self.scalars = Scalars(helpers)
-        self.integer = index_type(nest)
+        self.integer = index_type(self.nest) if self.general is None else self.general.index
         self.index = self.dialect.types[self.integer.name]
-        self.dtypes = _dtypes(nest)
+        self.dtypes = _dtypes(self.nest)
         self.written = 0  # values so far
         self.lines: list[str] = []
         self.depth = 0
 
     def source(self) -> str:
-        parameters = ", ".join(self.parameter(place) for place in range(len(self.nest.arguments)))
-        self.open(self.dialect.head.format(name=self.name, parameters=parameters))
+        parameters = [*map(self.parameter, range(len(self.nest.arguments))), *self.numbers()]
+        self.open(self.dialect.head.format(name=self.name, parameters=", ".join(parameters)))
         if self.nest.points:
             self.points()
         self.close()
@@ -69,6 +78,14 @@ class _Kernel:
         template = self.dialect.parameter or "{const}{type} *{name}"
         return template.format(const=const, type=name, name=f"a{place}")
 
+    def numbers(self) -> list[str]:
+        """Declarations of the numbers that a general nest is given."""
+        if self.general is None:
+            return []
+        long = self.dialect.types["int64"]
+        firsts = [f"const {long} o{argument}" for argument in range(len(self.nest.arguments))]
+        return [*firsts, *(f"const {long} n{axis}" for axis in self.general.lengths)]
+
     def stored(self, dtype: DType) -> str:
         self.scalars.held(dtype)
         return self.dialect.types[dtype.name]
@@ -76,15 +93,44 @@ class _Kernel:
     def points(self) -> None:
         """The outer points: one of a work item, or all from `begin` to `end`."""
         if self.dialect.point is None:
-            for place in range(len(self.nest.arguments)):
-                self.line(f"{self.parameter(place)} = arguments[{place}];")
+            self.take_arguments()
+            self.move_arguments()
             self.open("for (int64_t point = begin; point < end; ++point)")
             self.point("point")
             self.close()
         else:
-            points = self.scalars.literal(self.nest.points, uint64)
-            self.line(f"if ({self.dialect.point} >= {points}) return;")
+            self.line(f"if ({self.dialect.point} >= {self.count()}) return;")
+            self.move_arguments()
             self.point(self.dialect.point)
+
+    def take_arguments(self) -> None:
+        for place in range(len(self.nest.arguments)):
+            self.line(f"{self.parameter(place)} = arguments[{place}];")
+        if numbers := self.numbers():
+            self.line(f"const int64_t *numbers = arguments[{len(self.nest.arguments)}];")
+            for place, declaration in enumerate(numbers):
+                self.line(f"{declaration} = numbers[{place}];")
+
+    def move_arguments(self) -> None:
+        """Let pointers point to where the arguments of a general nest begin."""
+        if self.general is not None:
+            for place in range(len(self.nest.arguments)):
+                self.line(f"a{place} += o{place};")
+
+    def count(self) -> str:
+        """The number of outer points."""
+        if self.general is None:
+            return self.scalars.literal(self.nest.points, uint64)
+        given = self.general.lengths
+        fixed = prod(length for axis, length in enumerate(self.nest.axes) if axis not in given)
+        unsigned = self.dialect.types["uint64"]
+        return " * ".join([self.scalars.literal(fixed, uint64), *(f"({unsigned})n{axis}" for axis in given)])
+
+    def length(self, axis: int) -> str:
+        """The length of an outer axis."""
+        if self.general is not None and axis in self.general.lengths:
+            return f"({self.index})n{axis}"
+        return self.number(self.nest.axes[axis])
 
     def point(self, flat: str) -> None:
         self.line(f"{self.index} rest = ({self.index}){flat};")
@@ -95,9 +141,8 @@ class _Kernel:
             elif all(length == 1 for length in axes[:axis]):
                 self.line(f"const {self.index} x{axis} = rest;")
             else:
-                length = self.number(axes[axis])
-                self.line(f"const {self.index} x{axis} = rest % {length};")
-                self.line(f"rest /= {length};")
+                self.line(f"const {self.index} x{axis} = rest % {self.length(axis)};")
+                self.line(f"rest /= {self.length(axis)};")
         for stage in self.nest.stages:
             self.stage(stage)
 

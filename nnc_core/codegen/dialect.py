@@ -47,6 +47,7 @@ C99 = Dialect(
 )  # fmt: skip
 """`void NAME(void **arguments, int64_t begin, int64_t end)` computes outer points begin to end, in flat order.
 
+Behind the pointers to the arguments of a general nest is one to its numbers, which are int64.
 Pointers are aligned to their elements.  Compile without -ffast-math, with -ffp-contract=off (GCC ignores the
 pragma) and with -fno-strict-aliasing, since arguments of different dtypes may share memory.
 """
@@ -67,7 +68,8 @@ OPENCL = Dialect(
     suffixed_math=False,
     long_suffix="L",
 )  # fmt: skip
-"""One work item for each outer point, in one dimension; the range may be rounded up.
+"""One work item for each outer point, in one dimension; the range may be rounded up.  The numbers of a general nest are
+arguments of type long behind its buffers.
 
 Build with -cl-fp32-correctly-rounded-divide-sqrt where the device has it: without, float32 division is good to
 2.5 ULP only.  Intel's CPU compiler adds up the floats of a loop in an order of its own, whatever its options say,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import C99, render_program
+from nnc_core.codegen import C99, GeneralNest, general, render_program
 
 Values = np.ndarray[Any, Any]
 Runner = Callable[[str, Sequence[Values]], None]
@@ -25,6 +25,30 @@ def compiler() -> str | None:
 
 def compile_c99(nests: Mapping[str, LoopNest], folder: Path) -> Runner:
     """One shared library of all nests; the result runs one by its key."""
+    library, names = _library(nests, folder)
+
+    def run(key: str, arrays: Sequence[Values]) -> None:
+        _call(library[names[key]], [array.ctypes.data for array in arrays], nests[key].points)
+
+    return run
+
+
+def compile_general(nests: Mapping[str, LoopNest], folder: Path) -> tuple[Runner, int]:
+    """One shared library of the general nests of all nests, and their number."""
+    made = {key: general(nest) for key, nest in nests.items()}
+    library, names = _library({str(nest): nest for nest, _ in made.values()}, folder)
+
+    def run(key: str, arrays: Sequence[Values]) -> None:
+        nest, numbers = made[key]
+        given = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
+        pointers = [*(array.ctypes.data for array in arrays), ctypes.addressof(given)]
+        _call(library[names[str(nest)]], pointers, nests[key].points)
+
+    return run, len(names)
+
+
+def _library(nests: Mapping[str, LoopNest | GeneralNest], folder: Path) -> tuple[Any, dict[str, str]]:
+    """The loaded library, and the names of the kernels in it."""
     command = compiler()
     assert command is not None, "ask compiler() first"
     names = {key: f"kernel_{place}" for place, key in enumerate(nests)}
@@ -33,13 +57,11 @@ def compile_c99(nests: Mapping[str, LoopNest], folder: Path) -> Runner:
     arguments = [command, *FLAGS, str(source), "-o", str(library), "-lm"]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]
-    loaded = ctypes.CDLL(str(library))
+    return ctypes.CDLL(str(library)), names
 
-    def run(key: str, arrays: Sequence[Values]) -> None:
-        kernel, points = loaded[names[key]], nests[key].points
-        pointers = (ctypes.c_void_p * max(len(arrays), 1))(*(array.ctypes.data for array in arrays))
-        half = points // 2  # two calls, as a caller that splits the work makes them
-        for begin, end in ((half, points), (0, half)):
-            kernel(pointers, ctypes.c_int64(begin), ctypes.c_int64(end))
 
-    return run
+def _call(kernel: Any, addresses: Sequence[int], points: int) -> None:
+    pointers = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
+    half = points // 2  # two calls, as a caller that splits the work makes them
+    for begin, end in ((half, points), (0, half)):
+        kernel(pointers, ctypes.c_int64(begin), ctypes.c_int64(end))
