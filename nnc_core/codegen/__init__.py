@@ -3,7 +3,7 @@
 Imports nothing but `nnc_core.base`.
 """
 
-from nnc_core.codegen.clike import entry_name, render, render_program
+from nnc_core.codegen.clike import AnyNest, entry_name, render, render_program
 from nnc_core.codegen.dialect import C99, OPENCL, Dialect
 from nnc_core.codegen.expand import expand
 from nnc_core.codegen.general import GeneralNest, general, specific
@@ -13,6 +13,7 @@ from nnc_core.codegen.ranges import index_type
 __all__ = [
     "C99",
     "OPENCL",
+    "AnyNest",
     "Dialect",
     "GeneralNest",
     "entry_name",

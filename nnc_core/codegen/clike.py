@@ -17,7 +17,6 @@ from nnc_core.codegen.general import GeneralNest
 from nnc_core.codegen.numpy_reductions import identity
 from nnc_core.codegen.ranges import always_valid, axis_lengths, index_type, numerator_range
 
-
 AnyNest: TypeAlias = LoopNest | GeneralNest
 
 

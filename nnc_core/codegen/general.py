@@ -1,8 +1,8 @@
 """General nests: nests that differ only in where their arrays begin and how long large outer axes are share code.
 
 `general(nest)` takes those numbers out.  A kernel of the general nest gets them as arguments; what makes its loops and
-tiles (inner axes, strides, short outer axes) stays in its code, and so do checks of subscripts: one that no index of the
-given nest can fail is left out, and a nest where one can is another general nest.
+tiles (inner axes, strides, short outer axes) stays in its code, and so do checks of subscripts: one that no index of
+the given nest can fail is left out, and a nest where one can is another general nest.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ from nnc_core.base.errors import (
     FallbackWarning,
     NotSupportedError,
 )
-from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import Dialect
+from nnc_core.codegen import AnyNest, Dialect, general
 from nnc_core.device import DONE
 from nnc_opencl import drivers, kernel, programs
 from nnc_opencl.device import OpenCLDevice
@@ -37,6 +36,12 @@ def sum_of(count: int, name: str = "add") -> Case:
     return Case(name, (np.arange(count, dtype=np.float32), np.ones(count, np.float32)))
 
 
+def forget_kernels(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch, limit: int = 64) -> None:
+    """Let a device have nothing built for a test, and keep at most `limit` kernels in it."""
+    monkeypatch.setattr(device, "_kernels", LRU(limit))
+    monkeypatch.setattr(device._builder, "_codes", LRU(limit))
+
+
 def test_equal_nests_are_one_kernel(device: OpenCLDevice) -> None:
     first, again, other = (device.compile(nest_of(sum_of(n).command)) for n in (12, 12, 13))
     assert first is again
@@ -44,7 +49,7 @@ def test_equal_nests_are_one_kernel(device: OpenCLDevice) -> None:
 
 
 def test_the_cache_of_kernels_is_bounded(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "_kernels", LRU(2))
+    forget_kernels(device, monkeypatch, 2)
     oldest = device.compile(nest_of(sum_of(3).command))
     for count in (4, 5):
         device.compile(nest_of(sum_of(count).command))
@@ -59,8 +64,8 @@ def test_a_kernel_keeps_nothing_of_its_compiler(device: OpenCLDevice, monkeypatc
         pytest.skip("drivers for CPUs only: others may compile a binary again")
     context, nest, inputs = device._context, nest_of(sum_of(7).command), sum_of(7).inputs
     monkeypatch.setattr(context, "cache_dir", str(tmp_path), raising=False)
-    monkeypatch.setattr(device, "_kernels", LRU(2))
-    assert not device.compile(nest)._program.get_info(cl.program_info.SOURCE)
+    forget_kernels(device, monkeypatch, 2)
+    assert not device.compile(nest)._code.program.get_info(cl.program_info.SOURCE)
     np.testing.assert_array_equal(run(device, nest, inputs, inputs[0]), np.arange(7) + 1)
 
     def refused(self: cl.Program, *arguments: object) -> None:
@@ -73,7 +78,7 @@ def test_a_kernel_keeps_nothing_of_its_compiler(device: OpenCLDevice, monkeypatc
 
 def test_many_binds_of_one_kernel(device: OpenCLDevice) -> None:
     """More than a kernel keeps handles for, all alive at once, launched out of order."""
-    count = 3 * kernel.HANDLES
+    count = 3 * programs.HANDLES
     case = sum_of(5)
     built, one = device.compile(nest_of(case.command)), put(device, case.inputs[1])
     sources = [put(device, np.full(5, i, np.float32)) for i in range(count)]
@@ -84,7 +89,7 @@ def test_many_binds_of_one_kernel(device: OpenCLDevice) -> None:
     results = [get(device, t, np.empty(5, np.float32))[0] for t in targets]
     assert results == [i + 1 for i in range(count)]
     del launches, launch
-    assert len(built._free) == kernel.HANDLES
+    assert len(built._code.free) == programs.HANDLES
 
 
 def test_a_launch_that_is_gone_has_its_arguments(device: OpenCLDevice) -> None:
@@ -171,7 +176,7 @@ def test_a_device_without_float64_says_so(device: OpenCLDevice, monkeypatch: pyt
 
 def test_a_kernel_that_does_not_build(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has the kernel's name and what the compiler said; the next kernel builds."""
-    monkeypatch.setattr(device, "_kernels", LRU(2))
+    forget_kernels(device, monkeypatch, 2)
     with monkeypatch.context() as patch:
         patch.setattr(programs, "render_program", lambda nests, dialect: "__kernel void kernel_add() { wrong here; }")
         with pytest.raises(DeviceFailureError, match=r"kernel of add: .*error.*") as caught:
@@ -183,25 +188,53 @@ def test_a_kernel_that_does_not_build(device: OpenCLDevice, monkeypatch: pytest.
 
 def test_nests_of_a_list_share_programs(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where nests have one name; what is known is not built again."""
-    monkeypatch.setattr(device, "_kernels", LRU(64))
+    forget_kernels(device, monkeypatch)
     monkeypatch.setattr(programs, "TOGETHER", 3)
-    cases = [sum_of(count) for count in (201, 202, 203, 204)]
+    cases = [sum_of(count) for count in (2, 3, 4, 5)]
     known = device.compile(nest_of(cases[2].command))
     kernels = [k for k in device.compile_all([nest_of(c.command) for c in cases]) if isinstance(k, OpenCLKernel)]
     assert kernels[2] is known
-    assert kernels[0]._program == kernels[1]._program == kernels[3]._program != known._program
+    first, second, _, last = (k._code.program for k in kernels)
+    assert first == second == last != known._code.program
     for case in cases:
         np.testing.assert_array_equal(run(device, nest_of(case.command), case.inputs, case.expected), case.expected)
 
 
+def test_nests_that_differ_in_size_and_place_share_code(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_kernels(device, monkeypatch)
+    data = put(device, np.arange(400, dtype=np.float32))
+    kernels, targets = [], []
+    for count, first in ((100, 0), (33, 7), (200, 150)):
+        case = Case("negative", (np.zeros(count, np.float32),))
+        [source] = case.command.inputs
+        command = case.command._replace(inputs=(source._replace(offset=4 * first),))
+        kernels.append(device.compile(nest_of(command)))
+        targets.append((put(device, np.zeros(400, np.float32)), count, first))
+        kernels[-1].bind([data, targets[-1][0]])()
+    assert len({kernel._code for kernel in kernels}) == 1
+    for target, count, first in targets:
+        expected = np.zeros(400, np.float32)
+        expected[:count] = -np.arange(first, first + count)
+        np.testing.assert_array_equal(get(device, target, expected), expected)
+
+
+def test_a_nest_with_too_many_numbers_has_code_of_its_own(device: OpenCLDevice,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_kernels(device, monkeypatch)
+    monkeypatch.setattr(device._builder, "most_arguments", 5)
+    case = sum_of(100)
+    assert not device.compile(nest_of(case.command))._numbers
+    np.testing.assert_array_equal(run(device, nest_of(case.command), case.inputs, case.expected), case.expected)
+
+
 def test_a_nest_that_the_driver_cannot_build_spoils_no_other(device: OpenCLDevice,
                                                              monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "_kernels", LRU(64))
-    nests = [nest_of(sum_of(count).command) for count in (301, 302, 303, 304, 305)]
+    forget_kernels(device, monkeypatch, 64)
+    nests = [nest_of(sum_of(count).command) for count in (2, 3, 4, 5, 6)]
     whole = programs.render_program
 
-    def spoilt(kernels: dict[str, LoopNest], dialect: Dialect) -> str:
-        return whole(kernels, dialect) + ("wrong here;" if nests[3] in kernels.values() else "")
+    def spoilt(kernels: dict[str, AnyNest], dialect: Dialect) -> str:
+        return whole(kernels, dialect) + ("wrong here;" if general(nests[3])[0] in kernels.values() else "")
 
     monkeypatch.setattr(programs, "render_program", spoilt)
     with pytest.raises(DeviceFailureError, match="kernel of add"):
@@ -222,7 +255,7 @@ def test_an_unusable_cache_on_disk(
     """One warning, and the kernel is built without it."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(device, "_kernels", LRU(2))
+    forget_kernels(device, monkeypatch, 2)
     if cl.characterize.has_src_build_cache(device._device):
         pytest.skip("this driver has a cache of its own")
     case = sum_of(9)
@@ -232,7 +265,7 @@ def test_an_unusable_cache_on_disk(
 
 
 def test_building_warns_of_nothing(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "_kernels", LRU(2))
+    forget_kernels(device, monkeypatch, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         device.compile(nest_of(sum_of(31).command))

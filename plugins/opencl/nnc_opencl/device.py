@@ -17,11 +17,11 @@ from nnc_opencl.drivers import INSTALL, describe, spec_of
 from nnc_opencl.failure import failure
 from nnc_opencl.kernel import OpenCLKernel
 from nnc_opencl.memory import Account, OpenCLBuffer, allocate
-from nnc_opencl.programs import Code, ProgramBuilder, Refusal
+from nnc_opencl.programs import FittedCode, ProgramBuilder, Refusal
 from nnc_opencl.stream import OpenCLStream
 
 KERNELS = 1024
-"""Built kernels that a device keeps, some 0.5 MiB each with drivers for CPUs; the oldest go first."""
+"""Built kernels that a device keeps, whose code takes some 0.5 MiB with drivers for CPUs; the oldest go first."""
 
 HostBytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
@@ -39,7 +39,7 @@ class OpenCLDevice(Device):
             raise failure("making a context", error, id) from error
         self._account = Account()
         self._kernels: LRU[LoopNest, OpenCLKernel] = LRU(KERNELS)
-        self._builder, self._building = ProgramBuilder(self._context, self.spec), threading.Lock()
+        self._builder, self._building = ProgramBuilder(self._context, self.spec, KERNELS), threading.Lock()
 
     def allocate(self, nbytes: int) -> OpenCLBuffer:
         return allocate(self._context, nbytes, self._account, self.spec)
@@ -111,11 +111,15 @@ class OpenCLDevice(Device):
         with self._building:
             found: dict[LoopNest, Kernel | Refusal | None] = {nest: self._kernels.get(nest) for nest in nests}
             new = [nest for nest, kernel in found.items() if kernel is None]
-            found |= {n: self._kernel(n, code) for n, code in zip(new, self._builder.build(new), strict=True)}
+            found |= zip(new, self._new_kernels(new), strict=True)
         return [_unless_failed(found[nest]) for nest in nests]
 
-    def _kernel(self, nest: LoopNest, code: Code | Refusal) -> Kernel | Refusal:
-        if not isinstance(code, Code):
+    def _new_kernels(self, nests: Sequence[LoopNest]) -> list[Kernel | Refusal]:
+        codes = self._builder.build(nests)
+        return [self._kernel(nest, code) for nest, code in zip(nests, codes, strict=True)]
+
+    def _kernel(self, nest: LoopNest, code: FittedCode | Refusal) -> Kernel | Refusal:
+        if not isinstance(code, FittedCode):
             return code
         kernel = OpenCLKernel(nest, code, self._device, self._default)
         self._kernels.put(nest, kernel)
@@ -136,6 +140,7 @@ class OpenCLDevice(Device):
     def close(self) -> None:
         self._default.synchronize()
         self._kernels.clear()
+        self._builder.clear()
 
     def _queue(self, stream: Stream | None) -> OpenCLStream:
         if stream is None:

@@ -13,11 +13,8 @@ from nnc_core.base.line import Line
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import Buffer, Kernel, Launch, Stream, origin
 from nnc_opencl.failure import failure
-from nnc_opencl.programs import Code
+from nnc_opencl.programs import FittedCode
 from nnc_opencl.stream import OpenCLStream
-
-HANDLES = 64
-"""cl.Kernel objects kept for the next binds: making one takes 100 us, setting its arguments 0.5 us."""
 
 
 def work_sizes(points: int, device: cl.Device, largest: int) -> tuple[int, int]:
@@ -34,15 +31,15 @@ def work_sizes(points: int, device: cl.Device, largest: int) -> tuple[int, int]:
 
 
 class OpenCLKernel(Kernel):
-    """A built nest.  A cl.Kernel holds arguments, so each launch has one of its own, lent for its life."""
+    """A built nest: code that it may share, and the numbers that the code takes behind the buffers.
 
-    def __init__(self, nest: LoopNest, code: Code, device: cl.Device, default: OpenCLStream) -> None:
+    A cl.Kernel holds arguments, so each launch has one of its own, lent for its life.
+    """
+
+    def __init__(self, nest: LoopNest, fitted: FittedCode, device: cl.Device, default: OpenCLStream) -> None:
         self.name, self._arguments, self._points = nest.name, len(nest.arguments), nest.points
-        self._program, self._entry, self._default = code.program, code.entry, default
-        first = cl.Kernel(code.program, code.entry)
-        largest = first.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
-        self._sizes = work_sizes(nest.points, device, largest)
-        self._free: deque[cl.Kernel] = deque([first], maxlen=HANDLES)
+        self._code, self._numbers, self._default = fitted.code, fitted.numbers, default
+        self._sizes = work_sizes(nest.points, device, fitted.code.largest_group)
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
         if len(buffers) != self._arguments:
@@ -51,16 +48,16 @@ class OpenCLKernel(Kernel):
         assert isinstance(queue, OpenCLStream), f"{stream!r} is no stream of an OpenCL device"
         if not self._points:
             return _launch_nothing
-        return OpenCLLaunch(self.name, self._lend(buffers), self._free, self._sizes, buffers, queue)
+        return OpenCLLaunch(self.name, self._lend(buffers), self._code.free, self._sizes, buffers, queue)
 
     def _lend(self, buffers: Sequence[Any]) -> cl.Kernel:
         """A cl.Kernel with its arguments set."""
         try:
-            handle = self._free.pop()
+            handle = self._code.free.pop()
         except IndexError:
-            handle = cl.Kernel(self._program, self._entry)
+            handle = cl.Kernel(self._code.program, self._code.entry)
         try:
-            handle.set_args(*[buffer.memory for buffer in buffers])
+            handle.set_args(*[buffer.memory for buffer in buffers], *self._numbers)
         except cl.Error as error:
             raise failure(f"binding {self.name}", error, self._default.id) from error
         return handle

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import pyopencl as cl
 
+from nnc_core.base.cache import LRU
 from nnc_core.base.dtype import float64
 from nnc_core.base.errors import DeviceFailureError, FallbackWarning, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import OPENCL, entry_name, expand, render_program
+from nnc_core.codegen import OPENCL, AnyNest, entry_name, expand, general, render_program
 from nnc_core.device import DeviceSpec
 from nnc_opencl.failure import last_words
 
@@ -26,53 +30,83 @@ POINTER = 8
 Refusal: TypeAlias = NotSupportedError | DeviceFailureError
 
 
-class Code(NamedTuple):
-    """A nest's function in a program."""
+HANDLES = 64
+"""cl.Kernel objects kept for the next binds: making one takes 100 us, setting its arguments 0.5 us."""
 
-    program: cl.Program
-    entry: str
+
+class Code:
+    """A nest's function in a program, and handles of it that nobody holds."""
+
+    def __init__(self, program: cl.Program, entry: str, device: cl.Device) -> None:
+        self.program, self.entry = program, entry
+        self.free = deque([cl.Kernel(program, entry)], maxlen=HANDLES)
+        largest: Any = cl.kernel_work_group_info.WORK_GROUP_SIZE
+        self.largest_group: int = self.free[0].get_work_group_info(largest, device)
+
+
+class FittedCode(NamedTuple):
+    """Code that nests may share, and the numbers that make it one nest's: arguments behind the buffers."""
+
+    code: Code
+    numbers: tuple[np.int64, ...]
 
 
 class ProgramBuilder:
     """Builds programs for one device."""
 
-    def __init__(self, context: cl.Context, spec: DeviceSpec) -> None:
+    def __init__(self, context: cl.Context, spec: DeviceSpec, kept: int) -> None:
         self.context, self.spec = context, spec
         [self.device] = context.devices
         self.options = _options(self.device)
+        self.most_arguments = self.device.max_parameter_size // POINTER
+        self._codes: LRU[AnyNest, Code] = LRU(kept)
 
-    def build(self, nests: Sequence[LoopNest]) -> list[Code | Refusal]:
-        """The code of each nest; where there is none, NotSupportedError if the device cannot have it,
+    def build(self, nests: Sequence[LoopNest]) -> list[FittedCode | Refusal]:
+        """The code of each nest, built where there is none yet; NotSupportedError if the device cannot have it,
         DeviceFailureError if the driver fails at it."""
-        built: dict[int, Code | Refusal] = {}
-        for place, nest in enumerate(nests):
-            refusal = self._refusal(nest)
-            if refusal is not None:
-                built[place] = refusal
-        rest = [place for place in range(len(nests)) if place not in built]
-        for begin in range(0, len(rest), TOGETHER):
-            some = rest[begin : begin + TOGETHER]
-            built.update(zip(some, self._together([nests[place] for place in some]), strict=True))
-        return [built[place] for place in range(len(nests))]
+        made = [self._general(nest) for nest in nests]
+        codes: dict[AnyNest, Code | Refusal | None] = {shared: self._codes.get(shared) for shared, _ in made}
+        for shared in codes:
+            codes[shared] = codes[shared] or self._refusal(shared)
+        new = [shared for shared, known in codes.items() if known is None]
+        for begin in range(0, len(new), TOGETHER):
+            some = new[begin : begin + TOGETHER]
+            codes |= zip(some, self._together(some), strict=True)
+        for shared in new:
+            if isinstance(code := codes[shared], Code):
+                self._codes.put(shared, code)
+        return [_fitted(codes[shared], numbers) for shared, numbers in made]
 
-    def _refusal(self, nest: LoopNest) -> NotSupportedError | None:
+    def clear(self) -> None:
+        """Forget all code."""
+        self._codes.clear()
+
+    def _general(self, nest: LoopNest) -> tuple[AnyNest, tuple[int, ...]]:
+        """The nest whose code serves this one, and the numbers that the code takes: none where a kernel cannot have so
+        many arguments."""
+        made, numbers = general(nest)
+        fits = len(nest.arguments) + len(numbers) <= self.most_arguments
+        return (made, numbers) if fits else (nest, ())
+
+    def _refusal(self, made: AnyNest) -> NotSupportedError | None:
         """The reason why the device cannot have a nest, as far as is known without its compiler."""
+        nest = _loops(made)
         if "float64" not in self.spec.dtypes and _uses_float64(nest):
             return NotSupportedError(f"{nest.name} needs float64, which {self.spec.name} does not have",
                                      device=self.spec.id, hint="cast to float32, or use another device")
-        most = self.device.max_parameter_size // POINTER
+        most = self.most_arguments
         if len(nest.arguments) > most:  # some compilers crash instead of refusing it
             return NotSupportedError(
                 f"{nest.name} takes {len(nest.arguments)} buffers; a kernel takes at most {most} here",
                 device=self.spec.id, hint="give it fewer inputs at a time")
         return None
 
-    def _together(self, nests: Sequence[LoopNest]) -> Iterator[Code | Refusal]:
+    def _together(self, nests: Sequence[AnyNest]) -> Iterator[Code | Refusal]:
         """The code of nests in one program; halves of them apart where that cannot be built, so that a bad one is
         found and spoils nothing."""
         names = [f"{entry_name(nest)}_{place}" for place, nest in enumerate(nests)]
         try:
-            source = render_program({n: expand(nest) for n, nest in zip(names, nests, strict=True)}, OPENCL)
+            source = render_program({n: _expanded(nest) for n, nest in zip(names, nests, strict=True)}, OPENCL)
             program = self._program(source)
         except (NotSupportedError, cl.Error) as error:
             if len(nests) == 1:
@@ -82,14 +116,27 @@ class ProgramBuilder:
             yield from self._together(nests[:middle])
             yield from self._together(nests[middle:])
             return
-        yield from (Code(program, name) for name in names)
+        yield from (Code(program, name, self.device) for name in names)
 
-    def _failure(self, nest: LoopNest, error: cl.Error) -> DeviceFailureError:
-        message = f"the driver cannot build the kernel of {nest.name}: {last_words(str(error))}"
+    def _failure(self, nest: AnyNest, error: cl.Error) -> DeviceFailureError:
+        message = f"the driver cannot build the kernel of {_loops(nest).name}: {last_words(str(error))}"
         return DeviceFailureError(message, device=self.spec.id, hint="`nnc devices` examines the driver")
 
     def _program(self, source: str) -> cl.Program:
         return _small(_build_source(source, self.context, self.options), self.context, self.options)
+
+
+def _fitted(code: Code | Refusal | None, numbers: Sequence[int]) -> FittedCode | Refusal:
+    assert code is not None
+    return FittedCode(code, tuple(map(np.int64, numbers))) if isinstance(code, Code) else code
+
+
+def _loops(nest: AnyNest) -> LoopNest:
+    return nest if isinstance(nest, LoopNest) else nest.nest
+
+
+def _expanded(nest: AnyNest) -> AnyNest:
+    return expand(nest) if isinstance(nest, LoopNest) else replace(nest, nest=expand(nest.nest))
 
 
 def _uses_float64(nest: LoopNest) -> bool:
