@@ -29,6 +29,22 @@ def main() -> None:
     graph = nnc.make_graph([a, b], [y], "example")
     print(graph)
     nnc.eval_graph(graph)
+    without_a_shape()
+
+
+def without_a_shape() -> None:
+    """Shapes are inferred when a symbol is assigned; a graph is compiled for each that comes."""
+    x = nnc.var_arr("x")
+    norm = nnc.sqrt(nnc.sum(x * x, axis=-1))
+    graph = nnc.make_graph([x], {"norm": norm, "slope": nnc.grad(lambda x: nnc.sum(nnc.tanh(x)))(x)}, "any_shape")
+    print(graph)
+    compiled = graph.symbolic.compile()
+    for host in (np.full((2, 4), 0.5), np.full((3, 1), 2.0), np.full((2, 2, 4), 0.5)):
+        nnc.assign(x, host)
+        nnc.eval_graph(graph)
+        print(f"{x.shape} -> {norm.shape}")
+        assert (nnc.unpack_arr(norm) == compiled(x=host)["norm"].numpy()).all()
+
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ from nnc_core.base.errors import (
     UnassignedError,
     UnconnectedError,
     UnknownAttributeError,
+    UnknownShapeError,
     UnusedInputWarning,
     VariableRebindError,
 )
@@ -66,6 +67,6 @@ __all__ = [
     "NonfiniteError", "NonfiniteWarning", "NotAFileError", "NotSupportedError", "OperandError",
     "OutOfRangeError", "PluginError", "ProtocolError", "ReplacementCycleError", "ReplacementError",
     "ResumeWarning", "RetraceWarning", "SampleWarning", "ShapeError", "StateError", "SymbolValueError",
-    "SymbolicDimensionError", "UnassignedError", "UnconnectedError", "UnknownAttributeError",
+    "SymbolicDimensionError", "UnassignedError", "UnconnectedError", "UnknownAttributeError", "UnknownShapeError",
     "UnusedInputWarning", "VariableRebindError",
 ]  # fmt: skip

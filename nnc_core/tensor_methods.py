@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from nnc_core.algodiff.backward import backward
 from nnc_core.algodiff.queries import detach_
-from nnc_core.base.errors import DetachedWarning, OperandError
+from nnc_core.base.errors import DetachedWarning, OperandError, UnknownShapeError
 from nnc_core.functions import (
     complex_numbers,
     cumulative,
@@ -30,6 +31,7 @@ from nnc_core.indexing.items import At, get_item, set_item
 from nnc_core.symbol import users_frame
 from nnc_core.values.augmented import is_target, write
 from nnc_core.values.operands import copied, value_of
+from nnc_core.values.postponed import one, postponable, postponed
 from nnc_core.values.temporaries import OF_TEMPORARY, warn_of_dropped_write
 from nnc_core.values.tensor import Tensor
 
@@ -89,6 +91,7 @@ def _reshape(self: Tensor, *shape: Any) -> Tensor:
     return movement.reshape(self, shape[0] if len(shape) == 1 else shape)
 
 
+@partial(postponable, like=one)
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """All axes reversed, or permuted as given."""
     given = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
@@ -124,7 +127,10 @@ def _imatmul(self: Tensor, other: Any) -> Tensor:
 
 # ---- items
 def _getitem(self: Tensor, key: Any) -> Tensor:
-    return Tensor(get_item(value_of(self), key))
+    try:
+        return Tensor(get_item(value_of(self), key))
+    except UnknownShapeError as error:
+        return postponed(error, _getitem, (self, key), {}, one)  # type: ignore[no-any-return]
 
 
 def _setitem(self: Tensor, key: Any, value: Any) -> None:

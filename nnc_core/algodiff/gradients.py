@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from nnc_core.base.dtype import int64, is_float, is_inexact
-from nnc_core.base.errors import ConcretizationError, GradientError
+from nnc_core.base.errors import ConcretizationError, GradientError, UnknownShapeError
 from nnc_core.control.alike import functions
 from nnc_core.control.vmap import vmap
 from nnc_core.operator import OPERATORS
-from nnc_core.symbol import postorder, show_line, user_line
+from nnc_core.symbol import called_at, postorder, show_line, user_line
 from nnc_core.type import TensorSpec, whole
 from nnc_core.values.arguments import located
 from nnc_core.values.borrowed import snapshot
@@ -19,8 +20,11 @@ from nnc_core.values.dispatch import F
 from nnc_core.values.hooks import hooks_of
 from nnc_core.values.modes import current_stack, gradients, no_grad, sweeps, use_device
 from nnc_core.values.operands import value_of
+from nnc_core.values.postponed import one, postponable
+from nnc_core.values.results import ONE
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import flatten, tree_map, unflatten
+from nnc_core.values.unshaped import inside_recorder, resolving
 from nnc_core.values.value import Step, Value, made_at, owned
 
 _IDENTITY = OPERATORS["identity"]
@@ -141,7 +145,11 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0,
         grads = sweep.in_shape(sweep.reverse([y], [_ones(y)]))
         return _plain(sweep.result, sweep), grads[0] if isinstance(argnums, int) else grads
 
-    return wrapped
+    def like(*args: Any, **kwargs: Any) -> Any:
+        grads = tuple([args[i] for i in wanted])
+        return f(*args, **kwargs) if has_aux else ONE, grads[0] if isinstance(argnums, int) else grads
+
+    return postponable(wrapped, like, "value_and_grad")
 
 
 def _ones(y: Value) -> Value:
@@ -164,15 +172,28 @@ def _plain(result: Any, sweep: Sweep) -> Any:
 def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """A function that gives the gradient of the scalar function f by the arguments `argnums`."""
     both = value_and_grad(f, argnums)
-    return lambda *args, **kwargs: both(*args, **kwargs)[1]
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return both(*args, **kwargs)[1]
+
+    return postponable(wrapped, partial(_like_arguments, argnums), "grad")
+
+
+def _like_arguments(argnums: int | Sequence[int], *args: Any, **kwargs: Any) -> Any:
+    return args[argnums] if isinstance(argnums, int) else tuple([args[i] for i in argnums])
 
 
 @located
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
     """(f(*args), pull): pull(cotangent of the result) gives the cotangents of all arguments."""
     functions(f=f)
-    sweep = Sweep(f, args, range(len(args)), {})
-    outputs = _values(sweep.result, "the function gives")
+    try:
+        sweep = Sweep(f, args, range(len(args)), {})
+        outputs = _values(sweep.result, "the function gives")
+    except UnknownShapeError:
+        if inside_recorder(2) or resolving.get() is not None:
+            raise
+        return called_at(user_line(), f, *args), partial(_pulled, f, args)
 
     def pull(cotangent: Any) -> tuple[Any, ...]:
         given = _values(cotangent, "the cotangent is", outputs)
@@ -182,6 +203,16 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., tuple[Any
         return sweep.in_shape(sweep.reverse(outputs, given))
 
     return sweep.result, pull
+
+
+def _arguments(f: Callable[..., Any], args: Any, cotangent: Any) -> Any:
+    return args
+
+
+@partial(postponable, like=_arguments, name="vjp")
+def _pulled(f: Callable[..., Any], args: tuple[Any, ...], cotangent: Any) -> tuple[Any, ...]:
+    """The cotangents of all arguments, of a function that asks for shapes which are not known yet."""
+    return vjp(f, *args)[1](cotangent)
 
 
 @located
@@ -213,7 +244,7 @@ def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
     rules and hooks may.
     """
     both = value_and_jacobian(f, argnums)
-    return lambda *args: both(*args)[1]
+    return postponable(lambda *args: both(*args)[1], one, "jacobian")
 
 
 def value_and_jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., tuple[Tensor, Tensor]]:
@@ -235,7 +266,7 @@ def value_and_jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[...,
             rows = _all_rows(lambda g: pull(g)[0], unit_cotangents(y), x.spec)
             return y, Tensor(F.reshape(rows._value, shape=(*y.shape, *x.shape)))
 
-    return wrapped
+    return postponable(wrapped, lambda *args: (ONE, ONE), "jacobian")
 
 
 def unit_cotangents(y: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numpy.linalg import LinAlgError as NumPyLinAlgError
 
 
@@ -14,6 +16,8 @@ class Error(Exception):
 
     lost: frozenset[str] = frozenset()
     """Names of the inputs whose memory a call of a compiled graph had begun to overwrite when it failed."""
+    symbols: str | None = None
+    """Names and specs of the symbols that were assigned, where a call that had waited for their shapes failed."""
     inner: str | None = None
     """The operator that failed, where the error names the function that users called instead."""
 
@@ -42,7 +46,8 @@ class Error(Exception):
     def __str__(self) -> str:
         text = f"{self.operator}: {self.message}" if self.operator else self.message
         operands = f"{self.operands} of {self.inner}" if self.operands and self.inner else self.operands
-        for label, part in (("inputs", operands), ("device", self.device), ("at", self.line), ("try", self.hint)):
+        for label, part in (("inputs", operands), ("symbols", self.symbols), ("device", self.device),
+                            ("at", self.line), ("try", self.hint)):
             if part:
                 text += f"\n  {label}: {part}"
         return text
@@ -114,6 +119,13 @@ class SymbolicDimensionError(Error, TypeError):
 
 class SymbolValueError(Error, TypeError):
     """The value of a symbol was asked for; it has one only when its graph is called."""
+
+
+class UnknownShapeError(SymbolValueError):
+    """The shape of a symbol was asked for that has none until it is assigned."""
+
+    behind: tuple[Any, ...] = ()
+    """The placeholders of unknown shape that it depends on."""
 
 
 class UnassignedError(Error, ValueError):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
+
+R = TypeVar("R")
 
 Line: TypeAlias = tuple[CodeType, int] | str
 """Code object and instruction offset: cheap to take, resolved to a line number only when shown.  Of a node that was
@@ -15,6 +18,8 @@ read from a file: the line as it was shown when the file was written."""
 HOUSE = str(Path(__file__).parent.parent) + "/"
 """The folder of this package: code from here is no code of the user's."""
 _COMMANDS = HOUSE + "cli/"  # they write graphs as users do
+_RECORDED = "<recorded>"
+"""The file of the frame in which recorded calls run again."""
 _inside: list[str] = [HOUSE, contextlib.__file__]  # whose frames lie around what a context manager decorates
 _outside: dict[str, bool] = {}
 """Answers by file name: asked for several frames of every operation."""
@@ -40,9 +45,24 @@ def user_line() -> Line | None:
         file = code.co_filename
         outside = _outside.get(file)
         if _is_outside(file) if outside is None else outside:
-            return (code, frame.f_lasti)
+            return (code, frame.f_lasti) if file != _RECORDED else frame.f_locals["line"]
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def called_at(line: Line | None, f: Callable[..., R], *args: Any) -> R:
+    """f(*args) as if the user had written it in that line: a call that was recorded there and runs now."""
+    return f(*args)
+
+
+called_at.__code__ = called_at.__code__.replace(co_filename=_RECORDED)
+
+
+def is_users(code: CodeType) -> bool:
+    """True if code is not of this package, or of its commands."""
+    file = code.co_filename
+    outside = _outside.get(file)
+    return _is_outside(file) if outside is None else outside
 
 
 def users_frame() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from nnc_core.base.errors import AxisError, Error, OperandError, ShapeError
+from nnc_core.base.errors import AxisError, Error, OperandError, ShapeError, UnknownShapeError
 from nnc_core.control.body import BodyCaptures, TracedBody, has_effects, tensors, values_of
 from nnc_core.control.constructs import rows_mapped
 from nnc_core.shape.axes import normalise_axis
@@ -14,7 +14,9 @@ from nnc_core.symbol import show_line, user_line
 from nnc_core.type import TensorSpec
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
+from nnc_core.values.postponed import postponed
 from nnc_core.values.tree import Structure
+from nnc_core.values.unshaped import recorder
 from nnc_core.values.value import Value
 
 Axes = int | None | Sequence[int | None]
@@ -37,10 +39,13 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: int = 0) -> Callabl
     def batched(*args: Any) -> Any:
         try:
             return _run(f, args, in_axes, out_axes)
+        except UnknownShapeError as error:
+            return postponed(error, batched, args, {}, f, "vmap")
         except Error as error:
             error.locate(operator="vmap", line=show_line(user_line()))
             raise
 
+    recorder(batched)
     return batched
 
 

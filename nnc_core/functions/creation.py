@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import is_complex, is_integer, real_of
-from nnc_core.base.errors import AttributeValueError, Error, OperandError
+from nnc_core.base.errors import AttributeValueError, Error, OperandError, UnknownShapeError
 from nnc_core.functions.interop import imported, shared
 from nnc_core.stacks import Stack
 from nnc_core.symbol import checked_number, show_line, user_line
@@ -20,6 +20,7 @@ from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import _stack, current_stack, stack_named
 from nnc_core.values.operands import copied, holds_tensors, listed_value, value_of
+from nnc_core.values.postponed import postponed
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -53,6 +54,8 @@ def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | No
         if holds_tensors(x):
             return _converted(Tensor(listed_value(x, None)), dtype, device, None)
         return Tensor(host_value(x, dtype, stack_given(device)))
+    except UnknownShapeError as error:
+        return postponed(error, asarray, (x,), {"dtype": dtype, "device": device, "copy": copy})  # type: ignore[no-any-return]
     except Error as error:  # not `located`, which a tensor that stays as it is would pay for
         error.locate(operator="asarray", line=show_line(user_line()))
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from nnc_core.symbol import show_line, user_line
 from nnc_core.type import is_static
 from nnc_core.values.dispatch import F, shape_of
 from nnc_core.values.operands import operand, value_of
+from nnc_core.values.postponed import one, postponable
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -194,11 +196,11 @@ class AtKey:
         self._x, self._key = x, key
 
     def _changed(self, value: Any, mode: str) -> Tensor:
-        return Tensor(set_item(value_of(self._x), self._key, value, mode))
+        return _changed(self._x, self._key, value, mode)
 
     def get(self) -> Tensor:
         """x[key]"""
-        return Tensor(get_item(value_of(self._x), self._key))
+        return self._x[self._key]
 
     def set(self, value: Any) -> Tensor:
         """x with x[key] = value; of equal indices the last one counts."""
@@ -231,3 +233,8 @@ class AtKey:
     def max(self, value: Any) -> Tensor:
         """x with the larger of x[key] and value."""
         return self._changed(value, "max")
+
+
+@partial(postponable, like=one, name="setitem")
+def _changed(x: Tensor, key: Any, value: Any, mode: str) -> Tensor:
+    return Tensor(set_item(value_of(x), key, value, mode))

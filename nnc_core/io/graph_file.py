@@ -19,6 +19,7 @@ from nnc_core.io.checkpoint import load_arrays, save_arrays
 from nnc_core.io.graph_reader import Reader, blaming, refused
 from nnc_core.io.graph_writer import Download, Writer
 from nnc_core.operator import Operator
+from nnc_core.recording.unshaped_graph import SPECIALISE, UnshapedGraph
 from nnc_core.symbol import without_collector
 from nnc_core.values.arguments import located
 from nnc_core.values.modes import current_stack
@@ -36,6 +37,9 @@ def save_graph(graph: SymbolicGraph, path: str | os.PathLike[str], *, download: 
     Raises NotSupportedError for such a constant without it, for what a file cannot hold (Python functions as nodes,
     operators that are not nnc's) and for a description beyond 90 MB, and what `save_arrays` does.
     """
+    if isinstance(graph, UnshapedGraph):
+        raise NotSupportedError(f"a file holds graphs with shapes, {graph.name!r} has inputs of unknown shape",
+                                hint=f"save one with shapes: {SPECIALISE}")
     writer = Writer(download)
     text = json.dumps(writer.describe(graph), separators=(",", ":"))
     if len(text) > _LARGEST:

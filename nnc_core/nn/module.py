@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from nnc_core.base.dtype import accumulator, is_float
-from nnc_core.base.errors import AttributeValueError, DTypeError, Error, NotSupportedError, OperandError
+from nnc_core.base.errors import (
+    AttributeValueError,
+    DTypeError,
+    Error,
+    NotSupportedError,
+    OperandError,
+    UnknownShapeError,
+)
 from nnc_core.nn.construction import Construction
 from nnc_core.nn.hooks import AFTER, BEFORE, Hook, arguments_after, register, result_after
 from nnc_core.nn.inference import watcher
@@ -26,6 +33,8 @@ from nnc_core.values.arguments import constructor
 from nnc_core.values.cell import Cell
 from nnc_core.values.hooks import HookHandle
 from nnc_core.values.modes import always_evaluates, is_evaluating
+from nnc_core.values.postponed import postponed
+from nnc_core.values.results import ONE, results_of
 from nnc_core.values.state import HostArray, load_state, save_state
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import guarded
@@ -96,6 +105,8 @@ class Module(ModuleNode):
             if self._compiled is not None:
                 return self._compiled(*args, **kwargs)
             return self.forward(*args, **kwargs)
+        except UnknownShapeError as error:
+            return self._postponed(error, args, kwargs)
         except Error as error:
             error.locate(operator=type(self).__name__, line=show_line(user_line()))
             raise
@@ -104,6 +115,13 @@ class Module(ModuleNode):
             if wrong is None:
                 raise
             raise wrong.locate(operator=type(self).__name__, line=show_line(user_line())) from error
+
+    def _postponed(self, error: UnknownShapeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The results of a call with symbols of unknown shape, for the weights that the module has now."""
+        weights = {name: parameter.read() for name, parameter in self.named_parameters(frozen=None).items()}
+        results = results_of(self.forward, args, kwargs)
+        return postponed(error, _run_with, (self, weights, args, kwargs), {},
+                         lambda *_: ONE if results is None else results, type(self).__name__)
 
     def _misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OperandError | None:
         """The error for what a call was given, or the constructor, that is of a wrong kind."""
@@ -316,3 +334,9 @@ class Module(ModuleNode):
         gives for them; forward runs once on symbols, nothing is computed.
         """
         return summary(self, inputs)
+
+
+def _run_with(module: Module, weights: Mapping[str, Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    mine = module.named_parameters(frozen=None)
+    with read_as({mine[name]: tensor for name, tensor in weights.items()}):
+        return module._run(*args, **kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -11,6 +12,7 @@ from nnc_core.base.errors import (
     AttributeValueError,
     Error,
     OperandError,
+    ShapeError,
     UnconnectedError,
     UnusedInputWarning,
     VariableRebindError,
@@ -19,10 +21,12 @@ from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.recording.polymorphic import HINT, NamedDims, renamed, resized, try_other_sizes
 from nnc_core.recording.sizes import solved
+from nnc_core.recording.unshaped_graph import Export, UnshapedGraph
 from nnc_core.symbol import Literal, Node, Number, postorder, show_line, users_frame, without_collector
 from nnc_core.values.arguments import located
 from nnc_core.values.history import is_forgotten
 from nnc_core.values.tensor import Tensor
+from nnc_core.values.unshaped import Unshaped, text_of
 from nnc_core.values.value import Value, is_snapshot, made_at
 
 Outside = Callable[[Nodes, Value], Node]
@@ -88,6 +92,9 @@ def export(inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor], *, captu
     _check_choice("capture", capture, ("error", "constant"))
     _check_choice("on_unused", on_unused, ("error", "warn", "ignore"))
     given, wanted = _named(inputs, "input"), _named(outputs, "output")
+    if any(isinstance(v, Unshaped) for v in (*given.values(), *postorder(wanted.values()))):
+        return _of_unknown_shape(given, wanted, named_dims, tuple(iopairs), name, on_unused,
+                                 partial(export, capture=capture, on_unused=on_unused, name=name))
     _check_connected(given, wanted, on_unused)
     polymorphic = renamed(given, named_dims or {})
     specs = {k: v.spec for k, v in given.items()} | polymorphic
@@ -104,6 +111,16 @@ def export(inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor], *, captu
         if sizes:
             try_other_sizes(graph, stack, sizes)
         return graph
+
+
+def _of_unknown_shape(inputs: dict[str, Value], outputs: dict[str, Value], named_dims: NamedDims | None,
+                      iopairs: tuple[tuple[str, str], ...], name: str, on_unused: str, make: Export) -> SymbolicGraph:
+    """The graph of symbols of unknown shape, which is made for shapes when they come."""
+    if named_dims:
+        raise ShapeError("named_dims with symbols of unknown shape, which are of any shape in each call",
+                         hint="leave named_dims out")
+    _check_connected(inputs, outputs, on_unused)
+    return UnshapedGraph((inputs, outputs), make, iopairs, name)
 
 
 def _check_choice(what: str, given: str, known: Sequence[str]) -> None:
@@ -129,7 +146,7 @@ def _check_connected(inputs: Mapping[str, Value], outputs: Mapping[str, Value], 
     _check_remembered(outputs, cut)
     for k, v in outputs.items():
         if v.step is None and v.trace is None and id(v) not in cut:
-            raise UnconnectedError(f"output {k!r} {v.spec} has no recorded history",
+            raise UnconnectedError(f"output {k!r} {text_of(v)} has no recorded history",
                                    hint="compute it inside `with nnc.deferred():`")
     if on_unused != "ignore":
         _report_unused(inputs, outputs, cut, on_unused)
@@ -151,7 +168,7 @@ def _check_names(inputs: Mapping[str, Value]) -> None:
     for k, v in inputs.items():
         other = names.setdefault(id(v), k)
         if other != k:
-            raise VariableRebindError(f"inputs {other!r} and {k!r} are the same tensor {v.spec}", line=made_at(v),
+            raise VariableRebindError(f"inputs {other!r} and {k!r} are the same tensor {text_of(v)}", line=made_at(v),
                                       hint="give it one name")
 
 

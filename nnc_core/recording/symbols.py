@@ -11,11 +11,15 @@ from weakref import WeakKeyDictionary, WeakSet
 from nnc_core.base.errors import Error, ExecutionError, ShapeError, SymbolValueError, UnassignedError
 from nnc_core.base.line import HOUSE
 from nnc_core.device import Array
+from nnc_core.operator.control import TRIPS, is_tape
+from nnc_core.recording.shapes import Shapes, placeholder_like
 from nnc_core.recording.sizes import baked, has_names, numbered, solved
 from nnc_core.symbol import Line, postorder, show_line, user_line
 from nnc_core.type import Attributes, Dim, TensorSpec, TupleSpec, any_unknown, is_static, is_unknown
 from nnc_core.values.dispatch import evaluate, run_now
 from nnc_core.values.modes import computing
+from nnc_core.values.unknown_sizes import missing_counts, names_in
+from nnc_core.values.unshaped import Made, Unshaped, text_of, unknown_shape
 from nnc_core.values.value import Value
 
 if TYPE_CHECKING:
@@ -52,11 +56,81 @@ class Symbols:
         self.sizes_read: WeakKeyDictionary[Value, Line | None] = WeakKeyDictionary()
         """Placeholders whose declared sizes, or sizes made of them, Python has been given, and where."""
         self._found_valid: WeakKeyDictionary[Value, int] = WeakKeyDictionary()
+        self.shapes = 0
+        """Counts what can make symbols of unknown shape stand for others: assignments of other shapes, and freezing."""
+        self._resolved = -1
         self.evaluations = 0
         """How many operators have been run: what incremental evaluation saves can be seen."""
 
+    # ---- symbols of unknown shape
+    def standing_for(self, v: Value) -> Value:
+        """The value itself; of a symbol of unknown shape what stands for it with what is assigned."""
+        if not isinstance(v, Unshaped):
+            return v
+        with self.lock:
+            if self._resolved != self.shapes:
+                self._resolved, self._now = self.shapes, Shapes(self._placeholder_now, replaced=self._replace)
+            return self._now.resolve(v)
+
+    def _placeholder_now(self, v: Unshaped) -> Value:
+        assert v.declared is not None
+        if v.declared.now is None:
+            raise UnassignedError(f"the symbol {text_of(v)} has no value", hint="nnc.assign(symbol, value) before eval")
+        return v.declared.now
+
+    def _replace(self, former: Made, now: Made) -> None:
+        """Drop the arrays of what stood for a call before, with other shapes: nobody asks for them."""
+        kept = {id(x) for x in (*former.inputs, *now.results)}
+        for x in postorder(former.results, kept):
+            if id(x) not in kept and x.step is not None and x not in self.frozen:
+                self.known.pop(x, None)
+
+    def spec_now(self, v: Unshaped) -> TensorSpec:
+        """The spec that the user's code asks for, which is known once all is assigned."""
+        if any(leaf.declared is not None and leaf.declared.now is None for leaf in v.leaves):
+            raise unknown_shape(v)
+        spec = self.standing_for(v).spec
+        for leaf in v.leaves:
+            if leaf.declared is not None and leaf.declared.now is not None:
+                leaf.declared.read()
+        return spec
+
+    def assign_shape(self, v: Unshaped, array: Array) -> None:
+        """Give a placeholder of unknown shape a value, and with it the shape."""
+        assert v.declared is not None
+        with self.lock:
+            former, placeholder = v.declared.now, placeholder_like(v, _spec_of(array), self.names)
+            if placeholder is not former:
+                v.declared.becomes(placeholder)
+                self.shapes += 1
+                if former is not None:
+                    self.known.pop(former, None)
+            self.assign(placeholder, array)
+
+    def pin(self, v: Value, standing: Value) -> None:
+        """Freeze what stands for a value."""
+        with self.lock:
+            self.frozen.add(standing)
+            if isinstance(v, Unshaped):
+                v.pinned = standing
+                self.shapes += 1
+
+    def unpin(self, v: Value) -> None:
+        """Let a value follow what it depends on again."""
+        with self.lock:
+            if isinstance(v, Unshaped):
+                standing, v.pinned = v.pinned, None
+                self.shapes += 1
+                if standing is not None:
+                    self.frozen.discard(standing)
+            else:
+                self.frozen.discard(v)
+
+    # ---- sizes that Python reads
     def size_read(self, v: Value) -> None:
         """The user's code asks for the shape of a value: what it makes of the numbers cannot follow another size."""
+        if v.__class__ is Unshaped:
+            return  # noted where the spec is asked for
         frame = sys._getframe(2)
         while frame.f_code.co_filename.endswith("/values/tensor.py") and frame.f_back is not None:
             frame = frame.f_back
@@ -87,7 +161,7 @@ class Symbols:
     def evaluate(self, outputs: Sequence[Value]) -> int:
         """Draw what is random, then run what has no value or an old one; how many operators that were."""
         with self.lock:
-            order = self.ancestors(outputs)
+            order = self.ancestors([*self._counts(outputs), *outputs])
             self._draw(order)
             sizes = self._sizes(order)
             before = self.evaluations
@@ -102,6 +176,16 @@ class Symbols:
                     sizes.update(_counted(v, self.known[v].array))
             self._found_valid.update(dict.fromkeys([v for v in outputs if v.trace is not None], self.changes))
             return self.evaluations - before
+
+    def _counts(self, outputs: Sequence[Value]) -> list[Value]:
+        """Counts of the sizes that these values need without being computed from what is counted."""
+        if not any_unknown():
+            return []
+        order = postorder(outputs, leaf=lambda v: v.array is not None or v in self.frozen)
+        recorded = [v for v in order if v.step is not None]
+        told = {name for v in recorded if v.op.counted for name in names_in(v.spec)}
+        counts = [c for v in recorded if not v.op.counted for c in missing_counts(v.attributes) if c.trace is self]
+        return list({str(c.shape[0]): c for c in counts if not told.issuperset(names_in(c.spec))}.values())
 
     def is_valid(self, v: Value) -> bool:
         """True if the value is there and not older than what it depends on."""
@@ -164,7 +248,10 @@ class Symbols:
             evaluate([x])
             return x
         array = self.known[x].array
-        return Value(array, x.stack, _spec_of(array))
+        spec = _spec_of(array)
+        if is_tape(x.spec):  # as long as a loop has run: the way back goes by that, not by the number
+            spec = TensorSpec((TRIPS, *spec.shape[1:]), spec.dtype)
+        return Value(array, x.stack, spec)
 
     def _attributes(self, v: Value, given: Sequence[TensorSpec], sizes: Mapping[str, int]) -> Attributes:
         """With numbers for named dimensions; ShapeError if they hold a size that was declared and is another now."""

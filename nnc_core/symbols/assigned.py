@@ -10,11 +10,13 @@ from nnc_core.base.errors import GraphError, UnassignedError, VariableRebindErro
 from nnc_core.graph import SymbolicGraph
 from nnc_core.recording.export import export
 from nnc_core.recording.symbols import SYMBOLS
+from nnc_core.recording.unshaped_graph import UnshapedGraph
 from nnc_core.symbol import Node, postorder
-from nnc_core.symbols.symbolic import placeholder_of
+from nnc_core.symbols.symbolic import is_assigned, is_valid, is_waiting, placeholder_of
 from nnc_core.type import TupleSpec, is_static
 from nnc_core.values.arguments import located
 from nnc_core.values.tensor import Tensor
+from nnc_core.values.unshaped import Unshaped, text_of
 from nnc_core.values.value import Value
 
 Ends = Sequence[Tensor] | Mapping[str, Tensor]
@@ -56,18 +58,27 @@ class AssignedGraph:
         return [v for v in order if v in SYMBOLS.generators and id(v) not in given]
 
     @property
+    def specialised(self) -> SymbolicGraph:
+        """The graph for the shapes that are assigned; `symbolic` itself where all shapes are known."""
+        graph = self.symbolic
+        return graph.specialise() if isinstance(graph, UnshapedGraph) else graph
+
+    @property
     def iopairs(self) -> tuple[tuple[str, str], ...]:
         """(output, input)"""
         return self.symbolic.iopairs
 
     def statistics(self) -> Statistics:
         """Counts: see `Statistics`."""
-        symbols = SYMBOLS.ancestors([t._value for t in self.outputs.values()])
-        specs = [n.spec for n in self.symbolic.nodes]
+        if any(is_waiting(t) for t in self.outputs.values()):
+            return Statistics(*self.symbolic.complexity, 0, sum(map(is_assigned, self.inputs.values())), 0,
+                              self.evaluations)
+        symbols = SYMBOLS.ancestors([SYMBOLS.standing_for(t._value) for t in self.outputs.values()])
+        graph = self.specialised
+        specs = [n.spec for n in graph.nodes]
         parts = [p for s in specs for p in (s.parts if isinstance(s, TupleSpec) else (s,))]
         elements = sum(prod(p.static_shape) for p in parts if is_static(p.shape))
-        return Statistics(*self.symbolic.complexity, elements,
-                          sum(t._value in SYMBOLS.known for t in self.inputs.values()),
+        return Statistics(*graph.complexity, elements, sum(map(is_assigned, self.inputs.values())),
                           sum(map(SYMBOLS.is_valid, symbols)), self.evaluations)
 
     def __str__(self) -> str:
@@ -99,7 +110,7 @@ def _named(inputs: Ends, graph: str) -> dict[str, Tensor]:
 @located
 def eval_graph(graph: AssignedGraph) -> None:
     """Evaluate all outputs of a graph, as far as they are not valid already; what is random is drawn anew."""
-    graph.evaluations += SYMBOLS.evaluate([t._value for t in graph.outputs.values()])
+    graph.evaluations += SYMBOLS.evaluate([SYMBOLS.standing_for(t._value) for t in graph.outputs.values()])
 
 
 # ---- values carried on
@@ -110,7 +121,9 @@ def make_iopair(graph: AssignedGraph, input: str, output: str) -> None:
     `update_iopair` does so between evaluations; where the graph is compiled the output takes the input's memory.
     """
     g = graph.symbolic
-    graph.symbolic = SymbolicGraph(g.inputs, g.outputs, (*g.iopairs, (output, input)), g.name)
+    pairs = (*g.iopairs, (output, input))
+    graph.symbolic = (g.paired(pairs) if isinstance(g, UnshapedGraph)
+                      else SymbolicGraph(g.inputs, g.outputs, pairs, g.name))
 
 
 @located
@@ -120,7 +133,7 @@ def is_iopair_safe(graph: AssignedGraph, input: str, output: str) -> bool:
 
     An unsafe pair is right too; compiled code then copies.
     """
-    g = graph.symbolic
+    g = graph.specialised
     if input not in g.inputs or output not in g.outputs:
         raise GraphError(f"{g.name!r} has no input {input!r} or no output {output!r}",
                          hint=f"inputs: {', '.join(g.inputs)}; outputs: {', '.join(g.outputs)}")
@@ -140,10 +153,13 @@ def update_iopair(graph: AssignedGraph) -> None:
     """Assign to every paired input the value of its output, all at once and without copying."""
     moved = [(graph.inputs[i]._value, graph.outputs[o]._value) for o, i in graph.iopairs]
     with SYMBOLS.lock:
-        for (output, _), (_, v) in zip(graph.iopairs, moved, strict=True):
-            if not SYMBOLS.is_valid(v):
-                raise UnassignedError(f"output {output!r} {v.spec} has no valid value to carry on",
-                                      hint="nnc.eval_graph(graph) first")
-        arrays = [SYMBOLS.known[v].array for _, v in moved]
+        for output, _ in graph.iopairs:
+            if not is_valid(graph.outputs[output]):
+                raise UnassignedError(f"output {output!r} {text_of(graph.outputs[output]._value)} has no valid value "
+                                      "to carry on", hint="nnc.eval_graph(graph) first")
+        arrays = [SYMBOLS.known[SYMBOLS.standing_for(v)].array for _, v in moved]
         for (symbol, _), array in zip(moved, arrays, strict=True):
-            SYMBOLS.assign(symbol, array)
+            if isinstance(symbol, Unshaped):
+                SYMBOLS.assign_shape(symbol, array)
+            else:
+                SYMBOLS.assign(symbol, array)

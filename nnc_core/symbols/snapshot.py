@@ -10,19 +10,22 @@ from nnc_core.random.generator import Generator
 from nnc_core.recording.symbols import SYMBOLS, Known
 from nnc_core.symbol import postorder
 from nnc_core.symbols.assigned import AssignedGraph
+from nnc_core.symbols.symbolic import is_waiting
 from nnc_core.values.arguments import located
 from nnc_core.values.cell import Cell
 from nnc_core.values.modes import current_trace
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import flatten
+from nnc_core.values.unshaped import Unshaped
 from nnc_core.values.value import Value
 
 
 class Snapshot:
     """State at one moment.  Keeps its symbols and arrays alive; copies nothing, since values are never overwritten."""
 
-    def __init__(self, symbols: Iterable[Value], cells: Iterable[Cell]) -> None:
+    def __init__(self, symbols: Iterable[Value], cells: Iterable[Cell], unshaped: Iterable[Unshaped]) -> None:
         with SYMBOLS.lock:
+            self.unshaped = {v: (None if v.declared is None else v.declared.now, v.pinned) for v in unshaped}
             self.known: dict[Value, Known | None] = {v: SYMBOLS.known.get(v) for v in symbols}
             self.frozen = {v for v in self.known if v in SYMBOLS.frozen}
         self.cells: dict[Cell, Tensor] = {cell: cell.read() for cell in cells}
@@ -50,9 +53,11 @@ def snapshot(*state: Any) -> Snapshot:
             cells[x.key] = None
         else:
             outputs += _symbols(x)
-    symbols = [v for v in postorder(outputs, leaf=lambda v: v.trace is None) if v.trace is not None]
+    unshaped = [v for v in postorder(outputs) if isinstance(v, Unshaped)]
+    shaped = [SYMBOLS.standing_for(v) for v in (*outputs, *unshaped) if not is_waiting(Tensor(v))]
+    symbols = [v for v in postorder(shaped, leaf=lambda v: v.trace is None) if v.trace is not None]
     cells.update(dict.fromkeys(SYMBOLS.generators[v].key for v in symbols if v in SYMBOLS.generators))
-    return Snapshot(symbols, cells)
+    return Snapshot(symbols, cells, unshaped)
 
 
 def _symbols(x: Any) -> list[Value]:
@@ -74,6 +79,11 @@ def restore(snapshot: Snapshot) -> None:
     for cell, tensor in snapshot.cells.items():
         cell.write(tensor.to(cell.device))
     with SYMBOLS.lock:
+        for symbol, (now, pinned) in snapshot.unshaped.items():
+            symbol.pinned = pinned
+            if symbol.declared is not None:
+                symbol.declared.becomes(now)
+        SYMBOLS.shapes += 1
         later = SYMBOLS.clock  # so that everything outside the snapshot is older than what it is computed from
         for v, known in snapshot.known.items():
             if known is None:

@@ -18,6 +18,7 @@ from nnc_core.type import Dim, DimLike, TensorSpec, admit_numpy, default_float
 from nnc_core.values.arguments import located
 from nnc_core.values.modes import computing, current_stack
 from nnc_core.values.tensor import Tensor
+from nnc_core.values.unshaped import Declaration, Unshaped, text_of
 from nnc_core.values.value import Value, made_at, owned
 
 __all__ = [
@@ -28,13 +29,20 @@ __all__ = [
 
 # ---- leaves
 @located
-def var_arr(name: str, shape: Sequence[DimLike | str] = (), dtype: Any = None, device: Any = None) -> Tensor:
+def var_arr(name: str, shape: Sequence[DimLike | str] | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """A placeholder for an array: operations on it build a graph.
 
     A dimension may be a `nnc.Dim`, or its name; then everything that is built on it follows the size that is assigned.
+    Without a shape even the number of dimensions is unknown: what is called with the symbol is recorded, and shapes are
+    inferred when it is assigned, again for each shape.  Until then Python is told no shape (`x.shape`, `len(x)`).
+    Without a dtype it is `config.default_float`, to which what is assigned is cast.
     """
     stack = current_stack() if device is None else stack_for(device)
     dtype = stack.type.admit(default_float() if dtype is None else admit_numpy(dtype))
+    if shape is None:
+        unshaped = Unshaped(stack, SYMBOLS, declared=Declaration(name, dtype))
+        SYMBOLS.names[unshaped] = name
+        return Tensor(unshaped)
     dims = shape_given([Dim(d) if isinstance(d, str) else d for d in shape])
     return Tensor(_placeholder(name, TensorSpec(dims, dtype), stack))
 
@@ -85,8 +93,10 @@ def var_random(seed: int = 0, device: Any = None) -> SymbolicGenerator:
 
 # ---- values
 def placeholder_of(t: Any) -> Value:
-    """The placeholder that a tensor is; GraphError for any other."""
-    v = _value(t)
+    """The placeholder that a tensor is, of unknown shape too; GraphError for any other."""
+    if not isinstance(t, Tensor):
+        raise OperandError(f"{type(t).__name__} is no tensor", hint="give what nnc.var_arr gave")
+    v = t._value
     if v.trace is not SYMBOLS or v.step is not None:
         raise GraphError(f"{t!r} is no placeholder", line=made_at(v),
                          hint="assign what nnc.var_arr or nnc.var_elt gave")
@@ -94,9 +104,10 @@ def placeholder_of(t: Any) -> Value:
 
 
 def _value(t: Any) -> Value:
+    """The value of a tensor; of a symbol of unknown shape what stands for it with what is assigned."""
     if not isinstance(t, Tensor):
         raise OperandError(f"{type(t).__name__} is no tensor", hint="give what nnc.var_arr gave or was built on it")
-    return t._value
+    return SYMBOLS.standing_for(t._value)
 
 
 @located
@@ -109,6 +120,10 @@ def assign(symbol: Tensor, x: Any) -> None:
     v = placeholder_of(symbol)
     with computing():
         given = asarray(x, dtype=v.dtype, device=v.stack).realize()
+    if isinstance(v, Unshaped):
+        _check_thawed(v)
+        SYMBOLS.assign_shape(v, owned(given._value).array)
+        return
     if given.ndim != v.ndim:
         raise ShapeError(f"symbol {SYMBOLS.names[v]!r} {v.spec} cannot take a value of {given.ndim} dimensions")
     if v in SYMBOLS.sizes_read and given.shape != v.shape:
@@ -116,21 +131,33 @@ def assign(symbol: Tensor, x: Any) -> None:
                          f"Python has read its size, at {show_line(SYMBOLS.sizes_read[v])}, and what it made of it "
                          "would not follow",
                          hint='declare the size as a nnc.Dim, or by its name: nnc.var_arr("x", ("n", 2))')
-    if v in SYMBOLS.frozen:
-        raise GraphError(f"symbol {SYMBOLS.names[v]!r} {v.spec} is frozen", hint="nnc.unfreeze(symbol) first")
+    _check_thawed(v)
     SYMBOLS.assign(v, owned(given._value).array)
+
+
+def _check_thawed(v: Value) -> None:
+    if v in SYMBOLS.frozen or (isinstance(v, Unshaped) and v.pinned is not None):
+        raise GraphError(f"symbol {SYMBOLS.names[v]!r} is frozen", hint="nnc.unfreeze(symbol) first")
 
 
 @located
 def is_assigned(symbol: Tensor) -> bool:
     """True if a placeholder has a value."""
-    return placeholder_of(symbol) in SYMBOLS.known
+    v = placeholder_of(symbol)
+    return v.declared is not None and v.declared.now is not None if isinstance(v, Unshaped) else v in SYMBOLS.known
 
 
 @located
 def is_valid(t: Tensor) -> bool:
     """True if a symbol has a value that belongs to what is assigned now."""
-    return SYMBOLS.is_valid(_value(t))
+    return not is_waiting(t) and SYMBOLS.is_valid(_value(t))
+
+
+def is_waiting(t: Tensor) -> bool:
+    """True if the shape of a symbol cannot be known yet, since what it was made of is not assigned."""
+    v = t._value if isinstance(t, Tensor) else None
+    return isinstance(v, Unshaped) and v.pinned is None and not all(
+        leaf.declared is not None and leaf.declared.now is not None for leaf in v.leaves)
 
 
 @located
@@ -145,9 +172,12 @@ eval_elt = eval_arr
 @located
 def unpack_arr(t: Tensor) -> np.ndarray[Any, Any]:
     """The evaluated value on the host; UnassignedError if it was not evaluated since what it depends on changed."""
+    if is_waiting(t):
+        raise UnassignedError(f"the symbol {text_of(t._value)} has not been evaluated", line=made_at(t._value),
+                              hint="nnc.assign what it was made of, then nnc.eval_arr([...])")
     v = _value(t)
     if v.trace is None:
-        return t.numpy()
+        return Tensor(v).numpy()
     with SYMBOLS.lock:
         known = SYMBOLS.known.get(v)
         valid = SYMBOLS.is_valid(v)
@@ -178,7 +208,7 @@ def freeze(*symbols: Tensor) -> None:
         if not SYMBOLS.is_valid(v):
             raise UnassignedError(f"{v.spec} has no valid value to keep", line=made_at(v),
                                   hint="assign or nnc.eval_arr([...]) it first")
-        SYMBOLS.frozen.add(v)
+        SYMBOLS.pin(t._value, v)
 
 
 @located
@@ -186,12 +216,12 @@ def unfreeze(*symbols: Tensor) -> None:
     """Let symbols follow what they depend on again."""
     with SYMBOLS.lock:
         for t in symbols:
-            SYMBOLS.frozen.discard(_value(t))
+            SYMBOLS.unpin(t._value)
         SYMBOLS.changes += 1
 
 
 @located
 def is_frozen(t: Tensor) -> bool:
     """True if a symbol keeps its value."""
-    return _value(t) in SYMBOLS.frozen
+    return not is_waiting(t) and _value(t) in SYMBOLS.frozen
 

@@ -22,6 +22,7 @@ from nnc_core.values.modes import current_trace, gradients, lazy, use_device
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import flatten, unflatten
+from nnc_core.values.unshaped import Unshaped
 from nnc_core.values.value import Value
 
 
@@ -36,7 +37,7 @@ def as_call(jitted: jit.Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     arguments = jitted.taken_apart(args, kwargs)
     values = [value_of(t) for t in arguments.tensors]
     if lazy.get() or current_trace.get() is not None or any(v.trace is not None for v in values):
-        if jitted.inline_limit is None:
+        if jitted.inline_limit is None or any(isinstance(v, Unshaped) for v in values):
             return NotImplemented
         return _in_graph(jitted, arguments, values)
     return _differentiated(jitted, args, kwargs, values) if gradients.get() else NotImplemented

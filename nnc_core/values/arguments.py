@@ -7,14 +7,16 @@ from functools import reduce, wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from nnc_core.base.dtype import DType, is_inexact, real_of
-from nnc_core.base.errors import Error
+from nnc_core.base.errors import Error, UnknownShapeError
 from nnc_core.stacks import Stack
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import DimLike, Dims, plain, promote
 from nnc_core.values.argument_checks import FAILURES, type_mismatch
 from nnc_core.values.from_host import dtype_given, host_value
 from nnc_core.values.operands import operand, value_of
+from nnc_core.values.postponed import postponed
 from nnc_core.values.tensor import Tensor
+from nnc_core.values.unshaped import recorder
 from nnc_core.values.value import Value
 
 ArrayLike = Any
@@ -31,9 +33,12 @@ def located(f: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return f(*args, **kwargs)
+        except UnknownShapeError as error:
+            return postponed(error, call, args, kwargs)  # type: ignore[no-any-return]
         except FAILURES as error:
             raise_located(error, f, args, kwargs, f.__name__)
 
+    recorder(call)
     return call
 
 
@@ -47,12 +52,15 @@ def names_itself(f: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return f(*args, **kwargs)
+        except UnknownShapeError as error:
+            return postponed(error, call, args, kwargs)  # type: ignore[no-any-return]
         except Error as error:
             name_error(error, f.__name__)
             raise
         except FAILURES as error:
             raise_located(error, f, args, kwargs, f.__name__)
 
+    recorder(call)
     return call
 
 

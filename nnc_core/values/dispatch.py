@@ -40,7 +40,16 @@ from nnc_core.values.modes import (
     use_device,
 )
 from nnc_core.values.refusals import no_value, object_to
-from nnc_core.values.unknown_sizes import count_on_host, has_unknown, missing_counts, put_in, refresh, tell
+from nnc_core.values.unknown_sizes import (
+    count_on_host,
+    counted_in_symbol,
+    has_unknown,
+    missing_counts,
+    put_in,
+    refresh,
+    tell,
+)
+from nnc_core.values.unshaped import Unshaped, applied
 from nnc_core.values.value import UNCOMPUTED, Borrowed, PassingStep, RecentStep, Step, Value
 
 _FLOATS = frozenset(FLOATS)
@@ -96,6 +105,8 @@ def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
 def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) -> Value:
     agreeing = _agreeing(op, inputs)
     if agreeing is None:
+        if any([x.__class__ is Unshaped for x in inputs]):
+            return _on_unshaped(op, inputs, attributes)
         op, inputs = by_value(op, inputs)
     if agreeing is None and any([x.__class__ is Borrowed for x in inputs]):
         return _on_borrowed(op, inputs, attributes, line)
@@ -153,7 +164,9 @@ def _waits_for_sizes(op: Op, spec: TensorSpec, values: Sequence[Value]) -> bool:
 
 
 def _has_names(spec: TensorSpec) -> bool:
-    return isinstance(spec, TensorSpec) and not is_static(spec.shape) and not has_unknown(spec.shape)
+    """Tell whether there are sizes that only a symbol has numbers for: named ones, or counted in what is made of it."""
+    return (isinstance(spec, TensorSpec) and not is_static(spec.shape)
+            and (not has_unknown(spec.shape) or counted_in_symbol(spec.shape)))
 
 
 def _agreeing(op: Op, inputs: tuple[Any, ...]) -> tuple[Value, ...] | None:
@@ -191,6 +204,13 @@ def _on_borrowed(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: 
         copied = tuple(map(duplicate, array)) if isinstance(array, tuple) else duplicate(array)
         return Value(copied, result.stack, result._spec)
     return result
+
+
+def _on_unshaped(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
+    """An operator on symbols of unknown shape: recorded, to be applied when they are known."""
+    values = [x for x in inputs if isinstance(x, Value)]
+    stack = common_stack(values) if op is not _TRANSFER else stack_named(attributes[1])
+    return applied(dispatch, op, inputs, attributes, stack)
 
 
 # ---- computing

@@ -7,6 +7,7 @@ import warnings
 from nnc_core.base.config import config
 from nnc_core.base.errors import Error, ImplicitComputeError, ImplicitComputeWarning, SymbolValueError
 from nnc_core.symbol import show_line, user_line
+from nnc_core.values.unshaped import text_of
 from nnc_core.values.value import Value
 
 
@@ -15,7 +16,7 @@ def no_value(v: Value, what: str = "the value") -> Error:
     refusal = getattr(v.trace, "refusal", None)
     if refusal is not None:
         return refusal(v, what)  # type: ignore[no-any-return]
-    return SymbolValueError(f"a symbol {v.spec} has no value: {what} was asked for",
+    return SymbolValueError(f"a symbol {text_of(v)} has no value: {what} was asked for",
                             line=show_line(v.line or user_line()),
                             hint="call the compiled graph, or assign the symbol and eval; nnc.where chooses by data")
 

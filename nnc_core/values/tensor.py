@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from nnc_core.values.modes import current_trace, gradients, lazy, use_device
 from nnc_core.values.operands import listed_value, value_of
 from nnc_core.values.refusals import no_value
 from nnc_core.values.unknown_sizes import refresh
+from nnc_core.values.unshaped import Late, Unshaped, text_of
 from nnc_core.values.value import Handle, Value, owned
 
 
@@ -57,10 +59,17 @@ def _foreign(self: Tensor, other: Any) -> Any:
     if isinstance(other, (bool, complex, np.generic, Dim)):
         return other
     if isinstance(other, (np.ndarray, list)):
-        return listed_value(other, self._value.stack, self.dtype if is_inexact(self.dtype) else None)
+        if self._value.__class__ is Unshaped:
+            kept = deepcopy(other)
+            return Late(lambda like: _listed(kept, like))
+        return _listed(other, self._value)
     if isinstance(other, Tensor):
         return value_of(other)
     return value_of(other.__nnc_tensor__()) if hasattr(type(other), "__nnc_tensor__") else NotImplemented
+
+
+def _listed(x: Any, like: Value) -> Value:
+    return listed_value(x, like.stack, like.dtype if is_inexact(like.dtype) else None)
 
 
 def _unary(name: str) -> Callable[[Tensor], Tensor]:
@@ -80,8 +89,16 @@ def check_exponent(spec: TensorSpec, exponent: Any) -> None:
 
 
 def _power(self: Tensor, other: Any) -> Tensor:
-    check_exponent(self.spec, other)
+    if self._value.__class__ is not Unshaped:
+        check_exponent(self.spec, other)
+    elif other.__class__ is int and other < 0:
+        return Tensor(dispatch(OPERATORS["power"], (self._value, Late(lambda x: _checked(x.spec, other))), ()))
     return _any_power(self, other)
+
+
+def _checked(spec: TensorSpec, exponent: int) -> int:
+    check_exponent(spec, exponent)
+    return exponent
 
 
 _any_power = _binary("power")
@@ -130,7 +147,7 @@ class Tensor(Handle):
 
     @property
     def dtype(self) -> DType:
-        return self._value.spec.dtype
+        return self._value.dtype
 
     @property
     def ndim(self) -> int:
@@ -240,7 +257,8 @@ class Tensor(Handle):
 
     def __repr__(self) -> str:
         if self.is_symbol:
-            return f"Tensor({getattr(self._value.trace, 'word', 'symbol')}, {self.spec}, device={self.device.id})"
+            word, spec = getattr(self._value.trace, "word", "symbol"), text_of(self._value)
+            return f"Tensor({word}, {spec}, device={self.device.id})"
         if self.is_deferred:
             return f"Tensor(deferred, {self.spec}, device={self.device.id})"
         text = np.array2string(self.numpy(), prefix="Tensor(", threshold=200)
@@ -303,7 +321,7 @@ class Tensor(Handle):
         if (old.array is None and old.trace is None) or lazy.get() or old.trace is not None:
             what = "symbol" if old.trace is not None else "deferred tensor" if old.array is None else "tensor"
             during = " while operations are recorded" if what == "tensor" else ""
-            raise DeferredInplaceError(f"in-place change of a {what} {old.spec}{during}",
+            raise DeferredInplaceError(f"in-place change of a {what} {text_of(old)}{during}",
                                        line=show_line(user_line()), hint="x = x + y, or x = x.at[key].set(y)")
         if old.tracked and old.step is None and gradients.get():
             raise GradientError(f"in-place change of a variable {old.spec}, whose gradient is followed",

@@ -117,12 +117,18 @@ def _count(name: Unknown) -> Value:
     op, x, _ = name.source
     size = Dim(name)
     spec = op.infer(x.spec, size)
-    return Value(None, x.stack, spec, Step(op, (x,), (size,), x.line))
+    return Value(None, x.stack, spec, Step(op, (x,), (size,), x.line), trace=x.trace)
 
 
 def has_unknown(shape: Dims) -> bool:
     """True if a size in it depends on data and has not been put in yet."""
     return not is_static(shape) and any(is_unknown(n) for d in shape if isinstance(d, Dim) for n in d.names)
+
+
+def counted_in_symbol(shape: Dims) -> bool:
+    """True if a size in it counts elements of a symbol, which are there only while the symbol is evaluated."""
+    names = [n for d in shape if isinstance(d, Dim) for n in d.names if isinstance(n, Unknown)]
+    return any(n.size is None and n.source is not None and n.source[1].trace is not None for n in names)
 
 
 def refresh(v: Value) -> bool:

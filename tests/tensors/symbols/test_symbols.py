@@ -260,6 +260,24 @@ def test_sizes_that_depend_on_data_and_loops_follow_too(device: str) -> None:
         np.testing.assert_array_equal(nnc.unpack_arr(doubled), wanted)
 
 
+@pytest.mark.parametrize("f", [
+    lambda x: nnc.grad(lambda y: nnc.sum(nnc.while_loop(lambda z: nnc.sum(z) < 30, lambda z: (z * z,), (y,))[0]))(x),
+    lambda x: nnc.grad(lambda y: nnc.sum(nnc.linalg.expm(y)))(x),
+    lambda x: nnc.grad(lambda y: nnc.sum(y[y > 0.4]))(x),
+    lambda x: nnc.grad(lambda y: nnc.sum(nnc.unique(y)))(x),
+    lambda x: nnc.unique(x, return_counts=True)[1],
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore:.* has no kernel")
+def test_what_is_counted_and_how_often_loops_ran(device: str, f: Any) -> None:
+    """Gradients, too, by sizes that are known only when a symbol is evaluated."""
+    x = nnc.var_arr("x", (3, 3))
+    found = f(x)
+    for host in (np.eye(3) * 0.5 + 1.2, np.full((3, 3), 1.5), np.arange(9.0).reshape(3, 3) / 4):
+        nnc.assign(x, host)
+        nnc.eval_arr([found])
+        np.testing.assert_allclose(nnc.unpack_arr(found), f(nnc.asarray(host.astype("float32"))).numpy(), rtol=1e-4)
+
+
 # ---- random symbols
 def test_random_symbols_are_drawn_anew_by_each_evaluation(device: str) -> None:
     g, x = nnc.var_random(7), nnc.var_arr("x", (64,))

@@ -1,0 +1,282 @@
+"""Symbols of unknown shape: what is called with them is kept, and called again for each shape that is assigned.
+
+A `RecordedCall` is a public function, or an operator, with its arguments; its results are symbols of unknown shape too.
+Nothing here knows how shapes come about: `resolving` holds whoever knows them while calls run again, and otherwise the
+trace of a symbol is asked what is assigned.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context, ContextVar, copy_context
+from itertools import count
+from math import inf
+from types import CodeType
+from typing import Any, NamedTuple, Protocol
+
+from nnc_core.base.cache import LRU
+from nnc_core.base.dtype import DType
+from nnc_core.base.errors import UnknownShapeError
+from nnc_core.stacks import Stack
+from nnc_core.symbol import Line, is_users, show_line, user_line
+from nnc_core.type import Attributes, Dims, Op, TensorSpec
+from nnc_core.values.modes import current_trace
+from nnc_core.values.value import Value
+
+SHAPES_KEPT = 16
+"""For how many combinations of shapes what was inferred is kept."""
+DECLARE = 'give the symbol a shape, whose sizes may be names: nnc.var_arr("x", ("n", 3))'
+
+_serial = count(1)
+_QUESTIONS = frozenset({"spec", "shape", "ndim", "dtype", "size", "nbytes", "static_shape", "shape_of", "__len__",
+                        "__iter__", "refresh"})  # fmt: skip
+_RECORDERS: set[CodeType] = set()
+
+
+class Resolver(Protocol):
+    """Knows shapes: gives the symbol of known shape that stands for one of unknown shape."""
+
+    def resolve(self, v: Unshaped) -> Value:
+        """The symbol of known shape."""
+
+
+resolving: ContextVar[Resolver | None] = ContextVar("nnc_resolving", default=None)
+"""Set while recorded calls run again."""
+
+
+class Made(NamedTuple):
+    """The results of a call for one combination of shapes."""
+
+    inputs: list[Value]
+    results: list[Value]
+
+
+class RecordedCall:
+    """A recorded call: what to run on the inputs, and what was made of it for the shapes that they had.
+
+    `run` takes values in the places of the inputs and gives the values of the results.  It runs in the context of the
+    recording: its device, its modes, its settings.
+    """
+
+    __slots__ = ("context", "found", "hidden", "inputs", "line", "name", "now", "results", "run", "serial", "shown")
+
+    def __init__(self, name: str, run: Callable[[Sequence[Value]], list[Value]], inputs: tuple[Value, ...],
+                 shown: Mapping[str, str], results: int = 1) -> None:
+        self.name, self.run, self.inputs, self.shown, self.results = name, run, inputs, shown, results
+        self.line: Line | None = user_line()
+        self.serial = next(_serial)
+        self.context: Context = copy_context()
+        self.hidden: list[Unshaped] = []
+        """What the call reads besides its inputs, as a function that closes over symbols does."""
+        self.found: LRU[tuple[Value, ...], list[Value]] = LRU(SHAPES_KEPT)
+        self.now: Made | None = None
+        """What stands for the results with what is assigned."""
+
+    @property
+    def attributes(self) -> Attributes:
+        return ()
+
+    @property
+    def op(self) -> Any:
+        raise UnknownShapeError(f"{self.name} waits for the shapes of its symbols", line=show_line(self.line),
+                                hint=DECLARE)
+
+
+class SizeRead:
+    """Python has been given a shape: what it records until another one is assigned may hold numbers of it."""
+
+    __slots__ = ("line", "since", "spec", "until")
+
+    def __init__(self, spec: TensorSpec) -> None:
+        self.spec, self.line = spec, user_line()
+        self.since, self.until = next(_serial), inf
+
+
+class Declaration:
+    """A placeholder as it was declared, without a shape, and those that stand for it with the shapes that it has had."""
+
+    __slots__ = ("dtype", "name", "now", "of_spec", "reads")
+
+    def __init__(self, name: str, dtype: DType) -> None:
+        self.name, self.dtype = name, dtype
+        self.now: Value | None = None
+        """The placeholder of the shape that is assigned."""
+        self.of_spec: LRU[TensorSpec, Value] = LRU(SHAPES_KEPT)
+        self.reads: list[SizeRead] = []
+
+    def read(self) -> None:
+        """Note that Python is given the shape that is assigned."""
+        assert self.now is not None
+        if not self.reads or self.reads[-1].until < inf:
+            self.reads.append(SizeRead(self.now.spec))
+
+    def becomes(self, now: Value | None) -> None:
+        """Let another placeholder, or none, stand for it."""
+        self.now = now
+        if self.reads and self.reads[-1].until == inf:
+            last = self.reads[-1]
+            last.until = next(_serial)
+            if last.until == last.since + 1:  # nothing was recorded meanwhile
+                self.reads.pop()
+
+    def read_for(self, serial: int) -> SizeRead | None:
+        """The reading whose numbers a call may hold."""
+        return next((read for read in reversed(self.reads) if read.since < serial < read.until), None)
+
+
+class Unshaped(Value):
+    """A symbol of unknown shape.  Its class keeps it from everything that trusts values to have a spec.
+
+    Its spec is an UnknownShapeError, by which the functions that ask for it find themselves recorded; but to recorded
+    calls that run again it is known, and to the user once it is assigned.
+    """
+
+    __slots__ = ("_behind", "declared", "index", "pinned")
+
+    def __init__(self, stack: Stack, trace: Any, call: RecordedCall | None = None, index: int = 0,
+                 declared: Declaration | None = None) -> None:
+        self.stack, self.trace, self.tracked, self.array, self.adjoint = stack, trace, False, None, None
+        self.step: Any = call
+        self.declared, self.index = declared, index
+        self.pinned: Value | None = None
+        """What stands for it while it is frozen."""
+        self._behind: tuple[Unshaped, ...] = () if call is None else _leaves(call.inputs)
+
+    @property
+    def leaves(self) -> tuple[Unshaped, ...]:
+        """The placeholders behind it."""
+        return self._behind or (self,)
+
+    @property
+    def spec(self) -> TensorSpec:
+        resolver = resolving.get()
+        if resolver is not None:
+            return resolver.resolve(self).spec
+        if _user_asks():
+            known: TensorSpec = self.trace.spec_now(self)
+            return known
+        raise unknown_shape(self)
+
+    @property
+    def _spec(self) -> TensorSpec:  # type: ignore[override]
+        return self.spec
+
+    @property
+    def shape(self) -> Dims:
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.spec.dtype if self.declared is None else self.declared.dtype
+
+    def __repr__(self) -> str:
+        return f"<symbol {text_of(self)}>"
+
+
+def _leaves(inputs: Sequence[Value]) -> tuple[Unshaped, ...]:
+    return tuple(dict.fromkeys(leaf for v in inputs if v.__class__ is Unshaped for leaf in v.leaves))
+
+
+def _user_asks() -> bool:
+    """True if the spec is asked for by an attribute of a tensor that the user's code reads."""
+    frame = sys._getframe(2)
+    while frame is not None and "/values/" in frame.f_code.co_filename and frame.f_code.co_name in _QUESTIONS:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None and is_users(frame.f_code)
+
+
+# ---- in words
+def named(leaves: Sequence[Unshaped]) -> str:
+    """Placeholders by name."""
+    names = [repr(leaf.declared.name) for leaf in leaves if leaf.declared is not None]
+    return ("the symbol " if len(names) == 1 else "the symbols ") + ", ".join(names)
+
+
+def text_of(v: Value) -> str:
+    """The spec of a value in words, also where it is not known."""
+    if v.__class__ is not Unshaped:
+        return str(v.spec)
+    return "of unknown shape" if v.declared is None else f"{v.declared.name!r} {v.declared.dtype} of unknown shape"
+
+
+def unknown_shape(v: Unshaped) -> UnknownShapeError:
+    """The error for asking for a shape that is not known."""
+    waiting = any(x.declared is not None and x.declared.now is None for x in v.leaves)
+    what = f"the symbol {v.declared.name!r}" if v.declared is not None else f"the result of {v.step.name}"
+    if waiting:
+        of = "" if v.declared is not None else f" to {named(v.leaves)}"
+        message, hint = f"is not known before an array is assigned{of}", f"{DECLARE}; or nnc.assign(x, array) first"
+    else:
+        to = "it" if v.declared is not None else named(v.leaves)
+        message, hint = f"follows what is assigned to {to}, and is not known here", DECLARE
+    error = UnknownShapeError(f"the shape of {what} {message}", line=show_line(user_line()), hint=hint)
+    error.behind = v.leaves
+    return error
+
+
+# ---- recording
+def recorder(function: Callable[..., Any]) -> None:
+    """Note a function that is recorded as a whole, so that what it calls is not."""
+    _RECORDERS.add(function.__code__)
+
+
+def inside_recorder(above: int) -> bool:
+    """True if, between that frame above the caller and the user's code, a function runs that is recorded as a whole."""
+    frame = sys._getframe(above + 1)
+    while frame is not None and not is_users(frame.f_code):
+        if frame.f_code in _RECORDERS:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+def may_be_recorded(inputs: Sequence[Value]) -> bool:
+    """False in a function that is being traced, whose graph has shapes from the start, and while calls run again."""
+    symbols = next((v for v in inputs if v.__class__ is Unshaped), None)
+    return (symbols is not None and current_trace.get() is None and resolving.get() is None
+            and all(v.trace is None or v.trace is symbols.trace for v in inputs))
+
+
+def recorded(call: RecordedCall, stack: Stack) -> list[Unshaped]:
+    """The symbols that a call gives."""
+    trace = next(v.trace for v in call.inputs if isinstance(v, Unshaped))
+    return [Unshaped(stack, trace, call, i) for i in range(call.results)]
+
+
+class Late:
+    """An operand that depends on the dtype of the operand beside it: made when that is known."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[Value], Any]) -> None:
+        self.make = make
+
+
+def _made(operands: list[Any]) -> tuple[Any, ...]:
+    beside = next(x for x in operands if isinstance(x, Value))
+    return tuple([x.make(beside) if x.__class__ is Late else x for x in operands])
+
+
+def applied(run: Callable[[Op, tuple[Any, ...], Attributes], Value], op: Op, inputs: tuple[Any, ...],
+            attributes: Attributes, stack: Stack) -> Value:
+    """An operator on symbols of unknown shape: run if shapes are known here, recorded otherwise."""
+    resolver = resolving.get()
+    if resolver is not None:
+        known = [resolver.resolve(x) if x.__class__ is Unshaped else x for x in inputs]
+        return run(op, _made(known), attributes)
+    values = tuple([x for x in inputs if isinstance(x, Value)])
+    if not may_be_recorded(values) or inside_recorder(2):
+        raise unknown_shape(next(x for x in values if x.__class__ is Unshaped))
+    places = [i for i, x in enumerate(inputs) if isinstance(x, Value)]
+
+    def again(given: Sequence[Value]) -> list[Value]:
+        operands = list(inputs)
+        for i, v in zip(places, given, strict=True):
+            operands[i] = v
+        return [run(op, _made(operands), attributes)]
+
+    shown = {name: "..." if x.__class__ is Late else str(x) for name, x in zip(op.inputs, inputs, strict=False)
+             if not isinstance(x, Value)}
+    shown |= {k: str(a) for k, a in zip(op.attributes, attributes, strict=True)}
+    return recorded(RecordedCall(op.name, again, values, shown), stack)[0]
