@@ -94,7 +94,7 @@ class SizeRead:
 
 
 class Declaration:
-    """A placeholder as it was declared, without a shape, and those that stand for it with the shapes that it has had."""
+    """A placeholder as it was declared, without a shape, and those that stand for it with shapes that it has had."""
 
     __slots__ = ("dtype", "name", "now", "of_spec", "reads")
 
