@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from functools import partial
+from io import BytesIO, StringIO
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -18,22 +21,44 @@ import numpy as np
 from nnc_core.base.errors import JitWarning
 from nnc_core.symbol import users_frame
 from nnc_core.tracing.bytecode import is_read, line_of
-from nnc_core.tracing.captured import CapturedName, Contents
+from nnc_core.tracing.captured import CapturedName, Contents, Elements
 from nnc_core.tracing.captures import Captures
 
 _NUMBERS = (int, float, complex, str, bytes, np.generic)
 
 
-class RandomSource(NamedTuple):
-    """A source of random numbers and its state before the trace."""
+class Source(NamedTuple):
+    """Something that is drawn or read from, and its state before the trace."""
 
+    said: str
+    names: tuple[str, ...]
+    """What the code may call it."""
     read: Callable[[], Any]
     before: Any
 
 
-def states(walk: Captures) -> list[RandomSource]:
-    """The sources of random numbers that code can reach, as they are now."""
-    return [RandomSource(read, read()) for read in map(_state_of, walk.generators.values())]
+_DRAWS = "Python draws random numbers"
+
+
+def states(walk: Captures) -> list[Source]:
+    """The sources of random numbers and the files that code can reach, as they are now."""
+    drawn = [_source(_DRAWS, ("random", "rng", "generator"), _state_of(x)) for x in walk.generators.values()]
+    return drawn + [_source("it reads on in a file", ("read", "readline", "next"), partial(_place_in, x))
+                    for x in walk.files.values()]
+
+
+def _source(said: str, names: tuple[str, ...], read: Callable[[], Any]) -> Source:
+    return Source(said, names, read, read())
+
+
+def _place_in(file: Any) -> Any:
+    """Return how far reading has come, so that writing at the end changes nothing; None where nobody can tell."""
+    try:
+        if isinstance(file, (StringIO, BytesIO)):
+            return file.tell() - len(file.getvalue())
+        return file.tell() if file.readable() and not file.writable() else None
+    except (OSError, ValueError):
+        return None
 
 
 def _state_of(x: Any) -> Callable[[], Any]:
@@ -49,40 +74,60 @@ def _hashed(state: dict[str, Any]) -> Any:
     return inner["key"].tobytes(), inner["pos"], state["has_gauss"]
 
 
-def baked(walk: Captures, changed: Iterable[tuple[Any, CapturedName, Any]], drawn: Iterable[RandomSource]) -> list[str]:
+def baked(walk: Captures, changed: Iterable[tuple[Any, CapturedName, Any]], drawn: Iterable[Source]) -> list[str]:
     """Effects that the results of the trace hold and later calls will not repeat, as text with its place."""
     codes = walk.codes
     said = [f"it changes {place.text}{_at(codes, name)}"
-            for name, place in _counted(codes, changed)]
-    if any(d.read() != d.before for d in drawn):
-        said.append(f"Python draws random numbers{_at(codes, 'random', 'rng', 'generator')}")
+            for name, place in _counted(codes, changed, walk.steppers)]
+    said += dict.fromkeys(f"{d.said}{_at(codes, *d.names)}" for d in drawn if d.read() != d.before)
+    if walk.entropy:
+        said.append(f"{_DRAWS}{_at(codes, *map(_variable, walk.entropy))}")
     said += [f"it reads the clock `{name}`{_at(codes, name, 'time')}" for name in dict.fromkeys(walk.clocks)]
-    said += [f"it advances the iterator `{name}`{_at(codes, 'next', name)}" for name in dict.fromkeys(walk.iterators)]
+    said += [f"it advances the iterator `{name}`{_at(codes, 'next', name)}"
+             for name in dict.fromkeys(map(_variable, walk.iterators))]
     said += [f"`{name}` finds variables by names that are computed (at {Path(file).name}:{line})"
              for file, line, name in dict.fromkeys(walk.unseen)]
     return said
 
 
-def _counted(codes: list[CodeType],
-             changed: Iterable[tuple[Any, CapturedName, Any]]) -> Iterator[tuple[str, CapturedName]]:
+def _counted(codes: list[CodeType], changed: Iterable[tuple[Any, CapturedName, Any]],
+             steppers: Set[int]) -> Iterator[tuple[str, CapturedName]]:
     """The things that were changed and are read too."""
     for key, place, before in changed:
-        now = place.read()
-        if isinstance(place, Contents):
-            name = _variable(place.text)
-            counts = isinstance(place.container, list) or any(
-                isinstance(a, _NUMBERS) and a != b for a, b in zip(before, now, strict=False))
-        else:
-            name = str(key[-1])
-            counts = isinstance(before, _NUMBERS) and isinstance(now, _NUMBERS)
-        if counts and is_read(codes, name):
+        name = _variable(place.text) if isinstance(place, (Contents, Elements)) else str(key[-1])
+        if _counts(key, place, before, steppers) and (key[0] == "environment" or is_read(codes, name)):
             yield name, place
 
 
+def _counts(key: Any, place: CapturedName, before: Any, steppers: Set[int]) -> bool:
+    """True unless what was changed is a table that is filled, or something that is looked for once."""
+    if isinstance(place, Contents):
+        return _has_moved(place.container, before, place.read())
+    if isinstance(place, Elements) or key[0] == "environment":
+        return True
+    if key[0] == "attribute" and key[1] in steppers:
+        return True
+    return isinstance(before, _NUMBERS) and isinstance(place.read(), _NUMBERS)
+
+
+def _has_moved(container: Any, before: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
+    """True if items have gone, if a number has become another, or if the container counts or keeps an order."""
+    if isinstance(container, Set):
+        return not set(before) <= set(now)
+    if not isinstance(container, Mapping):
+        return True
+    if isinstance(container, Counter) or getattr(container, "default_factory", None) in (int, float):
+        return True
+    old, new = (dict(zip(x[: len(x) // 2], x[len(x) // 2 :], strict=True)) for x in (before, now))
+    return any(k not in new or (isinstance(v, _NUMBERS) and v is not new[k] and v != new[k]) for k, v in old.items())
+
+
 def _variable(text: str) -> str:
-    """The name of a container, as its text has it."""
+    """The name of something, as its text has it."""
     quoted = text.split("`")
-    return quoted[1] if len(quoted) > 1 else text.removeprefix("items of ").partition(" ")[0]
+    if len(quoted) > 1:
+        return quoted[1]
+    return text.removeprefix("items of ").removeprefix("elements of ").partition(" ")[0]
 
 
 def _at(codes: list[CodeType], *names: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dis import Instruction, get_instructions
 from functools import lru_cache
+from itertools import pairwise
 from types import CodeType
 from typing import NamedTuple
 
@@ -13,11 +14,17 @@ _BY_STRING = frozenset(("getattr", "hasattr", "getattr_static", "__getattribute_
 _NAMESPACES = frozenset(("vars", "__dict__", "globals", "environ", "modules"))
 """Mappings whose keys are names."""
 _OTHERS = frozenset(("getenv", "__import__", "import_module"))
+_NEXT = {"__dict__": 2, "environ": 2, "getenv": 1}
+"""How many instructions further a name stands that is a constant."""
 _WHOLE = frozenset(("asdict", "astuple", "fields", "dir", "getmembers"))
 """Functions that read all attributes."""
 _RUN = frozenset(("eval", "exec"))
+_ENTROPY = frozenset(("urandom", "getrandom", "SystemRandom", "randbelow", "randbits", "token_bytes", "token_hex",
+                      "token_urlsafe", "uuid1", "uuid4"))
+_SEEDED = frozenset(("default_rng", "RandomState", "Random"))
+"""Sources of random numbers that are another one each time if they are given no seed."""
 _LOOKUPS = _BY_STRING | _NAMESPACES | _OTHERS | _WHOLE | _RUN
-_GLOBAL_LOOKUPS = frozenset(("globals", "environ"))
+_GLOBAL_LOOKUPS = frozenset(("globals", "environ", "getenv"))
 _MUTATORS = frozenset(("append", "appendleft", "extend", "add", "insert", "update", "clear", "discard", "remove"))
 
 
@@ -35,6 +42,8 @@ class Naming(NamedTuple):
     """Whether it finds attributes by names that it computes."""
     unseen: tuple[tuple[int, str], ...]
     """Line and name of what finds variables by names that it computes."""
+    entropy: frozenset[str]
+    """Functions that give what nobody can foresee."""
 
 
 @lru_cache(maxsize=1024)
@@ -45,15 +54,16 @@ def naming(code: CodeType) -> Naming:
     listed = [instructions(c) for c in codes]
     stored = frozenset(str(i.argval) for one in listed for i in one
                        if i.opname in ("STORE_GLOBAL", "STORE_DEREF", "DELETE_GLOBAL", "DELETE_DEREF"))
+    entropy = (names & _ENTROPY) | frozenset(name for one in listed for name in _unseeded(one))
     if _LOOKUPS.isdisjoint(names):
-        return Naming(codes, names, stored, frozenset(), False, ())
+        return Naming(codes, names, stored, frozenset(), False, (), entropy)
     strings = frozenset(part for c in codes for s in _strings(c.co_consts) for part in s.split(".")
                         if part.isidentifier())
     computed = [found for one in listed for found in _computed(one)]
     every = not _WHOLE.isdisjoint(names) or any(name in _BY_STRING or name in ("vars", "__dict__")
                                                 for _, name in computed)
     unseen = tuple((line, name) for line, name in computed if name in _GLOBAL_LOOKUPS | _RUN)
-    return Naming(codes, names, stored, strings, every, unseen)
+    return Naming(codes, names, stored, strings, every, unseen, entropy)
 
 
 @lru_cache(maxsize=1024)
@@ -136,6 +146,13 @@ def _strings(constants: Sequence[object]) -> Iterator[str]:
             yield from _strings(tuple(x))
 
 
+def _unseeded(listed: Sequence[Instruction]) -> Iterator[str]:
+    """Sources of random numbers that are called without a seed."""
+    for i, call in pairwise(listed):
+        if i.opname.startswith("LOAD") and i.argval in _SEEDED and call.opname == "CALL" and not call.arg:
+            yield i.argval
+
+
 def _computed(listed: Sequence[Instruction]) -> Iterator[tuple[int, str]]:
     """Line and name of each lookup by a name that is not a constant."""
     for k, i in enumerate(listed):
@@ -151,7 +168,7 @@ def _computed(listed: Sequence[Instruction]) -> Iterator[tuple[int, str]]:
             call = next((n for n, j in enumerate(following) if j.opname.startswith("CALL")), len(following))
             if not any(map(_is_string, following[call + 1 : call + 3])):
                 yield line, i.argval
-        elif i.argval in ("__dict__", "environ") and not any(map(_is_string, following[:2])):
+        elif i.argval in _NEXT and not any(map(_is_string, following[: _NEXT[i.argval]])):
             yield line, i.argval
 
 

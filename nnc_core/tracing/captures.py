@@ -6,9 +6,11 @@ interpreter's libraries is taken for constant.
 
 from __future__ import annotations
 
+import array
 import inspect
 import operator
 import os
+import queue
 import random
 import sys
 import weakref
@@ -43,7 +45,7 @@ from nnc_core.values.cell import Cell
 from nnc_core.values.tensor import Tensor
 
 _STANDARD = str(Path(os.__file__).parent) + "/"
-_CONTAINERS = (list, dict, set, deque, tuple, frozenset)
+_CONTAINERS = (list, dict, set, deque, tuple, frozenset, bytearray, array.array)
 _SIMPLE = (int, float, complex, str, bytes, type(None), Tensor, Cell, np.generic, np.dtype)
 _CLOCKS = frozenset(("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time",
                      "process_time_ns", "now", "today", "utcnow"))
@@ -83,6 +85,11 @@ class Captures:
         self.generators: dict[int, Any] = {}
         """Sources of random numbers."""
         self.iterators: list[str] = []
+        """Texts of iterators of Python's and of libraries."""
+        self.steppers: set[int] = set()
+        """Iterators that the user has written."""
+        self.files: dict[int, IOBase] = {}
+        self.entropy: list[str] = []
         self.clocks: list[str] = []
         self.unseen: list[tuple[str, int, str]] = []
         """File, line and name of lookups that cannot be followed."""
@@ -99,6 +106,11 @@ class Captures:
                 continue
             self._seen.add(id(x))
             kind: type = type(x)
+            if isinstance(x, Iterator) and not isinstance(x, IOBase):
+                if _is_users(_file_of(kind)):
+                    self.steppers.add(id(x))
+                else:
+                    self.iterators.append(text)
             _visitor(kind)(self, x, text)
 
     def _later(self, *found: tuple[Any, str]) -> None:
@@ -115,6 +127,8 @@ class Captures:
         self.names |= said.names
         self.strings |= said.strings
         self.every |= said.every
+        self.entropy += [name for name in sorted(said.entropy) if _is_library(f.__globals__.get(name, MISSING))
+                         or isinstance(f.__globals__[name], (BuiltinFunctionType, MethodType))]
         self.unseen += [(f.__code__.co_filename, *found) for found in said.unseen]
         for name in (said.names | said.strings) & f.__globals__.keys():
             self._place(("global", id(f.__globals__), name), Item(f.__globals__, name, f"global `{name}`"), said.stored)
@@ -128,7 +142,7 @@ class Captures:
             named = (*(positional if f.__defaults__ else ()), *(f.__kwdefaults__ or ()))
             self._later(*[(x, f"default `{name}` of {f.__name__}")
                           for name, x in zip(named, place.read(), strict=True)])
-        if f.__dict__:
+        if f.__dict__ or self.sought:
             self._attributes(f, f.__dict__, f.__name__)
 
     def _outside(self, names: Set[str], strings: Set[str]) -> None:
@@ -171,8 +185,6 @@ class Captures:
             self.stored[key] = place
         elif not _is_library(value):
             self.found[key] = place
-        if isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
-            self.iterators.append(key[2])
         self._later((value, place.text))
 
     # ---- data
@@ -199,7 +211,18 @@ class Captures:
 
     def generator(self, x: Any, text: str) -> None:
         """A source of random numbers."""
-        self.generators[id(x)] = x
+        if isinstance(x, random.SystemRandom):
+            self.entropy.append(text)
+        else:
+            self.generators[id(x)] = x
+
+    def file(self, x: IOBase, text: str) -> None:
+        """An open file, which is read from where it was left."""
+        self.files[id(x)] = x
+
+    def queue(self, x: queue.Queue[Any], text: str) -> None:
+        """The items of a queue."""
+        self._later((x.queue, text))
 
     def module(self, x: ModuleType, text: str) -> None:
         """The attributes of the user's modules, and which numbers and clocks a library's offers."""
@@ -232,7 +255,7 @@ class Captures:
     def _attributes(self, x: Any, namespace: Mapping[str, Any], owner: str) -> None:
         known: Set[str] = self.known & namespace.keys()
         cls: type = type(x)
-        if not isinstance(x, (ModuleType, FunctionType)) and _is_users(_file_of(cls)):
+        if isinstance(x, FunctionType) or (not isinstance(x, ModuleType) and _is_users(_file_of(cls))):
             known = namespace.keys() if self.every else known
             for name in self.sought - namespace.keys():  # it may be there later
                 self.found["attribute", id(x), name] = Item(namespace, name, f"{name} of {owner}")
@@ -276,7 +299,7 @@ _VISITS: tuple[tuple[Any, Visit], ...] = (
     ((operator.attrgetter, operator.methodcaller), Captures.getter), (weakref.ref, Captures.reference),
     (ContextVar, Captures.in_context), (BuiltinFunctionType, Captures.builtin),
     ((random.Random, np.random.Generator, np.random.RandomState), Captures.generator),
-    (IOBase, lambda walk, x, text: None), (object, Captures.instance))
+    (IOBase, Captures.file), (queue.Queue, Captures.queue), (object, Captures.instance))
 """What is done with each kind of object; the first that fits."""
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import array
+import collections
 import datetime
+import io
 import itertools
+import os
+import queue
 import random
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from random import uniform
 from time import perf_counter
 from typing import Any
@@ -40,6 +46,104 @@ class Counting:
         if self.found is None:
             self.found = 3.0  # type: ignore[assignment]
         return x * self.found
+
+
+class Node:
+    def __init__(self, value: float, following: Any = None) -> None:
+        self.value, self.following = value, following
+
+
+class Chain:
+    """An iterator whose place is an object, no number."""
+
+    def __init__(self, *values: float) -> None:
+        self.node: Any = None
+        for v in reversed(values):
+            self.node = Node(v, self.node)
+
+    def __iter__(self) -> Chain:
+        return self
+
+    def __next__(self) -> float:
+        value: float = self.node.value
+        self.node = self.node.following
+        return value
+
+
+class Rows:
+    """An iterator that hands on another's, and one that takes from a queue."""
+
+    def __init__(self) -> None:
+        self.inner, self.left = iter(range(1, 100)), collections.deque(range(1, 100))
+
+    def __iter__(self) -> Rows:
+        return self
+
+    def __next__(self) -> int:
+        return next(self.inner)
+
+    def taken(self) -> int:
+        return self.left.popleft()
+
+
+def numbered() -> Iterator[int]:
+    yield from range(1, 100)
+
+
+chain, rows, generated, inside = Chain(*range(1, 100)), Rows(), numbered(), [iter(range(1, 100)), Chain(*range(1, 100))]
+cards, ticked, waiting = set(range(1, 100)), collections.Counter("a"), queue.Queue[int]()
+open_file = io.StringIO("1\n" * 100)
+for number in range(1, 100):
+    waiting.put(number)
+host, small, typed, filled = np.zeros(1), bytearray(2), array.array("d", [0.0]), {"a": 1.0}
+written = io.StringIO()
+system = random.SystemRandom()
+
+
+def a_host_array(x: Any) -> Any:
+    host[0] += 1
+    return x * float(host[0])
+
+
+def bytes_that_count(x: Any) -> Any:
+    small[0] += 1
+    return x * small[0]
+
+
+def numbers_that_count(x: Any) -> Any:
+    typed[0] += 1
+    return x * typed[0]
+
+
+def ticks(x: Any) -> Any:
+    ticked["b"] += 1
+    return x * ticked["b"]
+
+
+def the_environment(x: Any) -> Any:
+    os.environ["NNC_BAKED"] = os.environ.get("NNC_BAKED", "") + "1"
+    return x * float(os.environ["NNC_BAKED"])
+
+
+def a_name_that_is_computed(x: Any) -> Any:
+    name = "NNC_" + str(x.shape[0])
+    return x * float(os.getenv(name, "1"))
+
+
+def for_loop(x: Any) -> Any:
+    for n in chain:
+        return x * n
+    return x
+
+
+def a_table_that_grows(x: Any) -> Any:
+    filled.setdefault(str(x.shape), 2.0)
+    return x * filled[str(x.shape)]
+
+
+def a_file_that_is_written(x: Any) -> Any:
+    written.write("traced")
+    return x * 2
 
 
 def a_global(x: Any) -> Any:
@@ -112,6 +216,28 @@ TOLD: dict[str, tuple[Callable[..., Any], str]] = {
     "the date": (lambda x: x * (datetime.datetime.now().hour + 1), "it reads the clock `now`"),
     "an iterator": (lambda x: x * next(numbers), "it advances the iterator `numbers`"),
     "a counter": (lambda x: x * next(counter), "it advances the iterator `counter`"),
+    "an iterator of one's own": (lambda x: x * next(chain), "it changes node of Chain"),
+    "a loop over an iterator of one's own": (for_loop, "it changes node of Chain"),
+    "an iterator that hands on another's": (lambda x: x * next(rows), "it advances the iterator `inner`"),
+    "a method that takes from a queue": (lambda x: x * rows.taken(), "it changes items of left of Rows"),
+    "an iterator in a list": (lambda x: x * next(inside[0]), "it advances the iterator `inside`"),
+    "one's own in a list": (lambda x: x * next(inside[1]), "it changes node of Chain"),
+    "a generator of one's own": (lambda x: x * next(generated), "it advances the iterator `generated`"),
+    "a send to it": (lambda x: x * generated.send(None), "it advances the iterator `generated`"),
+    "a set": (lambda x: x * cards.pop(), "it changes items of global `cards`"),
+    "a count of things": (ticks, "it changes items of global `ticked`"),
+    "a queue": (lambda x: x * waiting.get_nowait(), "it changes items of global `waiting`"),
+    "a file": (lambda x: x * float(open_file.readline()), "it reads on in a file (at test_jit_baked.py:"),
+    "a host array": (a_host_array, "it changes elements of global `host`"),
+    "bytes": (bytes_that_count, "it changes items of global `small`"),
+    "an array of Python's": (numbers_that_count, "it changes items of global `typed`"),
+    "the environment": (the_environment, "it changes environment variable `NNC_BAKED`"),
+    "a computed name in it": (a_name_that_is_computed, "`getenv` finds variables by names that are computed"),
+    "a new generator": (lambda x: x * random.Random().random(), "Python draws random numbers"),
+    "NumPy's new generator": (lambda x: x * np.random.default_rng().random(), "Python draws random numbers"),
+    "the system's numbers": (lambda x: x * system.random(), "Python draws random numbers"),
+    "the system's bytes": (lambda x: x * os.urandom(1)[0], "Python draws random numbers (at test_jit_baked.py:"),
+    "a name that nobody has": (lambda x: x * (uuid.uuid4().int % 7), "Python draws random numbers"),
     "eval": (lambda x: x * eval("2.0"), "`eval` finds variables by names that are computed"),
 }
 FINE: dict[str, Callable[..., Any]] = {
@@ -119,6 +245,9 @@ FINE: dict[str, Callable[..., Any]] = {
     "a count in a dict": an_item_that_is_only_written, "an attribute that is only counted": Counting().noted,
     "a table that is filled": a_table_that_is_filled, "what is found once": Counting().found_once,
     "a generator that is not drawn from": lambda x: x * (2 if rng else 3),
+    "a table that grows": a_table_that_grows, "a file that is written": a_file_that_is_written,
+    "a generator with a seed": lambda x: x * np.random.default_rng(3).random() * random.Random(3).random(),
+    "its own iterator of one's own": lambda x: x * next(Chain(2.0)),
     "its own iterator": lambda x: x * next(iter([2.0])),
 }
 
