@@ -12,6 +12,13 @@ Values are numbered through the nest: each stage numbers first the instructions 
 its running instructions.  Instructions of one stage are visible in that stage only, those of its body also to the
 running ones; reductions (and the instructions of stages without inner axes) are visible in all later stages.  Axes are
 numbered outer first, then the inner ones of the stage at hand.
+
+The order of sums.  A device may fold inner points in one of two ways, and no other, so that its results do not depend
+on the width of its vectors, on tiles or on threads: in row-major order, in one accumulator; or, for float sums and
+products and dots of a stage without running instructions, as PARTS partial results, of which number p folds the points
+whose place in row-major order is p modulo PARTS, in order, and which are then folded as a tree: part p with part p + 8
+for p < 8, those with p + 4 for p < 4, and so on.  A dot's partial results are added.  Nothing but a dot and an `fma`
+multiplies and adds with one rounding.
 """
 
 from __future__ import annotations
@@ -108,8 +115,8 @@ class Reduction(NamedTuple):
     Kinds: sum, product, maximum, minimum (NaN wins), all, any, and argmax, argmin (first of equals, first NaN wins),
     which give the int64 position in the flattened inner axes; logsumexp, of float32 or float64: the logarithm of
     the sum of the exponentials; recurrence: what was folded so far times `factor`, another value of the body, plus
-    the value.
-    Over no points: 0, 1, -inf or the smallest value, +inf or the largest, True, False, 0, 0, -inf, 0.
+    the value; dot: the value times `factor`, added to what was folded so far with one rounding (integers wrap).
+    Over no points: 0, 1, -inf or the smallest value, +inf or the largest, True, False, 0, 0, -inf, 0, 0.
     """
 
     kind: str
@@ -123,7 +130,15 @@ class Reduction(NamedTuple):
         return (self.value,) if self.factor is None else (self.value, self.factor)
 
 
-REDUCTIONS = ("sum", "product", "maximum", "minimum", "all", "any", "argmax", "argmin", "logsumexp", "recurrence")
+REDUCTIONS = (
+    "sum", "product", "maximum", "minimum", "all", "any", "argmax", "argmin", "logsumexp", "recurrence", "dot",
+)  # fmt: skip
+FACTORED = ("recurrence", "dot")
+"""Reductions that have a factor."""
+PARTS = 16
+"""Partial results of a sum that is not folded in order."""
+SPLIT = ("sum", "product", "dot")
+"""Reductions whose result depends on the order, and which may be split into partial results."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from nnc_core.base.dtype import DType, boolean, float32, float64, int64, is_integer
 from nnc_core.base.errors import AttributeValueError, NotSupportedError
-from nnc_core.base.loopnest import OPERATIONS, REDUCTIONS, Access, Instruction, LoopNest, Reduction, Stage
+from nnc_core.base.loopnest import FACTORED, OPERATIONS, REDUCTIONS, Access, Instruction, LoopNest, Reduction, Stage
 
 _COMPARISONS = frozenset(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"))
 _RESULT_DTYPES = {"argmax": int64, "argmin": int64, "all": boolean, "any": boolean}
@@ -104,7 +104,7 @@ class _Verifier:
         wanted = _RESULT_DTYPES.get(kind, known[reduction.value])
         _require(dtype == wanted, f"{kind} of {known[reduction.value]} gives {wanted}, not {dtype}")
         _require(kind != "logsumexp" or dtype in (float32, float64), f"logsumexp of {dtype}")
-        _require((kind == "recurrence") == (reduction.factor is not None), f"{kind} with factor {reduction.factor}")
+        _require((kind in FACTORED) == (reduction.factor is not None), f"{kind} with factor {reduction.factor}")
         alike = all(known[operand] == known[reduction.value] for operand in reduction.operands)
         _require(alike, f"{kind} of {' and '.join(str(known[o]) for o in reduction.operands)}")
 

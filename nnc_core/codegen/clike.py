@@ -175,6 +175,11 @@ class _Kernel:
         if reduction.kind in ("argmax", "argmin"):
             self.fold_position(number, reduction, source)
             return
+        if reduction.kind == "dot":
+            terms = [self.scalars.cast(f"v{term}", self.dtypes[term], reduction.dtype) for term in reduction.operands]
+            folded = self.scalars.expression("fma", reduction.dtype, (*terms, f"v{number}"), reduction.dtype)
+            self.line(f"v{number} = {folded};")
+            return
         value = f"v{number}_next"
         converted = self.scalars.cast(f"v{reduction.value}", source, reduction.dtype)
         self.line(f"const {self.scalars.held(reduction.dtype)} {value} = {converted};")
@@ -310,7 +315,7 @@ _FOLDS = {
     "sum": "add", "product": "multiply", "maximum": "maximum", "minimum": "minimum",
     "all": "bitwise_and", "any": "bitwise_or", "recurrence": "add",
 }  # fmt: skip
-_ORDERED = ("sum", "product", "logsumexp", "recurrence")
+_ORDERED = ("sum", "product", "logsumexp", "recurrence", "dot")
 """Reductions of floats whose result depends on the order."""
 LOG_ADD_EXP = """\
 {function} {type} nnc_log_add_exp_{dtype}({type} a, {type} b) {{

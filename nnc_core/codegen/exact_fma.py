@@ -19,34 +19,38 @@ def fma(a: Values, b: Values, c: Values) -> Values:
     """a * b + c for equal dtypes, float32 or float64."""
     if a.dtype == float32:
         product = a.astype(np.float64) * b.astype(np.float64)  # exact
-        total, error = _two_sum(product, c.astype(np.float64))
-        return _round_to_odd(total, error).astype(float32)
+        return add_rounded_once(product, c.astype(np.float64))
     return _fma_float64(*np.broadcast_arrays(a, b, c))
+
+
+def add_rounded_once(a: Values, b: Values) -> Values:
+    """The sum of float64 values, rounded once, to float32."""
+    return _round_to_odd(*two_sum(a, b)).astype(float32)
 
 
 def _fma_float64(a: Values, b: Values, c: Values) -> Values:
     """Boldo and Melquiond: the two low parts are added with rounding to odd.  Extremes go by fractions."""
-    high, low = _two_product(a, b)
-    low_high, low_low = _two_sum(c, low)
-    total, error = _two_sum(high, low_high)
-    result = total + _round_to_odd(*_two_sum(low_low, error))
+    high, low = two_product(a, b)
+    low_high, low_low = two_sum(c, low)
+    total, error = two_sum(high, low_high)
+    result = total + _round_to_odd(*two_sum(low_low, error))
     product = a * b
     zero_factor = (a == 0) | (b == 0)
     result = np.where(zero_factor, product + c, np.where(c == 0, product, result))
-    risky = ~(zero_factor | (c == 0) | _moderate(a) & _moderate(b) & _moderate(c))
+    risky = ~(zero_factor | (c == 0) | is_moderate(a) & is_moderate(b) & is_moderate(c))
     result[risky] = [_exact(*terms) for terms in zip(a[risky], b[risky], c[risky], strict=True)]
     return result
 
 
-def _two_sum(a: Values, b: Values) -> tuple[Values, Values]:
-    """Knuth: the rounded sum and its error."""
+def two_sum(a: Values, b: Values) -> tuple[Values, Values]:
+    """The rounded sum and its error (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
-def _two_product(a: Values, b: Values) -> tuple[Values, Values]:
-    """Dekker and Veltkamp: the rounded product and its error."""
+def two_product(a: Values, b: Values) -> tuple[Values, Values]:
+    """The rounded product and its error (Dekker and Veltkamp)."""
     product = a * b
     (ah, al), (bh, bl) = _split(a), _split(b)
     return product, al * bl - (((product - ah * bh) - al * bh) - ah * bl)
@@ -66,7 +70,8 @@ def _round_to_odd(total: Values, error: Values) -> Values:
     return (bits + np.where(inexact, np.where(outward, 1, -1), 0)).view(np.float64)
 
 
-def _moderate(a: Values) -> Values:
+def is_moderate(a: Values) -> Values:
+    """Tell where products and their errors neither overflow nor underflow."""
     magnitude = np.abs(a)
     return (magnitude < _SAFE[0]) & (magnitude > _SAFE[1])
 

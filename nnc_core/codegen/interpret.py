@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, boolean
+from nnc_core.base.dtype import DType, boolean, is_float
 from nnc_core.base.errors import NotSupportedError, OutOfRangeError
-from nnc_core.base.loopnest import Access, Instruction, LoopNest, Stage, Subscript
+from nnc_core.base.loopnest import SPLIT, Access, Instruction, LoopNest, Reduction, Stage, Subscript
 from nnc_core.codegen.numpy_instructions import compute
-from nnc_core.codegen.numpy_reductions import Fold
+from nnc_core.codegen.numpy_reductions import Fold, PartialFolds
 from nnc_core.codegen.ranges import axis_lengths, element_range
 
 Values = np.ndarray[Any, Any]
@@ -28,9 +28,10 @@ CHUNK = 1 << 16
 """Points computed at once."""
 
 
-def interpret(nest: LoopNest, buffers: Sequence[Bytes]) -> None:
+def interpret(nest: LoopNest, buffers: Sequence[Bytes], *, in_parts: bool = False) -> None:
     """Run a nest on one-dimensional, contiguous arrays of bytes, one for each argument; written ones change.
 
+    Sums are folded in order, or, with `in_parts`, as partial sums: the two ways that `loopnest` allows.
     OutOfRangeError if a valid access leaves its buffer, before or instead of touching what lies outside.
     """
     arrays = [_elements(a.dtype, buffer) for a, buffer in zip(nest.arguments, buffers, strict=True)]
@@ -39,7 +40,7 @@ def interpret(nest: LoopNest, buffers: Sequence[Bytes]) -> None:
     with np.errstate(all="ignore"):
         for begin in range(0, nest.points, step):
             points = np.arange(begin, min(begin + step, nest.points))
-            _Run(nest, arrays, _positions(points, nest.axes)).stages()
+            _Run(nest, arrays, _positions(points, nest.axes), in_parts).stages()
 
 
 def _elements(dtype: DType, buffer: Bytes) -> Values:
@@ -60,6 +61,7 @@ class _Run:
     nest: LoopNest
     arrays: Sequence[Values]
     outer: list[Values]
+    in_parts: bool
     values: dict[int, Values] = field(default_factory=dict)
 
     def stages(self) -> None:
@@ -70,7 +72,7 @@ class _Run:
 
     def stage(self, stage: Stage, first: int) -> None:
         """Run a stage whose body's first value has the number `first`."""
-        folds = [Fold(reduction) for reduction in stage.reductions]
+        folds = [self.fold_of(reduction, stage) for reduction in stage.reductions]
         lengths = axis_lengths(self.nest, stage)
         after = first + len(stage.body)
         for points in self.inner_chunks(stage):
@@ -85,11 +87,16 @@ class _Run:
         for number, fold in enumerate(folds, after):
             self.values[number] = fold.result
 
-    def fold(self, fold: Fold, number: int, columns: int, running: bool) -> None:
+    def fold_of(self, reduction: Reduction, stage: Stage) -> Fold | PartialFolds:
+        splits = reduction.kind in SPLIT and is_float(reduction.dtype) and not stage.running
+        return PartialFolds(reduction) if self.in_parts and splits else Fold(reduction)
+
+    def fold(self, fold: Fold | PartialFolds, number: int, columns: int, running: bool) -> None:
         """Fold further inner points; value `number` is what it was after each of them, where that is read."""
         rows = max(len(self.values[operand]) for operand in fold.reduction.operands)
         operands = [np.broadcast_to(self.values[o], (rows, columns)) for o in fold.reduction.operands]
         if running:
+            assert isinstance(fold, Fold), "what is read at each point is folded in order"
             self.values[number] = fold.scan(*operands)
         else:
             fold.add(*operands)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from nnc_core.base.dtype import DType, accumulator, boolean, is_float
-from nnc_core.base.loopnest import Reduction
+from nnc_core.base.loopnest import PARTS, Reduction
+from nnc_core.codegen.numpy_dots import running_dots
+from nnc_core.codegen.numpy_instructions import compute
 from nnc_core.codegen.numpy_scalars import cast
 
 Values = np.ndarray[Any, Any]
@@ -27,6 +29,9 @@ class Fold:
         """Fold further inner points, at least one."""
         if self.kind in _EXTREME_POSITION:
             self._add_positions(values)
+        elif self.kind == "dot":
+            for total in self._dots(values, factors):
+                self.result = total[:, None]
         elif self.kind in _FOLDS:
             self.result = _FOLDS[self.kind](_behind(self.result, cast(values, self.dtype)), self.dtype)
         else:
@@ -37,10 +42,18 @@ class Fold:
         """Fold further inner points; what was folded after each of them, a column each."""
         if self.kind in _EXTREME_POSITION:
             return self._scan_positions(values)
+        if self.kind == "dot":
+            every = np.stack(list(self._dots(values, factors)), axis=1)
+            self.result = every[:, -1:].copy()
+            return every
         row = _behind(self.result, cast(values, self.dtype))
         every = _recurring(row, cast(factors, self.dtype)) if factors is not None else _scanned(self.kind, row)
         self.result = every[:, -1:].copy()
         return every[:, 1:]
+
+    def _dots(self, values: Values, factors: Values | None) -> Iterator[Values]:
+        assert factors is not None, "a dot has a factor"
+        return running_dots(self.result, cast(values, self.dtype), cast(factors, self.dtype))
 
     def _add_positions(self, values: Values) -> None:
         known = self._best is not None
@@ -61,6 +74,35 @@ class Fold:
         return every[:, known:]
 
 
+class PartialFolds:
+    """A sum, product or dot as PARTS partial ones, of which number p folds the inner points at p modulo PARTS; they are
+    folded as a tree.  See `loopnest`."""
+
+    def __init__(self, reduction: Reduction) -> None:
+        self.reduction = reduction
+        self.parts = [Fold(reduction) for _ in range(PARTS)]
+        self._seen = 0
+
+    def add(self, *operands: Values) -> None:
+        """Fold further inner points, at least one."""
+        columns = operands[0].shape[1]
+        for place, part in enumerate(self.parts):
+            first = (place - self._seen) % PARTS
+            if first < columns:
+                part.add(*(operand[:, first::PARTS] for operand in operands))
+        self._seen += columns
+
+    @property
+    def result(self) -> Values:
+        results, dtype = [part.result for part in self.parts], self.reduction.dtype
+        operation = "multiply" if self.reduction.kind == "product" else "add"
+        while len(results) > 1:
+            half = len(results) // 2
+            results = [compute(operation, dtype, list(pair))
+                       for pair in zip(results[:half], results[half:], strict=True)]
+        return results[0]
+
+
 def identity(kind: str, dtype: DType) -> float | int | bool:
     """The result of a reduction over no points, as a Python number."""
     if kind not in ("maximum", "minimum"):
@@ -75,7 +117,7 @@ def identity(kind: str, dtype: DType) -> float | int | bool:
 
 _IDENTITIES: dict[str, float | int | bool] = {
     "sum": 0, "product": 1, "all": True, "any": False, "argmax": 0, "argmin": 0, "logsumexp": -float("inf"),
-    "recurrence": 0,
+    "recurrence": 0, "dot": 0,
 }  # fmt: skip
 
 

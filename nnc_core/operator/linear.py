@@ -34,7 +34,7 @@ def _matmul_nest(command: Command) -> LoopNest:
     with nest.stage(a.shape[-2] if transpose_a else a.shape[-1]) as (k,):
         left = nest.load(0, *stacks[0], *((k, m) if transpose_a else (m, k))).cast(wide)
         right = nest.load(1, *stacks[1], *((n, k) if transpose_b else (k, n))).cast(wide)
-        total = nest.fold("sum", left * right)
+        total = nest.fold("dot", left, right)
     nest.store(0, total, *batch, m, n)
     return nest.build()
 

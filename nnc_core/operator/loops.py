@@ -174,9 +174,11 @@ class NestBuilder:
             self.append(Instruction("store", scalar.dtype, (scalar.number,), access=access))
 
     def fold(self, kind: str, value: Any, factor: Any = None) -> Any:
-        """Fold over the stage's inner axes; see loopnest.Reduction.  Complex numbers are summed."""
+        """Fold over the stage's inner axes; see loopnest.Reduction.  Complex numbers and their products are summed."""
         assert not self.running, "what reads a running result comes after all folds of a stage"
         if isinstance(value, Pair):
+            if kind == "dot":
+                return self.fold("sum", value * factor)
             if kind != "sum":
                 raise NotSupportedError(f"loop nests have no {kind} of {value.dtype}")
             return Pair(self.fold(kind, value.re), self.fold(kind, value.im))

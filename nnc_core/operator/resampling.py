@@ -66,7 +66,7 @@ def _resample_nest(command: Command) -> LoopNest:
     with nest.stage(indices.shape[1]) as (t,):
         named = nest.load(1, at[axis], t).cast(int64)
         value = nest.load(0, *at[:axis], Index(gather=named, inside=False), *at[axis + 1 :]).cast(wide)
-        total = nest.fold("sum", value * nest.load(2, at[axis], t))
+        total = nest.fold("dot", value, nest.load(2, at[axis], t))
     nest.store(0, total, *at)
     return nest.build()
 

@@ -55,4 +55,4 @@ def row_major(k: Sequence[Index], window: Sizes) -> Index:
 def dot(nest: NestBuilder, a: Any, b: Any) -> Any:
     """The sum of products over the stage, in the wide dtype."""
     wide = accumulator(a.dtype)
-    return nest.fold("sum", a.cast(wide) * b.cast(wide))
+    return nest.fold("dot", a.cast(wide), b.cast(wide))

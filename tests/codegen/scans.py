@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 
 from nnc_core.base.dtype import boolean, float16, float32, float64, int32, int64
+from nnc_core.base.loopnest import FACTORED
+from tests.codegen.exactly import multiplied_and_added
 from tests.codegen.nests import Case, Values, Writer, at
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
@@ -20,7 +22,7 @@ ROWS = np.array([
 def scan_cases() -> Iterator[Case]:
     rng = np.random.default_rng(3)
     for dtype in (float16, bfloat16, float32, float64, int32, np.dtype(np.uint8)):
-        for kind in ("sum", "product", "maximum", "minimum", "argmax", "argmin", "recurrence"):
+        for kind in ("sum", "product", "maximum", "minimum", "argmax", "argmin", "recurrence", "dot"):
             yield scanned(kind, (rng.standard_normal((4, 3, 5)) * 4).astype(dtype), "random")
     for kind in ("maximum", "minimum", "argmax", "argmin", "sum"):
         yield scanned(kind, ROWS.reshape(5, 1, 5), "specials")
@@ -49,6 +51,7 @@ def running(kind: str, row: Values) -> Iterator[object]:
         "sum": np.add, "product": np.multiply, "all": np.logical_and, "any": np.logical_or,
         "logsumexp": lambda a, b: row.dtype.type(log_add_exp(float(a), float(b))),
         "recurrence": lambda a, b: a * b + b,
+        "dot": lambda a, b: multiplied_and_added(b, b, a),
     }  # fmt: skip
     for place, value in enumerate(row):
         if kind in steps:
@@ -69,7 +72,7 @@ def scanned(kind: str, x: Values, note: str, ulp: float = 0.0) -> Case:
     n.stage(n0, n1)
     subscripts = at({0: n0 * n1}, 1), at({1: n1, 2: 1}, 1)
     value = n.load(0, *subscripts)
-    total = n.reduce(kind, value, x.dtype, value if kind == "recurrence" else None)
+    total = n.reduce(kind, value, x.dtype, value if kind in FACTORED else None)
     n.store(1, total, *subscripts)
     n.stage()
     n.store(2, total, at({0: 1}, 1))

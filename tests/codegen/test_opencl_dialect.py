@@ -12,9 +12,9 @@ import pytest
 
 from nnc_core.base.dtype import DTYPES
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import OPENCL, render_program
+from nnc_core.codegen import OPENCL, interpret, render_program
 from tests.codegen.functions import ALL, interpreted, nest_of, points
-from tests.codegen.nests import Case, Values, agree
+from tests.codegen.nests import Case, Values, Writer, agree, as_bytes, at
 from tests.codegen.test_nests import CASES
 
 LOOSER = 16.0  # units in the last place that OpenCL grants its own functions (pow)
@@ -106,3 +106,36 @@ def test_expansions_follow_the_interpreter(function: str, name: str, expansions:
     result = np.zeros_like(xs[0])
     expansions(nest_of(function, name), [*xs, result])
     assert agree(result, interpreted(function, name)).all()
+
+
+def test_nothing_is_contracted(context: Any) -> None:
+    """a * b + c * b and a folded sum of products are rounded after each operation; a dot is not."""
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.standard_normal(64).astype(np.float32) for _ in range(3))
+    n = Writer("products", (64,), [(np.float32, False)] * 3 + [(np.float32, True)])
+    x, y, z = (n.load(place, at({0: 1}, 1)) for place in range(3))
+    products = [n.op("multiply", np.float32, factor, y) for factor in (x, z)]
+    n.store(3, n.op("add", np.float32, *products), at({0: 1}, 1))
+    nests = {n.build(): "products"} | {folded(kind): kind for kind in ("sum", "dot")}
+    run = runner(context, nests)
+    elementwise, summed, fused = nests
+    out = np.zeros(64, np.float32)
+    run(elementwise, [a, b, c, out])
+    np.testing.assert_array_equal(out, a * b + c * b)
+    for nest in (summed, fused):
+        results = [np.zeros(1, np.float32) for _ in range(2)]
+        run(nest, [a, b, results[0]])
+        interpret(nest, [as_bytes(array) for array in (a, b, results[1])])
+        np.testing.assert_array_equal(*results)
+
+
+def folded(kind: str) -> LoopNest:
+    """The sum of products, or their dot."""
+    n = Writer(kind, (1,), [(np.float32, False)] * 2 + [(np.float32, True)])
+    n.stage(64)
+    x, y = (n.load(place, at({1: 1}, 1)) for place in range(2))
+    product = x if kind == "dot" else n.op("multiply", np.float32, x, y)
+    total = n.reduce(kind, product, np.float32, y if kind == "dot" else None)
+    n.stage()
+    n.store(2, total)
+    return n.build()
