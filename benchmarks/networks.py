@@ -21,10 +21,10 @@ from time import process_time
 from typing import Any
 
 import nnc_core as nnc
-import nnc_core.engine as engine
 from benchmarks._measure import show
 from nnc_core import nn, optim
-from nnc_core.engine import ComputationGraph, Engine, planning
+from nnc_core.engine import ComputationGraph, pipeline, planning
+from nnc_core.engine.build import KernelBuilder
 from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.graph import Graph
@@ -37,14 +37,14 @@ Batch = tuple[nnc.Tensor, ...]
 
 
 # ---- where time goes
-PARTS = ("trace", "optimise", "schedule", "plan", "allocate", "bind")
-"""Python that traces and differentiates; rewriting; fusing and ordering; choosing code and what shares memory; offsets
-in the arena; records."""
+PARTS = ("trace", "optimise", "schedule", "plan", "allocate", "build", "bind")
+"""Python that traces and differentiates; rewriting; fusing and ordering; choosing what shares memory; offsets in the
+arena; building code; records."""
 WATCHED: tuple[tuple[Any, str, str], ...] = (
-    (Engine, "compile", "bind"), (ComputationGraph, "__init__", "bind"),
+    (pipeline.Phases, "compile", "bind"), (ComputationGraph, "__init__", "bind"),
     *[(Graph, name, "optimise") for name in ("inline", "recognise", "expand", "optimise", "rebuilt")],
-    (engine, "fuse", "schedule"), (Scheduler, "arrange", "schedule"), (planning, "make_plan", "plan"),
-    (planning, "lay_out_arena", "allocate"),
+    (pipeline.Phases, "fuse", "schedule"), (Scheduler, "arrange", "schedule"), (planning, "make_plan", "plan"),
+    (planning, "lay_out_arena", "allocate"), (KernelBuilder, "build", "build"),
 )  # fmt: skip
 
 
@@ -178,7 +178,7 @@ class Compiled:
 
     @property
     def plan(self) -> MemoryPlan:
-        return MemoryPlan.of(self.graph.plan)
+        return self.graph.memory_plan
 
     @property
     def total(self) -> float:

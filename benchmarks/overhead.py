@@ -77,7 +77,7 @@ def compiled() -> list[list[str]]:
     xs = [nnc.asarray(h) for h in hosts]
     step = nnc.jit(total)
     step(*xs)
-    run = step.lower(*xs)
+    run = step.lower(*xs).program
     arrays = {f"arg{k}": x._value.array for k, x in enumerate(xs)}
     run.run(arrays)
     program = run._idle[-1]  # with the arguments of that call

@@ -47,7 +47,7 @@ def figures(step: CompiledGraph) -> list[str]:
     return [
         f"nodes/edges, a composite counting as one node: {_ratio(step.source)} -> {_ratio(optimised)} "
         f"(Owl's released code: {OWL})",
-        f"nodes/edges as compiled for {step.device.spec.id}, composites that it does not claim expanded: "
+        f"nodes/edges as compiled for {step.stack.device.spec.id}, composites that it does not claim expanded: "
         f"{_ratio(step.graph)}",
         f"memory: {step.memory_plan}",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.fuse import NodeGroup
@@ -18,18 +19,32 @@ def make_plan(line: ProgramOrder, outputs: Sequence[Node], updates: Mapping[Node
     return ProgramPlanner(line, outputs, updates, decider).run()
 
 
-def best_plan(groups: Sequence[NodeGroup], outputs: Sequence[Node], updates: Mapping[Node, Node], decider: Decider,
-              budget: int) -> Plan:
+class Grouped(NamedTuple):
+    """A graph as commands to be: what is to be ordered and planned."""
+
+    groups: Sequence[NodeGroup]
+    """Inputs first."""
+    named: Mapping[str, Node]
+    """The outputs by name."""
+    updates: Mapping[Node, Node]
+    """output -> the input that gives up its memory for it."""
+
+    @property
+    def outputs(self) -> list[Node]:
+        return list(self.named.values())
+
+
+def best_plan(grouped: Grouped, decider: Decider, budget: int) -> Plan:
     """The cost of orders is known before they are planned, but for what loops and branches share with what is around
     them: with these in it, the order written is planned as well."""
 
     def planned(as_written: bool) -> Plan:
         scheduler = Scheduler(decider, as_written=as_written)
-        found = scheduler.arrange(groups, outputs, updates)
-        return make_plan(in_program_order(found, scheduler), outputs, updates, decider)
+        found = scheduler.arrange(grouped.groups, grouped.outputs, grouped.updates)
+        return make_plan(in_program_order(found, scheduler), grouped.outputs, grouped.updates, decider)
 
-    plan, device = planned(False), decider.device
-    if any(group.op.bodies for group in groups):
-        plan = min(plan, planned(True), key=lambda plan: arena_bound(plan, device))
-    lay_out_arena(plan, device, budget)
+    plan = planned(False)
+    if any(group.op.bodies for group in grouped.groups):
+        plan = min(plan, planned(True), key=lambda plan: arena_bound(plan, decider.device))
+    lay_out_arena(plan, decider.device, budget)
     return plan

@@ -124,6 +124,10 @@ class ComputationGraph:
         buffer = program.buffer(slot)
         return TapeArray(buffer, layout) if isinstance(buffer, BufferTape) else self.device.array(buffer, layout)
 
+    def reserve(self) -> None:
+        """Allocate the memory of one call now."""
+        self._idle.append(self._program())
+
     def _program(self) -> Program:
         with suppress(IndexError):
             return self._idle.popleft()

@@ -10,7 +10,7 @@ from nnc_core.base.errors import ShapeError
 from nnc_core.graph import SymbolicGraph
 from nnc_core.recording.compiled import CompiledGraph
 from nnc_core.recording.partition import needs_stages
-from nnc_core.recording.staged import StagedGraph
+from nnc_core.recording.staged import StagedProgram
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.type import is_static, names_of, substitute
 from nnc_core.values.from_host import host_value
@@ -80,10 +80,7 @@ def compile_graph(graph: SymbolicGraph, device: Any = None, *, optimise: bool = 
     staged = in_stages(graph, stack, optimise, places, on, memory_steps)
     if staged is not None:
         return staged
-    compiled = stack.engine.compile(graph, optimise=optimise, memory_steps=memory_steps, kind=CompiledGraph)
-    compiled.stack, compiled.source, compiled.unused = stack, graph, _unused(graph)
-    compiled.version = stack.engine.decider.version
-    return compiled
+    return CompiledGraph(stack.engine.compile(graph, optimise=optimise, memory_steps=memory_steps), graph, stack)
 
 
 def in_stages(graph: SymbolicGraph, stack: Stack, optimise: bool, places: Mapping[str, Any] | None,
@@ -98,12 +95,5 @@ def in_stages(graph: SymbolicGraph, stack: Stack, optimise: bool, places: Mappin
 
     if not needs_stages(graph, place_of, home, given):
         return None
-    staged = StagedGraph(graph, stack, place_of, given, {"optimise": optimise, "memory_steps": memory_steps})
-    staged.unused, staged.version = _unused(graph), stack.engine.decider.version
-    return staged
-
-
-def _unused(graph: SymbolicGraph) -> frozenset[str]:
-    """Inputs that nothing reads and whose memory nothing takes over."""
-    reached = {*graph.nodes, *(graph.inputs[i] for _, i in graph.iopairs)}
-    return frozenset(k for k, node in graph.inputs.items() if node not in reached)
+    program = StagedProgram(graph, stack, place_of, given, {"optimise": optimise, "memory_steps": memory_steps})
+    return CompiledGraph(program, graph, stack, program.stack_of, place_of)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from nnc_core.base.errors import DeviceError, DTypeError, Error, OperandError, ShapeError
-from nnc_core.engine import ComputationGraph, Profile
+from nnc_core.device import Array
+from nnc_core.engine import Profile
 from nnc_core.graph import SymbolicGraph
 from nnc_core.recording.replay import must_be_recorded, replay
 from nnc_core.stacks import Stack
@@ -19,18 +20,51 @@ from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
 
-class CompiledGraph(ComputationGraph):
-    """A computation graph called with tensors, or with host arrays, which are uploaded."""
+class CompiledProgram(Protocol):
+    """A graph that has been compiled: takes and gives arrays."""
 
-    stack: Stack
-    source: SymbolicGraph
-    """The graph as it was written: composites whole, nothing optimised."""
-    version: int = 0
-    """That of the choices of backends it was compiled by: see `Lowering.version`."""
-    place_of: Callable[[str], str] | None = None
-    """The device of a place that a copy goes to; None if all is on one device."""
-    unused: frozenset[str] = frozenset()
-    """Inputs that no output depends on: callers may leave them out."""
+    graph: SymbolicGraph
+    """The graph that runs: its inputs and outputs are those of calls."""
+
+    def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """One call.  Arrays by name in, arrays by name out."""
+
+    def reserve(self) -> None:
+        """Allocate the memory of one call."""
+
+    def explain(self) -> str:
+        """The commands with their code, memory and lines, as text."""
+
+    def profile_arrays(self, given: Mapping[str, Array], repeats: int = 5) -> Profile:
+        """Time each command."""
+
+    @property
+    def donated(self) -> frozenset[str]:
+        """Names of the inputs whose memory a call takes over."""
+
+    @property
+    def memory_plan(self) -> Any:
+        """Peak, bound, and where everything lies."""
+
+
+class CompiledGraph:
+    """A program called with tensors, or with host arrays, which are uploaded."""
+
+    def __init__(self, program: CompiledProgram, source: SymbolicGraph, stack: Stack,
+                 stack_of: Callable[[str], Stack] | None = None,
+                 place_of: Callable[[str], str] | None = None) -> None:
+        self.program, self.source, self.stack = program, source, stack
+        self.graph, self.run = program.graph, program.run
+        self.stack_of = stack_of or (lambda name: stack)
+        """name -> the stack of an input or an output."""
+        self.place_of = place_of
+        """The device of a place that a copy goes to; None if all is on one device."""
+        self.version = stack.engine.decider.version
+        """That of the decisions it was compiled by: see `Decider.version`."""
+        self.unused = _unused(source)
+        """Inputs that no output depends on: callers may leave them out."""
+        self.donated = program.donated
+        """Names of the inputs whose memory a call takes over."""
 
     def __call__(self, **given: Any) -> dict[str, Tensor]:
         """One call: tensors by name in and out.  Where a gradient may be asked through it, or inside a trace, its
@@ -41,25 +75,30 @@ class CompiledGraph(ComputationGraph):
         results = self.run(self.admit(given))
         return {name: Tensor(Value(array, self.stack_of(name))) for name, array in results.items()}
 
-    def stack_of(self, name: str) -> Stack:
-        """The stack of an input or an output."""
-        return self.stack
-
     def profile(self, repeats: int = 5, **given: Any) -> Profile:
         """Time each command on these inputs."""
-        return self.profile_arrays(self.admit(given), repeats)
+        return self.program.profile_arrays(self.admit(given), repeats)
 
     def reserve(self) -> None:
         """Allocate the memory of intermediate values of one call now.  It is kept for all calls, of which each that
         runs at the same time as others has its own; without this the first call allocates it."""
-        self._idle.append(self._program())
+        self.program.reserve()
+
+    def explain(self) -> str:
+        """The commands with their code, memory and lines, as text."""
+        return self.program.explain()
+
+    @property
+    def memory_plan(self) -> Any:
+        """Peak, bound, and where everything lies."""
+        return self.program.memory_plan
 
     def admit(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Device arrays of the right spec; donated inputs are copied, since a tensor may be held elsewhere."""
         values = self.values(given)
         evaluate(list(values.values()))
-        donated = self.donated
-        return {k: self.executor.duplicate(v.array) if k in donated else v.array for k, v in values.items()}
+        donated, duplicate = self.donated, self.stack.engine.executor.duplicate
+        return {k: duplicate(v.array) if k in donated else v.array for k, v in values.items()}
 
     def values(self, given: Mapping[str, Any]) -> dict[str, Value]:
         """The inputs by name, checked: none missing or unknown, all on this device and of the right spec."""
@@ -89,3 +128,9 @@ class CompiledGraph(ComputationGraph):
             raise wrong(f"input {name!r} is {value.spec}, the graph was compiled for {node.spec}",
                         hint="compile again for the other spec, or convert the input")
         return value
+
+
+def _unused(graph: SymbolicGraph) -> frozenset[str]:
+    """Inputs that nothing reads and whose memory nothing takes over."""
+    reached = {*graph.nodes, *(graph.inputs[i] for _, i in graph.iopairs)}
+    return frozenset(k for k, node in graph.inputs.items() if node not in reached)

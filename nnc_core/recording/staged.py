@@ -19,7 +19,6 @@ from nnc_core.engine.profile import Timing
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import PLACEHOLDER
 from nnc_core.optimiser import rebuild
-from nnc_core.recording.compiled import CompiledGraph
 from nnc_core.recording.partition import TRANSFER, Cut, Part, Place, cut
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import Node, show_line
@@ -78,16 +77,12 @@ def _graph_of(part: Part, stack: Stack) -> SymbolicGraph:
     return SymbolicGraph(inputs, {f"y{i}": y for i, y in enumerate(nodes)}, (), f"part on {part.place}")
 
 
-class StagedGraph(CompiledGraph):
-    """Called like any compiled graph.  No input gives up its memory, whatever the iopairs say."""
-
-    place_of: Callable[[str], Place]
+class StagedProgram:
+    """A program in stages.  No input gives up its memory, whatever the iopairs say."""
 
     def __init__(self, graph: SymbolicGraph, stack: Stack, place_of: Callable[[str], Place], on: Mapping[str, Place],
                  options: Mapping[str, Any]) -> None:
-        self.graph = self.source = graph
-        self.stack, self.executor, self.device = stack, stack.engine.executor, stack.device
-        self.outputs = dict(graph.outputs)
+        self.graph = graph
         found: Cut = cut(graph, place_of, stack.device.spec.id, on)
         self.place, self.place_of, self.stages = found.place, place_of, found.stages
         self.parts = [[CompiledPart(p, options) for p in stage.parts] for stage in found.stages]
@@ -117,8 +112,7 @@ class StagedGraph(CompiledGraph):
         for parts in self.parts:
             for part in parts:
                 if not part.names:
-                    program = part.for_sizes({})
-                    program._idle.append(program._program())
+                    part.for_sizes({}).reserve()
 
     # ---- running
     def run(self, given: Mapping[str, Array]) -> dict[str, Array]:

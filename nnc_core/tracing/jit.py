@@ -181,7 +181,7 @@ class Jitted:
         arguments = self._arguments(args, kwargs)
         found = self._compiled(arguments)[0]
         given = {k: t._value.array for k, t in zip(found.arguments, arguments.tensors, strict=True)}
-        return found.run.profile_arrays(given | found.state(take=True), repeats)
+        return found.run.program.profile_arrays(given | found.state(take=True), repeats)
 
 
 def _name_of(f: Callable[..., Any]) -> str:

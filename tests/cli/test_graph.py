@@ -41,7 +41,7 @@ def test_text_with_figures_and_plan(run: Run, step: CompiledGraph) -> None:
     assert fewer_nodes < nodes and fewer_edges < edges
     assert "(Owl's released code: 202/240 -> 104/141)" in result.output
     assert f"memory: peak {str(step.memory_plan).removeprefix('peak ')}" in result.output
-    assert f"{len(step.plan.steps)} commands on {step.device.spec.id}" in result.output
+    assert f"{step.memory_plan.commands} commands on {step.stack.device.spec.id}" in result.output
 
 
 def test_lines_are_those_of_the_network_and_its_step(step: CompiledGraph) -> None:

@@ -49,5 +49,5 @@ def test_inputs_in_any_order_in_memory(graph: Any, lay: Any) -> None:
 
 def test_a_packed_input_is_not_copied(graph: Any) -> None:
     array = nnc.asarray(HOSTS[0], device="cpu:0")._value.array
-    buffer = graph.device.packed_buffer(array)
+    buffer = graph.stack.device.packed_buffer(array)
     assert np.shares_memory(buffer, array) and buffer.nbytes == array.nbytes

@@ -27,7 +27,7 @@ class Scheduled:
 
     def __init__(self, stack: Stack, graph: SymbolicGraph) -> None:
         self.decider, self.device = stack.engine.decider, stack.device
-        graph = stack.graph.expand(graph, lambda node: not stack.engine._claims(node))
+        graph = stack.graph.expand(graph, lambda node: not stack.engine.phases.claims(node))
         outputs = with_own_outputs(graph.outputs)
         self.outputs = list(outputs.values())
         self.updates: Mapping[Node, Node] = {outputs[y]: graph.inputs[x] for y, x in graph.iopairs}

@@ -18,7 +18,7 @@ Function = Callable[..., Any]
 def lowered(f: Function, *args: Any, device: str = "strict:0") -> ComputationGraph:
     """What f is compiled to for these arguments; captured arrays become inputs."""
     with nnc.use_device(device), nnc.config.using(deterministic=True):
-        return nnc.jit(f).lower(*map(nnc.asarray, args))
+        return nnc.jit(f).lower(*map(nnc.asarray, args)).program
 
 
 def both_ways(f: Function, *args: Any, device: str = "strict:0") -> list[np.ndarray[Any, Any]]:

@@ -67,7 +67,7 @@ def backends_of(run: Any) -> dict[str, str]:
 
 def lowered(stack: Stack, f: Any, *shapes: tuple[int, ...]) -> Any:
     with nnc.use_device(stack):
-        return nnc.jit(f).lower(*[nnc.asarray(np.ones(shape, np.float32)) for shape in shapes])
+        return nnc.jit(f).lower(*[nnc.asarray(np.ones(shape, np.float32)) for shape in shapes]).program
 
 
 # ---- the order in which code is asked

@@ -413,7 +413,7 @@ def test_a_tape_holds_as_many_rounds_as_ran() -> None:
     f = nnc.jit(slope)
     with nnc.use_device("strict-poison:0"):
         x = nnc.asarray(X * 0.5 + 1)
-        run = f.lower(x, nnc.asarray(np.float32(20)))
+        run = f.lower(x, nnc.asarray(np.float32(20))).program
         assert {"TapePush", "TapeRead", "TapeReset", "Repeat"} <= set(kinds(run))
         for limit in (*LIMITS, *LIMITS[::-1]):
             found = f(x, nnc.asarray(np.float32(limit))).numpy()
@@ -468,7 +468,7 @@ def test_a_loop_that_goes_back_may_leave_a_tape_for_another() -> None:
     with nnc.use_device("strict:0"):
         x, limit = nnc.asarray(X * np.float32(0.5) + 1), nnc.asarray(np.float32(60))
         f = nnc.jit(curvature)
-        assert "TapeReverse" in kinds(f.lower(x, limit))
+        assert "TapeReverse" in kinds(f.lower(x, limit).program)
         for _ in range(2):
             np.testing.assert_allclose(f(x, limit).numpy(), curvature(x, limit).numpy(), rtol=1e-4)
 

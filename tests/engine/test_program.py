@@ -141,8 +141,8 @@ def test_small_arrays_stay_bound() -> None:
     with nnc.use_device("cpu:0"):
         f, x = nnc.jit(nnc.tanh), nnc.zeros(ELEMENTS - 1)
         f(x)
-        (program,) = f.lower(x)._idle
-        assert program.slots[f.lower(x)._slots.inputs["arg0"]] is not None  # type: ignore[attr-defined]
+        (program,) = f.lower(x).program._idle
+        assert program.slots[f.lower(x).program._slots.inputs["arg0"]] is not None  # type: ignore[attr-defined]
 
 
 def test_step_by_step(stack: Stack, F: Nodes) -> None:

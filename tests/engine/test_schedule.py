@@ -274,7 +274,7 @@ def test_bodies_are_ordered_by_themselves(stack: Stack) -> None:
         return nnc.while_loop(lambda i, _: i < 3, body, (nnc.asarray(0), x))[1]
 
     with nnc.use_device("strict:0"):
-        run = nnc.jit(f).lower(nnc.asarray(np.ones(4, np.float32)))
+        run = nnc.jit(f).lower(nnc.asarray(np.ones(4, np.float32))).program
     large = [s for s in run.plan.arena if s.nbytes == 8192]
     assert large and max(sum(s.first <= t <= s.last for s in large) for t in {s.first for s in large}) == 1
 

@@ -448,7 +448,7 @@ class CountingEngine(Engine):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
         self.compiled = 0
-        self.executor = CountingExecutor(self.device, self.builder, self._run_control)
+        self.executor = CountingExecutor(self.device, self.builder, self.control.run)
 
     def compile(self, graph: SymbolicGraph, **options: Any) -> Any:
         self.compiled += 1

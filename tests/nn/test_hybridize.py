@@ -168,7 +168,7 @@ def test_static_memory_is_there_before_the_first_run() -> None:
     for static in (False, True):
         net = Net().hybridize(static_alloc=static)
         assert net._compiled is not None
-        run = net._compiled.lower(x)
+        run = net._compiled.lower(x).program
         assert len(run._idle) == static
         net(x)
         net(x)

@@ -357,7 +357,7 @@ def test_commands_of_an_update(make: Any, each: int, once: int) -> None:
         for count in (1, 3):
             cells = {str(i): nnc.Cell(nnc.zeros(4 + i)) for i in range(count)}
             update = nnc.jit(make(cells).update)
-            counts.append(len(update.lower({name: c.read() for name, c in cells.items()}).records))
+            counts.append(len(update.lower({name: c.read() for name, c in cells.items()}).program.records))
     assert counts[1] - counts[0] == 2 * each
     assert counts[0] == each + once
 

@@ -192,7 +192,7 @@ def test_a_call_that_fails_before_it_runs_leaves_it(x: nnc.Tensor) -> None:
 def test_a_call_that_fails_while_it_runs_says_what_is_lost(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     f = nnc.jit(update, donate_argnums=0)
     f(made(device), made(device))
-    run = f.lower(made(device), made(device))
+    run = f.lower(made(device), made(device)).program
     program = run._program()
 
     def broken() -> None:

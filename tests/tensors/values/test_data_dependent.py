@@ -12,7 +12,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import ImplicitComputeError, NotSupportedError
-from nnc_core.recording.staged import KEPT, StagedGraph
+from nnc_core.recording.staged import KEPT, StagedProgram
 from nnc_core.type import is_unknown
 from tests.tensors.faults import fails
 
@@ -230,7 +230,7 @@ def test_c28_mask_and_indices_in_one_compiled_graph(device: str) -> None:
     with nnc.deferred():
         outputs = dict(zip("abc", _c28(x), strict=True)) | {"d": nnc.grad(lambda x: nnc.sum(x[x > 2] ** 2))(x)}
     run = nnc.export({"x": x}, outputs).compile(device)
-    assert isinstance(run, StagedGraph)
+    assert isinstance(run.program, StagedProgram)
     for host in (HOST, HOST - 3, HOST * 0, HOST + 9, HOST):
         found = run(x=host)
         y = nnc.asarray(host)
@@ -267,7 +267,7 @@ def test_counting_after_counting(device: str) -> None:
 def test_a_part_is_compiled_once_for_each_size_and_the_oldest_goes(device: str) -> None:
     jitted = nnc.jit(lambda x: x[x > 0] + 1)
     x = nnc.asarray(np.linspace(-1, 1, 50, dtype=np.float32))
-    run = jitted.lower(x)
+    run = jitted.lower(x).program
     (part,) = [p for parts in run.parts for p in parts if p.names]
     for shift in (0.0, 0.5, 0.0, 0.5):
         jitted(x + shift)

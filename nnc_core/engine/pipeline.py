@@ -1,0 +1,92 @@
+"""From a graph to a program that runs on one device.  Read this first: `Phases.compile` names the phases in order,
+each of which is a file or a folder that can be read alone."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nnc_core.base.command import Command
+from nnc_core.device import Kernel
+from nnc_core.engine.build import KernelBuilder, Key, Wanted
+from nnc_core.engine.checks import check_graph
+from nnc_core.engine.emit import Emitter
+from nnc_core.engine.execute import Executor
+from nnc_core.engine.fuse import fuse, with_own_outputs
+from nnc_core.engine.indexed_scan import IndexedScan
+from nnc_core.engine.plan_types import Plan
+from nnc_core.engine.planning import Grouped, best_plan
+from nnc_core.engine.program import ComputationGraph
+from nnc_core.graph import Graph, SymbolicGraph
+from nnc_core.symbol import Node, postorder, without_collector
+from nnc_core.type import TupleSpec
+
+
+class Phases:
+    """The phases of compiling, for one device."""
+
+    def __init__(self, graph: Graph, builder: KernelBuilder, executor: Executor) -> None:
+        self.graph, self.operator = graph, graph.optimiser.operator
+        self.builder, self.decider, self.device = builder, builder.decider, builder.device
+        self.executor = executor
+
+    def compile(self, graph: SymbolicGraph, *, optimise: bool, budget: int) -> ComputationGraph:
+        """Phase by phase; `budget` is how many steps the memory planners may take."""
+        with without_collector():
+            check_graph(graph, self.operator.symbol.shape.type)
+            graph = self.inline(graph)
+            graph = self.graph.recognise(graph) if optimise else graph
+            graph = self.expand(graph)
+            graph = self.optimise(graph) if optimise else graph
+            graph = self.index_rows(graph)
+            grouped = self.fuse(graph)
+            plan, kernels = self.plan_and_build(grouped, budget)
+            emitter = Emitter(plan, kernels)
+            return ComputationGraph(graph, grouped.named, plan, emitter, self.executor)
+
+    # ---- the graph rewritten
+    def inline(self, graph: SymbolicGraph) -> SymbolicGraph:
+        """Calls of bodies are written out."""
+        return self.graph.inline(graph) if has_bodies(graph) else graph
+
+    def expand(self, graph: SymbolicGraph) -> SymbolicGraph:
+        """Composites that no library code of the device takes whole are taken apart."""
+        return self.graph.expand(graph, lambda node: not self.claims(node))
+
+    def optimise(self, graph: SymbolicGraph) -> SymbolicGraph:
+        """Rewrite; where operators are replaced, rules may have made composites, which come to their parts."""
+        graph = self.graph.optimise(graph)
+        return self.expand(graph) if self.operator.replaced else graph
+
+    def index_rows(self, graph: SymbolicGraph) -> SymbolicGraph:
+        """Loops go over rows by an index where no windows can be opened on them."""
+        if not has_bodies(graph):
+            return graph
+        return self.graph.rebuilt(graph, self.operator.open(partial(IndexedScan, device=self.device.spec)))
+
+    def claims(self, node: Node) -> bool:
+        """Tell whether library code of the device takes this node as it is."""
+        if node.op.decompose is None:
+            return True
+        inputs = tuple([x.spec.layout() for x in node.inputs])
+        parts = node.spec.parts if isinstance(node.spec, TupleSpec) else (node.spec,)
+        command = Command(node.op.name, node.attributes, inputs, tuple([part.layout() for part in parts]))
+        return self.decider.claims(node.op, command)
+
+    # ---- commands
+    def fuse(self, graph: SymbolicGraph) -> Grouped:
+        """Group nodes into commands; outputs get memory of their own."""
+        named = with_own_outputs(graph.outputs)
+        updates = {named[y]: graph.inputs[x] for y, x in graph.iopairs}
+        return Grouped(fuse(postorder(named.values()), named.values(), self.device), named, updates)
+
+    def plan_and_build(self, grouped: Grouped, budget: int) -> tuple[Plan, dict[Key, Kernel]]:
+        """Order, decide and plan, and build what was decided: again for as long as the device refuses to build it."""
+        kernels: dict[Key, Kernel] = {}
+        while True:
+            plan = best_plan(grouped, self.decider, budget)
+            if self.builder.build([Wanted(step.decision, step.group.node.line) for step in plan.steps], kernels):
+                return plan, kernels
+
+
+def has_bodies(graph: SymbolicGraph) -> bool:
+    return any(node.op.bodies for node in graph.nodes)
