@@ -37,14 +37,17 @@ def _chosen_seed() -> int:
 
 
 SEED = pytest.StashKey[int]()
-SAMPLED = {
-    "tests/tensors/": ("opencl:0", 5), "tests/nn/": ("opencl:0", 5), "tests/optim/": ("opencl:0", 5),
-    "tests/semantics/test_h_cases.py": ("opencl:0", 3),
-    "tests/cpu/test_kernels.py": ("", 5), "tests/engine/test_branch_gradients.py": ("-", 12),
-}  # fmt: skip
+SAMPLED = (
+    ("tests/tensors/", "opencl:0", 5), ("tests/nn/", "opencl:0", 5), ("tests/optim/", "opencl:0", 5),
+    ("tests/optim/test_matrix_of_layers.py", "strict:0", 3),
+    ("tests/semantics/test_h_cases.py", "opencl:0", 3), ("tests/semantics/test_h_cases.py", "strict:0", 3),
+    ("tests/semantics/test_nnc_", "opencl:0", 3), ("tests/semantics/test_nnc_", "strict:0", 3),
+    ("tests/cpu/test_kernels.py", "", 5), ("tests/engine/test_branch_gradients.py", "-", 12),
+    ("tests/operator/test_nests.py", "test_strided", 2), ("tests/operator/test_nests.py", "test_repeated", 2),
+)  # fmt: skip
 """Where there are thousands of tests of one kind, what is in their names, and how many there are for one that runs:
-those that build a kernel for each shape, those of each operator with each dtype and layout, and the gradients of all
-branches in all surroundings.  The seed draws those that run; the others are slow."""
+those that build or interpret a kernel for each shape, those of each operator with each dtype and layout, and the
+gradients of all branches in all surroundings.  The seed draws those that run; the others are slow."""
 GENERATORS = pytest.StashKey[list[tuple[np.random.BitGenerator, Any]]]()
 FLOOR = pytest.StashKey[memory.Floor]()
 TABLE = Table()  # here, where all reports arrive, also those of other processes
@@ -63,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seed = config.stash[SEED]
     for item in items:
-        for place, (kind, one_of) in SAMPLED.items():
+        for place, kind, one_of in SAMPLED:
             if item.nodeid.startswith(place) and kind in item.name and crc32(f"{seed} {item.nodeid}".encode()) % one_of:
                 item.add_marker(pytest.mark.slow)
 

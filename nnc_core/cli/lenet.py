@@ -19,6 +19,7 @@ from nnc_core.tracing.jit import Jitted
 from nnc_core.values.modes import current_stack
 
 BATCH = 100
+HIDDEN = 1024
 LEARNING_RATE = 0.005
 # Adagrad's first step moves each weight by the whole rate, whatever its gradient, and it never forgets the squares of
 # gradients.  This epsilon, and dense weights that are large against the rate, keep the first steps from throwing the
@@ -33,8 +34,8 @@ def network() -> nn.Sequential:
         nn.Lambda(_scaled),
         nn.Conv2d(1, 32, 5, padding="SAME", init=_glorot_times(CONVOLUTION_GAIN)), nn.ReLU(), nn.MaxPool2d(2),
         nn.Dropout(0.1), nn.Flatten(),
-        nn.Linear(14 * 14 * 32, 1024, init=_glorot_times(HIDDEN_GAIN)), nn.ReLU(),
-        nn.Linear(1024, 10, init=_glorot_times(OUTPUT_GAIN)),
+        nn.Linear(14 * 14 * 32, HIDDEN, init=_glorot_times(HIDDEN_GAIN)), nn.ReLU(),
+        nn.Linear(HIDDEN, 10, init=_glorot_times(OUTPUT_GAIN)),
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nnc_core.cli import training
+from nnc_core.cli import lenet, training
 from nnc_core.cli.lenet import LeNet
 from nnc_core.cli.training import Epoch
 from nnc_core.cli.watching import Bar
@@ -28,6 +29,13 @@ def accuracy_said(output: str) -> float:
     return float(found[1])
 
 
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network of a twelfth of the weights, and no pictures, which are most of the time."""
+    monkeypatch.setattr(lenet, "HIDDEN", 64)
+    monkeypatch.setattr(import_module("nnc_core.cli.demo"), "_draw", lambda *arguments: None)
+
+
 def test_one_epoch(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = run("demo", "--epochs", 1, "--limit", 200, "--out", out)
@@ -41,15 +49,17 @@ def test_one_epoch(run: Run, tmp_path: Path) -> None:
     assert all("<svg" in file.read_text() for file in out.glob("*.svg"))
 
 
+@pytest.mark.usefixtures("small")
 def test_the_checkpoint_is_the_trained_network(run: Run, tmp_path: Path) -> None:
     result = run("demo", "--epochs", 1, "--limit", 200, "--out", tmp_path)
-    lenet, digits = LeNet(seed=5), load_mnist("sample")
-    metadata = load_training_state(tmp_path / "lenet.safetensors", lenet.module, lenet.minimiser)
+    trained, digits = LeNet(seed=5), load_mnist("sample")
+    metadata = load_training_state(tmp_path / "lenet.safetensors", trained.module, trained.minimiser)
     assert metadata == {"network": "lenet", "epoch": "1"}
-    found = lenet.accuracy(digits.test_images[:200], digits.test_labels[:200])
+    found = trained.accuracy(digits.test_images[:200], digits.test_labels[:200])
     assert f"{100 * found:.1f}" == f"{accuracy_said(result.output):.1f}"
 
 
+@pytest.mark.usefixtures("small")
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(run: Run, tmp_path: Path) -> None:
     weights = []
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
@@ -66,6 +76,7 @@ def test_eager(run: Run, tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["curve.svg", "lenet.safetensors"]
 
 
+@pytest.mark.usefixtures("small")
 def test_an_interrupted_run_leaves_its_last_checkpoint(run: Run, tmp_path: Path,
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*arguments: object) -> Iterator[Epoch]:
@@ -79,6 +90,7 @@ def test_an_interrupted_run_leaves_its_last_checkpoint(run: Run, tmp_path: Path,
     assert load_arrays(tmp_path / "lenet.safetensors")[1]["epoch"] == "1"
 
 
+@pytest.mark.usefixtures("small")
 def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(run: Run, tmp_path: Path,
                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     options = ("demo", "--limit", 300, "--epochs", 2, "--out")
@@ -104,6 +116,7 @@ def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(run: Run, tmp_
     assert lines[0] in resumed.output  # the mean loss counts the steps before the interruption
 
 
+@pytest.mark.usefixtures("small")
 def test_resuming_what_is_not_there_or_was_started_otherwise(run: Run, tmp_path: Path) -> None:
     first = run("demo", "--limit", 100, "--epochs", 1, "--out", tmp_path, "--resume")
     assert "lenet.safetensors: starting from the beginning" in first.output
