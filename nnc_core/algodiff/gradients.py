@@ -295,10 +295,10 @@ def hessian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
 
 @located
 def variable(x: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor whose gradient `backward` computes."""
+    """A tensor whose gradient `backward` computes.  It has a value, which a symbol has not."""
     from nnc_core.functions.creation import asarray
 
-    v = asarray(x, dtype=dtype, device=device)._value
+    v = asarray(x, dtype=dtype, device=device).realize()._value
     if not is_inexact(v.dtype):
         raise GradientError(f"a variable is floating-point, not {v.dtype}", hint="cast with astype")
     made = Value(owned(v).array, v.stack, v._spec, None, True)

@@ -119,9 +119,12 @@ class Module(ModuleNode):
     def _postponed(self, error: UnknownShapeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The results of a call with symbols of unknown shape, for the weights that the module has now."""
         weights = {name: parameter.read() for name, parameter in self.named_parameters(frozen=None).items()}
-        results = results_of(self.forward, args, kwargs)
-        return postponed(error, _run_with, (self, weights, args, kwargs), {},
-                         lambda *_: ONE if results is None else results, type(self).__name__)
+        results = self.result_structure() or results_of(self.forward, args, kwargs) or ONE
+        return postponed(error, _run_with, (self, weights, args, kwargs), {}, lambda *_: results, type(self).__name__)
+
+    def result_structure(self) -> Any:
+        """Give the structure of what `forward` gives, with ONE for each tensor; None where its annotation says it."""
+        return None
 
     def _misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OperandError | None:
         """The error for what a call was given, or the constructor, that is of a wrong kind."""

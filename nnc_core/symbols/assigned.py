@@ -19,7 +19,7 @@ from nnc_core.values.tensor import Tensor
 from nnc_core.values.unshaped import Unshaped, text_of
 from nnc_core.values.value import Value
 
-Ends = Sequence[Tensor] | Mapping[str, Tensor]
+Ends = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 
 
 class Statistics(NamedTuple):
@@ -89,11 +89,12 @@ class AssignedGraph:
 def make_graph(inputs: Ends, outputs: Ends, name: str = "graph", *, on_unused: str = "error") -> AssignedGraph:
     """The graph from placeholders to outputs.  Inputs keep their names and outputs are called out0, out1, ..., unless
     a mapping names them otherwise.  Inputs that reach no output: see `export`."""
-    wanted = dict(outputs) if isinstance(outputs, Mapping) else {f"out{i}": t for i, t in enumerate(outputs)}
-    return AssignedGraph(_named(inputs, name), wanted, name, on_unused)
+    given, wanted = ([ends] if isinstance(ends, Tensor) else ends for ends in (inputs, outputs))
+    named = dict(wanted) if isinstance(wanted, Mapping) else {f"out{i}": t for i, t in enumerate(wanted)}
+    return AssignedGraph(_named(given, name), named, name, on_unused)
 
 
-def _named(inputs: Ends, graph: str) -> dict[str, Tensor]:
+def _named(inputs: Sequence[Tensor] | Mapping[str, Tensor], graph: str) -> dict[str, Tensor]:
     pairs = (list(inputs.items()) if isinstance(inputs, Mapping)
              else [(SYMBOLS.names[placeholder_of(t)], t) for t in inputs])
     named: dict[str, Tensor] = {}

@@ -15,7 +15,8 @@ from nnc_core.recording.symbols import SYMBOLS
 from nnc_core.stacks import stack_for
 from nnc_core.symbol import show_line
 from nnc_core.type import Dim, DimLike, TensorSpec, admit_numpy, default_float
-from nnc_core.values.arguments import located
+from nnc_core.values.argument_checks import shown
+from nnc_core.values.arguments import located, names_itself
 from nnc_core.values.modes import computing, current_stack
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.unshaped import Declaration, Unshaped, text_of
@@ -37,6 +38,11 @@ def var_arr(name: str, shape: Sequence[DimLike | str] | None = None, dtype: Any 
     inferred when it is assigned, again for each shape.  Until then Python is told no shape (`x.shape`, `len(x)`).
     Without a dtype it is `config.default_float`, to which what is assigned is cast.
     """
+    if not isinstance(name, str):
+        raise OperandError(f"name is {shown(name)}, expected a text", hint='nnc.var_arr("x", (2, 3))')
+    if isinstance(shape, str):
+        raise OperandError(f"shape is the text {shape!r}, expected a sequence of sizes or their names",
+                           hint=f"shape=({shape!r},), or dtype={shape!r}")
     stack = current_stack() if device is None else stack_for(device)
     dtype = stack.type.admit(default_float() if dtype is None else admit_numpy(dtype))
     if shape is None:
@@ -53,7 +59,7 @@ def _placeholder(name: str, spec: TensorSpec, stack: Any) -> Value:
     return value
 
 
-@located
+@names_itself
 def var_elt(name: str, dtype: Any = None, device: Any = None) -> Tensor:
     """A placeholder for a number."""
     return var_arr(name, (), dtype, device)
@@ -161,9 +167,9 @@ def is_waiting(t: Tensor) -> bool:
 
 
 @located
-def eval_arr(outputs: Sequence[Tensor]) -> None:
-    """Evaluate arrays, as far as they are not valid already; what is random is drawn anew."""
-    SYMBOLS.evaluate([_value(t) for t in outputs])
+def eval_arr(outputs: Tensor | Sequence[Tensor]) -> None:
+    """Evaluate one array or several, as far as they are not valid already; what is random is drawn anew."""
+    SYMBOLS.evaluate([_value(t) for t in ([outputs] if isinstance(outputs, Tensor) else outputs)])
 
 
 eval_elt = eval_arr

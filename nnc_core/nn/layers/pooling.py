@@ -24,6 +24,7 @@ from nnc_core.functions.pooling import (
 from nnc_core.nn.layers.checks import Int
 from nnc_core.nn.layers.settings import settings
 from nnc_core.nn.layers.windowed import LAYOUTS, Windowed
+from nnc_core.values.results import ONE
 from nnc_core.values.tensor import Tensor
 
 __all__ = [
@@ -66,6 +67,9 @@ class _MaxPool(_Pool):
         pool = (max_pool1d, max_pool2d, max_pool3d)[self.rank - 1]
         return pool(x, self.window, strides=self.strides, padding=self.padding, dilation=self.dilation,
                     ceil_mode=self.ceil_mode, with_indices=self.with_indices, layout=self.layout)
+
+    def result_structure(self) -> Any:
+        return (ONE, ONE) if self.with_indices else ONE
 
     def describe(self) -> str:
         return self._described("with_indices")
@@ -312,6 +316,9 @@ class _AdaptiveMaxPool(_AdaptivePool):
         """The maxima, or (maxima, int64 indices)."""
         self._check(x)
         return adaptive_max_pool(x, self.size, with_indices=self.with_indices, layout=self.layout)
+
+    def result_structure(self) -> Any:
+        return (ONE, ONE) if self.with_indices else ONE
 
     def describe(self) -> str:
         return settings(self, "size", "layout", "with_indices", usual={"layout": LAYOUTS[self.rank][0]})

@@ -19,6 +19,7 @@ from nnc_core.nn.layers.recurrent import GRUCell, LSTMCell, RecurrentCell, RNNCe
 from nnc_core.nn.layers.seeds import own_generator
 from nnc_core.nn.module import Module
 from nnc_core.random.generator import Generator
+from nnc_core.values.results import ONE
 from nnc_core.values.tensor import Tensor
 
 RETURNS = ("all", "outputs", "last")
@@ -76,6 +77,9 @@ class _Sequences(Module):
             h = after[0] if isinstance(after, tuple) else after
             return h[-1] if self.directions == 1 else concat([h[-2], h[-1]], axis=-1)
         return outputs if self.returns == "outputs" else (outputs, after)
+
+    def result_structure(self) -> Any:
+        return ONE if self.returns != "all" else (ONE, (ONE, ONE) if self.cell is LSTMCell else ONE)
 
     def _go_through(self, x: Tensor, weights: list[Any], state: Any, options: dict[str, Any]) -> tuple[Tensor, Any]:
         raise NotImplementedError

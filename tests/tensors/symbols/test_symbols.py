@@ -107,6 +107,38 @@ def test_what_is_not_assigned_has_no_value(device: str) -> None:
     assert nnc.unpack_arr(b).tolist() == [2, 3]
 
 
+@pytest.mark.parametrize("shape", [(2,), None])
+def test_a_variable_has_a_value_and_a_symbol_has_none(device: str, shape: Any) -> None:
+    with fails(TypeError, "has no value", operator="variable"):
+        nnc.variable(nnc.var_arr("a", shape))
+    with fails(TypeError, "<lambda>"):
+        nnc.jit(lambda x: nnc.variable(x) * 2)(nnc.ones(2))
+    with nnc.deferred():
+        late = nnc.ones(2) * 3
+    assert nnc.variable(late).tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("shape", [(2,), (), None])
+def test_one_symbol_is_given_by_itself(device: str, shape: Any) -> None:
+    a = nnc.var_arr("a", shape)
+    b = nnc.exp(a)
+    nnc.assign(a, np.zeros(shape or ()))
+    nnc.eval_arr(b)
+    assert (nnc.unpack_arr(b) == 1).all() and nnc.unpack_arr(b).shape == (shape or ())
+    graph = nnc.make_graph(a, b + 1)
+    assert graph.symbolic.list_inputs() == ["a"] and graph.symbolic.list_outputs() == ["out0"]
+
+
+def test_a_name_and_a_shape_are_not_each_other(device: str) -> None:
+    with fails(TypeError, "name is (2, 3)", operator="var_arr"):
+        nnc.var_arr((2, 3))  # type: ignore[arg-type]
+    with fails(TypeError, "name is 1", operator="var_elt"):
+        nnc.var_elt(1)  # type: ignore[arg-type]
+    with fails(TypeError, "shape is the text 'float32'", operator="var_arr"):
+        nnc.var_arr("x", "float32")
+    assert str(nnc.var_arr("x", ("float32",)).shape) == "(float32,)"
+
+
 def test_only_placeholders_are_assigned(device: str) -> None:
     a = nnc.var_arr("a", (2,))
     with fails(ValueError, "no placeholder"):

@@ -15,6 +15,7 @@ import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.errors import ShapeError, UnassignedError, UnknownShapeError
 from nnc_core.symbols.symbolic import SYMBOLS
+from nnc_core.values.tree import flatten
 from tests.tensors.faults import fails
 
 Host = np.ndarray[Any, Any]
@@ -182,6 +183,22 @@ def test_modules(device: str) -> None:
     nnc.assign(i, host(3, 4, 4, 1))
     agree(y, wanted[0])
     agree(z, wanted[1])
+
+
+@pytest.mark.parametrize(("make", "shape"), [
+    (lambda: nn.LSTM(4, 5), (3, 2, 4)), (lambda: nn.GRU(4, 5, returns="last"), (3, 2, 4)),
+    (lambda: nn.MultiHeadAttention(8, 2), (2, 5, 8)), (lambda: nn.BatchNorm(3).eval(), (2, 4, 4, 3)),
+    (lambda: nn.MaxPool2d(2, with_indices=True), (2, 4, 4, 3)), (lambda: nn.Linear(4, 2).hybridize(), (5, 4)),
+])  # fmt: skip
+def test_modules_that_look_at_shapes(device: str, make: Callable[[], nn.Module], shape: tuple[int, ...]) -> None:
+    module, x = make(), nnc.var_arr("x")
+    found, wanted = module(x), module(nnc.asarray(host(*shape)))
+    nnc.assign(x, host(*shape))
+    made, structure = flatten(found)
+    known, same = flatten(wanted)
+    assert structure == same
+    for a, b in zip(made, known, strict=True):
+        agree(a, b)
 
 
 def test_random_symbols_beside_them_are_drawn_anew(device: str) -> None:
