@@ -3,10 +3,10 @@
 Imports nothing but `nnc_core.base`.
 """
 
-from nnc_core.codegen.clike import AnyNest, entry_name, render, render_program
+from nnc_core.codegen.clike import entry_name, render, render_program
 from nnc_core.codegen.dialect import C99, OPENCL, Dialect
 from nnc_core.codegen.expand import expand
-from nnc_core.codegen.general import GeneralNest, general, specific
+from nnc_core.codegen.general import AnyNest, GeneralNest, general, specific
 from nnc_core.codegen.interpret import interpret
 from nnc_core.codegen.ranges import index_type
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import log, prod
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from nnc_core.base.dtype import DType, boolean, int64, is_float, uint32, uint64
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.loopnest import Access, Instruction, LoopNest, Reduction, Stage, Subscript
 from nnc_core.codegen.clike_helpers import Helpers
-from nnc_core.codegen.clike_scalars import Scalars
+from nnc_core.codegen.clike_scalars import LACKING, Scalars
 from nnc_core.codegen.dialect import Dialect
-from nnc_core.codegen.general import GeneralNest
+from nnc_core.codegen.expand import expand
+from nnc_core.codegen.general import AnyNest, GeneralNest
 from nnc_core.codegen.numpy_reductions import identity
 from nnc_core.codegen.ranges import always_valid, axis_lengths, index_type, numerator_range
-
-AnyNest: TypeAlias = LoopNest | GeneralNest
 
 
 def entry_name(nest: AnyNest) -> str:
@@ -33,9 +32,12 @@ def render(nest: AnyNest, dialect: Dialect) -> str:
 
 
 def render_program(kernels: Mapping[str, AnyNest], dialect: Dialect) -> str:
-    """A program of several kernels by name; names are identifiers that do not begin with nnc_."""
+    """A program of several kernels by name; names are identifiers that do not begin with nnc_.
+
+    Functions that the language lacks are expanded; the others are its own, unless `expand` has been called before.
+    """
     helpers = Helpers(dialect)
-    sources = [_Kernel(name, nest, helpers).source() for name, nest in kernels.items()]
+    sources = [_Kernel(name, expand(nest, LACKING), helpers).source() for name, nest in kernels.items()]
     preamble = dialect.preamble + (dialect.float64_preamble if helpers.uses_float64 else "")
     return "\n".join([preamble, *helpers.definitions.values(), *sources])
 

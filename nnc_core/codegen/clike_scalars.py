@@ -41,6 +41,8 @@ _MATH = {
     "log1p": "log1p", "log2": "log2", "log10": "log10", "cbrt": "cbrt", "hypot": "hypot", "erf": "erf", "erfc": "erfc",
     "lgamma": "lgamma",
 }  # fmt: skip
+LACKING = frozenset(EXPANSIONS) - set(_MATH) - {"sigmoid"}
+"""Functions that C-like languages do not have: they are expanded."""
 _WHOLE = ("floor", "ceil", "trunc", "round")
 
 
@@ -229,8 +231,7 @@ def _signed(text: str) -> str:
 
 
 def _unsupported(operation: str, dtype: DType) -> NotSupportedError:
-    hint = "nnc_core.codegen.expand writes it out" if operation in EXPANSIONS and is_float(dtype) else None
-    return NotSupportedError(f"no scalar instruction {operation} on {dtype}", hint=hint)
+    return NotSupportedError(f"no scalar instruction {operation} on {dtype}")
 
 
 _IntegerRule = Callable[[Scalars, DType, Sequence[str], str, Sequence[str]], str]

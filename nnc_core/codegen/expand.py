@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from nnc_core.base.dtype import DType, accumulator
 from nnc_core.base.loopnest import Access, Instruction, LoopNest, Reduction, Stage
 from nnc_core.codegen.expansions import BY_DEFAULT, EXPANSIONS
+from nnc_core.codegen.general import AnyNest, GeneralNest
 from nnc_core.codegen.scalar import BodyBuilder, Scalar
 
 Numbering = Mapping[int, int]
 
 
-def expand(nest: LoopNest, functions: Collection[str] = BY_DEFAULT) -> LoopNest:
+AnyKind = TypeVar("AnyKind", LoopNest, GeneralNest, AnyNest)
+
+
+def expand(nest: AnyKind, functions: Collection[str] = BY_DEFAULT) -> AnyKind:
     """The nest with `functions` (of EXPANSIONS; all but sin, cos and tan) written out in scalar instructions.
 
     float16 and bfloat16 are computed in float32 between casts.  Values are renumbered.  A nest without such
@@ -20,6 +26,8 @@ def expand(nest: LoopNest, functions: Collection[str] = BY_DEFAULT) -> LoopNest:
     """
     if unknown := set(functions) - set(EXPANSIONS):
         raise ValueError(f"no expansion of {sorted(unknown)}; there are {sorted(EXPANSIONS)}")
+    if isinstance(nest, GeneralNest):
+        return replace(nest, nest=expand(nest.nest, functions))
     if not any(i.operation in functions for stage in nest.stages for i in stage.instructions):
         return nest
     renumbered: dict[int, int] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from nnc_core.base.dtype import DType
 from nnc_core.base.loopnest import Access, Instruction, LoopNest, Stage, Subscript
@@ -38,6 +39,9 @@ class GeneralNest:
     def numbers(self) -> int:
         """The count of numbers that a kernel takes."""
         return len(self.nest.arguments) + len(self.lengths)
+
+
+AnyNest: TypeAlias = LoopNest | GeneralNest
 
 
 def general(nest: LoopNest) -> tuple[GeneralNest, tuple[int, ...]]:

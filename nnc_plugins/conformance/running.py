@@ -10,6 +10,8 @@ import numpy as np
 from nnc_core.base.command import Command
 from nnc_core.device import Buffer, Device, Kernel
 from nnc_core.engine import ComputationGraph
+from nnc_core.engine.candidates import NestBackend
+from nnc_core.engine.pinned_backends import HOST
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import CONSTANT, OPERATORS
 from nnc_core.stacks import Stack
@@ -114,6 +116,19 @@ def one_by_one(stack: Stack, graph: SymbolicGraph, given: Mapping[str, Array]) -
         elif node not in known:
             known[node] = applied(stack, node.op, [known[x] for x in node.inputs], node.attributes)
     return {name: downloaded(stack, known[node]) for name, node in graph.outputs.items()}
+
+
+def host_fallback(stack: Stack, op: Op, inputs: Sequence[Array], attributes: Attributes) -> str | None:
+    """The device's reasons for running an operator on the host that has a loop nest for such operands; None if it does
+    not."""
+    specs = tuple(map(spec_of, inputs))
+    out = stack.shape.infer(op, specs, attributes)
+    outs = out.parts if isinstance(out, TupleSpec) else (out,)
+    command = Command(op.name, attributes, tuple(x.layout() for x in specs), tuple(x.layout() for x in outs))
+    decision = stack.engine.decider.decide(op, command)
+    if op.host or decision.backend != HOST or NestBackend(op, stack.device).refuse(command) is not None:
+        return None
+    return "; ".join(decision.refusals) or "none given"
 
 
 def kernel(stack: Stack, name: str, *inputs: TensorSpec, attributes: Attributes = ()) -> Kernel:

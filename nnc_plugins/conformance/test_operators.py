@@ -1,4 +1,5 @@
-"""Every declared operator against its NumPy reference, run on its own and as a compiled graph.
+"""Every declared operator against its NumPy reference, run on its own and as a compiled graph, by a kernel of the
+device wherever there is a loop nest.
 
 One test for each operator and dtype.  It runs a few of the cases, drawn with the seed that the summary prints; the
 rest of them is marked slow.  One more for each operator reads operands that are not packed.
@@ -31,6 +32,7 @@ from nnc_plugins.conformance.running import (
     downloaded,
     eager,
     has_room,
+    host_fallback,
     one_operator_graph,
     viewed,
 )
@@ -107,6 +109,9 @@ def test_agrees_with_the_reference(stack: Stack, rng: np.random.Generator, recor
         if not has_room(stack.device, (*inputs, *results)):
             continue
         result = _result(stack, op, inputs, attributes, how)
+        refusals = host_fallback(stack, op, inputs, attributes)
+        if refusals is not None:
+            faults.append(f"{case.label} {dtype}: runs on the host, though it has a loop nest: {refusals}")
         try:
             part = max(part, assert_agree(op, result, wanted, f"{case.label} {dtype}"))
         except AssertionError as fault:

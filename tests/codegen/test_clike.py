@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from nnc_core.base.dtype import boolean, float16, float32, float64, int32, int64
 from nnc_core.base.errors import NotSupportedError
-from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import C99, OPENCL, entry_name, expand, index_type, render, render_program
+from nnc_core.base.loopnest import OPERATIONS, LoopNest
+from nnc_core.codegen import C99, OPENCL, Dialect, entry_name, expand, index_type, render, render_program
+from nnc_core.codegen.expansions import EXPANSIONS
 from tests.codegen.nests import Writer, at, elementwise
 
 
@@ -89,11 +92,16 @@ def test_an_operation_that_makes_no_sense(operation: str, dtype: np.dtype) -> No
         render(elementwise("senseless", operation, dtype, [x, x], dtype), C99)
 
 
-def test_a_function_that_the_language_lacks_is_to_be_expanded() -> None:
-    nest = elementwise("psi", "digamma", float32, [np.ones(2, np.float32)], float32)
-    with pytest.raises(NotSupportedError, match=r"digamma on float32[\s\S]*expand"):
-        render(nest, C99)
-    assert "digamma(" not in render(expand(nest), C99)
+@pytest.mark.parametrize("dialect", [C99, OPENCL], ids=["C99", "OpenCL C"])
+@pytest.mark.parametrize("name", sorted(EXPANSIONS))
+def test_functions_that_the_language_lacks_are_expanded(name: str, dialect: Dialect) -> None:
+    """Others are called, unless they were expanded before."""
+    nest = elementwise("f", name, float32, [np.ones(2, np.float32)] * OPERATIONS[name], float32)
+    if name in ("digamma", "dawsn", "erfcx", "logit", "i0"):
+        assert render(nest, dialect) == render(expand(nest), dialect)
+    if name in ("tanh", "erf", "atan2"):
+        assert re.search(rf"\b{name}f?\(v0", render(nest, dialect))
+    assert "kernel_f" in render(nest, dialect)
 
 
 def test_a_bitcast_between_widths_is_refused() -> None:

@@ -7,6 +7,7 @@ import itertools
 import threading
 import warnings
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyopencl as cl
@@ -39,7 +40,7 @@ def sum_of(count: int, name: str = "add") -> Case:
 def forget_kernels(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch, limit: int = 64) -> None:
     """Let a device have nothing built for a test, and keep at most `limit` kernels in it."""
     monkeypatch.setattr(device, "_kernels", LRU(limit))
-    monkeypatch.setattr(device._builder, "_codes", LRU(limit))
+    monkeypatch.setattr(device._builder, "_codes", WeakValueDictionary())
 
 
 def test_equal_nests_are_one_kernel(device: OpenCLDevice) -> None:
@@ -216,6 +217,16 @@ def test_nests_that_differ_in_size_and_place_share_code(device: OpenCLDevice, mo
         expected = np.zeros(400, np.float32)
         expected[:count] = -np.arange(first, first + count)
         np.testing.assert_array_equal(get(device, target, expected), expected)
+
+
+def test_code_goes_with_its_last_kernel(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_kernels(device, monkeypatch, 1)
+    first = device.compile(nest_of(sum_of(21).command))
+    device.compile(nest_of(sum_of(21, "multiply").command))
+    assert len(device._builder._codes) == 2
+    del first
+    gc.collect()
+    assert len(device._builder._codes) == 1
 
 
 def test_a_nest_with_too_many_numbers_has_code_of_its_own(device: OpenCLDevice,

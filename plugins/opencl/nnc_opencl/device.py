@@ -39,7 +39,7 @@ class OpenCLDevice(Device):
             raise failure("making a context", error, id) from error
         self._account = Account()
         self._kernels: LRU[LoopNest, OpenCLKernel] = LRU(KERNELS)
-        self._builder, self._building = ProgramBuilder(self._context, self.spec, KERNELS), threading.Lock()
+        self._builder, self._building = ProgramBuilder(self._context, self.spec), threading.Lock()
 
     def allocate(self, nbytes: int) -> OpenCLBuffer:
         return allocate(self._context, nbytes, self._account, self.spec)
@@ -140,7 +140,6 @@ class OpenCLDevice(Device):
     def close(self) -> None:
         self._default.synchronize()
         self._kernels.clear()
-        self._builder.clear()
 
     def _queue(self, stream: Stream | None) -> OpenCLStream:
         if stream is None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyopencl as cl
 
-from nnc_core.base.cache import LRU
 from nnc_core.base.dtype import float64
 from nnc_core.base.errors import DeviceFailureError, FallbackWarning, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
@@ -54,12 +53,12 @@ class FittedCode(NamedTuple):
 class ProgramBuilder:
     """Builds programs for one device."""
 
-    def __init__(self, context: cl.Context, spec: DeviceSpec, kept: int) -> None:
+    def __init__(self, context: cl.Context, spec: DeviceSpec) -> None:
         self.context, self.spec = context, spec
         [self.device] = context.devices
         self.options = _options(self.device)
         self.most_arguments = self.device.max_parameter_size // POINTER
-        self._codes: LRU[AnyNest, Code] = LRU(kept)
+        self._codes: WeakValueDictionary[AnyNest, Code] = WeakValueDictionary()  # with its last kernel code goes
 
     def build(self, nests: Sequence[LoopNest]) -> list[FittedCode | Refusal]:
         """The code of each nest, built where there is none yet; NotSupportedError if the device cannot have it,
@@ -74,12 +73,8 @@ class ProgramBuilder:
             codes |= zip(some, self._together(some), strict=True)
         for shared in new:
             if isinstance(code := codes[shared], Code):
-                self._codes.put(shared, code)
+                self._codes[shared] = code
         return [_fitted(codes[shared], numbers) for shared, numbers in made]
-
-    def clear(self) -> None:
-        """Forget all code."""
-        self._codes.clear()
 
     def _general(self, nest: LoopNest) -> tuple[AnyNest, tuple[int, ...]]:
         """The nest whose code serves this one, and the numbers that the code takes: none where a kernel cannot have so
@@ -106,7 +101,7 @@ class ProgramBuilder:
         found and spoils nothing."""
         names = [f"{entry_name(nest)}_{place}" for place, nest in enumerate(nests)]
         try:
-            source = render_program({n: _expanded(nest) for n, nest in zip(names, nests, strict=True)}, OPENCL)
+            source = render_program({n: expand(nest) for n, nest in zip(names, nests, strict=True)}, OPENCL)
             program = self._program(source)
         except (NotSupportedError, cl.Error) as error:
             if len(nests) == 1:
@@ -133,10 +128,6 @@ def _fitted(code: Code | Refusal | None, numbers: Sequence[int]) -> FittedCode |
 
 def _loops(nest: AnyNest) -> LoopNest:
     return nest if isinstance(nest, LoopNest) else nest.nest
-
-
-def _expanded(nest: AnyNest) -> AnyNest:
-    return expand(nest) if isinstance(nest, LoopNest) else replace(nest, nest=expand(nest.nest))
 
 
 def _uses_float64(nest: LoopNest) -> bool:
