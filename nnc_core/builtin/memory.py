@@ -45,10 +45,12 @@ def _aligned(nbytes: int, alignment: int) -> Bytes:
 class StrictBuffer:
     """A stretch of a block: it tells its size, and nothing else to anybody but its device."""
 
-    __slots__ = ("__block", "__offset", "__owner", "nbytes")
+    __slots__ = ("__block", "__offset", "__owner", "__weakref__", "__whole", "nbytes")
 
-    def __init__(self, block: Block, offset: int, nbytes: int, owner: object) -> None:
+    def __init__(self, block: Block, offset: int, nbytes: int, owner: object,
+                 whole: StrictBuffer | None = None) -> None:
         self.__block, self.__offset, self.__owner, self.nbytes = block, offset, owner, nbytes
+        self.__whole = whole
 
     def belongs_to(self, owner: object) -> bool:
         return self.__owner is owner
@@ -59,7 +61,17 @@ class StrictBuffer:
         return self.__block.content[self.__offset : self.__offset + self.nbytes]
 
     def part(self, offset: int, nbytes: int) -> StrictBuffer:
-        return StrictBuffer(self.__block, self.__offset + offset, nbytes, self.__owner)
+        """A part, which keeps the buffer that it is of."""
+        return StrictBuffer(self.__block, self.__offset + offset, nbytes, self.__owner, self)
+
+    def poison(self) -> None:
+        """Make every float in it NaN."""
+        self.open(self.__owner).fill(POISON)
 
     def __repr__(self) -> str:
         return f"<buffer of {self.nbytes} bytes>"
+
+
+def poison(buffer: StrictBuffer) -> None:
+    """Make every float in a buffer NaN."""
+    buffer.poison()

@@ -51,7 +51,9 @@ class NullDevice(Device):
     def peak_bytes(self) -> int:
         return self.ledger.peak
 
-    def allocate(self, nbytes: int) -> NullBuffer:
+    pool_limit = 0
+
+    def reserve(self, nbytes: int) -> NullBuffer:
         self.ledger.take(nbytes)
         buffer = NullBuffer(nbytes)
         weakref.finalize(buffer, self.ledger.give_back, nbytes).atexit = False

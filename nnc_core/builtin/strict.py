@@ -23,7 +23,7 @@ from nnc_core.base.line import Line
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.builtin.flavours import Flavour
 from nnc_core.builtin.ledger import Ledger
-from nnc_core.builtin.memory import Block, StrictBuffer
+from nnc_core.builtin.memory import Block, StrictBuffer, poison
 from nnc_core.builtin.queues import QueueStream, Work
 from nnc_core.builtin.verify import verify
 from nnc_core.codegen.interpret import interpret
@@ -51,11 +51,15 @@ class StrictDevice(Device):
         self.ledger = Ledger(self.spec.id, self.spec.memory, self.spec.max_allocation)
         self.closed = False
         self._stream = self.stream()
+        self.retired = poison if self.flavour.poisons else None
 
     # Memory
 
-    def allocate(self, nbytes: int) -> StrictBuffer:
+    def allocate(self, nbytes: int, stream: Stream | None = None) -> Buffer:
         self._check_open()
+        return super().allocate(nbytes, stream)
+
+    def reserve(self, nbytes: int) -> StrictBuffer:
         try:
             block = Block(nbytes, self.spec.alignment, self.flavour.poisons, self.ledger)
         except Error:
@@ -76,7 +80,7 @@ class StrictDevice(Device):
                                     hint="allocate a buffer of its own for each array")
         return mine.part(offset, nbytes)
 
-    def memory_info(self) -> tuple[int, int]:
+    def driver_memory(self) -> tuple[int, int]:
         return self.flavour.memory - self.ledger.live, self.flavour.memory
 
     def array(self, buffer: Buffer, layout: Layout) -> Array:

@@ -6,6 +6,7 @@ from nnc_core.device.device import Device, HostArray
 from nnc_core.device.interpret import BufferTape
 from nnc_core.device.kernel import CommandBackend, Kernel, Launch
 from nnc_core.device.origin import enqueued_for, origin
+from nnc_core.device.pool import MemoryInfo, Pool
 from nnc_core.device.registry import Registry
 from nnc_core.device.spec import DeviceSpec
 from nnc_core.device.stream import DONE, DoneEvent, Event, SerialStream, Stream
@@ -24,6 +25,8 @@ __all__ = [
     "HostArray",
     "Kernel",
     "Launch",
+    "MemoryInfo",
+    "Pool",
     "Program",
     "PythonProgram",
     "Registry",

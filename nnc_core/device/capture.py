@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nnc_core.base.record import Call, Record
 from nnc_core.device.buffer import Buffer
-from nnc_core.device.interpret import Interpreter
+from nnc_core.device.interpret import tape_slots
 from nnc_core.device.kernel import Launch
+from nnc_core.device.launches import InLine, InLoops
 from nnc_core.device.origin import enqueued_for
 from nnc_core.device.stream import Stream
 
@@ -30,15 +31,17 @@ class Program(ABC):
 
     @abstractmethod
     def bind(self, slot: int, buffer: Any) -> None:
-        """Put a buffer, or a tape, into a slot; what was bound before is kept alive no longer."""
+        """Put a buffer, or a tape, into a slot.  Blocks of the pool may be held until `forget`, others until the slot
+        is bound again."""
 
     @abstractmethod
     def buffer(self, slot: int) -> Any:
         """The content of a slot now."""
 
     @abstractmethod
-    def release(self, slot: int) -> None:
-        """Keep the content of a slot alive no longer: it is bound again before the next run."""
+    def release(self, slots: Sequence[int]) -> None:
+        """Keep what is in some slots alive no longer: they are bound again, or moved, before the next run uses them.
+        Only blocks of the pool, and parts of these, may stay."""
 
     @abstractmethod
     def run(self) -> None:
@@ -48,73 +51,89 @@ class Program(ABC):
     def run_with(self, around: Around) -> None:
         """Run from Python, one call at a time: `around(call, launch)` is to launch it."""
 
+    @abstractmethod
+    def forget(self) -> None:
+        """Hold nothing any more of what was bound."""
+
+    def holds(self, blocks: frozenset[int]) -> bool:
+        """Tell whether there may be buffers with these ids among what it holds."""
+        return True
+
 
 class PythonProgram(Program):
     """Runs records one after another.  A run costs the launches alone, and the setting of arguments for those whose
-    buffers have changed since the last one."""
+    buffers have not been there together before."""
 
     def __init__(self, device: Device, records: Sequence[Record], slots: Sequence[Buffer | None],
                  stream: Stream) -> None:
         self.device, self.records, self.stream = device, tuple(records), stream
         self.slots: list[Any] = list(slots)
+        self.varying = dict.fromkeys([slot for slot, buffer in enumerate(self.slots) if buffer is None])
         self.calls = calls_of(self.records)
-        self.number = {id(call): n for n, call in enumerate(self.calls)}  # records live as long as the program
-        self.launches: list[Launch] = [_unbound] * len(self.calls)
-        self.stale = set(range(len(self.calls)))
         self.users: dict[int, list[int]] = {}
         for n, call in enumerate(self.calls):
             for slot in set(call.slots):
                 self.users.setdefault(slot, []).append(n)
-        self.interpreter = None if list(self.records) == self.calls else Interpreter(self)
+        in_line, count = list(self.records) == self.calls, len(self.calls)
+        self.way: InLine | InLoops = InLine(count) if in_line else InLoops(self.calls, tape_slots(self.records))
 
     def bind(self, slot: int, buffer: Any) -> None:
+        if self.slots[slot] is buffer:
+            return
+        if slot not in self.varying:
+            self.way.release()
+            self.varying[slot] = None
+        self.put(slot, buffer)
+
+    def put(self, slot: int, buffer: Any) -> None:
+        """Let a slot have a buffer, as records do."""
         if self.slots[slot] is not buffer:
             self.slots[slot] = buffer
-            self.stale.update(self.users.get(slot, ()))
+            self.way.moved(self, slot)
 
     def buffer(self, slot: int) -> Any:
         return self.slots[slot]
 
-    def release(self, slot: int) -> None:
-        self.slots[slot] = None
-        for n in self.users.get(slot, ()):
-            self.launches[n] = _unbound
-            self.stale.add(n)
-
     def run(self) -> None:
         self.started = False
-        if self.interpreter is not None:
-            self.interpreter.run(self.records)
-            return
-        for n in sorted(self.stale):
-            self.position = n
-            self._set_arguments(n)
-        self.started = True
-        position = 0
-        try:
-            for launch in self.launches:
-                launch()
-                position += 1
-        finally:
-            self.position = position
+        self.way.run(self)
 
     def run_with(self, around: Around) -> None:
         self.started = False
-        Interpreter(self, around).run(self.records)
+        self.way.run_with(self, around)
 
-    def launch(self, call: Call) -> Launch:
+    def release(self, slots: Sequence[int]) -> None:
+        self.way.let_go(self, slots)
+
+    def forget(self) -> None:
+        for slot in self.varying:
+            self.put(slot, None)
+        self.way.release()
+
+    def holds(self, blocks: frozenset[int]) -> bool:
+        bound = [id(self.slots[slot]) for slot in self.varying]
+        return not blocks.isdisjoint(bound) or self.way.holds(blocks)
+
+    def bound(self, n: int) -> Launch:
         """One of the calls with its arguments set."""
-        n = self.position = self.number[id(call)]
-        if n in self.stale:
-            self._set_arguments(n)
-        self.started = True
-        return self.launches[n]
-
-    def _set_arguments(self, n: int) -> None:
         call = self.calls[n]
         with enqueued_for(call.line):
-            self.launches[n] = call.kernel.bind([self.slots[s] for s in call.slots], self.stream)
-        self.stale.discard(n)
+            return self.make_launch(n, call)
+
+    def make_launch(self, n: int, call: Call) -> Launch:
+        """A launch with what is in the call's slots."""
+        return call.kernel.bind([self.slots[s] for s in call.slots], self.stream)  # type: ignore[no-any-return]
+
+    # ---- for the interpreter
+    def part(self, source: Buffer, offset: int, nbytes: int) -> Buffer:
+        """Part of a buffer, for a moving pointer."""
+        assert isinstance(self.way, InLoops)
+        return self.way.part(self, source, offset, nbytes)
+
+    def launch(self, call: Call) -> Launch:
+        """One of the calls with its arguments set, about to be launched."""
+        assert isinstance(self.way, InLoops)
+        return self.way.launch(self, call)
 
 
 def calls_of(records: Sequence[Record]) -> list[Call]:
@@ -129,6 +148,3 @@ def calls_of(records: Sequence[Record]) -> list[Call]:
             pending.extend(reversed(getattr(record, "records", ())))
     return list(found.values())
 
-
-def _unbound() -> None:
-    raise AssertionError("a launch without arguments")

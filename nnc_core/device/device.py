@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,13 @@ from nnc_core.base.record import Record
 from nnc_core.device.buffer import Array, Buffer, StridedArray
 from nnc_core.device.capture import Program, PythonProgram
 from nnc_core.device.kernel import CommandBackend, Kernel
+from nnc_core.device.pool import MemoryInfo, Pool
 from nnc_core.device.spec import DeviceSpec
 from nnc_core.device.stream import Event, SerialStream, Stream
 
 HostArray = np.ndarray[Any, Any]
+POOLED = 256 << 20
+"""The most bytes that lie idle in a pool."""
 
 
 class Device(ABC):
@@ -27,6 +31,9 @@ class Device(ABC):
     Work may be asynchronous: `upload`, `download`, `copy`, `fill` and launches are enqueued on `stream` (None: the
     device's default stream) and run in its order.  A host array given to `upload` or `download` is not touched by the
     caller before the event is waited for.
+
+    Everything that can reach the memory of a buffer refers to that buffer object: arrays, views, exports, launches, and
+    work that waits on another stream than the one the memory is allocated for.  Any thread may call any method.
     """
 
     spec: DeviceSpec
@@ -37,9 +44,38 @@ class Device(ABC):
     added: Mapping[str, Sequence[CommandBackend]] = {}
     """Library code from elsewhere, by operator: see `take`."""
 
+    kept_launches: int = 4096
+    """Launches that a program keeps, beyond one for each command, for when their buffers come by again: few where each
+    takes something of the driver's."""
+    retired: Callable[[Any], None] | None = None
+    """Called with each buffer that `reserve` gave when the pool gets its memory back: to poison it, say."""
+
+    def allocate(self, nbytes: int, stream: Stream | None = None) -> Buffer:
+        """Uninitialised memory, aligned to `spec.alignment`, for work on a stream: from the pool if there is some idle,
+        else reserved.  DeviceMemoryError if there is not enough after a `trim`."""
+        return self.pool.claim(self, nbytes, stream)[1]
+
     @abstractmethod
-    def allocate(self, nbytes: int) -> Buffer:
-        """Uninitialised memory, aligned to `spec.alignment`.  DeviceMemoryError if there is not enough."""
+    def reserve(self, nbytes: int) -> Buffer:
+        """Fresh memory for the pool, uninitialised and aligned to `spec.alignment`; it is freed when nothing refers to
+        it any more.  DeviceMemoryError if there is not enough."""
+
+    def alias(self, buffer: Buffer) -> Buffer:
+        """Another buffer, which allows weak references, on the whole of a buffer, which it keeps alive."""
+        return self.view(buffer, 0, buffer.nbytes)
+
+    @property
+    def pool_limit(self) -> int:
+        """Bytes that may lie idle in the pool; 0 for none, if the device has a pool of its own."""
+        return min(POOLED, POOLED if self.spec.memory is None else self.spec.memory // 16)
+
+    @cached_property
+    def pool(self) -> Pool:
+        return Pool(self.pool_limit, self.retired)
+
+    def trim(self) -> int:
+        """Give memory that lies idle back to the driver; the number of bytes."""
+        return self.pool.trim()
 
     @abstractmethod
     def view(self, buffer: Buffer, offset: int, nbytes: int) -> Buffer:
@@ -104,6 +140,10 @@ class Device(ABC):
         """An array lying in a buffer."""
         return StridedArray(buffer, layout)
 
+    def arrays(self, layout: Layout) -> Callable[[Buffer], Array]:
+        """`array` for one layout, called for each output of a compiled graph."""
+        return lambda buffer: self.array(buffer, layout)
+
     def buffer_of(self, array: Array) -> Buffer:
         """The buffer that `layout_of` speaks of."""
         return array.buffer  # type: ignore[no-any-return]
@@ -113,10 +153,15 @@ class Device(ABC):
         return array.layout  # type: ignore[no-any-return]
 
     def packed_buffer(self, array: Array) -> Buffer | None:
-        """The array's buffer if it lies at its start in C order, else None: asked for each input of a compiled
-        graph."""
+        """The array's buffer if it lies at its start in C order, else None."""
         layout = self.layout_of(array)
         return self.buffer_of(array) if layout.offset == 0 and layout.contiguous else None
+
+    def pooled_buffer(self, array: Array) -> Buffer | None:
+        """The buffer of the pool's block that a packed array lies at the start of, the same for as long as the block
+        is there; None for memory from elsewhere.  Asked for each input of a compiled graph."""
+        buffer = self.packed_buffer(array)
+        return None if buffer is None else self.pool.block_of(buffer)
 
     def adopt(self, array: HostArray) -> Array | None:
         """An array of this device that lies in a host array's own memory, keeps it alive and is only read.
@@ -133,8 +178,15 @@ class Device(ABC):
         """Make a program of records that runs on a stream; slots that are None are bound before it runs."""
         return PythonProgram(self, records, slots, stream)
 
-    def memory_info(self) -> tuple[int, int] | None:
-        """(free, total) bytes, or None if the device cannot tell."""
+    def memory_info(self) -> MemoryInfo:
+        """Bytes that are free, there at all, in use and idle in the pool."""
+        used, pooled = self.pool.used, self.pool.pooled
+        known = self.driver_memory()
+        return MemoryInfo(None, None, used, pooled) if known is None else MemoryInfo(
+            min(known[0] + pooled, known[1]), known[1], used, pooled)
+
+    def driver_memory(self) -> tuple[int, int] | None:
+        """(free, total) bytes as the driver counts them, the pool's as taken; None if it cannot tell."""
         return None
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,10 +84,10 @@ class Interpreter:
         slots = record.slots
         buffers = [self.program.slots[s] for s in slots]
         for slot, buffer in zip(slots, [buffers[-1], *buffers[:-1]], strict=True):
-            self.program.bind(slot, buffer)
+            self.program.put(slot, buffer)
 
     def _point(self, record: Rebind, round: int) -> None:
-        self.program.bind(record.slot, self.program.slots[record.source])
+        self.program.put(record.slot, self.program.slots[record.source])
 
     def _repeat(self, record: Repeat, round: int) -> None:
         count = record.count if record.tape < 0 else len(self.program.slots[record.tape])
@@ -96,19 +96,43 @@ class Interpreter:
 
     def _window(self, record: Window, round: int) -> None:
         program = self.program
-        part = program.device.view(program.slots[record.source], record.offset + record.step * round, record.nbytes)
-        program.bind(record.slot, part)
+        part = program.part(program.slots[record.source], record.offset + record.step * round, record.nbytes)
+        program.put(record.slot, part)
 
     def _push(self, record: TapePush, round: int) -> None:
         program, tape = self.program, self.program.slots[record.tape]
         tape.append(program.slots[record.slot])
-        program.bind(record.slot, tape.spare.popleft() if tape.spare else program.device.allocate(record.nbytes))
+        program.put(record.slot, tape.spare.popleft() if tape.spare else program.device.allocate(record.nbytes))
 
     def _pull(self, record: TapeRead, round: int) -> None:
         tape = self.program.slots[record.tape]
-        self.program.bind(record.slot, tape[len(tape) - 1 - round if record.reverse else round])
+        self.program.put(record.slot, tape[len(tape) - 1 - round if record.reverse else round])
 
     def _clear(self, record: TapeReset, round: int) -> None:
         tape = self.program.slots[record.tape]
         tape.spare.extend(tape)
         tape.clear()
+
+
+def tape_slots(records: Sequence[Record]) -> frozenset[int]:
+    """The slots that buffers of tapes may come to."""
+    found = {r.slot for r in _all(records) if isinstance(r, TapePush | TapeRead)}
+    before = -1
+    while len(found) > before:
+        before = len(found)
+        for record in _all(records):
+            if isinstance(record, RotatePointer) and not found.isdisjoint(record.slots):
+                found.update(record.slots)
+            elif isinstance(record, Rebind | Window) and record.source in found:
+                found.add(record.slot)
+    return frozenset(found)
+
+
+def _all(records: Sequence[Record]) -> Iterator[Record]:
+    """The records, those of inner lists included."""
+    pending = list(records)
+    while pending:
+        record = pending.pop()
+        yield record
+        if isinstance(record, Repeat):
+            pending.extend(record.records)

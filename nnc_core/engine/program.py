@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -22,13 +22,14 @@ from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.profile import Profile, measure
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import CONSTANT, PLACEHOLDER
+from nnc_core.operator.control import is_tape
 from nnc_core.symbol import Node, show_line
 
 SMALL = 1 << 20
 """Bytes of an array that stays bound after a call, so that the next call with it need not bind it again."""
 LENT = frozenset({"input", "output", "pointer"})
 """Kinds of storages whose buffers are the caller's: a program that waits for its next call keeps no large ones, and no
-window on one."""
+window on one, but for blocks of the pool, on which its callers have claims of their own."""
 
 
 class ComputationGraph:
@@ -46,7 +47,10 @@ class ComputationGraph:
         self._constants = {slot: self._constant_buffer(node) for node, slot in self._slots.constants.items()}
         self.records = emitter.records
         self._step_of = [emitter.step_of[id(call)] for call in calls_of(self.records)]
+        self._makers = [(name, slot, self._maker(layout, is_tape(self.outputs[name].spec)))
+                        for name, (slot, layout) in self._slots.outputs.items()]
         self._idle: deque[Program] = deque()
+        self.device.pool.follow(self)
 
     def _constant_buffer(self, node: Node) -> Buffer:
         if node.op is not CONSTANT:
@@ -61,6 +65,10 @@ class ComputationGraph:
                              hint="export with the array as an input, or move it with .to(...) first")
         return self.device.buffer_of(self.executor.upload(literal.array))
 
+    def _maker(self, layout: Layout, taped: bool) -> Callable[[Any], Array]:
+        """Makes an output of what is in its slot."""
+        return (lambda tape: TapeArray(tape, layout)) if taped else self.device.arrays(layout)
+
     def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """One call.  Arrays by name in, arrays by name out.
 
@@ -68,7 +76,9 @@ class ComputationGraph:
         `lost` are the inputs that the call had begun to overwrite."""
         waits, nonfinite, indices = config.of_runs
         watched = indices or nonfinite != "off"
-        program = self._bound(self._safe(given) if watched else given)
+        given_back = self.device.pool.given_back
+        program = self._program()
+        claims = self._bind(program, self._safe(given) if watched else given)
         try:
             around = self._watching(program, nonfinite, indices) if watched else self._wait_after if waits else None
             if around is None:
@@ -81,11 +91,25 @@ class ComputationGraph:
             if known is error:
                 raise
             raise known from error
-        arrays = {name: self._output(program, slot, layout) for name, (slot, layout) in self._slots.outputs.items()}
-        for slot in self._slots.lent:
-            program.release(slot)
+        arrays = {}
+        for name, slot, array_in in self._makers:
+            buffer = program.buffer(slot)
+            arrays[name] = array_in(claims.get(id(buffer), buffer))
+        if self._slots.lent:
+            program.release(self._slots.lent)
+        if given_back != self.device.pool.given_back:
+            program.forget()  # it was not there to be told
         self._idle.append(program)
         return arrays
+
+    def forget(self, blocks: frozenset[int]) -> None:
+        """Let programs that wait for a call go of blocks that the pool gives back to the device."""
+        for _ in range(len(self._idle)):
+            with suppress(IndexError):  # another thread calls it
+                program = self._idle.popleft()
+                if program.holds(blocks):
+                    program.forget()
+                self._idle.append(program)
 
     def _watching(self, program: Program, nonfinite: str, indices: bool) -> Around:
         """The function called around each command while a setting asks for a look at its operands."""
@@ -108,21 +132,43 @@ class ComputationGraph:
         launch()
         self.device.default_stream.synchronize()
 
-    def _bound(self, given: Mapping[str, Array]) -> Program:
-        """A program of our own with this call's inputs and fresh outputs."""
+    def _bind(self, program: Program, given: Mapping[str, Array]) -> dict[int, Buffer]:
+        """Give a program this call's inputs and outputs.  Returns the claims on outputs, on inputs that are overwritten
+        and on copies, by the ids of their blocks: they are held for as long as the call lasts."""
         device, slots = self.device, self._slots
-        program = self._program()
+        claims: dict[int, Buffer] = {}
         for name, slot in slots.inputs.items():
             array = given[name]
-            buffer = array.buffers if isinstance(array, TapeArray) else device.packed_buffer(array)
-            program.bind(slot, device.buffer_of(self.executor.pack(array)) if buffer is None else buffer)
+            if array.__class__ is TapeArray:
+                program.bind(slot, array.buffers)
+                continue
+            buffer = device.pooled_buffer(array)
+            if buffer is None:
+                buffer = self._unpooled(array, claims)
+            elif slot in slots.overwritten:
+                claims[id(buffer)] = device.buffer_of(array)
+            program.bind(slot, buffer)
         for slot, nbytes in slots.fresh.items():
-            program.bind(slot, device.allocate(nbytes) if nbytes else BufferTape())
-        return program
+            if not nbytes:
+                program.bind(slot, BufferTape())
+                continue
+            block, claim = device.pool.claim(device, nbytes, None, program.buffer(slot))
+            claims[id(block)] = claim
+            program.bind(slot, block)
+        return claims
 
-    def _output(self, program: Program, slot: int, layout: Layout) -> Array:
-        buffer = program.buffer(slot)
-        return TapeArray(buffer, layout) if isinstance(buffer, BufferTape) else self.device.array(buffer, layout)
+    def _unpooled(self, array: Array, claims: dict[int, Buffer]) -> Buffer:
+        """The buffer of an array that lies outside of the pool, or of a packed copy."""
+        buffer = self.device.packed_buffer(array)
+        if buffer is not None:
+            return buffer
+        copy = self.executor.pack(array)
+        claim = self.device.buffer_of(copy)
+        block = self.device.pooled_buffer(copy)
+        if block is None:
+            return claim
+        claims[id(block)] = claim
+        return block
 
     def reserve(self) -> None:
         """Allocate the memory of one call now."""
@@ -191,9 +237,12 @@ class ComputationGraph:
 
     def profile_arrays(self, given: Mapping[str, Array], repeats: int = 5) -> Profile:
         """Time each command, waiting after it; donated inputs are copied first."""
-        program = self._bound(self._safe(given))
+        program = self._program()
+        claims = self._bind(program, self._safe(given))
         step_of = dict(zip(map(id, calls_of(self.records)), self._step_of, strict=True))
-        return measure(self.plan, step_of, program, self.device, repeats)
+        found = measure(self.plan, step_of, program, self.device, repeats)
+        del claims
+        return found
 
 
 class TapeArray:
@@ -221,6 +270,8 @@ class _Slots:
         self.inputs = {k: emitter.slot(place[node].storage) for k, node in graph.inputs.items() if node in place}
         self.constants = {node: emitter.slot(p.storage) for node, p in place.items() if p.storage.kind == "constant"
                           and not node.inputs and node.op is not PLACEHOLDER}
+        donated = set(plan.donated.values())
+        self.overwritten = {slot for k, slot in self.inputs.items() if graph.inputs[k] in donated}
         self.outputs = {k: (emitter.slot(place[node].storage), place[node].layout) for k, node in outputs.items()}
         for storage in plan.arena:
             emitter.slot(storage)

@@ -78,7 +78,7 @@ def _is_memory_alone(device: Device, array: Any) -> bool:
     if getattr(array, "buffer", None) is not None and device.buffer_of(array) is array.buffer:
         return _references(array, "buffer") == _ALONE
     while isinstance(array, np.ndarray):
-        if array.base is None:
+        if array.base is None or device.pool.is_claim(array):
             return True
         if _references(array, "base") != _ALONE:
             return False

@@ -110,21 +110,24 @@ def test_a_buffer_tells_its_size_only(plain) -> None:
 
 
 def test_memory_is_counted_and_given_back(device) -> None:
-    free, total = device.memory_info()
+    free, total, used, pooled = device.memory_info()
+    assert (used, pooled) == (0, 0)
     buffer = device.allocate(1000)
-    assert device.memory_info() == (free - 1000, total)
+    assert device.memory_info() == (free - 1000, total, 1000, 0)
     del buffer
     gc.collect()
-    assert device.memory_info() == (free, total)
+    assert device.memory_info() == (free, total, 0, 1000)
+    assert device.trim() == 1000
+    assert device.memory_info() == (free, total, 0, 0)
 
 
 def test_launches_keep_their_buffers_alive(plain) -> None:
-    free, _ = plain.memory_info()
+    free = plain.memory_info().free
     launch = plain.compile(addition(4)).bind([plain.allocate(16) for _ in range(3)])
-    assert plain.memory_info()[0] == free - 48
+    assert plain.memory_info().free == free - 48
     launch()
     del launch
-    assert plain.memory_info()[0] == free
+    assert plain.memory_info().free == free
 
 
 def test_small_memory_runs_out_and_recovers() -> None:
@@ -146,7 +149,7 @@ def test_more_than_there_is(plain) -> None:
 
 def test_what_the_host_cannot_give() -> None:
     device = StrictDevice(replace(BY_NAME["plain"], memory=1 << 62))
-    free, _ = device.memory_info()
+    free = device.memory_info().free
     with pytest.raises(DeviceMemoryError, match="the host has no 2305843009213693952 bytes"):
         device.allocate(1 << 61)
     assert device.memory_info()[0] == free
@@ -279,11 +282,27 @@ def test_poison_fills_fresh_memory() -> None:
 
 
 def test_poison_fills_freed_memory() -> None:
+    """What goes into the pool, and what goes back to the host."""
+    device = opened("poison")
+    for trimmed in (False, True):
+        buffer = on(device, np.zeros(8, np.float32))
+        content = buffer.open(device)
+        del buffer
+        if trimmed:
+            device.trim()
+        else:
+            assert device.memory_info().pooled == 32
+        assert (content == 0xFF).all()
+
+
+def test_poison_fills_memory_that_is_used_again() -> None:
     device = opened("poison")
     buffer = on(device, np.zeros(8, np.float32))
-    content = buffer.open(device)
+    block = device.pool.block_of(buffer)
     del buffer
-    assert (content == 0xFF).all()
+    again = device.allocate(32)
+    assert device.pool.block_of(again) is block
+    assert np.isnan(host(device, again, np.zeros(8, np.float32))).all()
 
 
 # Asynchronous work

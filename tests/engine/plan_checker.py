@@ -69,18 +69,18 @@ class Walk:
         if "no-views" in self.compiled.device.spec.features:
             return [self.allocate(s.nbytes) for s in self.plan.arena]
         segments, size = [self.allocate(max(n, 1)) for n in self.plan.allocation.segments], self.plan.segment
-        return [self.view(segments[s.offset // size], s.offset % size, s.nbytes) for s in self.plan.arena]
+        return [self.part(segments[s.offset // size], s.offset % size, s.nbytes) for s in self.plan.arena]
 
     # ---- what the interpreter asks of a device and of a program
     def allocate(self, nbytes: int) -> Memory:
         return Memory(np.zeros(-(-nbytes // self.grain), np.int64), 0, nbytes)
 
-    def view(self, whole: Memory, offset: int, nbytes: int) -> Memory:
+    def part(self, whole: Memory, offset: int, nbytes: int) -> Memory:
         if not 0 <= offset <= whole.nbytes - nbytes:
             raise PlanError(f"a window of {nbytes} bytes at {offset} in {whole.nbytes}")
         return Memory(whole.numbers, whole.offset + offset, nbytes)
 
-    def bind(self, slot: int, buffer: Any) -> None:
+    def put(self, slot: int, buffer: Any) -> None:
         self.slots[slot] = buffer
 
     def launch(self, call: Call) -> Any:

@@ -34,8 +34,11 @@ class CpuDevice(Device):
         super().take(operator, backend)
         self.eager = {name: kernel for name, kernel in self.eager.items() if operator not in MADE_OF.get(name, ())}
 
-    def allocate(self, nbytes: int) -> Any:
-        return memory.allocate(nbytes)
+    def reserve(self, nbytes: int) -> Any:
+        return memory.reserve(nbytes)
+
+    def alias(self, buffer: Any) -> Any:
+        return buffer.view(np.ndarray)
 
     def view(self, buffer: Any, offset: int, nbytes: int) -> Any:
         if offset < 0 or offset + nbytes > len(buffer):
@@ -84,11 +87,16 @@ class CpuDevice(Device):
     def array(self, buffer: Any, layout: Layout) -> Array:
         return memory.array_in(buffer, layout)
 
+    def arrays(self, layout: Layout) -> Callable[[Any], Array]:
+        return memory.arrays_in(layout)
+
     def buffer_of(self, array: Array) -> Any:
         return memory.bytes_of(array)
 
     def packed_buffer(self, array: Array) -> Any:
         return array.reshape(-1).view(np.uint8) if array.flags.c_contiguous else None
+
+    pooled_buffer = staticmethod(memory.block_of)
 
     def layout_of(self, array: Array) -> Layout:
         return memory.layout_of(array)
@@ -99,5 +107,5 @@ class CpuDevice(Device):
     def expose(self, array: Array) -> HostArray | None:
         return memory.exposed(array)
 
-    def memory_info(self) -> tuple[int, int] | None:
+    def driver_memory(self) -> tuple[int, int] | None:
         return host.memory()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,17 +22,33 @@ LARGE = 1 << 28
 """Bytes from which on it is worth knowing beforehand that the machine has not got them."""
 
 
-def allocate(nbytes: int) -> Bytes:
+class CpuBlock(np.ndarray[tuple[int], np.dtype[np.uint8]]):
+    """Bytes that the pool hands out.  NumPy lets a view refer to the array at the beginning of a chain of views, but
+    not past a change of class: so every view of a claim, which is of NumPy's own class, refers to the claim."""
+
+    __slots__ = ()
+
+
+def reserve(nbytes: int) -> CpuBlock:
     """Uninitialised and aligned.  DeviceMemoryError beyond the machine's memory."""
     known = host.memory() if nbytes > LARGE else None  # asking the system costs more than most allocations
     if known is not None and nbytes > known[1]:
         raise _no_memory(nbytes)
     try:
-        room = np.empty(nbytes + ALIGNMENT, np.uint8)
+        room = CpuBlock(nbytes + ALIGNMENT, np.uint8)
     except (MemoryError, ValueError, OverflowError):  # ValueError: more than NumPy can count
         raise _no_memory(nbytes) from None
     start = -room.__array_interface__["data"][0] % ALIGNMENT  # `ctypes.data` takes twice as long
-    return room[start : start + nbytes]
+    return room[start : start + nbytes]  # type: ignore[return-value]
+
+
+def block_of(array: Any) -> CpuBlock | None:
+    """The block that a packed array lies at the start of: one that is as large as a claim begins where it does."""
+    claim = array.base
+    if claim is None or claim.__class__ is not np.ndarray or claim.nbytes != array.nbytes:
+        return None
+    block = claim.base
+    return block if block.__class__ is CpuBlock and array.flags.c_contiguous else None
 
 
 def _no_memory(nbytes: int) -> DeviceMemoryError:
@@ -43,8 +60,18 @@ def _no_memory(nbytes: int) -> DeviceMemoryError:
 
 def array_in(buffer: Bytes, layout: Layout) -> Array:
     """A view; strides that do not matter are those of C order."""
-    strides = packed_strides(layout.shape, layout.dtype.itemsize) if layout.contiguous else layout.strides
-    return np.ndarray(layout.shape, layout.dtype, buffer, layout.offset, strides)
+    return np.ndarray(layout.shape, layout.dtype, buffer, layout.offset, strides_of(layout))
+
+
+def arrays_in(layout: Layout) -> Callable[[Bytes], Array]:
+    """`array_in` for one layout."""
+    shape, dtype, offset, strides = layout.shape, layout.dtype, layout.offset, strides_of(layout)
+    return lambda buffer: np.ndarray(shape, dtype, buffer, offset, strides)
+
+
+def strides_of(layout: Layout) -> tuple[int, ...]:
+    """Its strides, those of C order where they do not matter."""
+    return packed_strides(layout.shape, layout.dtype.itemsize) if layout.contiguous else layout.strides
 
 
 def layout_of(array: Any) -> Layout:
@@ -93,6 +120,12 @@ def packed_like(array: Array) -> Array:
     """The array under the strides of C order, which it has but for axes that do not matter."""
     wanted = packed_strides(array.shape, array.itemsize)
     return array if array.strides == wanted else array.reshape(-1).reshape(array.shape)
+
+
+def same_place(old: Any, new: Any) -> bool:
+    """True if two packed views of the memory of one object, which the first keeps alive, are of the same bytes."""
+    return (old.base is not None and old.base is new.base and old.nbytes == new.nbytes
+            and old.flags.writeable == new.flags.writeable and same_start(old, new))
 
 
 def same_start(a: Array, b: Array) -> bool:

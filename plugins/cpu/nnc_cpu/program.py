@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from nnc_core.base.layout import Layout, packed_strides
-from nnc_core.base.record import Record
-from nnc_core.device import Buffer, Device, PythonProgram, Stream
+from nnc_core.base.layout import Layout
+from nnc_core.base.record import Call, Record
+from nnc_core.device import Buffer, Device, Launch, PythonProgram, Stream
 from nnc_cpu.backends import NumpyKernel
-from nnc_cpu.memory import Array
-
-_View: TypeAlias = tuple[int, tuple[int, ...], Any, int, tuple[int, ...]]
-"""The number of an array, then how it lies in a buffer: shape, dtype, offset, strides."""
+from nnc_cpu.memory import Array, same_place, strides_of
 
 
 class NumpyProgram(PythonProgram):
-    """Arrays that see a buffer are made when it is put into its slot, for all commands that see it in the same way."""
+    """Arrays are known when the program is made; a call makes those whose buffers are new to it."""
 
     def __init__(self, device: Device, records: Sequence[Record], slots: Sequence[Buffer | None],
                  stream: Stream) -> None:
-        super().__init__(device, records, [None] * len(slots), stream)
+        super().__init__(device, records, slots, stream)
         numbers: dict[tuple[int, Layout], int] = {}
         self._operands = [self._numbered(call, numbers) for call in self.calls]
-        self._views: dict[int, list[_View]] = {}
-        for (slot, layout), number in numbers.items():
-            self._views.setdefault(slot, []).append(_view(number, layout))
-        self._arrays: list[Array | None] = [None] * len(numbers)
-        for slot, buffer in enumerate(slots):
-            self.bind(slot, buffer)
+        self._made: list[Array | None] = [None] * len(numbers)
+        self._how = [_way(slot, layout) for slot, layout in numbers]
+        self._seen_by: dict[int, list[int]] = {}
+        for (slot, _), number in numbers.items():
+            self._seen_by.setdefault(slot, []).append(number)
 
     def _numbered(self, call: Any, numbers: dict[tuple[int, Layout], int]) -> list[int] | None:
         """The numbers of a command's arrays; None for a kernel that takes buffers."""
@@ -42,28 +38,29 @@ class NumpyProgram(PythonProgram):
             [*kernel.layouts, *kernel.scratch], strict=True)]
 
     def bind(self, slot: int, buffer: Any) -> None:
-        if self.slots[slot] is buffer:
-            return
-        self.slots[slot] = buffer
-        self.stale.update(self.users.get(slot, ()))
-        for number, shape, dtype, offset, strides in self._views.get(slot, ()):
-            self._arrays[number] = np.ndarray(shape, dtype, buffer, offset, strides)
+        old = self.slots[slot]
+        if old is not buffer and not (old.__class__ is np.ndarray and same_place(old, buffer)):
+            super().bind(slot, buffer)
 
-    def release(self, slot: int) -> None:
-        super().release(slot)
-        for number, *_ in self._views.get(slot, ()):
-            self._arrays[number] = None
+    def put(self, slot: int, buffer: Any) -> None:
+        super().put(slot, buffer)
+        for number in self._seen_by.get(slot, ()):
+            self._made[number] = None
 
-    def _set_arguments(self, n: int) -> None:
+    def make_launch(self, n: int, call: Call) -> Launch:
         operands = self._operands[n]
         if operands is None:
-            super()._set_arguments(n)
-            return
-        self.launches[n] = self.calls[n].kernel.bind_arrays(map(self._arrays.__getitem__, operands))
-        self.stale.discard(n)
+            return super().make_launch(n, call)
+        made = self._made
+        arrays = [made[i] if made[i] is not None else self._make(i) for i in operands]
+        return call.kernel.bind_arrays(arrays)  # type: ignore[no-any-return]
+
+    def _make(self, number: int) -> Array:
+        slot, shape, dtype, offset, strides = self._how[number]
+        array = self._made[number] = np.ndarray(shape, dtype, self.slots[slot], offset, strides)
+        return array
 
 
-def _view(number: int, layout: Layout) -> _View:
+def _way(slot: int, layout: Layout) -> tuple[int, tuple[int, ...], Any, int, tuple[int, ...]]:
     """As `memory.array_in` sees it."""
-    strides = packed_strides(layout.shape, layout.dtype.itemsize) if layout.contiguous else layout.strides
-    return number, layout.shape, layout.dtype, layout.offset, strides
+    return slot, layout.shape, layout.dtype, layout.offset, strides_of(layout)

@@ -16,7 +16,7 @@ from nnc_core.device import DONE, Buffer, Device, Event, HostArray, Kernel, Stre
 from nnc_opencl.drivers import INSTALL, describe, spec_of
 from nnc_opencl.failure import failure
 from nnc_opencl.kernel import OpenCLKernel
-from nnc_opencl.memory import Account, OpenCLBuffer, allocate
+from nnc_opencl.memory import Account, OpenCLBuffer, reserve
 from nnc_opencl.programs import FittedCode, ProgramBuilder, Refusal
 from nnc_opencl.stream import OpenCLStream
 
@@ -29,20 +29,22 @@ HostBytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 class OpenCLDevice(Device):
     """A context and an in-order queue of one device of one platform."""
 
+    kept_launches = 512  # making the cl.Kernel of each takes longer than binding a hundred
+
     def __init__(self, device: cl.Device, id: str) -> None:
         self.spec = spec_of(device, id)
         self._device = device
         try:
             self._context = cl.Context([device])
-            self._default = OpenCLStream(self._context, device, id)
+            self._default = OpenCLStream(self._context, device, id, keeps=False)
         except cl.Error as error:
             raise failure("making a context", error, id) from error
         self._account = Account()
         self._kernels: LRU[LoopNest, OpenCLKernel] = LRU(KERNELS)
         self._builder, self._building = ProgramBuilder(self._context, self.spec), threading.Lock()
 
-    def allocate(self, nbytes: int) -> OpenCLBuffer:
-        return allocate(self._context, nbytes, self._account, self.spec)
+    def reserve(self, nbytes: int) -> OpenCLBuffer:
+        return reserve(self._context, nbytes, self._account, self.spec)
 
     def view(self, buffer: Buffer, offset: int, nbytes: int) -> OpenCLBuffer:
         whole = _mine(buffer)
@@ -55,11 +57,15 @@ class OpenCLDevice(Device):
                               device=self.spec.id, hint="align views to `spec.alignment`")
         root = whole.allocation
         if nbytes == 0:
-            return OpenCLBuffer(root.memory, 0, root, start)
+            return OpenCLBuffer(root.memory, 0, whole, start)
         try:
-            return OpenCLBuffer(root.memory.get_sub_region(start, nbytes), nbytes, root, start)
+            return OpenCLBuffer(root.memory.get_sub_region(start, nbytes), nbytes, whole, start)
         except cl.Error as error:
             raise failure("making a view", error, self.spec.id) from error
+
+    def alias(self, buffer: Buffer) -> OpenCLBuffer:
+        mine = _mine(buffer)
+        return OpenCLBuffer(mine.memory, mine.nbytes, mine, mine.offset)
 
     def upload(self, array: HostArray, buffer: Buffer, stream: Stream | None = None) -> Event:
         host, target = self._bytes(array, buffer), _mine(buffer)
@@ -67,20 +73,20 @@ class OpenCLDevice(Device):
             return DONE
         queue = self._queue(stream)
         queue.forget_done()
-        return queue.submit("an upload", cl.enqueue_copy, target.memory, host, is_blocking=False)
+        return queue.submit("an upload", cl.enqueue_copy, target.memory, host, held=target, is_blocking=False)
 
     def download(self, buffer: Buffer, array: HostArray, stream: Stream | None = None) -> Event:
         host, source, queue = self._bytes(array, buffer), _mine(buffer), self._queue(stream)
         if not host.nbytes:
             return queue.record()
-        return queue.submit("a download", cl.enqueue_copy, host, source.memory, is_blocking=False)
+        return queue.submit("a download", cl.enqueue_copy, host, source.memory, held=source, is_blocking=False)
 
     def copy(self, source: Buffer, target: Buffer, stream: Stream | None = None) -> Event:
         a, b, queue = _mine(source), _mine(target), self._queue(stream)
         nbytes = min(a.nbytes, b.nbytes)
         if not nbytes or (a.allocation is b.allocation and a.offset == b.offset):
             return queue.record()
-        return queue.submit("a copy", cl.enqueue_copy, b.memory, a.memory, byte_count=nbytes)
+        return queue.submit("a copy", cl.enqueue_copy, b.memory, a.memory, held=(a, b), byte_count=nbytes)
 
     def fill(self, buffer: Buffer, pattern: bytes, stream: Stream | None = None) -> Event:
         target, queue = _mine(buffer), self._queue(stream)
@@ -88,10 +94,11 @@ class OpenCLDevice(Device):
             raise DeviceError(f"a pattern of {len(pattern)} bytes, not 1, 2, 4 or 8", device=self.spec.id)
         whole = target.nbytes // len(pattern) * len(pattern)
         if whole:
-            queue.submit("a fill", cl.enqueue_fill_buffer, target.memory, pattern, 0, whole)
+            queue.submit("a fill", cl.enqueue_fill_buffer, target.memory, pattern, 0, whole, held=target)
         if whole < target.nbytes:  # the driver repeats whole patterns only
             rest = np.frombuffer(pattern, np.uint8)[: target.nbytes - whole]
-            queue.submit("a fill", cl.enqueue_copy, target.memory, rest, dst_offset=whole, is_blocking=False)
+            queue.submit("a fill", cl.enqueue_copy, target.memory, rest, held=target, dst_offset=whole,
+                         is_blocking=False)
         return queue.record()
 
     def compile(self, nest: LoopNest) -> OpenCLKernel:
@@ -132,7 +139,7 @@ class OpenCLDevice(Device):
     def default_stream(self) -> OpenCLStream:
         return self._default
 
-    def memory_info(self) -> tuple[int, int] | None:
+    def driver_memory(self) -> tuple[int, int] | None:
         """The memory that nnc itself leaves free; OpenCL does not tell what others take."""
         total = self.spec.memory
         return None if total is None else (total - self._account.used, total)

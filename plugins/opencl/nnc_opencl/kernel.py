@@ -80,7 +80,7 @@ class OpenCLLaunch:
             event = cl.enqueue_nd_range_kernel(self._queue, self._handle, self._global, self._local)
         except cl.Error as error:
             raise failure(f"launching {self._label}", error, self._stream.id) from error
-        self._stream.remember(event, self._label, self._line)
+        self._stream.remember(event, self._label, self._line, self._buffers)
 
     def __del__(self) -> None:
         self._free.append(self._handle)  # what is enqueued has its arguments already

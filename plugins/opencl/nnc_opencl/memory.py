@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections import deque
 
@@ -13,18 +12,19 @@ from nnc_core.device import DeviceSpec
 
 
 class OpenCLBuffer:
-    """Device memory.  `memory` is the driver's, where nothing has zero bytes: `nbytes` may be smaller."""
+    """Device memory.  `memory` is the driver's, where nothing has zero bytes: `nbytes` may be smaller.  It keeps the
+    buffer alive that it is a part of."""
 
-    __slots__ = ("memory", "nbytes", "offset", "root")
+    __slots__ = ("__weakref__", "memory", "nbytes", "offset", "whole")
 
-    def __init__(self, memory: cl.Buffer, nbytes: int, root: WholeBuffer | None, offset: int) -> None:
-        self.memory, self.nbytes, self.root, self.offset = memory, nbytes, root, offset
+    def __init__(self, memory: cl.Buffer, nbytes: int, whole: OpenCLBuffer | None, offset: int) -> None:
+        self.memory, self.nbytes, self.whole, self.offset = memory, nbytes, whole, offset
 
     @property
     def allocation(self) -> WholeBuffer:
         """The allocation of which this is a part; a sub-buffer has no sub-buffers of its own in OpenCL."""
-        assert self.root is not None
-        return self.root
+        assert self.whole is not None
+        return self.whole.allocation
 
     def __repr__(self) -> str:
         return f"<OpenCL buffer of {self.nbytes} bytes>"
@@ -78,16 +78,13 @@ class Account:
             self._used -= self._freed.popleft()
 
 
-def allocate(context: cl.Context, nbytes: int, account: Account, spec: DeviceSpec) -> WholeBuffer:
+def reserve(context: cl.Context, nbytes: int, account: Account, spec: DeviceSpec) -> WholeBuffer:
     """A buffer within the limits of `spec`, or DeviceMemoryError."""
     if spec.max_allocation is not None and nbytes > spec.max_allocation:
         raise _refusal(f"{nbytes} bytes asked for; one allocation has at most {spec.max_allocation}", spec)
     total = spec.memory or nbytes
     if not account.take(nbytes, total):
-        gc.collect()  # arrays in reference cycles
-        if not account.take(nbytes, total):
-            used = account.used
-            raise _refusal(f"{nbytes} bytes asked for; {used} of {total} are in use", spec)
+        raise _refusal(f"{nbytes} bytes asked for; {account.used} of {total} are in use", spec)
     try:
         memory = cl.Buffer(context, cl.mem_flags.READ_WRITE, max(nbytes, 1))
     except cl.Error as error:

@@ -25,27 +25,30 @@ REMEMBERED = 1024
 class OpenCLStream(Stream):
     """One queue.  Any thread may enqueue and wait."""
 
-    def __init__(self, context: cl.Context, device: cl.Device, id: str) -> None:
-        self.context, self.id = context, id
+    def __init__(self, context: cl.Context, device: cl.Device, id: str, keeps: bool = True) -> None:
+        """`keeps`: hold the buffers of commands until these are done.  Memory is used again in the order of the default
+        stream, which needs no hold of it for that reason."""
+        self.context, self.id, self.keeps = context, id, keeps
         self.queue = cl.CommandQueue(context, device)
-        self._commands: deque[tuple[cl.Event, str, Line | None]] = deque()
+        self._commands: deque[tuple[cl.Event, str, Line | None, object]] = deque()
         self._failures: list[Error] = []
         self._followed: set[OpenCLStream] = set()
         self._lock = threading.RLock()  # the collector may end an upload, and come back, while it is held
 
-    def submit(self, label: str, enqueue: Callable[..., cl.Event], *arguments: Any,
+    def submit(self, label: str, enqueue: Callable[..., cl.Event], *arguments: Any, held: object = None,
                **options: Any) -> OpenCLEvent:
-        """`enqueue(queue, *arguments, **options)`; `label` names the command if it fails."""
+        """`enqueue(queue, *arguments, **options)`, which works on the buffers `held`; `label` names the command if it
+        fails."""
         try:
             event = enqueue(self.queue, *arguments, **options)
         except cl.Error as error:
             raise failure(label, error, self.id) from error
-        self.remember(event, label, origin.get())
+        self.remember(event, label, origin.get(), held)
         return OpenCLEvent(self, event)
 
-    def remember(self, event: cl.Event, label: str, line: Line | None = None) -> None:
-        """Keep a command until it is done; `line` of the user asked for it."""
-        self._commands.append((event, label, line))
+    def remember(self, event: cl.Event, label: str, line: Line | None = None, held: object = None) -> None:
+        """Keep a command, and the buffers that it works on, until it is done; `line` of the user asked for it."""
+        self._commands.append((event, label, line, held if self.keeps else None))
         if len(self._commands) >= REMEMBERED:
             self.forget_done()
 
@@ -53,7 +56,7 @@ class OpenCLStream(Stream):
         """Let go of finished commands and of the host arrays that they held; keep failures for a wait."""
         with self._lock:
             while self._commands:
-                event, label, line = self._commands[0]
+                event, label, line, _ = self._commands[0]
                 status = event.command_execution_status
                 if status > cl.command_execution_status.COMPLETE:
                     return
