@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
-from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen.interpret import _elements, _positions, _Run
+from nnc_core.base.loopnest import Instruction, LoopNest
+from nnc_core.codegen.interpret import interpret
 from nnc_core.engine.candidates import loop_nest
 from nnc_core.engine.in_place_nest import inputs_read_where_written
 from nnc_core.operator import OPERATORS
@@ -77,10 +78,25 @@ def stored(x: np.ndarray[Any, Any], layout: Layout) -> Bytes:
 
 def run(nest: LoopNest, buffers: list[Bytes], order: np.ndarray[Any, Any]) -> None:
     """One outer point after another."""
-    arrays = [_elements(a.dtype, buffer) for a, buffer in zip(nest.arguments, buffers, strict=True)]
-    with np.errstate(all="ignore"):
-        for point in order:
-            _Run(nest, arrays, _positions(np.array([point]), nest.axes)).stages()
+    for point in order:
+        interpret(at(nest, [int(p) for p in np.unravel_index(point, nest.axes)] if nest.axes else []), buffers)
+
+
+def at(nest: LoopNest, point: list[int]) -> LoopNest:
+    """The nest at one of its outer points."""
+
+    def placed(instruction: Instruction) -> Instruction:
+        if instruction.axis is not None and instruction.axis < len(point):
+            return Instruction("constant", instruction.dtype, literal=point[instruction.axis])
+        if instruction.access is None:
+            return instruction
+        subscripts = tuple([s._replace(offset=s.offset + sum(k * point[a] for a, k in s.coefficients if a < len(point)))
+                            for s in instruction.access.subscripts])
+        return instruction._replace(access=instruction.access._replace(subscripts=subscripts))
+
+    stages = [replace(stage, body=tuple(map(placed, stage.body)), running=tuple(map(placed, stage.running)))
+              for stage in nest.stages]
+    return replace(nest, axes=(1,) * len(point), stages=tuple(stages))
 
 
 def result(nest: LoopNest, command: Command, inputs: tuple[np.ndarray[Any, Any], ...], onto: int | None,
