@@ -87,7 +87,7 @@ def _of_node(G: Nodes, node: Node, found: Sequence[Any], size: DimLike) -> Any:
     if not any(batched):
         plain = G.apply(node.op, tuple(values), node.attributes)
         return [(p, False) for p in G.picks(plain)] if isinstance(node.spec, TupleSpec) else (plain, False)
-    if node.op.counted:
+    if node.op.data_dependent:
         raise NotSupportedError("the size of its result depends on data, so that each example may have another",
                                 operator=node.op.name, line=show_line(node.line),
                                 hint="call it outside of vmap, or give it the size")

@@ -163,7 +163,8 @@ class Indexing(Base[V], Generic[V]):
         """int64: where along the last axis the nearest earlier element lies that is equal to this one, else -1."""
         ...
 
-    @op(infer=rule.repeat_index, reference=_repeat_index, host=True, counted=True, exact=True, differentiable=False)
+    @op(infer=rule.repeat_index, reference=_repeat_index, host=True, data_dependent=True, exact=True,
+        differentiable=False)
     def repeat_index(self, counts: V, *, size: DimLike) -> V:
         """int64[size]: each position in `counts` as often as the count there says."""
         ...

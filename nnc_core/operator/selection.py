@@ -67,22 +67,22 @@ def _bin_range(x: Any, size: DimLike) -> Any:
 
 
 class Selection(Base[V], Generic[V]):
-    @op(infer=rule.nonzero, reference=_nonzero, host=True, counted=True, exact=True, differentiable=False)
+    @op(infer=rule.nonzero, reference=_nonzero, host=True, data_dependent=True, exact=True, differentiable=False)
     def nonzero(self, x: V, *, size: DimLike) -> V:
         """int64[size, ndim]: the indices of the elements that are not zero, in C order."""
         ...
 
-    @op(infer=rule.distinct, reference=_unique_index, host=True, counted=True, exact=True, differentiable=False)
+    @op(infer=rule.distinct, reference=_unique_index, host=True, data_dependent=True, exact=True, differentiable=False)
     def unique_index(self, x: V, *, size: DimLike) -> V:
         """int64[size]: where each distinct value occurs first in the flattened x, by rising value."""
         ...
 
-    @op(infer=rule.distinct, reference=_unique_counts, host=True, counted=True, exact=True, differentiable=False)
+    @op(infer=rule.distinct, reference=_unique_counts, host=True, data_dependent=True, exact=True, differentiable=False)
     def unique_counts(self, x: V, *, size: DimLike) -> V:
         """int64[size]: how often each distinct value occurs, by rising value."""
         ...
 
-    @op(infer=rule.bin_range, reference=_bin_range, host=True, counted=True, exact=True, differentiable=False)
+    @op(infer=rule.bin_range, reference=_bin_range, host=True, data_dependent=True, exact=True, differentiable=False)
     def bin_range(self, x: V, *, size: DimLike) -> V:
         """int64[size]: 0, 1, ... up to the largest element of x, integers none of which is negative."""
         ...

@@ -53,8 +53,8 @@ def needs_stages(graph: SymbolicGraph, place_of: Callable[[str], Place], home: P
     if any(p != home for p in on.values()):
         return True
     for node in graph.nodes:
-        if node.op.counted or node.op.bodies or not _INT.issuperset(map(type, node.spec.shape)):
-            if node.op.counted or _breaks_inside(node, place_of) or _unknown_names(node):
+        if node.op.data_dependent or node.op.bodies or not _INT.issuperset(map(type, node.spec.shape)):
+            if node.op.data_dependent or _breaks_inside(node, place_of) or _unknown_names(node):
                 return True
         elif node.op is TRANSFER and any(place_of(a) != home for a in node.attributes):
             return True
@@ -79,12 +79,12 @@ def cut(graph: SymbolicGraph, place_of: Callable[[str], Place], home: Place, on:
 
 
 def _is_break(node: Node, places: _Places) -> bool:
-    return node.op.counted or (node.op is TRANSFER and places.crosses(node))
+    return node.op.data_dependent or (node.op is TRANSFER and places.crosses(node))
 
 
 def _unknown_names(node: Node) -> list[str]:
     attributes = node.attributes
-    if node.op.counted:
+    if node.op.data_dependent:
         size = size_attribute(node.op, attributes)
         attributes = tuple([a for a in attributes if a is not size])
         return [n for n in names_in(attributes) if is_unknown(n)]
@@ -95,7 +95,7 @@ def _producers(graph: SymbolicGraph) -> dict[str, Node]:
     """The node that counts, for each size that depends on data."""
     found: dict[str, Node] = {}
     for node in graph.nodes:
-        if node.op.counted:
+        if node.op.data_dependent:
             for name in names_in(size_attribute(node.op, node.attributes)):
                 found.setdefault(name, node)
     return found
@@ -113,7 +113,7 @@ def _wanted_names(node: Node, producers: Mapping[str, Node]) -> list[str]:
 
 def _breaks_inside(node: Node, place_of: Callable[[str], Place]) -> bool:
     return node.op.bodies and any(
-        inner.op.counted or (inner.op is TRANSFER and len({place_of(a) for a in inner.attributes}) > 1)
+        inner.op.data_dependent or (inner.op is TRANSFER and len({place_of(a) for a in inner.attributes}) > 1)
         or _breaks_inside(inner, place_of) for body in bodies_in(node.attributes) for inner in body.nodes)
 
 
@@ -121,7 +121,7 @@ def _free(graph: SymbolicGraph) -> set[Node]:
     """The nodes that are computed from constants alone."""
     free: set[Node] = set()
     for node in graph.nodes:
-        if node.op not in (PLACEHOLDER, TRANSFER) and not node.op.counted and free.issuperset(node.inputs):
+        if node.op not in (PLACEHOLDER, TRANSFER) and not node.op.data_dependent and free.issuperset(node.inputs):
             free.add(node)
     return free
 

@@ -40,7 +40,7 @@ def replay(graph: SymbolicGraph, given: Mapping[str, Value], stack: Stack,
                 made[id(node)] = _constant(node.attributes[0], stack)
                 continue
             inputs = tuple([made[id(x)] for x in node.inputs])
-            if node.op.counted:
+            if node.op.data_dependent:
                 made[id(node)] = _counted(node, inputs[0], sizes)
             elif node.op is _TRANSFER:
                 made[id(node)] = _moved(node, inputs[0], place_of)

@@ -146,7 +146,7 @@ class StagedProgram:
         source = stack_for(self.place_of(node.attributes[0])) if node.op is TRANSFER else target
         try:
             host = source.engine.executor.download(arrays[node.inputs[0], source.device.spec.id])
-            if node.op.counted:
+            if node.op.data_dependent:
                 host = count_on_host(node.op, [host], map_dims(node.attributes, lambda d: specialised(d, sizes)))
                 _learn(node, len(host), sizes)
             return target.engine.executor.upload(host)

@@ -183,9 +183,10 @@ class Symbols:
             return []
         order = postorder(outputs, leaf=lambda v: v.array is not None or v in self.frozen)
         recorded = [v for v in order if v.step is not None]
-        told = {name for v in recorded if v.op.counted for name in names_in(v.spec)}
-        counts = [c for v in recorded if not v.op.counted for c in missing_counts(v.attributes) if c.trace is self]
-        return list({str(c.shape[0]): c for c in counts if not told.issuperset(names_in(c.spec))}.values())
+        resolved = {name for v in recorded if v.op.data_dependent for name in names_in(v.spec)}
+        others = [v for v in recorded if not v.op.data_dependent]
+        counts = [c for v in others for c in missing_counts(v.attributes) if c.trace is self]
+        return list({str(c.shape[0]): c for c in counts if not resolved.issuperset(names_in(c.spec))}.values())
 
     def is_valid(self, v: Value) -> bool:
         """True if the value is there and not older than what it depends on."""

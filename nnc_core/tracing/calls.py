@@ -70,7 +70,7 @@ def _body_of(found: Compilation, limit: int) -> Body | None:
     traced, graph = found.traced, found.run.source
     if traced.writes or traced.elsewhere or len(graph.outputs) != len(found.outputs) or _is_short(graph, limit):
         return None
-    if any(node.op.host or node.op.counted for node in graph.nodes):
+    if any(node.op.host or node.op.data_dependent for node in graph.nodes):
         return None
     if found.body is None:
         body = Body(tuple(graph.inputs.values()), tuple([graph.outputs[k] for k in found.outputs]))

@@ -128,9 +128,10 @@ def check_sizes(graph: SymbolicGraph) -> None:
     """DataDependentError names the first operator with a size that nothing in the graph counts."""
     if not any_unknown():
         return
-    counted = {n for node in graph.nodes if node.op.counted for n in names_in(size_attribute(node.op, node.attributes))}
+    counting = [node for node in graph.nodes if node.op.data_dependent]
+    resolvable = {n for node in counting for n in names_in(size_attribute(node.op, node.attributes))}
     for node in graph.nodes:
-        if has_unknown(node.spec.shape) and not counted.issuperset(n for n in names_in(node.spec) if is_unknown(n)):
+        if has_unknown(node.spec.shape) and not resolvable.issuperset(n for n in names_in(node.spec) if is_unknown(n)):
             raise DataDependentError(f"{node.op.name} gives {node.spec}, whose size depends on data",
                                      line=show_line(node.line))
 

@@ -76,7 +76,7 @@ class Op:
     """(shapes, *attributes) -> the operand that holds indices, and which there are: for `config.check_indices`."""
     ties: bool = False
     """The first operand is handed on after the others have been computed."""
-    counted: bool = False
+    data_dependent: bool = False
     """The length of the result's first axis depends on data: the attribute `size` holds it, a number or, until the
     operator has run, an unknown dimension."""
 

@@ -142,7 +142,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     array = run_now(op, values, attributes, spec, stack)
     if not (tracked or (op.decompose is not None and stack.operator.replaced)):
         accept(op, inputs, attributes, stack)
-    made = None if op.counted else spec
+    made = None if op.data_dependent else spec
     return Value(array, stack, made, Step(op, values, attributes, line) if tracked else None, tracked)
 
 
@@ -157,7 +157,7 @@ def _later(value: Value) -> Value:
 
 def _waits_for_sizes(op: Op, spec: TensorSpec, values: Sequence[Value]) -> bool:
     """True if there are dimensions that are names: the sizes of a symbol, which an evaluation has numbers for."""
-    if not op.counted and _has_names(spec):
+    if not op.data_dependent and _has_names(spec):
         return True
     late = [v for v in values if v.array is None]
     return bool(late) and any(_has_names(v.spec) for v in postorder(late, leaf=_is_computed) if v.array is None)
@@ -228,7 +228,7 @@ def run_now(op: Op, values: Sequence[Value], attributes: Attributes, spec: Tenso
 def _run(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Any:
     executor = stack.engine.executor
     arrays = [v.array for v in values]
-    if op.counted:
+    if op.data_dependent:
         return executor.upload(count_on_host(op, [executor.download(a) for a in arrays], attributes))
     if op.decompose is not None and not executor.claims(op, arrays, attributes, spec):
         plain = [Value(v.array, v.stack, v._spec) for v in values]
@@ -288,7 +288,7 @@ def _evaluated(v: Value) -> Any:
             attributes, spec = _inferred_again(op, step.inputs, attributes, v.stack)
         with enqueued_for(step.line):
             array = run_now(op, step.inputs, attributes, spec, v.stack)
-        if op.counted:
+        if op.data_dependent:
             tell(op, attributes, v.stack.device.layout_of(array).shape[0])
         return array
     except Error as error:
@@ -304,7 +304,7 @@ def _evaluated(v: Value) -> Any:
 # ---- sizes that depend on data
 def _inferred_again(op: Op, values: Sequence[Value], attributes: Attributes, stack: Stack) -> tuple[Attributes, Any]:
     """Attributes and spec with numbers for sizes; whoever can tell one that is missing is computed."""
-    if not op.counted:
+    if not op.data_dependent:
         evaluate(missing_counts(attributes))
     attributes = put_in(attributes, stack)
     return attributes, stack.shape.infer(op, tuple([v.spec for v in values]), attributes)

@@ -68,7 +68,7 @@ def _origin(x: Value, depth: int, leaves: list[Value]) -> Any:
     """Equal for values that are equal because the same was computed from the same.  It holds ids of the leaves, which
     live as long as the name that is found by it."""
     step = x.step
-    if depth == 0 or step is None or is_snapshot(x) or step.op.bodies or (step.op.host and not step.op.counted):
+    if depth == 0 or step is None or is_snapshot(x) or step.op.bodies or (step.op.host and not step.op.data_dependent):
         leaves.append(x)
         return id(x)
     return step.op, tuple([_origin(v, depth - 1, leaves) for v in step.inputs]), step.attributes

@@ -37,7 +37,7 @@ tests: dtypes by `tests/operator/test_specs.py`, derivatives by `tests/graph`, h
   *composite*: other operators, unless a device takes it whole; *host*: NumPy or LAPACK, announced on other devices.
 - **Flags**: *exact*: the same bits on every device; *promotes*: brings operands to one dtype; *to float*: integers
   become floats; *in place 0, 1*: the result may take over that operand's memory; *view*: no copy where strides can say
-  it; *counted*: the length of the result depends on data.
+  it; *data-dependent*: the length of the result depends on data.
 """
 GROUPS: tuple[tuple[str, Sequence[DType]], ...] = (
     ("bool", (dt.boolean,)), ("int", dt.INTEGERS), ("float", dt.FLOATS), ("complex", dt.COMPLEX),
@@ -84,7 +84,7 @@ def lowering(op: Op) -> str:
 def flags(op: Op) -> str:
     said = {"exact": op.exact, "commutative": op.commutative, "promotes": bool(op.promote), "to float": op.to_float,
             f"in place {', '.join(map(str, op.inplace))}": bool(op.inplace), "view": op.view is not None,
-            "random": op.random, "host": op.host, "counted": op.counted}
+            "random": op.random, "host": op.host, "data-dependent": op.data_dependent}
     return ", ".join(flag for flag, holds in said.items() if holds)
 
 

@@ -81,5 +81,5 @@ def test_bad_input() -> None:
 @pytest.mark.parametrize("name", ["nonzero", "unique_index", "unique_counts"])
 def test_the_size_is_an_attribute_of_that_name(name) -> None:
     op = OPERATORS[name]
-    assert op.counted and op.host and "size" in op.attributes and not op.differentiable
-    assert not OPERATORS["unique_inverse"].counted and OPERATORS["unique_inverse"].host
+    assert op.data_dependent and op.host and "size" in op.attributes and not op.differentiable
+    assert not OPERATORS["unique_inverse"].data_dependent and OPERATORS["unique_inverse"].host

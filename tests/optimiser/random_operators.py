@@ -28,7 +28,7 @@ APART = frozenset(("transfer", "loop", "case_of", "call", "pick"))
 """Operators that need devices or bodies."""
 CASES_OF = {
     name: fit for name, cases in sorted(CASES.items())
-    if name not in APART and not OPERATORS[name].bodies and not OPERATORS[name].counted
+    if name not in APART and not OPERATORS[name].bodies and not OPERATORS[name].data_dependent
     and (fit := [(case, dtype) for case in cases for dtype in case.dtypes])
 }  # fmt: skip
 
