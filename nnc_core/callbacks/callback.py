@@ -240,4 +240,4 @@ def _token(fn: Function, *args: Any) -> Value:
 
 
 def _after(token: Value, x: Any) -> Any:
-    return Tensor(F.tied(value_of(x), [token])) if isinstance(x, Tensor) else x
+    return Tensor(F.after(value_of(x), [token])) if isinstance(x, Tensor) else x

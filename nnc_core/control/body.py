@@ -111,8 +111,8 @@ class TracedBody:
             results, effects = nodes[: len(outputs)], nodes[len(outputs) :]
             if token and not results:
                 results = [G.filled(shape=(), number=Number(True, boolean))]
-            tied = [G.tied(y, effects) for y in results] if effects else results
-            return Body(tuple(placeholders), tuple(tied))
+            ordered = [G.after(y, effects) for y in results] if effects else results
+            return Body(tuple(placeholders), tuple(ordered))
 
 
 def keep_effects(traced: Sequence[TracedBody], results: Sequence[Value]) -> None:

@@ -61,7 +61,7 @@ def _counted(numbers: Value, weights: Value | None, bins: DimLike, range: Value 
     ones = F.full_like(numbers, 1) if weights is None else weights
     with use_device(numbers.stack):
         none = F.full(shape=(bins + 1,), value=0, dtype=ones.dtype)
-    none = none if range is None else F.tied(none, (range,))
+    none = none if range is None else F.after(none, (range,))
     return cut(F.scatter(none, numbers, ones, axis=0, mode="add", batch=0), 0, 0, bins)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from nnc_core.operator import OPERATORS
-from nnc_core.operator.host import TIED
+from nnc_core.operator.host import AFTER
 from nnc_core.symbol import Node
 from nnc_core.type import DimLike
 
@@ -173,11 +173,11 @@ def _as_it_is(F: Any, node: Node, values: list[Any], batched: list[bool], size: 
     return F.apply(node.op, tuple(values), node.attributes)
 
 
-def _tied(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
-    return F.tied(values[0] if batched[0] else repeated(F, values[0], size), values[1:])
+def _after(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
+    return F.after(values[0] if batched[0] else repeated(F, values[0], size), values[1:])
 
 
-RULES[TIED.name] = _tied
+RULES[AFTER.name] = _after
 
 
 IMAGES = {"conv": (0,), "conv_input_gradient": (0,), "max_pool": (0,), "max_pool_index": (0,), "max_pool_place": (0,),

@@ -15,7 +15,7 @@ from nnc_core.base.dtype import is_inexact
 from nnc_core.graph.autodiff import depending, reverse
 from nnc_core.operator import OPERATORS, PLACEHOLDER, Nodes
 from nnc_core.operator.control import CALL, LOOP, PICK, is_tape
-from nnc_core.operator.host import CALLBACK, TIED
+from nnc_core.operator.host import AFTER, CALLBACK
 from nnc_core.optimiser import Expanding, rebuild
 from nnc_core.optimiser.rebuild import Make
 from nnc_core.symbol import Body, Node, bodies_of, postorder
@@ -75,7 +75,7 @@ def silent(functions: set[Any]) -> Make | None:
     """A maker for `rebuild`, so that what runs once more does not run these again for their effects alone."""
 
     def make(F: Nodes, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> Node:
-        again = op is TIED and host_functions(inputs[1:]) <= functions
+        again = op is AFTER and host_functions(inputs[1:]) <= functions
         return inputs[0] if again else F.apply(op, inputs, attributes)
 
     return make if functions else None
@@ -147,7 +147,7 @@ def _residuals(back: Sequence[Node], known: set[Node], kept_inputs: set[Node]) -
             if node in kept_inputs:
                 found[node] = None
         elif _is_made_again(node):
-            pending.extend(node.inputs[:1] if node.op is TIED else node.inputs)
+            pending.extend(node.inputs[:1] if node.op is AFTER else node.inputs)
         else:
             found[node] = None
     return list(found)

@@ -59,11 +59,11 @@ def _first_nest(command: Command) -> LoopNest:
 
 CALLBACK = Op("callback", ("*operands",), ("function", "spec"), _callback_spec, _call,
               "What a function of the host returns.", vjp=_pull, jvp=_push, host=True)
-TIED = Op("tied", ("x", "*after"), (), lambda x, *after: x, lambda x, *after: x,
-          "x, computed after the other operands: how what has effects is kept.", nest=_first_nest,
-          view=lambda layout: layout, exact=True, ties=True,
-          vjp=lambda F, g, y, x, *after: (g, *[None] * len(after)), jvp=lambda F, t, y, *inputs: t[0])
-HOSTED = {op.name: op for op in (CALLBACK, TIED)}
+AFTER = Op("after", ("x", "*tokens"), (), lambda x, *tokens: x, lambda x, *tokens: x,
+           "x, computed after the other operands: how what has effects is kept.", nest=_first_nest,
+           view=lambda layout: layout, exact=True, control_dependency=True,
+           vjp=lambda F, g, y, x, *tokens: (g, *[None] * len(tokens)), jvp=lambda F, t, y, *inputs: t[0])
+HOSTED = {op.name: op for op in (CALLBACK, AFTER)}
 """They are not among OPERATORS: a callback holds a function, and no kernel can be held to it."""
 
 
@@ -72,6 +72,6 @@ class Hosted(Base[V], Generic[V]):
         """The result of a function of the host: an array, or with a TupleSpec several."""
         return self.apply(CALLBACK, tuple(operands), (function, spec))
 
-    def tied(self, x: V, after: Sequence[V]) -> V:
-        """x, computed after the others."""
-        return self.apply(TIED, (x, *after), ())
+    def after(self, x: V, tokens: Sequence[V]) -> V:
+        """x, computed after the tokens: control dependencies, whose values nobody reads."""
+        return self.apply(AFTER, (x, *tokens), ())

@@ -63,7 +63,7 @@ def _is_pure(node: Node) -> bool:
     """True if it may be computed at another time, by one command; control flow may have effects inside."""
     parts = node.spec.parts if isinstance(node.spec, TupleSpec) else (node.spec,)
     op = node.op
-    return not (op.host or op.ties or op.bodies or op.data_dependent or any(map(is_tape, parts)))
+    return not (op.host or op.control_dependency or op.bodies or op.data_dependent or any(map(is_tape, parts)))
 
 
 def _is_worth_it(node: Node) -> bool:

@@ -10,13 +10,13 @@ from nnc_core.symbol.order import postorder
 
 
 def in_sequence(outputs: Sequence[Node]) -> list[Node]:
-    """Nodes that the outputs depend on, inputs first; what a value is tied to comes as early as it can, in the order in
-    which it is named, the outermost ties first: those name all effects of a body as its code has them."""
+    """Nodes that the outputs depend on, inputs first; tokens come as early as they can, in the order in which they are
+    named, those of the outermost dependencies first: these name all effects of a body as its code has them."""
     order = postorder(outputs)
-    ties = [node for node in order if node.op.ties]
-    if not ties:
+    dependencies = [node for node in order if node.op.control_dependency]
+    if not dependencies:
         return order
-    return postorder([*[x for tie in reversed(ties) for x in tie.inputs[1:]], *outputs])
+    return postorder([*[token for node in reversed(dependencies) for token in node.inputs[1:]], *outputs])
 
 
 class Body:

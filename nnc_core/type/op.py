@@ -74,8 +74,8 @@ class Op:
     """Raises for some values of its operands, as a singular matrix has no inverse."""
     indices: Callable[..., IndexRange] | None = None
     """(shapes, *attributes) -> the operand that holds indices, and which there are: for `config.check_indices`."""
-    ties: bool = False
-    """The first operand is handed on after the others have been computed."""
+    control_dependency: bool = False
+    """The first operand is handed on after the others, the tokens, have been computed."""
     data_dependent: bool = False
     """The length of the result's first axis depends on data: the attribute `size` holds it, a number or, until the
     operator has run, an unknown dimension."""

@@ -218,4 +218,4 @@ def test_a_result_that_no_example_has_a_part_in_is_repeated() -> None:
 
 
 def test_rules_are_for_operators_that_are_there() -> None:
-    assert set(RULES) - {"tied", CUSTOM.name, RESULT.name} <= set(OPERATORS)
+    assert set(RULES) - {"after", CUSTOM.name, RESULT.name} <= set(OPERATORS)

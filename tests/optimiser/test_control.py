@@ -464,7 +464,7 @@ def test_what_has_effects_stays_in_its_round() -> None:
     F = new_namespace()
     x, w = F.placeholder("x", ROW), F.placeholder("w", ROW)
     (found,) = optimised(*scan(F, [x], [], [w], lambda G, c, w: [G.add(c, G.exp(printing(G, w)))]))
-    assert the([found], LOOP).inputs == (x, w) and {"callback", "tied", "exp"} <= set(
+    assert the([found], LOOP).inputs == (x, w) and {"callback", "after", "exp"} <= set(
         operators(of(the([found], LOOP)).body.outputs))
 
 
@@ -481,7 +481,7 @@ class Seen:
 
 def printing(F: Nodes, x: Node, seen: Seen | None = None) -> Node:
     """x, after a function of the host has seen it."""
-    return F.tied(x, [F.callback([x], function=Seen() if seen is None else seen, spec=BOOL)])
+    return F.after(x, [F.callback([x], function=Seen() if seen is None else seen, spec=BOOL)])
 
 
 def test_what_has_effects_is_neither_dropped_nor_merged() -> None:
@@ -494,7 +494,7 @@ def test_what_has_effects_is_neither_dropped_nor_merged() -> None:
     c = F.pick(F.case_of(at, [x], branches=branches, otherwise=True), index=0)
     d = F.pick(F.call([x], body=body([ROW], lambda G, y: [printing(G, y)]), name="f"), index=0)
     found = operators(optimised(a, b, c, d))
-    assert found["callback"] == found["tied"] == 4 and found["loop"] == 2
+    assert found["callback"] == found["after"] == 4 and found["loop"] == 2
     seen = Seen()
     taped, plain = (scan(F, [x], [], [], lambda G, c, k=k: [printing(G, G.sin(c), seen), *[c] * k]) for k in (1, 0))
     found = operators(optimised(F.add(taped[0], plain[0]), taped[1]))
@@ -515,7 +515,7 @@ def test_a_branch_with_effects_that_is_known_keeps_them() -> None:
     x = F.placeholder("x", ROW)
     branches = (body([ROW], lambda G, y: [printing(G, y)]), body([ROW], lambda G, y: [G.sin(y)]))
     y = F.pick(F.case_of(number(F, 0), [x], branches=branches, otherwise=False), index=0)
-    assert operators(optimised(y)) == Counter(callback=1, tied=1)
+    assert operators(optimised(y)) == Counter(callback=1, after=1)
 
 
 def test_the_state_of_random_numbers_goes_on() -> None:
