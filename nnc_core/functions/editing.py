@@ -19,10 +19,10 @@ from nnc_core.operator import OPERATORS
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.type import DimLike
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, names_itself
+from nnc_core.values.data_dependent import size_for
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.unknown_sizes import size_for
 from nnc_core.values.value import Value
 
 __all__ = ["delete", "insert", "repeat", "resize_flat", "tile"]

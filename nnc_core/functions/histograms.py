@@ -17,11 +17,11 @@ from nnc_core.operator import OPERATORS
 from nnc_core.type import DimLike, default_float, promote
 from nnc_core.values.argument_checks import mismatch_error
 from nnc_core.values.arguments import ArrayLike, as_values, names_itself
+from nnc_core.values.data_dependent import size_for
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import dtype_given
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.unknown_sizes import size_for
 from nnc_core.values.value import Value
 
 __all__ = [

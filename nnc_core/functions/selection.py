@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from nnc_core.operator import OPERATORS
 from nnc_core.values.arguments import as_value, count_of, names_itself
+from nnc_core.values.data_dependent import size_for
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.unknown_sizes import size_for
 from nnc_core.values.value import Value
 
 __all__ = ["argwhere", "flatnonzero", "nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"]

@@ -11,9 +11,9 @@ from nnc_core.base.dtype import int64
 from nnc_core.base.errors import NotSupportedError, OperandError, OutOfRangeError
 from nnc_core.functions.selection import places_of
 from nnc_core.type import DimLike, Dims, is_static
+from nnc_core.values.data_dependent import has_data_dependent
 from nnc_core.values.dispatch import F, shape_of
 from nnc_core.values.modes import use_device
-from nnc_core.values.unknown_sizes import has_unknown
 from nnc_core.values.value import Value
 
 FULL = slice(None)
@@ -95,7 +95,8 @@ def clipped_at(length: DimLike, k: Any) -> bool:
     """Tell whether a slice has to be clipped to a length that depends on data and is not known."""
     if isinstance(length, int) or not isinstance(k, slice) or is_full(k) or k.step not in (None, 1):
         return False
-    return has_unknown((length,)) and all(b is None or isinstance(b, (int, np.integer)) for b in (k.start, k.stop))
+    bounds = k.start, k.stop
+    return has_data_dependent((length,)) and all(b is None or isinstance(b, (int, np.integer)) for b in bounds)
 
 
 def places_within(x: Value, k: slice, axis: int) -> Value:

@@ -1,7 +1,7 @@
 """Operators whose results have as many rows as the data say, and what belongs to them.
 
 They run on the host, by their references: nothing downstream can be planned before they have.  The attribute `size`
-is a number where that is known, and an unknown dimension where it is not.
+is a number where that is known, and a symbolic size where it is not.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from nnc_core.base.errors import DeviceError, GraphError, NotSupportedError
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS, PLACEHOLDER
 from nnc_core.symbol import Node, bodies_in, postorder, show_line
-from nnc_core.type import is_unknown
-from nnc_core.values.unknown_sizes import names_in, size_attribute
+from nnc_core.type import is_data_dependent
+from nnc_core.values.data_dependent import names_in, size_attribute
 
 TRANSFER = OPERATORS["transfer"]
 Place = str
@@ -54,7 +54,7 @@ def needs_stages(graph: SymbolicGraph, place_of: Callable[[str], Place], home: P
         return True
     for node in graph.nodes:
         if node.op.data_dependent or node.op.bodies or not _INT.issuperset(map(type, node.spec.shape)):
-            if node.op.data_dependent or _breaks_inside(node, place_of) or _unknown_names(node):
+            if node.op.data_dependent or _breaks_inside(node, place_of) or _data_dependent_names(node):
                 return True
         elif node.op is TRANSFER and any(place_of(a) != home for a in node.attributes):
             return True
@@ -82,13 +82,13 @@ def _is_break(node: Node, places: _Places) -> bool:
     return node.op.data_dependent or (node.op is TRANSFER and places.crosses(node))
 
 
-def _unknown_names(node: Node) -> list[str]:
+def _data_dependent_names(node: Node) -> list[str]:
     attributes = node.attributes
     if node.op.data_dependent:
         size = size_attribute(node.op, attributes)
         attributes = tuple([a for a in attributes if a is not size])
-        return [n for n in names_in(attributes) if is_unknown(n)]
-    return [n for n in names_in((node.spec, attributes)) if is_unknown(n)]
+        return [n for n in names_in(attributes) if is_data_dependent(n)]
+    return [n for n in names_in((node.spec, attributes)) if is_data_dependent(n)]
 
 
 def _producers(graph: SymbolicGraph) -> dict[str, Node]:
@@ -102,7 +102,7 @@ def _producers(graph: SymbolicGraph) -> dict[str, Node]:
 
 
 def _wanted_names(node: Node, producers: Mapping[str, Node]) -> list[str]:
-    names = list(dict.fromkeys(_unknown_names(node)))
+    names = list(dict.fromkeys(_data_dependent_names(node)))
     for name in names:
         if name not in producers:
             raise GraphError(f"the size {name} of {node.spec} depends on data that the outputs do not depend on",

@@ -9,9 +9,9 @@ from nnc_core.operator import CONSTANT, OPERATORS
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Literal, Node
 from nnc_core.type import Attributes, renamed
+from nnc_core.values.data_dependent import mapped, names_in, size_attribute, size_for
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import gradients, lazy, use_device
-from nnc_core.values.unknown_sizes import mapped, names_in, size_attribute, size_for
 from nnc_core.values.value import Value
 
 _TRANSFER = OPERATORS["transfer"]

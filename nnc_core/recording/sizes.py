@@ -11,8 +11,8 @@ from typing import Any
 
 from nnc_core.base.errors import ShapeError
 from nnc_core.stacks import Stack
-from nnc_core.type import Dim, Dims, Op, TensorSpec, is_unknown, map_dims, specialised, substitute
-from nnc_core.values.unknown_sizes import mapped, names_in
+from nnc_core.type import Dim, Dims, Op, TensorSpec, is_data_dependent, map_dims, specialised, substitute
+from nnc_core.values.data_dependent import mapped, names_in
 
 SIZED = frozenset({"shape", "size", "start", "stop", "low", "high", "padding", "length", "repeats", "sections"})
 """Names of attributes that speak of sizes.  `Op.attributes` of a new operator should use them in this sense."""
@@ -120,7 +120,7 @@ def numbered(value: Any, sizes: Mapping[str, int], stack: Stack | None = None) -
     stack also in the bodies of control flow."""
 
     def number(d: Dim) -> Any:
-        is_given = all(name in sizes or is_unknown(name) for name in d.names)
+        is_given = all(name in sizes or is_data_dependent(name) for name in d.names)
         return specialised(d, sizes) if is_given else d
 
     return map_dims(value, number) if stack is None else mapped(value, number, stack)

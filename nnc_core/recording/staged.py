@@ -22,8 +22,8 @@ from nnc_core.optimiser import rebuild
 from nnc_core.recording.partition import TRANSFER, Cut, Part, Place, cut
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import Node, show_line
-from nnc_core.type import is_unknown, map_dims, specialised
-from nnc_core.values.unknown_sizes import count_on_host, names_in, size_attribute
+from nnc_core.type import is_data_dependent, map_dims, specialised
+from nnc_core.values.data_dependent import count_on_host, names_in, size_attribute
 
 KEPT = 16
 """Sizes for which a part stays compiled; those that were used longest ago go first."""
@@ -40,7 +40,7 @@ class CompiledPart:
         self.stack, self._options = stack_for(part.place), options
         self.graph = _graph_of(part, self.stack)
         found = {n for node in (*self.graph.inputs.values(), *self.graph.nodes)
-                 for n in names_in((node.spec, node.attributes)) if is_unknown(n)}
+                 for n in names_in((node.spec, node.attributes)) if is_data_dependent(n)}
         self.names = tuple(sorted(map(str, found)))
         self.compiled: LRU[tuple[int, ...], ComputationGraph] = LRU(KEPT)
         if not self.names:

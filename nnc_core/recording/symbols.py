@@ -15,10 +15,10 @@ from nnc_core.operator.control import TRIPS, is_tape
 from nnc_core.recording.shapes import Shapes, placeholder_like
 from nnc_core.recording.sizes import baked, has_names, numbered, solved
 from nnc_core.symbol import Line, postorder, show_line, user_line
-from nnc_core.type import Attributes, Dim, TensorSpec, TupleSpec, any_unknown, is_static, is_unknown
+from nnc_core.type import Attributes, Dim, TensorSpec, TupleSpec, any_data_dependent, is_data_dependent, is_static
+from nnc_core.values.data_dependent import names_in, unresolved_counts
 from nnc_core.values.dispatch import evaluate, run_now
 from nnc_core.values.modes import computing
-from nnc_core.values.unknown_sizes import missing_counts, names_in
 from nnc_core.values.unshaped import Made, Unshaped, text_of, unknown_shape
 from nnc_core.values.value import Value
 
@@ -172,20 +172,20 @@ class Symbols:
                     self._check_assigned(v)
                 elif self._is_old(v):
                     self.put(v, self._compute(v, sizes))
-                if any_unknown():
+                if any_data_dependent():
                     sizes.update(_counted(v, self.known[v].array))
             self._found_valid.update(dict.fromkeys([v for v in outputs if v.trace is not None], self.changes))
             return self.evaluations - before
 
     def _counts(self, outputs: Sequence[Value]) -> list[Value]:
         """Counts of the sizes that these values need without being computed from what is counted."""
-        if not any_unknown():
+        if not any_data_dependent():
             return []
         order = postorder(outputs, leaf=lambda v: v.array is not None or v in self.frozen)
         recorded = [v for v in order if v.step is not None]
         resolved = {name for v in recorded if v.op.data_dependent for name in names_in(v.spec)}
         others = [v for v in recorded if not v.op.data_dependent]
-        counts = [c for v in others for c in missing_counts(v.attributes) if c.trace is self]
+        counts = [c for v in others for c in unresolved_counts(v.attributes) if c.trace is self]
         return list({str(c.shape[0]): c for c in counts if not resolved.issuperset(names_in(c.spec))}.values())
 
     def is_valid(self, v: Value) -> bool:
@@ -284,7 +284,7 @@ def _counted(v: Value, array: Array) -> dict[str, int]:
     """The sizes that depend on data, as this value tells them."""
     shape = () if isinstance(array, tuple) else array.shape
     return {str(d): n for d, n in zip(v.shape, shape, strict=False)
-            if isinstance(d, Dim) and is_unknown(str(d)) and str(d) in d.names}
+            if isinstance(d, Dim) and is_data_dependent(str(d)) and str(d) in d.names}
 
 
 def _spec_of(array: Array) -> TensorSpec:

@@ -14,13 +14,13 @@ from nnc_core.stacks import Stack
 from nnc_core.symbol import Node, postorder, show_line
 from nnc_core.tracing.captured import CapturedNames, Variable
 from nnc_core.tracing.dimensions import Shapes, Sizes, bound
-from nnc_core.type import Dim, any_unknown, is_unknown
+from nnc_core.type import Dim, any_data_dependent, is_data_dependent
 from nnc_core.values.cell import Cell
+from nnc_core.values.data_dependent import has_data_dependent, names_in, size_attribute
 from nnc_core.values.modes import current_stack
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Guard, Trace
 from nnc_core.values.tree import Structure, flatten
-from nnc_core.values.unknown_sizes import has_unknown, names_in, size_attribute
 from nnc_core.values.value import Handle, Value
 
 
@@ -126,12 +126,13 @@ def finish(trace: Trace, result: Any, shapes: Shapes, sizes: Sizes | None, donat
 
 def check_sizes(graph: SymbolicGraph) -> None:
     """DataDependentError names the first operator with a size that nothing in the graph counts."""
-    if not any_unknown():
+    if not any_data_dependent():
         return
     counting = [node for node in graph.nodes if node.op.data_dependent]
     resolvable = {n for node in counting for n in names_in(size_attribute(node.op, node.attributes))}
     for node in graph.nodes:
-        if has_unknown(node.spec.shape) and not resolvable.issuperset(n for n in names_in(node.spec) if is_unknown(n)):
+        names = names_in(node.spec) if has_data_dependent(node.spec.shape) else ()
+        if any(is_data_dependent(name) and name not in resolvable for name in names):
             raise DataDependentError(f"{node.op.name} gives {node.spec}, whose size depends on data",
                                      line=show_line(node.line))
 

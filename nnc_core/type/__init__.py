@@ -9,16 +9,16 @@ from nnc_core.type.dim import (
     Dim,
     DimLike,
     Dims,
-    Unknown,
-    any_unknown,
+    SymbolicSize,
+    any_data_dependent,
+    is_data_dependent,
     is_static,
-    is_unknown,
-    known,
     names_of,
     renamed,
+    resolved,
     specialised,
     substitute,
-    unknown_name,
+    symbolic_size,
 )
 from nnc_core.type.index_range import NO_INDEX, IndexRange
 from nnc_core.type.numbers import plain, whole
@@ -27,10 +27,10 @@ from nnc_core.type.promotion import admit_numpy, default_float, default_for, pro
 from nnc_core.type.spec import Specified, TensorSpec, TupleSpec, map_dims
 
 __all__ = [
-    "NO_INDEX", "Attributes", "Dim", "DimLike", "Dims", "IndexRange", "Op", "Specified", "TensorSpec", "TupleSpec",
-    "Type", "Unknown", "admit_numpy", "any_unknown", "default_float", "default_for", "is_static", "is_unknown", "known",
-    "map_dims", "names_of", "plain", "promote", "promote_number", "renamed", "specialised", "substitute",
-    "unknown_name", "whole",
+    "NO_INDEX", "Attributes", "Dim", "DimLike", "Dims", "IndexRange", "Op", "Specified", "SymbolicSize", "TensorSpec",
+    "TupleSpec", "Type", "admit_numpy", "any_data_dependent", "default_float", "default_for", "is_data_dependent",
+    "is_static", "map_dims", "names_of", "plain", "promote", "promote_number", "renamed", "resolved", "specialised",
+    "substitute", "symbolic_size", "whole",
 ]  # fmt: skip
 
 

@@ -19,14 +19,14 @@ DimLike: TypeAlias = Union[int, "Dim"]
 Dims: TypeAlias = tuple[DimLike, ...]
 
 
-class Unknown(str):
-    """The name of a size that depends on data: told when it has been counted."""
+class SymbolicSize(str):
+    """The name of a size that depends on data: resolved when it has been counted."""
 
     size: int | None = None
     source: Any = None
     """The operation whose elements it counts, by which its number is found."""
 
-    def tell(self, size: int) -> None:
+    def resolve(self, size: int) -> None:
         """Set its size, from now on."""
         self.size = size
 
@@ -252,26 +252,26 @@ def _text(dim: DimLike) -> str:
     return "".join(show(m, f) for m, f in ordered).removeprefix("+")
 
 
-_counted = count(1)
+_numbers = count(1)
 _asked = False
 
 
-def unknown_name(source: Any = None) -> Unknown:
+def symbolic_size(source: Any = None) -> SymbolicSize:
     """A name unlike every other, for a size that depends on data."""
     global _asked
     _asked = True
-    name = Unknown(f"n#{next(_counted)}")
+    name = SymbolicSize(f"n#{next(_numbers)}")
     name.source = source
     return name
 
 
-def any_unknown() -> bool:
-    """False as long as nobody has asked for an unknown dimension: spares all other programs looking for them."""
+def any_data_dependent() -> bool:
+    """False as long as nobody has asked for a size that depends on data: spares other programs looking for them."""
     return _asked
 
 
-def is_unknown(name: str) -> bool:
-    """True for the name of an unknown dimension, also of one that was read from a file."""
+def is_data_dependent(name: str) -> bool:
+    """True for the name of a size that depends on data, also of one that was read from a file."""
     return "#" in name
 
 
@@ -287,21 +287,21 @@ def substitute(dim: DimLike, sizes: Mapping[str, int]) -> int:
 
 
 def specialised(dim: DimLike, sizes: Mapping[str, int]) -> DimLike:
-    """Numbers for the names in a dimension; those of unknown ones may be missing, and then they stay."""
+    """Numbers for the names in a dimension; those of sizes that depend on data may be missing, and then they stay."""
     if not isinstance(dim, Dim):
         return dim
-    if all(name in sizes or not is_unknown(name) for name in dim.names):
+    if all(name in sizes or not is_data_dependent(name) for name in dim.names):
         return substitute(dim, sizes)
-    return renamed(dim, lambda name: name if name not in sizes and is_unknown(name) else _atom(name, sizes))
+    return renamed(dim, lambda name: name if name not in sizes and is_data_dependent(name) else _atom(name, sizes))
 
 
-def known(dim: DimLike) -> DimLike:
-    """Numbers for the unknown dimensions whose size has been told."""
-    return dim if not isinstance(dim, Dim) else renamed(dim, _told)
+def resolved(dim: DimLike) -> DimLike:
+    """Numbers for the dimensions whose sizes depend on data, once they are resolved."""
+    return dim if not isinstance(dim, Dim) else renamed(dim, _resolved)
 
 
-def _told(name: str) -> str | int:
-    size = name.size if isinstance(name, Unknown) else None
+def _resolved(name: str) -> str | int:
+    size = name.size if isinstance(name, SymbolicSize) else None
     return name if size is None else size
 
 

@@ -78,7 +78,7 @@ class Op:
     """The first operand is handed on after the others, the tokens, have been computed."""
     data_dependent: bool = False
     """The length of the result's first axis depends on data: the attribute `size` holds it, a number or, until the
-    operator has run, an unknown dimension."""
+    operator has run, a symbolic size."""
 
     @property
     def variadic(self) -> bool:

@@ -16,12 +16,21 @@ from nnc_core.operator import OPERATORS, Namespace
 from nnc_core.operator.control import PICK
 from nnc_core.stacks import Stack
 from nnc_core.symbol import checked_number, postorder, show_line, user_line
-from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, any_unknown, is_static
+from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, any_data_dependent, is_static
 from nnc_core.values import debug, memo
 from nnc_core.values.accepted import accept
 from nnc_core.values.borrowed import shares_memory, snapshot
 from nnc_core.values.common import common_stack, common_trace
 from nnc_core.values.comparing import by_value
+from nnc_core.values.data_dependent import (
+    count_on_host,
+    counted_in_symbol,
+    has_data_dependent,
+    refresh,
+    resolve,
+    unresolved_counts,
+    with_resolved_sizes,
+)
 from nnc_core.values.debug import WATCHING
 from nnc_core.values.from_host import float_number, scalar_array
 from nnc_core.values.history import Round
@@ -40,15 +49,6 @@ from nnc_core.values.modes import (
     use_device,
 )
 from nnc_core.values.refusals import no_value, object_to
-from nnc_core.values.unknown_sizes import (
-    count_on_host,
-    counted_in_symbol,
-    has_unknown,
-    missing_counts,
-    put_in,
-    refresh,
-    tell,
-)
 from nnc_core.values.unshaped import Unshaped, applied
 from nnc_core.values.value import UNCOMPUTED, Borrowed, PassingStep, RecentStep, Step, Value
 
@@ -122,7 +122,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     except ShapeError:
         if not _learn_sizes(op, values):
             raise
-        attributes = put_in(attributes, stack)
+        attributes = with_resolved_sizes(attributes, stack)
         spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
     if stack.operator.replaced:
         with use_device(stack):
@@ -137,7 +137,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     late = [v for v in values if v.array is None]
     if late:
         compute(late, f"{op.name} runs now and needs it")
-        if any_unknown():
+        if any_data_dependent():
             attributes, spec = _inferred_again(op, values, attributes, stack)
     array = run_now(op, values, attributes, spec, stack)
     if not (tracked or (op.decompose is not None and stack.operator.replaced)):
@@ -166,7 +166,7 @@ def _waits_for_sizes(op: Op, spec: TensorSpec, values: Sequence[Value]) -> bool:
 def _has_names(spec: TensorSpec) -> bool:
     """Tell whether there are sizes that only a symbol has numbers for: named ones, or counted in what is made of it."""
     return (isinstance(spec, TensorSpec) and not is_static(spec.shape)
-            and (not has_unknown(spec.shape) or counted_in_symbol(spec.shape)))
+            and (not has_data_dependent(spec.shape) or counted_in_symbol(spec.shape)))
 
 
 def _agreeing(op: Op, inputs: tuple[Any, ...]) -> tuple[Value, ...] | None:
@@ -259,7 +259,7 @@ def evaluate(values: Sequence[Value]) -> None:
                 this_round.stamp(v.step)
             elif kind is PassingStep and not v.tracked:
                 v.step = None
-            if any_unknown() and has_unknown(v.spec.shape):
+            if any_data_dependent() and has_data_dependent(v.spec.shape):
                 v._spec = None  # the array tells it now
     this_round.bound(wanted)
 
@@ -284,12 +284,12 @@ def _evaluated(v: Value) -> Any:
         raise no_value(v)
     op, attributes, spec = step.op, step.attributes, v.spec
     try:
-        if any_unknown():
+        if any_data_dependent():
             attributes, spec = _inferred_again(op, step.inputs, attributes, v.stack)
         with enqueued_for(step.line):
             array = run_now(op, step.inputs, attributes, spec, v.stack)
         if op.data_dependent:
-            tell(op, attributes, v.stack.device.layout_of(array).shape[0])
+            resolve(op, attributes, v.stack.device.layout_of(array).shape[0])
         return array
     except Error as error:
         if op.decompose is not None:
@@ -303,19 +303,21 @@ def _evaluated(v: Value) -> Any:
 
 # ---- sizes that depend on data
 def _inferred_again(op: Op, values: Sequence[Value], attributes: Attributes, stack: Stack) -> tuple[Attributes, Any]:
-    """Attributes and spec with numbers for sizes; whoever can tell one that is missing is computed."""
+    """Attributes and spec with numbers for sizes; the values that resolve missing ones are computed."""
     if not op.data_dependent:
-        evaluate(missing_counts(attributes))
-    attributes = put_in(attributes, stack)
+        evaluate(unresolved_counts(attributes))
+    attributes = with_resolved_sizes(attributes, stack)
     return attributes, stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
 
 
 def _learn_sizes(op: Op, values: Sequence[Value]) -> bool:
     """Shapes that do not fit may do so when the sizes that depend on data are known: compute what has them."""
-    unknown = [v for v in values if v.trace is None and has_unknown(v.spec.shape)] if any_unknown() else []
-    if not unknown or current_trace.get() is not None:
+    if not any_data_dependent() or current_trace.get() is not None:
         return False
-    compute([v for v in unknown if not refresh(v)], f"{op.name} needs to know its shape")
+    unresolved = [v for v in values if v.trace is None and has_data_dependent(v.spec.shape)]
+    if not unresolved:
+        return False
+    compute([v for v in unresolved if not refresh(v)], f"{op.name} needs to know its shape")
     return True
 
 

@@ -20,15 +20,15 @@ from nnc_core.device import Device, DeviceSpec
 from nnc_core.operator import OPERATORS
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import show_line, user_line
-from nnc_core.type import Dim, Dims, TensorSpec, any_unknown
+from nnc_core.type import Dim, Dims, TensorSpec, any_data_dependent
 from nnc_core.values.augmented import is_target, write
+from nnc_core.values.data_dependent import refresh
 from nnc_core.values.dispatch import F, compute, dispatch, evaluate, shape_of
 from nnc_core.values.from_host import ordered
 from nnc_core.values.hooks import HookHandle, register_accumulation_hook, register_hook
 from nnc_core.values.modes import current_trace, gradients, lazy, use_device
 from nnc_core.values.operands import listed_value, value_of
 from nnc_core.values.refusals import no_value
-from nnc_core.values.unknown_sizes import refresh
 from nnc_core.values.unshaped import Late, Unshaped, text_of
 from nnc_core.values.value import Handle, Value, owned
 
@@ -137,7 +137,7 @@ class Tensor(Handle):
         v = self._value
         if v.trace is not None:
             v.trace.size_read(v)
-        return shape_of(v) if any_unknown() else v.spec.shape
+        return shape_of(v) if any_data_dependent() else v.spec.shape
 
     @property
     def static_shape(self) -> tuple[int | None, ...]:

@@ -1,4 +1,4 @@
-"""Sizes that depend on data, in what was recorded: told when the operator that counts has run, then put in."""
+"""Sizes that depend on data, in what was recorded: resolved when the operator that counts has run."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from nnc_core.type import (
     Dim,
     Dims,
     Op,
+    SymbolicSize,
     TensorSpec,
     TupleSpec,
-    Unknown,
+    is_data_dependent,
     is_static,
-    is_unknown,
-    known,
     map_dims,
-    unknown_name,
+    resolved,
+    symbolic_size,
 )
 from nnc_core.values.modes import current_trace, lazy
 from nnc_core.values.value import Step, Value, is_snapshot
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nnc_core.stacks import Stack
 
 _ANY = Dim("n")
-_names: WeakValueDictionary[_Key, Unknown] = WeakValueDictionary()
+_names: WeakValueDictionary[_Key, SymbolicSize] = WeakValueDictionary()
 """By what is counted, and how the counted value came about: see `_origin`."""
 _DEPTH = 4
 _GROUPS = frozenset(("unique_index", "unique_counts"))
@@ -60,7 +60,7 @@ def size_for(x: Value, op: Op) -> Dim:
     key = _Key((_origin(x, _DEPTH, leaves), "groups" if op.name in _GROUPS else op.name))
     name = _names.get(key)
     if name is None:
-        name = _names[key] = unknown_name((op, x, leaves))
+        name = _names[key] = symbolic_size((op, x, leaves))
     return Dim(name)
 
 
@@ -86,9 +86,9 @@ def mapped(value: Any, change: Callable[[Dim], Any], stack: Stack) -> Any:
     return map_dims(value, change, within)
 
 
-def put_in(attributes: Attributes, stack: Stack) -> Any:
-    """Attributes with numbers for the sizes that have been told."""
-    return mapped(attributes, known, stack)
+def with_resolved_sizes(attributes: Attributes, stack: Stack) -> Any:
+    """Attributes with numbers for the sizes that have been resolved."""
+    return mapped(attributes, resolved, stack)
 
 
 def names_in(value: Any) -> Iterator[str]:
@@ -107,35 +107,35 @@ def names_in(value: Any) -> Iterator[str]:
             yield from names_in((node.spec, node.attributes))
 
 
-def missing_counts(attributes: Attributes) -> list[Value]:
-    """Values that tell the sizes in some attributes that nobody has told yet."""
-    names = [n for n in names_in(attributes) if isinstance(n, Unknown) and n.size is None and n.source is not None]
+def unresolved_counts(attributes: Attributes) -> list[Value]:
+    """Values that resolve the sizes in some attributes that are not resolved yet."""
+    names = [n for n in names_in(attributes) if isinstance(n, SymbolicSize) and n.size is None and n.source is not None]
     return [_count(n) for n in names]
 
 
-def _count(name: Unknown) -> Value:
+def _count(name: SymbolicSize) -> Value:
     op, x, _ = name.source
     size = Dim(name)
     spec = op.infer(x.spec, size)
     return Value(None, x.stack, spec, Step(op, (x,), (size,), x.line), trace=x.trace)
 
 
-def has_unknown(shape: Dims) -> bool:
+def has_data_dependent(shape: Dims) -> bool:
     """True if a size in it depends on data and has not been put in yet."""
-    return not is_static(shape) and any(is_unknown(n) for d in shape if isinstance(d, Dim) for n in d.names)
+    return not is_static(shape) and any(is_data_dependent(n) for d in shape if isinstance(d, Dim) for n in d.names)
 
 
 def counted_in_symbol(shape: Dims) -> bool:
     """True if a size in it counts elements of a symbol, which are there only while the symbol is evaluated."""
-    names = [n for d in shape if isinstance(d, Dim) for n in d.names if isinstance(n, Unknown)]
+    names = [n for d in shape if isinstance(d, Dim) for n in d.names if isinstance(n, SymbolicSize)]
     return any(n.size is None and n.source is not None and n.source[1].trace is not None for n in names)
 
 
 def refresh(v: Value) -> bool:
-    """Put told sizes into the spec of a value that is not computed yet; True if all are known then."""
-    if v.array is None and v.trace is None and has_unknown(v.spec.shape):
-        v._spec = TensorSpec(tuple(map(known, v.spec.shape)), v.dtype)
-    return not has_unknown(v.spec.shape)
+    """Put resolved sizes into the spec of a value that is not computed yet; True if all are resolved then."""
+    if v.array is None and v.trace is None and has_data_dependent(v.spec.shape):
+        v._spec = TensorSpec(tuple(map(resolved, v.spec.shape)), v.dtype)
+    return not has_data_dependent(v.spec.shape)
 
 
 # ---- counting
@@ -151,11 +151,11 @@ def size_attribute(op: Op, attributes: Attributes) -> Any:
     return attributes[op.attributes.index("size")]
 
 
-def tell(op: Op, attributes: Attributes, count: int) -> None:
-    """The operator has counted."""
+def resolve(op: Op, attributes: Attributes, count: int) -> None:
+    """Give a size its number: the operator has counted."""
     size = size_attribute(op, attributes)
     for name in size.names if isinstance(size, Dim) else ():
-        if isinstance(name, Unknown):
+        if isinstance(name, SymbolicSize):
             if name.size not in (None, count):
                 raise ExecutionError(f"{count} elements were found where there had been {name.size}")
-            name.tell(count)
+            name.resolve(count)
