@@ -20,7 +20,7 @@ from nnc_core.values.dispatch import F
 from nnc_core.values.hooks import hooks_of
 from nnc_core.values.modes import current_stack, gradients, no_grad, sweeps, use_device
 from nnc_core.values.operands import value_of
-from nnc_core.values.postponed import one, postponable
+from nnc_core.values.postponed import postponable
 from nnc_core.values.results import ONE
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import flatten, tree_map, unflatten
@@ -244,7 +244,7 @@ def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
     rules and hooks may.
     """
     both = value_and_jacobian(f, argnums)
-    return postponable(lambda *args: both(*args)[1], one, "jacobian")
+    return postponable(lambda *args: both(*args)[1], lambda *args: ONE, "jacobian")
 
 
 def value_and_jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., tuple[Tensor, Tensor]]:

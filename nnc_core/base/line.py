@@ -68,7 +68,8 @@ def is_users(code: CodeType) -> bool:
 def users_frame() -> int:
     """The number of frames from the caller up to the user, for `stacklevel`."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and not _is_outside(frame.f_code.co_filename):
+    while frame.f_back is not None and (frame.f_code.co_filename == _RECORDED
+                                        or not _is_outside(frame.f_code.co_filename)):
         frame, level = frame.f_back, level + 1
     return level
 

@@ -94,7 +94,7 @@ def export(inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor], *, captu
     given, wanted = _named(inputs, "input"), _named(outputs, "output")
     if any(isinstance(v, Unshaped) for v in (*given.values(), *postorder(wanted.values()))):
         return _of_unknown_shape(given, wanted, named_dims, tuple(iopairs), name, on_unused,
-                                 partial(export, capture=capture, on_unused=on_unused, name=name))
+                                 partial(export, capture=capture, on_unused="ignore", name=name))
     _check_connected(given, wanted, on_unused)
     polymorphic = renamed(given, named_dims or {})
     specs = {k: v.spec for k, v in given.items()} | polymorphic
@@ -119,8 +119,10 @@ def _of_unknown_shape(inputs: dict[str, Value], outputs: dict[str, Value], named
     if named_dims:
         raise ShapeError("named_dims with symbols of unknown shape, which are of any shape in each call",
                          hint="leave named_dims out")
-    _check_connected(inputs, outputs, on_unused)
-    return UnshapedGraph((inputs, outputs), make, iopairs, name)
+    opaque = any(isinstance(v, Unshaped) and v.step is not None and v.step.opaque
+                 for v in postorder(outputs.values(), {id(v) for v in inputs.values()}))
+    _check_connected(inputs, outputs, "ignore" if opaque else on_unused)
+    return UnshapedGraph((inputs, outputs), make, iopairs, name, must_be_used=opaque and on_unused == "error")
 
 
 def _check_choice(what: str, given: str, known: Sequence[str]) -> None:

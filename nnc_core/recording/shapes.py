@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from weakref import WeakKeyDictionary
 
 from nnc_core.base.errors import Error, ShapeError
 from nnc_core.symbol import called_at, postorder, show_line
 from nnc_core.type import TensorSpec
+from nnc_core.values.modes import deferred
 from nnc_core.values.unshaped import Declaration, Made, RecordedCall, Unshaped, resolving
 from nnc_core.values.value import Value
 
@@ -96,8 +98,11 @@ class _Watched:
 
 
 def _again(watched: _Watched, call: RecordedCall, inputs: list[Value]) -> list[Value]:
+    """Run a call on symbols of known shape.  Functions of nnc record what they make without symbols too, so that graphs
+    hold steps and not arrays; the user's run as they are written."""
     resolving.set(watched)
-    return called_at(call.line, call.run, inputs)
+    with nullcontext() if call.opaque else deferred(keep_graph=True):
+        return called_at(call.line, call.run, inputs)
 
 
 def _check_numbers(v: Unshaped, placeholders: Placeholders) -> None:

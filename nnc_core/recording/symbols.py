@@ -16,7 +16,7 @@ from nnc_core.recording.shapes import Shapes, placeholder_like
 from nnc_core.recording.sizes import baked, has_names, numbered, solved
 from nnc_core.symbol import Line, postorder, show_line, user_line
 from nnc_core.type import Attributes, Dim, TensorSpec, TupleSpec, any_data_dependent, is_data_dependent, is_static
-from nnc_core.values.data_dependent import names_in, unresolved_counts
+from nnc_core.values.data_dependent import names_in, unresolved_counts, with_resolved_sizes
 from nnc_core.values.dispatch import evaluate, run_now
 from nnc_core.values.modes import computing
 from nnc_core.values.unshaped import Made, Unshaped, text_of, unknown_shape
@@ -260,9 +260,18 @@ class Symbols:
         if held:
             raise ShapeError(f"{held} was recorded for {', '.join(str(x.spec) for x in v.inputs)} and is used for "
                              f"{', '.join(map(str, given))}", hint="declare the symbol with a nnc.Dim for that size")
-        if sizes and has_names(v.attributes):
-            return numbered(v.attributes, sizes, v.stack)  # type: ignore[no-any-return]
-        return v.attributes
+        return _with_numbers(v, sizes)
+
+
+def _with_numbers(v: Value, sizes: Mapping[str, int]) -> Attributes:
+    """The attributes of a step with numbers for names: sizes of symbols, and counts of what depends on no symbol."""
+    attributes = v.attributes
+    if any_data_dependent():
+        evaluate([c for c in unresolved_counts(attributes) if c.trace is None])
+        attributes = with_resolved_sizes(attributes, v.stack)
+    if sizes and has_names(attributes):
+        attributes = numbered(attributes, sizes, v.stack)
+    return attributes
 
 
 def _of_sizes(order: Sequence[Value], sizes: Mapping[str, int]) -> Value:
@@ -272,7 +281,7 @@ def _of_sizes(order: Sequence[Value], sizes: Mapping[str, int]) -> Value:
         made[id(v)] = v
         if v.array is None:
             inputs = [made[id(x)] for x in v.inputs]
-            attributes = numbered(v.attributes, sizes, v.stack) if has_names(v.attributes) else v.attributes
+            attributes = _with_numbers(v, sizes)
             with computing():
                 spec = v.stack.shape.infer(v.op, tuple([x.spec for x in inputs]), attributes)
                 array = run_now(v.op, inputs, attributes, spec, v.stack)

@@ -59,8 +59,8 @@ class UnshapedGraph(SymbolicGraph):
     """
 
     def __init__(self, ends: tuple[Mapping[str, Value], Mapping[str, Value]], make: Export,
-                 iopairs: tuple[tuple[str, str], ...], name: str) -> None:
-        self.given, self.wanted, self.make = dict(ends[0]), dict(ends[1]), make
+                 iopairs: tuple[tuple[str, str], ...], name: str, must_be_used: bool) -> None:
+        self.given, self.wanted, self.make, self.must_be_used = dict(ends[0]), dict(ends[1]), make, must_be_used
         self.unshaped = {k: v for k, v in self.given.items() if isinstance(v, Unshaped)}
         self.specialised: LRU[Specs, SymbolicGraph] = LRU(SHAPES_KEPT)
         self._check_leaves()
@@ -78,7 +78,7 @@ class UnshapedGraph(SymbolicGraph):
 
     def paired(self, iopairs: tuple[tuple[str, str], ...]) -> UnshapedGraph:
         """The same graph with other iopairs."""
-        return UnshapedGraph((self.given, self.wanted), self.make, iopairs, self.name)
+        return UnshapedGraph((self.given, self.wanted), self.make, iopairs, self.name, self.must_be_used)
 
     @located
     def specialise(self, **given: Any) -> SymbolicGraph:
@@ -109,8 +109,23 @@ class UnshapedGraph(SymbolicGraph):
             shapes = Shapes(_not_among_inputs, ends)
             inputs = {k: Tensor(ends[v] if isinstance(v, Unshaped) else v) for k, v in self.given.items()}
             outputs = {k: Tensor(shapes.resolve(v) if isinstance(v, Unshaped) else v) for k, v in self.wanted.items()}
+            inputs |= _drawn(inputs, outputs)
+        self._check_used()
         made = self.make(inputs, outputs)
         return SymbolicGraph(made.inputs, made.outputs, self.iopairs, self.name)
+
+    def _check_used(self) -> None:
+        """UnconnectedError for an input that nothing reads; functions of the user's have told by now what they do."""
+        reached: set[int] = set()
+        pending = list(self.wanted.values()) if self.must_be_used else []
+        for v in pending:
+            if id(v) not in reached:
+                reached.add(id(v))
+                pending += [*v.inputs, *(v.step.hidden if isinstance(v, Unshaped) and v.step is not None else ())]
+        for k, v in self.given.items():
+            if self.must_be_used and id(v) not in reached:
+                raise UnconnectedError(f"input {k!r} reaches no output", line=made_at(v),
+                                       hint=f"leave it out, or check that {', '.join(self.wanted)} is made of it")
 
     def _placeholder(self, v: Unshaped, spec: TensorSpec) -> Value:
         if v.declared is not None:
@@ -121,6 +136,14 @@ class UnshapedGraph(SymbolicGraph):
         """A function that compiles the graph for the shapes of its arguments, at the first call with each combination;
         the last 16 stay compiled."""
         return CompiledByShape(self, current_stack() if device is None else stack_named(device), options)
+
+
+def _drawn(inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The keys of what is drawn once shapes are known: further inputs, named like those of `make_graph`."""
+    given = {id(t._value) for t in inputs.values()}
+    first = sum(t._value in SYMBOLS.generators for t in inputs.values())
+    keys = [v for v in postorder([t._value for t in outputs.values()], given) if v in SYMBOLS.generators]
+    return {f"random{first + i}": Tensor(v) for i, v in enumerate([v for v in keys if id(v) not in given])}
 
 
 def _not_among_inputs(v: Unshaped) -> Value:
@@ -149,7 +172,7 @@ class CompiledByShape:
         if missing:
             raise OperandError(f"inputs of {self.graph.name!r}: missing {', '.join(missing)}",
                                hint=f"it takes {', '.join(f'{k}: {n.spec}' for k, n in self.graph.inputs.items())}")
-        graph = self.graph.specialise(**given)
+        graph = self.graph.specialise(**{k: given[k] for k in self.graph.unshaped})
         specs = tuple([node.spec for node in graph.inputs.values()])
         return self.compiled.find(specs, lambda: graph.compile(self.stack, **self.options))
 

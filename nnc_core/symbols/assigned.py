@@ -12,7 +12,7 @@ from nnc_core.recording.export import export
 from nnc_core.recording.symbols import SYMBOLS
 from nnc_core.recording.unshaped_graph import UnshapedGraph
 from nnc_core.symbol import Node, postorder
-from nnc_core.symbols.symbolic import is_assigned, is_valid, is_waiting, placeholder_of
+from nnc_core.symbols.symbolic import is_assigned, is_valid, placeholder_of, standing
 from nnc_core.type import TupleSpec, is_static
 from nnc_core.values.arguments import located
 from nnc_core.values.tensor import Tensor
@@ -70,10 +70,11 @@ class AssignedGraph:
 
     def statistics(self) -> Statistics:
         """Counts: see `Statistics`."""
-        if any(is_waiting(t) for t in self.outputs.values()):
+        outputs = [v for t in self.outputs.values() if (v := standing(t)) is not None]
+        if len(outputs) < len(self.outputs):
             return Statistics(*self.symbolic.complexity, 0, sum(map(is_assigned, self.inputs.values())), 0,
                               self.evaluations)
-        symbols = SYMBOLS.ancestors([SYMBOLS.standing_for(t._value) for t in self.outputs.values()])
+        symbols = SYMBOLS.ancestors(outputs)
         graph = self.specialised
         specs = [n.spec for n in graph.nodes]
         parts = [p for s in specs for p in (s.parts if isinstance(s, TupleSpec) else (s,))]

@@ -10,7 +10,7 @@ from nnc_core.random.generator import Generator
 from nnc_core.recording.symbols import SYMBOLS, Known
 from nnc_core.symbol import postorder
 from nnc_core.symbols.assigned import AssignedGraph
-from nnc_core.symbols.symbolic import is_waiting
+from nnc_core.symbols.symbolic import standing
 from nnc_core.values.arguments import located
 from nnc_core.values.cell import Cell
 from nnc_core.values.modes import current_trace
@@ -54,7 +54,7 @@ def snapshot(*state: Any) -> Snapshot:
         else:
             outputs += _symbols(x)
     unshaped = [v for v in postorder(outputs) if isinstance(v, Unshaped)]
-    shaped = [SYMBOLS.standing_for(v) for v in (*outputs, *unshaped) if not is_waiting(Tensor(v))]
+    shaped = [x for v in (*outputs, *unshaped) if (x := standing(Tensor(v))) is not None]
     symbols = [v for v in postorder(shaped, leaf=lambda v: v.trace is None) if v.trace is not None]
     cells.update(dict.fromkeys(SYMBOLS.generators[v].key for v in symbols if v in SYMBOLS.generators))
     return Snapshot(symbols, cells, unshaped)

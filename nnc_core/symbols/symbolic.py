@@ -156,7 +156,8 @@ def is_assigned(symbol: Tensor) -> bool:
 @located
 def is_valid(t: Tensor) -> bool:
     """True if a symbol has a value that belongs to what is assigned now."""
-    return not is_waiting(t) and SYMBOLS.is_valid(_value(t))
+    v = standing(t)
+    return v is not None and SYMBOLS.is_valid(v)
 
 
 def is_waiting(t: Tensor) -> bool:
@@ -164,6 +165,14 @@ def is_waiting(t: Tensor) -> bool:
     v = t._value if isinstance(t, Tensor) else None
     return isinstance(v, Unshaped) and v.pinned is None and not all(
         leaf.declared is not None and leaf.declared.now is not None for leaf in v.leaves)
+
+
+def standing(t: Tensor) -> Value | None:
+    """The value of a tensor; None where its shape cannot be known with what is assigned."""
+    try:
+        return None if is_waiting(t) else _value(t)
+    except (ShapeError, UnassignedError):
+        return None
 
 
 @located
@@ -229,5 +238,5 @@ def unfreeze(*symbols: Tensor) -> None:
 @located
 def is_frozen(t: Tensor) -> bool:
     """True if a symbol keeps its value."""
-    return not is_waiting(t) and _value(t) in SYMBOLS.frozen
+    return standing(t) in SYMBOLS.frozen
 

@@ -69,6 +69,7 @@ def postponed(error: UnknownShapeError, f: Callable[..., Any], args: tuple[Any, 
         return _values(f(*positional, **named), number)
 
     call = RecordedCall(name or f.__name__, again, inputs, _shown(f, held, structure), number)
+    call.opaque = like not in (None, one) or any(map(callable, held))
     symbols = [v for v in inputs if v.__class__ is Unshaped]
     results = recorded(call, common_stack(symbols))
     return unflatten(of_results, iter([Tensor(v) for v in results]))

@@ -17,17 +17,19 @@ from typing import Any, NamedTuple, Protocol
 
 from nnc_core.base.cache import LRU
 from nnc_core.base.dtype import DType
-from nnc_core.base.errors import UnknownShapeError
+from nnc_core.base.errors import NotSupportedError, UnknownShapeError
+from nnc_core.base.line import HOUSE
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Line, is_users, show_line, user_line
 from nnc_core.type import Attributes, Dims, Op, TensorSpec
 from nnc_core.values.modes import current_trace
-from nnc_core.values.value import Value
+from nnc_core.values.value import Adjoint, Value, owned
 
 SHAPES_KEPT = 16
 """For how many combinations of shapes what was inferred is kept."""
 DECLARE = 'give the symbol a shape, whose sizes may be names: nnc.var_arr("x", ("n", 3))'
 
+_HERE = f"{HOUSE}values/"
 _serial = count(1)
 _QUESTIONS = frozenset({"spec", "shape", "ndim", "dtype", "size", "nbytes", "static_shape", "shape_of", "__len__",
                         "__iter__", "refresh"})  # fmt: skip
@@ -59,12 +61,15 @@ class RecordedCall:
     recording: its device, its modes, its settings.
     """
 
-    __slots__ = ("context", "found", "hidden", "inputs", "line", "name", "now", "results", "run", "serial", "shown")
+    __slots__ = ("context", "found", "hidden", "inputs", "line", "name", "now", "opaque", "results",
+                 "run", "serial", "shown")
 
     def __init__(self, name: str, run: Callable[[Sequence[Value]], list[Value]], inputs: tuple[Value, ...],
                  shown: Mapping[str, str], results: int = 1) -> None:
         self.name, self.run, self.inputs, self.shown, self.results = name, run, inputs, shown, results
         self.line: Line | None = user_line()
+        self.opaque = False
+        """Whether it takes functions, of which nobody knows what they read before they run."""
         self.serial = next(_serial)
         self.context: Context = copy_context()
         self.hidden: list[Unshaped] = []
@@ -143,6 +148,10 @@ class Unshaped(Value):
         """What stands for it while it is frozen."""
         self._behind: tuple[Unshaped, ...] = () if call is None else _leaves(call.inputs)
 
+    def kept_adjoint(self) -> Adjoint:
+        raise NotSupportedError(f"a gradient or a hook at a symbol {text_of(self)}: sweeps go over what stands for it",
+                                line=show_line(user_line()), hint=f"nnc.grad gives gradients; {DECLARE}")
+
     @property
     def leaves(self) -> tuple[Unshaped, ...]:
         """The placeholders behind it."""
@@ -181,7 +190,7 @@ def _leaves(inputs: Sequence[Value]) -> tuple[Unshaped, ...]:
 def _user_asks() -> bool:
     """True if the spec is asked for by an attribute of a tensor that the user's code reads."""
     frame = sys._getframe(2)
-    while frame is not None and "/values/" in frame.f_code.co_filename and frame.f_code.co_name in _QUESTIONS:
+    while frame is not None and frame.f_code.co_name in _QUESTIONS and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back  # type: ignore[assignment]
     return frame is not None and is_users(frame.f_code)
 
@@ -265,6 +274,7 @@ def applied(run: Callable[[Op, tuple[Any, ...], Attributes], Value], op: Op, inp
     if resolver is not None:
         known = [resolver.resolve(x) if x.__class__ is Unshaped else x for x in inputs]
         return run(op, _made(known), attributes)
+    inputs = tuple([owned(x) if isinstance(x, Value) else x for x in inputs])
     values = tuple([x for x in inputs if isinstance(x, Value)])
     if not may_be_recorded(values) or inside_recorder(2):
         raise unknown_shape(next(x for x in values if x.__class__ is Unshaped))

@@ -310,6 +310,18 @@ def test_what_is_counted_and_how_often_loops_ran(device: str, f: Any) -> None:
         np.testing.assert_allclose(nnc.unpack_arr(found), f(nnc.asarray(host.astype("float32"))).numpy(), rtol=1e-4)
 
 
+def test_sizes_counted_in_deferred_arrays_beside_symbols(device: str) -> None:
+    x = nnc.var_arr("x", (3,))
+    with nnc.deferred():
+        t = nnc.asarray([3.0, 1.0, 3.0, 0.0]) + 0
+        y = nnc.concat([nnc.setxor1d(t, x), t[t > 0] * nnc.sum(x)])
+    for host in ([1.0, 2.0, 5.0], [7.0, 7.0, 8.0]):
+        nnc.assign(x, host)
+        nnc.eval_arr(y)
+        np.testing.assert_array_equal(nnc.unpack_arr(y), np.concatenate(
+            [np.setxor1d([3, 1, 3, 0], host), np.array([3, 1, 3]) * np.sum(host)]))
+
+
 # ---- random symbols
 def test_random_symbols_are_drawn_anew_by_each_evaluation(device: str) -> None:
     g, x = nnc.var_random(7), nnc.var_arr("x", (64,))

@@ -151,10 +151,24 @@ def test_functions_may_close_over_symbols_of_unknown_shape(device: str) -> None:
         agree(by_tensor, wanted)
 
 
+def test_bodies_of_control_flow_may_close_over_them_too(device: str) -> None:
+    x, u = nnc.var_arr("x"), nnc.var_arr("u")
+    chosen = nnc.cond(nnc.sum(x) > 0, lambda a: nnc.sum(a * u), lambda a: nnc.sum(a - u), x)
+    (last,) = nnc.while_loop(lambda a: nnc.sum(a * u) < 100, lambda a: (a + nnc.abs(u),), (x,))
+    rows = nnc.vmap(lambda row: nnc.sum(row) * u)(x)
+    nnc.assign(x, np.ones((3, 2)))
+    for other in (2 * np.ones(2), 2 * np.ones((1, 2))):
+        nnc.assign(u, other)
+        assert value(chosen) == 12 and value(last).tolist() == np.full((3, 2), 9.0).tolist()
+        assert value(rows).shape == (3, *other.shape)
+
+
 def test_what_was_given_counts_as_it_was_when_it_was_recorded(device: str) -> None:
     """Values, not views: also of what is called again much later."""
     x, t, array, listed = nnc.var_arr("x"), nnc.asarray([1.0, 2.0]), np.ones(2, np.float32), [1.0, 1.0]
     y = nnc.sum(x + t, axis=0) + nnc.sum(nnc.stack([x * array, x * listed]))
+    if device == "cpu:0":
+        y = y + nnc.sum(nnc.asarray(array, copy=False) * x) - 2
     t[0] = 50.0
     array[:] = 50
     listed[0] = 50
@@ -498,6 +512,40 @@ def test_exports(device: str) -> None:
     h = x * 2
     cut = nnc.export({"h": h}, {"y": nnc.sum(h, axis=0)}).compile(device)
     np.testing.assert_allclose(cut(h=host(3, 2))["y"].numpy(), host(3, 2).sum(0), rtol=1e-5)
+
+
+def test_inputs_that_only_functions_read(device: str) -> None:
+    """What these read is known when they have run."""
+    x, u, w = nnc.var_arr("x"), nnc.var_arr("u"), nnc.var_arr("w")
+    gradient = nnc.grad(lambda a: nnc.sum(a * u))(x)
+    found = nnc.make_graph([x, u], [gradient]).symbolic.compile(device)(x=np.ones((3, 2)), u=np.full(2, 5.0))
+    assert found["out0"].tolist() == [[5.0, 5.0]] * 3
+    graph = nnc.make_graph([x, u, w], [gradient])
+    with fails(ValueError, "'w'", "reaches no output", line=False):
+        graph.symbolic.specialise(x=host(2), u=host(2), w=host(2))
+    assert nnc.export({"x": x}, {"y": nnc.zeros_like(x) + 1}).compile(device)(x=host(2, 3))["y"].shape == (2, 3)
+
+
+def test_what_is_drawn_once_shapes_are_known_is_an_input(device: str) -> None:
+    x, g = nnc.var_arr("x"), nnc.var_random(1)
+    graph = nnc.make_graph([x], [nnc.dropout(x, 0.5, generator=g)])
+    assert graph.symbolic.specialise(x=host(6)).list_inputs() == ["x", "random0"]
+    run, key = graph.symbolic.compile(device), np.array([1, 2], np.uint64)
+    assert set(np.unique(run(x=np.ones(64), random0=key)["out0"].numpy())) == {0.0, 2.0}
+
+
+def test_what_cannot_be_with_what_is_assigned_is_not_valid(device: str) -> None:
+    x, u = nnc.var_arr("x"), nnc.var_arr("u")
+    y, hidden = x @ u, nnc.grad(lambda a: nnc.sum(a * nnc.var_arr("other")))(x)
+    nnc.assign(x, host(2, 3))
+    nnc.assign(u, host(4, 5))
+    assert not nnc.is_valid(y) and not nnc.is_valid(hidden) and not nnc.is_frozen(y)
+    assert nnc.make_graph([x, u], [y]).statistics().assigned == 2
+    nnc.restore(nnc.snapshot(y))
+    with fails(ValueError, operator="matmul"):
+        nnc.unpack_arr(y)
+    with fails(TypeError, "'x'"):
+        x.register_hook(lambda g: None)
 
 
 def test_values_are_carried_on(device: str) -> None:

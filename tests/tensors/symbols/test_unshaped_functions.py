@@ -46,6 +46,17 @@ def test_of_one_array(name: str, kind: str) -> None:
         agree(found, tensors(f(nnc.asarray(array))))
 
 
+@pytest.mark.parametrize(("name", "kind"), [(k, v) for k, v in TAKE_ONE.items() if k not in BY_RANK])
+def test_exported_it_is_compiled_for_a_shape(name: str, kind: str) -> None:
+    """Nothing that it makes for itself stays outside."""
+    f, x, array = FUNCTIONS[name], nnc.var_arr("x"), KINDS[kind][0](3)
+    found, wanted = f(x), tensors(f(nnc.asarray(array)))
+    made = [found[i] for i in range(len(wanted))] if isinstance(found, Sequence) else [found]
+    outputs = {f"y{i}": y for i, y in enumerate(made) if isinstance(y, nnc.Tensor)}
+    for y, z in zip(nnc.export({"x": x}, outputs).compile()(x=array).values(), wanted, strict=True):
+        np.testing.assert_allclose(y.numpy(), z.numpy(), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(("name", "kind"), TAKE_ONE.items(), ids=TAKE_ONE)
 @pytest.mark.filterwarnings("ignore:.* has no kernel", "ignore:.* runs operator by operator")
 def test_its_gradient(name: str, kind: str) -> None:
