@@ -22,13 +22,13 @@ from nnc_core.values.value import Value
 
 Watcher: TypeAlias = Callable[[ModuleNode, Any], None]
 watcher: ContextVar[Watcher | None] = ContextVar("nnc_module_watcher", default=None)
-"""Told of each module that is called, with what it gave."""
+"""Called with each module that was called, and what it gave."""
 
 
 @contextmanager
-def watching(told: Watcher) -> Iterator[None]:
-    """`told` hears of every call of a module, until the end of the block however it ends."""
-    token = watcher.set(told)
+def watching(called: Watcher) -> Iterator[None]:
+    """`called` hears of every call of a module, until the end of the block however it ends."""
+    token = watcher.set(called)
     try:
         yield
     finally:

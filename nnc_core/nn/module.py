@@ -95,9 +95,9 @@ class Module(ModuleNode):
             result = result_after(self, args, self._run(*args, **kwargs))
         else:
             result = self._run(*args, **kwargs)
-        told = watcher.get()
-        if told is not None:
-            told(self, result)
+        called = watcher.get()
+        if called is not None:
+            called(self, result)
         return result
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:

@@ -54,11 +54,11 @@ def _results(root: ModuleNode, inputs: tuple[Any, ...]) -> dict[int, str]:
     first: dict[int, Any] = {}
     calls: dict[int, int] = {}
 
-    def told(module: ModuleNode, result: Any) -> None:
+    def called(module: ModuleNode, result: Any) -> None:
         first.setdefault(id(module), result)
         calls[id(module)] = calls.get(id(module), 0) + 1
 
-    with watching(told):
+    with watching(called):
         inferred(root, tuple([_described(x) for x in inputs]), {})
     return {key: _shown(result) + (f" ({calls[key]} calls)" if calls[key] > 1 else "")
             for key, result in first.items()}

@@ -34,8 +34,8 @@ class TraceSpec:
     named_dims: bool
     static_alloc: bool
     static_shape: bool
-    told: list[bool] = field(default_factory=list)
-    """Not empty when the user was told what compiled code does not do again."""
+    warned: list[bool] = field(default_factory=list)
+    """Not empty once the user was warned of what compiled code does not do again."""
 
     def roots(self, arguments: Arguments) -> list[Any]:
         """Starting points of the search for what the code reads by name."""
@@ -63,8 +63,8 @@ class TraceSpec:
 
     def _tell(self, said: list[str]) -> None:
         """A warning, once for this function."""
-        if said and not self.told:
-            self.told.append(True)
+        if said and not self.warned:
+            self.warned.append(True)
             warn(self.name, said)
 
     def trace(self, arguments: Arguments, shapes: Shapes, sizes: Sizes | None, because: str) -> Traced:
