@@ -10,9 +10,11 @@ from statistics import median
 from time import perf_counter
 
 from nnc_core.base.atomic import open_atomically
+from nnc_core.base.cost import NOTHING, Cost
 from nnc_core.base.record import Call
 from nnc_core.device import Device, Launch, Program
 from nnc_core.engine.plan_types import Plan
+from nnc_core.operator.cost import cost_of
 from nnc_core.symbol import show_line
 
 
@@ -24,6 +26,8 @@ class Timing:
     backend: str
     seconds: float
     line: str
+    cost: Cost = NOTHING
+    """Of one round, for a command in a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +42,12 @@ class Profile:
         return sum(t.seconds for t in self.timings)
 
     def __str__(self) -> str:
-        """The commands, slowest first."""
+        """The commands, slowest first, with their share of the time, their arithmetic operations and their bytes."""
         rows = [f"{self.device}: {len(self.timings)} commands, {self.seconds * 1e3:.3f} ms"]
         for t in sorted(self.timings, key=lambda t: -t.seconds):
             share = t.seconds / self.seconds if self.seconds else 0.0
-            rows.append(f"{t.seconds * 1e6:12.1f} us {share:6.1%}  {t.command}  [{t.backend}]  # {t.line}")
+            work = f"{_scaled(t.cost.flops)}flop {_scaled(t.cost.bytes)}B"
+            rows.append(f"{t.seconds * 1e6:12.1f} us {share:6.1%} {work}  {t.command}  [{t.backend}]  # {t.line}")
         return "\n".join(rows)
 
     def save_trace(self, path: str | Path) -> Path:
@@ -50,11 +55,18 @@ class Profile:
         at, events = 0.0, []
         for t in self.timings:
             events.append({"name": t.command, "cat": t.backend, "ph": "X", "pid": self.device, "tid": 0,
-                           "ts": at * 1e6, "dur": t.seconds * 1e6, "args": {"line": t.line}})
+                           "ts": at * 1e6, "dur": t.seconds * 1e6, "args": {"line": t.line, **t.cost._asdict()}})
             at += t.seconds
         with open_atomically(path) as file:
             file.write(json.dumps({"traceEvents": events}).encode())
         return Path(path)
+
+
+def _scaled(count: float) -> str:
+    """The number in six columns and the unit's prefix."""
+    steps = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+    size, prefix = next(((size, prefix) for size, prefix in steps if count >= size), (1.0, " "))
+    return f"{count / size:6.1f} {prefix}"
 
 
 def measure(plan: Plan, step_of: Mapping[int, int], program: Program, device: Device, repeats: int) -> Profile:
@@ -72,5 +84,6 @@ def measure(plan: Plan, step_of: Mapping[int, int], program: Program, device: De
         samples.append({})
         program.run_with(timed)
     timings = [Timing(str(step.command), step.decision.backend, median(s.get(i, 0.0) for s in samples),
-                      show_line(step.group.node.line)) for i, step in enumerate(plan.steps)]
+                      show_line(step.group.node.line), cost_of(step.decision.op, step.command))
+               for i, step in enumerate(plan.steps)]
     return Profile(device.spec.id, tuple(timings))

@@ -5,6 +5,7 @@ The three are one trilinear form seen from its three sides, so each one's deriva
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Generic
 
 from nnc_core.base.command import Command
@@ -99,6 +100,13 @@ def _kernel_by_g(F: Any, h: Any, y: Any, x: Any, g: Any, size: Any, *how: Any) -
     return F.conv(x, h, **_geometry(how))
 
 
+def _input_gradient_flops(command: Command) -> float:
+    """Each element of g goes through one filter; with strides most windows that the nest tries see none."""
+    g, kernel = command.inputs
+    filters: int = filter_of(kernel, command.attributes[-1]).o
+    return 2 * prod(g.shape) * prod(kernel.shape) / max(filters, 1)
+
+
 class Convolution(Base[V], Generic[V]):
     """`strides` and `dilation` have a number for each spatial dimension, `padding` a pair (before, after)."""
 
@@ -110,7 +118,7 @@ class Convolution(Base[V], Generic[V]):
         ...
 
     @op(infer=rule.conv_input_gradient, reference=numpy_rule.conv_input_gradient, promote=ALL_INPUTS,
-        nest=_conv_input_gradient_nest, linear="each", vjp=(_input_by_g, _input_by_kernel))
+        nest=_conv_input_gradient_nest, linear="each", vjp=(_input_by_g, _input_by_kernel), flops=_input_gradient_flops)
     def conv_input_gradient(self, g: V, kernel: V, *, size: Dims, strides: Sizes, padding: Padding, dilation: Sizes,
                             groups: int, layout: str) -> V:
         """The transpose of `conv` in its input, whose spatial dimensions are `size`: transposed convolution."""

@@ -14,6 +14,7 @@ from nnc_core.base.dtype import is_complex, real_of
 from nnc_core.base.errors import GradientError
 from nnc_core.operator import linalg_reference as by_numpy
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
+from nnc_core.operator.flops import cubic, rectangular
 from nnc_core.operator.matrices import (
     added,
     by_column,
@@ -285,46 +286,46 @@ def _identity(F: Any, like: Any) -> Any:
 class Decompositions(Base[V], Generic[V]):
     @op(infer=rule.square, reference=by_numpy.cholesky, fallible=True, promote=ALL_INPUTS, to_float=True,
         vjp=_cholesky_vjp,
-        jvp=_cholesky_jvp)
+        jvp=_cholesky_jvp, flops=cubic(1 / 3))
     def cholesky(self, a: V) -> V:
         """Lower triangles L with L Lᴴ = (a + aᴴ) / 2, which must be positive definite."""
         ...
 
     @op(infer=rule.qr, reference=by_numpy.qr, fallible=True, promote=ALL_INPUTS, to_float=True, vjp=_qr_vjp,
-        jvp=_qr_jvp)
+        jvp=_qr_jvp, flops=rectangular(4))
     def qr(self, a: V, *, mode: str = "reduced") -> V:
         """Orthonormal columns Q and upper triangles R, of real diagonals, with Q R = a."""
         ...
 
     @op(infer=rule.lu, reference=by_numpy.lu, fallible=True, promote=ALL_INPUTS, to_float=True, vjp=_lu_vjp,
-        jvp=_lu_jvp)
+        jvp=_lu_jvp, flops=rectangular(2 / 3))
     def lu(self, a: V) -> V:
         """The strict lower triangle of L, whose diagonal is ones, with U above it, and the order of rows: row i of L U
         is row order[i] of a."""
         ...
 
     @op(infer=rule.eigh, reference=by_numpy.eigh, fallible=True, promote=ALL_INPUTS, to_float=True, vjp=_eigh_vjp,
-        jvp=_eigh_jvp)
+        jvp=_eigh_jvp, flops=cubic(9))
     def eigh(self, a: V) -> V:
         """Eigenvalues of (a + aᴴ) / 2, rising, and orthonormal eigenvectors in columns."""
         ...
 
     @op(infer=rule.eigenvalues, reference=by_numpy.eigvalsh, fallible=True, promote=ALL_INPUTS, to_float=True,
         vjp=_eigvalsh_vjp,
-        jvp=_eigvalsh_jvp)
+        jvp=_eigvalsh_jvp, flops=cubic(4 / 3))
     def eigvalsh(self, a: V) -> V:
         """Eigenvalues of (a + aᴴ) / 2, rising."""
         ...
 
     @op(infer=rule.svd, reference=by_numpy.svd, fallible=True, promote=ALL_INPUTS, to_float=True, vjp=_svd_vjp,
-        jvp=_svd_jvp)
+        jvp=_svd_jvp, flops=rectangular(20))
     def svd(self, a: V, *, full_matrices: bool = True) -> V:
         """Orthonormal columns U, singular values falling, orthonormal rows Vᴴ: a = U diag(s) Vᴴ."""
         ...
 
     @op(infer=rule.singular_values, reference=by_numpy.svdvals, fallible=True, promote=ALL_INPUTS, to_float=True,
         vjp=_svdvals_vjp,
-        jvp=_svdvals_jvp)
+        jvp=_svdvals_jvp, flops=rectangular(4))
     def svdvals(self, a: V) -> V:
         """Singular values, falling."""
         ...

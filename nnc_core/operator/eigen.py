@@ -14,6 +14,7 @@ from nnc_core.operator import equations_reference as by_scipy
 from nnc_core.operator import linalg_reference as by_numpy
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.decompositions import gaps
+from nnc_core.operator.flops import cubic
 from nnc_core.operator.matrices import added, by_row, diagonal, diagonal_matrix, h, hn, imaginary, mm, off_diagonal
 from nnc_core.operator.phases import overlaps, turning, turning_back
 from nnc_core.shape import linalg as rule
@@ -59,24 +60,25 @@ def _eigvals_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
 
 class Eigen(Base[V], Generic[V]):
     @op(infer=rule.eig, reference=by_numpy.eig, fallible=True, promote=ALL_INPUTS, to_float=True, vjp=_eig_vjp,
-        jvp=_eig_jvp)
+        jvp=_eig_jvp, flops=cubic(25))
     def eig(self, a: V) -> V:
         """Complex eigenvalues, in no order, and eigenvectors in columns, of length 1."""
         ...
 
     @op(infer=rule.complex_eigenvalues, reference=by_numpy.eigvals, fallible=True, promote=ALL_INPUTS, to_float=True,
-        vjp=_eigvals_vjp, jvp=_eigvals_jvp)
+        vjp=_eigvals_vjp, jvp=_eigvals_jvp, flops=cubic(10))
     def eigvals(self, a: V) -> V:
         """Complex eigenvalues, in no order."""
         ...
 
-    @op(infer=rule.schur, reference=by_scipy.schur, fallible=True, promote=ALL_INPUTS, to_float=True)
+    @op(infer=rule.schur, reference=by_scipy.schur, fallible=True, promote=ALL_INPUTS, to_float=True, flops=cubic(25))
     def schur(self, a: V, *, output: str = "real") -> V:
         """T and unitary Z with Z T Zᴴ = a: T is upper triangular, of real matrices with blocks of two by two for pairs
         of eigenvalues, unless the output is "complex".  No derivative."""
         ...
 
-    @op(infer=rule.hessenberg, reference=by_scipy.hessenberg, fallible=True, promote=ALL_INPUTS, to_float=True)
+    @op(infer=rule.hessenberg, reference=by_scipy.hessenberg, fallible=True, promote=ALL_INPUTS, to_float=True,
+        flops=cubic(14 / 3))
     def hessenberg(self, a: V) -> V:
         """H, zero below its first subdiagonal, and unitary Q with Q H Qᴴ = a.  No derivative."""
         ...

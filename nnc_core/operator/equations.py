@@ -12,6 +12,7 @@ from typing import Any, Generic
 
 from nnc_core.operator import equations_reference as by_scipy
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
+from nnc_core.operator.flops import cubic, two_sided
 from nnc_core.operator.matrices import added, h, hermitian, hn, mm, nh
 from nnc_core.shape import linalg as rule
 
@@ -81,28 +82,28 @@ def _riccati_jvp(parts: Any, solve: Any) -> Any:
 class Equations(Base[V], Generic[V]):
     @op(infer=rule.two_sided, reference=by_scipy.sylvester, fallible=True, promote=ALL_INPUTS, to_float=True,
         vjp=_sylvester_vjp,
-        jvp=_sylvester_jvp)
+        jvp=_sylvester_jvp, flops=two_sided)
     def sylvester(self, a: V, b: V, q: V) -> V:
         """X of a X + X b = q; unique where no eigenvalue of a is minus one of b."""
         ...
 
     @op(infer=rule.two_sided, reference=by_scipy.stein, fallible=True, promote=ALL_INPUTS, to_float=True,
         vjp=_stein_vjp,
-        jvp=_stein_jvp)
+        jvp=_stein_jvp, flops=two_sided)
     def stein(self, a: V, b: V, q: V) -> V:
         """X of X = a X b + q; unique where no eigenvalue of a times one of b is 1."""
         ...
 
     @op(infer=rule.riccati, reference=by_scipy.care, fallible=True, promote=ALL_INPUTS, to_float=True,
         vjp=_riccati_vjp(_continuous, lambda F, c, g: F.negative(F.sylvester(c, h(F, c), g))),
-        jvp=_riccati_jvp(_continuous, lambda F, c, w: F.negative(F.sylvester(h(F, c), c, w))))
+        jvp=_riccati_jvp(_continuous, lambda F, c, w: F.negative(F.sylvester(h(F, c), c, w))), flops=cubic(200))
     def care(self, a: V, b: V, q: V, r: V) -> V:
         """The stabilising X of aᴴ X + X a - X b r⁻¹ bᴴ X + q = 0; q and r stand for their Hermitian parts."""
         ...
 
     @op(infer=rule.riccati, reference=by_scipy.dare, fallible=True, promote=ALL_INPUTS, to_float=True,
         vjp=_riccati_vjp(_discrete, lambda F, c, g: F.stein(c, h(F, c), g)),
-        jvp=_riccati_jvp(_discrete, lambda F, c, w: F.stein(h(F, c), c, w)))
+        jvp=_riccati_jvp(_discrete, lambda F, c, w: F.stein(h(F, c), c, w)), flops=cubic(200))
     def dare(self, a: V, b: V, q: V, r: V) -> V:
         """The stabilising X of aᴴ X a - X - aᴴ X b (r + bᴴ X b)⁻¹ bᴴ X a + q = 0; q and r stand for their Hermitian
         parts."""

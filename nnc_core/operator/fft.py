@@ -6,11 +6,13 @@ other way with the scale on the other side.
 
 from __future__ import annotations
 
+from math import log2, prod
 from typing import Any, Generic
 
 import numpy as np
 
 from nnc_core.base import dtype as dt
+from nnc_core.base.command import Command
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.shape import fft as rule
 from nnc_core.type import DimLike
@@ -48,21 +50,34 @@ def _irfft_vjp(F: Any, g: Any, y: Any, x: Any, axis: int, size: DimLike, norm: s
     return (F.multiply(F.rfft(g, axis=axis, norm=OTHER[norm]), _weights(F, x, axis, size, 2.0)),)
 
 
+def _along_axes(command: Command) -> float:
+    """5 n log2 n for each transform of n complex numbers."""
+    shape, axes = command.inputs[0].shape, command.attributes[0]
+    return 5 * prod(shape) * log2(max(prod(shape[axis] for axis in axes), 2))
+
+
+def _along_axis(command: Command) -> float:
+    """Half of what complex numbers take."""
+    real = max(command.inputs[0].shape, command.output.shape, key=prod)
+    return 2.5 * prod(real) * log2(max(real[command.attributes[0]], 2))
+
+
 class Fourier(Base[V], Generic[V]):
     """`norm`, the way that is scaled by the number of elements: "backward", "forward", or both by its root, "ortho"."""
 
     @op(infer=rule.fft, reference=_fft, linear="jointly",
-        vjp=lambda F, g, y, x, axes, inverse, norm: (F.fft(g, axes=axes, inverse=not inverse, norm=OTHER[norm]),))
+        vjp=lambda F, g, y, x, axes, inverse, norm: (F.fft(g, axes=axes, inverse=not inverse, norm=OTHER[norm]),),
+        flops=_along_axes)
     def fft(self, x: V, *, axes: tuple[int, ...], inverse: bool = False, norm: str = "backward") -> V:
         """The transform of complex numbers along axes, or its inverse."""
         ...
 
-    @op(infer=rule.rfft, reference=_rfft, linear="jointly", vjp=_rfft_vjp)
+    @op(infer=rule.rfft, reference=_rfft, linear="jointly", vjp=_rfft_vjp, flops=_along_axis)
     def rfft(self, x: V, *, axis: int, norm: str = "backward") -> V:
         """The non-negative frequencies of real numbers along an axis; the others are their conjugates."""
         ...
 
-    @op(infer=rule.irfft, reference=_irfft, linear="jointly", vjp=_irfft_vjp)
+    @op(infer=rule.irfft, reference=_irfft, linear="jointly", vjp=_irfft_vjp, flops=_along_axis)
     def irfft(self, x: V, *, axis: int, size: DimLike, norm: str = "backward") -> V:
         """The `size` real numbers whose non-negative frequencies are given.  Those that are their own conjugates, the
         first and of an even size the last, are real: their imaginary parts are not read."""

@@ -12,6 +12,7 @@ from nnc_core.base.dtype import DType
 from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
+from nnc_core.operator.flops import moving, per_output
 from nnc_core.operator.loops import Index, open_nest
 from nnc_core.shape import indexing as rule
 from nnc_core.type import DimLike, IndexRange, index_range
@@ -134,7 +135,8 @@ class Indexing(Base[V], Generic[V]):
         indices=lambda shapes, axis, batch: index_range.along(1, shapes[0][axis]),
         vjp=lambda F, g, y, x, i, axis, batch: (
             F.scatter(F.zeros_like(x), i, g, axis=axis, mode="add", batch=batch), None),
-        jvp=lambda F, t, y, x, i, axis, batch: F.take(t[0], i, axis=axis, batch=batch))
+        jvp=lambda F, t, y, x, i, axis, batch: F.take(t[0], i, axis=axis, batch=batch),
+        flops=moving)
     def take(self, x: V, indices: V, *, axis: int, batch: int = 0) -> V:
         """Slices of x along an axis; that axis is replaced by the dimensions of `indices`.
 
@@ -164,7 +166,7 @@ class Indexing(Base[V], Generic[V]):
         ...
 
     @op(infer=rule.repeat_index, reference=_repeat_index, host=True, data_dependent=True, exact=True,
-        differentiable=False)
+        differentiable=False, flops=per_output(1))
     def repeat_index(self, counts: V, *, size: DimLike) -> V:
         """int64[size]: each position in `counts` as often as the count there says."""
         ...

@@ -17,6 +17,7 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.along import taken_along
 from nnc_core.operator.declare import Base, V, op
+from nnc_core.operator.flops import sorting_along
 from nnc_core.operator.loops import Index, open_nest
 from nnc_core.shape import ordering as rule
 
@@ -87,7 +88,8 @@ def _row(F: Any, keys: Any, number: int) -> Any:
 
 
 class Ordering(Base[V], Generic[V]):
-    @op(infer=rule.argsort, reference=argsort, nest=_argsort_nest, exact=True, differentiable=False)
+    @op(infer=rule.argsort, reference=argsort, nest=_argsort_nest, exact=True, differentiable=False,
+        flops=sorting_along)
     def argsort(self, x: V, *, axis: int, descending: bool = False) -> V:
         """int64 positions of the elements along an axis, in order."""
         ...

@@ -14,6 +14,7 @@ from nnc_core.base.layout import Layout, packed_strides
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.distributions import Distributions
+from nnc_core.operator.flops import sorting
 from nnc_core.operator.loops import Index, NestBuilder
 from nnc_core.operator.philox import block_words, lane_of, philox_words
 from nnc_core.shape import random as rule
@@ -100,7 +101,8 @@ class Bits(Base[V], Generic[V]):
         bits = F.random_bits(key, shape=shape, dtype=dt.uint32)
         return F.less(bits, threshold)  # type: ignore[no-any-return]
 
-    @op(infer=rule.permutation, reference=_permutation, exact=True, random=True, host=True, differentiable=False)
+    @op(infer=rule.permutation, reference=_permutation, exact=True, random=True, host=True, differentiable=False,
+        flops=sorting)
     def permutation(self, key: V, *, size: DimLike) -> V:
         """0 … size-1 in the order of so many words of uint64, equal ones in their own order.
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic
 
 from nnc_core.operator.declare import Base, V, op
+from nnc_core.operator.flops import products_with
 from nnc_core.operator.wide import narrowed, widened_operand
 from nnc_core.shape import recurrent as rule
 from nnc_core.symbol import Body
@@ -97,7 +98,7 @@ class Recurrent(Base[V], Generic[V]):
     A mask (length, batch) is true where a sequence goes on: elsewhere states stay, and results are 0.
     """
 
-    @op(composite=True, infer=rule.rnn)
+    @op(composite=True, infer=rule.rnn, flops=products_with(2, 3))
     def rnn(self, x: V, h: V, input_weight: V, hidden_weight: V, bias: V, *mask: V, nonlinearity: str,
             reverse: bool) -> V:
         """(h, hs): the last state and all of them; h = tanh(x W + b + h U), or relu."""
@@ -108,7 +109,7 @@ class Recurrent(Base[V], Generic[V]):
 
         return over_steps(F, step, products(F, x, input_weight, bias), (h,), (hidden_weight,), mask, reverse)  # type: ignore[no-any-return]
 
-    @op(composite=True, infer=rule.gru)
+    @op(composite=True, infer=rule.gru, flops=products_with(2, 3))
     def gru(self, x: V, h: V, input_weight: V, hidden_weight: V, input_bias: V, hidden_bias: V, *mask: V,
             reset_after: bool, reverse: bool) -> V:
         """(h, hs): the last state and all of them.  Gates are reset, update, new; see `gru_step`."""
@@ -120,7 +121,7 @@ class Recurrent(Base[V], Generic[V]):
         rows = products(F, x, input_weight, input_bias)
         return over_steps(F, step, rows, (h,), (hidden_weight, hidden_bias), mask, reverse)  # type: ignore[no-any-return]
 
-    @op(composite=True, infer=rule.lstm)
+    @op(composite=True, infer=rule.lstm, flops=products_with(3, 4))
     def lstm(self, x: V, h: V, c: V, input_weight: V, hidden_weight: V, bias: V, *extra: V, projected: bool,
              reverse: bool) -> V:
         """(h, c, hs): the last state, the last cell and all states.  Gates are input, forget, cell, output.

@@ -15,6 +15,7 @@ from nnc_core.base.dtype import accumulator, int32, int64, is_float
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator import region_reference as numpy_rule
 from nnc_core.operator.declare import Base, V, op
+from nnc_core.operator.flops import pairs
 from nnc_core.operator.loops import Index, NestBuilder, open_nest
 from nnc_core.operator.roi_weights import roi_weights
 from nnc_core.operator.window_nest import at, image_of
@@ -215,7 +216,7 @@ class Regions(Base[V], Generic[V]):
         return F.where(empty, 0, F.take(whole, number, axis=0))  # type: ignore[no-any-return]
 
     @op(infer=rule.nms_order, reference=numpy_rule.nms_order, promote=(0, 1), host=True, exact=True,
-        differentiable=False)
+        differentiable=False, flops=pairs(12))
     def nms_order(self, boxes: V, scores: V, groups: V, *, threshold: float) -> V:
         """The numbers of the boxes that stay, best score first, then -1 for each that goes: those that overlap a better
         one of their group that stays by more than the threshold (intersection over union)."""

@@ -6,11 +6,13 @@ differentiated without division, so that zeros among the factors do no harm.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Generic
 
 import numpy as np
 
 from nnc_core.base import dtype as dt
+from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.indexing import check_indices, indices_first, positions
@@ -161,9 +163,15 @@ def _somewhere(F: Any, place: Any) -> Any:
     return F.maximum(place, 0)
 
 
+def _flops(command: Command) -> float:
+    """One for each update that is combined with what is there."""
+    _, mode, _ = command.attributes
+    return 0 if mode == "set" else prod(command.inputs[2].shape)
+
+
 class Scattering(Base[V], Generic[V]):
     @op(infer=rule.scatter, reference=_scatter, inplace=(0,), vjp=_vjp, jvp=_jvp,
-        indices=lambda shapes, axis, mode, batch: index_range.along(1, shapes[0][axis]))
+        indices=lambda shapes, axis, mode, batch: index_range.along(1, shapes[0][axis]), flops=_flops)
     def scatter(self, x: V, indices: V, updates: V, *, axis: int, mode: str, batch: int = 0) -> V:
         """x with the slices that `take` would read changed: "set" to the updates (of equal indices the last), or by
         "add", "multiply", "min" and "max" with all of them."""

@@ -13,6 +13,7 @@ import numpy as np
 from nnc_core.base.dtype import is_float
 from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.operator.declare import Base, V, op
+from nnc_core.operator.flops import per_input, sorting
 from nnc_core.shape import selection as rule
 from nnc_core.type import DimLike
 
@@ -67,27 +68,31 @@ def _bin_range(x: Any, size: DimLike) -> Any:
 
 
 class Selection(Base[V], Generic[V]):
-    @op(infer=rule.nonzero, reference=_nonzero, host=True, data_dependent=True, exact=True, differentiable=False)
+    @op(infer=rule.nonzero, reference=_nonzero, host=True, data_dependent=True, exact=True,
+        differentiable=False, flops=per_input(1))
     def nonzero(self, x: V, *, size: DimLike) -> V:
         """int64[size, ndim]: the indices of the elements that are not zero, in C order."""
         ...
 
-    @op(infer=rule.distinct, reference=_unique_index, host=True, data_dependent=True, exact=True, differentiable=False)
+    @op(infer=rule.distinct, reference=_unique_index, host=True, data_dependent=True, exact=True,
+        differentiable=False, flops=sorting)
     def unique_index(self, x: V, *, size: DimLike) -> V:
         """int64[size]: where each distinct value occurs first in the flattened x, by rising value."""
         ...
 
-    @op(infer=rule.distinct, reference=_unique_counts, host=True, data_dependent=True, exact=True, differentiable=False)
+    @op(infer=rule.distinct, reference=_unique_counts, host=True, data_dependent=True, exact=True,
+        differentiable=False, flops=sorting)
     def unique_counts(self, x: V, *, size: DimLike) -> V:
         """int64[size]: how often each distinct value occurs, by rising value."""
         ...
 
-    @op(infer=rule.bin_range, reference=_bin_range, host=True, data_dependent=True, exact=True, differentiable=False)
+    @op(infer=rule.bin_range, reference=_bin_range, host=True, data_dependent=True, exact=True,
+        differentiable=False, flops=per_input(1))
     def bin_range(self, x: V, *, size: DimLike) -> V:
         """int64[size]: 0, 1, ... up to the largest element of x, integers none of which is negative."""
         ...
 
-    @op(infer=rule.inverse, reference=_unique_inverse, host=True, exact=True, differentiable=False)
+    @op(infer=rule.inverse, reference=_unique_inverse, host=True, exact=True, differentiable=False, flops=sorting)
     def unique_inverse(self, x: V) -> V:
         """For each element the number of its value among the distinct ones, by rising value."""
         ...

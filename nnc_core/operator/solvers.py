@@ -15,6 +15,7 @@ import numpy as np
 from nnc_core.base.dtype import int64, is_complex
 from nnc_core.operator import linalg_reference as by_numpy
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
+from nnc_core.operator.flops import cubic, solving
 from nnc_core.operator.matrices import (
     added,
     by_column,
@@ -157,26 +158,26 @@ def _kept(F: Any, a: Any, rtol: float | None) -> tuple[Any, Any, Any]:
 class Solvers(Base[V], Generic[V]):
     @op(infer=rule.square, reference=by_numpy.inv, fallible=True, promote=ALL_INPUTS, to_float=True,
         vjp=lambda F, g, y, a: (F.negative(mm(F, h(F, y), nh(F, g, y))),),
-        jvp=lambda F, tangents, y, a: F.negative(mm(F, y, tangents[0], y)))
+        jvp=lambda F, tangents, y, a: F.negative(mm(F, y, tangents[0], y)), flops=cubic(2))
     def inv(self, a: V) -> V:
         """Inverses of square matrices."""
         ...
 
     @op(infer=rule.solve, reference=by_numpy.solve, fallible=True, promote=ALL_INPUTS, to_float=True, vjp=_solve_vjp,
-        jvp=_solve_jvp)
+        jvp=_solve_jvp, flops=solving(2 / 3, 2))
     def solve(self, a: V, b: V) -> V:
         """X of a X = b; leading axes are broadcast."""
         ...
 
     @op(infer=rule.solve_triangular, reference=by_numpy.solve_triangular, fallible=True, promote=ALL_INPUTS,
         to_float=True,
-        vjp=_triangular_vjp, jvp=_triangular_jvp)
+        vjp=_triangular_vjp, jvp=_triangular_jvp, flops=solving(0, 1))
     def solve_triangular(self, a: V, b: V, *, lower: bool, unit_diagonal: bool = False) -> V:
         """X of a X = b, where of a one triangle is read; with `unit_diagonal` its diagonal is taken for ones."""
         ...
 
     @op(infer=rule.scalar_of, reference=by_numpy.det, fallible=True, promote=ALL_INPUTS, to_float=True, vjp=_det_vjp,
-        jvp=_det_jvp)
+        jvp=_det_jvp, flops=cubic(2 / 3))
     def det(self, a: V) -> V:
         """Determinants of square matrices; of singular matrices too they have a gradient, which has a second
         derivative where there is an inverse."""
@@ -184,14 +185,14 @@ class Solvers(Base[V], Generic[V]):
 
     @op(infer=rule.square, reference=by_numpy.cofactor, fallible=True, promote=ALL_INPUTS, to_float=True,
         vjp=_cofactor_vjp,
-        jvp=_cofactor_jvp)
+        jvp=_cofactor_jvp, flops=cubic(24))
     def cofactor(self, a: V) -> V:
         """Matrices of cofactors, the derivatives of determinants."""
         ...
 
     @op(infer=rule.slogdet, reference=by_numpy.slogdet, fallible=True, promote=ALL_INPUTS, to_float=True,
         vjp=_slogdet_vjp,
-        jvp=_slogdet_jvp)
+        jvp=_slogdet_jvp, flops=cubic(2 / 3))
     def slogdet(self, a: V) -> V:
         """Signs of determinants, numbers of magnitude 1 if they are complex, and logarithms of their magnitudes; 0 and
         -inf of singular matrices."""

@@ -54,6 +54,9 @@ class Op:
     view: Callable[..., Layout | None] | None = None
     """(layout, *attributes) -> the result as a view of the input's storage, None where it is none."""
 
+    flops: Callable[[Command], float] | None = None
+    """Arithmetic operations of a command, where its nest, scalar expression or body does not tell; see `cost_of`."""
+
     promote: tuple[int, ...] = field(default=())
     """Inputs that are brought to one dtype, Python numbers included; (-1,) means all of them."""
     to_float: bool = False

@@ -175,3 +175,13 @@ def test_profiling_leaves_state_alone(stack: Stack, F: Nodes) -> None:
     array = stack.engine.executor.upload(np.zeros(4, np.float32))
     run.profile_arrays({"w": array}, repeats=3)
     np.testing.assert_array_equal(stack.engine.executor.download(array), np.zeros(4))
+
+
+def test_a_profile_tells_what_commands_compute_and_move(stack: Stack, F: Nodes) -> None:
+    x, y = (floats(F, name, 30, 30) for name in "xy")
+    run = stack.engine.compile(graph({"x": x, "y": y}, {"z": F.matmul(x, y)}))
+    given = {name: stack.engine.executor.upload(np.ones((30, 30), np.float32)) for name in "xy"}
+    profile = run.profile_arrays(given)
+    [timing] = [t for t in profile.timings if t.command.startswith("matmul")]
+    assert timing.cost == (2 * 30**3, 3 * 3600)
+    assert "54.0 kflop   10.8 kB" in str(profile)
