@@ -33,7 +33,7 @@ def flops_of(instructions: Iterable[Instruction]) -> int:
 
 
 def touched(nest: LoopNest) -> dict[int, int]:
-    """How often elements of each argument are loaded or stored, by argument."""
+    """The number of loads and stores of each argument, by argument."""
     counts = dict.fromkeys(range(len(nest.arguments)), 0)
     for stage in nest.stages:
         for instruction in stage.instructions:

@@ -83,7 +83,7 @@ def pairs(factor: float) -> Flops:
 
 
 def products_with(*weights: int) -> Flops:
-    """Of each step and example of a sequence (length, batch, features): the product with these inputs."""
+    """The products of a sequence (length, batch, features) with these inputs, at each step."""
 
     def count(command: Command) -> float:
         steps, batch, _ = command.inputs[0].shape
