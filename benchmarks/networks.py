@@ -43,7 +43,7 @@ arena; building code; records."""
 WATCHED: tuple[tuple[Any, str, str], ...] = (
     (pipeline.Phases, "compile", "bind"), (ComputationGraph, "__init__", "bind"),
     *[(Graph, name, "optimise") for name in ("inline", "recognise", "expand", "optimise", "rebuilt")],
-    (pipeline.Phases, "fuse", "schedule"), (Scheduler, "arrange", "schedule"), (planning, "make_plan", "plan"),
+    (pipeline.Phases, "fuse", "schedule"), (Scheduler, "tree", "schedule"), (planning, "make_plan", "plan"),
     (planning, "lay_out_arena", "allocate"), (KernelBuilder, "build", "build"),
 )  # fmt: skip
 

@@ -22,7 +22,9 @@ from nnc_core.base.record import (
 )
 from nnc_core.device import Kernel
 from nnc_core.engine.build import Key
-from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, Plan, PlannedCommand, Rows, Storage
+from nnc_core.engine.plan_types import Plan
+from nnc_core.engine.program_tree import BranchesItem, Item, LoopItem, PlannedCommand
+from nnc_core.engine.storage import Rows, Storage
 from nnc_core.engine.unrolling import state_after
 from nnc_core.operator.control import TRIPS
 from nnc_core.symbol import show_line
@@ -53,22 +55,19 @@ class Emitter:
         self.number = {id(step): i for i, step in enumerate(plan.steps)}
         for place in plan.place.values():
             self.slot(place.storage)
-        self.records = tuple(self.blocks(plan.blocks, {}, []))
+        self.records = tuple(self.items(plan.items, {}, []))
 
     def slot(self, storage: Storage) -> int:
         return self.slots.setdefault(storage, len(self.slots))
 
-    def blocks(self, blocks: Sequence[Block], moved: dict[Any, Any], out: list[Record],
-               roles: Any = None) -> list[Record]:
-        """Append the records of some blocks; `moved` follows the values of the loop whose `roles` these are."""
-        for block in blocks:
-            match block:
-                case PlannedCommand():
-                    out.append(self.call(block, moved, roles))
-                case LoopPlan():
-                    _LoopWriter(self, block, moved, out).write()
-                case BranchesPlan():
-                    self.branches(block, moved, out)
+    def items(self, items: Sequence[Item], moved: dict[Any, Any], out: list[Record], roles: Any = None) -> list[Record]:
+        """Append the records of some items; `moved` follows the values of the loop whose `roles` these are."""
+        for item in items:
+            out += [self.call(step, moved, roles) for step in item.planned]
+            if isinstance(item, LoopItem):
+                _LoopWriter(self, item, moved, out).write()
+            elif isinstance(item, BranchesItem):
+                self.branches(item, moved, out)
         return out
 
     def call(self, step: PlannedCommand, moved: dict[Any, Any], roles: Any = None) -> Call:
@@ -83,32 +82,33 @@ class Emitter:
         self.step_of[id(call)] = self.number[id(step)]
         return call
 
-    def branches(self, block: BranchesPlan, moved: Moved, out: list[Record]) -> None:
+    def branches(self, item: BranchesItem, moved: Moved, out: list[Record]) -> None:
         """Switch to one of the arms; each but the last jumps to the end."""
         at = len(out)
         out.append(_UNSET)
         starts, ends = [], []
-        for arm in block.arms:
+        for arm in item.arms:
             starts.append(len(out))
-            self.blocks(arm, dict(moved), out)
+            self.items(arm, dict(moved), out)
             ends.append(len(out))
             out.append(_UNSET)
         for end in ends:
             out[end] = Jump(len(out))
-        split = len(starts) - block.otherwise
-        otherwise = starts[-1] if block.otherwise else -1
-        out[at] = Switch(self.slot(moved.get(block.index, block.index)), block.dtype, tuple(starts[:split]), otherwise,
-                         show_line(block.group.node.line))
+        split = len(starts) - item.otherwise
+        otherwise = starts[-1] if item.otherwise else -1
+        dtype = item.group.inputs[0].dtype.name
+        out[at] = Switch(self.slot(moved.get(item.index, item.index)), dtype, tuple(starts[:split]), otherwise,
+                         show_line(item.group.node.line))
 
 
 class _LoopWriter:
     """One loop, in the situation `moved` of the loops around it."""
 
-    def __init__(self, emitter: Emitter, plan: LoopPlan, moved: Moved, out: list[Record]) -> None:
-        self.emitter, self.plan, self.moved, self.out = emitter, plan, moved, out
-        self.taped, self.backwards = plan.loop.length == TRIPS, plan.loop.reverse
+    def __init__(self, emitter: Emitter, item: LoopItem, moved: Moved, out: list[Record]) -> None:
+        self.emitter, self.item, self.plan, self.moved, self.out = emitter, item, item.plan, moved, out
+        self.taped, self.backwards = item.loop.length == TRIPS, item.loop.reverse
         self.slot = emitter.slot
-        self.start = {role: moved.get(s, s) for role, s in plan.start.items()}
+        self.start = {role: moved.get(s, s) for role, s in item.plan.start.items()}
 
     def write(self) -> None:
         for rows in self.plan.stacked:
@@ -137,7 +137,7 @@ class _LoopWriter:
         for rows in self.plan.stacked:
             if rows.row.kind == "window":
                 out.append(self._row(rows, offset, step))
-        self.emitter.blocks(self.plan.body, moved, out, self.plan.roles)
+        self.emitter.items(self.item.body, moved, out, self.plan.roles)
         for rows in self.plan.stacked:
             if rows.row.kind == "pushed":
                 out.append(TapePush(self.slot(self._outside(rows.whole)), self.slot(rows.row), rows.row.nbytes))
@@ -147,7 +147,7 @@ class _LoopWriter:
         if self.taped:
             return TapeRead(self.slot(rows.row), whole, self.backwards)
         if self.backwards:
-            offset, step = self.plan.rounds - 1 - offset, -step
+            offset, step = self.item.rounds - 1 - offset, -step
         return Window(self.slot(rows.row), whole, offset * rows.nbytes, step * rows.nbytes, rows.nbytes)
 
     # ---- pointers rotate
@@ -162,7 +162,7 @@ class _LoopWriter:
             inner: list[Record] = []
             self._round(inner, state, 0, 1)
             tape = self.slot(self._outside(self.plan.scanned[0].whole)) if self.taped else -1
-            self.out.append(Repeat((*inner, *turn), 0 if self.taped else self.plan.rounds, tape))
+            self.out.append(Repeat((*inner, *turn), 0 if self.taped else self.item.rounds, tape))
             return
         top = len(self.out)
         leave = self._test(state)
@@ -174,7 +174,7 @@ class _LoopWriter:
     def _counted(self) -> None:
         unrolling = self.plan.unrolling
         assert unrolling is not None
-        rounds = self.plan.rounds
+        rounds = self.item.rounds
         first, again = unrolling.first[:rounds], unrolling.again
         for i, before in enumerate(first):
             self._round(self.out, self._inside(before), i, 0)
@@ -225,7 +225,7 @@ class _LoopWriter:
         """The condition, and a jump that leaves, whose target is still to be set."""
         assert self.plan.test is not None
         moved = {**self.moved, **state}
-        self.emitter.blocks(self.plan.cond, moved, self.out)
+        self.emitter.items(self.item.cond, moved, self.out)
         self.out.append(_UNSET)
         return _Leave(len(self.out) - 1, self.slot(moved.get(self.plan.test, self.plan.test)))
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from nnc_core.device import Device
 from nnc_core.engine.pinned_backends import HOST
-from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, Plan, PlannedCommand
+from nnc_core.engine.plan_types import Plan
+from nnc_core.engine.program_tree import BranchesItem, Item, LoopItem, PlannedCommand
 from nnc_core.operator.control import TRIPS
 from nnc_core.symbol import show_line
 
@@ -26,34 +27,34 @@ def _heads(plan: Plan) -> dict[int, list[str]]:
     """Lines that stand before some commands: of the parts of loops and branches that these are the first of."""
     number = {id(step): i for i, step in enumerate(plan.steps)}
     found: dict[int, list[str]] = {}
-    for depth, block in _walk(plan.blocks):
-        for title, part in _parts(block):
-            line = show_line(block.group.node.line)
-            first = min([number[id(step)] for _, step in _walk(part) if isinstance(step, PlannedCommand)], default=None)
+    for depth, item in _walk(plan.items):
+        for title, part in _parts(item):
+            line = show_line(item.group.node.line)
+            first = min([number[id(step)] for _, inside in _walk(part) for step in inside.planned], default=None)
             if first is not None:
                 found.setdefault(first, []).append(f"     {'  ' * depth}{title}:  # {line}")
     return found
 
 
-def _walk(blocks: Sequence[Block]) -> Iterator[tuple[int, Block]]:
-    """All blocks, inner ones after those that they stand in, and how deep they stand."""
-    pending = [(0, block) for block in reversed(blocks)]
+def _walk(items: Sequence[Item]) -> Iterator[tuple[int, Item]]:
+    """All items, inner ones after those that they stand in, and how deep they stand."""
+    pending = [(0, item) for item in reversed(items)]
     while pending:
-        depth, block = pending.pop()
-        yield depth, block
-        pending += [(depth + 1, inner) for _, part in reversed(_parts(block)) for inner in reversed(part)]
+        depth, item = pending.pop()
+        yield depth, item
+        pending += [(depth + 1, inner) for _, part in reversed(_parts(item)) for inner in reversed(part)]
 
 
-def _parts(block: Block) -> list[tuple[str, list[Block]]]:
-    if isinstance(block, LoopPlan):
-        length, reverse = block.loop.length, block.loop.reverse
+def _parts(item: Item) -> list[tuple[str, list[Item]]]:
+    if isinstance(item, LoopItem):
+        length, reverse = item.loop.length, item.loop.reverse
         rounds = "for each row of a tape" if length == TRIPS else f"{length} times"
-        again = "while the condition holds" if block.cond or block.test else rounds + (", backwards" if reverse else "")
-        return [("the condition", block.cond), (again, block.body)]
-    if isinstance(block, BranchesPlan):
-        last = len(block.arms) - 1
-        return [(f"branch {i}{' or none' if block.otherwise and i == last else ''}", arm)
-                for i, arm in enumerate(block.arms)]
+        again = "while the condition holds" if item.test is not None else rounds + (", backwards" if reverse else "")
+        return [("the condition", item.cond), (again, item.body)]
+    if isinstance(item, BranchesItem):
+        last = len(item.arms) - 1
+        return [(f"branch {i}{' or none' if item.otherwise and i == last else ''}", arm)
+                for i, arm in enumerate(item.arms)]
     return []
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nnc_core.engine.allocation import ArenaAllocation, Lifetime, draw_timeline
-from nnc_core.engine.plan_types import Plan, PlannedCommand
+from nnc_core.engine.plan_types import Plan
+from nnc_core.engine.program_tree import PlannedCommand
 
 
 @dataclass(frozen=True, slots=True)

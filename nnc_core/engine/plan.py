@@ -10,9 +10,11 @@ from nnc_core.device import Device
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.failing import may_fail
 from nnc_core.engine.fuse import COPY, NodeGroup
-from nnc_core.engine.plan_types import Block, Plan, PlannedCommand, Storage, ValuePlace
-from nnc_core.engine.program_order import FOREVER, CommandItem, ProgramOrder, last_reads, last_uses, walk
+from nnc_core.engine.plan_types import Plan
+from nnc_core.engine.program_tree import CommandItem, PlannedCommand, ProgramTree, walk
+from nnc_core.engine.program_uses import last_reads, last_uses
 from nnc_core.engine.regions import apart, same_elements
+from nnc_core.engine.storage import FOREVER, Storage, ValuePlace
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.control import PICK
 from nnc_core.symbol import Node
@@ -24,17 +26,17 @@ UPDATE_SLICE = OPERATORS["update_slice"].name
 class CommandPlanner:
     """Plans commands one by one; what loops and branches need is in `plan_control`."""
 
-    def __init__(self, line: ProgramOrder, outputs: Sequence[Node], updates: Mapping[Node, Node],
+    def __init__(self, tree: ProgramTree, outputs: Sequence[Node], updates: Mapping[Node, Node],
                  decider: Decider) -> None:
-        self.items, self.joins, self.aliases = line.items, line.joins, line.aliases
+        self.items, self.joins, self.aliases = tree.items, tree.joins, tree.aliases
         self.outputs, self.updates, self.decider = set(outputs), updates, decider
         items = self.items
         self.device: Device = decider.device
         self.views = "no-views" not in self.device.spec.features
-        self.plan = Plan()
+        self.plan = Plan(tree.items)
         self.place = self.plan.place
         self.reads = last_reads(items)
-        self.last = last_uses(line, self.outputs)
+        self.last = last_uses(tree, self.outputs)
         self.assigned: dict[Node, Storage] = {}
         """Storages that values have to be computed into."""
         self.wholes: dict[Node, Storage] = {}
@@ -52,7 +54,8 @@ class CommandPlanner:
         self.last_failing = max([item.end for item in walk(items) if may_fail(item.group)], default=-1)
         self.depth = 0
 
-    def command(self, item: CommandItem) -> list[Block]:
+    def command(self, item: CommandItem) -> list[PlannedCommand]:
+        """The commands that an item takes: none where its value is there already."""
         group, index = item.group, item.begin
         node = group.node
         if group.op is PICK:
@@ -162,7 +165,7 @@ class CommandPlanner:
             return True
         return inplace and place.layout == written and self._changes_nothing_read(index, storage, written)
 
-    def _joined(self, index: int, group: NodeGroup) -> list[Block] | None:
+    def _joined(self, index: int, group: NodeGroup) -> list[PlannedCommand] | None:
         """The copies that are left, to where the operands of a concatenation belong; None if one command does all."""
         node, parts = group.node, self.joins.parts[group.node]
         whole = self.joins.whole.get(node, node)
@@ -170,7 +173,7 @@ class CommandPlanner:
         away = [(x, p) for x, p in zip(group.inputs, parts, strict=True) if not self._lies(x, storage, p)]
         if storage is None or len(away) == len(parts) or (away and node in self.joins.seen):
             return None
-        steps: list[Block] = []
+        steps: list[PlannedCommand] = []
         for x, p in away:
             step = self.copy(index, x, self.place[x], storage, p)
             step.note = "to its part of a larger value"

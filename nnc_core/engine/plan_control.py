@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from nnc_core.engine.plan import CommandPlanner, row_layout
-from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, Plan, Rows, Storage, ValuePlace
-from nnc_core.engine.program_order import FOREVER, BranchesItem, CommandItem, Item, LoopItem, leaves_of
+from nnc_core.engine.plan_types import Plan
+from nnc_core.engine.program_tree import BranchesItem, CommandItem, Item, LoopItem, LoopPlan, walk
+from nnc_core.engine.program_uses import leaves_of
+from nnc_core.engine.storage import FOREVER, Rows, Storage, ValuePlace
 from nnc_core.engine.unrolling import Roles, Unrolling, state_after, unroll
 from nnc_core.operator import PLACEHOLDER
 from nnc_core.operator.control import TRIPS, LoopAttributes, is_tape
@@ -29,7 +31,7 @@ class ProgramPlanner(CommandPlanner):
             kind = "input" if leaf.op is PLACEHOLDER else "constant"
             last = self.last.get(leaf, FOREVER) if leaf in targets else FOREVER
             self.place[leaf] = self.leaf_place(leaf, kind, last)
-        self.plan.blocks = self.blocks(self.items)
+        self.fill(self.items)
         self.plan.steps.sort(key=lambda step: step.at)
         return self.plan
 
@@ -39,64 +41,61 @@ class ProgramPlanner(CommandPlanner):
         layout = leaf.spec.layout()
         return ValuePlace(Storage(kind, max(layout.nbytes, 1), -1, last, kind), layout)
 
-    def blocks(self, items: Sequence[Item]) -> list[Block]:
-        found: list[Block] = []
+    def fill(self, items: Sequence[Item]) -> None:
+        """Plan items in their order."""
         for item in items:
             match item:
                 case CommandItem():
-                    found += self.command(item)
+                    item.planned = self.command(item)
                 case LoopItem():
-                    found += self.loop(item)
+                    self.loop(item)
                 case BranchesItem():
-                    found += self.branches(item)
-        return found
+                    self.branches(item)
 
-    def loop(self, item: LoopItem) -> list[Block]:
-        loop = LoopAttributes.of(item.group)
-        cond, length, n = loop.cond, loop.length, loop.carried_count
+    def loop(self, item: LoopItem) -> None:
+        loop = item.loop
+        length, n = loop.length, loop.carried_count
         carried, scanned, _ = loop.split(item.group.inputs)
-        blocks: list[Block] = []
-        inits = [self._packed(blocks, item.begin, x) for x in carried]
-        wholes = [self._packed(blocks, item.begin, x) for x in scanned]
+        inits = [self._packed(item, x) for x in carried]
+        wholes = [self._packed(item, x) for x in scanned]
         owned = [self._takes_over(item, i, place) for i, place in enumerate(inits)]
         roles = [p.storage if own else self.in_arena(x.spec.nbytes, item.begin, item.end, f"carried {i}")
                  for i, (x, p, own) in enumerate(zip(carried, inits, owned, strict=True))]
         self._place_inputs(item, loop, roles)
         self.depth += 1
-        in_cond = self.blocks(item.cond)
+        self.fill(item.cond)
         for c, role in zip(loop.carried, roles, strict=True):
             role.last = self.last.get(c, item.begin)  # after its last use in the body it may be overwritten
         stacked = self._stacked(item, n, length)
-        in_body = self.blocks(item.body)
+        self.fill(item.body)
         self.depth -= 1
         test = None if item.test is None else self.place[item.test].storage
         moving = Roles(roles, [self.place[y].storage for y in item.results[:n]])
         start = {r: r if own else p.storage for r, p, own in zip(roles, inits, owned, strict=True)}
-        unrolling = self._unrolling(moving, start, _written(in_body, moving.movable()), length, cond is not None)
+        unrolling = self._unrolling(moving, start, _written(item.body, moving.movable()), length, loop.cond is not None)
         picked = self.picked.get(item.group.node, {})
-        plan = LoopPlan(item.group, in_cond, test, in_body, moving, start, unrolling, [],
-                        {}, {i for i in range(n) if picked.get(i) in self.outputs},
-                        [Rows(self.place[x].storage, w.storage, self.place[x].layout.nbytes)
-                         for x, w in zip(loop.scanned, wholes, strict=True)], stacked)
+        item.plan = plan = LoopPlan(test, moving, start, unrolling, [], {},
+                                    {i for i in range(n) if picked.get(i) in self.outputs},
+                                    [Rows(self.place[x].storage, w.storage, self.place[x].layout.nbytes)
+                                     for x, w in zip(loop.scanned, wholes, strict=True)], stacked)
         self._keep(item, plan, picked)
-        plan.finals = self._finals(plan)
+        plan.finals = self._finals(item, plan)
         for storage in (*moving.movable(), *[s for final in plan.finals for s in final.holds]):
             storage.told = False
         for i, role in enumerate(roles):
-            if _has_to_copy(plan, i, role):
+            if _has_to_copy(item, i, role):
                 plan.copies[role] = step = self.copy(item.begin, item.group.inputs[i], inits[i], role)
                 step.note = "before the first round" if unrolling is None else "only if too few rounds run to move it"
         out = [ValuePlace(s, x.spec.layout()) for s, x in zip(plan.finals, carried, strict=True)]
         self.parts[item.group.node] = out + [self._whole(item, n + j, r) for j, r in enumerate(stacked)]
-        return [*blocks, plan]
 
-    def _packed(self, blocks: list[Block], index: int, x: Node) -> ValuePlace:
-        """The place of x, copied to memory of its own if it is a strided view of something."""
+    def _packed(self, item: LoopItem | BranchesItem, x: Node) -> ValuePlace:
+        """The place of x, copied before the item to memory of its own if it is a strided view of something."""
         place = self.place[x]
         if is_tape(x.spec) or place.layout == x.spec.layout():
             return place
-        storage = self.in_arena(x.spec.nbytes, index, max(index, self.last[x]), "packed")
-        blocks.append(self.copy(index, x, place, storage))
+        storage = self.in_arena(x.spec.nbytes, item.begin, max(item.begin, self.last[x]), "packed")
+        item.planned.append(self.copy(item.begin, x, place, storage))
         return ValuePlace(storage, x.spec.layout())
 
     def _takes_over(self, item: LoopItem, i: int, place: ValuePlace) -> bool:
@@ -168,7 +167,7 @@ class ProgramPlanner(CommandPlanner):
         for storage in plan.start.values():
             storage.keep_until(end)
 
-    def _finals(self, plan: LoopPlan) -> list[Storage]:
+    def _finals(self, item: LoopItem, plan: LoopPlan) -> list[Storage]:
         """The storages of the carried values at the end: known for a loop of known length; else pointers say it."""
         carried = plan.roles.carried
         if plan.unrolling is None:
@@ -176,34 +175,30 @@ class ProgramPlanner(CommandPlanner):
         if plan.test is not None:
             return [Storage("pointer", 0, role.first, role.last, "result of a loop",
                             holds=_lies_in(plan.unrolling, role)) for role in carried]
-        held = dict(state_after(plan.unrolling, plan.rounds))
+        held = dict(state_after(plan.unrolling, item.rounds))
         for i, role in enumerate(carried):
             if i in plan.owned and held[role] not in plan.roles.movable():
                 held[role] = plan.roles.target(role, held)  # it comes from outside and is copied
         return [held[role] for role in carried]
 
-    def branches(self, item: BranchesItem) -> list[Block]:
-        branches, otherwise = item.group.attributes
+    def branches(self, item: BranchesItem) -> None:
         index, *operands = item.group.inputs
-        blocks: list[Block] = []
-        at = self._packed(blocks, item.begin, index)
+        item.index = self._packed(item, index).storage
         picked = self.picked.get(item.group.node, {})
         results = [ValuePlace(self.fresh(item.begin, picked.get(j, item.group.node), y.spec.nbytes), y.spec.layout())
                    for j, y in enumerate(item.results[0])]
-        arms = []
         self.depth += 1
-        for branch, arm, own in zip(branches, item.arms, item.results, strict=True):
+        for branch, arm, own in zip(item.group.attributes[0], item.arms, item.results, strict=True):
             for p, x in zip(branch.inputs, operands, strict=True):
                 self.place[p] = self.place[x]
             self.assigned |= {y: r.storage for y, r in zip(own, results, strict=True)}
-            arms.append(self.blocks(arm))
+            self.fill(arm)
         self.depth -= 1
         for j, place in enumerate(results):
             node = picked.get(j)
             place.storage.last = max(item.end, self.last[node] if node is not None else item.end)
             place.storage.fixed = self.depth > 0
         self.parts[item.group.node] = results
-        return [*blocks, BranchesPlan(item.group, at.storage, index.dtype.name, arms, otherwise)]
 
 
 def _lies_in(unrolling: Unrolling, role: Any) -> list[Any]:
@@ -211,24 +206,16 @@ def _lies_in(unrolling: Unrolling, role: Any) -> list[Any]:
     return list(dict.fromkeys(state[role] for state in (*unrolling.first, *unrolling.again)))
 
 
-def _has_to_copy(plan: LoopPlan, i: int, role: Any) -> bool:
+def _has_to_copy(item: LoopItem, i: int, role: Any) -> bool:
     """Tell whether the value that a role has can be outside where it has to be in memory of the loop's own."""
+    plan = item.plan
     if plan.unrolling is None:
         return plan.start[role] is not role
     if plan.test is None:
-        return plan.finals[i] is not state_after(plan.unrolling, plan.rounds)[role]
+        return plan.finals[i] is not state_after(plan.unrolling, item.rounds)[role]
     return i in plan.owned and any(s not in plan.roles.movable() for s in _lies_in(plan.unrolling, role))
 
 
-def _written(blocks: Sequence[Block], roles: set[Any]) -> list[Storage]:
+def _written(items: Sequence[Item], roles: set[Any]) -> list[Storage]:
     """Roles in the order in which the commands of a body write them."""
-    found: list[Storage] = []
-    for block in blocks:
-        if isinstance(block, BranchesPlan):
-            for arm in block.arms:
-                found += _written(arm, roles)
-        elif isinstance(block, LoopPlan):
-            found += _written([*block.cond, *block.body], roles)
-        else:
-            found += [s for s in block.writes if s in roles]
-    return found
+    return [s for item in walk(items) for step in item.planned for s in step.writes if s in roles]

@@ -9,14 +9,14 @@ from nnc_core.engine.decide import Decider
 from nnc_core.engine.fuse import NodeGroup
 from nnc_core.engine.plan_control import ProgramPlanner
 from nnc_core.engine.plan_types import Plan, arena_bound, lay_out_arena
-from nnc_core.engine.program_order import ProgramOrder, in_program_order
+from nnc_core.engine.program_tree import ProgramTree
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.symbol import Node
 
 
-def make_plan(line: ProgramOrder, outputs: Sequence[Node], updates: Mapping[Node, Node], decider: Decider) -> Plan:
+def make_plan(tree: ProgramTree, outputs: Sequence[Node], updates: Mapping[Node, Node], decider: Decider) -> Plan:
     """All but the offsets in the arena.  `updates`: output -> the input that gives up its memory for it."""
-    return ProgramPlanner(line, outputs, updates, decider).run()
+    return ProgramPlanner(tree, outputs, updates, decider).run()
 
 
 class Grouped(NamedTuple):
@@ -39,9 +39,8 @@ def best_plan(grouped: Grouped, decider: Decider, budget: int) -> Plan:
     them: with these in it, the order written is planned as well."""
 
     def planned(as_written: bool) -> Plan:
-        scheduler = Scheduler(decider, as_written=as_written)
-        found = scheduler.arrange(grouped.groups, grouped.outputs, grouped.updates)
-        return make_plan(in_program_order(found, scheduler), grouped.outputs, grouped.updates, decider)
+        tree = Scheduler(decider, as_written=as_written).tree(grouped.groups, grouped.outputs, grouped.updates)
+        return make_plan(tree, grouped.outputs, grouped.updates, decider)
 
     plan = planned(False)
     if any(group.op.bodies for group in grouped.groups):

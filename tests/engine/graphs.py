@@ -11,9 +11,8 @@ import nnc_core as nnc
 from nnc_core.engine.fuse import fuse, with_own_outputs
 from nnc_core.engine.plan_types import Plan, arena_bound
 from nnc_core.engine.planning import make_plan
-from nnc_core.engine.program_order import in_program_order
+from nnc_core.engine.program_tree import ProgramTree
 from nnc_core.engine.schedule import Scheduler
-from nnc_core.engine.scheduling import Arranged
 from nnc_core.engine.scheduling.commands import Commands
 from nnc_core.engine.scheduling.footprint import Footprint
 from nnc_core.engine.scheduling.in_place_concat import Joins
@@ -36,15 +35,14 @@ class Scheduled:
     def commands(self) -> Commands:
         return Commands(self.groups, self.outputs, self.updates, self.decider)
 
-    def arranged(self, *, as_written: bool = False) -> Arranged:
-        return Scheduler(self.decider, as_written=as_written).arrange(self.groups, self.outputs, self.updates)
+    def tree(self, *, as_written: bool = False) -> ProgramTree:
+        return Scheduler(self.decider, as_written=as_written).tree(self.groups, self.outputs, self.updates)
 
-    def plan(self, arranged: Arranged) -> Plan:
-        line = in_program_order(arranged, Scheduler(self.decider))
-        return make_plan(line, self.outputs, self.updates, self.decider)
+    def plan(self, tree: ProgramTree) -> Plan:
+        return make_plan(tree, self.outputs, self.updates, self.decider)
 
-    def bound(self, arranged: Arranged) -> int:
-        return arena_bound(self.plan(arranged), self.device)
+    def bound(self, tree: ProgramTree) -> int:
+        return arena_bound(self.plan(tree), self.device)
 
     def footprint(self, joins: Joins | None = None) -> Footprint:
         commands = self.commands()

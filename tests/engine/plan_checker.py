@@ -22,7 +22,7 @@ from nnc_core.device.capture import calls_of
 from nnc_core.device.interpret import BufferTape, Interpreter
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.plan import row_layout, written_part
-from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, PlannedCommand
+from nnc_core.engine.program_tree import BranchesItem, Item, LoopItem, PlannedCommand, walk
 from nnc_core.operator.control import is_tape
 from nnc_core.symbol import Node, postorder
 from nnc_core.type import TensorSpec
@@ -55,7 +55,7 @@ class Walk:
         self.grain = _grain(compiled)
         steps = zip(calls_of(compiled.records), compiled._step_of, strict=True)
         self.step_of = {id(call): self.plan.steps[number] for call, number in steps}
-        self.unnamed = {id(step) for plan in _loops(self.plan.blocks) for step in plan.copies.values()}
+        self.unnamed = {id(step) for loop in _loops(self.plan.items) for step in loop.plan.copies.values()}
         """Commands that copy whatever a loop carries at the moment."""
         self.slots: list[Any] = [None] * len(compiled._slots.of)
         for storage, part in zip(self.plan.arena, self.arena(), strict=True):
@@ -224,27 +224,16 @@ def _grain(compiled: ComputationGraph) -> int:
     found = {layout.dtype.itemsize for step in compiled.plan.steps
              for layout in (*step.command.inputs, *step.command.outputs)}
     found |= {p.layout.dtype.itemsize for p in compiled.plan.place.values()}
-    for block in _all(compiled.plan.blocks):
-        if not isinstance(block, PlannedCommand):
-            found.add(1 if isinstance(block, LoopPlan) and block.test is not None else 8)
-        if isinstance(block, BranchesPlan):
-            found.add(np.dtype(block.dtype).itemsize)
+    for item in walk(compiled.plan.items):
+        if isinstance(item, LoopItem):
+            found.add(8 if item.test is None else 1)
+        elif isinstance(item, BranchesItem):
+            found.add(item.group.inputs[0].dtype.itemsize)
     return min(found, default=1)
 
 
-def _all(blocks: Sequence[Block]) -> Iterator[Block]:
-    pending = list(blocks)
-    while pending:
-        block = pending.pop()
-        yield block
-        if isinstance(block, LoopPlan):
-            pending += [*block.cond, *block.body]
-        elif isinstance(block, BranchesPlan):
-            pending += [b for arm in block.arms for b in arm]
-
-
-def _loops(blocks: Sequence[Block]) -> list[LoopPlan]:
-    return [b for b in _all(blocks) if isinstance(b, LoopPlan)]
+def _loops(items: Sequence[Item]) -> list[LoopItem]:
+    return [item for item in walk(items) if isinstance(item, LoopItem)]
 
 
 def check_plan(compiled: ComputationGraph, records: Sequence[Record] | None = None) -> bool:
@@ -259,7 +248,7 @@ def check_plan(compiled: ComputationGraph, records: Sequence[Record] | None = No
     if any(prod(d for d in shape if isinstance(d, int)) > MOST_BYTES for shape in shapes):
         return False
     try:
-        meanings = [Meaning(compiled, run) for run in range(_runs(plan.blocks))]
+        meanings = [Meaning(compiled, run) for run in range(_runs(plan.items))]
     except TooLongError:
         return False
     walk = Walk(compiled, compiled.records if records is None else records)
@@ -268,13 +257,13 @@ def check_plan(compiled: ComputationGraph, records: Sequence[Record] | None = No
     return True
 
 
-def _runs(blocks: Sequence[Block]) -> int:
+def _runs(items: Sequence[Item]) -> int:
     """How often a program is walked through: until its branches have run, as far as that can be told."""
     ways = [1]
-    for block in _all(blocks):
-        if isinstance(block, BranchesPlan):
-            ways.append(len(block.arms))
-        elif isinstance(block, LoopPlan) and not isinstance(block.loop.length, int):
+    for item in walk(items):
+        if isinstance(item, BranchesItem):
+            ways.append(len(item.arms))
+        elif isinstance(item, LoopItem) and not isinstance(item.loop.length, int):
             ways.append(RUNS)
     return min(max(ways), RUNS)
 

@@ -16,7 +16,7 @@ import numpy as np
 from nnc_core.base.layout import Layout
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.fuse import is_number
-from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, PlannedCommand
+from nnc_core.engine.program_tree import BranchesItem, Item, LoopItem, PlannedCommand
 from nnc_core.operator import CONSTANT, OPERATORS
 from nnc_core.operator.control import PICK, is_tape
 from nnc_core.symbol import Body, Node
@@ -48,7 +48,7 @@ class Execution(NamedTuple):
 
 
 class Meaning:
-    """The blocks of a plan carried out on numbers, without memory."""
+    """The commands of a plan carried out on numbers, without memory."""
 
     def __init__(self, compiled: ComputationGraph, run: int) -> None:
         self.compiled, self.run = compiled, run
@@ -61,7 +61,7 @@ class Meaning:
         self.asked: Counter[int] = Counter()
         self.calls = 0
         self.scope: dict[Node, Any] = {}
-        self.blocks(compiled.plan.blocks)
+        self.items(compiled.plan.items)
         self.outputs = {name: self.value(node) for name, node in compiled.outputs.items()}
 
     def fresh(self, shape: Sequence[int]) -> Numbers:
@@ -91,16 +91,15 @@ class Meaning:
             return moved(node.op, [self.value(x) for x in node.inputs], node.attributes)
         raise PlanError(f"{node} is read before it is computed")
 
-    # ---- blocks
-    def blocks(self, blocks: Sequence[Block]) -> None:
-        for block in blocks:
-            match block:
-                case PlannedCommand():
-                    self.step(block)
-                case LoopPlan():
-                    self.loop(block)
-                case BranchesPlan():
-                    self.branches(block)
+    # ---- items
+    def items(self, items: Sequence[Item]) -> None:
+        for item in items:
+            for step in item.planned:
+                self.step(step)
+            if isinstance(item, LoopItem):
+                self.loop(item)
+            elif isinstance(item, BranchesItem):
+                self.branches(item)
 
     def step(self, step: PlannedCommand) -> None:
         self.calls += 1
@@ -115,52 +114,52 @@ class Meaning:
         self.executions.setdefault(id(step), []).append(Execution(inputs, outputs))
         self.scope[node] = outputs if isinstance(node.spec, TupleSpec) else outputs[0]
 
-    def loop(self, plan: LoopPlan) -> None:
-        cond, body, length, n, _, reverse = plan.loop
-        carried, scanned, captured = plan.loop.split([self.value(x) for x in plan.group.inputs])
+    def loop(self, item: LoopItem) -> None:
+        cond, body, length, n, _, reverse = item.loop
+        carried, scanned, captured = item.loop.split([self.value(x) for x in item.group.inputs])
         stacked: list[list[Any]] = [[] for _ in body.outputs[n:]]
-        limit = self.rounds(plan, length, scanned)
+        limit = self.rounds(item, length, scanned)
         for i in count():
             if cond is None:
                 if i == limit:
                     break
-            elif not self.inside(cond, [*carried, *captured], plan.cond, lambda y, i=i: self.decide(y[0], i < limit)):
+            elif not self.inside(cond, [*carried, *captured], item.cond, lambda y, i=i: self.decide(y[0], i < limit)):
                 break
             at = limit - 1 - i if reverse else i
-            results = self.inside(body, [*carried, *[x[at] for x in scanned], *captured], plan.body, list)
+            results = self.inside(body, [*carried, *[x[at] for x in scanned], *captured], item.body, list)
             carried = results[:n]
             for rows, y in zip(stacked, results[n:], strict=True):
                 rows.append(y)
         if reverse:
             stacked = [rows[::-1] for rows in stacked]
-        specs = plan.group.node.spec.parts[n:]  # type: ignore[attr-defined]
+        specs = item.group.node.spec.parts[n:]  # type: ignore[attr-defined]
         whole = [rows if is_tape(spec) else np.reshape(rows, spec.static_shape)
                  for rows, spec in zip(stacked, specs, strict=True)]
-        self.scope[plan.group.node] = [*carried, *whole]
+        self.scope[item.group.node] = [*carried, *whole]
 
-    def rounds(self, plan: LoopPlan, length: Any, scanned: Sequence[Any]) -> int:
+    def rounds(self, item: LoopItem, length: Any, scanned: Sequence[Any]) -> int:
         if isinstance(length, int):
             return length
         if scanned:
             return len(scanned[0])
-        self.asked[id(plan)] += 1
-        return ROUNDS[(self.asked[id(plan)] - 1 + self.run) % len(ROUNDS)]
+        self.asked[id(item)] += 1
+        return ROUNDS[(self.asked[id(item)] - 1 + self.run) % len(ROUNDS)]
 
-    def branches(self, plan: BranchesPlan) -> None:
-        branches, _ = plan.group.attributes
-        index, *operands = [self.value(x) for x in plan.group.inputs]
-        self.asked[id(plan)] += 1
-        chosen = self.decide(index, (self.asked[id(plan)] + self.run) % len(plan.arms))
-        self.scope[plan.group.node] = self.inside(branches[chosen], operands, plan.arms[chosen], list)
+    def branches(self, item: BranchesItem) -> None:
+        branches, _ = item.group.attributes
+        index, *operands = [self.value(x) for x in item.group.inputs]
+        self.asked[id(item)] += 1
+        chosen = self.decide(index, (self.asked[id(item)] + self.run) % len(item.arms))
+        self.scope[item.group.node] = self.inside(branches[chosen], operands, item.arms[chosen], list)
 
     def decide(self, asked: Numbers, answer: int) -> int:
         self.decisions.append((asked, int(answer)))
         return answer
 
-    def inside(self, body: Body, given: Sequence[Any], blocks: Sequence[Block], then: Any) -> Any:
+    def inside(self, body: Body, given: Sequence[Any], items: Sequence[Item], then: Any) -> Any:
         """`then` of the results of a body, whose values are seen in it alone."""
         around, self.scope = self.scope, dict(zip(body.inputs, given, strict=True))
-        self.blocks(blocks)
+        self.items(items)
         found = then([self.value(y) for y in body.outputs])
         self.scope = around
         return found

@@ -10,7 +10,7 @@ import numpy as np
 import nnc_core as nnc
 from nnc_core.base.record import Call, Record
 from nnc_core.engine import ComputationGraph
-from nnc_core.engine.plan_types import Block, BranchesPlan, LoopPlan, PlannedCommand
+from nnc_core.engine.program_tree import CommandItem, LoopItem, walk
 
 Function = Callable[..., Any]
 
@@ -39,27 +39,16 @@ def _sequence(result: Any) -> Sequence[Any]:
     return result if isinstance(result, (tuple, list)) else [result]
 
 
-def blocks(found: Sequence[Block]) -> Iterator[Block]:
-    """All blocks, those inside others after them."""
-    for block in found:
-        yield block
-        if isinstance(block, LoopPlan):
-            yield from blocks([*block.cond, *block.body])
-        elif isinstance(block, BranchesPlan):
-            for arm in block.arms:
-                yield from blocks(arm)
-
-
-def loops(run: ComputationGraph) -> list[LoopPlan]:
+def loops(run: ComputationGraph) -> list[LoopItem]:
     """Outer ones first."""
-    return [b for b in blocks(run.plan.blocks) if isinstance(b, LoopPlan)]
+    return [item for item in walk(run.plan.items) if isinstance(item, LoopItem)]
 
 
 def copies_written(run: ComputationGraph) -> int:
     """How many copies of its body the only loop has, besides one."""
     (loop,) = loops(run)
-    assert loop.unrolling is not None, "pointers rotate"
-    return loop.unrolling.copies
+    assert loop.plan.unrolling is not None, "pointers rotate"
+    return loop.plan.unrolling.copies
 
 
 def copied(run: ComputationGraph) -> list[str]:
@@ -67,9 +56,9 @@ def copied(run: ComputationGraph) -> list[str]:
     return [s.note for s in run.plan.steps if s.group.op.name == "copy"]
 
 
-def steps_of(loop: LoopPlan) -> list[str]:
+def steps_of(loop: LoopItem) -> list[str]:
     """Operators of a loop's body."""
-    return [b.group.op.name for b in loop.body if isinstance(b, PlannedCommand)]
+    return [step.group.op.name for item in loop.body if isinstance(item, CommandItem) for step in item.planned]
 
 
 def records(found: Sequence[Record]) -> Iterator[Record]:

@@ -12,14 +12,15 @@ import nnc_core as nnc
 from nnc_core.base.dtype import float32
 from nnc_core.base.errors import OutOfRangeError
 from nnc_core.base.record import Call, Switch
-from nnc_core.engine.plan_types import BranchesPlan, Storage
+from nnc_core.engine.program_tree import BranchesItem, walk
+from nnc_core.engine.storage import Storage
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Body
 from nnc_core.type import TensorSpec
 from tests.engine.conftest import call, floats
-from tests.engine.plans import blocks, both_ways, copied, lowered, records
+from tests.engine.plans import both_ways, copied, lowered, records
 
 X = np.linspace(-1, 1, 1024, dtype=np.float32)
 SMALL = X[:16] * 3
@@ -53,8 +54,8 @@ def peak(branches: list[Branch]) -> int:
 
 def inside(run: Any) -> list[list[Storage]]:
     """For each branch what its commands compute into, the results left out, which all branches share."""
-    (plan,) = [b for b in blocks(run.plan.blocks) if isinstance(b, BranchesPlan)]
-    written = [[s for step in arm for s in step.writes] for arm in plan.arms]  # type: ignore[union-attr]
+    (plan,) = [item for item in walk(run.plan.items) if isinstance(item, BranchesItem)]
+    written = [[s for item in arm for step in item.planned for s in step.writes] for arm in plan.arms]
     return [[s for s in dict.fromkeys(w) if sum(s in v for v in written) == 1] for w in written]
 
 
@@ -108,14 +109,15 @@ def test_one_switch_and_only_the_chosen_commands_run() -> None:
     names = {n.shape: k for k, n in run.graph.inputs.items()}
     for i, name in enumerate(("exp", "sin", "cos")):
         ran: list[str] = []
-        program = run._bound({names[(16,)]: upload(SMALL), names[()]: upload(np.array(i))})
+        program = run._program()
+        claims = run._bind(program, {names[(16,)]: upload(SMALL), names[()]: upload(np.array(i))})
 
         def around(call: Call, launch: Any, ran: list[str] = ran) -> None:
             ran.append(call.label)
             launch()
 
         program.run_with(around)
-        assert [n for n in ran if n in ("exp", "sin", "cos")] == [name]
+        assert claims and [n for n in ran if n in ("exp", "sin", "cos")] == [name]
 
 
 @pytest.mark.parametrize("i", [-1, 0, 1, 2, 3, 10**12, -(10**12)])

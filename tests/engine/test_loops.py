@@ -54,7 +54,7 @@ def test_a_convolution_takes_turns_between_two_places(again: Any) -> None:
 
     run = lowered(f, IMAGE, WEIGHT)
     (loop,) = loops(run)
-    assert loop.unrolling is not None and (len(loop.unrolling.first), loop.unrolling.copies) == (1, 1)
+    assert loop.plan.unrolling is not None and (len(loop.plan.unrolling.first), loop.plan.unrolling.copies) == (1, 1)
     assert not copied(run) and sum(name.startswith("conv") for name in steps_of(loop)) == 1
     assert sum(s.nbytes == IMAGE.nbytes for s in run.plan.arena) == 2, "two places, and the input where it lies"
     both_ways(f, IMAGE, WEIGHT)
@@ -157,7 +157,7 @@ def test_too_many_copies_are_not_written_and_pointers_rotate() -> None:
 
     run = lowered(f, X)
     (loop,) = loops(run)
-    assert loop.unrolling is None and WRITTEN_OUT < 4 * 6
+    assert loop.plan.unrolling is None and WRITTEN_OUT < 4 * 6
     assert {len(r.slots) for r in records(run.records) if isinstance(r, RotatePointer)} == {4, 6}
     written = [r.label for r in records(run.records) if isinstance(r, Call)]
     assert steps_of(loop).count("flip") == written.count("flip") == 2, "the body is written once"
@@ -174,7 +174,7 @@ def test_loops_in_loops_do_not_multiply_without_end(again: Any) -> None:
         return again(3, lambda x: (nest(x, w, depth - 1) + x * 0.25,), x)[0]
 
     runs = [lowered(lambda x, w, d=d: nest(x, w, d), IMAGE, WEIGHT) for d in (4, 5, 6, 7)]
-    assert [loop.unrolling is None for loop in loops(runs[0])] == [False, False, True, True]
+    assert [loop.plan.unrolling is None for loop in loops(runs[0])] == [False, False, True, True]
     four, five, six, seven = map(calls, runs)
     assert five - four == six - five == seven - six, "each loop more is written once"
     both_ways(lambda x, w: nest(x, w, 4), IMAGE, WEIGHT)

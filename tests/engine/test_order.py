@@ -11,22 +11,12 @@ from hypothesis import strategies as st
 import nnc_core as nnc
 from nnc_core.base.dtype import boolean, float32, int64
 from nnc_core.engine import ComputationGraph
+from nnc_core.engine.body_copies import own_results
 from nnc_core.engine.fuse import COPY, LEAVES, fuse, is_number, with_own_outputs
-from nnc_core.engine.plan_types import Storage
-from nnc_core.engine.program_order import (
-    FOREVER,
-    BranchesItem,
-    CommandItem,
-    Item,
-    LoopItem,
-    ProgramOrder,
-    in_program_order,
-    last_uses,
-    leaves_of,
-    own_results,
-    walk,
-)
+from nnc_core.engine.program_tree import BranchesItem, CommandItem, Item, LoopItem, ProgramTree, walk
+from nnc_core.engine.program_uses import last_uses, leaves_of
 from nnc_core.engine.schedule import Scheduler
+from nnc_core.engine.storage import FOREVER, Storage
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import Nodes
 from nnc_core.stacks import Stack, stack_for
@@ -37,16 +27,14 @@ from tests.engine.flow import Program, programs
 from tests.engine.plan_checker import check_plan
 
 
-def whole_line_of(outputs: Sequence[Node], device: str = "strict:0") -> ProgramOrder:
+def tree_of(outputs: Sequence[Node], device: str = "strict:0") -> ProgramTree:
     own = list(with_own_outputs({str(i): y for i, y in enumerate(outputs)}).values())
     stack = stack_for(device)
-    scheduler = Scheduler(stack.engine.decider)
-    found = scheduler.arrange(fuse(postorder(own), own, stack.device), own, {})
-    return in_program_order(found, scheduler)
+    return Scheduler(stack.engine.decider).tree(fuse(postorder(own), own, stack.device), own, {})
 
 
-def line_of(outputs: Sequence[Node]) -> list[Item]:
-    return whole_line_of(outputs).items
+def items_of(outputs: Sequence[Node]) -> list[Item]:
+    return tree_of(outputs).items
 
 
 def body_of(stack: Stack, f: object, *specs: TensorSpec) -> Body:
@@ -65,7 +53,7 @@ def test_positions_go_through_condition_and_body(stack: Stack, F: Nodes) -> None
     cond = body_of(stack, lambda G, v, i, n: [G.less(i, n)], VECTOR, NUMBER, NUMBER)
     body = body_of(stack, lambda G, v, i, n: [G.sin(G.negative(v)), G.add(i, n)], VECTOR, NUMBER, NUMBER)
     loop = F.loop((F.exp(x), limit), (), (limit,), cond=cond, body=body)
-    before, item, pick, after = line_of([F.cos(F.pick(loop, index=0))])
+    before, item, pick, after = items_of([F.cos(F.pick(loop, index=0))])
     assert isinstance(item, LoopItem) and item.test is cond.outputs[0]
     (test,), inside = item.cond, item.body
     assert [i.group.op.name for i in inside] == ["negative", "sin", "add"]
@@ -76,7 +64,7 @@ def test_positions_go_through_condition_and_body(stack: Stack, F: Nodes) -> None
 def test_branches_have_positions_of_their_own(stack: Stack, F: Nodes) -> None:
     x, index = floats(F, "x", 4), F.placeholder("index", NUMBER)
     arms = (body_of(stack, lambda G, v: [G.sin(G.exp(v))], VECTOR), body_of(stack, lambda G, v: [G.cos(v)], VECTOR))
-    (item, _) = line_of([F.pick(F.case_of(index, (x,), branches=arms, otherwise=True), index=0)])
+    (item, _) = items_of([F.pick(F.case_of(index, (x,), branches=arms, otherwise=True), index=0)])
     assert isinstance(item, BranchesItem)
     assert [[i.begin for i in arm] for arm in item.arms] == [[1, 2], [3]] and (item.begin, item.end) == (0, 4)
 
@@ -88,10 +76,10 @@ def test_what_a_loop_reads_from_around_it_lives_until_its_end(stack: Stack, F: N
     body = body_of(stack, lambda G, v, k, w: [G.multiply(v, k), G.add(k, w)], VECTOR, VECTOR, VECTOR)
     loop = F.loop((a, a), (), (view,), body=body, length=3)
     y = F.pick(loop, index=0)
-    line = whole_line_of([F.cos(y)])
-    items = line.items
+    tree = tree_of([F.cos(y)])
+    items = tree.items
     (item,) = [i for i in items if isinstance(i, LoopItem)]
-    last = last_uses(line, set())
+    last = last_uses(tree, set())
     assert last[a] == last[view] == last[b] == item.end > max(i.end for i in item.body), "b through its view"
     assert last[loop] == last[y] == items[-1].end, "the results through what is picked"
     assert all(last[z] == FOREVER for z in item.results)
@@ -115,7 +103,7 @@ def test_leaves_of_bodies_are_leaves_of_the_whole(stack: Stack, F: Nodes) -> Non
     literal = Literal(np.ones(4, np.float32))
     body = body_of(stack, lambda G, v: [G.add(v, G.constant(literal, VECTOR)), G.full(shape=(), value=True,
                                                                                      dtype=boolean)], VECTOR)
-    found = leaves_of(line_of(F.picks(F.loop((x,), (), (), body=body, length=2))))
+    found = leaves_of(items_of(F.picks(F.loop((x,), (), (), body=body, length=2))))
     assert x in found and not set(body.inputs) & set(found)
     assert sum(n.op.name == "constant" for n in found) == sum(is_number(n) for n in found) == 1
 
@@ -159,10 +147,10 @@ def check_nesting(items: Sequence[Item], after: int) -> int:
 
 @given(programs())
 def test_a_value_is_made_before_it_is_read_and_lives_until_then(program: Program) -> None:
-    line = whole_line_of(list(graph_of(program, "strict:0").outputs.values()))
-    items = line.items
+    tree = tree_of(list(graph_of(program, "strict:0").outputs.values()))
+    items = tree.items
     check_nesting(items, -1)
-    last, made = last_uses(line, set()), {i.group.node: i.begin for i in walk(items)}
+    last, made = last_uses(tree, set()), {i.group.node: i.begin for i in walk(items)}
     for item in walk(items):
         for x in item.group.inputs:
             assert last[x] >= item.end

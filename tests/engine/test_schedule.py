@@ -172,15 +172,16 @@ def test_large_graphs_are_tried_few_times(monkeypatch: pytest.MonkeyPatch) -> No
 def test_random_graphs_need_what_was_foreseen_and_never_more_than_as_written(device: str, seed: int) -> None:
     stack = stack_for(device)
     scheduled = Scheduled(stack, random_program(stack, np.random.default_rng(seed)).graph)
-    found, written = scheduled.arranged(), scheduled.arranged(as_written=True)
-    foreseen, found_bound = found.bound, scheduled.bound(found)
-    partly = any(g.op.name == "update_slice" for g in found.groups)  # may take memory of which other parts are read
+    found, written = scheduled.tree(), scheduled.tree(as_written=True)
+    groups, foreseen = [item.group for item in found.items], found.bound
+    found_bound = scheduled.bound(found)
+    partly = any(g.op.name == "update_slice" for g in groups)  # may take memory of which other parts are read
     assert found_bound == foreseen or (partly and found_bound < foreseen)
     if not found.joins.whole:
         assert found_bound <= scheduled.bound(written) or partly
     else:
         commands = scheduled.commands()
-        order = [commands.number[g.node] for g in found.groups if g.node in commands.number]
+        order = [commands.number[g.node] for g in groups if g.node in commands.number]
         assert keeps(commands, order)
         assert foreseen <= scheduled.footprint(found.joins).bound(commands.written)
         assert foreseen <= (1 + 1 / choose.WORTH) * scheduled.footprint().bound(commands.written)
@@ -201,7 +202,7 @@ def test_random_graphs_give_the_same_bits_in_any_order(device: str, seed: int, o
 def test_what_an_output_is_computed_from_in_place_costs_nothing(stack: Stack, F: Nodes) -> None:
     x = floats(F, "x", 64)
     scheduled = Scheduled(stack, graph({"x": x}, {"y": F.sin(F.negative(F.exp(x)))}))
-    assert scheduled.arranged().bound == scheduled.bound(scheduled.arranged()) == 0
+    assert scheduled.tree().bound == scheduled.bound(scheduled.tree()) == 0
 
 
 def test_gradients_die_in_their_updates(stack: Stack, F: Nodes) -> None:
@@ -258,7 +259,7 @@ def test_effects_keep_their_order() -> None:
 
 def test_the_same_graph_is_ordered_alike_every_time(stack: Stack) -> None:
     program = random_program(stack, np.random.default_rng(7))
-    orders = [[g.op.name for g in Scheduled(stack, program.graph).arranged().groups] for _ in range(3)]
+    orders = [[item.group.op.name for item in Scheduled(stack, program.graph).tree().items] for _ in range(3)]
     assert orders[0] == orders[1] == orders[2]
 
 
