@@ -30,9 +30,9 @@ from nnc_core.functions.interop import host_view, namespace, to_dlpack
 from nnc_core.indexing.items import At, get_item, set_item
 from nnc_core.symbol import users_frame
 from nnc_core.values.augmented import is_target, write
+from nnc_core.values.dropped_writes import OF_TEMPORARY, warn_of_temporary
 from nnc_core.values.operands import copied, value_of
 from nnc_core.values.postponed import one, postponable, postponed
-from nnc_core.values.temporaries import OF_TEMPORARY, warn_of_dropped_write
 from nnc_core.values.tensor import Tensor
 
 METHODS = {
@@ -137,7 +137,7 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
     references = sys.getrefcount(self)
     self._rebind(lambda: set_item(value_of(self), key, value))
     if references == OF_TEMPORARY:
-        warn_of_dropped_write(self.spec)
+        warn_of_temporary(self)
 
 
 def _at(self: Tensor) -> At:

@@ -24,6 +24,7 @@ from nnc_core.type import Dim, Dims, TensorSpec, any_data_dependent
 from nnc_core.values.augmented import is_target, write
 from nnc_core.values.data_dependent import refresh
 from nnc_core.values.dispatch import F, compute, dispatch, evaluate, shape_of
+from nnc_core.values.dropped_writes import is_part, is_unread, unread
 from nnc_core.values.from_host import ordered
 from nnc_core.values.hooks import HookHandle, register_accumulation_hook, register_hook
 from nnc_core.values.modes import current_trace, gradients, lazy, use_device
@@ -315,6 +316,7 @@ class Tensor(Handle):
 
     def _rebind(self, make: Callable[[], Value]) -> Tensor:
         """Point at a new value; a variable is changed under no_grad alone, and stays a variable."""
+        written = self.__class__ is not Tensor and is_unread(self)
         old = self._value
         if old.trace is not None and old.trace.ended:
             raise old.trace.refusal(old)
@@ -327,6 +329,7 @@ class Tensor(Handle):
             raise GradientError(f"in-place change of a variable {old.spec}, whose gradient is followed",
                                 line=show_line(user_line()),
                                 hint="with nnc.no_grad(): ..., or y = v * 2 and y.at[key].set(x) for a result of it")
+        of_another = written or (self.__class__ is Tensor and is_part(old))
         new = make()
         if new.shape != old.shape or new.dtype != old.dtype:
             raise ShapeError(f"the result is {new.spec}, which cannot take the place of {old.spec}",
@@ -334,6 +337,8 @@ class Tensor(Handle):
         if old.tracked and old.step is None:
             new.tracked, new.adjoint = True, old.kept_adjoint()
         self._value = new
+        if of_another:
+            unread(self)
         return self
 
     # ---- operators
