@@ -1,12 +1,14 @@
-"""What tests of many folders begin and end with: random float32 numbers, and results compared with what is expected."""
+"""What tests of many folders begin and end with: random float32 numbers, ways of running code, and results compared."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import nnc_core as nnc
+from nnc_core.values.tree import flatten
 
 Host = np.ndarray[Any, Any]
 
@@ -21,7 +23,39 @@ def drawn(*shape: int, seed: int = 0) -> nnc.Tensor:
     return nnc.asarray(numbers(*shape, seed=seed))
 
 
-def near(found: nnc.Tensor, expected: Any) -> None:
-    """Of the same shape, and equal but for the order of a few roundings in float32."""
-    assert found.shape == np.shape(expected)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=2e-5, atol=5e-6)
+def eagerly(f: Callable[..., Any]) -> Callable[..., Any]:
+    """f as it is, to stand beside `lazily` and `nnc.jit`."""
+    return f
+
+
+def lazily(f: Callable[..., Any]) -> Callable[..., Any]:
+    """f recorded, to be computed when somebody looks at a result."""
+
+    def wrapped(*args: Any) -> Any:
+        with nnc.deferred():
+            return f(*args)
+
+    return wrapped
+
+
+def leaves(tree: Any) -> list[Host]:
+    """Tensors and numbers of a structure, from left to right, on the host."""
+    return [x.numpy() if isinstance(x, nnc.Tensor) else np.asarray(x) for x in flatten(tree)[0]]
+
+
+def same(found: Any, wanted: Any, what: str = "result") -> None:
+    """Structures of as many leaves, of the same dtypes and shapes, equal to the bit."""
+    a, b = leaves(found), leaves(wanted)
+    assert len(a) == len(b) > 0, f"{what}: {len(a)} arrays instead of {len(b)}"
+    for i, (x, y) in enumerate(zip(a, b, strict=True)):
+        assert (x.dtype, x.shape) == (y.dtype, y.shape), f"{what} {i} is {x.dtype}{x.shape}, not {y.dtype}{y.shape}"
+        assert x.tobytes() == y.tobytes(), f"{what} {i} differs:\n{x}\nwanted:\n{y}"
+
+
+def near(found: Any, wanted: Any, rtol: float = 2e-5, atol: float = 5e-6) -> None:
+    """Structures of as many leaves, of the same shapes, equal but for the order of a few roundings in float32."""
+    a, b = leaves(found), leaves(wanted)
+    assert len(a) == len(b) > 0
+    for x, y in zip(a, b, strict=True):
+        assert x.shape == y.shape
+        np.testing.assert_allclose(x, y, rtol=rtol, atol=atol)

@@ -21,16 +21,11 @@ from nnc_core.graph import SymbolicGraph
 from nnc_core.stacks import stack_for
 from tests.devices import devices
 from tests.engine.flow import Program, programs
+from tests.support import same
 
 Host = np.ndarray[Any, Any]
 DEVICES = tuple(dict.fromkeys([devices()[0], *[f.id for f in FLAVOURS]]))
 """The default one first.  OpenCL, which compiles each kernel of a program, has the kit's programs instead."""
-
-
-def same(found: list[Host], wanted: list[Host], what: str) -> None:
-    for i, (a, b) in enumerate(zip(found, wanted, strict=True)):
-        assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        assert a.tobytes() == b.tobytes(), f"{what}, result {i}:\n{a}\neager:\n{b}"
 
 
 def eager(program: Program) -> list[Host]:

@@ -13,6 +13,7 @@ import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.errors import NotSupportedError, ShapeError
 from tests.devices import device, parametrise
+from tests.support import near
 
 __all__ = ["device"]
 pytest_generate_tests = parametrise
@@ -28,11 +29,6 @@ def standardised(x: Host, axes: Any, epsilon: float = 1e-5) -> Host:
     wide = x.astype(np.float64)
     centred = wide - wide.mean(axes, keepdims=True)
     return centred / np.sqrt((centred**2).mean(axes, keepdims=True) + epsilon)
-
-
-def near(actual: nnc.Tensor, expected: Any) -> None:
-    assert actual.shape == expected.shape
-    np.testing.assert_allclose(actual.numpy(), expected, rtol=2e-5, atol=2e-5)
 
 
 def with_affine(layer: Any, seed: int = 3) -> tuple[Host, Host]:

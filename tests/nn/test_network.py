@@ -19,15 +19,7 @@ from nnc_core.base.errors import (
     StateError,
     UnconnectedError,
 )
-from tests.support import drawn
-
-
-def same(a: nnc.Tensor, b: nnc.Tensor) -> None:
-    np.testing.assert_array_equal(a.numpy(), b.numpy())
-
-
-def near(a: nnc.Tensor, b: nnc.Tensor) -> None:
-    np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6)
+from tests.support import drawn, near, same
 
 
 class Parts:

@@ -13,22 +13,12 @@ import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.errors import AxisError, GradientError, NotSupportedError, OperandError, ShapeError
 from nnc_core.values.tree import flatten
+from tests.support import same
 
 W = np.array([[0.5, 0.25], [0.125, 0.75]], np.float32)
 X = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
 BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt", "ge", "eq", "ne"]
 UNARY = ["neg", "pos", "abs"]
-
-
-def tensors(found: Any) -> list[Any]:
-    return [x.numpy() if isinstance(x, nnc.Tensor) else x for x in flatten(found)[0]]
-
-
-def same(a: Any, b: Any) -> None:
-    mine, theirs = tensors(a), tensors(b)
-    assert len(mine) == len(theirs)
-    for x, y in zip(mine, theirs, strict=True):
-        np.testing.assert_array_equal(x, y)
 
 
 # ---- operators

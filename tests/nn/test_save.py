@@ -31,20 +31,12 @@ from nnc_core.io import (
     save_weights,
 )
 from nnc_core.nn import initialise, zoo
-from nnc_core.values.tree import flatten
 from tests.io.edits import edits
 from tests.nn.network import digits
 from tests.semantics.layers import LAYERS
-from tests.support import drawn
+from tests.support import drawn, same
 
 pytest.importorskip("safetensors")
-
-
-def same(a: Any, b: Any) -> None:
-    (mine, form), (theirs, other) = flatten(a, sort=False), flatten(b, sort=False)
-    assert form == other
-    for x, y in zip(mine, theirs, strict=True):
-        np.testing.assert_array_equal(x.numpy(), y.numpy())
 
 
 def randomised(model: Any) -> Any:

@@ -9,7 +9,8 @@ import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.dtype import is_float
 from nnc_core.values.tree import flatten
-from tests.semantics.modes import Host, same, tensors
+from tests.semantics.modes import Host, tensors
+from tests.support import same
 
 HYBRID_MODES = ("hybridize", "jit", "deferred", "symbolic")
 FLAGS: tuple[dict[str, bool], ...] = (

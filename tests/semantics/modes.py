@@ -12,6 +12,7 @@ import numpy as np
 
 import nnc_core as nnc
 from nnc_core.values.tree import flatten
+from tests.support import same
 
 MODES = ("deferred", "deferred then eager", "symbolic", "all in turn", "jit")
 Host = np.ndarray[Any, Any]
@@ -27,14 +28,6 @@ def tensors(tree: Any) -> list[nnc.Tensor]:
 def hosts(tree: Any) -> list[Host]:
     """The same on the host."""
     return [y.numpy() for y in tensors(tree)]
-
-
-def same(found: Sequence[Host], wanted: Sequence[Host], name: str = "result") -> None:
-    """Equal to the bit, dtype and shape included."""
-    assert len(found) == len(wanted) > 0
-    for i, (a, b) in enumerate(zip(found, wanted, strict=True)):
-        assert (a.dtype, a.shape) == (b.dtype, b.shape), f"{name} {i} is {a.dtype}{a.shape}, eager {b.dtype}{b.shape}"
-        assert a.tobytes() == b.tobytes(), f"{name} {i} differs from eager:\n{a}\n{b}"
 
 
 def used_eagerly(ys: Sequence[nnc.Tensor]) -> list[Host]:

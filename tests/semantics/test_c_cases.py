@@ -11,18 +11,9 @@ import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.errors import DeferredInplaceError, VariableRebindError
 from tests.devices import another
-from tests.semantics.modes import (
-    Host,
-    check,
-    check_recorded,
-    exported,
-    hosts,
-    recorded,
-    same,
-    tensors,
-    used_eagerly,
-)
+from tests.semantics.modes import Host, check, check_recorded, exported, hosts, recorded, tensors, used_eagerly
 from tests.semantics.networks import Decorated, MaskedSum, Selected, Weighted
+from tests.support import same
 from tests.tensors.faults import fails
 
 ANNOUNCED = pytest.mark.filterwarnings("ignore:.* runs operator by operator")

@@ -18,10 +18,10 @@ from nnc_core import nn
 from nnc_core.base.errors import DeferredInplaceError, LeakedTraceError
 from tests.devices import devices
 from tests.semantics.hybrid import RUNS, run_as
-from tests.semantics.modes import hosts, same
+from tests.semantics.modes import hosts
 from tests.semantics.networks import Factor, FlatCount, RunningNorm, generator, small_net
 from tests.sizes import LONG
-from tests.support import numbers
+from tests.support import numbers, same
 from tests.tensors.faults import fails
 
 X = numbers(4, 3)

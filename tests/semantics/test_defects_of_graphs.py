@@ -14,9 +14,9 @@ from nnc_core.io import load_graph, save_graph
 from tests.devices import another
 from tests.semantics.hybrid import run_as
 from tests.semantics.loops import near
-from tests.semantics.modes import check, exported, hosts, recorded, same
+from tests.semantics.modes import check, exported, hosts, recorded
 from tests.semantics.networks import small_net
-from tests.support import numbers
+from tests.support import numbers, same
 
 X = numbers(4, 3)
 

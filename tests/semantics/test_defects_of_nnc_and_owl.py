@@ -9,9 +9,9 @@ import numpy as np
 import nnc_core as nnc
 from nnc_core import nn
 from tests.semantics.hybrid import RUNS, run_as
-from tests.semantics.modes import Host, check, hosts, same
+from tests.semantics.modes import Host, check, hosts
 from tests.semantics.networks import generator
-from tests.support import numbers
+from tests.support import numbers, same
 from tests.tensors.faults import fails
 
 X = numbers(4, 3)

@@ -31,8 +31,8 @@ from tests.semantics.loops import (
     repeat,
     repeat_in_python,
 )
-from tests.semantics.modes import check, hosts, same
-from tests.support import numbers
+from tests.semantics.modes import check, hosts
+from tests.support import numbers, same
 
 # ---- case_of.tests
 SLOPES = {-1.0: 0.0, 0.0: 1.0, 0.76: 1.0, 1.226: 0.5, 2.1: 0.0}

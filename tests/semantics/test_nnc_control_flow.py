@@ -26,8 +26,8 @@ from tests.semantics.loops import (
     repeat,
     repeat_in_python,
 )
-from tests.semantics.modes import check, hosts, same
-from tests.support import numbers
+from tests.semantics.modes import check, hosts
+from tests.support import numbers, same
 
 
 # ---- while.tests

@@ -15,21 +15,9 @@ import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.errors import ExecutionError, GradientError
 from tests.semantics.networks import RunningNorm
-from tests.support import drawn
+from tests.support import drawn, eagerly, lazily
 
 Program = Callable[..., Any]
-
-
-def eagerly(f: Program) -> Program:
-    return f
-
-
-def lazily(f: Program) -> Program:
-    def wrapped(*args: Any) -> Any:
-        with nnc.deferred():
-            return f(*args)
-
-    return wrapped
 
 
 RUNS = pytest.mark.parametrize("run", [eagerly, lazily, nnc.jit], ids=["eager", "deferred", "jit"])

@@ -20,20 +20,9 @@ from nnc_core.base.errors import (
     OperandError,
     ShapeError,
 )
+from tests.support import eagerly, lazily
 
 Host = np.ndarray[Any, Any]
-
-
-def eagerly(f: Callable[..., Any]) -> Callable[..., Any]:
-    return f
-
-
-def lazily(f: Callable[..., Any]) -> Callable[..., Any]:
-    def wrapped(*args: Any) -> Any:
-        with nnc.deferred():
-            return f(*args)
-
-    return wrapped
 
 
 RUNS = pytest.mark.parametrize("run", [eagerly, nnc.jit, lazily], ids=["eager", "jit", "deferred"])

@@ -11,6 +11,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core.base.errors import SymbolicDimensionError
 from nnc_core.values.tree import flatten
+from tests.support import same
 from tests.tensors.faults import fails
 
 SIZES = ((2, 3), (4, 3), (5, 3), (1, 3), (7, 3), (0, 3))
@@ -21,15 +22,14 @@ def example(shape: tuple[int, ...]) -> nnc.Tensor:
     return nnc.asarray(np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
 
 
-def same(found: Any, wanted: Any) -> None:
+def same_kind(found: Any, wanted: Any) -> None:
     """Structures of tensors and Python values, to the bit and to the type."""
     a, b = flatten(found), flatten(wanted)
     assert a[1] == b[1]
     for x, y in zip(a[0], b[0], strict=True):
         assert type(x) is type(y)
         if isinstance(x, nnc.Tensor):
-            assert (x.shape, x.dtype) == (y.shape, y.dtype)
-            np.testing.assert_array_equal(x.numpy(), y.numpy())
+            same(x, y)
         else:
             assert x == y
 
@@ -51,7 +51,7 @@ def runs_of(f: Function, shapes: tuple[tuple[int, ...], ...] = SIZES) -> int:
             with pytest.raises(type(error)):
                 compiled(x)
             continue
-        same(compiled(x), wanted)
+        same_kind(compiled(x), wanted)
     return len(runs)
 
 
@@ -147,7 +147,7 @@ def test_an_error_that_is_the_codes_own_is_raised(device: str) -> None:
     for _ in range(2):
         with fails(ValueError, "(5, 4)", operator="reshape"):
             compiled(example((5, 3)))
-    same(compiled(example((6, 3))), example((6, 3)))
+    same_kind(compiled(example((6, 3))), example((6, 3)))
 
 
 def test_a_size_that_an_operator_refuses_is_traced_as_it_is(device: str) -> None:
@@ -161,25 +161,25 @@ def test_dimensions_that_are_equal_by_chance(device: str) -> None:
     f = nnc.jit(lambda x: x @ x if x.shape[0] == x.shape[1] else x + nnc.ones((1, 3)))
     for n in (2, 4, 3, 5, 3, 2):
         x = example((n, 3))
-        same(f(x), x @ x if n == 3 else x + 1)
+        same_kind(f(x), x @ x if n == 3 else x + 1)
     assert runs_of(lambda x: x + nnc.ones((3, 3)), ((1, 3), (3, 3), (1, 3))) == 3
 
 
 def test_sizes_that_change_together_share_a_name(device: str) -> None:
     f = nnc.jit(lambda x, y: x * y)
     for n in (2, 3, 4, 5):
-        same(f(example((n, 3)), example((n, 3))), example((n, 3)) * example((n, 3)))
+        same_kind(f(example((n, 3)), example((n, 3))), example((n, 3)) * example((n, 3)))
     assert f.traces == 2
     with fails(ValueError, "broadcast", operator="multiply"):
         f(example((6, 3)), example((4, 3)))
-    same(f(example((6, 3)), example((1, 3))), example((6, 3)) * example((1, 3)))
+    same_kind(f(example((6, 3)), example((1, 3))), example((6, 3)) * example((1, 3)))
 
 
 def test_several_axes(device: str) -> None:
     f = nnc.jit(lambda x, y: nnc.tanh(x @ y).sum(axis=0))
     for n, m, k in ((2, 3, 4), (5, 3, 4), (2, 6, 4), (7, 8, 9), (9, 8, 7)):
         x, y = example((n, m)) / 9, example((m, k)) / 9
-        same(f(x, y), nnc.tanh(x @ y).sum(axis=0))
+        same_kind(f(x, y), nnc.tanh(x @ y).sum(axis=0))
     assert f.traces <= 4
 
 
@@ -209,7 +209,7 @@ def test_trained_on_batches_of_any_size(device: str) -> None:
 def test_names_can_be_switched_off(device: str) -> None:
     f = nnc.jit(lambda x: (x * 2, x.shape[0]), named_dims=False)
     for n in (2, 3, 4, 5):
-        same(f(example((n, 3))), (example((n, 3)) * 2, n))
+        same_kind(f(example((n, 3))), (example((n, 3)) * 2, n))
     assert f.traces == 4
 
 
@@ -233,5 +233,5 @@ def test_a_size_is_no_number_after_the_trace(x: nnc.Tensor) -> None:
 def test_a_mistake_of_rank_is_another_family(device: str) -> None:
     f = nnc.jit(lambda x: x.sum())
     for shape in ((2,), (2, 3), (3,), (4, 5), (6,)):
-        same(f(example(shape)), example(shape).sum())
+        same_kind(f(example(shape)), example(shape).sum())
     assert f.traces == 4

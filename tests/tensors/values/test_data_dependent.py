@@ -14,6 +14,7 @@ import nnc_core as nnc
 from nnc_core.base.errors import ImplicitComputeError, NotSupportedError
 from nnc_core.recording.staged import KEPT, StagedProgram
 from nnc_core.type import is_data_dependent
+from tests.support import same
 from tests.tensors.faults import fails
 
 HOST = np.array([[3.0, 0.0, -1.0], [0.0, 3.0, 5.0]], np.float32)
@@ -22,11 +23,6 @@ OTHER = "strict-nofloat64:0"
 
 def arrays(*tensors: nnc.Tensor) -> list[np.ndarray]:
     return [t.numpy() for t in tensors]
-
-
-def same(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:
-    for a, b in zip(found, wanted, strict=True):
-        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 # ---- the functions, against NumPy
