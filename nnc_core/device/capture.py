@@ -68,7 +68,9 @@ class PythonProgram(Program):
                  stream: Stream) -> None:
         self.device, self.records, self.stream = device, tuple(records), stream
         self.slots: list[Any] = list(slots)
-        self.varying = dict.fromkeys([slot for slot, buffer in enumerate(self.slots) if buffer is None])
+        self.empty = [slot for slot, buffer in enumerate(self.slots) if buffer is None]
+        self.varying: dict[int, None] = {}
+        """The slots that `bind` is called for, in the order in which it was at first."""
         self.calls = calls_of(self.records)
         self.users: dict[int, list[int]] = {}
         for n, call in enumerate(self.calls):
@@ -81,8 +83,8 @@ class PythonProgram(Program):
         if self.slots[slot] is buffer:
             return
         if slot not in self.varying:
-            self.way.release()
             self.varying[slot] = None
+            self.way.varies()
         self.put(slot, buffer)
 
     def put(self, slot: int, buffer: Any) -> None:
@@ -106,7 +108,7 @@ class PythonProgram(Program):
         self.way.let_go(self, slots)
 
     def forget(self) -> None:
-        for slot in self.varying:
+        for slot in {*self.empty, *self.varying}:
             self.put(slot, None)
         self.way.release()
 

@@ -33,6 +33,10 @@ class InLine:
         self.made = 0
         """Launches made for the bindings that are kept, beyond those of the first."""
 
+    def varies(self) -> None:
+        """There is one more varying slot: what is kept is by the ids of fewer."""
+        self.bindings.clear()
+
     def moved(self, program: PythonProgram, slot: int) -> None:
         """A slot has another buffer."""
         self.slots_moved.add(slot)
@@ -121,6 +125,9 @@ class InLoops:
         """Calls that see no buffers of tapes, which may be the caller's."""
         self.passing: set[int] = set()
         """Ids of buffers of this run that are somebody else's: nothing that sees them is kept."""
+
+    def varies(self) -> None:
+        """There is one more varying slot: launches are kept by the slots of their calls."""
 
     def moved(self, program: PythonProgram, slot: int) -> None:
         """A slot has another buffer."""

@@ -68,6 +68,8 @@ class Executor:
                 error.locate(operator=op.name, operands=operands, device=self.device.spec.id)
                 raise
             except MemoryError as error:
+                if self.device.trim():
+                    return self.run(op, arrays, attributes, spec)
                 raise DeviceMemoryError(str(error), operator=op.name, device=self.device.spec.id) from error
             if result is not NotImplemented:
                 return result
