@@ -74,6 +74,14 @@ def _affine(y: Value, scale: Value | None, bias: Value | None, x: Value, axes: S
     return Tensor(y if y.dtype == x.dtype else F.cast(y, dtype=x.dtype))
 
 
+def _check_spread(v: Value, axes: Sequence[int], what: str) -> None:
+    """ShapeError where each mean would be of one element, and so all results zero: PyTorch's rule."""
+    lengths = [v.shape[a] for a in axes]
+    if all(isinstance(n, int) and n == 1 for n in lengths):
+        raise ShapeError(f"{v.spec} has one value for each {what}, which has no variance",
+                         hint="more values to normalise over, or layer_norm over the channels")
+
+
 # ---- over the batch
 @names_itself
 def batch_norm(x: ArrayLike, mean: ArrayLike, variance: ArrayLike, scale: ArrayLike | None = None,
@@ -101,6 +109,7 @@ def batch_norm_training(x: ArrayLike, scale: ArrayLike | None = None, bias: Arra
     v, (a, b) = _operands(x, scale, bias)
     at = normalise_axis(axis, v.ndim)
     axes = _others((at,), v.ndim)
+    _check_spread(v, axes, "channel")
     y = _affine(F.standardise(_wide(v), axis=axes, epsilon=float(epsilon)), a, b, v, (at,))
     still = _wide(F.stop_gradient(v))
     return BatchNorm(y, Tensor(F.mean(still, axis=axes)), Tensor(F.var(still, axis=axes, correction=0.0)))
@@ -129,13 +138,17 @@ def rms_norm(x: ArrayLike, scale: ArrayLike | None = None, /, *, axis: Axis = -1
 def group_norm(x: ArrayLike, groups: int, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *,
                axis: int = -1, epsilon: float = 1e-5) -> Tensor:
     """Each group of channels of an example made mean 0 and variance 1; a scale and a bias for each channel, which are
-    along an axis; the first axis is the batch (Wu and He 2018)."""
+    along an axis; the first axis is the batch (Wu and He 2018).
+
+    A single value, of one example and one group's channel, is an error, as in PyTorch."""
     v, (a, b) = _operands(x, scale, bias)
     at = normalise_axis(axis, v.ndim)
     channels = v.shape[at]
     if at == 0 or whole(groups, "groups") < 1 or (isinstance(channels, int) and channels % groups):
         raise ShapeError(f"the channels, axis {at} of {v.spec}, cannot be taken in {groups} groups",
                          hint="the first axis is the batch" if at == 0 else None)
+    if channels == groups:
+        _check_spread(v, _others((at,), v.ndim), "group of channels")
     split = F.reshape(_wide(v), shape=(*v.shape[:at], groups, channels // groups, *v.shape[at + 1 :]))
     y = F.standardise(split, axis=_others((0, at), split.ndim), epsilon=float(epsilon))
     return _affine(F.reshape(y, shape=v.shape), a, b, v, (at,))
@@ -144,11 +157,14 @@ def group_norm(x: ArrayLike, groups: int, scale: ArrayLike | None = None, bias: 
 @names_itself
 def instance_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *, axis: int = -1,
                   epsilon: float = 1e-5) -> Tensor:
-    """Each channel of each example made mean 0 and variance 1: `group_norm` with as many groups as channels."""
+    """Each channel of each example made mean 0 and variance 1: `group_norm` with as many groups as channels.
+
+    One value for each channel is an error, as in PyTorch."""
     v, (a, b) = _operands(x, scale, bias)
     at = normalise_axis(axis, v.ndim)
     if at == 0:
         raise ShapeError(f"axis 0 of {v.spec} is the batch, not the channels")
+    _check_spread(v, _others((0, at), v.ndim), "channel")
     y = F.standardise(_wide(v), axis=_others((0, at), v.ndim), epsilon=float(epsilon))
     return _affine(y, a, b, v, (at,))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nnc_core.base.config import config
 from nnc_core.base.dtype import DType
-from nnc_core.base.errors import Error, FileFormatError, StateError
+from nnc_core.base.errors import DeferredInplaceError, Error, FileFormatError, StateError
 from nnc_core.base.fields import RESTORE, Test, check_fields, is_count, is_list, is_object
 from nnc_core.functions.creation import asarray
 from nnc_core.io.checkpoint import Array
@@ -22,6 +23,7 @@ from nnc_core.nn.weights.freezing import chosen
 from nnc_core.nn.weights.palettised import PalettisedWeight, replace_parameters
 from nnc_core.random.generator import Generator, default_generator
 from nnc_core.type import TensorSpec
+from nnc_core.values.modes import deferred
 
 _FIELDS: Mapping[str, Test] = {"modules": is_list, "root": is_count, "shared": is_list, "evaluation": is_list,
                               "frozen": is_list, "palettised": is_list}
@@ -71,7 +73,7 @@ class ModuleReader:
         args = [self._value(x) for x in data["args"]]
         kwargs = {name: self._value(x) for name, x in data["kwargs"].items()}
         try:
-            return cls(*args, **kwargs)
+            return _without_weights(lambda: cls(*args, **kwargs))
         except Exception as error:
             raise StateError(f"{cls.__name__} cannot be made with the arguments in the file: {error}",
                              hint="it was saved by another version of the class") from error
@@ -134,6 +136,18 @@ _READ: Mapping[str, Callable[[ModuleReader, Any], Any]] = {
     "registered": lambda r, name: _registered(name),
     "initialiser": lambda r, name: _initialiser(name),
 }
+
+
+def _without_weights(make: Callable[[], Module]) -> Module:
+    """A module whose first weights are not computed: those of the file take their place, if they are of these shapes.
+
+    A constructor that changes arrays in place needs them.
+    """
+    try:
+        with deferred(), config.using(implicit_compute="allow"):
+            return make()
+    except DeferredInplaceError:
+        return make()
 
 
 def _text(x: Any) -> str:

@@ -98,7 +98,7 @@ class Cell(WrittenAsTensor):
         """
         if len(self._past) > LONGEST_PAST:
             evaluate([self._past[-1]])
-        while self._past and self._past[0].array is not None:
+        while self._past and (self._past[0].array is not None or len(self._past) > LONGEST_PAST):
             old = self._past.popleft()
             if not old.tracked:
                 old.step = None

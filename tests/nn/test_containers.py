@@ -145,6 +145,7 @@ def test_compiled_code_sees_changes() -> None:
 
 
 def test_training_reaches_them() -> None:
+    nnc.manual_seed(1)
     model = Blocks()
     before = model.state_dict()
     minimiser = optim.SGD(model.named_parameters(), 0.1)
@@ -201,3 +202,30 @@ def test_batch_norm_needs_more_than_one_value_in_training(shape: tuple[int, ...]
     assert layer.running_mean.numpy().tolist() == [0, 0, 0]
     assert layer.eval()(x).shape == shape
     assert layer.train()(nnc.concat([x, x], axis=0) if x.ndim > 1 else nnc.ones((2, 3))).shape
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((1, 3), -1), ((4, 3), -1), ((2, 1, 1, 3), -1), ((2, 3, 1, 1), 1)])
+def test_one_value_for_each_channel_has_no_variance(shape: tuple[int, ...], axis: int) -> None:
+    """As in PyTorch, in training and in evaluation."""
+    x = nnc.ones(shape)
+    for layer in (nn.InstanceNorm(3, axis), nn.InstanceNorm(3, axis).eval()):
+        for f in (layer, nnc.jit(layer)):
+            with pytest.raises(ShapeError, match=r"(?s)one value for each channel"):
+                f(x)
+    assert nn.InstanceNorm(3)(nnc.ones((2, 2, 3))).shape == (2, 2, 3)
+
+
+def test_one_value_alone_in_a_group_has_no_variance() -> None:
+    """PyTorch asks of the batch as a whole."""
+    for f in (nn.GroupNorm(3, 3), nnc.jit(nn.GroupNorm(3, 3))):
+        with pytest.raises(ShapeError, match="one value for each group of channels"):
+            f(nnc.ones((1, 1, 3)))
+    assert nn.GroupNorm(3, 3)(nnc.ones((2, 3))).tolist() == [[0, 0, 0]] * 2
+    assert nn.GroupNorm(1, 3)(nnc.ones((1, 3))).tolist() == [[0, 0, 0]]
+
+
+def test_functions_ask_too() -> None:
+    with pytest.raises(ShapeError, match="one value for each channel"):
+        nnc.batch_norm_training(nnc.ones((1, 3)))
+    with pytest.raises(ShapeError, match="one value for each channel"):
+        nnc.instance_norm(nnc.ones((5, 3)))
