@@ -11,13 +11,13 @@ from nnc_core.engine.build import KernelBuilder, Key, Wanted
 from nnc_core.engine.checks import check_graph
 from nnc_core.engine.emit import Emitter
 from nnc_core.engine.execute import Executor
-from nnc_core.engine.fuse import fuse, with_own_outputs
+from nnc_core.engine.fuse import COPY, fuse, with_own_outputs
 from nnc_core.engine.indexed_scan import IndexedScan
 from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.planning import Grouped, best_plan
 from nnc_core.engine.program import ComputationGraph
 from nnc_core.graph import Graph, SymbolicGraph
-from nnc_core.symbol import Node, postorder, without_collector
+from nnc_core.symbol import Node, without_collector
 from nnc_core.type import TupleSpec
 
 
@@ -76,8 +76,9 @@ class Phases:
     def fuse(self, graph: SymbolicGraph) -> Grouped:
         """Group nodes into commands; outputs get memory of their own."""
         named = with_own_outputs(graph.outputs)
+        copies = dict.fromkeys([y for y in named.values() if y.op is COPY and y not in graph.outputs.values()])
         updates = {named[y]: graph.inputs[x] for y, x in graph.iopairs}
-        return Grouped(fuse(postorder(named.values()), named.values(), self.device), named, updates)
+        return Grouped(fuse([*graph.nodes, *copies], named.values(), self.device), named, updates)
 
     def plan_and_build(self, grouped: Grouped, budget: int) -> tuple[Plan, dict[Key, Kernel]]:
         """Order, decide and plan, and build what was decided: again for as long as the device refuses to build it."""

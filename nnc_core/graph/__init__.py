@@ -112,6 +112,8 @@ class Graph:
         return F
 
     def _with(self, graph: SymbolicGraph, nodes: Sequence[Node]) -> SymbolicGraph:
+        if all(new is old for new, old in zip(nodes, _roots(graph), strict=True)):
+            return graph
         outputs = dict(zip(graph.outputs, nodes, strict=False))
         inputs = dict(zip(graph.inputs, nodes[len(outputs) :], strict=True))
         if len(set(inputs.values())) < len(inputs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from operator import is_
 
 from nnc_core.base.config import config
 from nnc_core.operator import Operator
@@ -36,11 +37,11 @@ class Optimiser:
     def recognise(self, outputs: Sequence[Node]) -> list[Node]:
         """Formulas that are composites written by hand, or unstable, made composites: before these are expanded."""
         wanted = [r for r in self.rewrites() if r.tags & {"recognise", "stabilise"}]
-        found = list(outputs)
+        found, order = list(outputs), postorder(outputs)
         sources = SOURCES.union(*[r.operators for r in wanted if ":" in r.name])  # those of plugins
-        if not wanted or not any(n.op.bodies or n.op.name in sources for n in postorder(found)):
+        if not wanted or not any(n.op.bodies or n.op.name in sources for n in order):
             return found
-        return self._rebuilt(found, rules_of(wanted), uses_of(found))
+        return self._rebuilt(found, rules_of(wanted), order, uses_of(found, order))
 
     def run(self, outputs: Sequence[Node]) -> list[Node]:
         """The same values by fewer and simpler nodes.  Running again changes nothing."""
@@ -49,23 +50,26 @@ class Optimiser:
         found = list(outputs)
         while True:
             found = self._rebuilt(found, rules)
-            better = simplify_control(found, self.operator.open())
-            if better is None and any(node.op.name in asking for node in postorder(found)):
-                counted = self._rebuilt(found, rules, uses_of(found))
+            order = postorder(found)
+            better = simplify_control(found, self.operator.open(), order)
+            if better is None and any(node.op.name in asking for node in order):
+                counted = self._rebuilt(found, rules, order, uses_of(found, order))
                 better = None if self._same(counted, found) else counted
-            better = better or hoist(found, self.operator.open())
+            better = better or hoist(found, self.operator.open(), order)
             if better is None:
                 return found
             found = better
 
     def _same(self, a: Sequence[Node], b: Sequence[Node]) -> bool:
         """True if two graphs have the same nodes; those of control flow are made anew by every copy."""
+        if all(map(is_, a, b)):
+            return True
         F = self.operator.open()
         return all(x is y for x, y in zip(rebuild(a, F), rebuild(b, F), strict=True))
 
     def _rebuilt(self, outputs: Sequence[Node], rules: Mapping[str, Sequence[Rule]],
-                 uses: Mapping[Node, int] | None = None) -> list[Node]:
-        return rebuild(outputs, self.operator.open(partial(Rewriting, rules=rules, uses=uses)))
+                 order: Sequence[Node] | None = None, uses: Mapping[Node, int] | None = None) -> list[Node]:
+        return rebuild(outputs, self.operator.open(partial(Rewriting, rules=rules, uses=uses)), order=order)
 
     def expand(self, outputs: Sequence[Node], wanted: Callable[[Node], bool]) -> list[Node]:
         """Replace the composites that are wanted so by their bodies, and those in the bodies likewise."""

@@ -22,23 +22,24 @@ Change: TypeAlias = "Callable[[Node, set[int], Nodes], dict[int, Node] | None]"
 Whole: TypeAlias = "Callable[[Sequence[Node], Nodes], list[Node] | None]"
 
 
-def simplify_control(outputs: Sequence[Node], F: Nodes) -> list[Node] | None:
+def simplify_control(outputs: Sequence[Node], F: Nodes, order: Sequence[Node] | None = None) -> list[Node] | None:
     """The same values by less control flow; None if there is nothing to do.
 
-    One step of it, everywhere at once: what becomes possible by that is done when it is called again.
+    One step of it, everywhere at once: what becomes possible by that is done when it is called again.  `order` is all
+    that the outputs depend on, where it is known.
     """
-    order = postorder(outputs)
+    order = order or postorder(outputs)
     if not any(node.op.bodies for node in order):
         return None
     return _merged(outputs, order, F) or _changed(outputs, order, F, pruned, simplify_control)
 
 
-def hoist(outputs: Sequence[Node], F: Nodes) -> list[Node] | None:
+def hoist(outputs: Sequence[Node], F: Nodes, order: Sequence[Node] | None = None) -> list[Node] | None:
     """The same values by loops that compute less in each round; None if there is nothing to do.
 
     It comes last: loops that do the same are found while they still look the same.
     """
-    order = postorder(outputs)
+    order = order or postorder(outputs)
     if not any(node.op.bodies for node in order):
         return None
     return _changed(outputs, order, F, hoisted, hoist)

@@ -15,14 +15,15 @@ Make: TypeAlias = Callable[[Nodes, Op, "tuple[Node, ...]", Attributes], Node]
 
 
 def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
-            replaced: Mapping[Node, Node] | None = None) -> list[Node]:
+            replaced: Mapping[Node, Node] | None = None, order: Sequence[Node] | None = None) -> list[Node]:
     """Copy a graph into F's table, inputs first; nodes that nothing changes stay themselves.  Lines follow.
 
-    `make` builds each node instead of F; `replaced` gives nodes that stand for others.
+    `make` builds each node instead of F; `replaced` gives nodes that stand for others; `order` is all that the outputs
+    depend on, where it is known.
     """
     new: dict[Node, Node] = dict(replaced or {})
     changed = bool(F.operator.replaced)
-    for node in postorder(outputs, {id(n) for n in new}):
+    for node in order or postorder(outputs, {id(n) for n in new}):
         if node in new:
             continue
         F.table.line = node.line

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 from nnc_core.base.errors import ReplacementCycleError
 from nnc_core.operator import Nodes, Operator
 from nnc_core.optimiser.rewrite import Rewrite, Rule
-from nnc_core.symbol import Node, Table, postorder
+from nnc_core.symbol import Node, Table
 
 
 class Rewriting(Nodes):
@@ -48,12 +49,9 @@ def used_once(F: Nodes, node: Node) -> bool:
     return isinstance(F, Rewriting) and F.uses.get(node) == 1
 
 
-def uses_of(outputs: Sequence[Node]) -> Counter[Node]:
-    """Count the readers of each node; an output is read by the user."""
-    found = Counter(outputs)
-    for node in postorder(outputs):
-        found.update(node.inputs)
-    return found
+def uses_of(outputs: Sequence[Node], order: Sequence[Node]) -> Counter[Node]:
+    """Count the readers of each node of an order; an output is read by the user."""
+    return Counter(chain(outputs, chain.from_iterable([node.inputs for node in order])))
 
 
 def rules_of(rewrites: Iterable[Rewrite]) -> dict[str, list[Rule]]:
