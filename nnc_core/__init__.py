@@ -56,6 +56,7 @@ from nnc_core.symbols.symbolic import (
     eval_arr,
     eval_elt,
     freeze,
+    invalidate,
     is_assigned,
     is_frozen,
     is_valid,
@@ -96,13 +97,13 @@ __all__ = [
     "custom_jvp", "custom_vjp", "debug_print", "deferred", "delay", "delay_array", "depends_on", "devices", "e",
     "errors", "eval_arr", "eval_elt", "eval_graph", "evaluating", "export", "fft", "float16", "float32", "float64",
     "foreach", "freeze", "grad", "gradhessian", "gradhessianv", "gradients", "hessian", "hessianv", "host_fold",
-    "host_map", "host_scan", "inf", "int16", "int32", "int64", "int8", "is_assigned", "is_deferred_mode", "is_frozen",
-    "is_iopair_safe", "is_valid", "jacobian", "jacobianv", "jit", "jvp", "laplacian", "lazy_print", "linalg",
-    "load_graph", "make_graph", "make_iopair", "make_stack", "manual_seed", "map", "memo_info", "memoise", "nan",
-    "newaxis", "no_grad", "pi", "realize", "register_plugin", "restore", "save_graph", "scan", "snapshot",
-    "stack_for", "synchronize", "uint16", "uint32", "uint64", "uint8", "unfreeze", "unpack_arr", "unpack_elt",
-    "update_iopair", "use_device", "value_and_grad", "var_arr", "var_elt", "var_random", "variable", "vjp", "vmap",
-    "while_loop",
+    "host_map", "host_scan", "inf", "int16", "int32", "int64", "int8", "invalidate", "is_assigned",
+    "is_deferred_mode", "is_frozen", "is_iopair_safe", "is_valid", "jacobian", "jacobianv", "jit", "jvp", "laplacian",
+    "lazy_print", "linalg", "load_graph", "make_graph", "make_iopair", "make_stack", "manual_seed", "map",
+    "memo_info", "memoise", "nan", "newaxis", "no_grad", "pi", "realize", "register_plugin", "restore", "save_graph",
+    "scan", "snapshot", "stack_for", "synchronize", "uint16", "uint32", "uint64", "uint8", "unfreeze", "unpack_arr",
+    "unpack_elt", "update_iopair", "use_device", "value_and_grad", "var_arr", "var_elt", "var_random", "variable",
+    "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 __all__ += [name for name in vars(public) if not name.startswith("_")]
 

@@ -107,6 +107,16 @@ class Symbols:
                     self.known.pop(former, None)
             self.assign(placeholder, array)
 
+    def invalidate(self, v: Value) -> None:
+        """Let a value, and what depends on it, be evaluated anew; an assigned one is as if it were assigned again."""
+        with self.lock:
+            known = self.known.get(v)
+            if v.step is None and known is not None:
+                self.put(v, known.array)
+            elif v.step is not None:
+                self.known.pop(v, None)
+            self.changes += 1
+
     def pin(self, v: Value, standing: Value) -> None:
         """Freeze what stands for a value."""
         with self.lock:

@@ -24,7 +24,8 @@ from nnc_core.values.value import Value, made_at, owned
 
 __all__ = [
     "SYMBOLS", "SymbolicGenerator", "assign", "const_arr", "const_elt", "eval_arr", "eval_elt", "freeze",
-    "is_assigned", "is_frozen", "is_valid", "unfreeze", "unpack_arr", "unpack_elt", "var_arr", "var_elt", "var_random",
+    "invalidate", "is_assigned", "is_frozen", "is_valid", "unfreeze", "unpack_arr", "unpack_elt", "var_arr", "var_elt",
+    "var_random",
 ]  # fmt: skip
 
 
@@ -210,6 +211,19 @@ def unpack_elt(t: Tensor) -> float | int | bool:
     if found.size != 1:
         raise ShapeError(f"{t.spec} has not exactly one element", hint="nnc.unpack_arr(t) gives the array")
     return found.item()  # type: ignore[no-any-return]
+
+
+@located
+def invalidate(*symbols: Tensor) -> None:
+    """Let symbols, and all that depends on them, be evaluated anew though nothing was assigned: where functions of the
+    host (`nnc.delay`, `nnc.host_map`) read what has changed."""
+    for t in symbols:
+        v = standing(t)
+        if v is None or v.trace is None:
+            continue
+        if v in SYMBOLS.frozen:
+            raise GraphError(f"a symbol {text_of(v)} is frozen", line=made_at(v), hint="nnc.unfreeze(symbol) first")
+        SYMBOLS.invalidate(v)
 
 
 # ---- freezing

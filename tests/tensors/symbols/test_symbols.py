@@ -246,6 +246,30 @@ def test_eval_of_what_is_none_of_its_symbols(x: nnc.Tensor) -> None:
         nnc.jit(traced)(x)
 
 
+@pytest.mark.parametrize("shape", [(2,), None])
+def test_what_is_invalidated_is_evaluated_anew(device: str, shape: Any) -> None:
+    a, outside = nnc.var_arr("a", shape), [1.0]
+    read = nnc.delay(lambda x: x * 0 + outside[0], a)
+    total = nnc.sum(read)
+    other = a + 1
+    nnc.invalidate(total)
+    nnc.assign(a, [0.0, 0.0])
+    nnc.eval_arr([total, other])
+    outside[0] = 5.0
+    assert evaluations(total) == 0 and nnc.unpack_elt(total) == 2
+    nnc.invalidate(read)
+    assert not nnc.is_valid(read) and not nnc.is_valid(total) and nnc.is_valid(other)
+    assert evaluations(total) == 2 and nnc.unpack_elt(total) == 10
+    nnc.invalidate(a)
+    assert nnc.is_assigned(a) and nnc.is_valid(a) and not nnc.is_valid(other)
+    assert evaluations(total, other) == 3
+    nnc.freeze(read)
+    with fails(ValueError, "frozen", "nnc.unfreeze"):
+        nnc.invalidate(read)
+    nnc.unfreeze(read)
+    nnc.invalidate(nnc.ones(2))
+
+
 # ---- sizes
 def test_another_shape_where_an_operator_holds_the_declared_one_is_refused(device: str) -> None:
     """The parent's defect "baked shape"."""
