@@ -21,10 +21,11 @@ from nnc_core.values.hooks import hooks_of
 from nnc_core.values.modes import current_stack, gradients, no_grad, sweeps, use_device
 from nnc_core.values.operands import value_of
 from nnc_core.values.postponed import postponable
+from nnc_core.values.recorders import inside_recorder
 from nnc_core.values.results import ONE
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import flatten, tree_map, unflatten
-from nnc_core.values.unshaped import inside_recorder, resolving
+from nnc_core.values.unshaped import resolving
 from nnc_core.values.value import Step, Value, made_at, owned
 
 _IDENTITY = OPERATORS["identity"]

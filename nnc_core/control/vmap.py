@@ -15,8 +15,8 @@ from nnc_core.type import TensorSpec
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.postponed import postponed
+from nnc_core.values.recorders import recorder
 from nnc_core.values.tree import Structure
-from nnc_core.values.unshaped import recorder
 from nnc_core.values.value import Value
 
 Axes = int | None | Sequence[int | None]

@@ -15,8 +15,8 @@ from nnc_core.values.argument_checks import FAILURES, type_mismatch
 from nnc_core.values.from_host import dtype_given, host_value
 from nnc_core.values.operands import operand, value_of
 from nnc_core.values.postponed import postponed
+from nnc_core.values.recorders import recorder
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.unshaped import recorder
 from nnc_core.values.value import Value
 
 ArrayLike = Any

@@ -48,8 +48,9 @@ from nnc_core.values.modes import (
     stack_named,
     use_device,
 )
+from nnc_core.values.recorders import applied
 from nnc_core.values.refusals import no_value, object_to
-from nnc_core.values.unshaped import Unshaped, applied
+from nnc_core.values.unshaped import Unshaped
 from nnc_core.values.value import UNCOMPUTED, Borrowed, PassingStep, RecentStep, Step, Value
 
 _FLOATS = frozenset(FLOATS)

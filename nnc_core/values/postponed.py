@@ -17,19 +17,11 @@ import numpy as np
 from nnc_core.base.errors import OperandError, OutOfRangeError, UnknownShapeError
 from nnc_core.symbol import called_at, show_line, user_line
 from nnc_core.values.common import common_stack
+from nnc_core.values.recorders import inside_recorder, may_be_recorded, recorded, recorder
 from nnc_core.values.results import ONE, SEVERAL, results_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import Structure, flatten, unflatten
-from nnc_core.values.unshaped import (
-    DECLARE,
-    RecordedCall,
-    Unshaped,
-    inside_recorder,
-    may_be_recorded,
-    named,
-    recorded,
-    recorder,
-)
+from nnc_core.values.unshaped import DECLARE, RecordedCall, Unshaped, named
 from nnc_core.values.value import Handle, Value, owned
 
 P = ParamSpec("P")

@@ -29,8 +29,9 @@ from nnc_core.values.from_host import ordered
 from nnc_core.values.hooks import HookHandle, register_accumulation_hook, register_hook
 from nnc_core.values.modes import current_trace, gradients, lazy, use_device
 from nnc_core.values.operands import listed_value, value_of
+from nnc_core.values.recorders import Late
 from nnc_core.values.refusals import no_value
-from nnc_core.values.unshaped import Late, Unshaped, text_of
+from nnc_core.values.unshaped import Unshaped, text_of
 from nnc_core.values.value import Handle, Value, owned
 
 
