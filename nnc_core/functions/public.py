@@ -60,5 +60,4 @@ from nnc_core.functions.statistics import *
 from nnc_core.functions.tapers import *
 from nnc_core.functions.transforms import *
 from nnc_core.functions.trigonometry import *
-from nnc_core.functions.trimming import *
 from nnc_core.functions.window import *

@@ -1,4 +1,4 @@
-"""Reading by what the data are: indices of elements that are not zero, distinct values.
+"""Reading by what the data are: indices of elements that are not zero, distinct values, vectors without outer zeros.
 
 The results have as many rows as the data say.  In deferred mode that number is not known until somebody asks for it:
 `static_shape` has None there, `shape` computes.  In a graph it stays a name.
@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from nnc_core.base.dtype import int64
+from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.operator import OPERATORS
-from nnc_core.values.arguments import as_value, count_of, names_itself
+from nnc_core.values.arguments import ArrayLike, as_value, count_of, names_itself
 from nnc_core.values.data_dependent import size_for
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
-__all__ = ["argwhere", "flatnonzero", "nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+__all__ = [
+    "argwhere", "flatnonzero", "nonzero", "trim_zeros", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values",
+]  # fmt: skip
 
 _NONZERO, _UNIQUE = OPERATORS["nonzero"], OPERATORS["unique_index"]
 
@@ -125,3 +130,22 @@ def unique_all(x: Any, /) -> UniqueAll:
     v = as_value(x)
     first = _first(v)
     return UniqueAll(_distinct(v, first), Tensor(first), Tensor(F.unique_inverse(v)), _counts(v))
+
+
+@names_itself
+def trim_zeros(x: ArrayLike, /, trim: str = "fb") -> Tensor:
+    """A vector without the zeros before its first and behind its last other element; `trim` "f" or "b": only there.
+
+    How long it is depends on data.
+    """
+    v = as_value(x)
+    if v.ndim != 1:
+        raise ShapeError(f"{v.spec} is no vector")
+    if trim.lower() not in ("f", "b", "fb", "bf"):
+        raise AttributeValueError(f"trim {trim!r} is none of 'f', 'b', 'fb'")
+    marks = F.cast(F.not_equal(v, F.number(0, v.dtype, v)), dtype=int64)
+    kept = F.greater_equal(marks, 0)
+    for end, backwards in (("f", False), ("b", True)):
+        if end in trim.lower():
+            kept = F.logical_and(kept, F.greater(F.cumulative_sum(marks, axis=0, reverse=backwards), 0))
+    return Tensor(F.take(v, places_of(kept), axis=0))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from nnc_core.base.dtype import DType, int64, is_inexact
+from nnc_core.operator.activation import Activations
+from nnc_core.operator.attention import Attention
 from nnc_core.operator.bits import Bits
 from nnc_core.operator.complex import Complex
 from nnc_core.operator.control import CONTROL, Control
@@ -23,10 +25,11 @@ from nnc_core.operator.host import Hosted
 from nnc_core.operator.indexing import Indexing
 from nnc_core.operator.linear import Linear
 from nnc_core.operator.movement import Movement
-from nnc_core.operator.neural import Neural
+from nnc_core.operator.normalisation import Normalisations
 from nnc_core.operator.ordering import Ordering
 from nnc_core.operator.palettes import Palettes
 from nnc_core.operator.random import Random
+from nnc_core.operator.recurrent import Recurrent
 from nnc_core.operator.reduction import Reduction
 from nnc_core.operator.replacing import Replacement, comes_to, replaced, replacements
 from nnc_core.operator.representation import Representation
@@ -34,6 +37,7 @@ from nnc_core.operator.roots import Roots
 from nnc_core.operator.rounding import Rounding
 from nnc_core.operator.scattering import Scattering
 from nnc_core.operator.selection import Selection
+from nnc_core.operator.softmax import Softmaxes
 from nnc_core.operator.solvers import Solvers
 from nnc_core.operator.special import BesselFunctions, ErrorFunctions
 from nnc_core.operator.summaries import Summaries
@@ -51,8 +55,8 @@ class Namespace(
     Casts[V], Complex[V], Reduction[V], Summaries[V],
     Cumulative[V], Ordering[V], Linear[V], Solvers[V], Decompositions[V], Eigen[V], Equations[V],
     Fourier[V], Movement[V],
-    Indexing[V], Scattering[V], Selection[V], Windows[V], Neural[V], Random[V], Creation[V], Transfer[V], Control[V],
-    Hosted[V], Palettes[V], Generic[V],
+    Indexing[V], Scattering[V], Selection[V], Windows[V], Activations[V], Softmaxes[V], Normalisations[V],
+    Attention[V], Recurrent[V], Random[V], Creation[V], Transfer[V], Control[V], Hosted[V], Palettes[V], Generic[V],
 ):  # fmt: skip
     """All operators over one kind of value."""
 

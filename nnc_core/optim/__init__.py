@@ -27,10 +27,9 @@ from nnc_core.optim.minimisers.adaptive import Adadelta, Adagrad, RMSprop
 from nnc_core.optim.minimisers.asgd import ASGD
 from nnc_core.optim.minimisers.average import Average
 from nnc_core.optim.minimisers.combined import Combined
-from nnc_core.optim.minimisers.groups import Group
+from nnc_core.optim.minimisers.groups import Group, groups_by_name
 from nnc_core.optim.minimisers.large_batch import LAMB, LARS
 from nnc_core.optim.minimisers.minimiser import Minimiser
-from nnc_core.optim.minimisers.patterns import groups_by_name
 from nnc_core.optim.minimisers.sgd import SGD
 from nnc_core.optim.minimisers.sign import Lion, Rprop
 from nnc_core.optim.owl.descent import LBFGS

@@ -7,10 +7,9 @@ from nnc_core.base.line import Line, called_at, is_users, show_line, user_line, 
 from nnc_core.shape import Shape
 from nnc_core.symbol.body import Body, bodies_in, bodies_of, in_sequence, map_bodies
 from nnc_core.symbol.collector import without_collector
-from nnc_core.symbol.node import Node
+from nnc_core.symbol.node import Node, Table, Uid
 from nnc_core.symbol.number import Literal, Number, checked_number, float_attribute
 from nnc_core.symbol.order import postorder
-from nnc_core.symbol.table import Table, Uid
 from nnc_core.type import Attributes, Op
 
 __all__ = [

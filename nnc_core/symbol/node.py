@@ -1,6 +1,8 @@
-"""The tensor symbol: a node of a graph, written once."""
+"""The tensor symbol: a node of a graph, and the table in which equal nodes of one graph are one."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from nnc_core.base.line import Line, show_line
 from nnc_core.type import Attributes, Op, Specified, TensorSpec
@@ -18,3 +20,24 @@ class Node(Specified):
 
     def __repr__(self) -> str:
         return f"<{self.op.name} {self.spec} {show_line(self.line)}>"
+
+
+class Uid:
+    """Makes a placeholder unlike every other."""
+
+    __slots__ = ()
+
+
+class Table:
+    """The nodes of one graph under construction; dies with it, so that nothing is kept alive or locked."""
+
+    __slots__ = ("line", "nodes")
+
+    def __init__(self) -> None:
+        self.nodes: dict[tuple[Any, ...], Node] = {}
+        self.line: Line | None = None
+        """The line that nodes made now are said to come from."""
+
+    def adopt(self, node: Node) -> Node:
+        """Make a node of another table known here; its inputs are known already."""
+        return self.nodes.setdefault((node.op, node.inputs, node.attributes), node)

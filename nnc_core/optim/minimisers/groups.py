@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any, Protocol, TypeAlias
 
 from nnc_core.base.errors import AttributeValueError, OperandError
 from nnc_core.optim.settings import Settings, check
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import plain
+from nnc_core.values.arguments import located
 from nnc_core.values.cell import Cell
 
 Cells: TypeAlias = Mapping[str, Cell] | Iterable[Cell]
@@ -114,3 +116,23 @@ def _check_once(groups: tuple[Group, ...]) -> None:
             cells.add(id(p))
     if not names:
         raise OperandError("no parameters to train")
+
+
+@located
+def groups_by_name(parameters: Mapping[str, Cell], options: Mapping[str, Mapping[str, Any]]) -> list[Group]:
+    """Groups for a minimiser from patterns of names: {"*.bias": {"weight_decay": 0.0}, "head.*": {...}}.
+
+    Each parameter goes to the first pattern that it matches (`*` stands for any text, `?` for a letter, `[ab]` for one
+    of them), those that match none to a group without options.  OperandError for a pattern to which none goes.
+    """
+    found: dict[str, dict[str, Cell]] = {pattern: {} for pattern in options}
+    rest: dict[str, Cell] = {}
+    for name, p in parameters.items():
+        pattern = next((pattern for pattern in options if fnmatchcase(name, pattern)), None)
+        (rest if pattern is None else found[pattern])[name] = p
+    for pattern, members in found.items():
+        if not members:
+            raise OperandError(f"no parameter is left for the pattern {pattern!r}",
+                               hint=f"parameters are {', '.join(parameters) or 'none'}; the first match counts")
+    groups = [Group(members, **options[pattern]) for pattern, members in found.items()]
+    return [*groups, Group(rest)] if rest else groups
