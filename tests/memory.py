@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import importlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,8 +28,6 @@ def return_large_arrays() -> None:
 def keep_few_kernels() -> None:
     """Thousands of commands run once each here; kernels of OpenCL take half a MiB each, and are on disk."""
     build.EAGER_KERNELS = KERNELS
-    with suppress(ImportError):
-        importlib.import_module("nnc_opencl.device").KERNELS = KERNELS  # type: ignore[attr-defined]
 
 
 def leave_alone_what_is_there() -> None:

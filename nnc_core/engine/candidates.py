@@ -34,6 +34,10 @@ class NestBackend(CommandBackend):
             self._last = command, loop_nest(self.op, command)
         return self._last[1]
 
+    def forget(self) -> None:
+        """Let go of the nest, once its kernel is there: decisions are remembered for longer."""
+        self._last = None
+
     def refuse(self, command: Command) -> str | None:
         try:
             self.nest(command)

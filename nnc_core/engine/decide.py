@@ -15,7 +15,7 @@ from nnc_core.operator.host import CALLBACK
 from nnc_core.symbol import Line, show_line
 from nnc_core.type import Op
 
-DECISIONS = 1 << 14
+DECISIONS = 1 << 13
 """Decisions that a device remembers; the oldest go first."""
 
 

@@ -201,6 +201,12 @@ def test_graphs_share_kernels_while_any_of_them_lives() -> None:
     assert machine.compiled == ["tanh", "tanh"]
 
 
+def test_decisions_that_are_remembered_keep_no_nests() -> None:
+    stack = make_stack(Machine())
+    run = lowered(stack, lambda x: nnc.exp(nnc.tanh(x)), (3,))
+    assert all(step.decision.candidate._last is None for step in run.plan.steps)
+
+
 def test_commands_with_equal_nests_share_a_kernel() -> None:
     machine = Machine()
     lowered(make_stack(machine), lambda x, y: (nnc.tanh(x), nnc.tanh(y)), (2, 3), (6,))

@@ -20,8 +20,9 @@ from nnc_opencl.memory import Account, OpenCLBuffer, reserve
 from nnc_opencl.programs import FittedCode, ProgramBuilder, Refusal
 from nnc_opencl.stream import OpenCLStream
 
-KERNELS = 1024
-"""Built kernels that a device keeps, whose code takes some 0.5 MiB with drivers for CPUs; the oldest go first."""
+KERNELS = 64
+"""Kernels built last that a device keeps, some 0.5 MiB of code each with drivers for CPUs.  What runs keeps its own:
+programs theirs for as long as they live, eager code the last ones."""
 
 HostBytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
