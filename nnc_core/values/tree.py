@@ -1,5 +1,5 @@
-"""Nested structures of tensors: dicts, lists, tuples (named ones too), dataclasses with tensors in them and None, with
-anything else as leaves."""
+"""Nested structures of tensors: dicts, lists, tuples (named ones too), dataclasses with tensors or host arrays in them
+and None, with anything else as leaves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from nnc_core.values.tensor import Tensor
 
@@ -64,7 +66,8 @@ def _sorted(tree: Mapping[Any, Any]) -> tuple[Any, ...]:
 
 
 def _has_tensors(tree: Any, fields: Mapping[str, Any]) -> bool:
-    return any(isinstance(x, Tensor) for name in fields for x in flatten(getattr(tree, name, None), sort=False)[0])
+    return any(isinstance(x, (Tensor, np.ndarray)) for name in fields
+               for x in flatten(getattr(tree, name, None), sort=False)[0])
 
 
 def unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:

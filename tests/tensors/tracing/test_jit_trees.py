@@ -86,6 +86,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Call]]] = {
     "frozen dataclass": (lambda b: Frozen(b.x * b.scale), [
         lambda x: of(Frozen(x)), lambda x: of(Frozen(x + 1)), lambda x: of(Frozen(x, x))]),
     "dataclass with slots": (lambda b: Slim(b.x * 2), [lambda x: of(Slim(x)), lambda x: of(Slim(x + 1))]),
+    "dataclass of host arrays": (lambda b: (nnc.multiply(b.x, b.scale), b.rest), [
+        lambda x: of(Batch(x.numpy())), lambda x: of(Batch(x.numpy() + 1, 3.0)), lambda x: of(Batch(x.numpy(), x)),
+        lambda x: of(Batch(x, x.numpy())), lambda x: of(Batch(np.arange(6.0).reshape(2, 3), np.float64(2)))]),
+    "dataclass in a dataclass": (lambda b: nnc.add(nnc.multiply(b.x.x, b.scale), b.rest["y"][0].x), [
+        lambda x: of(Batch(Slim(x.numpy()), x.numpy(), {"y": [Frozen(x.numpy())]}))]),
     "dataclass of settings": (lambda x, o=Options(): x * o.scale, [
         lambda x: of(x), lambda x: of(x, Options(1.0)), lambda x: of(x, o=Options(2.0))]),
     "one tensor twice": (lambda a, b: a * 2 if a is b else a * 3,

@@ -78,9 +78,32 @@ def test_parts_and_integers_of_arrays(device: str) -> None:
         seen += nnc.ones(3)
 
 
+NAMED = ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow")
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_functions_that_write_in_place(device: str, name: str) -> None:
+    """`operator.iadd(array, t)`, by its name or a variable, again and again: Python runs warm code otherwise."""
+    function, other = getattr(operator, name), np.array([1.0, 2.0], np.float32)
+    for _ in range(20):
+        array = np.full(2, 3, np.float32)
+        assert function(array, nnc.asarray(other)) is array
+        np.testing.assert_allclose(array, function(np.full(2, 3, np.float32), other), rtol=1e-6)
+
+
+def test_functions_by_their_names(device: str) -> None:
+    for _ in range(20):
+        array, bits, matrix = np.ones(2), np.array([1, 3]), np.eye(2)
+        assert operator.iadd(array, nnc.ones(2) * max(1, 2)) is array and array.tolist() == [3, 3]
+        assert operator.iand(bits, nnc.asarray([1, 2])) is bits and bits.tolist() == [1, 2]
+        assert operator.imatmul(matrix, nnc.ones((2, 2))) is matrix and matrix.tolist() == [[1, 1]] * 2
+    with pytest.raises(TypeError, match="same_kind"):
+        operator.iadd(np.array([1, 2]), nnc.ones(2))
+
+
 def test_other_operators_give_what_they_gave(device: str) -> None:
     array, t = np.ones(2, np.float32), nnc.ones(2)
-    for result in (array + t, array @ t, array == t, operator.mul(array, t), np.float32(1) + t):
+    for result in (array + t, array @ t, array == t, operator.mul(array, t), operator.add(array, t), np.float32(1) + t):
         assert isinstance(result, nnc.Tensor)
     assert type(np.add(array, t)) is np.ndarray and array.tolist() == [1, 1]
 
