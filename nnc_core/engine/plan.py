@@ -11,7 +11,7 @@ from nnc_core.engine.decide import Decider
 from nnc_core.engine.failing import may_fail
 from nnc_core.engine.fuse import COPY, NodeGroup
 from nnc_core.engine.plan_types import Plan
-from nnc_core.engine.program_tree import CommandItem, PlannedCommand, ProgramTree, walk
+from nnc_core.engine.program_tree import CommandItem, PlannedCommand, ProgramTree
 from nnc_core.engine.program_uses import last_reads, last_uses
 from nnc_core.engine.regions import apart, same_elements
 from nnc_core.engine.storage import FOREVER, Storage, ValuePlace
@@ -28,15 +28,14 @@ class CommandPlanner:
 
     def __init__(self, tree: ProgramTree, outputs: Sequence[Node], updates: Mapping[Node, Node],
                  decider: Decider) -> None:
-        self.items, self.joins, self.aliases = tree.items, tree.joins, tree.aliases
+        self.tree, self.joins, self.aliases = tree, tree.joins, tree.aliases
         self.outputs, self.updates, self.decider = set(outputs), updates, decider
-        items = self.items
         self.device: Device = decider.device
         self.views = "no-views" not in self.device.spec.features
         self.plan = Plan(tree.items)
         self.place = self.plan.place
-        self.reads = last_reads(items)
-        self.last = last_uses(tree, self.outputs)
+        self.reads = last_reads(tree)
+        self.last = last_uses(tree, self.reads, self.outputs)
         self.assigned: dict[Node, Storage] = {}
         """Storages that values have to be computed into."""
         self.wholes: dict[Node, Storage] = {}
@@ -48,10 +47,10 @@ class CommandPlanner:
         self.parts: dict[Node, list[ValuePlace]] = {}
         """Places of the results of operators that have several."""
         self.picked: dict[Node, dict[int, Node]] = {}
-        for item in walk(items):
+        for item in tree.every:
             if item.group.op is PICK:
                 self.picked.setdefault(item.group.inputs[0], {})[item.group.attributes[0]] = item.group.node
-        self.last_failing = max([item.end for item in walk(items) if may_fail(item.group)], default=-1)
+        self.last_failing = max([item.end for item in tree.every if may_fail(item.group)], default=-1)
         self.depth = 0
 
     def command(self, item: CommandItem) -> list[PlannedCommand]:

@@ -27,11 +27,11 @@ class ProgramPlanner(CommandPlanner):
 
     def run(self) -> Plan:
         targets = set(self.updates.values())
-        for leaf in leaves_of(self.items):
+        for leaf in leaves_of(self.tree):
             kind = "input" if leaf.op is PLACEHOLDER else "constant"
             last = self.last.get(leaf, FOREVER) if leaf in targets else FOREVER
             self.place[leaf] = self.leaf_place(leaf, kind, last)
-        self.fill(self.items)
+        self.fill(self.tree.items)
         self.plan.steps.sort(key=lambda step: step.at)
         return self.plan
 

@@ -132,8 +132,12 @@ class ProgramTree:
     bound: int
     """The most bytes that live at once, as far as is known before the program is planned."""
 
+    every: list[Item] = field(init=False)
+    """All items, those inside others after them."""
+
     def __post_init__(self) -> None:
         _number(self.items, 0)
+        self.every = list(walk(self.items))
 
 
 def _number(items: Sequence[Item], position: int) -> int:

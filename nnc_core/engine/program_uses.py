@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from nnc_core.engine.fuse import LEAVES, is_number
-from nnc_core.engine.program_tree import BranchesItem, Item, LoopItem, ProgramTree, walk
+from nnc_core.engine.program_tree import BranchesItem, LoopItem, ProgramTree
 from nnc_core.engine.storage import FOREVER
 from nnc_core.symbol import Node, bodies_in
 
 
-def last_reads(items: Sequence[Item]) -> dict[Node, int]:
+def last_reads(tree: ProgramTree) -> dict[Node, int]:
     """The position of the last item that reads each value itself, views of it not counted.  What a loop reads from
     around it is read until its end; the results of bodies are for ever."""
     last: dict[Node, int] = {}
-    for item in walk(items):
-        last.setdefault(item.group.node, item.end)
+    for item in tree.every:
+        end = item.end
+        last.setdefault(item.group.node, end)
         for x in item.group.inputs:
-            last[x] = max(last.get(x, -1), item.end)
+            if last.get(x, -1) < end:
+                last[x] = end
         if isinstance(item, LoopItem):
             last |= dict.fromkeys(item.results, FOREVER)
             if item.test is not None:
@@ -27,10 +29,10 @@ def last_reads(items: Sequence[Item]) -> dict[Node, int]:
     return last
 
 
-def last_uses(tree: ProgramTree, outputs: set[Node]) -> dict[Node, int]:
-    """The position of each value's last use, its aliases' uses included; outputs are used for ever."""
-    last = last_reads(tree.items)
-    for item in reversed(list(walk(tree.items))):
+def last_uses(tree: ProgramTree, reads: Mapping[Node, int], outputs: set[Node]) -> dict[Node, int]:
+    """The position of each value's last use, its aliases' reads included; outputs are used for ever."""
+    last = dict(reads)
+    for item in reversed(tree.every):
         group = item.group
         if group.node in tree.aliases:
             x = group.inputs[0]
@@ -38,11 +40,11 @@ def last_uses(tree: ProgramTree, outputs: set[Node]) -> dict[Node, int]:
     return last | dict.fromkeys(outputs, FOREVER)
 
 
-def leaves_of(items: Sequence[Item]) -> list[Node]:
+def leaves_of(tree: ProgramTree) -> list[Node]:
     """Inputs, constants and numbers that the commands read, each once, in order of first use; no inputs of bodies."""
     found: dict[Node, None] = {}
     inside: set[Node] = set()
-    for item in walk(items):
+    for item in tree.every:
         results: list[Node] = []
         if isinstance(item, LoopItem):
             results = [*item.results, *([item.test] if item.test is not None else [])]

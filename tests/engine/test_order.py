@@ -14,7 +14,7 @@ from nnc_core.engine import ComputationGraph
 from nnc_core.engine.body_copies import own_results
 from nnc_core.engine.fuse import COPY, LEAVES, fuse, is_number, with_own_outputs
 from nnc_core.engine.program_tree import BranchesItem, CommandItem, Item, LoopItem, ProgramTree, walk
-from nnc_core.engine.program_uses import last_uses, leaves_of
+from nnc_core.engine.program_uses import last_reads, last_uses, leaves_of
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.engine.storage import FOREVER, Storage
 from nnc_core.graph import SymbolicGraph
@@ -79,7 +79,7 @@ def test_what_a_loop_reads_from_around_it_lives_until_its_end(stack: Stack, F: N
     tree = tree_of([F.cos(y)])
     items = tree.items
     (item,) = [i for i in items if isinstance(i, LoopItem)]
-    last = last_uses(tree, set())
+    last = last_uses(tree, last_reads(tree), set())
     assert last[a] == last[view] == last[b] == item.end > max(i.end for i in item.body), "b through its view"
     assert last[loop] == last[y] == items[-1].end, "the results through what is picked"
     assert all(last[z] == FOREVER for z in item.results)
@@ -103,7 +103,7 @@ def test_leaves_of_bodies_are_leaves_of_the_whole(stack: Stack, F: Nodes) -> Non
     literal = Literal(np.ones(4, np.float32))
     body = body_of(stack, lambda G, v: [G.add(v, G.constant(literal, VECTOR)), G.full(shape=(), value=True,
                                                                                      dtype=boolean)], VECTOR)
-    found = leaves_of(items_of(F.picks(F.loop((x,), (), (), body=body, length=2))))
+    found = leaves_of(tree_of(F.picks(F.loop((x,), (), (), body=body, length=2))))
     assert x in found and not set(body.inputs) & set(found)
     assert sum(n.op.name == "constant" for n in found) == sum(is_number(n) for n in found) == 1
 
@@ -150,7 +150,7 @@ def test_a_value_is_made_before_it_is_read_and_lives_until_then(program: Program
     tree = tree_of(list(graph_of(program, "strict:0").outputs.values()))
     items = tree.items
     check_nesting(items, -1)
-    last, made = last_uses(tree, set()), {i.group.node: i.begin for i in walk(items)}
+    last, made = last_uses(tree, last_reads(tree), set()), {i.group.node: i.begin for i in walk(items)}
     for item in walk(items):
         for x in item.group.inputs:
             assert last[x] >= item.end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 from nnc_core.engine.scheduling.footprint import Footprint
 
@@ -31,8 +32,10 @@ class Problem:
         return len(self.uses)
 
     def turned(self) -> Problem:
-        """The problem backwards."""
-        return Problem(self.footprint, self.users, self.before)
+        """The problem backwards: commands use the same blocks."""
+        turned = copy(self)
+        turned.before, turned.users = self.users, self.before
+        return turned
 
 
 def _uses(footprint: Footprint, n: int) -> tuple[tuple[int, int], ...]:
