@@ -7,7 +7,7 @@ from typing import Any
 from nnc_core.base.dtype import boolean, is_complex, is_inexact
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
 from nnc_core.functions.pieces import cut, flat, with_length
-from nnc_core.functions.reduction import as_dtype, as_precise, float_of
+from nnc_core.functions.reduction import as_dtype, as_inexact, as_precise, float_of, for_differences
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.values.arguments import ArrayLike, Axis, as_values, names_itself
 from nnc_core.values.dispatch import F
@@ -73,7 +73,7 @@ def gradient(f: ArrayLike, /, *spacing: ArrayLike, axis: Axis = None, edge_order
     """
     values = as_values(f, *spacing)
     wanted = values[0].dtype if is_inexact(values[0].dtype) else float_of(values)
-    v, *given = map(as_precise, values)
+    v, *given = map(for_differences, values)
     axes = _axes(axis, v.ndim)
     if edge_order not in (1, 2):
         raise AttributeValueError(f"edge_order {edge_order} is neither 1 nor 2")
@@ -103,10 +103,15 @@ def _gradient(v: Value, step: Value | None, axis: int, edge_order: int) -> Value
         raise ShapeError(f"{v.spec} has {n} points along axis {axis}, at least {edge_order + 1} are needed")
     if step is not None and step.ndim:
         return _uneven(v, _distances(v, step, axis), axis, edge_order)
-    inner = F.subtract(cut(v, axis, 2, n), cut(v, axis, 0, n - 2))
+    inner = _apart(cut(v, axis, 2, n), cut(v, axis, 0, n - 2))
     parts = [_edge(v, axis, edge_order, False), F.multiply(inner, 0.5), _edge(v, axis, edge_order, True)]
     y = F.concat(*parts, axis=axis)
-    return y if step is None else F.divide(y, as_dtype(step, v.dtype))
+    return y if step is None else F.divide(y, as_dtype(step, y.dtype))
+
+
+def _apart(a: Value, b: Value) -> Value:
+    """a - b as floats, rounded once."""
+    return as_inexact(F.subtract(a, b))
 
 
 def _edge(v: Value, axis: int, order: int, last: bool) -> Value:
@@ -116,9 +121,9 @@ def _edge(v: Value, axis: int, order: int, last: bool) -> Value:
     def point(k: int) -> Value:
         return cut(v, axis, n - 1 - k, n - k) if last else cut(v, axis, k, k + 1)
 
-    d = F.subtract(point(1), point(0))
+    d = _apart(point(1), point(0))
     if order == 2:
-        d = F.subtract(F.multiply(2.0, d), F.multiply(0.5, F.subtract(point(2), point(0))))
+        d = F.subtract(F.multiply(2.0, d), F.multiply(0.5, _apart(point(2), point(0))))
     return F.negative(d) if last else d
 
 
@@ -126,14 +131,15 @@ def _distances(v: Value, points: Value, axis: int) -> Value:
     """Between neighbours, in a shape that broadcasts with v."""
     if points.ndim != 1 or points.shape[0] != v.shape[axis]:
         raise ShapeError(f"coordinates {points.spec} are no vector of as many points as {v.spec} has along axis {axis}")
-    d = as_dtype(_difference(points, 0), v.dtype)
+    d = as_inexact(_difference(points, 0))
+    d = as_dtype(d, v.dtype) if is_inexact(v.dtype) else d
     return F.reshape(d, shape=tuple(d.shape[0] if i == axis else 1 for i in range(v.ndim)))
 
 
 def _uneven(v: Value, d: Value, axis: int, edge_order: int) -> Value:
     """Weighted so that parabolas are differentiated exactly."""
     m = d.shape[axis]
-    slopes = F.divide(_difference(v, axis), d)
+    slopes = F.divide(as_inexact(_difference(v, axis)), d)
     before, after = _neighbours(d, axis)
     left, right = _neighbours(slopes, axis)
     inner = F.divide(F.add(F.multiply(left, after), F.multiply(right, before)), F.add(before, after))

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nnc_core.base.dtype import boolean, int64, is_inexact, is_integer
-from nnc_core.base.errors import AttributeValueError, DTypeError, OperandError, ShapeError
+from nnc_core.base.dtype import boolean, float64, int64, is_inexact, is_integer
+from nnc_core.base.errors import AttributeValueError, DTypeError, NotSupportedError, OperandError, ShapeError
 from nnc_core.functions.binning import Bins, bin_numbers, edges_of
+from nnc_core.functions.constants import host_of
 from nnc_core.functions.pieces import cut, flat
 from nnc_core.functions.reduction import as_dtype, as_precise
 from nnc_core.operator import OPERATORS
@@ -29,6 +30,9 @@ __all__ = [
 ]  # fmt: skip
 
 _BIN_RANGE = OPERATORS["bin_range"]
+_WHOLE = 1 << 24
+"""The integers up to here are float32s."""
+
 
 class Histogram(NamedTuple):
     """Count or weight in each bin, and the edges, one more than bins."""
@@ -103,12 +107,27 @@ def _samples(x: ArrayLike, *others: ArrayLike | None) -> list[Value]:
     return [flat(v) for v in as_values(x, *[y for y in others if y is not None])]
 
 
+def _comparable(v: Value) -> Value:
+    """Samples as floats, beside which edges are floats: integers in float64.
+
+    On a device without it they are float32: larger integers that are at hand are an error, for they would be counted in
+    other bins.
+    """
+    host = None if is_inexact(v.dtype) or float64 in v.stack.type.dtypes else host_of(v)
+    if host is not None and host.size and (host.max() > _WHOLE or host.min() < -_WHOLE):
+        largest = max(map(abs, (int(host.max()), int(host.min()))))
+        raise NotSupportedError(f"integers beyond {_WHOLE}, as large as {largest}, are counted in float64, which this "
+                                "device has not", device=v.stack.device.spec.id,
+                                hint='take them to another device: x.to("cpu"), or subtract their minimum')
+    return as_precise(v)
+
+
 @names_itself
 def histogram_bin_edges(x: ArrayLike, /, bins: Bins = 10, range: Any = None,
                         weights: ArrayLike | None = None) -> Tensor:
     """The edges that `histogram` would use."""
     v, *given = _samples(x, weights)
-    edges = edges_of(as_precise(v), bins, range, given[0] if given else None)
+    edges = edges_of(_comparable(v), bins, range, given[0] if given else None)
     return Tensor(_shown(edges, v, bins))
 
 
@@ -164,8 +183,8 @@ def histogram(x: ArrayLike, /, bins: Bins = 10, range: Any = None, density: bool
     """
     v, *given = _samples(x, weights)
     w = _checked(v, given[0] if given else None)
-    edges = edges_of(as_precise(v), bins, range, w)
-    counts = _filled([as_precise(v)], [edges], w, density)
+    edges = edges_of(_comparable(v), bins, range, w)
+    counts = _filled([_comparable(v)], [edges], w, density)
     shown = _shown(edges, v, bins)
     return Histogram(Tensor(_as_dense(counts, [shown], w) if density else counts), Tensor(shown))
 
@@ -191,7 +210,7 @@ def _histogramdd(coordinates: Sequence[Value], bins: Any, range: Any, density: b
                  weights: Value | None) -> tuple[Value, list[Value]]:
     count = len(coordinates)
     wanted, ends = _for_each(bins, count, "bins"), _for_each(range, count, "ranges")
-    precise = [as_precise(v) for v in coordinates]
+    precise = [_comparable(v) for v in coordinates]
     edges = [edges_of(v, b, r) for v, b, r in zip(precise, wanted, ends, strict=True)]
     counts = _filled(precise, edges, weights, density)
     shown = [_shown(e, v, b) for e, v, b in zip(edges, coordinates, wanted, strict=True)]

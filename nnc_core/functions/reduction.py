@@ -50,6 +50,13 @@ def as_precise(v: Value) -> Value:
     return as_dtype(v, dt.float64 if dt.float64 in v.stack.type.dtypes else default_float())
 
 
+def for_differences(v: Value) -> Value:
+    """Numbers whose differences are not rounded: integers in float64, or as they are on a device without it."""
+    if dt.is_inexact(v.dtype) or dt.float64 in v.stack.type.dtypes:
+        return as_precise(v)
+    return as_dtype(v, dt.int64)
+
+
 def comparable(a: Value, b: Value) -> tuple[Value, Value]:
     """Two values in one dtype in which they are what they were: integers beside floats are not rounded to float32."""
     mixed = dt.is_inexact(a.dtype) != dt.is_inexact(b.dtype)
@@ -91,7 +98,7 @@ def mean_of_integers(v: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
     return F.divide(as_dtype(total, default_float()), count)
 
 
-def _for_deviations(v: Value, axes: tuple[int, ...]) -> Value:
+def for_deviations(v: Value, axes: tuple[int, ...]) -> Value:
     """Integers as floats with the same deviations: as float64, or less their minimum on a device without it."""
     if dt.is_inexact(v.dtype) or dt.float64 in v.stack.type.dtypes or 0 in v.shape:
         return as_precise(v)
@@ -115,7 +122,7 @@ def var(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims
     there are no deviations.  Of complex numbers, of their magnitudes."""
     v = as_value(x)
     axes = normalise_axes(axis, v.ndim)
-    y = F.var(_for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims)
+    y = F.var(for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims)
     return Tensor(y if dt.is_inexact(v.dtype) else as_dtype(y, default_float()))
 
 
@@ -124,7 +131,7 @@ def std(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims
     """The square root of `var`."""
     v = as_value(x)
     axes = normalise_axes(axis, v.ndim)
-    y = F.std(_for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims)
+    y = F.std(for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims)
     return Tensor(y if dt.is_inexact(v.dtype) else as_dtype(y, default_float()))
 
 

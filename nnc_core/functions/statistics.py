@@ -8,7 +8,7 @@ from typing import Any
 from nnc_core.base.dtype import DType, accumulator, int64, is_complex, is_inexact, real_of
 from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.functions.constants import host_of
-from nnc_core.functions.reduction import all_inexact, as_dtype, as_inexact, as_precise, mean
+from nnc_core.functions.reduction import all_inexact, as_dtype, as_inexact, as_precise, for_deviations, mean
 from nnc_core.shape.axes import normalise_axes
 from nnc_core.type import admit_numpy, promote
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_value_beside, as_values, names_itself
@@ -72,7 +72,7 @@ def _joined(x: ArrayLike, y: ArrayLike | None, rowvar: bool, dtype: Any) -> tupl
     if len({p.shape[1] for p in parts}) > 1:
         raise ShapeError(f"{values[0].spec} and {values[1].spec} have unlike numbers of observations")
     wanted = reduce(promote, [v.dtype for v in all_inexact(values)]) if dtype is None else admit_numpy(dtype)
-    parts = [as_precise(p) for p in parts]
+    parts = [for_deviations(p, (1,)) for p in parts]
     wide = reduce(promote, [p.dtype for p in parts], wanted)
     parts = [as_dtype(p, wide) for p in parts]
     return (F.concat(*parts, axis=0) if len(parts) > 1 else parts[0]), wanted

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.base.errors import AttributeValueError
+from nnc_core.base.errors import AttributeValueError, NotSupportedError
 from tests.tensors.ways import in_mode
 
 ODD = 2.0**24 + 1
@@ -227,3 +227,36 @@ def test_results_have_the_default_dtype() -> None:
 def test_edges_that_fall(bins: Any) -> None:
     with pytest.raises(AttributeValueError, match="histogram: the edges of bins should rise"):
         nnc.histogram(nnc.asarray([1.0, 2.0]), bins=bins)
+
+
+# ---- devices without float64
+FAR = np.array([[16777217, 16777219, 16777221, 16777216], [-(10**9), 10**9 + 1, 2 - 10**9, 10**9 + 5]])
+APART: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "cov": (nnc.cov, np.cov), "corrcoef": (nnc.corrcoef, np.corrcoef),
+    "weighted cov": (lambda x: nnc.cov(x, fweights=[1, 2, 1, 3]), lambda x: np.cov(x, fweights=[1, 2, 1, 3])),
+    "gradient": (lambda x: nnc.gradient(x, axis=1), lambda x: np.gradient(x, axis=1)),
+    "gradient with a step": (lambda x: nnc.gradient(x, 2, axis=1), lambda x: np.gradient(x, 2, axis=1)),
+    "gradient of second order": (lambda x: nnc.gradient(x[0], edge_order=2), lambda x: np.gradient(x[0], edge_order=2)),
+    "gradient at places": (lambda x: nnc.gradient(x[1], nnc.asarray([16777217, 16777218, 16777220, 16777224])),
+                           lambda x: np.gradient(x[1], [16777217, 16777218, 16777220, 16777224])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+@pytest.mark.parametrize("name", APART)
+def test_differences_of_integers_are_exact(name: str, dtype: str) -> None:
+    ours, numpys = APART[name]
+    with nnc.use_device(WITHOUT_FLOAT64):
+        found = ours(nnc.asarray(FAR.astype(dtype)))
+    assert found.dtype == nnc.float32
+    np.testing.assert_allclose(found.numpy(), numpys(FAR), rtol=1e-5)
+
+
+def test_counts_of_large_integers_are_refused() -> None:
+    with nnc.use_device(WITHOUT_FLOAT64):
+        x = nnc.asarray(FAR[0])
+        for f in (nnc.histogram, nnc.histogram_bin_edges):
+            with pytest.raises(NotSupportedError, match="as large as 16777221"):
+                f(x)
+        assert nnc.histogram(x - nnc.min(x), 5).histogram.tolist() == np.histogram(FAR[0], 5)[0].tolist()
+        assert nnc.histogram(nnc.asarray(FAR[0] % 7), 3).histogram.tolist() == np.histogram(FAR[0] % 7, 3)[0].tolist()
