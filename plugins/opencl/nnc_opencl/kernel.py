@@ -13,7 +13,7 @@ from nnc_core.base.line import Line
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import Buffer, Kernel, Launch, Stream, origin
 from nnc_opencl.failure import failure
-from nnc_opencl.programs import FittedCode
+from nnc_opencl.programs import FittedCode, KernelHandle
 from nnc_opencl.stream import OpenCLStream
 
 
@@ -50,14 +50,14 @@ class OpenCLKernel(Kernel):
             return _launch_nothing
         return OpenCLLaunch(self.name, self._lend(buffers), self._code.free, self._sizes, buffers, queue)
 
-    def _lend(self, buffers: Sequence[Any]) -> cl.Kernel:
-        """A cl.Kernel with its arguments set."""
+    def _lend(self, buffers: Sequence[Any]) -> KernelHandle:
+        """A handle with its arguments set."""
         try:
             handle = self._code.free.pop()
         except IndexError:
-            handle = cl.Kernel(self._code.program, self._code.entry)
+            handle = self._code.handle()
         try:
-            handle.set_args(*[buffer.memory for buffer in buffers], *self._numbers)
+            handle.set_arguments(buffers, self._numbers)
         except cl.Error as error:
             raise failure(f"binding {self.name}", error, self._default.id) from error
         return handle
@@ -66,18 +66,19 @@ class OpenCLKernel(Kernel):
 class OpenCLLaunch:
     """Enqueues one kernel with its arguments set, and keeps the buffers alive, which OpenCL does not."""
 
-    __slots__ = ("_buffers", "_free", "_global", "_handle", "_label", "_line", "_local", "_queue", "_stream")
+    __slots__ = ("_buffers", "_free", "_global", "_handle", "_kernel", "_label", "_line", "_local", "_queue", "_stream")
 
-    def __init__(self, label: str, handle: cl.Kernel, free: deque[cl.Kernel], sizes: tuple[int, int],
+    def __init__(self, label: str, handle: KernelHandle, free: deque[KernelHandle], sizes: tuple[int, int],
                  buffers: Sequence[Buffer], stream: OpenCLStream) -> None:
         self._label, self._handle, self._free, self._buffers = label, handle, free, tuple(buffers)
+        self._kernel = handle.kernel
         self._global, self._local = (sizes[0],), (sizes[1],)
         self._stream, self._queue = stream, stream.queue
         self._line: Line | None = origin.get()
 
     def __call__(self) -> None:
         try:
-            event = cl.enqueue_nd_range_kernel(self._queue, self._handle, self._global, self._local)
+            event = cl.enqueue_nd_range_kernel(self._queue, self._kernel, self._global, self._local)
         except cl.Error as error:
             raise failure(f"launching {self._label}", error, self._stream.id) from error
         self._stream.remember(event, self._label, self._line, self._buffers)
