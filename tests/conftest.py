@@ -60,6 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SEED] = int(config.option.hypothesis_seed)
     memory.return_large_arrays()
     memory.keep_few_kernels()
+    memory.keep_little_idle_memory()
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out

@@ -7,7 +7,9 @@ import gc
 from contextlib import suppress
 from pathlib import Path
 
+from nnc_core.device import device
 from nnc_core.engine import build
+from nnc_core.stacks import opened
 
 M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 LARGE = 1 << 20
@@ -28,6 +30,11 @@ def return_large_arrays() -> None:
 def keep_few_kernels() -> None:
     """Thousands of commands run once each here; kernels of OpenCL take half a MiB each, and are on disk."""
     build.EAGER_KERNELS = KERNELS
+
+
+def keep_little_idle_memory() -> None:
+    """A dozen devices have pools here, with arrays of the largest tests."""
+    device.POOLED = MUCH
 
 
 def leave_alone_what_is_there() -> None:
@@ -59,6 +66,9 @@ class Floor:
 
 
 def _return_all() -> None:
-    """Have what is free go back to the system: between what is kept lie thousands of small pieces of dead kernels."""
+    """Have what is free go back to the system: idle memory of all devices, and what lies between thousands of small
+    pieces of dead kernels."""
+    for stack in opened():
+        stack.device.trim()
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
