@@ -112,7 +112,7 @@ class Graph:
         return F
 
     def _with(self, graph: SymbolicGraph, nodes: Sequence[Node]) -> SymbolicGraph:
-        if all(new is old for new, old in zip(nodes, _roots(graph), strict=True)):
+        if [*nodes] == _roots(graph):  # nodes are compared by identity
             return graph
         outputs = dict(zip(graph.outputs, nodes, strict=False))
         inputs = dict(zip(graph.inputs, nodes[len(outputs) :], strict=True))

@@ -39,7 +39,7 @@ class Optimiser:
         wanted = [r for r in self.rewrites() if r.tags & {"recognise", "stabilise"}]
         found, order = list(outputs), postorder(outputs)
         sources = SOURCES.union(*[r.operators for r in wanted if ":" in r.name])  # those of plugins
-        if not wanted or not any(n.op.bodies or n.op.name in sources for n in order):
+        if not wanted or not any([n.op.bodies or n.op.name in sources for n in order]):
             return found
         return self._rebuilt(found, rules_of(wanted), order, uses_of(found, order))
 
@@ -52,7 +52,7 @@ class Optimiser:
             found = self._rebuilt(found, rules)
             order = postorder(found)
             better = simplify_control(found, self.operator.open(), order)
-            if better is None and any(node.op.name in asking for node in order):
+            if better is None and any([node.op.name in asking for node in order]):
                 counted = self._rebuilt(found, rules, order, uses_of(found, order))
                 better = None if self._same(counted, found) else counted
             better = better or hoist(found, self.operator.open(), order)

@@ -29,7 +29,7 @@ def simplify_control(outputs: Sequence[Node], F: Nodes, order: Sequence[Node] | 
     that the outputs depend on, where it is known.
     """
     order = order or postorder(outputs)
-    if not any(node.op.bodies for node in order):
+    if not any([node.op.bodies for node in order]):
         return None
     return _merged(outputs, order, F) or _changed(outputs, order, F, pruned, simplify_control)
 
@@ -40,7 +40,7 @@ def hoist(outputs: Sequence[Node], F: Nodes, order: Sequence[Node] | None = None
     It comes last: loops that do the same are found while they still look the same.
     """
     order = order or postorder(outputs)
-    if not any(node.op.bodies for node in order):
+    if not any([node.op.bodies for node in order]):
         return None
     return _changed(outputs, order, F, hoisted, hoist)
 

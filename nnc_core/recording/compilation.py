@@ -75,7 +75,7 @@ def compile_graph(graph: SymbolicGraph, device: Any = None, *, optimise: bool = 
     """
     stack = current_stack() if device is None else stack_for(device)
     options = {"optimise": optimise, "places": places, "on": on, "memory_steps": memory_steps}
-    if not all(is_static(n.shape) for n in graph.inputs.values()):
+    if not all([is_static(n.shape) for n in graph.inputs.values()]):
         return PolymorphicGraph(graph, stack, options)
     staged = in_stages(graph, stack, optimise, places, on, memory_steps)
     if staged is not None:

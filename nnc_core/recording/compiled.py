@@ -133,4 +133,4 @@ class CompiledGraph:
 def _unused(graph: SymbolicGraph) -> frozenset[str]:
     """Inputs that nothing reads and whose memory nothing takes over."""
     reached = {*graph.nodes, *(graph.inputs[i] for _, i in graph.iopairs)}
-    return frozenset(k for k, node in graph.inputs.items() if node not in reached)
+    return frozenset([k for k, node in graph.inputs.items() if node not in reached])

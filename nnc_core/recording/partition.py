@@ -50,7 +50,7 @@ _INT = frozenset({int})
 def needs_stages(graph: SymbolicGraph, place_of: Callable[[str], Place], home: Place,
                  on: Mapping[str, Place]) -> bool:
     """True if one device cannot run it in one go."""
-    if any(p != home for p in on.values()):
+    if any([p != home for p in on.values()]):
         return True
     for node in graph.nodes:
         if node.op.data_dependent or node.op.bodies or not _INT.issuperset(map(type, node.spec.shape)):

@@ -12,7 +12,7 @@ from nnc_core.type.promotion import kind_rank
 def broadcast(*shapes: Dims) -> Dims:
     """The common shape (NumPy's rule); named dimensions are equal only to themselves and to 1."""
     first = shapes[0]
-    if all(s == first for s in shapes):
+    if shapes.count(first) == len(shapes):
         return first
     ndim = max(map(len, shapes))
     out: list[DimLike] = []

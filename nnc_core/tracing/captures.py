@@ -99,7 +99,7 @@ class Captures:
     def run(self, roots: Iterable[Any]) -> None:
         """Walk from these."""
         pending = self._pending
-        pending.extend((x, getattr(x, "__qualname__", type(x).__name__)) for x in roots)
+        pending.extend([(x, getattr(x, "__qualname__", type(x).__name__)) for x in roots])
         while pending:
             x, text = pending.popleft()
             if isinstance(x, _SIMPLE) or id(x) in self._seen or id(x) in self.barred:

@@ -117,10 +117,10 @@ def finish(trace: Trace, result: Any, shapes: Shapes, sizes: Sizes | None, donat
     pairs += _donated_pairs({k: nodes[k] for k in outputs}, given_up, set(inputs.values()))
     graph = SymbolicGraph(inputs, nodes, tuple(pairs), trace.name)
     check_sizes(graph)
-    return Traced(graph, stack, shapes, sizes, tuple((k, cell) for cell, k in names.items()),
-                  tuple((k, captured.follow(t)) for k, t in outside.items()), captured,
+    return Traced(graph, stack, shapes, sizes, tuple([(k, cell) for cell, k in names.items()]),
+                  tuple([(k, captured.follow(t)) for k, t in outside.items()]), captured,
                   tuple(zip(writes, written, strict=True)), tuple(trace.guards), tuple(outputs), structure,
-                  tuple(None if isinstance(x, Tensor) else x for x in leaves), because,
+                  tuple([None if isinstance(x, Tensor) else x for x in leaves]), because,
                   {k: v.stack for k, v in named if v.stack is not stack})
 
 
