@@ -106,6 +106,8 @@ def _weights(F: Any, y: Any, x: Any, axis: tuple[int, ...]) -> Any:
 @_widely
 def _vector_norm(F: Any, x: Any, axis: tuple[int, ...], ord: float, keepdims: bool) -> Any:
     over: Any = {"axis": axis, "keepdims": keepdims}
+    if ord == inf and 0 in [x.shape[a] for a in axis]:
+        return F.sum(F.abs(x), **over)  # nothing has no maximum; its norm is 0
     if ord in (inf, -inf):
         return F.max(F.abs(x), **over) if ord > 0 else F.min(F.abs(x), **over)
     if ord == 0:

@@ -286,3 +286,14 @@ def test_norms_of_empty_matrices_are_numpys_or_an_error_where_it_has_none(shape:
             L.matrix_norm(nnc.asarray(host), ord=order)
         return
     np.testing.assert_array_equal(np.asarray(L.matrix_norm(nnc.asarray(host), ord=order)), wanted)
+
+
+@pytest.mark.parametrize("order", [0, 0.5, 1, 2, 3, np.inf])
+def test_norms_of_empty_vectors_are_zero(device: str, order: float) -> None:
+    norm = nnc.linalg.vector_norm
+    assert norm(nnc.zeros(0), ord=order).item() == 0
+    assert norm(nnc.zeros((2, 0)), axis=1, ord=order).tolist() == [0, 0]
+    compiled = nnc.jit(nnc.grad(lambda x: nnc.sum(norm(x, axis=1, ord=order))))
+    assert compiled(nnc.zeros((2, 0))).shape == (2, 0)
+    with pytest.raises(ShapeError, match="no extremum over an empty axis"):
+        norm(nnc.zeros(0), ord=-np.inf)
