@@ -71,7 +71,9 @@ class Device(ABC):
 
     @cached_property
     def pool(self) -> Pool:
-        return Pool(self.pool_limit, self.retired)
+        """The same for threads that ask for it at once."""
+        made: Pool = self.__dict__.setdefault("pool", Pool(self.pool_limit, self.retired))
+        return made
 
     def trim(self) -> int:
         """Give memory that lies idle back to the driver; the number of bytes."""
