@@ -101,7 +101,10 @@ class Device(ABC):
 
     @abstractmethod
     def compile(self, nest: LoopNest) -> Kernel:
-        """A kernel that takes the nest's arguments in order.  NotSupportedError names what it cannot."""
+        """A kernel that takes the nest's arguments in order.  NotSupportedError names what it cannot.
+
+        An input may lie in the output's memory where each point reads of it only what the point itself writes later.
+        """
 
     def compile_all(self, nests: Sequence[LoopNest]) -> list[Kernel | NotSupportedError]:
         """Kernels of all nests of a graph, in order; for a nest that is refused the error itself, which is not raised.

@@ -12,6 +12,7 @@ from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import Device, Kernel
 from nnc_core.engine.candidates import loop_nest
+from nnc_core.engine.in_place_nest import inputs_read_where_written
 from nnc_core.operator import OPERATORS
 from nnc_plugins.conformance.running import get, put
 
@@ -62,6 +63,30 @@ def test_each_kernel_computes_what_its_nest_says(device: Device) -> None:
         assert reference is not None
         expected = np.concatenate([reference(x[:count]), np.full(40 - count, 9, np.float32)])
         np.testing.assert_array_equal(get(device, target, x), expected)
+
+
+@pytest.mark.parametrize(("name", "inputs", "attributes"), [
+    ("add", 2, ()), ("multiply", 2, ()), ("tanh", 1, ()), ("cumulative_sum", 1, (0, False)),
+])
+@pytest.mark.parametrize("count", [3, 70, 5000])
+def test_an_input_that_is_read_just_where_it_is_written_may_be_overwritten(
+        device: Device, name: str, inputs: int, attributes: tuple[object, ...], count: int) -> None:
+    """The engine gives a kernel such an input in the output's memory, as the nest says by its accesses."""
+    wanted = nest(name, inputs, count, *attributes)
+    rows = Layout.packed((count,), float32)
+    command = Command(name, attributes, (rows,) * inputs, (rows,))
+    if not compiled(device, wanted):
+        pytest.skip("no loop nests here")
+    hosts = [np.linspace(-1, k + 1, count).astype(np.float32) for k in range(inputs)]
+    apart = put(device, np.zeros(count, np.float32))
+    kernel = device.compile(wanted)
+    kernel.bind([*[put(device, x) for x in hosts], apart])()
+    consent = inputs_read_where_written(wanted, command)
+    assert consent == tuple(range(inputs))
+    for i in consent:
+        buffers = [put(device, x) for x in hosts]
+        kernel.bind([*buffers, buffers[i]])()
+        np.testing.assert_array_equal(get(device, buffers[i], hosts[i]), get(device, apart, hosts[i]))
 
 
 def test_no_nests(device: Device) -> None:
