@@ -33,6 +33,8 @@ class Settings:
     implicit_compute: str = "allow"
     """Response to a deferred value that is computed because it is converted or used in an eager operation,
     or because a shape depends on it: "allow", "warn" or "error".  `realize()` and `wait()` are always allowed."""
+    fusion: bool = True
+    """Compile several operators as one command where that moves fewer bytes; False: a command for each."""
     trace_limit: int = 8
     """A compiled function that is traced more often than this says so once, and what changed."""
     memory_steps: int = 1 << 28
@@ -78,6 +80,7 @@ KINDS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "check_nan": (_one_of("off", "nan", "nonfinite"), "one of off, nan, nonfinite"),
     "check_indices": (_switch, "True or False"),
     "implicit_compute": (_one_of("allow", "warn", "error"), "one of allow, warn, error"),
+    "fusion": (_switch, "True or False"),
     "trace_limit": (_count, "an integer that is not negative"),
     "memory_steps": (_count, "an integer that is not negative"),
     "default_float": (_float_name, f"one of {', '.join(d.name for d in FLOATS)}"),

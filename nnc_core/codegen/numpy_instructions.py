@@ -23,7 +23,18 @@ def compute(operation: str, dtype: DType, operands: list[Values]) -> Values:
     if operation == "select":
         return np.where(operands[0], operands[1], operands[2])
     source = operands[0].dtype
+    if operation == "power":
+        return _power(dtype, *[operand.astype(accumulator(source), copy=False) for operand in operands])
     if operation in EXPANSIONS and is_float(source) and known_rule(operation, source) is None:
         return evaluate(operation, *operands).astype(dtype, copy=False)
     result = rule(operation, source)(*(operand.astype(accumulator(source), copy=False) for operand in operands))
     return result.astype(dtype, copy=False)
+
+
+def _power(dtype: DType, base: Values, exponent: Values) -> Values:
+    """Each element by its own exponent: NumPy takes roots and squares by other functions where one number serves for
+    all, and the bits of an element would depend on how many are computed at a time."""
+    bases, exponents = np.broadcast_arrays(base, exponent)
+    apart = np.stack([exponents.ravel(), exponents.ravel()], -1)
+    result = rule("power", base.dtype)(np.stack([bases.ravel(), bases.ravel()], -1), apart)[:, 0]
+    return result.reshape(bases.shape).astype(dtype, copy=False)

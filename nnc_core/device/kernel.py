@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from nnc_core.base.command import Command
 from nnc_core.device.buffer import Buffer
@@ -31,6 +31,8 @@ class CommandBackend(ABC):
     fallback: bool = False
     """True for code that is there for want of better: the operator's loop nest goes before it, and composites are
     taken apart rather than run by it."""
+    programs: Sequence[Any] = ()
+    """Of library code for fused commands: the patterns (`operator.program.Pattern`) that it has loops for."""
 
     @abstractmethod
     def refuse(self, command: Command) -> str | None:

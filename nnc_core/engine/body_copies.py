@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from nnc_core.engine.fuse import COPY, LEAVES, NodeGroup, is_number
+from nnc_core.engine.groups import COPY, LEAVES, NodeGroup, is_number
 from nnc_core.operator import CONSTANT
 from nnc_core.operator.control import CASE_OF, PICK, LoopAttributes
 from nnc_core.symbol import Body, Node, map_bodies

@@ -12,7 +12,7 @@ from nnc_core.device import CommandBackend, Device
 from nnc_core.engine.candidates import candidates
 from nnc_core.engine.pinned_backends import EXPANDED, HOST, NEST, PinnedBackends, command_key
 from nnc_core.operator.host import CALLBACK
-from nnc_core.symbol import Line, show_line
+from nnc_core.symbol import Line, Node, show_line
 from nnc_core.type import Op
 
 DECISIONS = 1 << 13
@@ -81,6 +81,12 @@ class Decider:
             if op is not CALLBACK:  # which is used once, and would keep its function alive
                 self._decisions.put(key, decision)
         return decision
+
+    def is_generated(self, node: Node) -> bool:
+        """Tell whether a node by itself would run by its loop nest."""
+        inputs = tuple([x.spec.layout() for x in node.inputs])
+        command = Command(node.op.name, node.attributes, inputs, (node.spec.layout(),))
+        return self.decide(node.op, command).backend == NEST
 
     def claims(self, op: Op, command: Command) -> bool:
         """Tell whether library code takes a composite whole; what is there for want of better does not, as the parts

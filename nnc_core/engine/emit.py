@@ -77,7 +77,7 @@ class Emitter:
                 if s in roles.movable():
                     moved[s] = roles.target(s, moved)
         rest = [moved.get(s, s) for s in step.writes] + ([step.workspace] if step.workspace is not None else [])
-        call = Call(self.kernels[step.decision.key], (*reads, *[self.slot(s) for s in rest]), step.group.op.name,
+        call = Call(self.kernels[step.decision.key], (*reads, *[self.slot(s) for s in rest]), step.group.label,
                     line=step.group.node.line)
         self.step_of[id(call)] = self.number[id(step)]
         return call
@@ -245,6 +245,6 @@ class _LoopWriter:
 
     def _copy_to(self, role: Storage, source: Storage, target: Storage) -> None:
         step = self.plan.copies[role]
-        call = Call(self.emitter.kernels[step.decision.key], (self.slot(source), self.slot(target)), step.group.op.name)
+        call = Call(self.emitter.kernels[step.decision.key], (self.slot(source), self.slot(target)), step.group.label)
         self.emitter.step_of[id(call)] = self.emitter.number[id(step)]
         self.out.append(call)

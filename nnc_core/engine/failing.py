@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnc_core.engine.fuse import NodeGroup
+from nnc_core.engine.groups import NodeGroup
 from nnc_core.operator.control import CASE_OF
 
 

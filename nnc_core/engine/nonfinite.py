@@ -55,9 +55,8 @@ class Watch:
     are finite.  Numbers among the attributes count as operands: padding with -inf is no fault.
     """
 
-    def __init__(self, device: Device, mode: str, attributes: Sequence[Any], operands: Sequence[Located]) -> None:
+    def __init__(self, device: Device, mode: str, attributes: Sequence[Any], hosts: Sequence[HostArray]) -> None:
         self.device, self.mode = device, mode
-        hosts = [download(device, buffer, layout) for layout, buffer in operands]
         self.operands = tuple(map(describe, hosts))
         given = [a.value if isinstance(a, Number) else a for a in attributes]
         numbers = [np.asarray(a) for a in given if isinstance(a, (float, np.generic))]
@@ -65,12 +64,21 @@ class Watch:
         self.had_nan = any(np.isnan(x).any() for x in floats)
         self.had_any = any(not np.isfinite(x).all() for x in floats)
 
+    @classmethod
+    def of(cls, device: Device, mode: str, attributes: Sequence[Any], operands: Sequence[Located]) -> Watch:
+        """A watch over operands on the device, which are waited for."""
+        return cls(device, mode, attributes, [download(device, buffer, layout) for layout, buffer in operands])
+
     def check(self, layout: Layout, buffer: Buffer) -> None:
         """NonfiniteError if this result is at fault; the caller says which operator and line it was."""
-        if self.had_nan or not is_inexact(layout.dtype):
+        if not self.had_nan and is_inexact(layout.dtype):
+            self.check_host(download(self.device, buffer, layout))
+
+    def check_host(self, result: HostArray) -> None:
+        """NonfiniteError if this result is at fault."""
+        if self.had_nan or not is_inexact(result.dtype):
             return
-        mode = "nan" if self.had_any else self.mode
-        found = _found(download(self.device, buffer, layout), mode)
+        found = _found(result, "nan" if self.had_any else self.mode)
         if found is not None:
             what = "NaN" if found.nans else "an infinity"
             raise NonfiniteError(f"the result has {what} that no operand has: {found}",
@@ -103,7 +111,7 @@ def run_watched(device: Device, mode: str, command: Command, buffers: Sequence[B
     Operands are read before it runs, since a result may take their place.
     """
     inputs = len(command.inputs)
-    watch = Watch(device, mode, command.attributes, list(zip(command.inputs, buffers, strict=False)))
+    watch = Watch.of(device, mode, command.attributes, list(zip(command.inputs, buffers, strict=False)))
     launch()
     device.default_stream.synchronize()
     for layout, buffer in zip(command.outputs, buffers[inputs:], strict=False):

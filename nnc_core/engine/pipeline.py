@@ -11,7 +11,8 @@ from nnc_core.engine.build import KernelBuilder, Key, Wanted
 from nnc_core.engine.checks import check_graph
 from nnc_core.engine.emit import Emitter
 from nnc_core.engine.execute import Executor
-from nnc_core.engine.fuse import COPY, fuse, with_own_outputs
+from nnc_core.engine.fusion import fuse
+from nnc_core.engine.groups import COPY, with_own_outputs
 from nnc_core.engine.indexed_scan import IndexedScan
 from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.planning import Grouped, best_plan
@@ -78,7 +79,7 @@ class Phases:
         named = with_own_outputs(graph.outputs)
         copies = dict.fromkeys([y for y in named.values() if y.op is COPY and y not in graph.outputs.values()])
         updates = {named[y]: graph.inputs[x] for y, x in graph.iopairs}
-        return Grouped(fuse([*graph.nodes, *copies], named.values(), self.device), named, updates)
+        return Grouped(fuse([*graph.nodes, *copies], named.values(), self.decider), named, updates)
 
     def plan_and_build(self, grouped: Grouped, budget: int) -> tuple[Plan, dict[Key, Kernel]]:
         """Order, decide and plan, and build what was decided: again for as long as the device refuses to build it."""

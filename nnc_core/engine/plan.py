@@ -9,7 +9,7 @@ from nnc_core.base.layout import Layout
 from nnc_core.device import Device
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.failing import may_fail
-from nnc_core.engine.fuse import COPY, NodeGroup
+from nnc_core.engine.groups import COPY, NodeGroup
 from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.program_tree import CommandItem, PlannedCommand, ProgramTree
 from nnc_core.engine.program_uses import last_reads, last_uses

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nnc_core.engine.decide import Decider
-from nnc_core.engine.fuse import NodeGroup
+from nnc_core.engine.groups import NodeGroup
 from nnc_core.engine.plan_control import ProgramPlanner
 from nnc_core.engine.plan_types import Plan, arena_bound, lay_out_arena
 from nnc_core.engine.program_tree import ProgramTree

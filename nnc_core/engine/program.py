@@ -20,9 +20,11 @@ from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.nonfinite import run_watched
 from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.profile import Profile, measure
+from nnc_core.engine.watched_program import watch_program
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import CONSTANT, PLACEHOLDER
 from nnc_core.operator.control import is_tape
+from nnc_core.operator.fused import FUSED
 from nnc_core.symbol import Node, show_line
 
 SMALL = 1 << 20
@@ -117,7 +119,10 @@ class ComputationGraph:
         def watched(call: Call, launch: Launch) -> None:
             step = self.plan.steps[self._step_of[program.position]]
             command, buffers = step.command, [program.buffer(s) for s in call.slots]
-            if indices:
+            if step.group.op is FUSED:
+                watch_program(self.device, command.attributes[0], list(zip(command.inputs, buffers, strict=False)),
+                              nonfinite, indices)
+            elif indices:
                 operands = list(zip(command.inputs, buffers, strict=False))
                 check_indices(self.device, step.group.op, command.attributes, operands)
             if nonfinite == "off":

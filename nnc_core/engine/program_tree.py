@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from nnc_core.base.command import Command
 from nnc_core.engine.decide import Decision
-from nnc_core.engine.fuse import NodeGroup
+from nnc_core.engine.groups import NodeGroup
 from nnc_core.engine.scheduling.in_place_concat import Joins
 from nnc_core.engine.storage import Rows, Storage
 from nnc_core.engine.unrolling import Roles, Unrolling

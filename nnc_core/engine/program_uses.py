@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nnc_core.engine.fuse import LEAVES, is_number
+from nnc_core.engine.groups import LEAVES, is_number
 from nnc_core.engine.program_tree import BranchesItem, LoopItem, ProgramTree
 from nnc_core.engine.storage import FOREVER
 from nnc_core.symbol import Node, bodies_in

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from nnc_core.engine.body_copies import BodyCopies, results_of_bodies
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.failing import may_fail
-from nnc_core.engine.fuse import NodeGroup, fuse
+from nnc_core.engine.fusion import fuse
+from nnc_core.engine.groups import NodeGroup
 from nnc_core.engine.program_tree import BranchesItem, CommandItem, Item, LoopItem, ProgramTree
 from nnc_core.engine.scheduling import Arranged, arrange
 from nnc_core.engine.scheduling.commands import Commands
@@ -63,7 +64,7 @@ class Scheduler:
                 self._failing.add(group.node)
 
     def _groups(self, results: Sequence[Node], copies: BodyCopies) -> list[NodeGroup]:
-        groups = fuse(in_sequence(results), results, self.decider.device)
+        groups = fuse(in_sequence(results), results, self.decider)
         return [copies.own(group) if group.op.bodies else group for group in groups]
 
     def _arrange(self, groups: Sequence[NodeGroup], outputs: Sequence[Node],

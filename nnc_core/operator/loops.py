@@ -50,16 +50,25 @@ class Index:
 
     def __add__(self, other: IndexLike) -> Index:
         if isinstance(other, int):
-            return Index(self.offset + other, self.coefficients, 1, self.gather, self.inside)
-        total = dict(self.coefficients)
-        for axis, coefficient in other.coefficients.items():
+            return Index(self.offset + other, self._whole().coefficients, 1, self.gather, self.inside)
+        total = dict(self._whole().coefficients)
+        for axis, coefficient in other._whole().coefficients.items():
             total[axis] = total.get(axis, 0) + coefficient
-        return Index(self.offset + other.offset, total, 1, self.gather or other.gather, self.inside)
+        gather = self.gather + other.gather if self.gather and other.gather else self.gather or other.gather
+        return Index(self.offset + other.offset, total, 1, gather, self.inside and other.inside)
 
     __radd__ = __add__
 
     def __mul__(self, factor: int) -> Index:
-        return Index(self.offset * factor, {a: c * factor for a, c in self.coefficients.items()}, 1, None, self.inside)
+        gather = self.gather * factor if self.gather and factor != 1 else self.gather
+        total = {a: c * factor for a, c in self._whole().coefficients.items()}
+        return Index(self.offset * factor, total, 1, gather, self.inside)
+
+    def _whole(self) -> Index:
+        """The index itself; NotSupportedError if it is divided, since no access counts on from there."""
+        if self.divisor != 1:
+            raise NotSupportedError("loop nests do not count on from an index that is divided")
+        return self
 
     __rmul__ = __mul__
 
@@ -74,7 +83,9 @@ class Index:
 
     def over(self, divisor: int) -> Index:
         """Valid only where the division leaves no remainder."""
-        return Index(self.offset, self.coefficients, divisor, None, self.inside and divisor == 1)
+        if divisor != 1 and self.gather:
+            raise NotSupportedError("loop nests do not divide an index that is gathered")
+        return Index(self.offset, self.coefficients, self.divisor * divisor, self.gather, self.inside and divisor == 1)
 
     def guarded(self) -> Index:
         """May lie outside the dimension: loads there give the fill value."""
@@ -139,9 +150,9 @@ class NestBuilder:
         return self._scalar("constant", dtype, literal=value)
 
     def position(self, index: Index) -> Scalar:
-        """An axis' position as an int64 scalar, with the index' offset and coefficients."""
-        total: Scalar | None = None
-        for axis, coefficient in sorted(index.coefficients.items()):
+        """An axis' position as an int64 scalar, with the index' offset, coefficients and gathered integer."""
+        total: Scalar | None = None if index.gather is None else index.gather.cast(dt.int64)
+        for axis, coefficient in sorted(index._whole().coefficients.items()):
             term = self._scalar("axis", dt.int64, axis=axis)
             term = term if coefficient == 1 else term * coefficient
             total = term if total is None else total + term

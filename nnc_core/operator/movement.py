@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Generic
 
 import numpy as np
@@ -11,7 +12,7 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
-from nnc_core.operator.loops import Index, broadcast_layout, elementwise_nest, open_nest
+from nnc_core.operator.loops import Index, IndexLike, broadcast_layout, elementwise_nest, open_nest
 from nnc_core.shape import movement as rule
 from nnc_core.type import Dims
 
@@ -41,6 +42,37 @@ def _reshape_nest(command: Command) -> LoopNest:
     if not x.contiguous:
         raise NotSupportedError("no loop nest reshapes what has gaps into what has gaps", operator="reshape")
     return elementwise_nest(lambda v: v, Command("reshape", (), (Layout.packed(out.shape, x.dtype, x.offset),), (out,)))
+
+
+def _reshape_source(at: Sequence[IndexLike], x: Dims, shape: Dims) -> list[IndexLike] | None:
+    """Axes that were divided are counted together again; None where axes were merged."""
+    found: list[IndexLike] = []
+    axis = 0
+    for n in x:
+        index: IndexLike = 0
+        length = 1
+        while length < n and axis < len(shape):
+            if shape[axis] != 1:
+                index, length = index * shape[axis] + at[axis], length * shape[axis]
+            axis += 1
+        if length != n:
+            return None
+        found.append(index)
+    return found
+
+
+def _permute_source(at: Sequence[IndexLike], x: Dims, axes: tuple[int, ...]) -> list[IndexLike]:
+    return [at[axes.index(axis)] for axis in range(len(axes))]
+
+
+def _slice_source(at: Sequence[IndexLike], x: Dims, start: Dims, stop: Dims, step: tuple[int, ...]) -> list[IndexLike]:
+    return [i * k + a for i, a, k in zip(at, start, step, strict=True)]
+
+
+def narrowed(at: Sequence[IndexLike], shape: Dims) -> tuple[IndexLike, ...]:
+    """Index of an array that is broadcast to where another index points."""
+    own = at[len(at) - len(shape) :]
+    return tuple([0 if n == 1 else i for n, i in zip(shape, own, strict=True)])
 
 
 def _permute_view(x: Layout, axes: tuple[int, ...]) -> Layout:
@@ -160,12 +192,14 @@ class Movement(Base[V], Generic[V]):
     """Shapes may hold named dimensions."""
 
     @op(infer=rule.reshape, reference=np.reshape, view=_reshape_view, nest=_reshape_nest, exact=True, linear="jointly",
+        source=_reshape_source,
         vjp=lambda F, g, y, x, shape: (F.reshape(g, shape=x.shape),))
     def reshape(self, x: V, *, shape: Dims) -> V:
         """The elements in C order under another shape."""
         ...
 
     @op(infer=rule.permute, reference=np.transpose, view=_permute_view, exact=True, linear="jointly",
+        source=_permute_source,
         nest=lambda c: _copy_nest(c, _permute_view(c.inputs[0], *c.attributes)),
         vjp=lambda F, g, y, x, axes: (F.permute(g, axes=tuple(int(i) for i in np.argsort(axes))),))
     def permute(self, x: V, *, axes: tuple[int, ...]) -> V:
@@ -173,11 +207,13 @@ class Movement(Base[V], Generic[V]):
         ...
 
     @op(infer=rule.broadcast_to, reference=np.broadcast_to, view=broadcast_layout, exact=True, linear="jointly",
+        source=lambda at, x, shape: narrowed(at, x),
         nest=lambda c: _copy_nest(c, broadcast_layout(c.inputs[0], *c.attributes)),
         vjp=lambda F, g, y, x, shape: (F.sum_to(g, x.shape),))
     def broadcast_to(self, x: V, *, shape: Dims) -> V: ...
 
     @op(infer=rule.slice_, reference=lambda x, start, stop, step: x[_slices(start, stop, step)], view=_slice_view,
+        source=_slice_source,
         nest=lambda c: _copy_nest(c, _slice_view(c.inputs[0], *c.attributes)),
         exact=True, linear="jointly", vjp=_slice_vjp)
     def slice(self, x: V, *, start: Dims, stop: Dims, step: tuple[int, ...]) -> V:

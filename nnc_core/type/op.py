@@ -56,6 +56,9 @@ class Op:
 
     flops: Callable[[Command], float] | None = None
     """Arithmetic operations of a command, where its nest, scalar expression or body does not tell; see `cost_of`."""
+    source: Callable[..., Any] | None = None
+    """(index of each axis of the result, shape of the input, *attributes) -> index of each axis of the input, where an
+    element comes from; None where no sum of multiples says it."""
 
     promote: tuple[int, ...] = field(default=())
     """Inputs that are brought to one dtype, Python numbers included; (-1,) means all of them."""

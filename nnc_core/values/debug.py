@@ -68,7 +68,7 @@ def watch(op: Op, values: Sequence[Value], attributes: Attributes, stack: Stack)
     mode = config.check_nan
     if mode == "off" or not values:
         return None
-    return Watch(stack.device, mode, attributes, [p for v in values for p in _places(v.stack, v.array)])
+    return Watch.of(stack.device, mode, attributes, [p for v in values for p in _places(v.stack, v.array)])
 
 
 def check(watched: Watch, stack: Stack, result: Any) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+from nnc_core.base.config import config
 from nnc_core.base.dtype import float32
 from nnc_core.engine import ComputationGraph
 from nnc_core.graph import SymbolicGraph
@@ -17,6 +18,16 @@ from nnc_core.symbol import Node
 from nnc_core.type import TensorSpec
 
 Run = Callable[..., dict[str, np.ndarray[Any, Any]]]
+
+
+FUSED = {"test_fusion", "test_random_flow", "test_branch_gradients", "test_failing_steps", "test_joined_operators"}
+"""Modules in whose tests operators are joined as they are for users; the others say which commands there are."""
+
+
+@pytest.fixture(autouse=True)
+def _a_command_for_each_operator(request: pytest.FixtureRequest) -> Iterator[None]:
+    with config.using(fusion=request.module.__name__.rpartition(".")[2] in FUSED):
+        yield
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import nnc_core as nnc
-from nnc_core.engine.fuse import fuse, with_own_outputs
+from nnc_core.engine.fusion import fuse
+from nnc_core.engine.groups import with_own_outputs
 from nnc_core.engine.plan_types import Plan, arena_bound
 from nnc_core.engine.planning import make_plan
 from nnc_core.engine.program_tree import ProgramTree
@@ -30,7 +31,7 @@ class Scheduled:
         outputs = with_own_outputs(graph.outputs)
         self.outputs = list(outputs.values())
         self.updates: Mapping[Node, Node] = {outputs[y]: graph.inputs[x] for y, x in graph.iopairs}
-        self.groups = fuse(postorder(self.outputs), self.outputs, self.device)
+        self.groups = fuse(postorder(self.outputs), self.outputs, self.decider)
 
     def commands(self) -> Commands:
         return Commands(self.groups, self.outputs, self.updates, self.decider)

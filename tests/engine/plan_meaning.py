@@ -15,7 +15,7 @@ import numpy as np
 
 from nnc_core.base.layout import Layout
 from nnc_core.engine import ComputationGraph
-from nnc_core.engine.fuse import is_number
+from nnc_core.engine.groups import is_number
 from nnc_core.engine.program_tree import BranchesItem, Item, LoopItem, PlannedCommand
 from nnc_core.operator import CONSTANT, OPERATORS
 from nnc_core.operator.control import PICK, is_tape

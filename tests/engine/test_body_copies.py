@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from nnc_core.base.dtype import int64
 from nnc_core.engine.body_copies import BodyCopies
-from nnc_core.engine.fuse import NodeGroup, fuse
+from nnc_core.engine.fusion import fuse
+from nnc_core.engine.groups import NodeGroup
 from nnc_core.operator import Nodes
 from nnc_core.operator.control import CASE_OF
+from nnc_core.stacks import stack_for
 from nnc_core.symbol import Body, Node, postorder
 from nnc_core.type import TensorSpec
 from tests.engine.conftest import floats
@@ -15,7 +17,7 @@ from tests.engine.conftest import floats
 def branches_of(F: Nodes, body: Body, x: Node) -> NodeGroup:
     i = F.placeholder("i", TensorSpec((), int64))
     node = F.case_of(i, (x,), branches=(body, body), otherwise=False)
-    (group,) = fuse(postorder([node]), [node], F.symbol.shape.type.device)
+    (group,) = fuse(postorder([node]), [node], stack_for("strict:0").engine.decider)
     return group
 
 
@@ -50,5 +52,5 @@ def test_a_group_without_shared_bodies_stays_as_it_is(F: Nodes) -> None:
     x = floats(F, "x", 4)
     i = F.placeholder("i", TensorSpec((), int64))
     node = F.case_of(i, (x,), branches=(a_body(F), a_body(F)), otherwise=False)
-    (group,) = fuse(postorder([node]), [node], F.symbol.shape.type.device)
+    (group,) = fuse(postorder([node]), [node], stack_for("strict:0").engine.decider)
     assert BodyCopies([node]).own(group) == group

@@ -12,7 +12,8 @@ import nnc_core as nnc
 from nnc_core.base.dtype import boolean, float32, int64
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.body_copies import own_results
-from nnc_core.engine.fuse import COPY, LEAVES, fuse, is_number, with_own_outputs
+from nnc_core.engine.fusion import fuse
+from nnc_core.engine.groups import COPY, LEAVES, is_number, with_own_outputs
 from nnc_core.engine.program_tree import BranchesItem, CommandItem, Item, LoopItem, ProgramTree, walk
 from nnc_core.engine.program_uses import last_reads, last_uses, leaves_of
 from nnc_core.engine.schedule import Scheduler
@@ -30,7 +31,7 @@ from tests.engine.plan_checker import check_plan
 def tree_of(outputs: Sequence[Node], device: str = "strict:0") -> ProgramTree:
     own = list(with_own_outputs({str(i): y for i, y in enumerate(outputs)}).values())
     stack = stack_for(device)
-    return Scheduler(stack.engine.decider).tree(fuse(postorder(own), own, stack.device), own, {})
+    return Scheduler(stack.engine.decider).tree(fuse(postorder(own), own, stack.engine.decider), own, {})
 
 
 def items_of(outputs: Sequence[Node]) -> list[Item]:

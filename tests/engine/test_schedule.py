@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import nnc_core as nnc
 from nnc_core.base.config import config
 from nnc_core.base.dtype import float32
-from nnc_core.engine.fuse import NodeGroup
+from nnc_core.engine.groups import NodeGroup
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.engine.scheduling import arrange, choose
 from nnc_core.engine.scheduling.commands import Commands

@@ -344,26 +344,25 @@ def test_owls_parts_in_half_precision(parts: dict[str, Any], dtype: str) -> None
 
 
 # ---- few commands
-@pytest.mark.parametrize("make, each, once", [
-    (lambda ps: optim.SGD(ps, 0.1), 1, 1), (lambda ps: optim.SGD(ps, 0.1, 0.9), 2, 1),
-    (lambda ps: optim.Adagrad(ps, 0.1), 2, 1), (lambda ps: optim.Adam(ps, 0.1), 6, 7),
-    (lambda ps: optim.AdamW(ps, 0.1), 7, 7), (lambda ps: optim.RMSprop(ps, 0.1), 4, 1),
-    (lambda ps: optim.Lion(ps, 0.1), 6, 1), (lambda ps: optim.LAMB(ps, 0.1), 24, 6),
+@pytest.mark.parametrize("make, one, three", [
+    (lambda ps: optim.SGD(ps, 0.1), 2, 4), (lambda ps: optim.SGD(ps, 0.1, 0.9), 3, 7),
+    (lambda ps: optim.Adagrad(ps, 0.1), 3, 7), (lambda ps: optim.Adam(ps, 0.1), 6, 15),
+    (lambda ps: optim.AdamW(ps, 0.1), 6, 15), (lambda ps: optim.RMSprop(ps, 0.1), 3, 7),
+    (lambda ps: optim.Lion(ps, 0.1), 3, 7), (lambda ps: optim.LAMB(ps, 0.1), 6, 19),
 ])
-def test_commands_of_an_update(make: Any, each: int, once: int) -> None:
-    """`each` for a parameter and `once` for all, on a device that plans any loop nest."""
+def test_commands_of_an_update(make: Any, one: int, three: int) -> None:
+    """For one parameter, and for three, on a device that compiles loop nests."""
     counts = []
-    with nnc.use_device("null:0"), nnc.config.using(deterministic=False):
+    with nnc.use_device("strict:0"), nnc.config.using(deterministic=False):
         for count in (1, 3):
             cells = {str(i): nnc.Cell(nnc.zeros(4 + i)) for i in range(count)}
             update = nnc.jit(make(cells).update)
             counts.append(len(update.lower({name: c.read() for name, c in cells.items()}).program.records))
-    assert counts[1] - counts[0] == 2 * each
-    assert counts[0] == each + once
+    assert counts == [one, three]
 
 
 def test_one_fused_command_ends_an_update_of_adam() -> None:
-    with nnc.use_device("null:0"):
+    with nnc.use_device("strict:0"):
         minimiser = optim.Adam([nnc.Cell(nnc.zeros(4))], optim.schedules.Cosine(0.1, 100))
         text = nnc.jit(lambda g: minimiser.update({"0": g})).lower(nnc.zeros(4)).explain()
-    assert text.count("adagrad_update") == 1
+    assert text.count("add divide subtract)") == 1

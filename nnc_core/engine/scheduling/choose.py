@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from nnc_core.engine.fuse import NodeGroup
+from nnc_core.engine.groups import NodeGroup
 from nnc_core.engine.scheduling.commands import Commands
 from nnc_core.engine.scheduling.footprint import Footprint, Inside
 from nnc_core.engine.scheduling.in_place_concat import Joins, find_joins

@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping, Sequence
 from nnc_core.base.layout import Layout
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.failing import may_fail
-from nnc_core.engine.fuse import NodeGroup
+from nnc_core.engine.groups import NodeGroup
 from nnc_core.operator.control import PICK, is_tape
 from nnc_core.operator.host import CALLBACK
 from nnc_core.symbol import Node, postorder

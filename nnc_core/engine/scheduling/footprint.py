@@ -8,7 +8,7 @@ from itertools import accumulate
 from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
 from nnc_core.engine.decide import Decision
-from nnc_core.engine.fuse import NodeGroup
+from nnc_core.engine.groups import NodeGroup
 from nnc_core.engine.scheduling.commands import Commands
 from nnc_core.engine.scheduling.in_place_concat import Joins
 from nnc_core.operator import PLACEHOLDER

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
-from nnc_core.engine.fuse import COPY, NodeGroup
+from nnc_core.engine.groups import COPY, NodeGroup
 from nnc_core.engine.regions import part, same_elements
 from nnc_core.engine.scheduling.commands import Commands
 from nnc_core.operator import OPERATORS

@@ -13,6 +13,7 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen.interpret import interpret
 from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
 from nnc_core.operator import OPERATORS
+from nnc_core.operator.fused import FUSED
 from nnc_cpu import (
     convolution,
     creation,
@@ -41,7 +42,7 @@ MAKERS: Mapping[str, Make] = {
 }  # fmt: skip
 """Operators that users call; fused commands are made by the engine alone."""
 COMMANDS: Mapping[str, Make] = {**MAKERS, **fused.MAKERS}
-INPLACE: Mapping[str, Sequence[int]] = {**elementwise.INPLACE, **fused.INPLACE, "update_slice": (0,), "scatter": (0,)}
+INPLACE: Mapping[str, Sequence[int]] = {**elementwise.INPLACE, "update_slice": (0,), "scatter": (0,)}
 
 
 @lru_cache(maxsize=4096)
@@ -95,7 +96,23 @@ class NumpyBackend(CommandBackend):
                      if i in willing and (command.inputs[i].shape, command.inputs[i].dtype) == (out.shape, out.dtype))
 
 
-BACKENDS: Mapping[str, tuple[CommandBackend, ...]] = {name: (NumpyBackend(name),) for name in COMMANDS}
+class FusedBackend(NumpyBackend):
+    """Runs the programs that there are loops for."""
+
+    programs = tuple(fused.LOOPS)
+
+    def refuse(self, command: Command) -> str | None:
+        return super().refuse(command) or (None if fused.loop_of(command) else "there is no loop for this program")
+
+    def inplace(self, command: Command, offered: tuple[int, ...]) -> tuple[int, ...]:
+        loop, out = fused.loop_of(command), command.output
+        willing = () if loop is None else loop.inplace
+        return tuple([i for i in willing
+                      if (command.inputs[i].shape, command.inputs[i].dtype) == (out.shape, out.dtype)])
+
+
+BACKENDS: Mapping[str, tuple[CommandBackend, ...]] = {
+    name: (FusedBackend(name) if name == FUSED.name else NumpyBackend(name),) for name in COMMANDS}
 
 
 class InterpretedKernel(Kernel):

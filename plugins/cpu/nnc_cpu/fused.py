@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from nnc_core.base.command import Command
+from nnc_core.base.dtype import is_float
 from nnc_core.device import Launch
+from nnc_core.operator.fused import FUSED
+from nnc_core.operator.program import Input, Pattern, Program, StepResult
 from nnc_cpu.memory import Array
 from nnc_cpu.routine import Make, Routine, prepared, scratch
 
@@ -67,5 +71,42 @@ def _run(work: Work, pieces: Sequence[Sequence[Array]]) -> None:
         work(*arrays)
 
 
-MAKERS: dict[str, Make] = {"fma": in_pieces(fma, 1), "adagrad_update": in_pieces(adagrad, 2)}
-INPLACE: dict[str, tuple[int, ...]] = {"fma": (0, 1, 2), "adagrad_update": (0, 1)}
+MULTIPLY_ADD: Pattern = (("multiply", (Input(0), Input(1))), ("add", (StepResult(0), Input(2))))
+"""a * b + c (Owl's FMA), in two roundings."""
+ADAGRAD: Pattern = (
+    ("multiply", (Input(1), Input(3))),
+    ("sqrt", (Input(2),)),
+    ("add", (StepResult(1), Input(4))),
+    ("divide", (StepResult(0), StepResult(2))),
+    ("subtract", (Input(0), StepResult(3))),
+)
+"""p - g * rate / (sqrt(squares) + epsilon), each step rounded (Owl's Fused_Adagrad)."""
+
+
+class Loop(NamedTuple):
+    """How a program runs, and the inputs whose memory its result may take over."""
+
+    make: Make
+    inplace: tuple[int, ...]
+
+
+LOOPS: dict[Pattern, Loop] = {ADAGRAD: Loop(in_pieces(adagrad, 2), (0, 1)),
+                              MULTIPLY_ADD: Loop(in_pieces(fma, 1), (0, 1, 2))}
+"""By what they run; larger ones first."""
+
+
+def loop_of(command: Command) -> Loop | None:
+    """The loop for a fused command; None if there is none."""
+    program: Program = command.attributes[0]
+    floats = all(is_float(x.dtype) for x in (*command.inputs, *command.outputs))
+    return LOOPS.get(program.pattern()) if floats else None
+
+
+def make(command: Command) -> Routine:
+    """The routine of a fused command that there is a loop for."""
+    loop = loop_of(command)
+    assert loop is not None
+    return loop.make(command)
+
+
+MAKERS: dict[str, Make] = {FUSED.name: make}

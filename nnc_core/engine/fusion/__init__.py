@@ -1,0 +1,32 @@
+"""Fusion: the only place where one command comes to stand for several nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from nnc_core.base.config import config
+from nnc_core.engine.fusion.grouping import Grouping
+from nnc_core.engine.fusion.templates import match
+from nnc_core.engine.groups import NodeGroup
+from nnc_core.operator.fused import FUSED
+from nnc_core.symbol import Node
+
+if TYPE_CHECKING:
+    from nnc_core.engine.decide import Decider
+
+__all__ = ["fuse"]
+
+
+def fuse(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> list[NodeGroup]:
+    """A group for each command to be, inputs first.
+
+    Devices that compile loop nests have whatever pays written into one; others have the programs that their library
+    code has loops for.
+    """
+    device = decider.device
+    if not config.fusion:
+        return match(nodes, outputs, ())
+    if "codegen" in device.spec.features:
+        return Grouping(nodes, outputs, decider.is_generated).groups()
+    return match(nodes, outputs, device.all_backends(FUSED.name))

@@ -1,0 +1,162 @@
+"""Nodes that become one command, while it grows from its result back: where each of them is asked for, and how often.
+
+A result is gone through point by point.  As soon as something folded takes part, the axes that it lies along are the
+*rows*, and whatever lies along these alone is computed once for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+from nnc_core.operator.form import Affine, Form, Kind, Load
+from nnc_core.symbol import Node
+
+Position: TypeAlias = "tuple[int, frozenset[tuple[Any, int]]] | None"
+"""offset + sum(coefficient * axis), with terms (axis, coefficient) over axes of the result, by number, and of folds, by
+node and number; None for an index of any other kind."""
+Scope: TypeAlias = "Node | None"
+"""Where something is asked for: at each point of the result, or within the fold of a node."""
+
+
+class Demand(NamedTuple):
+    """An element that is asked for: its index by axis of the result, or of a fold, and where that is."""
+
+    at: tuple[Position, ...]
+    scope: Scope
+
+
+class Cluster:
+    """A result and the nodes that are computed with it."""
+
+    def __init__(self, result: Node, form: Form) -> None:
+        self.result = result
+        self.forms: dict[Node, Form] = {result: form}
+        """The nodes, each before those that it reads."""
+        self.shape = result.spec.static_shape
+        self.rows: frozenset[Any] | None = None
+        """Axes of the result that folds lie along; None while there are no folds."""
+        self.anchor: Node | None = None
+        """The node whose own loops all others are written into."""
+        self.inputs: dict[Node, None] = dict.fromkeys(result.inputs)
+        self._lengths: dict[Any, int] = {axis: n for axis, n in enumerate(self.shape) if n != 1}
+        whole = tuple([(0, frozenset([(axis, 1)] if n != 1 else [])) for axis, n in enumerate(self.shape)])
+        self._demands: dict[Node, list[Demand]] = {result: [Demand(whole, None)]}
+        if form.kind is Kind.FOLD:
+            self._fold_along(result, Demand(whole, None))
+        elif form.kind is Kind.ANCHOR:
+            self.anchor = result
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """The axes of the result that each row is gone through."""
+        rows = self.rows
+        return () if rows is None else tuple([a for a, n in enumerate(self.shape) if n != 1 and a not in rows])
+
+    @property
+    def points(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def row_count(self) -> int:
+        """How many rows there are: what is computed side by side."""
+        return self.points if self.rows is None else prod([self._lengths[axis] for axis in self.rows])
+
+    # ---- what is asked of a node
+    def demands_of(self, node: Node) -> list[Demand]:
+        """The elements of an input that the nodes here ask for, each once."""
+        found: dict[Demand, None] = {}
+        for user in self.forms:
+            if node in user.inputs:
+                for load in self.forms[user].loads:
+                    if user.inputs[load.argument] is node:
+                        for demand in self._demands[user]:
+                            found[self._through(user, load, demand)] = None
+        return list(found)
+
+    def _through(self, user: Node, load: Load, demand: Demand) -> Demand:
+        """What a node asks of its input where an element of it is asked for."""
+        rank = user.ndim
+        at = tuple([_substituted(index, demand.at, rank, user) for index in load.at])
+        return Demand(at, user if load.folded else demand.scope)
+
+    def times(self, demands: Iterable[Demand]) -> int:
+        """How often these are computed."""
+        places = {(d.at, None if self._is_of_row(d) else (d.scope,)) for d in demands}
+        return sum([self.row_count if scope is None else self._points_in(scope[0]) for _, scope in places])
+
+    def _points_in(self, scope: Scope) -> int:
+        if scope is None:
+            return self.points
+        form = self.forms[scope]
+        folded = max([load.folded for load in form.loads], default=1)
+        if scope is self.anchor:
+            return max([load.times for load in form.loads], default=1)
+        return self.row_count * folded
+
+    def _is_of_row(self, demand: Demand) -> bool:
+        return self.rows is not None and all(
+            index is not None and all(axis in self.rows for axis, _ in index[1]) for index in demand.at)
+
+    # ---- growing
+    def folds_with(self, node: Node, demands: list[Demand]) -> bool:
+        """Tell whether a fold would lie along the rows, one for each."""
+        if self.anchor is not None or len({demand.at for demand in demands}) != 1:
+            return False
+        axes = _axes(demands[0])
+        if axes is None or not all(isinstance(axis, int) for axis in axes):
+            return False
+        return (self.rows is None or self.rows == axes) and prod([self._lengths[a] for a in axes]) == prod(
+            node.spec.static_shape)
+
+    def anchors_with(self, node: Node, demands: list[Demand]) -> bool:
+        """Tell whether a node that goes through loops of its own computes what the result needs, point by point."""
+        whole = self._demands[self.result]
+        return self.anchor is None and self.rows is None and demands == whole and node.shape == self.result.shape
+
+    def add(self, node: Node, form: Form, demands: list[Demand]) -> None:
+        self.forms[node] = form
+        self._demands[node] = demands
+        del self.inputs[node]
+        self.inputs |= dict.fromkeys([x for x in node.inputs if x not in self.forms])
+        if form.kind is Kind.FOLD:
+            self._fold_along(node, demands[0])
+        elif form.kind is Kind.ANCHOR:
+            self.anchor = node
+
+    def _fold_along(self, node: Node, demand: Demand) -> None:
+        axes = _axes(demand)
+        assert axes is not None
+        self.rows = axes
+
+    def remove(self, node: Node) -> None:
+        """Take out a node none of whose inputs is here."""
+        del self.forms[node], self._demands[node]
+        kept = {x for member in self.forms for x in member.inputs if x not in self.forms}
+        self.inputs = dict.fromkeys([x for x in (*self.inputs, node) if x in kept])
+
+
+def _substituted(index: Affine, at: tuple[Position, ...], rank: int, fold: Node) -> Position:
+    """An index over the axes of a node, and of its fold, as one over the axes that the node is asked for along."""
+    if index is None:
+        return None
+    offset, total = index[0], dict[Any, int]()
+    for axis, coefficient in index[1]:
+        inner = (0, (((fold, axis - rank), 1),)) if axis >= rank else at[axis]
+        if inner is None:
+            return None
+        offset += coefficient * inner[0]
+        for a, c in inner[1]:
+            total[a] = total.get(a, 0) + coefficient * c
+    return offset, frozenset([(a, c) for a, c in total.items() if c])
+
+
+def _axes(demand: Demand) -> frozenset[Any] | None:
+    """The axes that an element lies along; None where they are not known."""
+    axes: set[Any] = set()
+    for index in demand.at:
+        if index is None:
+            return None
+        axes.update([axis for axis, _ in index[1]])
+    return frozenset(axes)

@@ -1,0 +1,29 @@
+"""Whether it pays that a node is computed where it is read, instead of in a command of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from nnc_core.engine.fusion.cluster import Cluster, Demand
+from nnc_core.operator.form import Form, Kind
+from nnc_core.symbol import Node
+
+ADDITIONS_PER_BYTE = 4
+"""What computing again may cost for each byte that is neither written nor read: processors do several times as much."""
+SIDE_BY_SIDE = 256
+"""Rows that are enough to keep a device busy."""
+SMALL = 1 << 16
+"""Points of a result for which starting a command costs more than computing them."""
+
+
+def pays(node: Node, form: Form, cluster: Cluster, demands: Sequence[Demand]) -> bool:
+    """Tell whether fewer bytes are moved for what is computed more than once, and enough is computed side by side."""
+    size = prod(node.spec.static_shape)
+    if form.kind is Kind.FOLD:
+        rows = size
+        return rows == cluster.row_count or rows >= SIDE_BY_SIDE or cluster.points <= SMALL
+    again = max(cluster.times(demands) - size, 0)
+    loads = max(len(form.loads) - 1, 0)
+    saved = 2 * node.spec.nbytes
+    return bool(again * (form.weight + loads) <= saved * ADDITIONS_PER_BYTE)

@@ -1,0 +1,164 @@
+"""Which nodes become one command: each joins the cluster that alone reads it, if that moves fewer bytes than it costs.
+
+Nodes are taken from the outputs back.  A node joins only where everything that reads it is in one cluster: so no way
+leads out of a cluster and back, whatever joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from nnc_core.base.cache import LRU
+from nnc_core.base.command import Command
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.engine.fusion.cluster import Cluster
+from nnc_core.engine.fusion.cost import pays
+from nnc_core.engine.groups import COPY, LEAVES, NodeGroup, is_number
+from nnc_core.operator.control import PICK
+from nnc_core.operator.form import Form, Kind, form_of
+from nnc_core.operator.fused import FUSED
+from nnc_core.operator.program import Input, Literal, Operand, Program, Step, StepResult
+from nnc_core.symbol import Node
+from nnc_core.type import TupleSpec, is_static
+
+MOST_STEPS = 64
+MOST_INPUTS = 24
+
+OPAQUE = Form(Kind.OPAQUE)
+PLACED = frozenset({"concat", "update_slice", "put_row", "scatter"})
+"""Operators whose parts the planner lays where they are wanted, so that little or nothing is moved."""
+Generated = Callable[[Node], bool]
+"""Tells whether a node by itself would run by code generated from its loop nest."""
+
+
+class Grouping:
+    """The clusters of a graph."""
+
+    def __init__(self, nodes: Sequence[Node], outputs: Iterable[Node], generated: Generated) -> None:
+        self.nodes, self.generated = nodes, generated
+        self.position = {node: n for n, node in enumerate(nodes)}
+        self.users: dict[Node, list[Node]] = {}
+        for node in nodes:
+            for x in dict.fromkeys(node.inputs):
+                self.users.setdefault(x, []).append(node)
+        self.outputs = set(outputs)
+        self.cluster: dict[Node, Cluster] = {}
+
+    def groups(self) -> list[NodeGroup]:
+        """A group for each cluster and for each node by itself, inputs first."""
+        for node in reversed(self.nodes):
+            if node.op not in LEAVES and not is_number(node):
+                self._place(node)
+        for grown in dict.fromkeys(self.cluster.values()):
+            self._leave_views(grown)
+        found: list[NodeGroup] = []
+        for node in self.nodes:
+            if node.op in LEAVES or is_number(node):
+                continue
+            cluster = self.cluster.get(node)
+            if cluster is None or len(cluster.forms) == 1:
+                found.append(NodeGroup.of(node))
+            elif cluster.result is node:
+                found += self._group(cluster)
+        return found
+
+    def _place(self, node: Node) -> None:
+        """Let a node join the cluster of all that reads it, or begin one."""
+        form = self._form(node)
+        if form.kind is Kind.OPAQUE:
+            return
+        cluster = self._only_reader(node)
+        if cluster is not None and self._joins(node, form, cluster):
+            self.cluster[node] = cluster
+        elif node.op.view is None or node.op is COPY:  # a view that nobody takes in costs nothing
+            self.cluster[node] = Cluster(node, form)
+
+    def _form(self, node: Node) -> Form:
+        several = any(isinstance(x.spec, TupleSpec) for x in (node, *node.inputs))
+        if several or node.op is PICK or node.op.name in PLACED:
+            return OPAQUE
+        if not all(is_static(x.shape) and 0 not in x.shape for x in (node, *node.inputs)):
+            return OPAQUE
+        specs = tuple([x.spec for x in node.inputs])
+        form = form_of(node.op, specs, node.attributes, node.spec)
+        return form if form.kind is Kind.OPAQUE or node.op.source is not None or self.generated(node) else OPAQUE
+
+    def _only_reader(self, node: Node) -> Cluster | None:
+        if node in self.outputs:
+            return None
+        clusters = [self.cluster.get(user) for user in self.users.get(node, ())]
+        first = clusters[0] if clusters else None
+        return first if all(cluster is first for cluster in clusters) else None
+
+    def _joins(self, node: Node, form: Form, cluster: Cluster) -> bool:
+        new = [x for x in node.inputs if x not in cluster.inputs and not is_number(x)]
+        if len(cluster.forms) >= MOST_STEPS or len(cluster.inputs) - 1 + len(new) > MOST_INPUTS:
+            return False
+        demands = cluster.demands_of(node)
+        match form.kind:
+            case Kind.FOLD if not cluster.folds_with(node, demands):
+                return False
+            case Kind.ANCHOR if not cluster.anchors_with(node, demands):
+                return False
+        if not pays(node, form, cluster, demands):
+            return False
+        cluster.add(node, form, demands)
+        return True
+
+    # ---- writing groups
+    def _group(self, cluster: Cluster) -> list[NodeGroup]:
+        members = sorted(cluster.forms, key=self.position.__getitem__)
+        program, inputs = _program(members, cluster)
+        if _is_writable(program):
+            return [NodeGroup(FUSED, inputs, (program,), cluster.result)]
+        return [NodeGroup.of(node) for node in members]
+
+    def _leave_views(self, cluster: Cluster) -> None:
+        """Views of inputs stay outside: they cost nothing there."""
+        changed = True
+        while changed:
+            changed = False
+            for node in list(cluster.forms):
+                if node.op.source is not None and node.op.scalar is None and node is not cluster.result and not any(
+                        x in cluster.forms for x in node.inputs):
+                    cluster.remove(node)
+                    del self.cluster[node]
+                    changed = True
+
+
+def _program(members: Sequence[Node], cluster: Cluster) -> tuple[Program, tuple[Node, ...]]:
+    """The program of a cluster, and the nodes that are its inputs."""
+    number = {node: n for n, node in enumerate(members)}
+    inputs: dict[Node, int] = {}
+
+    def operand(x: Node) -> Operand:
+        if x in number:
+            return StepResult(number[x])
+        if is_number(x):
+            assert x.op.reference is not None
+            return Literal.of(x.op.reference(*x.attributes), x.dtype)
+        return Input(inputs.setdefault(x, len(inputs)))
+
+    steps = tuple([Step(x.op, x.attributes, tuple(map(operand, x.inputs)), x.spec) for x in members])
+    anchor = None if cluster.anchor is None else number[cluster.anchor]
+    results = (number[cluster.result],)
+    return Program(steps, tuple([x.spec for x in inputs]), results, cluster.inner, anchor), tuple(inputs)
+
+
+_WRITABLE: LRU[Program, bool] = LRU(4096)
+
+
+def _is_writable(program: Program) -> bool:
+    """Tell whether the steps can be written as one nest."""
+    return _WRITABLE.find(program, lambda: _tried(program))
+
+
+def _tried(program: Program) -> bool:
+    layouts = tuple([x.layout() for x in program.inputs])
+    outputs = tuple([program.steps[n].spec.layout() for n in program.results])
+    try:
+        assert FUSED.nest is not None
+        FUSED.nest(Command(FUSED.name, (program,), layouts, outputs))
+    except NotSupportedError:
+        return False
+    return True

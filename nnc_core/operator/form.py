@@ -1,0 +1,138 @@
+"""How an operator's loops relate to its result: what fusion asks of an operator, read off its own declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+from nnc_core.base.cache import LRU
+from nnc_core.base.command import Command
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.operator.inlining import Composer, Element
+from nnc_core.operator.loops import Index, IndexLike
+from nnc_core.operator.program import Input, Program, Step
+from nnc_core.type import Attributes, Op, TensorSpec
+
+FORMS_KEPT = 4096
+
+Affine: TypeAlias = "tuple[int, tuple[tuple[Any, int], ...]] | None"
+"""offset + sum(coefficient * axis), with terms (axis, coefficient); None for an index of any other kind."""
+
+
+class Kind(Enum):
+    """Where an operator can be written."""
+
+    POINTWISE = "one element of the result needs no loop: it is written wherever it is read"
+    FOLD = "one element is a fold of its own: it is written once for each row"
+    ANCHOR = "it goes through loops of its own: others are written into these"
+    OPAQUE = "it is a command by itself"
+
+
+class Load(NamedTuple):
+    """A read of an input for one element of the result.  Axes from the result's rank on are those of the fold."""
+
+    argument: int
+    at: tuple[Affine, ...]
+    folded: int
+    """Points of the fold within which it is read; 0 outside of folds."""
+    times: int
+    """How often it is read for the whole result."""
+
+
+class Form(NamedTuple):
+    """The kind of an operator for operands of some shapes, and what it reads."""
+
+    kind: Kind
+    loads: tuple[Load, ...] = ()
+    weight: int = 0
+    """About how many additions one element costs, without what it is folded of."""
+
+
+_FORMS: LRU[Any, Form] = LRU(FORMS_KEPT)
+_WEIGHTS = {"divide": 4, "sqrt": 4, "remainder": 8, "floor_divide": 8, "fmod": 8, "load": 0, "store": 0, "constant": 0}
+_ARITHMETIC = frozenset({
+    "add", "subtract", "multiply", "fma", "negative", "abs", "sign", "minimum", "maximum", "floor", "ceil", "trunc",
+    "round", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "bitwise_invert", "shift_left", "shift_right", "multiply_high", "select", "cast", "bitcast", "axis",
+    "valid"})
+_FUNCTION = 20
+"""Additions that the expansion of a transcendental function is worth."""
+
+
+def form_of(op: Op, inputs: tuple[TensorSpec, ...], attributes: Attributes, spec: TensorSpec) -> Form:
+    """The form of an operator of static shapes with one result."""
+    return _FORMS.find((op, inputs, attributes, spec), lambda: _form(op, inputs, attributes, spec))
+
+
+def _form(op: Op, inputs: tuple[TensorSpec, ...], attributes: Attributes, spec: TensorSpec) -> Form:
+    apart = op.host or op.bodies or op.control_dependency or op.virtual or op.data_dependent or op.fallible
+    if apart or op.reference is None:
+        return Form(Kind.OPAQUE)
+    step = Step(op, attributes, tuple([Input(i) for i in range(len(inputs))]), spec)
+    for anchor in (None, 0):
+        reader = _Reader(Program((step,), inputs, (0,), anchor=anchor))
+        try:
+            reader.write()
+        except NotSupportedError:
+            continue
+        if anchor is not None:  # its axes are its own, not those of the result
+            loads = [load._replace(at=(None,) * len(load.at)) for load in reader.loads]
+            return Form(Kind.ANCHOR, tuple(loads), reader.weight)
+        return Form(Kind.FOLD if reader.folds else Kind.POINTWISE, tuple(reader.loads), reader.weight)
+    return Form(Kind.OPAQUE)
+
+
+class _Reader(Composer):
+    """Writes a step by itself, and notes what it reads."""
+
+    def __init__(self, program: Program) -> None:
+        layouts = tuple([x.layout() for x in program.inputs])
+        super().__init__(Command("form", (program,), layouts, (program.steps[0].spec.layout(),)), program, ())
+        self.loads: list[Load] = []
+        self.points = 1
+        self.folded = 0
+        self.folds = False
+
+    @property
+    def weight(self) -> int:
+        """Of all instructions for one point of the rows."""
+        return sum([prod(stage.axes) * sum([_weight(i.operation) for i in stage.instructions])
+                    for stage in self.nest.build().stages])
+
+    def outer(self, lengths: Sequence[int]) -> list[Index]:
+        self.points = prod(lengths)
+        return super().outer(lengths)
+
+    @contextmanager
+    def stage(self, *lengths: int) -> Iterator[list[Index]]:
+        with super().stage(*lengths) as points:
+            self.folds, self.folded = True, prod(lengths)
+            yield points
+            self.folded = 0
+
+    def _of_row(self, element: Element) -> Any:
+        folded, self.folded = self.folded, 0
+        value = super()._of_row(element)
+        self.folded = folded
+        return value
+
+    def _written(self, element: Element) -> Any:
+        if isinstance(element.operand, Input):
+            at = tuple(map(_affine, element.at))
+            self.loads.append(Load(element.operand.number, at, self.folded, self.points * max(self.folded, 1)))
+        return super()._written(element)
+
+
+def _affine(index: IndexLike) -> Affine:
+    if isinstance(index, int):
+        return index, ()
+    if index.divisor != 1 or index.gather is not None:
+        return None
+    return index.offset, tuple(sorted([(a, c) for a, c in index.coefficients.items() if c]))
+
+
+def _weight(operation: str) -> int:
+    return _WEIGHTS.get(operation, 1 if operation in _ARITHMETIC else _FUNCTION)

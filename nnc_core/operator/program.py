@@ -1,0 +1,114 @@
+"""Programs: several operators as data, compared by structure, so that equal ones share their code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from nnc_core.base.dtype import DType
+from nnc_core.type import Attributes, Op, TensorSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input of the program."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """The result of a step before."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Literal:
+    """A number that the code holds, as its bytes: 0.0 and -0.0 are two numbers, and a NaN equals itself."""
+
+    content: bytes
+    dtype: DType
+
+    @staticmethod
+    def of(value: Any, dtype: DType) -> Literal:
+        return Literal(np.asarray(value, dtype).tobytes(), dtype)
+
+    @property
+    def value(self) -> Any:
+        """The number as a scalar of NumPy."""
+        return np.frombuffer(self.content, self.dtype)[0]
+
+    def __repr__(self) -> str:
+        return f"{self.value.item()!r}:{self.dtype}"
+
+
+Operand: TypeAlias = Input | StepResult | Literal
+
+
+class Step(NamedTuple):
+    """One operator of a program."""
+
+    op: Op
+    attributes: Attributes
+    operands: tuple[Operand, ...]
+    spec: TensorSpec
+
+    def __repr__(self) -> str:
+        operands = ", ".join([*map(_name, self.operands), *map(repr, self.attributes)])
+        return f"{self.op.name}({operands}) {self.spec}"
+
+
+class Program(NamedTuple):
+    """Steps, each after those that it reads; the results are of one shape, or broadcast to it."""
+
+    steps: tuple[Step, ...]
+    inputs: tuple[TensorSpec, ...]
+    results: tuple[int, ...]
+    """Numbers of the steps whose values are given."""
+    inner: tuple[int, ...] = ()
+    """Axes of the results that are gone through in each row: along the others, each row has what was folded of it."""
+    anchor: int | None = None
+    """The step whose own loop nest the others are written into; None where each is written where it is needed."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape that all results are broadcast to."""
+        return np.broadcast_shapes(*[self.steps[n].spec.static_shape for n in self.results])
+
+    def spec_of(self, operand: Operand) -> TensorSpec:
+        match operand:
+            case Input(number):
+                return self.inputs[number]
+            case StepResult(number):
+                return self.steps[number].spec
+            case Literal(_, dtype):
+                return TensorSpec((), dtype)
+
+    def pattern(self) -> Pattern:
+        """Operators and operands without shapes and dtypes: what library code knows a program by."""
+        return tuple([(step.op.name, step.operands) for step in self.steps])
+
+    def __repr__(self) -> str:
+        steps = "; ".join([f"%{n} = {step}" for n, step in enumerate(self.steps)])
+        extra = "".join([f" over {list(self.inner)}" if self.inner else "",
+                         f" in %{self.anchor}" if self.anchor is not None else ""])
+        return f"[{steps}{extra}] -> {', '.join([f'%{n}' for n in self.results])}"
+
+    def __str__(self) -> str:
+        return " ".join([step.op.name for step in self.steps])
+
+
+Pattern: TypeAlias = tuple[tuple[str, tuple[Operand, ...]], ...]
+
+
+def _name(operand: Operand) -> str:
+    match operand:
+        case Input(number):
+            return f"${number}"
+        case StepResult(number):
+            return f"%{number}"
+        case Literal():
+            return repr(operand)

@@ -1,0 +1,274 @@
+"""Fused commands: what runs as one, that it gives what its operators give, and that a mistake in it would be seen."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nnc_core as nnc
+from nnc_core.base.config import config
+from nnc_core.base.errors import Error, NotSupportedError
+from nnc_core.engine import ComputationGraph, candidates
+from nnc_core.engine.plan import CommandPlanner
+from nnc_core.graph import SymbolicGraph
+from nnc_core.operator import OPERATORS, Nodes
+from nnc_core.operator.fused import FUSED
+from nnc_core.operator.inlining import fused_nest
+from nnc_core.operator.program import Input, Literal, Program, Step, StepResult
+from nnc_core.stacks import Stack, stack_for
+from nnc_core.symbol import postorder
+from nnc_core.type import TensorSpec
+from nnc_plugins.conformance.agreement import same_bits
+from nnc_plugins.conformance.running import called
+from tests.engine.conftest import call, floats, graph
+from tests.engine.plan_meaning import PlanError
+from tests.graph.strategies import RandomGraph, grow_graph
+from tests.optimiser.random_operators import grow_over_operators
+
+MANY = settings(max_examples=100 if settings().max_examples < 100 else 2000)
+F32 = np.dtype(np.float32)
+
+
+def commands(run: ComputationGraph) -> list[str]:
+    return [step.group.label for step in run.plan.steps]
+
+
+def compiled(stack: Stack, made: SymbolicGraph, *, fusion: bool = True) -> ComputationGraph:
+    with config.using(fusion=fusion, deterministic=True):
+        run: ComputationGraph = stack.engine.compile(made)
+        return run
+
+
+# ---- what becomes one command
+def test_a_chain_with_broadcasting_is_one_command(stack: Stack, F: Nodes) -> None:
+    x, row = floats(F, "x", 4, 3), floats(F, "row", 3)
+    run = compiled(stack, graph({"x": x, "row": row}, {"y": F.tanh(F.multiply(F.add(x, row), 2.0))}))
+    assert commands(run) == ["fused(add multiply tanh)"]
+
+
+def test_rows_in_stages_are_one_command(stack: Stack, F: Nodes) -> None:
+    x = floats(F, "x", 4, 3)
+    assert commands(compiled(stack, graph({"x": x}, {"y": F.softmax(x, axis=1)}))) == [
+        "fused(max subtract exp sum divide)"]
+    normalised = compiled(stack, graph({"x": x}, {"y": F.standardise(x, axis=(1,), epsilon=1e-5)}))
+    assert len(commands(normalised)) == 1
+
+
+def test_what_follows_a_product_or_a_convolution_is_computed_with_it(stack: Stack, F: Nodes) -> None:
+    a, b, bias = floats(F, "a", 4, 5), floats(F, "b", 5, 3), floats(F, "bias", 3)
+    y = F.relu(F.add(F.matmul(a, b), bias))
+    assert commands(compiled(stack, graph({"a": a, "b": b, "bias": bias}, {"y": y}))) == ["fused(matmul add relu)"]
+    for order, shape in (("NHWC", (2, 6, 5, 3)), ("NCHW", (2, 3, 6, 5))):
+        x = floats(F, "x", *shape)
+        k = floats(F, "k", *((3, 3, 3, 4) if order == "NHWC" else (4, 3, 3, 3)))
+        y = F.conv(x, k, strides=(1, 1), padding=((1, 1), (1, 1)), dilation=(1, 1), groups=1, layout=order)
+        made = graph({"x": x, "k": k}, {"y": F.maximum(F.multiply(y, 2.0), 0.5)})
+        assert commands(compiled(stack, made)) == ["fused(conv multiply maximum)"], order
+        given = {"x": np.arange(180, dtype=F32).reshape(shape), "k": np.ones(k.spec.static_shape, F32)}
+        apart = call(compiled(stack, made, fusion=False), **given)["y"]
+        np.testing.assert_array_equal(call(compiled(stack, made), **given)["y"], apart)
+
+
+def test_views_between_are_accesses(stack: Stack, F: Nodes) -> None:
+    x = floats(F, "x", 2, 6)
+    y = F.exp(F.permute(F.slice(F.sin(x), start=(0, 1), stop=(2, 5), step=(1, 2)), axes=(1, 0)))
+    run = compiled(stack, graph({"x": x}, {"y": y}))
+    assert commands(run) == ["fused(sin slice permute exp)"]
+    host = np.arange(12, dtype=F32).reshape(2, 6)
+    np.testing.assert_allclose(call(run, x=host)["y"], np.exp(np.sin(host)[:, 1:5:2].T), rtol=1e-6)
+
+
+def test_what_two_commands_read_is_computed_once(stack: Stack, F: Nodes) -> None:
+    a, b = floats(F, "a", 3), floats(F, "b", 3)
+    product = F.multiply(a, b)
+    total = F.sum(product, axis=(0,))
+    run = compiled(stack, graph({"a": a, "b": b}, {"y": F.exp(product), "z": F.cumulative_sum(product, axis=0),
+                                                   "t": total}))
+    assert commands(run).count("multiply") == 1
+
+
+def test_what_would_be_computed_over_and_over_stays_apart(stack: Stack, F: Nodes) -> None:
+    """A product reads each element of its operands once for each column."""
+    a, b = floats(F, "a", 64, 64), floats(F, "b", 64, 64)
+    run = compiled(stack, graph({"a": a, "b": b}, {"y": F.matmul(F.exp(a), b)}))
+    assert commands(run) == ["exp", "matmul"]
+
+
+def test_nothing_is_joined_where_it_is_switched_off(stack: Stack, F: Nodes) -> None:
+    x = floats(F, "x", 3)
+    made = graph({"x": x}, {"y": F.exp(F.sin(x))})
+    assert commands(compiled(stack, made, fusion=False)) == ["sin", "exp"]
+
+
+def test_the_explanation_says_what_runs_together(stack: Stack, F: Nodes) -> None:
+    x = floats(F, "x", 3)
+    text = compiled(stack, graph({"x": x}, {"y": F.exp(F.sin(x))})).explain()
+    assert "fused(sin exp)(float32[3]) -> float32[3]" in text
+
+
+# ---- that it is right
+def grown(seed: int) -> RandomGraph:
+    random = Random(seed)
+    return grow_over_operators(random, random.randint(2, 24)) if seed % 2 else grow_graph(random, random.randint(2, 30))
+
+
+def both(seed: int, device: str) -> list[Any]:
+    """Results with and without fusion; an error in place of them."""
+    found, stack = grown(seed), stack_for(device)
+    outputs = {f"y{i}": y for i, y in enumerate(found.outputs)}
+    read = set(postorder(outputs.values()))
+    inputs = {f"x{i}": p for i, p in enumerate(found.placeholders) if p in read}
+    if not outputs:
+        return []
+    results: list[Any] = []
+    for fusion in (True, False):
+        with config.using(fusion=fusion, deterministic=True):
+            try:
+                run = stack.engine.compile(SymbolicGraph(inputs, outputs))
+                results.append(called(run, {name: found.values[p] for name, p in inputs.items()}))
+            except Error as error:
+                results.append(error)
+    return results
+
+
+@pytest.mark.filterwarnings("ignore::nnc_core.base.errors.FallbackWarning")
+@pytest.mark.parametrize("device", ["strict:0", "cpu:0"])
+@MANY
+@given(seed=st.integers(0, 2**32))
+def test_random_graphs_give_the_same_bits(device: str, seed: int) -> None:
+    for fused, *apart in [both(seed, device)] if seed is not None else []:
+        (apart,) = apart
+        if isinstance(fused, Error) or isinstance(apart, Error):
+            assert type(fused) is type(apart)
+            continue
+        for name in fused:
+            assert same_bits(fused[name], apart[name]).all(), name
+
+
+def weights_after(steps: int, *, fusion: bool) -> list[Any]:
+    """Weights of a small network with a loop and a branch in its loss, trained on the strict device."""
+    with nnc.use_device("strict:0"), config.using(fusion=fusion, deterministic=True):
+        rng = np.random.default_rng(0)
+        x, labels = (nnc.asarray(a) for a in (rng.normal(size=(6, 5)).astype(F32), rng.integers(0, 3, 6)))
+        weights = [nnc.asarray(rng.normal(size=s).astype(F32)) for s in ((5, 4), (4,), (4, 4), (4, 3))]
+        moments = [nnc.zeros_like(w) for w in weights]
+
+        def loss(w: list[nnc.Tensor]) -> nnc.Tensor:
+            h = nnc.tanh(x @ w[0] + w[1])
+            (h,) = nnc.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, nnc.tanh(v @ w[2] + v)), (0, h))[1:]
+            h = nnc.cond(nnc.sum(h) > 0, lambda v: v * nnc.sigmoid(v), nnc.exp, h)
+            return nnc.mean(nnc.cross_entropy(h @ w[3], labels))
+
+        @nnc.jit
+        def step(w: list[nnc.Tensor], m: list[nnc.Tensor]) -> Any:
+            gradients = nnc.grad(loss)(w)
+            m = [a * 0.9 + g for a, g in zip(m, gradients, strict=True)]
+            return [a - 0.1 * b for a, b in zip(w, m, strict=True)], m
+
+        for _ in range(steps):
+            weights, moments = step(weights, moments)
+        return [w.numpy() for w in (*weights, *moments)]
+
+
+def test_weights_after_training_through_loops_and_branches_are_the_same_bits() -> None:
+    for fused, apart in zip(weights_after(4, fusion=True), weights_after(4, fusion=False), strict=True):
+        assert fused.tobytes() == apart.tobytes()
+
+
+# ---- mistakes that would be seen
+SIDE = 48
+
+
+def chain(F: Nodes) -> SymbolicGraph:
+    """The product reads rows that a command in place would have overwritten; so many that not all are read at once."""
+    x, w = floats(F, "x", SIDE, SIDE), floats(F, "w", SIDE, SIDE)
+    return graph({"x": x, "w": w}, {"y": F.sin(F.relu(F.matmul(F.exp(F.sin(x)), w)))})
+
+
+def differs(stack: Stack, F: Nodes) -> bool:
+    """Whether the chain gives something else when it is fused."""
+    given = {"x": np.arange(SIDE * SIDE, dtype=F32).reshape(SIDE, SIDE) / 8, "w": np.eye(SIDE, dtype=F32)[::-1] - 0.01}
+    made = chain(F)
+    try:
+        fused = call(compiled(stack, made), **given)["y"]
+    except PlanError:
+        return True
+    return bool((fused != call(compiled(stack, made, fusion=False), **given)["y"]).any())
+
+
+def test_the_chain_is_right(stack: Stack, F: Nodes) -> None:
+    assert not differs(stack, F)
+
+
+def test_memory_taken_over_without_proof_is_seen(stack: Stack, F: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "inputs_read_where_written",
+                        lambda nest, command, output=0: tuple(range(len(command.inputs))))
+    stack = nnc.make_stack(stack_for("strict:0").device)
+    assert differs(stack, F)
+
+
+@pytest.mark.parametrize("other", ["abs", "negative"])
+def test_an_epilogue_that_is_another_is_seen(stack: Stack, F: Nodes, other: str) -> None:
+    written = FUSED.nest
+    assert written is not None
+
+    def swapped(command: Any) -> Any:
+        (program,) = command.attributes
+        steps = [s._replace(op=OPERATORS[other]) if s.op.name == "relu" else s for s in program.steps]
+        return written(command._replace(attributes=(program._replace(steps=tuple(steps)),)))
+
+    object.__setattr__(FUSED, "nest", swapped)
+    try:
+        assert differs(nnc.make_stack(stack_for("strict:0").device), F)
+    finally:
+        object.__setattr__(FUSED, "nest", written)
+
+
+def test_results_of_bodies_that_are_not_where_they_have_to_be_are_seen(stack: Stack, monkeypatch: Any) -> None:
+    right = weights_after(2, fusion=True)
+    put = CommandPlanner.command
+
+    def forgetful(self: CommandPlanner, item: Any) -> Any:
+        if item.group.op is FUSED:
+            self.assigned.pop(item.group.node, None)
+        return put(self, item)
+
+    monkeypatch.setattr(CommandPlanner, "command", forgetful)
+    try:
+        wrong = weights_after(2, fusion=True)
+    except PlanError:
+        return
+    assert any(a.tobytes() != b.tobytes() for a, b in zip(right, wrong, strict=True))
+
+
+# ---- programs
+def spec(*shape: int) -> TensorSpec:
+    return TensorSpec(shape, F32)
+
+
+def test_programs_are_compared_by_structure() -> None:
+    def program(operand: Any) -> Program:
+        return Program((Step(OPERATORS["exp"], (), (Input(0),), spec(3)),
+                        Step(OPERATORS["add"], (), (StepResult(0), operand), spec(3))), (spec(3), spec(3)), (1,))
+
+    assert program(Input(1)) == program(Input(1))
+    assert hash(program(Input(1))) == hash(program(Input(1)))
+    assert program(Input(0)) != program(StepResult(0)), "an input is no step"
+    assert program(Literal.of(0.0, F32)) != program(Literal.of(-0.0, F32))
+    assert program(Literal.of(np.nan, F32)) == program(Literal.of(np.nan, F32))
+
+
+def test_what_cannot_be_one_nest_is_refused() -> None:
+    """A fold of what is itself folded for each of its elements."""
+    steps = (Step(OPERATORS["sum"], ((1,), True), (Input(0),), spec(3, 1)),
+             Step(OPERATORS["sum"], ((0,), True), (StepResult(0),), spec(1, 1)))
+    program = Program(steps, (spec(3, 4),), (1,))
+    layouts = [spec(3, 4).layout()], [spec(1, 1).layout()]
+    command = nnc.base.command.Command("fused", (program,), tuple(layouts[0]), tuple(layouts[1]))
+    with pytest.raises(NotSupportedError, match="fold within a fold"):
+        fused_nest(command, program)
