@@ -1,4 +1,4 @@
-"""How an operator's loops relate to its result: what fusion asks of an operator, read off its own declaration."""
+"""The form of an operator, read off its declaration: whether it can be written among others, and what it reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Affine: TypeAlias = "tuple[int, tuple[tuple[Any, int], ...]] | None"
 
 
 class Kind(Enum):
-    """Where an operator can be written."""
+    """Places where an operator can be written."""
 
     POINTWISE = "one element of the result needs no loop: it is written wherever it is read"
     FOLD = "one element is a fold of its own: it is written once for each row"
@@ -98,7 +98,7 @@ class _Reader(Composer):
 
     @property
     def weight(self) -> int:
-        """Of all instructions for one point of the rows."""
+        """The weight of all instructions for one point of the rows."""
         return sum([prod(stage.axes) * sum([_weight(i.operation) for i in stage.instructions])
                     for stage in self.nest.build().stages])
 

@@ -150,7 +150,7 @@ class Composer:
         return value
 
     def _of_row(self, element: Element) -> Any:
-        """What the row alone decides, asked for within it: noted, to be written before in the next attempt."""
+        """Note what is asked for within a row and the row alone decides: the next attempt writes it before."""
         here, self.known = self.known, self.known[:1]
         nest, self.nest = self.nest, NestBuilder(self.command)
         self.nest.axes = nest.axes

@@ -20,7 +20,7 @@ Scope: TypeAlias = "Node | None"
 """Where something is asked for: at each point of the result, or within the fold of a node."""
 
 
-class Demand(NamedTuple):
+class Request(NamedTuple):
     """An element that is asked for: its index by axis of the result, or of a fold, and where that is."""
 
     at: tuple[Position, ...]
@@ -42,9 +42,9 @@ class Cluster:
         self.inputs: dict[Node, None] = dict.fromkeys(result.inputs)
         self._lengths: dict[Any, int] = {axis: n for axis, n in enumerate(self.shape) if n != 1}
         whole = tuple([(0, frozenset([(axis, 1)] if n != 1 else [])) for axis, n in enumerate(self.shape)])
-        self._demands: dict[Node, list[Demand]] = {result: [Demand(whole, None)]}
+        self._requests: dict[Node, list[Request]] = {result: [Request(whole, None)]}
         if form.kind is Kind.FOLD:
-            self._fold_along(result, Demand(whole, None))
+            self._fold_along(result, Request(whole, None))
         elif form.kind is Kind.ANCHOR:
             self.anchor = result
 
@@ -60,30 +60,30 @@ class Cluster:
 
     @property
     def row_count(self) -> int:
-        """How many rows there are: what is computed side by side."""
+        """The count of rows, which are computed side by side."""
         return self.points if self.rows is None else prod([self._lengths[axis] for axis in self.rows])
 
     # ---- what is asked of a node
-    def demands_of(self, node: Node) -> list[Demand]:
+    def requests_of(self, node: Node) -> list[Request]:
         """The elements of an input that the nodes here ask for, each once."""
-        found: dict[Demand, None] = {}
+        found: dict[Request, None] = {}
         for user in self.forms:
             if node in user.inputs:
                 for load in self.forms[user].loads:
                     if user.inputs[load.argument] is node:
-                        for demand in self._demands[user]:
-                            found[self._through(user, load, demand)] = None
+                        for request in self._requests[user]:
+                            found[self._through(user, load, request)] = None
         return list(found)
 
-    def _through(self, user: Node, load: Load, demand: Demand) -> Demand:
-        """What a node asks of its input where an element of it is asked for."""
+    def _through(self, user: Node, load: Load, request: Request) -> Request:
+        """Turn a request for an element of a node into one for what it reads."""
         rank = user.ndim
-        at = tuple([_substituted(index, demand.at, rank, user) for index in load.at])
-        return Demand(at, user if load.folded else demand.scope)
+        at = tuple([_substituted(index, request.at, rank, user) for index in load.at])
+        return Request(at, user if load.folded else request.scope)
 
-    def times(self, demands: Iterable[Demand]) -> int:
-        """How often these are computed."""
-        places = {(d.at, None if self._is_of_row(d) else (d.scope,)) for d in demands}
+    def times(self, requests: Iterable[Request]) -> int:
+        """Count how often these are computed."""
+        places = {(d.at, None if self._is_of_row(d) else (d.scope,)) for d in requests}
         return sum([self.row_count if scope is None else self._points_in(scope[0]) for _, scope in places])
 
     def _points_in(self, scope: Scope) -> int:
@@ -95,44 +95,44 @@ class Cluster:
             return max([load.times for load in form.loads], default=1)
         return self.row_count * folded
 
-    def _is_of_row(self, demand: Demand) -> bool:
+    def _is_of_row(self, request: Request) -> bool:
         return self.rows is not None and all(
-            index is not None and all(axis in self.rows for axis, _ in index[1]) for index in demand.at)
+            index is not None and all(axis in self.rows for axis, _ in index[1]) for index in request.at)
 
     # ---- growing
-    def folds_with(self, node: Node, demands: list[Demand]) -> bool:
+    def folds_with(self, node: Node, requests: list[Request]) -> bool:
         """Tell whether a fold would lie along the rows, one for each."""
-        if self.anchor is not None or len({demand.at for demand in demands}) != 1:
+        if self.anchor is not None or len({request.at for request in requests}) != 1:
             return False
-        axes = _axes(demands[0])
+        axes = _axes(requests[0])
         if axes is None or not all(isinstance(axis, int) for axis in axes):
             return False
         return (self.rows is None or self.rows == axes) and prod([self._lengths[a] for a in axes]) == prod(
             node.spec.static_shape)
 
-    def anchors_with(self, node: Node, demands: list[Demand]) -> bool:
+    def anchors_with(self, node: Node, requests: list[Request]) -> bool:
         """Tell whether a node that goes through loops of its own computes what the result needs, point by point."""
-        whole = self._demands[self.result]
-        return self.anchor is None and self.rows is None and demands == whole and node.shape == self.result.shape
+        whole = self._requests[self.result]
+        return self.anchor is None and self.rows is None and requests == whole and node.shape == self.result.shape
 
-    def add(self, node: Node, form: Form, demands: list[Demand]) -> None:
+    def add(self, node: Node, form: Form, requests: list[Request]) -> None:
         self.forms[node] = form
-        self._demands[node] = demands
+        self._requests[node] = requests
         del self.inputs[node]
         self.inputs |= dict.fromkeys([x for x in node.inputs if x not in self.forms])
         if form.kind is Kind.FOLD:
-            self._fold_along(node, demands[0])
+            self._fold_along(node, requests[0])
         elif form.kind is Kind.ANCHOR:
             self.anchor = node
 
-    def _fold_along(self, node: Node, demand: Demand) -> None:
-        axes = _axes(demand)
+    def _fold_along(self, node: Node, request: Request) -> None:
+        axes = _axes(request)
         assert axes is not None
         self.rows = axes
 
     def remove(self, node: Node) -> None:
         """Take out a node none of whose inputs is here."""
-        del self.forms[node], self._demands[node]
+        del self.forms[node], self._requests[node]
         kept = {x for member in self.forms for x in member.inputs if x not in self.forms}
         self.inputs = dict.fromkeys([x for x in (*self.inputs, node) if x in kept])
 
@@ -152,10 +152,10 @@ def _substituted(index: Affine, at: tuple[Position, ...], rank: int, fold: Node)
     return offset, frozenset([(a, c) for a, c in total.items() if c])
 
 
-def _axes(demand: Demand) -> frozenset[Any] | None:
+def _axes(request: Request) -> frozenset[Any] | None:
     """The axes that an element lies along; None where they are not known."""
     axes: set[Any] = set()
-    for index in demand.at:
+    for index in request.at:
         if index is None:
             return None
         axes.update([axis for axis, _ in index[1]])

@@ -1,11 +1,11 @@
-"""Whether it pays that a node is computed where it is read, instead of in a command of its own."""
+"""The cost of computing a node where it is read, against a command of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
 
-from nnc_core.engine.fusion.cluster import Cluster, Demand
+from nnc_core.engine.fusion.cluster import Cluster, Request
 from nnc_core.operator.form import Form, Kind
 from nnc_core.symbol import Node
 
@@ -17,13 +17,13 @@ SMALL = 1 << 16
 """Points of a result for which starting a command costs more than computing them."""
 
 
-def pays(node: Node, form: Form, cluster: Cluster, demands: Sequence[Demand]) -> bool:
+def pays(node: Node, form: Form, cluster: Cluster, requests: Sequence[Request]) -> bool:
     """Tell whether fewer bytes are moved for what is computed more than once, and enough is computed side by side."""
     size = prod(node.spec.static_shape)
     if form.kind is Kind.FOLD:
         rows = size
         return rows == cluster.row_count or rows >= SIDE_BY_SIDE or cluster.points <= SMALL
-    again = max(cluster.times(demands) - size, 0)
+    again = max(cluster.times(requests) - size, 0)
     loads = max(len(form.loads) - 1, 0)
     saved = 2 * node.spec.nbytes
     return bool(again * (form.weight + loads) <= saved * ADDITIONS_PER_BYTE)

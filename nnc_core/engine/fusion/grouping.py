@@ -1,4 +1,4 @@
-"""Which nodes become one command: each joins the cluster that alone reads it, if that moves fewer bytes than it costs.
+"""Clusters of nodes that become one command: a node joins that which alone reads it, if fewer bytes are moved.
 
 Nodes are taken from the outputs back.  A node joins only where everything that reads it is in one cluster: so no way
 leads out of a cluster and back, whatever joins.
@@ -94,15 +94,15 @@ class Grouping:
         new = [x for x in node.inputs if x not in cluster.inputs and not is_number(x)]
         if len(cluster.forms) >= MOST_STEPS or len(cluster.inputs) - 1 + len(new) > MOST_INPUTS:
             return False
-        demands = cluster.demands_of(node)
+        requests = cluster.requests_of(node)
         match form.kind:
-            case Kind.FOLD if not cluster.folds_with(node, demands):
+            case Kind.FOLD if not cluster.folds_with(node, requests):
                 return False
-            case Kind.ANCHOR if not cluster.anchors_with(node, demands):
+            case Kind.ANCHOR if not cluster.anchors_with(node, requests):
                 return False
-        if not pays(node, form, cluster, demands):
+        if not pays(node, form, cluster, requests):
             return False
-        cluster.add(node, form, demands)
+        cluster.add(node, form, requests)
         return True
 
     # ---- writing groups

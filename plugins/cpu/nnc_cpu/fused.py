@@ -84,7 +84,7 @@ ADAGRAD: Pattern = (
 
 
 class Loop(NamedTuple):
-    """How a program runs, and the inputs whose memory its result may take over."""
+    """A program's routine, and the inputs whose memory its result may take over."""
 
     make: Make
     inplace: tuple[int, ...]
