@@ -54,7 +54,7 @@ def same(found: Any, wanted: Any, what: str = "result") -> None:
 
 def near(found: Any, wanted: Any, rtol: float = 2e-5, atol: float = 5e-6) -> None:
     """Structures of as many leaves, of the same shapes, equal but for the order of a few roundings in float32."""
-    a, b = leaves(found), leaves(wanted)
+    a, b = leaves(found), leaves(wanted if isinstance(found, (list, tuple, dict)) else np.asarray(wanted))
     assert len(a) == len(b) > 0
     for x, y in zip(a, b, strict=True):
         assert x.shape == y.shape
