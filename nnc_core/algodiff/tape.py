@@ -64,7 +64,7 @@ def structure(tape: Tape) -> Key | None:
             parts.append((step.op, tuple([number[id(x)] for x in step.inputs]), step.attributes))
     ends = tuple([(number[id(y)], g is None) for y, g in zip(tape.roots, tape.seeds, strict=True)])
     found = tuple([number.get(id(x), -1) for x in tape.wrt])
-    key = (stack, stack.engine.decider.version, config.deterministic, ends, found, tuple(parts))
+    key = (stack, stack.engine.decider.version, config.deterministic, config.fusion, ends, found, tuple(parts))
     return key if _is_hashable(key) else None
 
 

@@ -127,12 +127,12 @@ class Config:
         return {name: getattr(self, name) for name in sorted(self._names)}
 
     @property
-    def of_traces(self) -> tuple[bool, str, str | None]:
-        """The settings that what is traced depends on; asked for by every call of compiled code."""
+    def of_traces(self) -> tuple[bool, bool, str, str | None]:
+        """The settings that what is traced and compiled depends on; asked for by every call of compiled code."""
         override, process = self._override.get(), self._process
         if override:
-            return self.deterministic, self.default_float, self.default_device
-        return process.deterministic, process.default_float, process.default_device
+            return self.deterministic, self.fusion, self.default_float, self.default_device
+        return process.deterministic, process.fusion, process.default_float, process.default_device
 
     @property
     def of_runs(self) -> tuple[bool, str, bool]:

@@ -53,3 +53,7 @@ class CommandBackend(ABC):
     def inplace(self, command: Command, offered: tuple[int, ...]) -> tuple[int, ...]:
         """The inputs, of those that the operator offers, that may share the output's memory, layouts being equal."""
         return ()
+
+    def inplace_of(self, command: Command, output: int, offered: tuple[int, ...]) -> tuple[int, ...]:
+        """The same for one of the outputs: where there are several, no input unless this says so."""
+        return self.inplace(command, offered) if len(command.outputs) == 1 else ()

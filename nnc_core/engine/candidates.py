@@ -45,9 +45,9 @@ class NestBackend(CommandBackend):
             return error.message
         return None
 
-    def inplace(self, command: Command, offered: tuple[int, ...]) -> tuple[int, ...]:
+    def inplace_of(self, command: Command, output: int, offered: tuple[int, ...]) -> tuple[int, ...]:
         """Inputs that the nest reads just where it writes, whether the operator offers them or not."""
-        return inputs_read_where_written(self.nest(command), command)
+        return inputs_read_where_written(self.nest(command), command, output)
 
     def prepare(self, command: Command) -> Kernel:
         return self.device.compile(self.nest(command))

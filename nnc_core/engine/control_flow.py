@@ -30,7 +30,7 @@ class ControlFlow:
 
     def run(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TupleSpec) -> tuple[Array, ...]:
         specs = tuple([self._spec_of(a) for a in arrays])
-        key = (op, attributes, specs, config.deterministic, self.decider.version)
+        key = (op, attributes, specs, config.deterministic, config.fusion, self.decider.version)
         compiled = self._compiled.find(key, lambda: self.compile(self._graph_of(op, attributes, specs)))
         found = compiled.run({f"x{i}": a for i, a in enumerate(arrays)})
         return tuple([found[f"y{i}"] for i in range(len(spec.parts))])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from nnc_core.base.cache import LRU
@@ -27,7 +27,8 @@ class Decision(NamedTuple):
     candidate: CommandBackend | None
     """None if all that there is has refused."""
     workspace: int
-    inplace: tuple[int, ...]
+    consents: tuple[tuple[int, ...], ...]
+    """For each output the inputs that may share its memory."""
     refusals: tuple[str, ...]
     """What would have been preferred, with the reasons of each."""
 
@@ -42,6 +43,11 @@ class Decision(NamedTuple):
         return self.op, self.command, self.backend
 
     @property
+    def inplace(self) -> tuple[int, ...]:
+        """The inputs that may share the memory of the only output; none where there are several."""
+        return self.consents[0] if len(self.consents) == 1 else ()
+
+    @property
     def on_host(self) -> bool:
         """True if the device itself does not run the command."""
         return self.backend in (HOST, "")
@@ -53,6 +59,11 @@ class Decision(NamedTuple):
                                     line=None if line is None else show_line(line),
                                     hint="; ".join(self.refusals) or "install a plugin that has it")
         return self
+
+
+def _packed(node: Node) -> Command:
+    inputs = tuple([x.spec.layout() for x in node.inputs])
+    return Command(node.op.name, node.attributes, inputs, (node.spec.layout(),))
 
 
 class Decider:
@@ -84,9 +95,13 @@ class Decider:
 
     def is_generated(self, node: Node) -> bool:
         """Tell whether a node by itself would run by its loop nest."""
-        inputs = tuple([x.spec.layout() for x in node.inputs])
-        command = Command(node.op.name, node.attributes, inputs, (node.spec.layout(),))
-        return self.decide(node.op, command).backend == NEST
+        return self.decide(node.op, _packed(node)).backend == NEST
+
+    def generate(self, nodes: Iterable[Node]) -> None:
+        """Remember that these run by their loop nests, in one command: a resumed run is to join them too."""
+        for node in nodes:
+            if node.op.source is None:
+                self._used.put((node.op, _packed(node)), NEST)
 
     def claims(self, op: Op, command: Command) -> bool:
         """Tell whether library code takes a composite whole; what is there for want of better does not, as the parts
@@ -119,10 +134,10 @@ class Decider:
                 refusals.clear()
             reason = struck.get(candidate.name) or candidate.refuse(command)
             if reason is None:
-                return Decision(op, command, candidate, candidate.workspace(command),
-                                candidate.inplace(command, op.inplace), tuple(refusals))
+                consents = [candidate.inplace_of(command, k, op.inplace) for k in range(len(command.outputs))]
+                return Decision(op, command, candidate, candidate.workspace(command), tuple(consents), tuple(refusals))
             refusals.append(f"{candidate.name}: {reason}")
-        return Decision(op, command, None, 0, (), tuple(refusals))
+        return Decision(op, command, None, 0, ((),) * len(command.outputs), tuple(refusals))
 
     # ---- what became of decisions
     def use(self, decision: Decision) -> None:

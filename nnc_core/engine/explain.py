@@ -70,5 +70,4 @@ def _breaks(plan: Plan) -> list[str]:
 def _describe(step: PlannedCommand) -> str:
     where = step.note or ", ".join(f"arena + {s.offset}" if s.kind == "arena" else s.kind for s in step.writes)
     refused = f"; refused by {'; '.join(step.decision.refusals)}" if step.decision.refusals else ""
-    command = step.group.label + str(step.command).removeprefix(step.command.name)
-    return f"{command}  [{step.decision.backend}; {where}{refused}]  # {show_line(step.group.node.line)}"
+    return f"{step.text}  [{step.decision.backend}; {where}{refused}]  # {show_line(step.group.node.line)}"

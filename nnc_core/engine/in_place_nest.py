@@ -26,20 +26,19 @@ class _Use(NamedTuple):
     """None for what is no sum of steps: divided and gathered subscripts."""
 
 
-def inputs_read_where_written(nest: LoopNest, command: Command) -> tuple[int, ...]:
-    """The inputs that may lie in the memory of the only output: those laid out like it of which each point reads the
-    elements that it writes itself, before it writes them.  Without an output, or with several, there are none.
+def inputs_read_where_written(nest: LoopNest, command: Command, output: int = 0) -> tuple[int, ...]:
+    """The inputs that may lie in the memory of an output: those laid out like it of which each point reads the
+    elements that it writes itself, before it writes them.
 
     It suffices that one stage stores, at addresses that differ from point to point, and that every load has the
     address of a store and comes before the first of them.
     """
-    if len(command.outputs) != 1:
-        return ()
-    output = len(command.inputs)
-    alike = [i for i, layout in enumerate(command.inputs) if layout == command.output]
+    alike = [i for i, layout in enumerate(command.inputs) if layout == command.outputs[output]]
     if not alike:
         return ()
-    stores = list(_uses(nest, "store", output))
+    stores = list(_uses(nest, "store", len(command.inputs) + output))
+    if not stores:
+        return ()
     written = {use.address for use in stores}
     if None in written or len({use.stage for use in stores}) != 1 or not _apart(nest, stores):
         return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from hashlib import sha256
 
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError, ResumeWarning
@@ -13,6 +14,10 @@ NEST, HOST = "loop nest", "host"
 """Names that serve as a backend where there is no library code."""
 EXPANDED = "expanded"
 """Instead of a backend: a composite that none takes whole."""
+
+
+LONGEST = 200
+"""Letters of attributes that are written out."""
 
 
 class PinnedBackends:
@@ -44,6 +49,8 @@ def command_key(command: Command) -> str:
     """A command as text, the same in every process."""
     sides = [" ".join(map(_layout_key, side)) for side in (command.inputs, command.outputs)]
     attributes = ", ".join(map(repr, command.attributes))
+    if len(attributes) > LONGEST:  # a program; the file would be full of them
+        attributes = "#" + sha256(attributes.encode()).hexdigest()
     return f"{command.name}({attributes}) {sides[0]} -> {sides[1]}"
 
 

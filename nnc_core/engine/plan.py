@@ -73,8 +73,7 @@ class CommandPlanner:
         place = self._in_whole(index, group)
         step = self.step(index, group, (node.spec.layout() if place is None else place.layout,))
         if place is None:
-            storage = self.assigned.get(node) or self._donated(index, step) or self._overwritten(index, step)
-            place = ValuePlace(storage or self.fresh(index, node, step.command.output.nbytes), step.command.output)
+            place = self._placed(index, step, node, 0)
         else:
             step.note = "in its part of a larger value"
         self.put(node, place)
@@ -105,12 +104,22 @@ class CommandPlanner:
     def _with_several_results(self, index: int, group: NodeGroup, spec: TupleSpec) -> PlannedCommand:
         step = self.step(index, group, [part.layout() for part in spec.parts])
         picked = self.picked.get(group.node, {})
-        self.parts[group.node] = [
-            ValuePlace(self.fresh(index, picked[i], part.layout().nbytes) if i in picked else
-                  self.in_arena(part.layout().nbytes, index, index, group.op.name), part.layout())
-            for i, part in enumerate(spec.parts)]
-        step.writes = tuple([p.storage for p in self.parts[group.node]])
+        places = self.parts[group.node] = []
+        for i, part in enumerate(spec.parts):
+            if i in picked:
+                places.append(self._placed(index, step, picked[i], i))
+            else:
+                nobody = self.in_arena(part.layout().nbytes, index, index, group.op.name)
+                places.append(ValuePlace(nobody, part.layout()))
+            step.writes = tuple([place.storage for place in places])
         return step
+
+    def _placed(self, index: int, step: PlannedCommand, node: Node, output: int) -> ValuePlace:
+        """The place of one of a command's outputs: where it has to be, in memory that is there already, or anew."""
+        out = step.command.outputs[output]
+        storage = (self.assigned.get(node) or self._donated(index, step, node, output)
+                   or self._overwritten(index, step, node, output) or self.fresh(index, node, out.nbytes))
+        return ValuePlace(storage, out)
 
     def copy(self, index: int, x: Node, source: ValuePlace, target: Storage,
              out: Layout | None = None) -> PlannedCommand:
@@ -185,30 +194,33 @@ class CommandPlanner:
         return place.storage is storage and same_elements(place.layout, layout)
 
     # ---- memory that is there already
-    def _donated(self, index: int, step: PlannedCommand) -> Storage | None:
+    def _donated(self, index: int, step: PlannedCommand, node: Node, output: int) -> Storage | None:
         """New state lands in the memory of the old, if nothing reads the old one later and nothing can fail later."""
-        target = self.updates.get(step.group.node)
+        target = self.updates.get(node)
         if target is None or target not in self.place or index < self.last_failing:
             return None
         storage = self.place[target].storage
         if storage.kind != "input" or storage.last > index:
             return None
-        if storage.last == index and not self._may_share(step, storage):
+        if storage.last == index and not self._may_share(step, storage, output):
             return None
-        self.plan.donated[step.group.node] = target
+        self.plan.donated[node] = target
+        self.plan.updated_at[node] = step.at
         step.note = "in the memory of its input"
         storage.last = FOREVER
         return storage
 
-    def _overwritten(self, index: int, step: PlannedCommand) -> Storage | None:
+    def _overwritten(self, index: int, step: PlannedCommand, node: Node, output: int) -> Storage | None:
         """Take over the memory of an input that dies here, or of which only what is not changed here is read later."""
-        node, out = step.group.node, step.command.output
-        for i in step.decision.inplace:
+        out = step.command.outputs[output]
+        for i in step.decision.consents[output]:
             storage, layout = self.place[step.group.inputs[i]]
             if storage.kind != "arena" or storage.fixed or storage.nbytes != max(out.nbytes, 1) or layout != out:
                 continue
+            if storage in step.writes:  # another output has taken it
+                continue
             free = storage.last == index or self._leaves_the_rest(index, step, storage)
-            if free and self._may_share(step, storage):
+            if free and self._may_share(step, storage, output):
                 if node in self.outputs:
                     self.make_output(storage)
                 self.plan.overwrites += 1
@@ -218,6 +230,8 @@ class CommandPlanner:
 
     def _leaves_the_rest(self, index: int, step: PlannedCommand, storage: Storage) -> bool:
         """Tell whether a command changes a part of a storage only, and nothing of that part is read later."""
+        if len(step.command.outputs) != 1:
+            return False
         written = written_part(step.command)
         if written == step.command.output or not storage.told or storage.carried or step.group.node in self.outputs:
             return False
@@ -227,11 +241,12 @@ class CommandPlanner:
         """Tell whether all that is read later in a storage lies apart from what is written."""
         return all(apart(self.place[x].layout, written) for x in storage.values if self.reads[x] > index)
 
-    def _may_share(self, step: PlannedCommand, storage: Storage) -> bool:
+    def _may_share(self, step: PlannedCommand, storage: Storage, output: int) -> bool:
         """The kernel consents for every input that may lie there, and each lies there as the output would, or apart
         from what is changed."""
-        written = written_part(step.command)
-        return all((i in step.decision.inplace and self.place[x].layout == step.command.output)
+        out, consents = step.command.outputs[output], step.decision.consents[output]
+        written = written_part(step.command) if len(step.command.outputs) == 1 else out
+        return all((i in consents and self.place[x].layout == out)
                    or (self.place[x].storage is storage and apart(self.place[x].layout, written))
                    for i, x in enumerate(step.group.inputs) if self.place[x].storage.may_be(storage))
 

@@ -27,6 +27,8 @@ class Plan:
     """Bytes of the largest buffer that the device allocates; the arena is cut there."""
     donated: dict[Node, Node] = field(default_factory=dict)
     """Outputs that did land in the memory of an input."""
+    updated_at: dict[Node, int] = field(default_factory=dict)
+    """The positions of the commands that compute these."""
     aliases: int = 0
     overwrites: int = 0
     joined: int = 0

@@ -83,7 +83,7 @@ def measure(plan: Plan, step_of: Mapping[int, int], program: Program, device: De
     for _ in range(max(repeats, 1)):
         samples.append({})
         program.run_with(timed)
-    timings = [Timing(str(step.command), step.decision.backend, median(s.get(i, 0.0) for s in samples),
+    timings = [Timing(step.text, step.decision.backend, median(s.get(i, 0.0) for s in samples),
                       show_line(step.group.node.line), cost_of(step.decision.op, step.command))
                for i, step in enumerate(plan.steps)]
     return Profile(device.spec.id, tuple(timings))

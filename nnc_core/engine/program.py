@@ -20,6 +20,7 @@ from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.nonfinite import run_watched
 from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.profile import Profile, measure
+from nnc_core.engine.storage import FOREVER
 from nnc_core.engine.watched_program import watch_program
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import CONSTANT, PLACEHOLDER
@@ -221,9 +222,10 @@ class ComputationGraph:
 
     def _begun(self, position: int) -> frozenset[str]:
         """Inputs whose memory a call that failed there may have begun to overwrite."""
-        updates = {node: i for i, step in enumerate(self.plan.steps) if (node := step.group.node) in self.plan.donated}
         names = {node: name for name, node in self.graph.inputs.items()}
-        return frozenset(names[self.plan.donated[node]] for node, i in updates.items() if position < 0 or i <= position)
+        reached = self.plan.steps[position].at if position >= 0 else FOREVER
+        return frozenset([names[target] for node, target in self.plan.donated.items()
+                          if self.plan.updated_at[node] <= reached])
 
     @property
     def donated(self) -> frozenset[str]:

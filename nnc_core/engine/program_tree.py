@@ -35,6 +35,11 @@ class PlannedCommand:
     def command(self) -> Command:
         return self.decision.command
 
+    @property
+    def text(self) -> str:
+        """The command as users read it: with the operators that it runs, if those are several."""
+        return self.group.label + str(self.command).removeprefix(self.command.name)
+
 
 @dataclass(slots=True, eq=False)
 class LoopPlan:

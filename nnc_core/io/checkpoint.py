@@ -89,8 +89,11 @@ def read_file(path: str | os.PathLike[str]) -> Stored:
 def _text(text: object, what: str) -> str:
     if not isinstance(text, str):
         raise DTypeError(f"{what} must be a str, not {type(text).__name__}: {text!r}")
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise DataError(f"{what} {text!r} holds a surrogate, which UTF-8 cannot store", hint="use valid text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        message = f"{what} {text!r} holds a surrogate, which UTF-8 cannot store"
+        raise DataError(message, hint="use valid text") from error
     return text
 
 

@@ -57,6 +57,7 @@ class Ambient(NamedTuple):
     """Settings that traced code depends on besides its arguments."""
 
     deterministic: bool
+    fusion: bool
     default_float: str
     default_device: str | None
     stack: Stack | None

@@ -155,11 +155,12 @@ class Walk:
 
     def check_apart(self, step: PlannedCommand, reads: Sequence[Read], writes: Sequence[Read]) -> None:
         """No command writes where it reads, unless its kernel has said that it can."""
-        for target, out in writes:
+        for k, (target, out) in enumerate(writes):
+            consents = step.decision.consents[k] if k < len(step.decision.consents) else ()
             for i, (source, x) in enumerate(reads):
                 if source.numbers is not target.numbers or not x.size or not out.size:
                     continue
-                there = _alike((source, x), (target, out)) and i in step.decision.inplace
+                there = _alike((source, x), (target, out)) and i in consents
                 if not there and np.shares_memory(self.elements(source, x), self.elements(target, out)):
                     raise PlanError(f"{step.command} writes where it reads operand {i}")
 

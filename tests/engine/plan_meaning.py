@@ -96,6 +96,8 @@ class Meaning:
         for item in items:
             for step in item.planned:
                 self.step(step)
+            if item.group.op is PICK and item.group.node.op is not PICK:  # a result of a fused command
+                self.scope[item.group.node] = self.value(item.group.inputs[0])[item.group.attributes[0]]
             if isinstance(item, LoopItem):
                 self.loop(item)
             elif isinstance(item, BranchesItem):
@@ -123,10 +125,11 @@ class Meaning:
             if cond is None:
                 if i == limit:
                     break
-            elif not self.inside(cond, [*carried, *captured], item.cond, lambda y, i=i: self.decide(y[0], i < limit)):
+            elif not self.inside(cond, [*carried, *captured], item.cond, [item.test],
+                                 lambda y, i=i: self.decide(y[0], i < limit)):
                 break
             at = limit - 1 - i if reverse else i
-            results = self.inside(body, [*carried, *[x[at] for x in scanned], *captured], item.body, list)
+            results = self.inside(body, [*carried, *[x[at] for x in scanned], *captured], item.body, item.results, list)
             carried = results[:n]
             for rows, y in zip(stacked, results[n:], strict=True):
                 rows.append(y)
@@ -150,17 +153,19 @@ class Meaning:
         index, *operands = [self.value(x) for x in item.group.inputs]
         self.asked[id(item)] += 1
         chosen = self.decide(index, (self.asked[id(item)] + self.run) % len(item.arms))
-        self.scope[item.group.node] = self.inside(branches[chosen], operands, item.arms[chosen], list)
+        self.scope[item.group.node] = self.inside(branches[chosen], operands, item.arms[chosen],
+                                                   item.results[chosen], list)
 
     def decide(self, asked: Numbers, answer: int) -> int:
         self.decisions.append((asked, int(answer)))
         return answer
 
-    def inside(self, body: Body, given: Sequence[Any], items: Sequence[Item], then: Any) -> Any:
-        """`then` of the results of a body, whose values are seen in it alone."""
+    def inside(self, body: Body, given: Sequence[Any], items: Sequence[Item], results: Sequence[Any],
+               then: Any) -> Any:
+        """`then` of the results of a body, each with memory of its own; its values are seen in it alone."""
         around, self.scope = self.scope, dict(zip(body.inputs, given, strict=True))
         self.items(items)
-        found = then([self.value(y) for y in body.outputs])
+        found = then([self.value(y) for y in results])
         self.scope = around
         return found
 

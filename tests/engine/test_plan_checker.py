@@ -140,7 +140,7 @@ def test_an_input_that_is_overwritten_is_found() -> None:
 
 def test_in_place_without_consent_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_plan(lowered(transposed, X))
-    monkeypatch.setattr(CommandPlanner, "_may_share", lambda self, step, storage: True)
+    monkeypatch.setattr(CommandPlanner, "_may_share", lambda self, step, storage, output: True)
     with pytest.raises(PlanError):
         check_plan(lowered(transposed, X))
 

@@ -28,5 +28,5 @@ def fuse(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> li
     if not config.fusion:
         return match(nodes, outputs, ())
     if "codegen" in device.spec.features:
-        return Grouping(nodes, outputs, decider.is_generated).groups()
+        return Grouping(nodes, outputs, decider).groups()
     return match(nodes, outputs, device.all_backends(FUSED.name))

@@ -37,6 +37,8 @@ class Cluster:
         self.shape = result.spec.static_shape
         self.rows: frozenset[Any] | None = None
         """Axes of the result that folds lie along; None while there are no folds."""
+        self.further: list[Node] = []
+        """Outputs of the graph that are computed on the way, as the result is: point by point."""
         self.anchor: Node | None = None
         """The node whose own loops all others are written into."""
         self.inputs: dict[Node, None] = dict.fromkeys(result.inputs)
@@ -47,6 +49,11 @@ class Cluster:
             self._fold_along(result, Request(whole, None))
         elif form.kind is Kind.ANCHOR:
             self.anchor = result
+
+    @property
+    def results(self) -> list[Node]:
+        """What the command gives: further outputs of the graph, then the result."""
+        return [*self.further, self.result]
 
     @property
     def inner(self) -> tuple[int, ...]:
@@ -112,8 +119,11 @@ class Cluster:
 
     def anchors_with(self, node: Node, requests: list[Request]) -> bool:
         """Tell whether a node that goes through loops of its own computes what the result needs, point by point."""
-        whole = self._requests[self.result]
-        return self.anchor is None and self.rows is None and requests == whole and node.shape == self.result.shape
+        return self.anchor is None and self.rows is None and self.is_whole(node, requests)
+
+    def is_whole(self, node: Node, requests: list[Request]) -> bool:
+        """Tell whether just the elements of a node are asked for that have the places of the result's."""
+        return requests == self._requests[self.result] and node.shape == self.result.shape
 
     def add(self, node: Node, form: Form, requests: list[Request]) -> None:
         self.forms[node] = form

@@ -6,11 +6,12 @@ leads out of a cluster and back, whatever joins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from nnc_core.base.cache import LRU
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
+from nnc_core.engine.decide import Decider
 from nnc_core.engine.fusion.cluster import Cluster
 from nnc_core.engine.fusion.cost import pays
 from nnc_core.engine.groups import COPY, LEAVES, NodeGroup, is_number
@@ -27,15 +28,13 @@ MOST_INPUTS = 24
 OPAQUE = Form(Kind.OPAQUE)
 PLACED = frozenset({"concat", "update_slice", "put_row", "scatter"})
 """Operators whose parts the planner lays where they are wanted, so that little or nothing is moved."""
-Generated = Callable[[Node], bool]
-"""Tells whether a node by itself would run by code generated from its loop nest."""
 
 
 class Grouping:
     """The clusters of a graph."""
 
-    def __init__(self, nodes: Sequence[Node], outputs: Iterable[Node], generated: Generated) -> None:
-        self.nodes, self.generated = nodes, generated
+    def __init__(self, nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> None:
+        self.nodes, self.decider = nodes, decider
         self.position = {node: n for n, node in enumerate(nodes)}
         self.users: dict[Node, list[Node]] = {}
         for node in nodes:
@@ -81,11 +80,10 @@ class Grouping:
             return OPAQUE
         specs = tuple([x.spec for x in node.inputs])
         form = form_of(node.op, specs, node.attributes, node.spec)
-        return form if form.kind is Kind.OPAQUE or node.op.source is not None or self.generated(node) else OPAQUE
+        alone = form.kind is Kind.OPAQUE or node.op.source is not None
+        return form if alone or self.decider.is_generated(node) else OPAQUE
 
     def _only_reader(self, node: Node) -> Cluster | None:
-        if node in self.outputs:
-            return None
         clusters = [self.cluster.get(user) for user in self.users.get(node, ())]
         first = clusters[0] if clusters else None
         return first if all(cluster is first for cluster in clusters) else None
@@ -102,6 +100,10 @@ class Grouping:
                 return False
         if not pays(node, form, cluster, requests):
             return False
+        if node in self.outputs:
+            if not cluster.is_whole(node, requests):
+                return False
+            cluster.further.insert(0, node)
         cluster.add(node, form, requests)
         return True
 
@@ -109,9 +111,14 @@ class Grouping:
     def _group(self, cluster: Cluster) -> list[NodeGroup]:
         members = sorted(cluster.forms, key=self.position.__getitem__)
         program, inputs = _program(members, cluster)
-        if _is_writable(program):
+        if not _is_writable(program):
+            return [NodeGroup.of(node) for node in members]
+        self.decider.generate(members)
+        if not cluster.further:
             return [NodeGroup(FUSED, inputs, (program,), cluster.result)]
-        return [NodeGroup.of(node) for node in members]
+        results = cluster.results
+        several = Node(FUSED, inputs, (program,), TupleSpec(tuple([x.spec for x in results])), cluster.result.line)
+        return [NodeGroup.of(several), *[NodeGroup(PICK, (several,), (k,), x) for k, x in enumerate(results)]]
 
     def _leave_views(self, cluster: Cluster) -> None:
         """Views of inputs stay outside: they cost nothing there."""
@@ -141,7 +148,7 @@ def _program(members: Sequence[Node], cluster: Cluster) -> tuple[Program, tuple[
 
     steps = tuple([Step(x.op, x.attributes, tuple(map(operand, x.inputs)), x.spec) for x in members])
     anchor = None if cluster.anchor is None else number[cluster.anchor]
-    results = (number[cluster.result],)
+    results = tuple([number[x] for x in cluster.results])
     return Program(steps, tuple([x.spec for x in inputs]), results, cluster.inner, anchor), tuple(inputs)
 
 

@@ -95,7 +95,7 @@ class Commands:
     def _updates_last(self, failing: Container[Node]) -> None:
         """Each update comes after the other readers of its target, through views, and after what may fail; not after
         those that have to run after it, because they need the new value or wait for another update that does."""
-        update_of = {target: self.number[y] for y, target in self.updates.items() if y in self.number}
+        update_of = {target: self._needs[y][-1] for y, target in self.updates.items() if y in self._needs}
         if not update_of:
             return
         readers: dict[Node, list[int]] = {}
@@ -106,15 +106,20 @@ class Commands:
         fallible = [n for n, group in enumerate(self.groups) if may_fail(group) or group.node in failing]
         users = self.users()
         late: dict[int, list[int]] = {}
+        unsettled: set[int] = set()
         for target in (*readers, *[t for t in update_of if t not in readers]):
             found, update = readers.get(target, []), update_of[target]
             wanted = sorted({*found, *fallible})
             later = _from(update, users) if wanted else set()
-            late[update] = [n for n in wanted if n not in later]
-            if found and len(set(late[update]).intersection(found)) == len(found) - (update in found):
+            before = [n for n in wanted if n not in later]
+            if found and len(set(before).intersection(found)) == len(found) - (update in found):
                 self.settled.add(update)
-            for n in late[update]:
+            else:
+                unsettled.add(update)
+            for n in before:
                 users[n].append(update)
+            late[update] = sorted({*late.get(update, ()), *before})
+        self.settled -= unsettled
         late = {update: found for update, found in late.items() if found}
         if late:
             self.written = self._in_line(late)

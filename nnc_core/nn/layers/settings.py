@@ -17,7 +17,7 @@ def settings(module: ModuleNode, *names: str, usual: Mapping[str, Any] = _NOTHIN
 
     Required ones stand bare, others by name and only where they are not the default, or what is `usual` instead.
     """
-    arguments = signature(type(module)).parameters
+    arguments = signature(type(module).__init__).parameters
     parts = []
     for name in names:
         value, default = getattr(module, name), usual.get(name, arguments[name].default)

@@ -126,9 +126,10 @@ def test_a_deferred_allocation_fails_when_it_is_computed_and_names_its_line(devi
 def test_a_compiled_allocation_beyond_the_memory(device: str) -> None:
     f = nnc.jit(lambda x, n: nnc.sum(nnc.tanh(nnc.broadcast_to(x, (n, 1 << 20))) + 1, axis=0)[:3])
     x = nnc.zeros(1 << 20)
-    with fails(MemoryError, line=False):
-        f(x, 1 << 38)
-    assert f(x, 2).tolist() == [2.0, 2.0, 2.0]
+    with nnc.config.using(fusion=False):  # as one command it would take no memory, but years
+        with fails(MemoryError, line=False):
+            f(x, 1 << 38)
+        assert f(x, 2).tolist() == [2.0, 2.0, 2.0]
 
 
 def test_small_memory_is_enough_when_it_is_freed() -> None:
