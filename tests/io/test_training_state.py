@@ -20,6 +20,7 @@ from nnc_core.io.training_state import load_training_state, save_training_state
 from nnc_core.optim import clipping
 from nnc_core.optim.owl import learning_rate
 from nnc_core.random.generator import default_generator
+from nnc_core.stacks import stack_for
 from tests.io.edits import edits
 from tests.nn.network import chosen_device, digits, make_training, small_lenet
 
@@ -232,6 +233,7 @@ def test_numpys_numbers_and_pythons_are_the_same_setting(tmp_path: Path) -> None
 
 
 def test_descriptions_that_cannot_be_are_one_clear_error(tmp_path: Path) -> None:
+    stack_for("cpu:0").engine.decider._used.clear()  # else each of some thousand commands of other tests is edited
     path, model = tmp_path / "run.safetensors", nn.Linear(2, 2)
     minimiser, order = optim.SGD(model.named_parameters(), 0.1, momentum=0.5), DataOrder(10, 3, seed=1)
     progress = optim.Progress(minimiser, 2, batch=1, losses=[1.0])
