@@ -39,7 +39,7 @@ class Flavour:
             self.id, "strict", self.description, vendor="nnc", driver=f"NumPy {np.__version__}",
             memory=self.memory, max_allocation=self.max_allocation, alignment=self.alignment,
             dtypes=frozenset(DTYPES) - self.lacks,
-            features=frozenset({"codegen"}) | (frozenset() if self.views else frozenset({NO_VIEWS})),
+            features=frozenset({"codegen", "reproducible"}) | (frozenset() if self.views else frozenset({NO_VIEWS})),
         )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -25,3 +27,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def x(device: str) -> nnc.Tensor:
     """[[0, 1, 2], [3, 4, 5]]"""
     return nnc.asarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+
+
+@pytest.fixture
+def a_command_for_each_operator() -> Iterator[None]:
+    """So that one of them can fail by itself."""
+    with nnc.config.using(fusion=False):
+        yield

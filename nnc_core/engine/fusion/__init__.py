@@ -21,12 +21,13 @@ __all__ = ["fuse"]
 def fuse(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> list[NodeGroup]:
     """A group for each command to be, inputs first.
 
-    Devices that compile loop nests have whatever pays written into one; others have the programs that their library
-    code has loops for.
+    Devices that compile loop nests have whatever pays written into one, under `config.deterministic` those whose
+    compilers round each operation as it stands; others have the programs that their library code has loops for.
     """
     device = decider.device
     if not config.fusion:
         return match(nodes, outputs, ())
-    if "codegen" in device.spec.features:
+    exact = "reproducible" in device.spec.features or not config.deterministic
+    if "codegen" in device.spec.features and exact:
         return Grouping(nodes, outputs, decider).groups()
     return match(nodes, outputs, device.all_backends(FUSED.name))

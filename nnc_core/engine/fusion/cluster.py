@@ -52,7 +52,7 @@ class Cluster:
 
     @property
     def results(self) -> list[Node]:
-        """What the command gives: further outputs of the graph, then the result."""
+        """The nodes that the command gives: further outputs of the graph, then the result."""
         return [*self.further, self.result]
 
     @property

@@ -290,6 +290,7 @@ def test_synchronize_waits_for_what_was_enqueued(device: str) -> None:
 
 
 # ---- step by step
+@pytest.mark.usefixtures("a_command_for_each_operator")
 def test_a_failing_command_is_named_with_its_line_when_run_step_by_step(queued: str) -> None:
     f = nnc.jit(makes_trouble)
     with nnc.config.using(eager=True), fails(RuntimeError, "in makes_trouble", "BrokenError", operator="tanh"):

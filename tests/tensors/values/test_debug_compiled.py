@@ -102,6 +102,7 @@ def test_an_exported_graph_is_watched(device: str) -> None:
 
 @pytest.mark.parametrize("wait", [lambda y: y.numpy(), lambda y: y.wait(), lambda y: nnc.synchronize()],
                          ids=["numpy", "wait", "synchronize"])  # fmt: skip
+@pytest.mark.usefixtures("a_command_for_each_operator")
 def test_an_error_of_enqueued_commands_names_the_line_in_the_graph(
     queued: str, wait: Callable[[nnc.Tensor], object]
 ) -> None:

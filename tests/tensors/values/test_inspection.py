@@ -28,7 +28,7 @@ def compiled(device: str) -> Any:
 def test_the_memory_plan_adds_up(compiled: Any) -> None:
     plan = compiled.memory_plan
     assert 0 < plan.bound <= plan.peak < plan.total and plan.ratio == pytest.approx(plan.peak / plan.bound)
-    assert plan.commands >= 13 and plan.planner and plan.planner in str(plan) and "ratio" in str(plan)
+    assert plan.commands >= 5 and plan.planner and plan.planner in str(plan) and "ratio" in str(plan)
 
 
 def test_the_memory_plan_is_drawn(compiled: Any, tmp_path: Path) -> None:

@@ -195,6 +195,7 @@ def _updates(first: nnc.Cell, second: nnc.Cell) -> Any:
     return f
 
 
+@pytest.mark.usefixtures("a_command_for_each_operator")
 def test_a_failing_call_names_operator_line_and_what_is_lost(strict: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = nnc.Cell(nnc.ones(3), "a"), nnc.Cell(nnc.ones(3), "b")
     f, refusing = _updates(a, b), Refusing(monkeypatch, "sin")
@@ -213,6 +214,7 @@ def test_a_failing_call_names_operator_line_and_what_is_lost(strict: Any, monkey
     assert a.read().tolist() == [2, 2, 2] and b.read().tolist() == [0, 0, 0]
 
 
+@pytest.mark.usefixtures("a_command_for_each_operator")
 def test_a_call_that_fails_before_it_overwrites_loses_nothing(strict: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     a = nnc.Cell(nnc.ones(3), "a")
 
@@ -231,6 +233,7 @@ def test_a_call_that_fails_before_it_overwrites_loses_nothing(strict: Any, monke
     assert a.read().tolist() == [3, 3, 3]
 
 
+@pytest.mark.usefixtures("a_command_for_each_operator")
 def test_a_cell_that_others_hold_is_never_lost(strict: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The call works on a copy."""
     a, b = nnc.Cell(nnc.ones(3), "a"), nnc.Cell(nnc.ones(3), "b")
