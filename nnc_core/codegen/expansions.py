@@ -46,3 +46,5 @@ EXPANSIONS: Mapping[str, Callable[..., Scalar]] = {
 BY_DEFAULT = frozenset(EXPANSIONS) - {"sin", "cos", "tan"}
 """Functions expanded unless a device says otherwise; libraries' sin, cos and tan are as accurate, and quicker where
 arguments are small."""
+LIBRARY_FUNCTIONS = (frozenset(EXPANSIONS) - BY_DEFAULT) | {"power"}
+"""Functions that stay calls of a compiler's library then."""

@@ -47,6 +47,9 @@ class Device(ABC):
     kept_launches: int = 4096
     """Launches that a program keeps, beyond one for each command, for when their buffers come by again: few where each
     takes something of the driver's."""
+    library_functions: frozenset[str] = frozenset()
+    """Instructions of loop nests that its compiler takes from a library of the driver's: what bits they give may depend
+    on what is computed beside them (sin and cos of one number become one call, say)."""
     retired: Callable[[Any], None] | None = None
     """Called with each buffer that `reserve` gave when the pool gets its memory back: to poison it, say."""
 

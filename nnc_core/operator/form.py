@@ -49,6 +49,8 @@ class Form(NamedTuple):
     loads: tuple[Load, ...] = ()
     weight: int = 0
     """About how many additions one element costs, without what it is folded of."""
+    operations: frozenset[str] = frozenset()
+    """The names of its instructions."""
 
 
 _FORMS: LRU[Any, Form] = LRU(FORMS_KEPT)
@@ -80,8 +82,9 @@ def _form(op: Op, inputs: tuple[TensorSpec, ...], attributes: Attributes, spec: 
             continue
         if anchor is not None:  # its axes are its own, not those of the result
             loads = [load._replace(at=(None,) * len(load.at)) for load in reader.loads]
-            return Form(Kind.ANCHOR, tuple(loads), reader.weight)
-        return Form(Kind.FOLD if reader.folds else Kind.POINTWISE, tuple(reader.loads), reader.weight)
+            return Form(Kind.ANCHOR, tuple(loads), reader.weight, reader.operations)
+        kind = Kind.FOLD if reader.folds else Kind.POINTWISE
+        return Form(kind, tuple(reader.loads), reader.weight, reader.operations)
     return Form(Kind.OPAQUE)
 
 
@@ -101,6 +104,10 @@ class _Reader(Composer):
         """The weight of all instructions for one point of the rows."""
         return sum([prod(stage.axes) * sum([_weight(i.operation) for i in stage.instructions])
                     for stage in self.nest.build().stages])
+
+    @property
+    def operations(self) -> frozenset[str]:
+        return frozenset([i.operation for stage in self.nest.build().stages for i in stage.instructions])
 
     def outer(self, lengths: Sequence[int]) -> list[Index]:
         self.points = prod(lengths)

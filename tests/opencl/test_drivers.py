@@ -98,7 +98,7 @@ def test_a_platform_without_devices_hides_no_other(monkeypatch: pytest.MonkeyPat
 def test_a_device_without_double_precision() -> None:
     spec = drivers.spec_of(fake("gpu", cl.device_type.GPU, "cl_khr_subgroups"), "opencl:3")
     assert "float64" not in spec.dtypes
-    assert spec.features == {"gpu", "codegen", "subgroups"}
+    assert spec.features == {"gpu", "codegen", "reproducible", "subgroups"}
     assert (spec.id, spec.alignment) == ("opencl:3", 128)
 
 

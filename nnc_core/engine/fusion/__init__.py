@@ -22,7 +22,8 @@ def fuse(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> li
     """A group for each command to be, inputs first.
 
     Devices that compile loop nests have whatever pays written into one, under `config.deterministic` those whose
-    compilers round each operation as it stands; others have the programs that their library code has loops for.
+    compilers round each operation as it stands, but for functions of a library of the driver's; others have the
+    programs that their library code has loops for.
     """
     device = decider.device
     if not config.fusion:

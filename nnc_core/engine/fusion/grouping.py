@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from nnc_core.base.cache import LRU
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.fusion.cluster import Cluster
@@ -41,6 +42,8 @@ class Grouping:
             for x in dict.fromkeys(node.inputs):
                 self.users.setdefault(x, []).append(node)
         self.outputs = set(outputs)
+        self.apart = decider.device.library_functions if config.deterministic else frozenset()
+        """Instructions whose bits may depend on what is beside them."""
         self.cluster: dict[Node, Cluster] = {}
 
     def groups(self) -> list[NodeGroup]:
@@ -80,6 +83,8 @@ class Grouping:
             return OPAQUE
         specs = tuple([x.spec for x in node.inputs])
         form = form_of(node.op, specs, node.attributes, node.spec)
+        if not self.apart.isdisjoint(form.operations):
+            return OPAQUE
         alone = form.kind is Kind.OPAQUE or node.op.source is not None
         return form if alone or self.decider.is_generated(node) else OPAQUE
 

@@ -17,7 +17,7 @@ from nnc_opencl.drivers import INSTALL, describe, spec_of
 from nnc_opencl.failure import failure
 from nnc_opencl.kernel import OpenCLKernel
 from nnc_opencl.memory import Account, OpenCLBuffer, reserve
-from nnc_opencl.programs import FittedCode, ProgramBuilder, Refusal
+from nnc_opencl.programs import FittedCode, ProgramBuilder, Refusal, library_functions
 from nnc_opencl.stream import OpenCLStream
 
 KERNELS = 64
@@ -33,7 +33,7 @@ class OpenCLDevice(Device):
     kept_launches = 512  # making the cl.Kernel of each takes longer than binding a hundred
 
     def __init__(self, device: cl.Device, id: str) -> None:
-        self.spec = spec_of(device, id)
+        self.spec, self.library_functions = spec_of(device, id), library_functions(device)
         self._device = device
         try:
             self._context = cl.Context([device])

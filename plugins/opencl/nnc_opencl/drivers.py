@@ -61,8 +61,8 @@ def describe(device: cl.Device) -> str:
 
 
 def features(device: cl.Device) -> frozenset[str]:
-    """The type of device, "codegen" (loop nests become machine code), and of fp64, fp16, subgroups and
-    unified_memory those that it has."""
+    """The type of device, "codegen" (loop nests become machine code), "reproducible" (their arithmetic is rounded as it
+    stands, nothing is contracted), and of fp64, fp16, subgroups and unified_memory those that it has."""
     extensions = device.extensions.split()
     having = {
         "fp64": "cl_khr_fp64" in extensions,
@@ -70,7 +70,7 @@ def features(device: cl.Device) -> frozenset[str]:
         "subgroups": any(name in extensions for name in ("cl_khr_subgroups", "cl_intel_subgroups")),
         "unified_memory": bool(device.host_unified_memory),
     }
-    return frozenset([device_type(device), "codegen", *(name for name, has in having.items() if has)])
+    return frozenset([device_type(device), "codegen", "reproducible", *(name for name, has in having.items() if has)])
 
 
 def spec_of(device: cl.Device, id: str) -> DeviceSpec:

@@ -14,7 +14,7 @@ import pyopencl as cl
 from nnc_core.base.dtype import float64
 from nnc_core.base.errors import DeviceFailureError, FallbackWarning, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import OPENCL, AnyNest, entry_name, expand, general, render_program
+from nnc_core.codegen import LIBRARY_FUNCTIONS, OPENCL, AnyNest, entry_name, expand, general, render_program
 from nnc_core.device import DeviceSpec
 from nnc_opencl.failure import last_words
 
@@ -161,10 +161,19 @@ def _uses_float64(nest: LoopNest) -> bool:
     return float64 in dtypes
 
 
+def library_functions(device: cl.Device) -> frozenset[str]:
+    """Instructions whose code is the driver's: Intel's compiler turns sin and cos of a number into one call, which
+    gives other last bits."""
+    return LIBRARY_FUNCTIONS if _divides_exactly(device) else LIBRARY_FUNCTIONS | {"divide", "sqrt"}
+
+
+def _divides_exactly(device: cl.Device) -> bool:
+    return bool(device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT)
+
+
 def _options(device: cl.Device) -> list[str]:
     """IEEE results: nothing relaxed; without the option float32's division may be wrong by 2.5 ULP."""
-    rounded = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
-    return ["-cl-fp32-correctly-rounded-divide-sqrt"] if rounded else []
+    return ["-cl-fp32-correctly-rounded-divide-sqrt"] if _divides_exactly(device) else []
 
 
 def _build_source(source: str, context: cl.Context, options: list[str]) -> cl.Program:
