@@ -11,7 +11,9 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Device
 from nnc_core.engine.candidates import candidates
 from nnc_core.engine.pinned_backends import EXPANDED, HOST, NEST, PinnedBackends, command_key
+from nnc_core.operator.fused import FUSED
 from nnc_core.operator.host import CALLBACK
+from nnc_core.operator.program import Program
 from nnc_core.symbol import Line, Node, show_line
 from nnc_core.type import Op
 
@@ -80,6 +82,8 @@ class Decider:
         self._used: LRU[tuple[Op, Command], str] = LRU(DECISIONS)
         self._struck: dict[tuple[Op, Command], dict[str, str]] = {}
         """For commands that could not be built: the code, by name, and why."""
+        self.refused_programs: set[Program] = set()
+        """Those of fused commands that the device has no code of its own for: their operators are grouped otherwise."""
         self._added = device.added
 
     def decide(self, op: Op, command: Command) -> Decision:
@@ -150,6 +154,17 @@ class Decider:
         key = (decision.op, decision.command)
         self._struck.setdefault(key, {})[decision.backend] = reason
         self._decisions.pop(key)
+        if decision.op is FUSED:
+            self.keeps_together([self.decide(*key)])
+
+    def keeps_together(self, decisions: Iterable[Decision]) -> bool:
+        """True unless there are fused commands among these that the device has no code of its own for.  Their programs
+        are remembered: their operators are to be grouped otherwise, so that no more than need be goes to the host."""
+        other = (HOST, "") if "codegen" in self.device.spec.features else (HOST, "", NEST)
+        apart = {decision.command.attributes[0] for decision in decisions
+                 if decision.op is FUSED and decision.backend in other}
+        self.refused_programs |= apart
+        return not apart
 
     def decisions(self) -> dict[str, str]:
         """The backend of each command that was built here, by a text that is the same in every process."""
@@ -177,3 +192,4 @@ class Decider:
             self.version += 1
             self._decisions.clear()
             self._used.clear()
+            self.refused_programs.clear()

@@ -3,6 +3,7 @@ each of which is a file or a folder that can be read alone."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from nnc_core.base.command import Command
@@ -39,10 +40,9 @@ class Phases:
             graph = self.expand(graph)
             graph = self.optimise(graph) if optimise else graph
             graph = self.index_rows(graph)
-            grouped = self.fuse(graph)
-            plan, kernels = self.plan_and_build(grouped, budget)
+            outputs, plan, kernels = self.plan_and_build(graph, budget)
             emitter = Emitter(plan, kernels)
-            return ComputationGraph(graph, grouped.named, plan, emitter, self.executor)
+            return ComputationGraph(graph, outputs, plan, emitter, self.executor)
 
     # ---- the graph rewritten
     def inline(self, graph: SymbolicGraph) -> SymbolicGraph:
@@ -81,13 +81,18 @@ class Phases:
         updates = {named[y]: graph.inputs[x] for y, x in graph.iopairs}
         return Grouped(fuse([*graph.nodes, *copies], named.values(), self.decider), named, updates)
 
-    def plan_and_build(self, grouped: Grouped, budget: int) -> tuple[Plan, dict[Key, Kernel]]:
-        """Order, decide and plan, and build what was decided: again for as long as the device refuses to build it."""
+    def plan_and_build(self, graph: SymbolicGraph, budget: int) -> tuple[Mapping[str, Node], Plan, dict[Key, Kernel]]:
+        """Fuse, order, decide and plan, and build what was decided: again for as long as the device refuses some of it.
+
+        Fused commands that it refuses are taken apart, by halves; what it refuses alone goes to the host.
+        """
         kernels: dict[Key, Kernel] = {}
         while True:
+            grouped = self.fuse(graph)
             plan = best_plan(grouped, self.decider, budget)
-            if self.builder.build([Wanted(step.decision, step.group.node.line) for step in plan.steps], kernels):
-                return plan, kernels
+            wanted = [Wanted(step.decision, step.group.node.line) for step in plan.steps]
+            if self.decider.keeps_together([want.decision for want in wanted]) and self.builder.build(wanted, kernels):
+                return grouped.named, plan, kernels
 
 
 def has_bodies(graph: SymbolicGraph) -> bool:

@@ -150,9 +150,9 @@ def test_random_graphs_give_the_same_bits(device: str, seed: int) -> None:
             assert same_bits(fused[name], apart[name]).all(), name
 
 
-def weights_after(steps: int, *, fusion: bool) -> list[Any]:
-    """Weights of a small network with a loop and a branch in its loss, trained on the strict device."""
-    with nnc.use_device("strict:0"), config.using(fusion=fusion, deterministic=True):
+def weights_after(steps: int, *, fusion: bool, device: str | Stack = "strict:0") -> list[Any]:
+    """Weights of a small network with a loop and a branch in its loss, trained on the device."""
+    with nnc.use_device(device), config.using(fusion=fusion, deterministic=True):
         rng = np.random.default_rng(0)
         x, labels = (nnc.asarray(a) for a in (rng.normal(size=(6, 5)).astype(F32), rng.integers(0, 3, 6)))
         weights = [nnc.asarray(rng.normal(size=s).astype(F32)) for s in ((5, 4), (4,), (4, 4), (4, 3))]

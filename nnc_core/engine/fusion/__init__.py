@@ -27,8 +27,8 @@ def fuse(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> li
     """
     device = decider.device
     if not config.fusion:
-        return match(nodes, outputs, ())
+        return match(nodes, outputs, (), ())
     exact = "reproducible" in device.spec.features or not config.deterministic
     if "codegen" in device.spec.features and exact:
         return Grouping(nodes, outputs, decider).groups()
-    return match(nodes, outputs, device.all_backends(FUSED.name))
+    return match(nodes, outputs, device.all_backends(FUSED.name), decider.refused_programs)

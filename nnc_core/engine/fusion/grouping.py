@@ -116,14 +116,24 @@ class Grouping:
     def _group(self, cluster: Cluster) -> list[NodeGroup]:
         members = sorted(cluster.forms, key=self.position.__getitem__)
         program, inputs = _program(members, cluster)
-        if not _is_writable(program):
-            return [NodeGroup.of(node) for node in members]
+        if program in self.decider.refused_programs or not _is_writable(program):
+            return self._halves(members)
         self.decider.generate(members)
         if not cluster.further:
             return [NodeGroup(FUSED, inputs, (program,), cluster.result)]
         results = cluster.results
         several = Node(FUSED, inputs, (program,), TupleSpec(tuple([x.spec for x in results])), cluster.result.line)
         return [NodeGroup.of(several), *[NodeGroup(PICK, (several,), (k,), x) for k, x in enumerate(results)]]
+
+    def _halves(self, members: Sequence[Node]) -> list[NodeGroup]:
+        """The groups of the first half of a cluster's members, then of the second, which no way leads back from."""
+        half = len(members) // 2
+        found: list[NodeGroup] = []
+        for part in (members[:half], members[half:]):
+            own = set(part)
+            given = [x for x in part if x in self.outputs or not own.issuperset(self.users.get(x, ()))]
+            found += Grouping(part, given, self.decider).groups()
+        return found
 
     def _leave_views(self, cluster: Cluster) -> None:
         """Views of inputs stay outside: they cost nothing there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from nnc_core.base.command import Command
 from nnc_core.device import CommandBackend
@@ -14,8 +14,10 @@ from nnc_core.operator.program import Input, Operand, Pattern, Program, Step, St
 from nnc_core.symbol import Node
 
 
-def match(nodes: Sequence[Node], outputs: Iterable[Node], backends: Sequence[CommandBackend]) -> list[NodeGroup]:
-    """A group for each node that computes, in the order given; earlier patterns are tried first."""
+def match(nodes: Sequence[Node], outputs: Iterable[Node], backends: Sequence[CommandBackend],
+          refused: Container[Program]) -> list[NodeGroup]:
+    """A group for each node that computes, in the order given; earlier patterns are tried first.  `refused` programs
+    are none."""
     offers = [(pattern, backend) for backend in backends for pattern in backend.programs]
     uses = Counter(x for node in nodes for x in node.inputs)
     uses.update(outputs)
@@ -27,7 +29,10 @@ def match(nodes: Sequence[Node], outputs: Iterable[Node], backends: Sequence[Com
         group = NodeGroup.of(node)
         for pattern, backend in offers:
             found = _Match(pattern, uses, taken)
-            if found.step(len(pattern) - 1, node) and backend.refuse(found.command(node)) is None:
+            if not found.step(len(pattern) - 1, node):
+                continue
+            command = found.command(node)
+            if command.attributes[0] not in refused and backend.refuse(command) is None:
                 group = found.group(node)
                 taken.update(found.steps.values())
                 break
