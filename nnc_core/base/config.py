@@ -20,7 +20,8 @@ class Settings:
     """The settings and their defaults."""
 
     deterministic: bool = False
-    """Fixed kernels, no contraction or reassociation: eager, deferred and compiled agree bit for bit."""
+    """Fixed kernels, no contraction or reassociation: eager, deferred and compiled agree bit for bit, as eager
+    operators run the commands of graphs, which takes longer.  Off, they agree within the operators' bounds."""
     eager: bool = False
     """Run compiled graphs command by command, waiting after each: for debugging."""
     check_nan: str = "off"

@@ -39,7 +39,8 @@ class Device(ABC):
     spec: DeviceSpec
     eager: Mapping[str, Callable[..., Array]] = {}
     """Optional fast path: kernels by operator name that allocate their result, called f(*arrays, *attributes) with
-    arrays of this device and Python numbers.  A kernel that cannot serve a call returns NotImplemented."""
+    arrays of this device and Python numbers.  A kernel that cannot serve a call returns NotImplemented.  Under
+    `config.deterministic` none is asked, so that they may round in another way than the commands of graphs."""
 
     added: Mapping[str, Sequence[CommandBackend]] = {}
     """Library code from elsewhere, by operator: see `take`."""

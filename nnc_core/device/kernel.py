@@ -23,6 +23,10 @@ class Kernel(ABC):
         The launch keeps its buffers alive.  One launch is used by one thread at a time.
         """
 
+    def launch(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> None:
+        """Enqueue the kernel once: for eager code, whose buffers are others each time."""
+        self.bind(buffers, stream)()
+
 
 class CommandBackend(ABC):
     """Library code for one operator, such as a BLAS call; loop nests need none."""

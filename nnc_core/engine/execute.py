@@ -9,7 +9,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.errors import DeviceMemoryError, Error
+from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.base.layout import Layout
 from nnc_core.base.line import user_line
 from nnc_core.device import Array, Device, HostArray, origin
@@ -42,6 +44,11 @@ def for_the_users_line(method: Method) -> Method:
     return cast(Method, named)
 
 
+def runs_as_compiled() -> bool:
+    """Tell whether operators run the commands that a graph would, so that the bits are the same."""
+    return bool(CLOSED_BY) and config.deterministic
+
+
 class Executor:
     """Runs operators one at a time on one device."""
 
@@ -52,13 +59,14 @@ class Executor:
 
     def run(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TensorSpec) -> Array:
         """The result, by the device's own eager kernel if it has one, by a prepared command otherwise; of an operator
-        that has several results a tuple of them."""
+        that has several results a tuple of them.  Under `config.deterministic` always by the command that a graph of
+        this operator would run."""
         if op is PICK:
             return arrays[0][attributes[0]]
         if op.name in CONTROL:
             assert self.run_control is not None
             return self.run_control(op, arrays, attributes, spec)
-        eager = self.device.eager.get(op.name)
+        eager = None if runs_as_compiled() else self.device.eager.get(op.name)
         if eager is not None:
             try:
                 result = eager(*arrays, *attributes)
@@ -90,7 +98,7 @@ class Executor:
         try:
             targets = [self.device.allocate(max(out.nbytes, 1)) for out in outs]
             scratch = [self.device.allocate(workspace)] if workspace else []
-            kernel.bind([*buffers, *targets, *scratch])()
+            kernel.launch([*buffers, *targets, *scratch])
         except Error as error:
             error.locate(operator=op.name, operands=str(command), device=self.device.spec.id)
             raise
@@ -101,11 +109,14 @@ class Executor:
 
     def claims(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TensorSpec) -> bool:
         """Tell whether the device runs a composite whole."""
-        if op.name in self.device.eager:
+        as_compiled = runs_as_compiled()
+        if op.name in self.device.eager and not as_compiled:
             return True
         if not self.device.all_backends(op.name):
             return False
-        layouts = tuple(self.device.layout_of(a) for a in arrays)
+        layouts = tuple([self.device.layout_of(a) for a in arrays])
+        if as_compiled:  # graphs decide about composites before they know where anything lies
+            layouts = tuple([Layout.packed(x.shape, x.dtype) for x in layouts])
         outs = tuple([part.layout() for part in (spec.parts if isinstance(spec, TupleSpec) else (spec,))])
         return self.builder.decider.claims(op, Command(op.name, attributes, layouts, outs))
 

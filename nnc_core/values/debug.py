@@ -1,20 +1,17 @@
 """NaN mode, and looks at indices, for what runs eagerly or is evaluated.
 
-`config.check_nan` and `config.check_indices` belong to a context; the fast path of `dispatch` asks no context.  So
-while any context, or the process, may have one of them on, the fast path is closed, and the slow path asks for each
-operation.
+`config.check_nan` and `config.check_indices` belong to a context and keep the fast path of `dispatch` closed.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
 from nnc_core.base.config import config
 from nnc_core.base.errors import NonfiniteError
+from nnc_core.base.fast_path import keep_closed
 from nnc_core.engine.index_checks import check_indices
 from nnc_core.engine.nonfinite import Located, Watch
 from nnc_core.stacks import Stack
@@ -22,39 +19,14 @@ from nnc_core.symbol import Line, show_line, user_line
 from nnc_core.type import Attributes, Op
 from nnc_core.values.value import Value
 
-WATCHING: set[tuple[str, int]] = set()
-"""One entry for each mode that must see each operation, and each of its holders; 0 is the process.  The fast path of
-`dispatch` is open while it is empty."""
-
 _sweep: ContextVar[tuple[Line | None, str] | None] = ContextVar("nnc_sweep", default=None)
 
 
 def watch_settings() -> None:
     """Close the fast path while a setting asks for it, in a context that lives."""
-    config.watch("check_nan", lambda value, holder: _keep_watch("check_nan", value != "off", holder))
-    config.watch("check_indices", lambda value, holder: _keep_watch("check_indices", value, holder))
-
-
-def _keep_watch(name: str, wanted: bool, holder: object) -> None:
-    key = (name, 0 if holder is None else id(holder))
-    if not wanted:
-        WATCHING.discard(key)
-        return
-    WATCHING.add(key)
-    if holder is not None:
-        weakref.finalize(holder, WATCHING.discard, key).atexit = False
-
-
-@contextmanager
-def slowly() -> Iterator[None]:
-    """Keep the fast path closed: for modes that must see each operation."""
-    holder = object()
-    key = ("slowly", id(holder))
-    WATCHING.add(key)
-    try:
-        yield
-    finally:
-        WATCHING.discard(key)
+    config.watch("check_nan", lambda value, holder: keep_closed("check_nan", value != "off", holder))
+    config.watch("check_indices", lambda value, holder: keep_closed("check_indices", value, holder))
+    config.watch("deterministic", lambda value, holder: keep_closed("deterministic", value, holder))
 
 
 def watch(op: Op, values: Sequence[Value], attributes: Attributes, stack: Stack) -> Watch | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nnc_core.base.dtype import FLOATS, DType, int64
 from nnc_core.base.errors import Error, ExecutionError, ShapeError
+from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.device import enqueued_for
 from nnc_core.operator import OPERATORS, Namespace
 from nnc_core.operator.control import PICK
@@ -31,7 +32,6 @@ from nnc_core.values.data_dependent import (
     unresolved_counts,
     with_resolved_sizes,
 )
-from nnc_core.values.debug import WATCHING
 from nnc_core.values.from_host import float_number, scalar_array
 from nnc_core.values.history import Round
 from nnc_core.values.modes import (
@@ -60,7 +60,7 @@ _FILLED, _TRANSFER = OPERATORS["filled"], OPERATORS["transfer"]
 
 def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
     """Values and Python numbers in, a value out."""
-    if not lazy.get() and not WATCHING:
+    if not lazy.get() and not CLOSED_BY:
         stack, dtypes, arrays, numbers = None, None, [], 0
         for x in inputs:
             if x.__class__ is Value:
@@ -141,7 +141,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
         if any_data_dependent():
             attributes, spec = _inferred_again(op, values, attributes, stack)
     array = run_now(op, values, attributes, spec, stack)
-    if not (tracked or (op.decompose is not None and stack.operator.replaced)):
+    if not (tracked or CLOSED_BY or (op.decompose is not None and stack.operator.replaced)):
         accept(op, inputs, attributes, stack)
     made = None if op.data_dependent else spec
     return Value(array, stack, made, Step(op, values, attributes, line) if tracked else None, tracked)
@@ -217,7 +217,7 @@ def _on_unshaped(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Val
 # ---- computing
 def run_now(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Any:
     """The array of an operator whose inputs are there."""
-    if not WATCHING:
+    if not CLOSED_BY:
         return _run(op, values, attributes, spec, stack)
     watched = debug.watch(op, values, attributes, stack)
     array = memo.recalled(op, values, attributes, stack, lambda: _run(op, values, attributes, spec, stack))
@@ -344,7 +344,7 @@ class Values(Namespace[Value]):
         return like.stack.operator.open()
 
     def at_line_of(self, value: Value) -> None:
-        if WATCHING:
+        if CLOSED_BY:
             debug.differentiating(value)
 
     def pick(self, x: Value, *, index: int) -> Value:

@@ -18,9 +18,9 @@ import numpy as np
 
 from nnc_core.base.cache import LRU
 from nnc_core.base.config import config
+from nnc_core.base.fast_path import closed
 from nnc_core.stacks import Stack
 from nnc_core.type import Attributes, Op
-from nnc_core.values.debug import slowly
 from nnc_core.values.value import Value
 
 MOST = 4096
@@ -96,7 +96,7 @@ def memoise() -> Iterator[None]:
     """
     token = _memoises.set(True)
     try:
-        with slowly():
+        with closed():
             yield
     finally:
         _memoises.reset(token)

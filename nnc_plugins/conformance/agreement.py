@@ -59,6 +59,17 @@ def same_bits(a: Array, b: Array) -> Array:
     return np.asarray(same.reshape(a.shape) | ((a != a) & (b != b)))
 
 
+def assert_same_bits(a: Any, b: Any, what: str = "") -> None:
+    """Dtype, shape and bits are equal; of tuples each result."""
+    if isinstance(a, tuple):
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            assert_same_bits(x, y, f"{what}, result {i}")
+        return
+    assert (a.dtype, a.shape) == (b.dtype, b.shape), what
+    wrong = ~same_bits(a, b)
+    assert not wrong.any(), f"{what}: {_show(a, b, wrong)}"
+
+
 def assert_ulps(found: Any, expected: Any, dtype: Any, *, each: float, beside: float = 0.0, of: float = 1.0,
                 what: str = "") -> None:
     """Each element differs by at most `each` units in its last place, and `beside` units of a number of size `of`, in

@@ -13,7 +13,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.stacks import Stack
-from nnc_plugins.conformance.agreement import assert_ulps
+from nnc_plugins.conformance.agreement import assert_same_bits, assert_ulps
 from nnc_plugins.conformance.case import Array
 
 OTHER = "strict:0"
@@ -138,6 +138,21 @@ def test_compiled_gradients_equal_eager_ones(stack: Stack, on_device: str, rng: 
     (y, grads), (z, others) = both(*given), nnc.jit(both)(*given)
     for a, b in zip((y, *grads), (z, *others), strict=True):
         assert_ulps(a.numpy(), b.numpy(), np.float32, each=80, beside=80)
+
+
+@each_function
+def test_gradients_have_the_same_bits_in_every_mode(stack: Stack, on_device: str, rng: np.random.Generator,
+                                                    function: Function) -> None:
+    arrays = [x.astype(np.float32) for x in _arrays(function, rng)]
+    both = nnc.value_and_grad(function.f, tuple(range(len(arrays))))
+    with nnc.config.using(deterministic=True):
+        given = [nnc.asarray(x) for x in arrays]
+        (y, grads), (z, others) = both(*given), nnc.jit(both)(*given)
+        with nnc.deferred():
+            late, later = both(*given)
+        for a, b, c in zip((y, *grads), (z, *others), (late, *later), strict=True):
+            assert_same_bits(a.numpy(), b.numpy(), "compiled")
+            assert_same_bits(a.numpy(), c.numpy(), "deferred")
 
 
 def test_second_order(on_device: str, rng: np.random.Generator) -> None:

@@ -1,8 +1,8 @@
 """Every declared operator against its NumPy reference, run on its own and as a compiled graph, by a kernel of the
-device wherever there is a loop nest.
+device wherever there is a loop nest; and both ways against each other, to the bit, under `config.deterministic`.
 
-One test for each operator and dtype.  It runs a few of the cases, drawn with the seed that the summary prints; the
-rest of them is marked slow.  One more for each operator reads operands that are not packed.
+One test of either kind for each operator and dtype.  It runs a few of the cases, drawn with the seed that the summary
+prints; the rest of them is marked slow.  One more for each operator reads operands that are not packed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+from nnc_core.base.config import config
 from nnc_core.base.dtype import DTYPES, DType
 from nnc_core.operator import OPERATORS
 from nnc_core.stacks import Stack
-from nnc_core.type import Attributes, Op
-from nnc_plugins.conformance.agreement import assert_agree
+from nnc_core.type import Attributes, Op, TupleSpec
+from nnc_plugins.conformance.agreement import assert_agree, assert_same_bits
 from nnc_plugins.conformance.case import Array, Case
 from nnc_plugins.conformance.cases import CASES
 from nnc_plugins.conformance.conftest import NoDeviceError, chosen_seed, opened
@@ -34,13 +35,15 @@ from nnc_plugins.conformance.running import (
     has_room,
     host_fallback,
     one_operator_graph,
+    spec_of,
     viewed,
 )
 
 Record = Callable[[str, object], None]
 
 SAMPLE, SAMPLE_COMPILED = 6, 2
-"""Cases of a sample; where each needs a kernel compiled, which takes long, there are fewer."""
+"""Cases of a sample; where each needs a kernel compiled, which takes long, or both ways are held to each other alone,
+there are fewer."""
 ELSEWHERE = frozenset(("transfer",))
 """Operators with a test file of their own."""
 
@@ -65,7 +68,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         drawn = [one_to_view(name, seed, known) for name in sorted(CASES.keys() - ELSEWHERE)]
         found = [pytest.param(*one, id=f"{one[0]}-{one[1]}") for one in drawn if one is not None]
         return metafunc.parametrize(VIEWED, found)
-    size = SAMPLE_COMPILED if compiles_slowly(device) else SAMPLE
+    size = SAMPLE_COMPILED if compiles_slowly(device) or "how" not in metafunc.fixturenames else SAMPLE
     found = []
     for name in sorted(CASES.keys() - ELSEWHERE):
         dtypes = {dtype for case in CASES[name] for dtype in case.dtypes if dtype.name in device.spec.dtypes}
@@ -118,6 +121,20 @@ def test_agrees_with_the_reference(stack: Stack, rng: np.random.Generator, recor
             faults.append(str(fault))
     record_property(ERROR, (name, part))
     assert not faults, "\n".join(faults)
+
+
+def test_gives_the_same_bits_eager_and_compiled(stack: Stack, rng: np.random.Generator, name: str, dtype: DType,
+                                                share: Sequence[Case]) -> None:
+    """Under `config.deterministic`, when eager code runs the commands of graphs."""
+    op = OPERATORS[name]
+    for case in share:
+        inputs, attributes = case.inputs(rng, dtype), case.attribute_values(op, dtype)
+        made = stack.shape.infer(op, tuple(map(spec_of, inputs)), attributes)
+        dtypes = [part.dtype for part in (made.parts if isinstance(made, TupleSpec) else (made,))]
+        if has_room(stack.device, inputs) and all(d.name in stack.device.spec.dtypes for d in dtypes):
+            with config.using(deterministic=True):
+                once, again = (_result(stack, op, inputs, attributes, how) for how in ("eager", "compiled"))
+            assert_same_bits(once, again, f"{op.name} {case.label} {dtype}")
 
 
 def test_reads_views(stack: Stack, rng: np.random.Generator, record_property: Record, name: str, dtype: DType,
