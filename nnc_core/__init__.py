@@ -73,7 +73,7 @@ from nnc_core.values.cell import Cell
 from nnc_core.values.memo import memo_info, memoise
 from nnc_core.values.modes import deferred, evaluating, is_deferred_mode, no_grad, use_device
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.waiting import realize, synchronize
+from nnc_core.values.waiting import empty_cache, realize, synchronize
 
 _LATE = ("data", "optim")
 """Packages that are loaded when they are first named (`nnc.optim`); `nnc.nn` and `nnc.io` are there at once."""
@@ -95,9 +95,9 @@ __all__ = [
     "__array_namespace_info__", "__version__", "assign", "backward", "backward_info", "bfloat16", "bookkeeping_count",
     "bool", "callback", "case_of", "complex128", "complex64", "cond", "config", "const_arr", "const_elt",
     "custom_jvp", "custom_vjp", "debug_print", "deferred", "delay", "delay_array", "depends_on", "devices", "e",
-    "errors", "eval_arr", "eval_elt", "eval_graph", "evaluating", "export", "fft", "float16", "float32", "float64",
-    "foreach", "freeze", "grad", "gradhessian", "gradhessianv", "gradients", "hessian", "hessianv", "host_fold",
-    "host_map", "host_scan", "inf", "int16", "int32", "int64", "int8", "invalidate", "is_assigned",
+    "empty_cache", "errors", "eval_arr", "eval_elt", "eval_graph", "evaluating", "export", "fft", "float16", "float32",
+    "float64", "foreach", "freeze", "grad", "gradhessian", "gradhessianv", "gradients", "hessian", "hessianv",
+    "host_fold", "host_map", "host_scan", "inf", "int16", "int32", "int64", "int8", "invalidate", "is_assigned",
     "is_deferred_mode", "is_frozen", "is_iopair_safe", "is_valid", "jacobian", "jacobianv", "jit", "jvp", "laplacian",
     "lazy_print", "linalg", "load_graph", "make_graph", "make_iopair", "make_stack", "manual_seed", "map",
     "memo_info", "memoise", "nan", "newaxis", "no_grad", "pi", "realize", "register_plugin", "restore", "save_graph",

@@ -42,6 +42,10 @@ class Settings:
     """Number of steps that the memory planners may take for a graph: more give smaller plans where those found miss the
     bound, fewer make compiling quicker.  Not seconds, so that plans are the same everywhere; the default is about two
     of them at most.  What is compiled already stays as it is."""
+    arena_limit: int | None = None
+    """Bytes of each device that compiled code keeps for its next calls, which then allocate nothing; those not called
+    for longest give theirs up first.  None: a quarter of the device's memory.  What is called in turn and does not fit
+    allocates at each call.  `empty_cache()` gives back all that does not run, and so does a lack of memory."""
     default_float: str = "float32"
     """The dtype of Python floats and of creation functions."""
     default_device: str | None = None
@@ -84,6 +88,7 @@ KINDS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "fusion": (_switch, "True or False"),
     "trace_limit": (_count, "an integer that is not negative"),
     "memory_steps": (_count, "an integer that is not negative"),
+    "arena_limit": (_count, "a number of bytes, or None"),
     "default_float": (_float_name, f"one of {', '.join(d.name for d in FLOATS)}"),
     "default_device": (_device_id, "the id of a device, such as cpu:0, or None"),
 }
@@ -93,6 +98,9 @@ Watcher = Callable[[Any, object], None]
 """(value, holder): the setting has this value as long as `holder` lives, in the process for None."""
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+_DEFAULTS = Settings()
 
 
 class _Override(dict[str, Any]):
@@ -174,7 +182,7 @@ class Config:
 
 
 def _checked(name: str, value: Any) -> Any:
-    if name == "default_device" and value is None:
+    if value is None and getattr(_DEFAULTS, name) is None:
         return None
     make, expected = KINDS[name]
     made = make(value)

@@ -28,6 +28,8 @@ class Program(ABC):
     device cannot tell."""
     started: bool = True
     """True if the last run came as far as launching anything: before that nothing is overwritten."""
+    used: int = 0
+    """Number of the last run, counted over all programs: what ran longest ago is dropped first."""
 
     @abstractmethod
     def bind(self, slot: int, buffer: Any) -> None:

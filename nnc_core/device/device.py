@@ -13,6 +13,7 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.base.record import Record
+from nnc_core.device.arenas import Arenas
 from nnc_core.device.buffer import Array, Buffer, StridedArray
 from nnc_core.device.capture import Program, PythonProgram
 from nnc_core.device.kernel import CommandBackend, Kernel
@@ -79,9 +80,19 @@ class Device(ABC):
         made: Pool = self.__dict__.setdefault("pool", Pool(self.pool_limit, self.retired))
         return made
 
+    @cached_property
+    def arenas(self) -> Arenas:
+        """The memory that compiled programs keep between their runs."""
+        made: Arenas = self.__dict__.setdefault("arenas", Arenas(self.spec.memory))
+        return made
+
     def trim(self) -> int:
-        """Give memory that lies idle back to the driver; the number of bytes."""
-        return self.pool.trim()
+        """Give memory that lies idle back to the driver, that of compiled programs which do not run included; the
+        number of bytes."""
+        pooled = self.pool.pooled
+        dropped = self.arenas.trim()
+        self.pool.trim()
+        return pooled + dropped
 
     @abstractmethod
     def view(self, buffer: Buffer, offset: int, nbytes: int) -> Buffer:
@@ -188,11 +199,11 @@ class Device(ABC):
         return PythonProgram(self, records, slots, stream)
 
     def memory_info(self) -> MemoryInfo:
-        """Bytes that are free, there at all, in use and idle in the pool."""
-        used, pooled = self.pool.used, self.pool.pooled
+        """Bytes that are free, there at all, in use, idle in the pool and kept by compiled programs."""
+        used, pooled, kept = self.pool.used, self.pool.pooled, self.arenas.idle
         known = self.driver_memory()
-        return MemoryInfo(None, None, used, pooled) if known is None else MemoryInfo(
-            min(known[0] + pooled, known[1]), known[1], used, pooled)
+        return MemoryInfo(None, None, used, pooled, kept) if known is None else MemoryInfo(
+            min(known[0] + pooled + kept, known[1]), known[1], used, pooled, kept)
 
     def driver_memory(self) -> tuple[int, int] | None:
         """(free, total) bytes as the driver counts them, the pool's as taken; None if it cannot tell."""

@@ -36,6 +36,12 @@ class BufferTape(list[Any]):
         super().__init__()
         self.spare: deque[Any] = deque()
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all its buffers, which are alike."""
+        first = self[0] if self else self.spare[0] if self.spare else None
+        return 0 if first is None else (len(self) + len(self.spare)) * int(first.nbytes)
+
 
 class Interpreter:
     """Runs the records of one program."""

@@ -28,14 +28,15 @@ Key: TypeAlias = tuple[int, Any]
 
 
 class MemoryInfo(NamedTuple):
-    """Bytes of a device.  `free`: those that can be allocated, idle ones of the pool among them, which it gives back
+    """Bytes of a device.  `free`: those that can be allocated, `pooled` and `kept` among them, which are given back
     when they are needed; `total`: all; None where the device cannot tell.  `used` are held by buffers, `pooled` are
-    idle in the pool."""
+    idle in the pool, `kept` those of `used` that compiled programs hold for their next run."""
 
     free: int | None
     total: int | None
     used: int
     pooled: int
+    kept: int
 
 
 class Follower(Protocol):

@@ -12,6 +12,7 @@ from nnc_core.base.errors import Error, GraphError, as_error
 from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call
 from nnc_core.device import Around, Array, Buffer, BufferTape, Launch, Program, calls_of
+from nnc_core.device.arenas import tick
 from nnc_core.engine.emit import Emitter
 from nnc_core.engine.execute import Executor
 from nnc_core.engine.explain import explain
@@ -53,6 +54,9 @@ class ComputationGraph:
         self._makers = [(name, slot, self._maker(layout, is_tape(self.outputs[name].spec)))
                         for name, (slot, layout) in self._slots.outputs.items()]
         self._idle: deque[Program] = deque()
+        self._arenas = self.device.arenas
+        self._nbytes = sum([s.nbytes for s in plan.arena]) if self._scattered else sum(plan.allocation.segments)
+        """Bytes that each program has for itself, those of tapes left out."""
         self.device.pool.follow(self)
 
     def _constant_buffer(self, node: Node) -> Buffer:
@@ -102,7 +106,12 @@ class ComputationGraph:
             program.release(self._slots.lent)
         if given_back != self.device.pool.given_back:
             program.forget()  # it was not there to be told
+        program.used = tick()
         self._idle.append(program)
+        if self._slots.tapes:
+            self._arenas.resize(program, self._nbytes + self._bytes_on_tapes(program))
+        if self._arenas.over:
+            self._arenas.settle()
         return arrays
 
     def forget(self, blocks: frozenset[int]) -> None:
@@ -182,8 +191,9 @@ class ComputationGraph:
 
     def _program(self) -> Program:
         with suppress(IndexError):
-            return self._idle.popleft()
-        device = self.device
+            return self._idle.pop()
+        device, nbytes = self.device, self._nbytes
+        self._arenas.make_room(nbytes)
         table: list[Any] = [None] * len(self._slots.of)
         for slot, buffer in self._constants.items():
             table[slot] = buffer
@@ -193,12 +203,23 @@ class ComputationGraph:
             table[slot] = device.allocate(bytes_of_row)
         for slot in self._slots.tapes:
             table[slot] = BufferTape()
-        return device.capture(self.records, table, device.default_stream)
+        program = device.capture(self.records, table, device.default_stream)
+        program.used = tick()
+        if nbytes or self._slots.tapes:
+            self._arenas.keep(program, self._idle, nbytes)
+        return program
+
+    def _bytes_on_tapes(self, program: Program) -> int:
+        return sum([program.buffer(slot).nbytes for slot in self._slots.tapes])
+
+    @property
+    def _scattered(self) -> bool:
+        return "no-views" in self.device.spec.features
 
     def _arena(self) -> list[Buffer]:
         """One buffer a storage: parts of the arena, or of their own where the device has no views."""
         plan, device = self.plan, self.device
-        if "no-views" in device.spec.features:
+        if self._scattered:
             return [device.allocate(s.nbytes) for s in plan.arena]
         segments = [device.allocate(max(n, 1)) for n in plan.allocation.segments]
         size = plan.segment

@@ -1,4 +1,4 @@
-"""Waiting: deferred tensors computed, devices synchronised."""
+"""Deferred tensors computed, devices waited for, their idle memory given back."""
 
 from __future__ import annotations
 
@@ -23,3 +23,13 @@ def synchronize(device: Any = None) -> None:
     stacks = opened() if device is None else [stack_for(device)]
     for stack in stacks:
         stack.device.default_stream.synchronize()
+
+
+def empty_cache(device: Any = None) -> int:
+    """Give memory that nothing uses now back to the driver: of a device, or with None of every device that is open.
+
+    That is memory of tensors that are gone, and what compiled code keeps for its next call, which allocates it again.
+    Nothing needs to be called for memory to be used again; this is for other programs.  Returns the number of bytes.
+    """
+    stacks = opened() if device is None else [stack_for(device)]
+    return sum([stack.device.trim() for stack in stacks])
