@@ -11,7 +11,9 @@ from nnc_core.base.loopnest import OPERATIONS, Instruction, LoopNest
 from nnc_core.codegen.expansions import BY_DEFAULT, EXPANSIONS
 from nnc_core.codegen.scalar import BodyBuilder, Scalar
 
-MOVEMENT = frozenset({"constant", "axis", "load", "store", "valid", "cast", "bitcast", "select"})
+SELECTION = frozenset({"valid", "cast", "bitcast", "select"})
+"""Instructions that take as long as an addition and compute nothing."""
+MOVEMENT = frozenset({"constant", "axis", "load", "store"}) | SELECTION
 """Instructions that compute nothing."""
 _COUNTS = {"fma": 2, "sin": 20, "cos": 20, "tan": 30, "power": 60}
 """Operations of instructions that are more than one; others that have an expansion count as many as that has."""
@@ -20,15 +22,25 @@ _FOLDED = {"dot": 2, "recurrence": 2}
 
 def flops(nest: LoopNest) -> int:
     """Arithmetic operations of all points, integers' and comparisons among them, checks of subscripts not."""
+    return nest.points * flops_of_point(nest)
+
+
+def flops_of_point(nest: LoopNest) -> int:
+    """Arithmetic operations of one point."""
     total = 0
     for stage in nest.stages:
         folded = sum(_of_fold(reduction.kind) for reduction in stage.reductions)
-        total += prod(stage.axes) * (flops_of(stage.instructions) + folded)
-    return nest.points * total
+        total += prod(stage.axes) * (_flops_of(stage.instructions) + folded)
+    return total
 
 
-def flops_of(instructions: Iterable[Instruction]) -> int:
-    """Arithmetic operations of instructions that are run once."""
+def weight_of_point(nest: LoopNest) -> int:
+    """About how many additions one point takes as long as: its arithmetic, and what is converted and selected."""
+    return flops_of_point(nest) + sum([prod(stage.axes) * sum([i.operation in SELECTION for i in stage.instructions])
+                                       for stage in nest.stages])
+
+
+def _flops_of(instructions: Iterable[Instruction]) -> int:
     return sum(_of_operation(instruction.operation) for instruction in instructions)
 
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 from nnc_core.base.cache import LRU
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.codegen.work import weight_of_point
 from nnc_core.operator.inlining import Composer, Element
 from nnc_core.operator.loops import Index, IndexLike
 from nnc_core.operator.program import Input, Program, Step
@@ -48,20 +50,12 @@ class Form(NamedTuple):
     kind: Kind
     loads: tuple[Load, ...] = ()
     weight: int = 0
-    """About how many additions one element costs, without what it is folded of."""
+    """About how many additions one element takes as long as; of a fold, all that it is folded of."""
     operations: frozenset[str] = frozenset()
     """The names of its instructions."""
 
 
 _FORMS: LRU[Any, Form] = LRU(FORMS_KEPT)
-_WEIGHTS = {"divide": 4, "sqrt": 4, "remainder": 8, "floor_divide": 8, "fmod": 8, "load": 0, "store": 0, "constant": 0}
-_ARITHMETIC = frozenset({
-    "add", "subtract", "multiply", "fma", "negative", "abs", "sign", "minimum", "maximum", "floor", "ceil", "trunc",
-    "round", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "bitwise_invert", "shift_left", "shift_right", "multiply_high", "select", "cast", "bitcast", "axis",
-    "valid"})
-_FUNCTION = 20
-"""Additions that the expansion of a transcendental function is worth."""
 
 
 def form_of(op: Op, inputs: tuple[TensorSpec, ...], attributes: Attributes, spec: TensorSpec) -> Form:
@@ -82,10 +76,14 @@ def _form(op: Op, inputs: tuple[TensorSpec, ...], attributes: Attributes, spec: 
             continue
         if anchor is not None:  # its axes are its own, not those of the result
             loads = [load._replace(at=(None,) * len(load.at)) for load in reader.loads]
-            return Form(Kind.ANCHOR, tuple(loads), reader.weight, reader.operations)
-        kind = Kind.FOLD if reader.folds else Kind.POINTWISE
-        return Form(kind, tuple(reader.loads), reader.weight, reader.operations)
+            return _form_of(Kind.ANCHOR, loads, reader.nest.build())
+        return _form_of(Kind.FOLD if reader.folds else Kind.POINTWISE, reader.loads, reader.nest.build())
     return Form(Kind.OPAQUE)
+
+
+def _form_of(kind: Kind, loads: Sequence[Load], nest: LoopNest) -> Form:
+    operations = frozenset([i.operation for stage in nest.stages for i in stage.instructions])
+    return Form(kind, tuple(loads), weight_of_point(nest), operations)
 
 
 class _Reader(Composer):
@@ -98,16 +96,6 @@ class _Reader(Composer):
         self.points = 1
         self.folded = 0
         self.folds = False
-
-    @property
-    def weight(self) -> int:
-        """The weight of all instructions for one point of the rows."""
-        return sum([prod(stage.axes) * sum([_weight(i.operation) for i in stage.instructions])
-                    for stage in self.nest.build().stages])
-
-    @property
-    def operations(self) -> frozenset[str]:
-        return frozenset([i.operation for stage in self.nest.build().stages for i in stage.instructions])
 
     def outer(self, lengths: Sequence[int]) -> list[Index]:
         self.points = prod(lengths)
@@ -139,7 +127,3 @@ def _affine(index: IndexLike) -> Affine:
     if index.divisor != 1 or index.gather is not None:
         return None
     return index.offset, tuple(sorted([(a, c) for a, c in index.coefficients.items() if c]))
-
-
-def _weight(operation: str) -> int:
-    return _WEIGHTS.get(operation, 1 if operation in _ARITHMETIC else _FUNCTION)

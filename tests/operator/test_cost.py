@@ -14,6 +14,7 @@ from nnc_core.base.dtype import float32, int64
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.cost import cost_of
+from nnc_core.operator.form import form_of
 from nnc_core.type import TensorSpec, TupleSpec
 from nnc_plugins.conformance.cases import CASES, examples
 
@@ -133,3 +134,28 @@ def test_every_operator_costs_something_finite(name: str) -> None:
         assert flops >= 0, (name, case.label)
         most = sum(prod(x.shape) * x.dtype.itemsize for x in (*made.inputs, *made.outputs))
         assert 0 <= nbytes <= most, (name, case.label)
+
+
+# ---- what it costs to compute an element again, when operators are joined
+def weight(name: str, *shapes: tuple[int, ...], attributes: tuple[Any, ...] = ()) -> int:
+    specs = tuple([TensorSpec(x, float32) for x in shapes])
+    return form_of(OPERATORS[name], specs, attributes, OPERATORS[name].infer(*specs, *attributes)).weight
+
+
+@pytest.mark.parametrize("name", ["add", "divide", "exp", "sin", "erf", "lgamma"])
+def test_an_element_weighs_its_operations(name: str) -> None:
+    """Counted by one table; what a function selects and converts takes time as well."""
+    inputs = 2 if name in ("add", "divide") else 1
+    flops = cost(name, *[(6, 5)] * inputs).flops / 30
+    assert flops <= weight(name, *[(6, 5)] * inputs) <= 2 * flops
+
+
+def test_folds_weigh_all_that_they_fold() -> None:
+    assert weight("sum", (6, 5), attributes=((1,), False)) == 5 == cost("sum", (6, 5), attributes=((1,), False)).flops / 6
+    assert weight("matmul", (6, 5), (5, 3), attributes=(False, False)) == 10
+
+
+def test_conversions_and_choices_weigh_something_and_are_no_operations() -> None:
+    where = ("where", TensorSpec((6, 5), np.dtype(bool)), TensorSpec((6, 5), float32), TensorSpec((6, 5), float32))
+    name, *specs = where
+    assert form_of(OPERATORS[name], tuple(specs), (), specs[1]).weight > 0 == cost(*where).flops
