@@ -1,7 +1,8 @@
-"""Training steps of the zoo with and without fusion: commands, bytes that they move, planned memory, time to compile.
+"""Training steps of the zoo, a command for each operator and fused: commands, work, planned memory, time to compile.
 
-Planned for a device that generates all its code and computes nothing.  Bytes are those of the operands and results of
-each command; one in a loop counts once.  Times are those of the processor.
+Planned for the device `null`; nothing is computed.  Bytes are those of the elements that each command reads and writes
+once, operations are those of its loop nest: what a fused command computes again for other elements is counted again,
+and commands in loops count in each round.  Times are those of the processor.
 
 `python -m benchmarks.fusion [NAME ...]`
 """
@@ -9,69 +10,61 @@ each command; one in a loop counts once.  Times are those of the processor.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import replace
-from time import process_time
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
 import nnc_core as nnc
 from benchmarks._measure import show
-from benchmarks.networks import CASES, Case, mebibytes, milliseconds, prepared
-from nnc_core.builtin.null import NullDevice
-from nnc_core.device import CommandBackend
-from nnc_core.stacks import Stack
+from benchmarks.networks import CASES, PARTS, Case, Compiled, measured, mebibytes
+from nnc_core.base.cost import Cost
+from nnc_core.engine.program_tree import Item, LoopItem, PlannedCommand, inner
+from nnc_core.operator.cost import cost_of
 
 NAMES = ("LeNet", "LSTM", "Transformer", "ResNet-50")
-REPEATS = 3
+FROM_FUSE_TO_BIND = PARTS[PARTS.index("fuse") :]
 
 
-class Generating(NullDevice):
-    """The null device without library code: each command is a loop nest."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.spec = replace(self.spec, features=self.spec.features | {"codegen"})
-
-    def backends(self, name: str) -> Sequence[CommandBackend]:
-        return ()
-
-
-class Planned(NamedTuple):
-    """A compiled training step."""
-
-    commands: int
-    moved: int
-    peak: int
-    nodes: int
-    seconds: float
+def commands(items: Iterable[Item], rounds: int = 1) -> Iterator[tuple[PlannedCommand, int]]:
+    """Planned commands, and how often each of them runs; conditions are taken to hold once."""
+    for item in items:
+        for step in item.planned:
+            yield step, rounds
+        counted = isinstance(item, LoopItem) and isinstance(item.loop.length, int)
+        for inside in inner(item):
+            yield from commands(inside, rounds * item.rounds if counted else rounds)  # type: ignore[union-attr]
 
 
-def planned(case: Case, stack: Stack, *, fusion: bool) -> Planned:
-    with nnc.use_device(stack), nnc.config.using(fusion=fusion):
-        compile_once = prepared(case, training=True)
-        times = []
-        for _ in range(REPEATS):
-            begin = process_time()
-            graph = compile_once()
-            times.append(process_time() - begin)
-    steps = graph.program.plan.steps
-    moved = sum(x.nbytes for step in steps for x in (*step.command.inputs, *step.command.outputs))
-    return Planned(len(steps), moved, graph.memory_plan.peak, len(graph.graph.nodes), min(times))
+def work(items: Iterable[Item]) -> Cost:
+    """The operations and bytes of a program."""
+    flops, nbytes = 0.0, 0
+    known: dict[object, Cost] = {}
+    for step, rounds in commands(items):
+        key = step.decision.op, step.command
+        cost = known.get(key) or known.setdefault(key, cost_of(*key))
+        flops, nbytes = flops + rounds * cost.flops, nbytes + rounds * cost.bytes
+    return Cost(flops, nbytes)
+
+
+def row(name: str, compiled: Compiled) -> list[str]:
+    program, nodes = compiled.graph.program, len(compiled.graph.graph.nodes)
+    cost = work(program.plan.items)
+    times = [compiled.seconds["optimise"], sum(compiled.seconds[part] for part in FROM_FUSE_TO_BIND)]
+    return [name, str(nodes), str(compiled.plan.commands), mebibytes(cost.bytes), mebibytes(compiled.plan.peak),
+            f"{cost.flops / 1e9:,.1f}", *[f"{seconds / nodes * 1e6:.0f}" for seconds in times]]
+
+
+def rows(name: str, case: Case) -> Iterator[list[str]]:
+    for fusion in (False, True):
+        with nnc.config.using(fusion=fusion):
+            yield row("fused" if fusion else f"{name} x{case.batch}", measured(case, training=True))
 
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fusion", description="Fuse the networks of the zoo.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CASES))
-    rows = []
-    for name in parser.parse_args(arguments).names or NAMES:
-        stack = nnc.make_stack(Generating())
-        apart, joined = (planned(CASES[name], stack, fusion=fusion) for fusion in (False, True))
-        rows.append([name, str(apart.nodes), str(apart.commands), str(joined.commands), mebibytes(apart.moved),
-                     mebibytes(joined.moved), mebibytes(apart.peak), mebibytes(joined.peak),
-                     milliseconds(apart.seconds), milliseconds(joined.seconds),
-                     f"{(joined.seconds - apart.seconds) / apart.nodes * 1e6:.0f}"])
-    show("Training steps, apart and fused", ["", "nodes", "cmds", "fused", "moved MiB", "fused", "peak MiB", "fused",
-                                             "compile ms", "fused", "us/node"], rows)
+    names = parser.parse_args(arguments).names or NAMES
+    show("Training steps, a command for each operator and fused; optimising and from fusing to binding, us a node",
+         ["", "nodes", "cmds", "moved MiB", "arena MiB", "GFLOP", "optimise", "fuse-bind"],
+         [found for name in names for found in rows(name, CASES[name])])
 
 
 if __name__ == "__main__":

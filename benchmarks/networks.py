@@ -23,7 +23,7 @@ from typing import Any
 import nnc_core as nnc
 from benchmarks._measure import show
 from nnc_core import nn, optim
-from nnc_core.engine import ComputationGraph, pipeline, planning
+from nnc_core.engine import ComputationGraph, pipeline, planning, schedule
 from nnc_core.engine.build import KernelBuilder
 from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.schedule import Scheduler
@@ -37,14 +37,14 @@ Batch = tuple[nnc.Tensor, ...]
 
 
 # ---- where time goes
-PARTS = ("trace", "optimise", "schedule", "plan", "allocate", "build", "bind")
-"""Python that traces and differentiates; rewriting; fusing and ordering; choosing what shares memory; offsets in the
-arena; building code; records."""
+PARTS = ("trace", "optimise", "fuse", "schedule", "plan", "allocate", "build", "bind")
+"""Python that traces and differentiates; rewriting; joining operators; ordering; choosing what shares memory; offsets
+in the arena; building code; records."""
 WATCHED: tuple[tuple[Any, str, str], ...] = (
     (pipeline.Phases, "compile", "bind"), (ComputationGraph, "__init__", "bind"),
     *[(Graph, name, "optimise") for name in ("inline", "recognise", "expand", "optimise", "rebuilt")],
-    (pipeline.Phases, "fuse", "schedule"), (Scheduler, "tree", "schedule"), (planning, "make_plan", "plan"),
-    (planning, "lay_out_arena", "allocate"), (KernelBuilder, "build", "build"),
+    (pipeline.Phases, "fuse", "fuse"), (schedule, "fuse", "fuse"), (Scheduler, "tree", "schedule"),
+    (planning, "make_plan", "plan"), (planning, "lay_out_arena", "allocate"), (KernelBuilder, "build", "build"),
 )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ class NullDevice(Device):
 
     def __init__(self, id: str = "null:0") -> None:
         self.spec = DeviceSpec(id, "null", "plans and counts, computes nothing", vendor="nnc",
-                               features=frozenset({"no-values"}))
+                               features=frozenset({"no-values", "codegen", "reproducible"}))
         self.ledger = Ledger(id)
         self.launches = 0
         self.transfers = 0
@@ -87,7 +87,7 @@ class NullDevice(Device):
         return NullKernel(self)
 
     def backends(self, name: str) -> Sequence[CommandBackend]:
-        """One that runs any command of any operator."""
+        """One that runs any command of any operator, where there is no loop nest."""
         return self._backends
 
     def own(self, buffer: Buffer) -> NullBuffer:
@@ -119,9 +119,10 @@ class NullKernel(Kernel):
 
 
 class NullBackend(CommandBackend):
-    """Refuses nothing and consents to every reuse of memory."""
+    """For what has no loop nest: refuses nothing and consents to every reuse of memory."""
 
     name = "null"
+    fallback = True
 
     def __init__(self, device: NullDevice) -> None:
         self.device = device

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import nnc_core as nnc
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.errors import AttributeValueError, DeviceError
@@ -44,6 +45,13 @@ def test_launches_are_counted_and_compute_nothing(device) -> None:
         launch()
         launch()
     assert device.launches == 4
+
+
+def test_plans_are_those_of_a_device_that_generates_its_code() -> None:
+    with nnc.use_device("null:0"):
+        run = nnc.jit(lambda x: nnc.linalg.inv(nnc.softmax(nnc.negative(x) * 2.0))).lower(nnc.zeros((64, 64))).program
+    steps = [(step.group.label, step.decision.backend) for step in run.plan.steps]
+    assert steps == [("fused(negative multiply max subtract exp sum divide)", "loop nest"), ("inv", "null")]
 
 
 def test_downloads_give_zeros(device) -> None:

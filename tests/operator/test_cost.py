@@ -151,7 +151,8 @@ def test_an_element_weighs_its_operations(name: str) -> None:
 
 
 def test_folds_weigh_all_that_they_fold() -> None:
-    assert weight("sum", (6, 5), attributes=((1,), False)) == 5 == cost("sum", (6, 5), attributes=((1,), False)).flops / 6
+    along = ((1,), False)
+    assert weight("sum", (6, 5), attributes=along) == 5 == cost("sum", (6, 5), attributes=along).flops / 6
     assert weight("matmul", (6, 5), (5, 3), attributes=(False, False)) == 10
 
 
