@@ -5,15 +5,26 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
 from typing import Any, TypeAlias, TypeVar
 
 R = TypeVar("R")
 
-Line: TypeAlias = tuple[CodeType, int] | str
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of a command that does the work of several operators."""
+
+    each: tuple[Line | None, ...]
+
+
+Line: TypeAlias = tuple[CodeType, int] | str | Lines
 """Code object and instruction offset: cheap to take, resolved to a line number only when shown.  Of a node that was
 read from a file: the line as it was shown when the file was written."""
+MOST_SHOWN = 3
+"""Lines that are shown of one command."""
 
 HOUSE = str(Path(__file__).parent.parent) + "/"
 """The folder of this package: code from here is no code of the user's."""
@@ -75,12 +86,32 @@ def users_frame() -> int:
 
 
 def show_line(line: Line | None) -> str:
-    """"file.py:12 in function"; "?" if unknown."""
+    """"file.py:12 in function"; "?" if unknown; of several lines "file.py:12, file.py:14 and 5 more in function"."""
     if line is None:
         return "?"
     if isinstance(line, str):
         return line
+    if isinstance(line, Lines):
+        return _show_lines(line)
     code, offset = line
     number = next((n for start, stop, n in code.co_lines() if start <= offset < stop), None)
     where = f"{Path(code.co_filename).name}:{number or code.co_firstlineno}"
     return where if code.co_name == "<module>" else f"{where} in {code.co_name}"
+
+
+def _show_lines(lines: Lines) -> str:
+    """Each line once: files as they come, each from its top."""
+    shown = [text.partition(" in ") for text in dict.fromkeys(map(show_line, lines.each)) if text != "?"]
+    files = list(dict.fromkeys([place.rpartition(":")[0] for place, _, _ in shown]))
+
+    def order(part: tuple[str, str, str]) -> tuple[int, int]:
+        file, _, number = part[0].rpartition(":")
+        return files.index(file), int(number) if number.isdigit() else 0
+
+    shown.sort(key=order)
+    functions = {function for _, _, function in shown}
+    single = f" in {functions.pop()}" if len(functions) == 1 and "" not in functions else ""
+    texts = [place if single else "".join((place, *rest)) for place, *rest in shown]
+    most = MOST_SHOWN if len(texts) <= MOST_SHOWN else MOST_SHOWN - 1
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return f"{', '.join(texts[:most])}{more}{single}" or "?"

@@ -78,7 +78,7 @@ class Emitter:
                     moved[s] = roles.target(s, moved)
         rest = [moved.get(s, s) for s in step.writes] + ([step.workspace] if step.workspace is not None else [])
         call = Call(self.kernels[step.decision.key], (*reads, *[self.slot(s) for s in rest]), step.group.label,
-                    line=step.group.node.line)
+                    line=step.group.line)
         self.step_of[id(call)] = self.number[id(step)]
         return call
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from nnc_core.operator import CONSTANT, OPERATORS, PLACEHOLDER
 from nnc_core.operator.control import is_tape
 from nnc_core.operator.fused import FUSED
-from nnc_core.symbol import Node
+from nnc_core.symbol import Line, Lines, Node
 from nnc_core.type import Attributes, Op
 
 LEAVES = (PLACEHOLDER, CONSTANT)
@@ -21,11 +21,18 @@ class NodeGroup(NamedTuple):
     inputs: tuple[Node, ...]
     attributes: Attributes
     node: Node
+    lines: tuple[Line | None, ...] = ()
+    """Of each operator of a program."""
 
     @property
     def label(self) -> str:
         """The operator's name, and what it runs if that is several."""
         return f"fused({self.attributes[0]})" if self.op is FUSED else self.op.name
+
+    @property
+    def line(self) -> Line | None:
+        """The user's line; all of them, where the command runs several operators."""
+        return Lines(self.lines) if self.lines else self.node.line
 
     @staticmethod
     def of(node: Node) -> NodeGroup:

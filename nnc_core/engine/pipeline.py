@@ -90,7 +90,7 @@ class Phases:
         while True:
             grouped = self.fuse(graph)
             plan = best_plan(grouped, self.decider, budget)
-            wanted = [Wanted(step.decision, step.group.node.line) for step in plan.steps]
+            wanted = [Wanted(step.decision, step.group.line) for step in plan.steps]
             if self.decider.keeps_together([want.decision for want in wanted]) and self.builder.build(wanted, kernels):
                 return grouped.named, plan, kernels
 

@@ -93,7 +93,7 @@ class CommandPlanner:
     def step(self, index: int, group: NodeGroup, outs: Sequence[Layout]) -> PlannedCommand:
         """A command with the decision about it; its results are still to be placed."""
         command = self._command(group, outs)
-        decision = self.decider.decide(group.op, command).required(self.device, group.node.line)
+        decision = self.decider.decide(group.op, command).required(self.device, group.line)
         step = PlannedCommand(index, group, decision, tuple([self.place[x].storage for x in group.inputs]),
                               depth=self.depth)
         if decision.workspace:

@@ -84,6 +84,6 @@ def measure(plan: Plan, step_of: Mapping[int, int], program: Program, device: De
         samples.append({})
         program.run_with(timed)
     timings = [Timing(step.text, step.decision.backend, median(s.get(i, 0.0) for s in samples),
-                      show_line(step.group.node.line), cost_of(step.decision.op, step.command))
+                      show_line(step.group.line), cost_of(step.decision.op, step.command))
                for i, step in enumerate(plan.steps)]
     return Profile(device.spec.id, tuple(timings))

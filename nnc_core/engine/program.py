@@ -130,8 +130,8 @@ class ComputationGraph:
             step = self.plan.steps[self._step_of[program.position]]
             command, buffers = step.command, [program.buffer(s) for s in call.slots]
             if step.group.op is FUSED:
-                watch_program(self.device, command.attributes[0], list(zip(command.inputs, buffers, strict=False)),
-                              nonfinite, indices)
+                watch_program(self.device, step.group, list(zip(command.inputs, buffers, strict=False)), nonfinite,
+                              indices)
             elif indices:
                 operands = list(zip(command.inputs, buffers, strict=False))
                 check_indices(self.device, step.group.op, command.attributes, operands)
@@ -238,7 +238,7 @@ class ComputationGraph:
             name = step.group.op.name
             own = error.operator in (None, name)  # a choice between branches is no command
             error.locate(operator=name, operands=str(step.command) if own else None,
-                         line=show_line(step.group.node.line))
+                         line=show_line(step.group.line))
         error.locate(device=self.device.spec.id)
 
     def _begun(self, position: int) -> frozenset[str]:

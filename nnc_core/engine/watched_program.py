@@ -6,26 +6,32 @@ from collections.abc import Sequence
 
 from nnc_core.base.errors import Error
 from nnc_core.device import Device, HostArray
+from nnc_core.engine.groups import NodeGroup
 from nnc_core.engine.host import download
 from nnc_core.engine.index_checks import check_host_indices
 from nnc_core.engine.nonfinite import Located, Watch
 from nnc_core.operator.fused import executed
 from nnc_core.operator.program import Program, Step
+from nnc_core.symbol import show_line
 
 
-def watch_program(device: Device, program: Program, operands: Sequence[Located], nonfinite: str,
+def watch_program(device: Device, group: NodeGroup, operands: Sequence[Located], nonfinite: str,
                   indices: bool) -> None:
-    """NonfiniteError or OutOfRangeError that names the operator of the program; operands are waited for."""
+    """NonfiniteError or OutOfRangeError that names the operator of the program and its line; operands are waited
+    for."""
+    program: Program = group.attributes[0]
     hosts = [download(device, buffer, layout) for layout, buffer in operands]
 
     def check_indices(step: Step, given: Sequence[HostArray]) -> None:
         if indices:
             check_host_indices(device, step.op, step.attributes, given)
 
-    for step, given, value in executed(program, hosts, check_indices):
-        try:
+    done = 0
+    try:
+        for step, given, value in executed(program, hosts, check_indices):
             if nonfinite != "off":
                 Watch(device, nonfinite, step.attributes, given).check_host(value)
-        except Error as error:
-            error.locate(operator=step.op.name)
-            raise
+            done += 1
+    except Error as error:
+        error.locate(operator=program.steps[done].op.name, line=show_line(group.lines[done]))
+        raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.base.line import Line, called_at, is_users, show_line, user_line, users_frame
+from nnc_core.base.line import Line, Lines, called_at, is_users, show_line, user_line, users_frame
 from nnc_core.shape import Shape
 from nnc_core.symbol.body import Body, bodies_in, bodies_of, in_sequence, map_bodies
 from nnc_core.symbol.collector import without_collector
@@ -13,9 +13,9 @@ from nnc_core.symbol.order import postorder
 from nnc_core.type import Attributes, Op
 
 __all__ = [
-    "Body", "Line", "Literal", "Node", "Number", "Symbol", "Table", "Uid", "bodies_in", "bodies_of", "called_at",
-    "checked_number", "float_attribute", "in_sequence", "is_users", "map_bodies", "postorder", "show_line", "user_line",
-    "users_frame", "without_collector",
+    "Body", "Line", "Lines", "Literal", "Node", "Number", "Symbol", "Table", "Uid", "bodies_in", "bodies_of",
+    "called_at", "checked_number", "float_attribute", "in_sequence", "is_users", "map_bodies", "postorder", "show_line",
+    "user_line", "users_frame", "without_collector",
 ]  # fmt: skip
 
 

@@ -128,7 +128,7 @@ class _Unread:
 
     def __del__(self) -> None:
         line = _written_at.pop(id(self), None)
-        if line is None or isinstance(line, str) or sys.is_finalizing():
+        if not isinstance(line, tuple) or sys.is_finalizing():
             return
         code, offset = line
         number = next((n for start, stop, n in code.co_lines() if start <= offset < stop), None)

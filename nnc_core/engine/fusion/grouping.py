@@ -119,11 +119,13 @@ class Grouping:
         if program in self.decider.refused_programs or not _is_writable(program):
             return self._halves(members)
         self.decider.generate(members)
+        lines = tuple([x.line for x in members])
         if not cluster.further:
-            return [NodeGroup(FUSED, inputs, (program,), cluster.result)]
+            return [NodeGroup(FUSED, inputs, (program,), cluster.result, lines)]
         results = cluster.results
         several = Node(FUSED, inputs, (program,), TupleSpec(tuple([x.spec for x in results])), cluster.result.line)
-        return [NodeGroup.of(several), *[NodeGroup(PICK, (several,), (k,), x) for k, x in enumerate(results)]]
+        picked = [NodeGroup(PICK, (several,), (k,), x) for k, x in enumerate(results)]
+        return [NodeGroup(FUSED, inputs, (program,), several, lines), *picked]
 
     def _halves(self, members: Sequence[Node]) -> list[NodeGroup]:
         """The groups of the first half of a cluster's members, then of the second, which no way leads back from."""

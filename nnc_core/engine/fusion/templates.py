@@ -81,4 +81,5 @@ class _Match:
         steps = tuple([Step(OPERATORS[name], self.steps[n].attributes, operands, self.steps[n].spec)
                        for n, (name, operands) in enumerate(self.pattern)])
         program = Program(steps, tuple([x.spec for x in inputs]), (len(steps) - 1,))
-        return NodeGroup(FUSED, inputs, (program,), result)
+        lines = tuple([self.steps[n].line for n in range(len(steps))])
+        return NodeGroup(FUSED, inputs, (program,), result, lines)
