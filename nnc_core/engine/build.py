@@ -90,11 +90,10 @@ class KernelBuilder:
                 self.decider.strike(decision, kernel.message)
                 continue
             self._kernels[key] = kernels[key] = kernel
-            if isinstance(decision.candidate, NestBackend):
-                decision.candidate.forget()
             self.decider.use(decision)
             if decision.backend == HOST:
                 self._announce(decision)
+        self.decider.forget_nests()
         return kernels.keys() >= asked.keys()
 
     def _announce(self, decision: Decision) -> None:

@@ -30,9 +30,10 @@ class NestBackend(CommandBackend):
 
     def nest(self, command: Command) -> LoopNest:
         """The nest for these layouts, made once if asked for again; NotSupportedError for what nests lack."""
-        if self._last is None or self._last[0] is not command:
-            self._last = command, loop_nest(self.op, command)
-        return self._last[1]
+        last = self._last
+        if last is None or last[0] is not command:
+            last = self._last = command, loop_nest(self.op, command)
+        return last[1]
 
     def forget(self) -> None:
         """Let go of the nest, once its kernel is there: decisions are remembered for longer."""

@@ -9,7 +9,7 @@ from nnc_core.base.cache import LRU
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Device
-from nnc_core.engine.candidates import candidates
+from nnc_core.engine.candidates import NestBackend, candidates
 from nnc_core.engine.pinned_backends import EXPANDED, HOST, NEST, PinnedBackends, command_key
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.host import CALLBACK
@@ -80,6 +80,8 @@ class Decider:
         date."""
         self._decisions: LRU[tuple[Op, Command], Decision] = LRU(DECISIONS)
         self._used: LRU[tuple[Op, Command], str] = LRU(DECISIONS)
+        self._written: list[NestBackend] = []
+        """Those that hold the nest that they were asked about."""
         self._struck: dict[tuple[Op, Command], dict[str, str]] = {}
         """For commands that could not be built: the code, by name, and why."""
         self.refused_programs: set[Program] = set()
@@ -100,6 +102,15 @@ class Decider:
     def is_generated(self, node: Node) -> bool:
         """Tell whether a node by itself would run by its loop nest."""
         return self.decide(node.op, _packed(node)).backend == NEST
+
+    def runs_fused(self, program: Program) -> bool:
+        """Tell whether the device has code of its own for a fused command, as far as that is known before any is
+        built."""
+        if program in self.refused_programs:
+            return False
+        inputs = tuple([x.layout() for x in program.inputs])
+        outputs = tuple([program.steps[n].spec.layout() for n in program.results])
+        return not self.decide(FUSED, Command(FUSED.name, (program,), inputs, outputs)).on_host
 
     def generate(self, nodes: Iterable[Node]) -> None:
         """Remember that these run by their loop nests, in one command: a resumed run is to join them too."""
@@ -138,6 +149,8 @@ class Decider:
                 refusals.clear()
             reason = struck.get(candidate.name) or candidate.refuse(command)
             if reason is None:
+                if isinstance(candidate, NestBackend):
+                    self._written.append(candidate)
                 consents = [candidate.inplace_of(command, k, op.inplace) for k in range(len(command.outputs))]
                 return Decision(op, command, candidate, candidate.workspace(command), tuple(consents), tuple(refusals))
             refusals.append(f"{candidate.name}: {reason}")
@@ -156,6 +169,12 @@ class Decider:
         self._decisions.pop(key)
         if decision.op is FUSED:
             self.keeps_together([self.decide(*key)])
+
+    def forget_nests(self) -> None:
+        """Let go of the loop nests of all decisions, when what was wanted of them is built: decisions are remembered
+        for longer."""
+        while self._written:
+            self._written.pop().forget()
 
     def keeps_together(self, decisions: Iterable[Decision]) -> bool:
         """True unless there are fused commands among these that the device has no code of its own for.  Their programs

@@ -60,13 +60,14 @@ def _key(index: IndexLike) -> Key:
 def fused_nest(command: Command, program: Program) -> LoopNest:
     """The nest of a program on these layouts.  NotSupportedError where its steps cannot be written as one.
 
-    It is written twice: the first time finds what is to be written before each row.
+    Where it has rows it is written twice: the first time finds what is to be written before each of them.
     """
-    first = Composer(command, program, ())
-    first.write()
-    second = Composer(command, program, first.needed)
-    second.write()
-    return with_merged_axes(second.nest.build())
+    composer = Composer(command, program, ())
+    composer.write()
+    if composer.needed:
+        composer = Composer(command, program, composer.needed)
+        composer.write()
+    return with_merged_axes(composer.nest.build())
 
 
 class Composer:

@@ -16,12 +16,13 @@ from nnc_core.type.dim import Dim, Dims
 class TensorSpec:
     """Immutable; compared by content."""
 
-    __slots__ = ("_hash", "dtype", "shape")
+    __slots__ = ("_hash", "_packed", "dtype", "shape")
     shape: Dims
     dtype: DType
+    _packed: Layout | None
 
     def __init__(self, shape: Dims, dtype: DType) -> None:
-        self.shape, self.dtype = shape, dtype
+        self.shape, self.dtype, self._packed = shape, dtype, None
         self._hash = hash((shape, dtype))
 
     def __eq__(self, other: object) -> bool:
@@ -42,15 +43,21 @@ class TensorSpec:
     @property
     def static_shape(self) -> tuple[int, ...]:
         """The shape as numbers; SymbolicDimensionError if a dimension has none."""
-        return tuple([d if d.__class__ is int else d.__index__() for d in self.shape])
+        return self.layout().shape
 
     @property
     def nbytes(self) -> int:
         return prod(self.static_shape) * self.dtype.itemsize
 
-    def layout(self, offset: int = 0) -> Layout:
-        """Packed in C order."""
-        return Layout.packed(self.static_shape, self.dtype, offset)
+    def layout(self) -> Layout:
+        """Packed in C order; SymbolicDimensionError if a dimension has no number."""
+        packed = self._packed
+        if packed is None:
+            numbers = tuple([d if d.__class__ is int else d.__index__() for d in self.shape])
+            packed = Layout.packed(numbers, self.dtype)
+            if all([d.__class__ is int for d in self.shape]):  # what dimensions with names answer is watched
+                self._packed = packed
+        return packed
 
 
 class TupleSpec(TensorSpec):

@@ -17,6 +17,7 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.builtin.flavours import Flavour
 from nnc_core.builtin.strict import StrictDevice
 from nnc_core.device import CommandBackend, Kernel
+from nnc_core.engine import candidates
 from nnc_core.engine.host import HostKernel
 from nnc_core.operator import OPERATORS
 from nnc_core.stacks import Stack, make_stack
@@ -205,6 +206,25 @@ def test_decisions_that_are_remembered_keep_no_nests() -> None:
     stack = make_stack(Machine())
     run = lowered(stack, lambda x: nnc.exp(nnc.tanh(x)), (3,))
     assert all(step.decision.candidate._last is None for step in run.plan.steps)
+
+
+def test_candidates_that_were_looked_at_and_not_taken_keep_no_nests_either() -> None:
+    stack = make_stack(Machine())
+    with nnc.config.using(fusion=True):
+        lowered(stack, lambda x: nnc.exp(nnc.tanh(x[1:])) * 2.0, (3,))
+    decisions = stack.engine.decider._decisions.values()
+    assert len(decisions) > 3
+    assert all(getattr(decision.candidate, "_last", None) is None for decision in decisions)
+
+
+def test_the_nest_of_a_fused_command_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Command] = []
+    write = candidates.loop_nest
+    monkeypatch.setattr(candidates, "loop_nest", lambda op, command: written.append(command) or write(op, command))
+    with nnc.config.using(fusion=True):
+        run = lowered(make_stack(Machine()), lambda x: nnc.exp(nnc.tanh(x)) * 2.0, (3,))
+    assert [step.group.label for step in run.plan.steps] == ["fused(tanh exp multiply)"]
+    assert [command.name for command in written].count("fused") == 1
 
 
 def test_commands_with_equal_nests_share_a_kernel() -> None:

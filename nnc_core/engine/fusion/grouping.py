@@ -7,11 +7,9 @@ leads out of a cluster and back, whatever joins.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
-from nnc_core.base.cache import LRU
-from nnc_core.base.command import Command
 from nnc_core.base.config import config
-from nnc_core.base.errors import NotSupportedError
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.fusion.cluster import Cluster
 from nnc_core.engine.fusion.cost import pays
@@ -21,7 +19,7 @@ from nnc_core.operator.form import Form, Kind, form_of
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.program import Input, Literal, Operand, Program, Step, StepResult
 from nnc_core.symbol import Node
-from nnc_core.type import TupleSpec, is_static
+from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec, is_static
 
 MOST_STEPS = 64
 MOST_INPUTS = 24
@@ -29,6 +27,9 @@ MOST_INPUTS = 24
 OPAQUE = Form(Kind.OPAQUE)
 PLACED = frozenset({"concat", "update_slice", "put_row", "scatter"})
 """Operators whose parts the planner lays where they are wanted, so that little or nothing is moved."""
+
+NodeKind: TypeAlias = "tuple[Op, Attributes, tuple[TensorSpec, ...], TensorSpec]"
+"""All that the form of a node, and the code that it has alone, depend on."""
 
 
 class Grouping:
@@ -45,6 +46,9 @@ class Grouping:
         self.apart = decider.device.library_functions if config.deterministic else frozenset()
         """Instructions whose bits may depend on what is beside them."""
         self.cluster: dict[Node, Cluster] = {}
+        self._forms: dict[NodeKind, Form] = {}
+        self._joined: dict[NodeKind, Node] = {}
+        """A node of each kind that is among others in a command."""
 
     def groups(self) -> list[NodeGroup]:
         """A group for each cluster and for each node by itself, inputs first."""
@@ -62,6 +66,7 @@ class Grouping:
                 found.append(NodeGroup.of(node))
             elif cluster.result is node:
                 found += self._group(cluster)
+        self.decider.generate(self._joined.values())
         return found
 
     def _place(self, node: Node) -> None:
@@ -76,6 +81,13 @@ class Grouping:
             self.cluster[node] = Cluster(node, form)
 
     def _form(self, node: Node) -> Form:
+        kind = _kind(node)
+        form = self._forms.get(kind)
+        if form is None:
+            form = self._forms[kind] = self._form_of_kind(node)
+        return form
+
+    def _form_of_kind(self, node: Node) -> Form:
         several = any(isinstance(x.spec, TupleSpec) for x in (node, *node.inputs))
         if several or node.op is PICK or node.op.name in PLACED:
             return OPAQUE
@@ -116,9 +128,9 @@ class Grouping:
     def _group(self, cluster: Cluster) -> list[NodeGroup]:
         members = sorted(cluster.forms, key=self.position.__getitem__)
         program, inputs = _program(members, cluster)
-        if program in self.decider.refused_programs or not _is_writable(program):
+        if not self.decider.runs_fused(program):
             return self._halves(members)
-        self.decider.generate(members)
+        self._joined |= {_kind(x): x for x in members}
         lines = tuple([x.line for x in members])
         if not cluster.further:
             return [NodeGroup(FUSED, inputs, (program,), cluster.result, lines)]
@@ -150,6 +162,10 @@ class Grouping:
                     changed = True
 
 
+def _kind(node: Node) -> NodeKind:
+    return node.op, node.attributes, tuple([x.spec for x in node.inputs]), node.spec
+
+
 def _program(members: Sequence[Node], cluster: Cluster) -> tuple[Program, tuple[Node, ...]]:
     """The program of a cluster, and the nodes that are its inputs."""
     number = {node: n for n, node in enumerate(members)}
@@ -168,21 +184,3 @@ def _program(members: Sequence[Node], cluster: Cluster) -> tuple[Program, tuple[
     results = tuple([number[x] for x in cluster.results])
     return Program(steps, tuple([x.spec for x in inputs]), results, cluster.inner, anchor), tuple(inputs)
 
-
-_WRITABLE: LRU[Program, bool] = LRU(4096)
-
-
-def _is_writable(program: Program) -> bool:
-    """Tell whether the steps can be written as one nest."""
-    return _WRITABLE.find(program, lambda: _tried(program))
-
-
-def _tried(program: Program) -> bool:
-    layouts = tuple([x.layout() for x in program.inputs])
-    outputs = tuple([program.steps[n].spec.layout() for n in program.results])
-    try:
-        assert FUSED.nest is not None
-        FUSED.nest(Command(FUSED.name, (program,), layouts, outputs))
-    except NotSupportedError:
-        return False
-    return True
