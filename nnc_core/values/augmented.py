@@ -65,9 +65,12 @@ def _called(code: CodeType, offset: int) -> tuple[str, bool]:
         left -= dis.stack_effect(i.opcode, i.arg, jump=False)
     if before and before[-1].opname == "PUSH_NULL":
         before.pop()
-    if left or not before or not before[-1].opname.startswith("LOAD_"):
+    if left or not before or "LOAD_" not in before[-1].opname:
         return "", False
-    return str(before[-1].argval), before[-1].opname in ("LOAD_ATTR", "LOAD_METHOD")
+    name = before[-1].argval
+    if isinstance(name, tuple):  # one instruction that stores or loads one variable, then loads another
+        name = name[-1]
+    return str(name), before[-1].opname in ("LOAD_ATTR", "LOAD_METHOD")
 
 
 def write(array: np.ndarray[Any, Any], operator: str, tensor: Any) -> Any:
