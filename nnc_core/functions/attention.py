@@ -93,7 +93,7 @@ def attended(q: Value, k: Value, v: Value, mask: tuple[Value, ...], causal: bool
     if dropout == 0:
         return F.scaled_dot_product_attention(q, k, v, *mask, **named)
     weights = kept(F.attention_weights(q, k, *mask, **named), dropout, generator)
-    return product(F, weights, v, False, (*weights.shape[:-1], v.shape[-1]))  # type: ignore[no-any-return]
+    return product(F, weights, v, False, (*weights.shape[:-1], v.shape[-1]))
 
 
 # ---- heads

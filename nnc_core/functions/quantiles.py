@@ -108,7 +108,7 @@ def _on_device(rows: Value, q: Value, method: str, n: Value) -> Value:
 
     def at(index: Tensor) -> Value:
         whole: Value = F.broadcast_to(as_dtype(index._value, int64), shape=shape)
-        return taken_along(F, rows, whole, rows.ndim - 1)  # type: ignore[no-any-return]
+        return taken_along(F, rows, whole, rows.ndim - 1)
 
     y = _between(at(found.low), at(found.high), as_dtype(found.weight._value, rows.dtype))
     return _if_inside(q, y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf, pi, sqrt
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import in_wide, widened
 from nnc_core.shape.elementwise import floating
 from nnc_core.type import TensorSpec
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 GELUS = ("none", "tanh")
 SATURATED = 40.0
@@ -91,7 +94,7 @@ def _numpy_mish_gate(x: Any) -> Any:
 def _wide_slope(slope: Callable[..., Any]) -> Callable[..., Any]:
     """A derivative computed in float32 for halves, whose squares overflow."""
 
-    def partial(F: Any, y: Any, x: Any, *attributes: Any) -> Any:
+    def partial(F: Namespace[V], y: V, x: V, *attributes: Any) -> Any:
         wide = accumulator(x.dtype)
         if wide == x.dtype:
             return slope(F, x, *attributes)
@@ -101,13 +104,13 @@ def _wide_slope(slope: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_wide_slope
-def _silu_slope(F: Any, x: Any) -> Any:
+def _silu_slope(F: Namespace[V], x: V) -> V:
     s = F.sigmoid(x)
     return F.multiply(s, F.add(F.multiply(_finite(F, x), F.subtract(1.0, s)), 1.0))
 
 
 @_wide_slope
-def _gelu_slope(F: Any, x: Any, approximate: str) -> Any:
+def _gelu_slope(F: Namespace[V], x: V, approximate: str) -> V:
     x = _finite(F, x)
     square = F.multiply(x, x)
     if approximate == "none":
@@ -119,7 +122,7 @@ def _gelu_slope(F: Any, x: Any, approximate: str) -> Any:
 
 
 @_wide_slope
-def _mish_slope(F: Any, x: Any) -> Any:
+def _mish_slope(F: Namespace[V], x: V) -> V:
     t = F.tanh(F.softplus(x))
     bend = F.multiply(F.subtract(1.0, F.multiply(t, t)), F.sigmoid(x))
     return F.add(t, F.multiply(_finite(F, x), bend))
@@ -129,7 +132,7 @@ FAR = 1e4
 """Slopes are constant beyond it, so that what is multiplied by their zeros needs not be infinite."""
 
 
-def _finite(F: Any, x: Any) -> Any:
+def _finite(F: Namespace[V], x: V) -> V:
     return F.clip(x, -FAR, FAR)
 
 
@@ -149,7 +152,7 @@ def _numpy_softsign(x: Any) -> Any:
 
 
 @_wide_slope
-def _softsign_slope(F: Any, x: Any) -> Any:
+def _softsign_slope(F: Namespace[V], x: V) -> V:
     once = F.divide(1.0, F.add(F.abs(x), 1.0))
     return F.multiply(once, once)
 
@@ -159,7 +162,7 @@ def _elu(x: Scalar, alpha: float) -> Scalar:
 
 
 @_wide_slope
-def _elu_slope(F: Any, x: Any, alpha: float) -> Any:
+def _elu_slope(F: Namespace[V], x: V, alpha: float) -> V:
     return F.where(F.greater(x, 0), 1.0, F.multiply(F.exp(F.minimum(x, 0)), alpha))
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+from nnc_core.operator.declare import V
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
-def shifted(F: Any, x: Any, axis: int, by: int, fill: float) -> Any:
+def shifted(F: Namespace[V], x: V, axis: int, by: int, fill: float) -> V:
     """The elements that lie `by` places before each along an axis; `fill` where there is none."""
     ndim, length = len(x.shape), x.shape[axis]
     none, ones = (0,) * ndim, (1,) * ndim
@@ -22,7 +27,7 @@ def _last(axis: int, ndim: int) -> tuple[int, ...]:
     return tuple(swapped)
 
 
-def taken_along(F: Any, x: Any, indices: Any, axis: int) -> Any:
+def taken_along(F: Namespace[V], x: V, indices: V, axis: int) -> V:
     """The elements of each row of x, along an axis, that the same row of `indices` names (NumPy's take_along_axis)."""
     ndim = len(x.shape)
     if axis == ndim - 1:
@@ -32,7 +37,7 @@ def taken_along(F: Any, x: Any, indices: Any, axis: int) -> Any:
     return F.permute(taken, axes=order)
 
 
-def added_along(F: Any, x: Any, indices: Any, updates: Any, axis: int) -> Any:
+def added_along(F: Namespace[V], x: V, indices: V, updates: V, axis: int) -> V:
     """x with the elements that `taken_along` would read, and the updates added to them."""
     order = _last(axis, len(x.shape))
     moved = [F.permute(v, axes=order) for v in (x, indices, updates)]

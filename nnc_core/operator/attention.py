@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from nnc_core.base.dtype import boolean, int64
 from nnc_core.operator.declare import Base, V, op
@@ -11,26 +11,29 @@ from nnc_core.operator.wide import widely
 from nnc_core.shape import neural as rule
 from nnc_core.type import DimLike, Dims
 
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
-def _grouped(F: Any, x: Any, key_heads: DimLike) -> Any:
+
+def _grouped(F: Namespace[V], x: V, key_heads: DimLike) -> V:
     """(..., heads, queries, k) as (..., heads of keys, queries of all heads that share one, k)."""
     *lead, heads, length, features = x.shape
     return x if heads == key_heads else F.reshape(x, shape=(*lead, key_heads, heads // key_heads * length, features))
 
 
-def product(F: Any, a: Any, b: Any, transpose_b: bool, shape: Dims) -> Any:
+def product(F: Namespace[V], a: V, b: V, transpose_b: bool, shape: Dims) -> V:
     """a (..., heads, queries, k) times b (..., heads of keys, k, n), or its transpose; in that shape."""
     y = F.matmul(_grouped(F, a, b.shape[-3]), b, transpose_a=False, transpose_b=transpose_b)
     return y if y.shape == shape else F.reshape(y, shape=shape)
 
 
-def _visible(F: Any, queries: DimLike, keys: DimLike, offset: int) -> Any:
+def _visible(F: Namespace[V], queries: DimLike, keys: DimLike, offset: int) -> V:
     """Query i may look at key j if j <= i + offset."""
     i = F.reshape(F.arange(size=queries, dtype=int64, start=offset), shape=(queries, 1))
     return F.less_equal(F.arange(size=keys, dtype=int64), i)
 
 
-def _masked(F: Any, scores: Any, mask: tuple[Any, ...], causal: bool, offset: int) -> tuple[Any, Any]:
+def _masked(F: Namespace[V], scores: V, mask: tuple[Any, ...], causal: bool, offset: int) -> tuple[V | None, ...]:
     """Scores with what is added to them, and what may be looked at; None if that is everything."""
     allowed = _visible(F, scores.shape[-2], scores.shape[-1], offset) if causal else None
     for m in mask:

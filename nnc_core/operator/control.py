@@ -7,12 +7,15 @@ which take whole bodies apart, are in `nnc_core.graph`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from nnc_core.operator.declare import Base, V
 from nnc_core.shape import control as rule
 from nnc_core.symbol import Body, Node
 from nnc_core.type import Dim, DimLike, Op, TensorSpec
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 W = TypeVar("W")
 
@@ -35,7 +38,7 @@ def is_tape(spec: TensorSpec) -> bool:
     return bool(spec.shape) and spec.shape[0].__class__ is Dim and spec.shape[0] == TRIPS
 
 
-def add_rows(F: Any, a: Any, b: Any) -> Any:
+def add_rows(F: Namespace[V], a: V, b: V) -> V:
     """a + b of two tapes of the same loop."""
     G = F.for_bodies(a)
     row = TensorSpec(a.spec.shape[1:], a.spec.dtype)

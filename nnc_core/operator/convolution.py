@@ -6,7 +6,7 @@ The three are one trilinear form seen from its three sides, so each one's deriva
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from nnc_core.base.command import Command
 from nnc_core.base.loopnest import LoopNest
@@ -17,6 +17,9 @@ from nnc_core.operator.window_nest import at, dot, filter_of, image_of, kernel_a
 from nnc_core.shape import window as rule
 from nnc_core.shape.window import Filter, Image, Padding, Sizes
 from nnc_core.type import Dims
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
 def _conv_nest(command: Command) -> LoopNest:
@@ -76,27 +79,27 @@ def _kernel_size(kernel: Any, layout: str) -> Any:
     return Filter.of(kernel.spec, layout).size
 
 
-def _conv_by_x(F: Any, g: Any, y: Any, x: Any, kernel: Any, *how: Any) -> Any:
+def _conv_by_x(F: Namespace[V], g: V, y: V, x: V, kernel: V, *how: Any) -> V:
     return F.conv_input_gradient(g, kernel, size=_size(x, how[-1]), **_geometry(how))
 
 
-def _conv_by_kernel(F: Any, g: Any, y: Any, x: Any, kernel: Any, *how: Any) -> Any:
+def _conv_by_kernel(F: Namespace[V], g: V, y: V, x: V, kernel: V, *how: Any) -> V:
     return F.conv_kernel_gradient(x, g, size=_kernel_size(kernel, how[-1]), **_geometry(how))
 
 
-def _input_by_g(F: Any, h: Any, y: Any, g: Any, kernel: Any, size: Any, *how: Any) -> Any:
+def _input_by_g(F: Namespace[V], h: V, y: V, g: V, kernel: V, size: Any, *how: Any) -> V:
     return F.conv(h, kernel, **_geometry(how))
 
 
-def _input_by_kernel(F: Any, h: Any, y: Any, g: Any, kernel: Any, size: Any, *how: Any) -> Any:
+def _input_by_kernel(F: Namespace[V], h: V, y: V, g: V, kernel: V, size: Any, *how: Any) -> V:
     return F.conv_kernel_gradient(h, g, size=_kernel_size(kernel, how[-1]), **_geometry(how))
 
 
-def _kernel_by_x(F: Any, h: Any, y: Any, x: Any, g: Any, size: Any, *how: Any) -> Any:
+def _kernel_by_x(F: Namespace[V], h: V, y: V, x: V, g: V, size: Any, *how: Any) -> V:
     return F.conv_input_gradient(g, h, size=_size(x, how[-1]), **_geometry(how))
 
 
-def _kernel_by_g(F: Any, h: Any, y: Any, x: Any, g: Any, size: Any, *how: Any) -> Any:
+def _kernel_by_g(F: Namespace[V], h: V, y: V, x: V, g: V, size: Any, *how: Any) -> V:
     return F.conv(x, h, **_geometry(how))
 
 

@@ -7,7 +7,7 @@ and exponentials cannot overflow, to any order of differentiation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from nnc_core.operator.along import added_along, shifted, taken_along
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.loops import open_nest
 from nnc_core.shape import cumulative as rule
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
 def _forward(x: Any, axis: int, reverse: bool) -> Any:
@@ -84,48 +87,48 @@ def _nest(kind: str) -> Callable[[Command], LoopNest]:
 
 
 # ---- derivatives
-def _before(F: Any, x: Any, axis: int, reverse: bool, fill: float) -> Any:
+def _before(F: Namespace[V], x: V, axis: int, reverse: bool, fill: float) -> V:
     """The neighbour that was folded just before."""
     return shifted(F, x, axis, -1 if reverse else 1, fill)
 
 
-def _backwards(F: Any, factor: Any, g: Any, axis: int, reverse: bool) -> Any:
+def _backwards(F: Namespace[V], factor: V, g: V, axis: int, reverse: bool) -> V:
     """The recurrence that cotangents follow: each goes on to the element before, times the factor between."""
     return F.recurrence(_before(F, factor, axis, not reverse, 0), g, axis=axis, reverse=not reverse)
 
 
-def _prod_vjp(F: Any, g: Any, y: Any, x: Any, axis: int, reverse: bool) -> Any:
+def _prod_vjp(F: Namespace[V], g: V, y: V, x: V, axis: int, reverse: bool) -> tuple[V | None, ...]:
     sums = _backwards(F, F.conjugate(x), g, axis, reverse)
     return (F.multiply(F.conjugate(_before(F, y, axis, reverse, 1)), sums),)
 
 
-def _prod_jvp(F: Any, t: Any, y: Any, x: Any, axis: int, reverse: bool) -> Any:
+def _prod_jvp(F: Namespace[V], t: Any, y: V, x: V, axis: int, reverse: bool) -> V:
     return F.recurrence(x, F.multiply(t[0], _before(F, y, axis, reverse, 1)), axis=axis, reverse=reverse)
 
 
-def _recurrence_vjp(F: Any, g: Any, y: Any, factor: Any, value: Any, axis: int, reverse: bool) -> Any:
+def _recurrence_vjp(F: Namespace[V], g: V, y: V, factor: V, value: V, axis: int, reverse: bool) -> tuple[V | None, ...]:
     by_value = _backwards(F, F.conjugate(factor), g, axis, reverse)
     return F.multiply(by_value, F.conjugate(_before(F, y, axis, reverse, 0))), by_value
 
 
-def _recurrence_jvp(F: Any, t: Any, y: Any, factor: Any, value: Any, axis: int, reverse: bool) -> Any:
+def _recurrence_jvp(F: Namespace[V], t: Any, y: V, factor: V, value: V, axis: int, reverse: bool) -> V:
     parts = [F.multiply(t[0], _before(F, y, axis, reverse, 0))] if t[0] is not None else []
     parts += [t[1]] if t[1] is not None else []
     return F.recurrence(factor, parts[0] if len(parts) == 1 else F.add(*parts), axis=axis, reverse=reverse)
 
 
-def _ratio(F: Any, a: Any, b: Any) -> Any:
+def _ratio(F: Namespace[V], a: V, b: V) -> V:
     """exp(a - b) for a <= b; 0 where b is infinite."""
     finite = F.less(F.abs(b), float("inf"))
     return F.where(finite, F.exp(F.subtract(a, F.where(finite, b, 0))), 0)
 
 
-def _log_vjp(F: Any, g: Any, y: Any, x: Any, axis: int, reverse: bool) -> Any:
+def _log_vjp(F: Namespace[V], g: V, y: V, x: V, axis: int, reverse: bool) -> tuple[V | None, ...]:
     shrinking = _ratio(F, _before(F, y, axis, reverse, -float("inf")), y)
     return (F.multiply(_backwards(F, shrinking, g, axis, reverse), _ratio(F, x, y)),)
 
 
-def _log_jvp(F: Any, t: Any, y: Any, x: Any, axis: int, reverse: bool) -> Any:
+def _log_jvp(F: Namespace[V], t: Any, y: V, x: V, axis: int, reverse: bool) -> V:
     shrinking = _ratio(F, _before(F, y, axis, reverse, -float("inf")), y)
     return F.recurrence(shrinking, F.multiply(t[0], _ratio(F, x, y)), axis=axis, reverse=reverse)
 
@@ -133,11 +136,11 @@ def _log_jvp(F: Any, t: Any, y: Any, x: Any, axis: int, reverse: bool) -> Any:
 def _extremum_rules(position: str) -> dict[str, Any]:
     """The element that was taken gets the gradient: of equal ones the one folded first."""
 
-    def vjp(F: Any, g: Any, y: Any, x: Any, axis: int, reverse: bool) -> Any:
+    def vjp(F: Namespace[V], g: V, y: V, x: V, axis: int, reverse: bool) -> tuple[V | None, ...]:
         places = getattr(F, position)(x, axis=axis, reverse=reverse)
         return (added_along(F, F.zeros_like(x), places, g, axis),)
 
-    def jvp(F: Any, t: Any, y: Any, x: Any, axis: int, reverse: bool) -> Any:
+    def jvp(F: Namespace[V], t: Any, y: V, x: V, axis: int, reverse: bool) -> Any:
         return taken_along(F, t[0], getattr(F, position)(x, axis=axis, reverse=reverse), axis)
 
     return {"vjp": vjp, "jvp": jvp}

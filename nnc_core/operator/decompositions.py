@@ -8,7 +8,7 @@ decomposition" (2016); of Q and R as in Walter and Lehmann, "Algorithmic differe
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from nnc_core.base.dtype import is_complex, real_of
 from nnc_core.base.errors import GradientError
@@ -40,26 +40,29 @@ from nnc_core.operator.matrices import (
 from nnc_core.operator.phases import overlaps, turning, turning_back
 from nnc_core.shape import linalg as rule
 
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
+
 
 # ---- Cholesky: a = L Lᴴ
-def _cholesky_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+def _cholesky_vjp(F: Namespace[V], g: V, y: V, a: V) -> tuple[V | None, ...]:
     middle = half_lower(F, hn(F, y, g))
     left = F.solve_triangular(h(F, y), middle, lower=False)
     return (hermitian(F, h(F, F.solve_triangular(h(F, y), h(F, left), lower=False))),)
 
 
-def _cholesky_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+def _cholesky_jvp(F: Namespace[V], tangents: Any, y: V, a: V) -> Any:
     left = F.solve_triangular(y, hermitian(F, tangents[0]), lower=True)
     return mm(F, y, half_lower(F, h(F, F.solve_triangular(y, h(F, left), lower=True))))
 
 
 # ---- eigenvalues and eigenvectors: a = V diag(w) Vᴴ
-def gaps(F: Any, v: Any, w: Any) -> Any:
+def gaps(F: Namespace[V], v: V, w: V) -> V:
     """w_j - w_i; 1 on the diagonal."""
     return F.where(diagonal_mask(F, v), 1, F.subtract(by_column(F, w), by_row(F, w)))
 
 
-def _eigh_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+def _eigh_vjp(F: Namespace[V], g: Any, y: Any, a: Any) -> Any:
     (w, v), (gw, gv) = F.picks(y), g
     if gv is not None and is_complex(v.dtype):
         gv = F.add(gv, turning_back(F, v, F.imag(overlaps(F, v, gv))))
@@ -68,7 +71,7 @@ def _eigh_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
     return (hermitian(F, nh(F, mm(F, v, middle), v)),)
 
 
-def _eigh_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+def _eigh_jvp(F: Namespace[V], tangents: Any, y: V, a: V) -> tuple[V | None, ...]:
     w, v = F.picks(y)
     turned = mm(F, hn(F, v, hermitian(F, tangents[0])), v)
     dv = mm(F, v, off_diagonal(F, F.divide(turned, gaps(F, v, w))))
@@ -77,18 +80,18 @@ def _eigh_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
     return diagonal(F, real(F, turned)), dv
 
 
-def _eigvalsh_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+def _eigvalsh_vjp(F: Namespace[V], g: V, y: V, a: V) -> tuple[V | None, ...]:
     v = F.pick(F.eigh(a), index=1)
     return (nh(F, F.multiply(v, by_column(F, g)), v),)
 
 
-def _eigvalsh_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+def _eigvalsh_jvp(F: Namespace[V], tangents: Any, y: V, a: V) -> V:
     v = F.pick(F.eigh(a), index=1)
     return F.sum(real(F, F.multiply(F.conjugate(v), mm(F, hermitian(F, tangents[0]), v))), axis=(a.ndim - 2,))
 
 
 # ---- singular values and vectors: a = U diag(s) Vᴴ
-def _distances(F: Any, s: Any, like: Any) -> Any:
+def _distances(F: Namespace[V], s: V, like: V) -> V:
     """s_j² - s_i²; 1 on the diagonal."""
     row, column = by_column(F, s), by_row(F, s)
     return F.where(diagonal_mask(F, like), 1, F.multiply(F.subtract(row, column), F.add(row, column)))
@@ -100,7 +103,7 @@ def _only_thin(a: Any, full_matrices: bool) -> None:
                             operator="svd", hint="full_matrices=False, or svdvals")
 
 
-def _svd_vjp(F: Any, g: Any, y: Any, a: Any, full_matrices: bool) -> Any:
+def _svd_vjp(F: Namespace[V], g: Any, y: Any, a: Any, full_matrices: bool) -> Any:
     (u, s, vh), (gu, gs, gvh) = F.picks(y), g
     if full_matrices and a.shape[-2] != a.shape[-1] and gu is None and gvh is None:
         return _svdvals_vjp(F, gs, s, a)
@@ -126,13 +129,13 @@ def _svd_vjp(F: Any, g: Any, y: Any, a: Any, full_matrices: bool) -> Any:
     return (added(F, mm(F, u, middle, vh), outside),)
 
 
-def _skew(F: Any, turned: Any, s: Any) -> Any:
+def _skew(F: Namespace[V], turned: V, s: V) -> V:
     """(x - xᴴ) over the distances, with zeros on the diagonal."""
     skew = F.divide(F.subtract(turned, h(F, turned)), _distances(F, s, turned))
     return off_diagonal(F, skew) if is_complex(turned.dtype) else skew
 
 
-def _phases_vjp(F: Any, gu: Any, gvh: Any, u: Any, vh: Any, s: Any) -> tuple[Any, Any]:
+def _phases_vjp(F: Namespace[V], gu: V | None, gvh: V | None, u: V, vh: V, s: V) -> tuple[Any, Any]:
     """gu with what the phase of U adds, and what the phase of V against that of U adds to the middle."""
     by_v = None if gvh is None else F.imag(overlaps(F, h(F, vh), h(F, gvh)))
     both = added(F, None if gu is None else F.imag(overlaps(F, u, gu)), by_v)
@@ -143,7 +146,7 @@ def _phases_vjp(F: Any, gu: Any, gvh: Any, u: Any, vh: Any, s: Any) -> tuple[Any
     return gu, diagonal_matrix(F, imaginary(F, F.reshape(turns, shape=(*turns.shape[:-2], turns.shape[-1]))))
 
 
-def _svd_jvp(F: Any, tangents: Any, y: Any, a: Any, full_matrices: bool) -> Any:
+def _svd_jvp(F: Namespace[V], tangents: Any, y: V, a: V, full_matrices: bool) -> tuple[V | None, ...]:
     _only_thin(a, full_matrices)
     (u, s, vh), da = F.picks(y), tangents[0]
     m, n = a.shape[-2:]
@@ -167,12 +170,12 @@ def _svd_jvp(F: Any, tangents: Any, y: Any, a: Any, full_matrices: bool) -> Any:
     return du, F.real(diagonal(F, turned)), F.subtract(dvh, F.multiply(vh, imaginary(F, by_row(F, other))))
 
 
-def _svdvals_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+def _svdvals_vjp(F: Namespace[V], g: V, y: V, a: V) -> tuple[V | None, ...]:
     u, _, vh = F.picks(F.svd(a, full_matrices=False))
     return (mm(F, F.multiply(u, by_column(F, g)), vh),)
 
 
-def _svdvals_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+def _svdvals_jvp(F: Namespace[V], tangents: Any, y: V, a: V) -> V:
     u, _, vh = F.picks(F.svd(a, full_matrices=False))
     return F.sum(real(F, F.multiply(F.conjugate(u), nh(F, tangents[0], vh))), axis=(a.ndim - 2,))
 
@@ -189,17 +192,17 @@ def _qr_kind(a: Any, mode: str) -> bool:
     return False
 
 
-def _over(F: Any, x: Any, r: Any) -> Any:
+def _over(F: Namespace[V], x: V, r: V) -> V:
     """x r⁻¹ for upper triangles r."""
     return h(F, F.solve_triangular(h(F, r), h(F, x), lower=True))
 
 
-def _over_h(F: Any, x: Any, r: Any) -> Any:
+def _over_h(F: Namespace[V], x: V, r: V) -> V:
     """x r⁻ᴴ for upper triangles r."""
     return h(F, F.solve_triangular(r, h(F, x), lower=False))
 
 
-def _qr_vjp(F: Any, g: Any, y: Any, a: Any, mode: str) -> Any:
+def _qr_vjp(F: Namespace[V], g: Any, y: Any, a: Any, mode: str) -> Any:
     (q, r), (gq, gr), wide = F.picks(y), g, _qr_kind(a, mode)
     m, rest = a.shape[-2], None
     if wide and gr is not None:
@@ -216,7 +219,7 @@ def _qr_vjp(F: Any, g: Any, y: Any, a: Any, mode: str) -> Any:
     return (F.concat(ga, F.zeros_like(columns_from(F, a, m)) if rest is None else rest, axis=a.ndim - 1),)
 
 
-def _qr_jvp(F: Any, tangents: Any, y: Any, a: Any, mode: str) -> Any:
+def _qr_jvp(F: Namespace[V], tangents: Any, y: V, a: V, mode: str) -> tuple[V | None, ...]:
     (q, r), da, wide = F.picks(y), tangents[0], _qr_kind(a, mode)
     n = r.shape[-2]
     first = part(F, da, a.shape[-2], n) if wide else da
@@ -231,7 +234,7 @@ def _qr_jvp(F: Any, tangents: Any, y: Any, a: Any, mode: str) -> Any:
 
 
 # ---- L and U, with ones added to make them square
-def _squared(F: Any, lu: Any) -> Any:
+def _squared(F: Namespace[V], lu: V) -> V:
     m, n = lu.shape[-2:]
     if m == n:
         return lu
@@ -244,18 +247,18 @@ def _squared(F: Any, lu: Any) -> Any:
     return F.add(padded, extra)
 
 
-def _exchange(F: Any, order: Any, like: Any) -> Any:
+def _exchange(F: Namespace[V], order: Any, like: V) -> V:
     """Permutation matrices: row i of the product is row order[i]."""
     return F.cast(F.one_hot(order, depth=like.shape[-2], dtype=real_of(like.dtype)), dtype=like.dtype)
 
 
-def _widened(F: Any, x: Any, square: Any) -> Any:
+def _widened(F: Namespace[V], x: V, square: V) -> V:
     """Zeros added at the right and below."""
     high = tuple(a - b for a, b in zip(square.shape, x.shape, strict=True))
     return F.pad(x, low=(0,) * x.ndim, high=high, interior=(0,) * x.ndim) if any(high) else x
 
 
-def _lu_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+def _lu_vjp(F: Namespace[V], g: Any, y: V, a: V) -> tuple[V | None, ...]:
     lu, order = F.picks(y)
     if g[0] is None:
         return (None,)
@@ -269,7 +272,7 @@ def _lu_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
     return (hn(F, _exchange(F, order, a), part(F, whole, *a.shape[-2:])),)
 
 
-def _lu_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+def _lu_jvp(F: Namespace[V], tangents: Any, y: V, a: V) -> tuple[V | None, ...]:
     lu, order = F.picks(y)
     both = _squared(F, lu)
     moved = _widened(F, mm(F, _exchange(F, order, a), tangents[0]), both)
@@ -279,7 +282,7 @@ def _lu_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
     return part(F, F.add(dl, du), *a.shape[-2:]), None
 
 
-def _identity(F: Any, like: Any) -> Any:
+def _identity(F: Namespace[V], like: V) -> V:
     return F.cast(diagonal_mask(F, like), dtype=like.dtype)
 
 

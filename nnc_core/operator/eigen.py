@@ -7,7 +7,7 @@ LinAlgError where there are fewer vectors than rows.
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from nnc_core.base.dtype import is_complex
 from nnc_core.operator import equations_reference as by_scipy
@@ -19,18 +19,21 @@ from nnc_core.operator.matrices import added, by_row, diagonal, diagonal_matrix,
 from nnc_core.operator.phases import overlaps, turning, turning_back
 from nnc_core.shape import linalg as rule
 
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
-def _back(F: Any, g: Any, a: Any) -> Any:
+
+def _back(F: Namespace[V], g: V, a: V) -> V:
     """The cotangent of a real matrix is real."""
     return g if is_complex(a.dtype) else F.real(g)
 
 
-def _in_vectors(F: Any, v: Any, da: Any) -> Any:
+def _in_vectors(F: Namespace[V], v: V, da: V) -> V:
     """V⁻¹ da V"""
     return F.solve(v, mm(F, F.cast(da, dtype=v.dtype), v))
 
 
-def _eig_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+def _eig_vjp(F: Namespace[V], g: Any, y: Any, a: Any) -> Any:
     (w, v), (gw, gv) = F.picks(y), g
     middle = None if gw is None else diagonal_matrix(F, gw)
     if gv is not None:
@@ -41,7 +44,7 @@ def _eig_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
     return (_back(F, F.solve(h(F, v), mm(F, middle, h(F, v))), a),)
 
 
-def _eig_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+def _eig_jvp(F: Namespace[V], tangents: Any, y: V, a: V) -> tuple[V | None, ...]:
     w, v = F.picks(y)
     turned = _in_vectors(F, v, tangents[0])
     dv = mm(F, v, off_diagonal(F, F.divide(turned, gaps(F, v, w))))
@@ -49,12 +52,12 @@ def _eig_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
     return diagonal(F, turned), F.add(dv, F.multiply(v, imaginary(F, turning(F, v, dv))))
 
 
-def _eigvals_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+def _eigvals_vjp(F: Namespace[V], g: V, y: V, a: V) -> tuple[V | None, ...]:
     v = h(F, F.pick(F.eig(a), index=1))
     return (_back(F, F.solve(v, F.multiply(by_row(F, g), v)), a),)
 
 
-def _eigvals_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+def _eigvals_jvp(F: Namespace[V], tangents: Any, y: V, a: V) -> Any:
     return diagonal(F, _in_vectors(F, F.pick(F.eig(a), index=1), tangents[0]))
 
 

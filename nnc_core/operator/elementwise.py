@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from nnc_core.codegen.numpy_scalars import cast as numpy_cast
 from nnc_core.codegen.numpy_scalars import integer_power
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.shape import elementwise as rule
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
 def _power(a: Any, b: Any) -> Any:
@@ -35,25 +38,25 @@ def _cast(x: Any, dtype: DType) -> Any:
         return numpy_cast(np.asarray(x), dtype)
 
 
-def _power_by_base(F: Any, y: Any, a: Any, b: Any) -> Any:
+def _power_by_base(F: Namespace[V], y: V, a: V, b: V) -> V:
     return F.where(F.equal(b, 0), 0, F.multiply(b, F.power(a, F.subtract(b, 1))))
 
 
-def _power_by_exponent(F: Any, y: Any, a: Any, b: Any) -> Any:
+def _power_by_exponent(F: Namespace[V], y: V, a: V, b: V) -> V:
     """0 where the base is 0, as the limit from above is for positive exponents."""
     zero = F.equal(a, 0)
     return F.where(zero, 0, F.multiply(y, F.log(F.where(zero, 1, a))))
 
 
-def _clip_by_x(F: Any, y: Any, x: Any, low: Any, high: Any) -> Any:
+def _clip_by_x(F: Namespace[V], y: V, x: V, low: V, high: V) -> V:
     return F.cast(F.logical_and(F.less_equal(low, x), F.less_equal(x, high)), dtype=x.dtype)
 
 
-def _clip_by_low(F: Any, y: Any, x: Any, low: Any, high: Any) -> Any:
+def _clip_by_low(F: Namespace[V], y: V, x: V, low: V, high: V) -> V:
     return F.cast(F.logical_and(F.less(x, low), F.less_equal(low, high)), dtype=x.dtype)
 
 
-def _clip_by_high(F: Any, y: Any, x: Any, low: Any, high: Any) -> Any:
+def _clip_by_high(F: Namespace[V], y: V, x: V, low: V, high: V) -> V:
     return F.cast(F.logical_or(F.less(high, x), F.less(high, low)), dtype=x.dtype)
 
 
@@ -133,27 +136,27 @@ class Arithmetic(Base[V], Generic[V]):
         ...
 
 
-def _direction(F: Any, y: Any, x: Any) -> Any:
+def _direction(F: Namespace[V], y: V, x: V) -> V:
     """x / |x|, and 0 at 0."""
     if not is_complex(x.dtype):
         return F.sign(x)
     return F.divide(x, F.cast(F.where(F.equal(y, 0), 1, y), dtype=x.dtype))
 
 
-def _along(F: Any, t: Any, y: Any, x: Any) -> Any:
+def _along(F: Namespace[V], t: Any, y: V, x: V) -> V:
     """The derivative of |x| as x moves along t."""
     if not is_complex(x.dtype):
         return F.multiply(t, F.sign(x))
     return F.real(F.multiply(F.conj(_direction(F, y, x)), t))
 
 
-def _cast_back(F: Any, g: Any, x: Any) -> Any:
+def _cast_back(F: Namespace[V], g: V, x: V) -> V:
     if is_complex(g.dtype) and not is_complex(x.dtype):
         g = F.real(g)
     return F.cast(g, dtype=x.dtype)
 
 
-def _share(F: Any, a: Any, b: Any) -> Any:
+def _share(F: Namespace[V], a: V, b: V) -> V:
     """The derivative of max(a, b) by a."""
     return F.where(F.equal(a, b), 0.5, F.cast(F.greater(a, b), dtype=a.dtype))
 

@@ -8,7 +8,7 @@ in it.
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from nnc_core.operator import equations_reference as by_scipy
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
@@ -16,41 +16,44 @@ from nnc_core.operator.flops import cubic, two_sided
 from nnc_core.operator.matrices import added, h, hermitian, hn, mm, nh
 from nnc_core.shape import linalg as rule
 
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
-def _to(F: Any, cotangents: tuple[Any, ...], *xs: Any) -> tuple[Any, ...]:
+
+def _to(F: Namespace[V], cotangents: tuple[Any, ...], *xs: Any) -> tuple[Any, ...]:
     """With broadcasts along leading axes undone."""
     return tuple([F.sum_to(g, x.shape) for g, x in zip(cotangents, xs, strict=True)])
 
 
-def _sylvester_vjp(F: Any, g: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
+def _sylvester_vjp(F: Namespace[V], g: V, x: V, a: V, b: V, q: V) -> tuple[V | None, ...]:
     gq = F.sylvester(h(F, a), h(F, b), g)
     return _to(F, (F.negative(nh(F, gq, x)), F.negative(hn(F, x, gq)), gq), a, b, q)
 
 
-def _sylvester_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
+def _sylvester_jvp(F: Namespace[V], tangents: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
     da, db, dq = tangents
     moved = added(F, None if da is None else mm(F, da, x), None if db is None else mm(F, x, db))
     return F.sylvester(a, b, added(F, dq, None if moved is None else F.negative(moved)))
 
 
-def _stein_vjp(F: Any, g: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
+def _stein_vjp(F: Namespace[V], g: V, x: V, a: V, b: V, q: V) -> tuple[V | None, ...]:
     gq = F.stein(h(F, a), h(F, b), g)
     return _to(F, (nh(F, gq, mm(F, x, b)), hn(F, mm(F, a, x), gq), gq), a, b, q)
 
 
-def _stein_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
+def _stein_jvp(F: Namespace[V], tangents: Any, x: Any, a: Any, b: Any, q: Any) -> Any:
     da, db, dq = tangents
     return F.stein(a, b, added(F, dq, None if da is None else mm(F, da, x, b),
                                None if db is None else mm(F, a, x, db)))
 
 
-def _continuous(F: Any, x: Any, a: Any, b: Any, r: Any) -> tuple[Any, Any, Any]:
+def _continuous(F: Namespace[V], x: V, a: V, b: V, r: V) -> tuple[V, V, V]:
     """The gain, the closed loop, and what da - db K is multiplied by: X."""
     gain = F.solve(hermitian(F, r), hn(F, b, x))
     return gain, F.subtract(a, mm(F, b, gain)), x
 
 
-def _discrete(F: Any, x: Any, a: Any, b: Any, r: Any) -> tuple[Any, Any, Any]:
+def _discrete(F: Namespace[V], x: V, a: V, b: V, r: V) -> tuple[V, V, V]:
     """The gain, the closed loop, and what da - db K is multiplied by: X times the closed loop."""
     weighted = hn(F, b, x)
     gain = F.solve(F.add(hermitian(F, r), mm(F, weighted, b)), mm(F, weighted, a))
@@ -59,7 +62,7 @@ def _discrete(F: Any, x: Any, a: Any, b: Any, r: Any) -> tuple[Any, Any, Any]:
 
 
 def _riccati_vjp(parts: Any, adjoint: Any) -> Any:
-    def vjp(F: Any, g: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
+    def vjp(F: Namespace[V], g: V, x: V, a: V, b: V, q: V, r: V) -> tuple[V | None, ...]:
         gain, closed, factor = parts(F, x, a, b, r)
         gq = hermitian(F, adjoint(F, closed, hermitian(F, g)))
         ga = F.multiply(mm(F, factor, gq), 2.0)
@@ -69,7 +72,7 @@ def _riccati_vjp(parts: Any, adjoint: Any) -> Any:
 
 
 def _riccati_jvp(parts: Any, solve: Any) -> Any:
-    def jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
+    def jvp(F: Namespace[V], tangents: Any, x: Any, a: Any, b: Any, q: Any, r: Any) -> Any:
         (da, db, dq, dr), (gain, closed, factor) = tangents, parts(F, x, a, b, r)
         moved = added(F, da, None if db is None else F.negative(mm(F, db, gain)))
         both = None if moved is None else F.multiply(hermitian(F, hn(F, moved, factor)), 2.0)

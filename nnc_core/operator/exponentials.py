@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import log
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import expanded, in_wide, widened
 from nnc_core.shape import elementwise as rule
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 _LN2, _LN10 = log(2), log(10)
 
@@ -27,7 +30,7 @@ def _log_add_exp2(a: Scalar, b: Scalar) -> Scalar:
     return a.equal(b).select(a + 1.0, a.maximum(b) + shrunk)
 
 
-def _share_of(F: Any, a: Any, b: Any, scale: float) -> Any:
+def _share_of(F: Namespace[V], a: V, b: V, scale: float) -> V:
     """e**a / (e**a + e**b), for equal infinities too."""
     return F.where(F.equal(a, b), 0.5, F.sigmoid(F.multiply(F.subtract(a, b), scale)))
 
@@ -46,7 +49,7 @@ def _numpy_zero_times(logarithm: Any) -> Any:
     return widened(lambda x, y: np.where((x == 0) & (y == y), x.dtype.type(0), x * logarithm(y)))
 
 
-def _logarithm_or_nothing(F: Any, logarithm: Any, x: Any, y: Any, end: float) -> Any:
+def _logarithm_or_nothing(F: Namespace[V], logarithm: Any, x: V, y: V, end: float) -> V:
     """The derivative of x * logarithm(y) by x; where x is 0 and the logarithm is infinite or no number, 0."""
     outside = F.logical_and(F.equal(x, 0), F.less_equal(y, end))
     return F.where(outside, 0, logarithm(F.where(outside, end + 1, y)))

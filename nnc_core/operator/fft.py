@@ -7,7 +7,7 @@ other way with the scale on the other side.
 from __future__ import annotations
 
 from math import log2, prod
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from nnc_core.base.command import Command
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.shape import fft as rule
 from nnc_core.type import DimLike
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 OTHER = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 """The norm with which the transform the other way is the adjoint."""
@@ -41,12 +44,12 @@ def _weights(F: Any, x: Any, axis: int, size: DimLike, inside: float) -> Any:
     return F.reshape(factors, shape=(x.shape[axis], *(1,) * (x.ndim - axis - 1)))
 
 
-def _rfft_vjp(F: Any, g: Any, y: Any, x: Any, axis: int, norm: str) -> Any:
+def _rfft_vjp(F: Namespace[V], g: V, y: V, x: V, axis: int, norm: str) -> tuple[V | None, ...]:
     size = x.shape[axis]
     return (F.irfft(F.multiply(g, _weights(F, g, axis, size, 0.5)), axis=axis, size=size, norm=OTHER[norm]),)
 
 
-def _irfft_vjp(F: Any, g: Any, y: Any, x: Any, axis: int, size: DimLike, norm: str) -> Any:
+def _irfft_vjp(F: Namespace[V], g: V, y: V, x: V, axis: int, size: DimLike, norm: str) -> tuple[V | None, ...]:
     return (F.multiply(F.rfft(g, axis=axis, norm=OTHER[norm]), _weights(F, x, axis, size, 2.0)),)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import factorial, log, pi
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Generic
 
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.codegen.scalar import Scalar
@@ -18,6 +18,9 @@ from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import by_nest, expanded, in_wide
 from nnc_core.shape import elementwise as rule
 from nnc_core.type import TensorSpec
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 TERMS = 10
 _BERNOULLI = [Fraction(*b) for b in ((1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510),
@@ -130,7 +133,7 @@ def _limit_of_zeta(q: Scalar, nan: Scalar, infinite: Scalar) -> Scalar:
     return (q <= 0).select(nan, q.equal(q).select(one, q))
 
 
-def _zeta_by_s(F: Any, y: Any, s: Any, q: Any) -> Any:
+def _zeta_by_s(F: Namespace[V], y: V, s: V, q: V) -> V:
     """The same sum, each term differentiated: -log(q + k) (q + k)**-s, and the product rule in the series."""
     far = F.equal(q, float("inf"))
     minus, q = F.negative(s), F.where(far, 1.0, q)

@@ -7,7 +7,7 @@ called, what it returns is uploaded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from nnc_core.base.command import Command
 from nnc_core.base.errors import GradientError
@@ -16,6 +16,9 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V
 from nnc_core.operator.loops import open_nest
 from nnc_core.type import Op, TensorSpec, TupleSpec
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
 class HostFunction(Protocol):
@@ -40,12 +43,12 @@ def _call(*arguments: Any) -> Any:
     return results if isinstance(spec, TupleSpec) else results[0]
 
 
-def _pull(F: Any, g: Any, y: Any, *arguments: Any) -> Sequence[Any]:
+def _pull(F: Namespace[V], g: V, y: V, *arguments: Any) -> Sequence[Any]:
     *inputs, function, _ = arguments
     return function.pull(F, g, y.spec, inputs)  # type: ignore[no-any-return]
 
 
-def _push(F: Any, tangents: Any, y: Any, *arguments: Any) -> Any:
+def _push(F: Namespace[V], tangents: Any, y: V, *arguments: Any) -> V:
     raise GradientError(f"{arguments[-2]} has no derivative in forward mode", operator="callback",
                         hint="differentiate in reverse mode, or stop_gradient its operands")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.loops import open_nest
 from nnc_core.shape import linear as rule
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
 def _matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
@@ -39,13 +42,13 @@ def _matmul_nest(command: Command) -> LoopNest:
     return nest.build()
 
 
-def _by_a(F: Any, g: Any, y: Any, a: Any, b: Any, ta: bool, tb: bool) -> Any:
+def _by_a(F: Namespace[V], g: V, y: V, a: V, b: V, ta: bool, tb: bool) -> V:
     b = F.conjugate(b)
     da = F.matmul(b, g, transpose_a=tb, transpose_b=True) if ta else F.matmul(g, b, transpose_b=not tb)
     return F.sum_to(da, a.shape)
 
 
-def _by_b(F: Any, g: Any, y: Any, a: Any, b: Any, ta: bool, tb: bool) -> Any:
+def _by_b(F: Namespace[V], g: V, y: V, a: V, b: V, ta: bool, tb: bool) -> V:
     a = F.conjugate(a)
     if b.ndim == 2 and a.ndim > 2 and not ta:  # all rows at once, not a matrix for each batch that is summed then
         a, g = (F.reshape(x, shape=(prod(x.shape[:-1]), x.shape[-1])) for x in (a, g))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.loops import Index, IndexLike, broadcast_layout, elementwise_nest, open_nest
 from nnc_core.shape import movement as rule
 from nnc_core.type import Dims
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
 def _copy_nest(command: Command, seen: Layout | None) -> LoopNest:
@@ -126,12 +129,13 @@ def _pad_nest(command: Command) -> LoopNest:
     return nest.build()
 
 
-def _pad_vjp(F: Any, g: Any, y: Any, x: Any, low: Any, high: Any, interior: Any, value: float) -> Any:
+def _pad_vjp(F: Namespace[V], g: V, y: V, x: V, low: Dims, high: Dims, interior: Sequence[int],
+             value: float) -> tuple[V | None, ...]:
     stop = tuple(a + ((n - 1) * (k + 1) + 1 if n != 0 else 0) for a, n, k in zip(low, x.shape, interior, strict=True))
     return (F.slice(g, start=low, stop=stop, step=tuple(k + 1 for k in interior)),)
 
 
-def _slice_vjp(F: Any, g: Any, y: Any, x: Any, start: Any, stop: Any, step: Any) -> Any:
+def _slice_vjp(F: Namespace[V], g: V, y: V, x: V, start: Dims, stop: Dims, step: Sequence[int]) -> tuple[V | None, ...]:
     high = tuple(n - a - ((m - 1) * k + 1 if m != 0 else 0)
                  for n, a, m, k in zip(x.shape, start, g.shape, step, strict=True))
     return (F.pad(g, low=start, high=high, interior=tuple(k - 1 for k in step)),)
@@ -154,7 +158,7 @@ def _concat_nest(command: Command) -> LoopNest:
     return nest.build()
 
 
-def _concat_vjp(F: Any, g: Any, y: Any, *arguments: Any) -> tuple[Any, ...]:
+def _concat_vjp(F: Namespace[V], g: V, y: V, *arguments: Any) -> tuple[Any, ...]:
     *xs, axis = arguments
     parts, begin = [], 0
     ones = (1,) * len(g.shape)
@@ -182,7 +186,7 @@ def _update_slice_nest(command: Command) -> LoopNest:
     return nest.build()
 
 
-def _update_slice_vjp(F: Any, g: Any, y: Any, x: Any, value: Any, start: Any, step: Any) -> Any:
+def _update_slice_vjp(F: Namespace[V], g: Any, y: V, x: V, value: V, start: Dims, step: Any) -> tuple[V | None, ...]:
     stop = tuple(a + ((n - 1) * k + 1 if n != 0 else 0) for a, n, k in zip(start, value.shape, step, strict=True))
     nothing = F.zeros_like(value)
     return F.update_slice(g, nothing, start=start, step=step), F.slice(g, start=start, stop=stop, step=step)

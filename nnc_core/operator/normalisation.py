@@ -5,39 +5,42 @@ Deviations are squared after the mean is taken from them (two passes), so that n
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.wide import widely, widely_ruled
 from nnc_core.shape import neural as rule
 
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
-def _mean(F: Any, x: Any, axis: tuple[int, ...]) -> Any:
+
+def _mean(F: Namespace[V], x: V, axis: tuple[int, ...]) -> V:
     return F.mean(x, axis=axis, keepdims=True)
 
 
-def _one_by_root(F: Any, square: Any, epsilon: float) -> Any:
+def _one_by_root(F: Namespace[V], square: V, epsilon: float) -> V:
     return F.divide(1.0, F.sqrt(F.add(square, epsilon)))
 
 
-def _rate(F: Any, x: Any, axis: tuple[int, ...], epsilon: float) -> Any:
+def _rate(F: Namespace[V], x: V, axis: tuple[int, ...], epsilon: float) -> V:
     """1 / sqrt(mean(x * x) + epsilon)."""
     return _one_by_root(F, _mean(F, F.multiply(x, x), axis), epsilon)
 
 
-def _centred(F: Any, x: Any, axis: tuple[int, ...]) -> Any:
+def _centred(F: Namespace[V], x: V, axis: tuple[int, ...]) -> V:
     return F.subtract(x, _mean(F, x, axis))
 
 
 @widely_ruled
-def _standardise_rule(F: Any, g: Any, y: Any, x: Any, axis: tuple[int, ...], epsilon: float) -> Any:
+def _standardise_rule(F: Namespace[V], g: V, y: V, x: V, axis: tuple[int, ...], epsilon: float) -> V:
     """The Jacobian is symmetric: the same forwards and backwards."""
     along = F.multiply(y, _mean(F, F.multiply(g, y), axis))
     return F.multiply(_rate(F, _centred(F, x, axis), axis, epsilon), F.subtract(_centred(F, g, axis), along))
 
 
 @widely_ruled
-def _rms_rule(F: Any, g: Any, y: Any, x: Any, axis: tuple[int, ...], epsilon: float) -> Any:
+def _rms_rule(F: Namespace[V], g: V, y: V, x: V, axis: tuple[int, ...], epsilon: float) -> V:
     """Symmetric, too."""
     along = F.multiply(y, _mean(F, F.multiply(g, y), axis))
     return F.multiply(_rate(F, x, axis, epsilon), F.subtract(g, along))

@@ -5,7 +5,7 @@ Sorting is stable: what is equal stays in the order in which it came, also when 
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.flops import sorting_along
 from nnc_core.operator.loops import Index, open_nest
 from nnc_core.shape import ordering as rule
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 ROW = 1024
 """The longest rows that are sorted by counting, in a loop nest: for each element, how many lie before it."""
@@ -80,7 +83,7 @@ def _searchsorted_nest(command: Command) -> LoopNest:
     return nest.build()
 
 
-def _row(F: Any, keys: Any, number: int) -> Any:
+def _row(F: Namespace[V], keys: V, number: int) -> V:
     shape = keys.shape
     start = (number, *(0,) * (len(shape) - 1))
     row = F.slice(keys, start=start, stop=(number + 1, *shape[1:]), step=(1,) * len(shape))

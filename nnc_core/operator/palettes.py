@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import Index, NestBuilder, open_nest
 from nnc_core.shape import palettes as rule
 from nnc_core.type import Dims
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
 def unpacked(codes: Any, bits: int, count: int) -> Any:
@@ -74,7 +77,8 @@ def _code(nest: NestBuilder, position: Scalar, bits: int) -> Scalar:
     return (found >> (first & 7)) & (2**bits - 1)  # type: ignore[no-any-return]
 
 
-def _from_palette(F: Any, g: Any, y: Any, codes: Any, palette: Any, bits: int, shape: Dims, block: int) -> Any:
+def _from_palette(F: Namespace[V], g: V, y: V, codes: V, palette: V, bits: int, shape: Dims,
+                  block: int) -> tuple[V | None, ...]:
     """Each element adds to the number that it shows, whose place a palette of places tells."""
     numbers = F.reshape(palette, shape=(palette.shape[0] * 2**bits,))
     places = F.reshape(F.arange(size=numbers.shape[0], dtype=dt.int64), shape=palette.shape)

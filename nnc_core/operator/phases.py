@@ -6,12 +6,16 @@ matrices, and the references here do for all, so that every function of the vect
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnc_core.base import dtype as dt
+from nnc_core.operator.declare import V
 from nnc_core.operator.matrices import imaginary
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
 def turned(v: Any) -> Any:
@@ -38,7 +42,7 @@ def _largest(v: Any) -> Any:
 
 
 # ---- derivatives
-def _anchors(F: Any, v: Any) -> tuple[Any, Any]:
+def _anchors(F: Namespace[V], v: V) -> tuple[V, V]:
     """Marks of the components that are real, and their values (..., 1, k)."""
     sizes = F.where(F.equal(F.imag(v), 0), F.abs(F.real(v)), -1)
     row = F.argmax(sizes, axis=v.ndim - 2, keepdims=True)
@@ -47,7 +51,7 @@ def _anchors(F: Any, v: Any) -> tuple[Any, Any]:
     return places, F.sum(F.where(places, F.real(v), 0), axis=(v.ndim - 2,), keepdims=True)
 
 
-def turning(F: Any, v: Any, dv: Any) -> Any:
+def turning(F: Namespace[V], v: V, dv: V) -> V:
     """The rate (..., 1, k), in radians, at which columns that move along dv have to turn to keep their phase."""
     if v.shape[-2] == 0:
         return F.sum(F.imag(dv), axis=(v.ndim - 2,), keepdims=True)
@@ -56,7 +60,7 @@ def turning(F: Any, v: Any, dv: Any) -> Any:
     return F.negative(F.divide(drift, sizes))
 
 
-def turning_back(F: Any, v: Any, g: Any) -> Any:
+def turning_back(F: Namespace[V], v: V, g: V) -> V:
     """The cotangent of dv, from that of `turning`."""
     if v.shape[-2] == 0:
         return F.zeros_like(v)
@@ -64,6 +68,6 @@ def turning_back(F: Any, v: Any, g: Any) -> Any:
     return F.where(places, imaginary(F, F.negative(F.divide(g, sizes))), 0)
 
 
-def overlaps(F: Any, a: Any, b: Any) -> Any:
+def overlaps(F: Namespace[V], a: V, b: V) -> V:
     """(..., 1, k): the inner products of columns of a, conjugated, with those of b."""
     return F.sum(F.multiply(F.conjugate(a), b), axis=(a.ndim - 2,), keepdims=True)

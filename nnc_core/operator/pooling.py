@@ -7,7 +7,7 @@ transposes of each other, which gives every order.  So are `sum_pool` and its gr
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from nnc_core.operator.window_nest import at, image_of, row_major, seeing, seen
 from nnc_core.shape import window as rule
 from nnc_core.shape.window import Image, Padding, Sizes, has_channels_last
 from nnc_core.type import Dims
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
 def _pool_nest(command: Command, kind: str) -> LoopNest:
@@ -119,24 +122,24 @@ def _size(x: Any, layout: str) -> Any:
     return Image.of(x.spec, layout).size
 
 
-def _max_pool_vjp(F: Any, g: Any, y: Any, x: Any, *geometry: Any) -> tuple[Any]:
+def _max_pool_vjp(F: Namespace[V], g: V, y: V, x: V, *geometry: Any) -> tuple[V]:
     how = _geometry(geometry)
     return (F.pool_put(g, F.max_pool_index(x, **how), size=_size(x, how["layout"]), **how),)
 
 
-def _max_pool_jvp(F: Any, t: Any, y: Any, x: Any, *geometry: Any) -> Any:
+def _max_pool_jvp(F: Namespace[V], t: Any, y: V, x: V, *geometry: Any) -> V:
     how = _geometry(geometry)
     return F.pool_take(t[0], F.max_pool_index(x, **how), **how)
 
 
-def _ruler(F: Any, layout: str, axis: int, count: Any, step: int, begin: int) -> Any:
+def _ruler(F: Namespace[V], layout: str, axis: int, count: Any, step: int, begin: int) -> V:
     """begin, begin + step, ... along one spatial axis of images."""
     places = [count if a == axis else 1 for a in range(len(layout) - 2)]
     steps = F.arange(size=count, dtype=int64, start=begin, step=step)
     return F.reshape(steps, shape=Image(1, tuple(places), 1).shape(layout))
 
 
-def _inside(F: Any, element: Any, begin: Any, length: Any, window: int, step: int) -> Any:
+def _inside(F: Namespace[V], element: V, begin: V, length: Any, window: int, step: int) -> V:
     """The element, moved to the nearest one inside the image: where everything is -inf, padding ties with it."""
     first = F.maximum(F.floor_divide(F.subtract(step - 1, begin), step), 0)
     last = F.minimum(F.floor_divide(F.subtract(length - 1, begin), step), window - 1)

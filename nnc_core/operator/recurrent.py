@@ -7,7 +7,7 @@ computed in float32 in between.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.flops import products_with
@@ -16,25 +16,30 @@ from nnc_core.shape import recurrent as rule
 from nnc_core.symbol import Body
 from nnc_core.type import TensorSpec
 
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
+
 Step = Callable[..., Sequence[Any]]
 """(F, row of x's products, states, weights) -> the next states; the first is what the step gives."""
 
 
 # ---- one step, of any kind of value
-def _pieces(F: Any, x: Any, count: int) -> list[Any]:
+def _pieces(F: Namespace[V], x: V, count: int) -> list[Any]:
     """Equal parts of the last axis."""
     rows, width = x.shape
     n = width // count
     return [F.slice(x, start=(0, k * n), stop=(rows, (k + 1) * n), step=(1, 1)) for k in range(count)]
 
 
-def rnn_step(F: Any, given: Any, states: Sequence[Any], weights: Sequence[Any], nonlinearity: str) -> list[Any]:
+def rnn_step(F: Namespace[V], given: Any, states: Sequence[Any], weights: Sequence[Any],
+             nonlinearity: str) -> list[Any]:
     """h = tanh(x W + b + h U), or relu."""
     (h,), (hidden,) = states, weights
     return [getattr(F, nonlinearity)(F.add(given, F.matmul(h, hidden)))]
 
 
-def gru_step(F: Any, given: Any, states: Sequence[Any], weights: Sequence[Any], reset_after: bool) -> list[Any]:
+def gru_step(F: Namespace[V], given: Any, states: Sequence[Any], weights: Sequence[Any],
+             reset_after: bool) -> list[Any]:
     """Gates reset, update, new (Cho et al. 2014): h = (1 - z) * n + z * h; the reset gate is applied to the product of
     h, or to h before it."""
     (h,), (hidden, bias) = states, weights
@@ -52,7 +57,7 @@ def gru_step(F: Any, given: Any, states: Sequence[Any], weights: Sequence[Any], 
     return [F.add(n, F.multiply(z, F.subtract(h, n)))]
 
 
-def lstm_step(F: Any, given: Any, states: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+def lstm_step(F: Namespace[V], given: Any, states: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
     """Gates input, forget, cell, output (Hochreiter and Schmidhuber 1997, Gers et al. 2000): c = f * c + i * g,
     h = o * tanh(c), times the projection if there is one (Sak et al. 2014)."""
     (h, c), (hidden, *projection) = states, weights
@@ -63,7 +68,7 @@ def lstm_step(F: Any, given: Any, states: Sequence[Any], weights: Sequence[Any])
 
 
 # ---- the loop
-def products(F: Any, x: Any, weight: Any, bias: Any) -> Any:
+def products(F: Namespace[V], x: V, weight: V, bias: V) -> V:
     """x (..., features) times the weight, plus the bias; in float32 for halves."""
     x, weight, bias = (widened_operand(F, v) for v in (x, weight, bias))
     return F.add(F.matmul(x, weight), bias)
@@ -73,8 +78,8 @@ def _placeholder(G: Any, name: str, like: Any, first: int = 0) -> Any:
     return G.placeholder(name, TensorSpec(like.shape[first:], like.dtype))
 
 
-def over_steps(F: Any, step: Step, rows: Any, states: Sequence[Any], weights: Sequence[Any], mask: Sequence[Any],
-               reverse: bool) -> Any:
+def over_steps(F: Namespace[V], step: Step, rows: V, states: Sequence[Any], weights: Sequence[Any], mask: Sequence[Any],
+               reverse: bool) -> V:
     """A loop: the last states, then what each step gives.  Where the mask is false it changes nothing, and gives 0."""
     G = F.for_bodies(rows)
     own = [_placeholder(G, f"s{k}", s) for k, s in enumerate(states)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import Index, open_nest
 from nnc_core.shape import reduction as rule
 from nnc_core.type import Dims
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
 def _places(ndim: int, axis: tuple[int, ...], kept: list[Index], folded: list[Index],
@@ -57,13 +60,13 @@ def _folded(function: np.ufunc) -> Callable[..., Any]:
     return fold
 
 
-def spread(F: Any, g: Any, x: Any, axis: tuple[int, ...]) -> Any:
+def spread(F: Namespace[V], g: V, x: V, axis: tuple[int, ...]) -> V:
     """A reduced value repeated along the axes it was reduced over."""
     kept = tuple(1 if i in axis else d for i, d in enumerate(x.shape))
     return F.broadcast_to(F.reshape(g, shape=kept), shape=x.shape)
 
 
-def _others(F: Any, x: Any, axis: tuple[int, ...]) -> Any:
+def _others(F: Namespace[V], x: V, axis: tuple[int, ...]) -> V:
     """For each element the product of the others that are folded with it: without division, so that zeros do no harm,
     to any order of differentiation."""
     order = (*[i for i in range(len(x.shape)) if i not in axis], *axis)
@@ -78,17 +81,17 @@ def _others(F: Any, x: Any, axis: tuple[int, ...]) -> Any:
     return F.permute(F.reshape(F.multiply(before, after), shape=moved.shape), axes=back)
 
 
-def shares(F: Any, y: Any, x: Any, axis: tuple[int, ...]) -> Any:
+def shares(F: Namespace[V], y: V, x: V, axis: tuple[int, ...]) -> V:
     """The derivative of an extremum by each element: those that attain it share it."""
     attained = F.cast(F.equal(x, spread(F, y, x, axis)), dtype=x.dtype)
     return F.divide(attained, F.sum(attained, axis=axis, keepdims=True))
 
 
-def _extremum_vjp(F: Any, g: Any, y: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+def _extremum_vjp(F: Namespace[V], g: V, y: V, x: V, axis: tuple[int, ...], keepdims: bool) -> tuple[V | None, ...]:
     return (F.multiply(spread(F, g, x, axis), shares(F, y, x, axis)),)
 
 
-def _extremum_jvp(F: Any, t: Any, y: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+def _extremum_jvp(F: Namespace[V], t: Any, y: V, x: V, axis: tuple[int, ...], keepdims: bool) -> V:
     return F.sum(F.multiply(t[0], shares(F, y, x, axis)), axis=axis, keepdims=keepdims)
 
 

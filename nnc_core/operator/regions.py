@@ -6,12 +6,12 @@ A region's small image is a weighted sum of its pixels, by weights along rows ti
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import accumulator, int32, int64, is_float
+from nnc_core.base.dtype import DType, accumulator, int32, int64, is_float
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator import region_reference as numpy_rule
 from nnc_core.operator.declare import Base, V, op
@@ -23,6 +23,9 @@ from nnc_core.shape import region as rule
 from nnc_core.shape.region import Pair
 from nnc_core.shape.window import Image
 from nnc_core.type import DimLike, index_range
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
 def _number_of_image(nest: NestBuilder, argument: int, region: Index, count: int) -> Any:
@@ -115,13 +118,13 @@ def _roi_pool_index_nest(command: Command) -> LoopNest:
     return nest.build()
 
 
-def _parts(F: Any, x: Any, images: Any, layout: str, wide: Any) -> Any:
+def _parts(F: Namespace[V], x: V, images: V, layout: str, wide: DType) -> V:
     """The image of each region, channels last, in the wide dtype."""
     taken = F.cast(F.take(x, images, axis=0), dtype=wide)
     return taken if layout == "NHWC" else F.permute(taken, axes=(0, 2, 3, 1))
 
 
-def _by_rows(F: Any, x: Any, g: Any, columns: Any, images: Any, layout: str) -> Any:
+def _by_rows(F: Namespace[V], x: V, g: V, columns: V, images: V, layout: str) -> V:
     """(regions, results, height): each pixel's part of the cotangent, were its row's weight 1."""
     wide = columns.dtype
     image, cotangent = _parts(F, x, images, layout, wide), _cotangent(F, g, layout, wide)
@@ -131,7 +134,7 @@ def _by_rows(F: Any, x: Any, g: Any, columns: Any, images: Any, layout: str) -> 
                     F.reshape(across, shape=(k, image.shape[1], q * c)), transpose_b=True)
 
 
-def _by_columns(F: Any, x: Any, g: Any, rows: Any, images: Any, layout: str) -> Any:
+def _by_columns(F: Namespace[V], x: V, g: V, rows: V, images: V, layout: str) -> V:
     wide = rows.dtype
     image, cotangent = _parts(F, x, images, layout, wide), _cotangent(F, g, layout, wide)
     k, p, q, c = cotangent.shape
@@ -141,7 +144,7 @@ def _by_columns(F: Any, x: Any, g: Any, rows: Any, images: Any, layout: str) -> 
                     F.reshape(down, shape=(k, image.shape[2], p * c)), transpose_b=True)
 
 
-def _cotangent(F: Any, g: Any, layout: str, wide: Any) -> Any:
+def _cotangent(F: Namespace[V], g: V, layout: str, wide: DType) -> V:
     g = F.cast(g, dtype=wide)
     return g if layout == "NHWC" else F.permute(g, axes=(0, 2, 3, 1))
 

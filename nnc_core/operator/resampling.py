@@ -5,7 +5,7 @@ Resizing by any rule and adaptive averages are this operator with different tabl
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from nnc_core.operator.loops import Index, open_nest
 from nnc_core.shape import resampling as rule
 from nnc_core.shape.resampling import Reach
 from nnc_core.type import DimLike
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 Array = np.ndarray[Any, Any]
 
@@ -90,7 +93,7 @@ def _spread_nest(command: Command) -> LoopNest:
     return nest.build()
 
 
-def _by_weights(F: Any, read: Any, written: Any, indices: Any, weights: Any, axis: int) -> Any:
+def _by_weights(F: Namespace[V], read: V, written: V, indices: V, weights: V, axis: int) -> V:
     """Element (o, t): the sum over all lines of what row o reads there, times what it writes."""
     there = F.greater_equal(indices, 0)
     read, written = F.cast(read, dtype=weights.dtype), F.cast(written, dtype=weights.dtype)

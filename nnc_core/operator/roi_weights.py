@@ -6,13 +6,17 @@ on either side of it of their distances: two arithmetic series, whose ends are f
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from nnc_core.operator.declare import V
 from nnc_core.type import DimLike
 
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
-def roi_weights(F: Any, low: Any, high: Any, parts: int, length: DimLike, *, ratio: int, least: float,
-                count_outside: bool) -> Any:
+
+def roi_weights(F: Namespace[V], low: V, high: V, parts: int, length: DimLike, *, ratio: int, least: float,
+                count_outside: bool) -> V:
     """(regions, parts, length): the mean over the samples of a part, which reads pixels linearly.
 
     Regions go from `low` to `high`, of size `least` or more; `ratio` samples a part, or (0) one for each pixel begun.
@@ -30,15 +34,15 @@ def roi_weights(F: Any, low: Any, high: Any, parts: int, length: DimLike, *, rat
     return F.divide(F.add(up, down), _at_least_one(F, counted))
 
 
-def _at_least_one(F: Any, count: Any) -> Any:
+def _at_least_one(F: Namespace[V], count: Any) -> V:
     return F.maximum(count, 1.0)
 
 
-def _floor(F: Any, x: Any) -> Any:
+def _floor(F: Namespace[V], x: V) -> V:
     return F.floor_divide(x, 1.0)
 
 
-def _ceil(F: Any, x: Any) -> Any:
+def _ceil(F: Namespace[V], x: V) -> V:
     return F.negative(_floor(F, F.negative(x)))
 
 

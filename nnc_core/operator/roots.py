@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -10,8 +10,11 @@ from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import in_wide, widened
 from nnc_core.shape import elementwise as rule
 
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
-def _cosine(F: Any, y: Any, side: Any) -> Any:
+
+def _cosine(F: Namespace[V], y: V, side: Any) -> V:
     """side / y, the derivative of the hypotenuse y; 0 where there is no triangle."""
     nothing = F.equal(y, 0)
     return F.where(nothing, 0, F.divide(side, F.where(nothing, 1, y)))

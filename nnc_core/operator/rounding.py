@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from nnc_core.codegen.scalar import Pair, Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import widened
 from nnc_core.shape import elementwise as rule
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 
 def _of_floats(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,7 +32,7 @@ def _preferred(relation: str) -> Callable[[Scalar, Scalar], Scalar]:
     return scalar
 
 
-def _share(F: Any, a: Any, b: Any, relation: Any) -> Any:
+def _share(F: Namespace[V], a: V, b: V, relation: Callable[[V, V], V]) -> V:
     """The derivative of the preferred of a and b by a; equals have half each, beside NaN the other has all."""
     better = relation(a, b)
     if is_float(b.dtype):
@@ -46,7 +49,7 @@ def _nearest(x: Any) -> Any:
     return Pair(_nearest(x.re), _nearest(x.im)) if isinstance(x, Pair) else x.apply("round")
 
 
-def _quotient(F: Any, y: Any, a: Any, b: Any) -> Any:
+def _quotient(F: Namespace[V], y: V, a: V, b: V) -> V:
     """a / b rounded towards zero, from the remainder y, which is exact."""
     return F.round(F.divide(F.subtract(a, y), b))
 

@@ -7,7 +7,7 @@ differentiated without division, so that zeros among the factors do no harm.
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.indexing import check_indices, indices_first, positions
 from nnc_core.shape import indexing as rule
 from nnc_core.type import index_range
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 COMBINE: dict[str, np.ufunc] = {
     "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum,
@@ -46,7 +49,8 @@ def _scatter(x: Any, indices: Any, updates: Any, axis: int, mode: str, batch: in
 
 
 # ---- derivatives
-def _vjp(F: Any, g: Any, y: Any, x: Any, indices: Any, updates: Any, axis: int, mode: str, batch: int) -> Any:
+def _vjp(F: Namespace[V], g: V, y: V, x: V, indices: V, updates: V, axis: int, mode: str,
+         batch: int) -> tuple[V | None, ...]:
     along: Any = {"axis": axis, "batch": batch}
     if mode in ("set", "add"):
         taken = F.take(g, indices, **along)
@@ -63,7 +67,7 @@ def _vjp(F: Any, g: Any, y: Any, x: Any, indices: Any, updates: Any, axis: int, 
     return F.multiply(g, mine), None, F.multiply(F.take(g, indices, **along), theirs)
 
 
-def _jvp(F: Any, t: Any, y: Any, x: Any, indices: Any, updates: Any, axis: int, mode: str, batch: int) -> Any:
+def _jvp(F: Namespace[V], t: Any, y: V, x: V, indices: V, updates: V, axis: int, mode: str, batch: int) -> V:
     along: Any = {"axis": axis, "batch": batch}
     dx = F.zeros_like(x) if t[0] is None else t[0]
     du = F.zeros_like(updates) if t[2] is None else t[2]
@@ -76,7 +80,7 @@ def _jvp(F: Any, t: Any, y: Any, x: Any, indices: Any, updates: Any, axis: int, 
     return F.multiply(share, F.scatter(F.multiply(dx, mine), indices, F.multiply(du, theirs), mode="add", **along))
 
 
-def _shares(F: Any, y: Any, x: Any, indices: Any, updates: Any, along: Any) -> tuple[Any, Any, Any]:
+def _shares(F: Namespace[V], y: V, x: V, indices: V, updates: V, along: Any) -> tuple[V, V, V]:
     """The shares of an extremum: one for each element that attains it; 1 for elements of x, and updates, that do."""
     mine = F.cast(F.logical_or(F.equal(x, y), F.not_equal(x, x)), dtype=x.dtype)
     top = F.take(y, indices, **along)
@@ -91,14 +95,14 @@ def _length(shape: Any) -> Any:
     return count
 
 
-def _beside(F: Any, v: Any, indices: Any, updates: Any, axis: int, batch: int) -> Any:
+def _beside(F: Namespace[V], v: V, indices: V, updates: V, axis: int, batch: int) -> V:
     """One number for each index, (shared..., all indices in a row), so that it broadcasts with the updates."""
     tail = len(updates.shape) - axis - (len(indices.shape) - batch)
     between = (1,) * (axis - batch)
     return F.reshape(v, shape=(*indices.shape[:batch], *between, *indices.shape[batch:], *(1,) * tail))
 
 
-def _last_writers(F: Any, x: Any, indices: Any, updates: Any, axis: int, batch: int) -> Any:
+def _last_writers(F: Namespace[V], x: V, indices: V, updates: V, axis: int, batch: int) -> V:
     """1 for each update that is still there at the end, 0 for one that a later update of the same index replaced."""
     shared = indices.shape[:batch]
     row = _length(indices.shape[batch:])
@@ -110,7 +114,7 @@ def _last_writers(F: Any, x: Any, indices: Any, updates: Any, axis: int, batch: 
     return _beside(F, alive, indices, updates, axis, batch)
 
 
-def _factors(F: Any, x: Any, indices: Any, updates: Any, axis: int, batch: int) -> tuple[Any, Any]:
+def _factors(F: Namespace[V], x: V, indices: V, updates: V, axis: int, batch: int) -> tuple[V, V]:
     """The derivative of a product: the factor of each element of x, and that of each update."""
     ones = F.full_like(x, 1)
     by_x = F.scatter(ones, indices, updates, axis=axis, mode="multiply", batch=batch)
@@ -129,7 +133,7 @@ def _factors(F: Any, x: Any, indices: Any, updates: Any, axis: int, batch: int) 
     return by_x, F.multiply(F.take(x, indices, axis=axis, batch=batch), others)
 
 
-def _wrapped(F: Any, indices: Any, length: Any) -> Any:
+def _wrapped(F: Namespace[V], indices: V, length: Any) -> V:
     """Without negative ones: equal numbers for equal elements."""
     wide = F.cast(indices, dtype=dt.int64)
     if not isinstance(length, int):
@@ -138,7 +142,7 @@ def _wrapped(F: Any, indices: Any, length: Any) -> Any:
     return F.where(F.less(wide, 0), F.add(wide, length), wide)
 
 
-def _before(F: Any, indices: Any, factors: Any, axis: int, batch: int, count: int) -> Any:
+def _before(F: Namespace[V], indices: V, factors: V, axis: int, batch: int, count: int) -> V:
     """For each factor the product of the earlier ones that have the same index.
 
     Each looks at the last one before it; products over twice as many each time, until all have been reached.
@@ -151,14 +155,14 @@ def _before(F: Any, indices: Any, factors: Any, axis: int, batch: int, count: in
     return _times_those_at(F, F.full_like(factors, 1), product, nearest, axis, batch)
 
 
-def _times_those_at(F: Any, product: Any, factors: Any, place: Any, axis: int, batch: int) -> Any:
+def _times_those_at(F: Namespace[V], product: V, factors: V, place: V, axis: int, batch: int) -> V:
     """Times the factor at a place, where there is one."""
     there = F.take(factors, _somewhere(F, place), axis=axis, batch=batch)
     has = _beside(F, F.greater_equal(place, 0), place, factors, axis, batch)
     return F.where(has, F.multiply(product, there), product)
 
 
-def _somewhere(F: Any, place: Any) -> Any:
+def _somewhere(F: Namespace[V], place: V) -> V:
     """A place that exists, where there is none."""
     return F.maximum(place, 0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from nnc_core.base.dtype import boolean, int64
 from nnc_core.operator.declare import Base, V, op
@@ -11,35 +11,38 @@ from nnc_core.operator.wide import widely, widely_ruled
 from nnc_core.shape import neural as rule
 from nnc_core.type import index_range
 
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
-def _divided_by_sum(F: Any, e: Any, axis: int) -> Any:
+
+def _divided_by_sum(F: Namespace[V], e: V, axis: int) -> V:
     return F.divide(e, F.sum(e, axis=(axis,), keepdims=True))
 
 
 @widely_ruled
-def _softmax_rule(F: Any, t: Any, y: Any, axis: int) -> Any:
+def _softmax_rule(F: Namespace[V], t: Any, y: V, axis: int) -> V:
     """The Jacobian is symmetric: the same forwards and backwards."""
     weighted = F.multiply(y, t)
     return F.subtract(weighted, F.multiply(y, F.sum(weighted, axis=(axis,), keepdims=True)))
 
 
 @widely_ruled
-def _log_softmax_vjp(F: Any, g: Any, y: Any, axis: int) -> Any:
+def _log_softmax_vjp(F: Namespace[V], g: V, y: V, axis: int) -> V:
     return F.subtract(g, F.multiply(F.exp(y), F.sum(g, axis=(axis,), keepdims=True)))
 
 
 @widely_ruled
-def _log_softmax_jvp(F: Any, t: Any, y: Any, axis: int) -> Any:
+def _log_softmax_jvp(F: Namespace[V], t: Any, y: V, axis: int) -> V:
     return F.subtract(t, F.sum(F.multiply(F.exp(y), t), axis=(axis,), keepdims=True))
 
 
-def _chosen(F: Any, logits: Any, labels: Any) -> Any:
+def _chosen(F: Namespace[V], logits: V, labels: V) -> V:
     """1 at the label, 0 elsewhere."""
     return F.one_hot(labels, depth=logits.shape[-1], dtype=logits.dtype)
 
 
 @widely_ruled
-def _cross_entropy_slope(F: Any, logits: Any, y: Any, labels: Any) -> Any:
+def _cross_entropy_slope(F: Namespace[V], logits: V, y: V, labels: V) -> V:
     """softmax(logits) less what is chosen; zero where no class is."""
     chosen = _chosen(F, logits, labels)
     last = len(logits.shape) - 1
@@ -47,12 +50,12 @@ def _cross_entropy_slope(F: Any, logits: Any, y: Any, labels: Any) -> Any:
     return F.subtract(probabilities, chosen)
 
 
-def _cross_entropy_vjp(F: Any, g: Any, y: Any, logits: Any, labels: Any) -> Any:
+def _cross_entropy_vjp(F: Namespace[V], g: V, y: V, logits: V, labels: V) -> tuple[V | None, ...]:
     rows = F.reshape(g, shape=(*logits.shape[:-1], 1))
     return F.multiply(rows, _cross_entropy_slope(F, logits, y, labels)), None
 
 
-def _cross_entropy_jvp(F: Any, t: Any, y: Any, logits: Any, labels: Any) -> Any:
+def _cross_entropy_jvp(F: Namespace[V], t: Any, y: V, logits: V, labels: V) -> V:
     grown = F.multiply(t[0], _cross_entropy_slope(F, logits, y, labels))
     return F.sum(grown, axis=(len(logits.shape) - 1,))
 

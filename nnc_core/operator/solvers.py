@@ -8,7 +8,7 @@ reverse mode algorithmic differentiation" (2008), of pseudoinverses those of Gol
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -34,61 +34,65 @@ from nnc_core.operator.matrices import (
 )
 from nnc_core.shape import linalg as rule
 
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
-def _to(F: Any, g: Any, x: Any) -> Any:
+
+def _to(F: Namespace[V], g: V, x: V) -> V:
     """A cotangent with the broadcast along leading axes undone."""
     return F.sum_to(g, x.shape)
 
 
-def _solve_vjp(F: Any, g: Any, y: Any, a: Any, b: Any) -> Any:
+def _solve_vjp(F: Namespace[V], g: V, y: V, a: V, b: V) -> tuple[V | None, ...]:
     gb = F.solve(h(F, a), g)
     return _to(F, F.negative(nh(F, gb, y)), a), _to(F, gb, b)
 
 
-def _solve_jvp(F: Any, tangents: Any, y: Any, a: Any, b: Any) -> Any:
+def _solve_jvp(F: Namespace[V], tangents: Any, y: Any, a: Any, b: Any) -> Any:
     da, db = tangents
     return F.solve(a, added(F, db, None if da is None else F.negative(mm(F, da, y))))
 
 
-def _triangle(F: Any, x: Any, is_lower: bool, unit_diagonal: bool) -> Any:
+def _triangle(F: Namespace[V], x: V, is_lower: bool, unit_diagonal: bool) -> V:
     """The part of a matrix that a triangular solver reads."""
     kept = lower(F, x) if is_lower else upper(F, x)
     return off_diagonal(F, kept) if unit_diagonal else kept
 
 
-def _triangular_vjp(F: Any, g: Any, y: Any, a: Any, b: Any, is_lower: bool, unit_diagonal: bool) -> Any:
+def _triangular_vjp(F: Namespace[V], g: V, y: V, a: V, b: V, is_lower: bool,
+                    unit_diagonal: bool) -> tuple[V | None, ...]:
     gb = F.solve_triangular(h(F, a), g, lower=not is_lower, unit_diagonal=unit_diagonal)
     ga = F.negative(_triangle(F, nh(F, gb, y), is_lower, unit_diagonal))
     return _to(F, ga, a), _to(F, gb, b)
 
 
-def _triangular_jvp(F: Any, tangents: Any, y: Any, a: Any, b: Any, is_lower: bool, unit_diagonal: bool) -> Any:
+def _triangular_jvp(F: Namespace[V], tangents: Any, y: Any, a: Any, b: Any, is_lower: bool, unit_diagonal: bool) -> Any:
     da, db = tangents
     moved = None if da is None else F.negative(mm(F, _triangle(F, da, is_lower, unit_diagonal), y))
     return F.solve_triangular(a, added(F, db, moved), lower=is_lower, unit_diagonal=unit_diagonal)
 
 
-def _cofactor_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+def _cofactor_vjp(F: Namespace[V], g: V, y: V, a: V) -> tuple[V | None, ...]:
     """The derivative det(a) a⁻ᵀ, where a has an inverse."""
     back = h(F, F.inv(a))
     return (F.subtract(F.multiply(inner(F, y, g), back), mm(F, F.conjugate(y), t(F, g), back)),)
 
 
-def _cofactor_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+def _cofactor_jvp(F: Namespace[V], tangents: Any, y: V, a: V) -> V:
     (da,), back = tangents, F.inv(a)
     moved = mm(F, t(F, back), t(F, da), y)
     return F.subtract(F.multiply(trace(F, mm(F, back, da)), y), moved)
 
 
-def _det_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+def _det_vjp(F: Namespace[V], g: V, y: V, a: V) -> tuple[V | None, ...]:
     return (F.multiply(by_row(F, by_row(F, g)), F.conjugate(F.cofactor(a))),)
 
 
-def _det_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+def _det_jvp(F: Namespace[V], tangents: Any, y: V, a: V) -> V:
     return F.sum(F.multiply(F.cofactor(a), tangents[0]), axis=(a.ndim - 2, a.ndim - 1))
 
 
-def _slogdet_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
+def _slogdet_vjp(F: Namespace[V], g: Any, y: V, a: V) -> tuple[V | None, ...]:
     """The sign of a real matrix is constant; that of a complex one turns."""
     by_sign, g = g
     if is_complex(a.dtype) and by_sign is not None:
@@ -97,14 +101,14 @@ def _slogdet_vjp(F: Any, g: Any, y: Any, a: Any) -> Any:
     return (None if g is None else F.multiply(by_row(F, by_row(F, g)), h(F, F.inv(a))),)
 
 
-def _slogdet_jvp(F: Any, tangents: Any, y: Any, a: Any) -> Any:
+def _slogdet_jvp(F: Namespace[V], tangents: Any, y: V, a: V) -> tuple[V | None, ...]:
     moved = F.sum(F.multiply(t(F, F.inv(a)), tangents[0]), axis=(a.ndim - 2, a.ndim - 1))
     if not is_complex(a.dtype):
         return None, moved
     return F.multiply(F.pick(y, index=0), imaginary(F, F.imag(moved))), F.real(moved)
 
 
-def _pinv_jvp(F: Any, tangents: Any, p: Any, a: Any, rtol: float | None) -> Any:
+def _pinv_jvp(F: Namespace[V], tangents: Any, p: V, a: V, rtol: float | None) -> V:
     da = tangents[0]
     dah, gram, other = h(F, da), nh(F, p, p), hn(F, p, p)
     left, right = mm(F, gram, dah), mm(F, dah, other)
@@ -113,7 +117,7 @@ def _pinv_jvp(F: Any, tangents: Any, p: Any, a: Any, rtol: float | None) -> Any:
     return F.subtract(F.add(first, second), mm(F, p, da, p))
 
 
-def _pinv_vjp(F: Any, g: Any, p: Any, a: Any, rtol: float | None) -> Any:
+def _pinv_vjp(F: Namespace[V], g: V, p: V, a: V, rtol: float | None) -> tuple[V | None, ...]:
     gh, ph = h(F, g), h(F, p)
     left, right = mm(F, gh, p, ph), mm(F, ph, p, gh)
     first = F.subtract(left, mm(F, a, mm(F, p, left)))
@@ -121,7 +125,7 @@ def _pinv_vjp(F: Any, g: Any, p: Any, a: Any, rtol: float | None) -> Any:
     return (F.subtract(F.add(first, second), mm(F, ph, g, ph)),)
 
 
-def _lstsq_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, rtol: float | None) -> Any:
+def _lstsq_jvp(F: Namespace[V], tangents: Any, x: V, a: V, b: V, rtol: float | None) -> Any:
     da, db = tangents
     p = F.pinv(a, rtol=rtol)
     if da is None:
@@ -132,7 +136,7 @@ def _lstsq_jvp(F: Any, tangents: Any, x: Any, a: Any, b: Any, rtol: float | None
     return added(F, along, across, F.negative(mm(F, p, mm(F, a, across))), mm(F, p, hn(F, p, mm(F, dah, rest))))
 
 
-def _lstsq_vjp(F: Any, g: Any, x: Any, a: Any, b: Any, rtol: float | None) -> Any:
+def _lstsq_vjp(F: Namespace[V], g: V, x: V, a: V, b: V, rtol: float | None) -> tuple[V | None, ...]:
     p = F.pinv(a, rtol=rtol)
     gb, rest = hn(F, p, g), F.subtract(b, mm(F, a, x))
     across = F.subtract(g, mm(F, p, mm(F, a, g)))
@@ -140,13 +144,13 @@ def _lstsq_vjp(F: Any, g: Any, x: Any, a: Any, b: Any, rtol: float | None) -> An
     return _to(F, ga, a), _to(F, gb, b)
 
 
-def _counts(F: Any, a: Any, s: Any, rtol: float | None) -> Any:
+def _counts(F: Namespace[V], a: V, s: V, rtol: float | None) -> V:
     """Marks of the singular values that are no rounding errors."""
     relative = max(a.shape[-2:]) * float(np.finfo(a.dtype).eps) if rtol is None else rtol
     return F.greater(s, F.multiply(F.max(s, axis=(s.ndim - 1,), keepdims=True), relative))
 
 
-def _kept(F: Any, a: Any, rtol: float | None) -> tuple[Any, Any, Any]:
+def _kept(F: Namespace[V], a: V, rtol: float | None) -> tuple[V, V, V]:
     """U, reciprocals of the singular values that count (zero for the others), Vᴴ."""
     u, s, vh = F.picks(F.svd(a, full_matrices=False))
     if s.shape[-1] == 0:

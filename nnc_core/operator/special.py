@@ -7,21 +7,24 @@ to the truth are tests with more digits, and SciPy.
 from __future__ import annotations
 
 from math import pi, sqrt
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Generic
 
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import expanded
 from nnc_core.shape import elementwise as rule
 
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
+
 _TWO_BY_ROOT_PI = 2 / sqrt(pi)
 
 
-def _bell(F: Any, x: Any, height: float, width: float) -> Any:
+def _bell(F: Namespace[V], x: V, height: float, width: float) -> V:
     """height * exp(-width * x**2)."""
     return F.multiply(F.exp(F.multiply(F.multiply(x, x), -width)), height)
 
 
-def _over(F: Any, y: Any, x: Any, at_zero: float) -> Any:
+def _over(F: Namespace[V], y: V, x: V, at_zero: float) -> V:
     """y / x, and its limit at x = 0."""
     zero = F.equal(x, 0)
     return F.where(zero, at_zero, F.divide(y, F.where(zero, 1, x)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from nnc_core.base.dtype import accumulator, is_complex
 from nnc_core.operator.declare import Base, V, op
@@ -15,11 +15,14 @@ from nnc_core.operator.reduction import shares, spread
 from nnc_core.shape import reduction as rule
 from nnc_core.type import DimLike
 
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
+
 
 def _widely(body: Callable[..., Any]) -> Callable[..., Any]:
     """The formula for float16 and bfloat16: that for float32, rounded once."""
 
-    def formula(F: Any, x: Any, *attributes: Any) -> Any:
+    def formula(F: Namespace[V], x: V, *attributes: Any) -> Any:
         wide = accumulator(x.dtype)
         if wide == x.dtype:
             return body(F, x, *attributes)
@@ -51,32 +54,33 @@ def _per_degree(F: Any, total: Any, x: Any, axis: tuple[int, ...], correction: f
     return F.divide(total, F.maximum(degrees, 0))
 
 
-def _deviations(F: Any, x: Any, axis: tuple[int, ...]) -> Any:
+def _deviations(F: Namespace[V], x: V, axis: tuple[int, ...]) -> V:
     return F.subtract(x, F.mean(x, axis=axis, keepdims=True))
 
 
-def _squares(F: Any, x: Any) -> Any:
+def _squares(F: Namespace[V], x: V) -> V:
     return F.real(F.multiply(x, F.conjugate(x))) if is_complex(x.dtype) else F.multiply(x, x)
 
 
 @_widely
-def _var(F: Any, x: Any, axis: tuple[int, ...], correction: float, keepdims: bool) -> Any:
+def _var(F: Namespace[V], x: V, axis: tuple[int, ...], correction: float, keepdims: bool) -> Any:
     squares = _squares(F, _deviations(F, x, axis))
     return _per_degree(F, F.sum(squares, axis=axis, keepdims=keepdims), x, axis, correction)
 
 
 @_widely
-def _std(F: Any, x: Any, axis: tuple[int, ...], correction: float, keepdims: bool) -> Any:
+def _std(F: Namespace[V], x: V, axis: tuple[int, ...], correction: float, keepdims: bool) -> V:
     return F.sqrt(F.var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
-def _var_vjp(F: Any, g: Any, y: Any, x: Any, axis: tuple[int, ...], correction: float, keepdims: bool) -> Any:
+def _var_vjp(F: Namespace[V], g: V, y: V, x: V, axis: tuple[int, ...], correction: float,
+             keepdims: bool) -> tuple[V | None, ...]:
     part = spread(F, F.multiply(2.0, _per_degree(F, g, x, axis, correction)), x, axis)
     deviations = _deviations(F, x, axis)
     return (F.multiply(deviations, F.cast(part, dtype=x.dtype) if is_complex(x.dtype) else part),)
 
 
-def _var_jvp(F: Any, t: Any, y: Any, x: Any, axis: tuple[int, ...], correction: float, keepdims: bool) -> Any:
+def _var_jvp(F: Namespace[V], t: Any, y: V, x: V, axis: tuple[int, ...], correction: float, keepdims: bool) -> Any:
     growth = F.multiply(F.conjugate(_deviations(F, x, axis)), t[0])
     growth = F.real(growth) if is_complex(x.dtype) else growth
     total = F.sum(F.multiply(2.0, growth), axis=axis, keepdims=keepdims)
@@ -84,13 +88,13 @@ def _var_jvp(F: Any, t: Any, y: Any, x: Any, axis: tuple[int, ...], correction: 
 
 
 # ---- logarithm of a sum of exponentials
-def _finite(F: Any, x: Any) -> Any:
+def _finite(F: Namespace[V], x: V) -> V:
     """0 in the place of infinities."""
     return F.where(F.equal(F.abs(x), inf), 0, x)
 
 
 @_widely
-def _logsumexp(F: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+def _logsumexp(F: Namespace[V], x: V, axis: tuple[int, ...], keepdims: bool) -> V:
     if any(x.shape[a] == 0 for a in axis):
         return F.log(F.sum(x, axis=axis, keepdims=keepdims))
     highest = _finite(F, F.max(x, axis=axis, keepdims=True))
@@ -98,13 +102,13 @@ def _logsumexp(F: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     return F.add(total, F.reshape(highest, shape=total.shape))
 
 
-def _weights(F: Any, y: Any, x: Any, axis: tuple[int, ...]) -> Any:
+def _weights(F: Namespace[V], y: V, x: V, axis: tuple[int, ...]) -> V:
     return F.exp(F.subtract(x, spread(F, _finite(F, y), x, axis)))
 
 
 # ---- norms
 @_widely
-def _vector_norm(F: Any, x: Any, axis: tuple[int, ...], ord: float, keepdims: bool) -> Any:
+def _vector_norm(F: Namespace[V], x: V, axis: tuple[int, ...], ord: float, keepdims: bool) -> V:
     over: Any = {"axis": axis, "keepdims": keepdims}
     if ord == inf and 0 in [x.shape[a] for a in axis]:
         return F.sum(F.abs(x), **over)  # nothing has no maximum; its norm is 0
@@ -119,7 +123,7 @@ def _vector_norm(F: Any, x: Any, axis: tuple[int, ...], ord: float, keepdims: bo
     return F.power(F.sum(F.power(F.abs(x), ord), **over), 1 / ord)
 
 
-def _norm_slope(F: Any, y: Any, x: Any, axis: tuple[int, ...], ord: float) -> Any:
+def _norm_slope(F: Namespace[V], y: V, x: V, axis: tuple[int, ...], ord: float) -> V:
     """The derivative of the norm by each element; 0 for elements that are 0, where it has no derivative."""
     if ord == 0:
         return F.zeros_like(x)
@@ -136,11 +140,12 @@ def _norm_slope(F: Any, y: Any, x: Any, axis: tuple[int, ...], ord: float) -> An
     return F.where(nothing, 0, F.multiply(direction, F.power(ratio, ord - 1)))
 
 
-def _norm_vjp(F: Any, g: Any, y: Any, x: Any, axis: tuple[int, ...], ord: float, keepdims: bool) -> Any:
+def _norm_vjp(F: Namespace[V], g: V, y: V, x: V, axis: tuple[int, ...], ord: float,
+              keepdims: bool) -> tuple[V | None, ...]:
     return (F.multiply(spread(F, g, x, axis), _norm_slope(F, y, x, axis, ord)),)
 
 
-def _norm_jvp(F: Any, t: Any, y: Any, x: Any, axis: tuple[int, ...], ord: float, keepdims: bool) -> Any:
+def _norm_jvp(F: Namespace[V], t: Any, y: V, x: V, axis: tuple[int, ...], ord: float, keepdims: bool) -> V:
     return F.sum(F.multiply(t[0], _norm_slope(F, y, x, axis, ord)), axis=axis, keepdims=keepdims)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import factorial, pi
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import in_wide, widened
 from nnc_core.shape import elementwise as rule
+
+if TYPE_CHECKING:
+    from nnc_core.operator import Namespace
 
 _SINC_SLOPE = [(-1) ** k * pi ** (2 * k) * 2 * k / factorial(2 * k + 1) for k in range(1, 15)]
 """The derivative of sinc, divided by x, in powers of x**2."""
@@ -27,7 +30,7 @@ def _numpy_sinc(x: Any) -> Any:
     return np.where(z == 0, x.dtype.type(1), np.sin(z) / np.where(z == 0, x.dtype.type(1), z))
 
 
-def _sinc_slope(F: Any, y: Any, x: Any) -> Any:
+def _sinc_slope(F: Namespace[V], y: V, x: V) -> V:
     """(cos(pi x) - sinc(x)) / x, and its series where that would cancel."""
     near = F.less(F.abs(x), 0.5)
     small, large = F.where(near, x, 0), F.where(near, 1, x)
@@ -40,17 +43,17 @@ def _sinc_slope(F: Any, y: Any, x: Any) -> Any:
     return F.where(near, F.multiply(small, series), direct)
 
 
-def _leg(F: Any, x: Any) -> Any:
+def _leg(F: Namespace[V], x: V) -> V:
     """sqrt(1 - x**2), accurate near 1."""
     return F.sqrt(F.multiply(F.subtract(1.0, x), F.add(x, 1.0)))
 
 
-def _hypotenuse(F: Any, x: Any) -> Any:
+def _hypotenuse(F: Namespace[V], x: V) -> V:
     """sqrt(x**2 + 1), of real numbers without overflow."""
     return F.sqrt(F.add(F.multiply(x, x), 1.0)) if is_complex(x.dtype) else F.hypot(x, 1.0)
 
 
-def _angle_slope(F: Any, side: Any, other: Any) -> Any:
+def _angle_slope(F: Namespace[V], side: Any, other: V) -> V:
     """side / (side**2 + other**2), without overflow in between; 0 at the origin."""
     length = F.hypot(side, other)
     origin = F.equal(length, 0)
