@@ -129,12 +129,12 @@ def _read(report: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {"devices": []}
     for line in report.read_text(encoding="utf-8").splitlines() if report.exists() else ():
         try:
-            told = json.loads(line)
+            facts_of_line = json.loads(line)
         except ValueError:
             break
-        if "device" in told:
-            facts["devices"].append(DeviceProbe(**told.pop("device")))
-        facts.update(told)
+        if "device" in facts_of_line:
+            facts["devices"].append(DeviceProbe(**facts_of_line.pop("device")))
+        facts.update(facts_of_line)
     return facts
 
 

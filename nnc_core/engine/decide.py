@@ -189,9 +189,9 @@ class Decider:
         """The backend of each command that was built here, by a text that is the same in every process."""
         return {command_key(command): name for (_, command), name in self._used.items()}
 
-    def pin(self, wanted: Mapping[str, str], strict: bool, told: bool = False) -> None:
+    def pin(self, wanted: Mapping[str, str], strict: bool, warned: bool = False) -> None:
         """Take these backends from now on; see `PinnedBackends`.  Whatever was decided otherwise is decided anew."""
-        self.pins = PinnedBackends(self.device.spec.id, wanted, strict, told)
+        self.pins = PinnedBackends(self.device.spec.id, wanted, strict, warned)
         self._decisions.clear()
         void = [key for key, name in self._used.items() if wanted.get(command_key(key[1]), name) != name]
         for key in void:

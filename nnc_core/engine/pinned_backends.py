@@ -21,12 +21,12 @@ LONGEST = 200
 
 
 class PinnedBackends:
-    """The backend wanted for each command, by its key; `told`: a warning has been given already."""
+    """The backend wanted for each command, by its key; `warned`: a warning has been given already."""
 
     def __init__(self, device: str, wanted: Mapping[str, str] | None = None, strict: bool = False,
-                 told: bool = False) -> None:
+                 warned: bool = False) -> None:
         self.device, self.wanted, self.strict = device, dict(wanted or {}), strict
-        self._told = told
+        self._warned = warned
 
     def of(self, command: Command) -> str | None:
         """The backend wanted for a command; None where the choice is free."""
@@ -39,8 +39,8 @@ class PinnedBackends:
         if self.strict:
             raise NotSupportedError(text, operator=command.name, device=self.device,
                                     hint="install what the run was saved with, or load it with exact=False")
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             warnings.warn(f"{self.device}: {text}; the run goes on by other code, not bit for bit", ResumeWarning,
                           stacklevel=2)
 

@@ -233,7 +233,8 @@ class CommandPlanner:
         if len(step.command.outputs) != 1:
             return False
         written = written_part(step.command)
-        if written == step.command.output or not storage.told or storage.carried or step.group.node in self.outputs:
+        whole = written == step.command.output
+        if whole or not storage.contents_known or storage.carried or step.group.node in self.outputs:
             return False
         return self._changes_nothing_read(index, storage, written)
 

@@ -81,7 +81,7 @@ class ProgramPlanner(CommandPlanner):
         self._keep(item, plan, picked)
         plan.finals = self._finals(item, plan)
         for storage in (*moving.movable(), *[s for final in plan.finals for s in final.holds]):
-            storage.told = False
+            storage.contents_known = False
         for i, role in enumerate(roles):
             if _has_to_copy(item, i, role):
                 plan.copies[role] = step = self.copy(item.begin, item.group.inputs[i], inits[i], role)

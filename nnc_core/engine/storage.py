@@ -35,8 +35,8 @@ class Storage:
     """Other storages in which the value may lie when the program runs, and so what has to live as long."""
     values: list[Node] = field(default_factory=list)
     """Values that lie here, whole or in part, views included."""
-    told: bool = True
-    """All that lies here is among `values`: loops move what they carry without saying so."""
+    contents_known: bool = True
+    """All that lies here is among `values`; False where a loop moves what it carries, which `values` does not list."""
 
     def keep_until(self, last: int) -> None:
         """Live at least until that position, with all that this one holds."""

@@ -41,7 +41,7 @@ def repeat(x: ArrayLike, repeats: ArrayLike, /, *, axis: int | None = None) -> T
     v = as_value(x)
     v, a = (flat(v), 0) if axis is None else (v, normalise_axis(axis, v.ndim))
     if isinstance(repeats, Tensor):
-        return Tensor(_repeated_as_told(v, value_of(repeats), a))
+        return Tensor(_repeated_by_tensor(v, value_of(repeats), a))
     counts = known(repeats, "a count")
     if counts.dtype.kind == "b" or (counts.size and counts.min() < 0):
         raise AttributeValueError(f"repeats {repeats} are no counts", hint="integers that are not negative")
@@ -61,7 +61,7 @@ def _repeated(v: Value, count: int, axis: int) -> Value:
     return F.reshape(spread, shape=with_length(v.shape, axis, longer))
 
 
-def _repeated_as_told(v: Value, counts: Value, axis: int) -> Value:
+def _repeated_by_tensor(v: Value, counts: Value, axis: int) -> Value:
     if not is_integer(counts.dtype):
         raise OperandError(f"repeats are {counts.spec}, not integers", hint="cast with astype")
     if counts.shape in ((), (1,)):

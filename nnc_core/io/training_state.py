@@ -103,7 +103,7 @@ def load_training_state(path: Path, module: Module, minimiser: Minimiser, genera
             progress.load_state_dict(run.progress)
         load_state(cells, arrays, what)
     for stack, saved in matching:
-        stack.engine.decider.pin({} if exact is False else saved["choices"], strict, told=bool(reasons))
+        stack.engine.decider.pin({} if exact is False else saved["choices"], strict, warned=bool(reasons))
     if reasons:
         warnings.warn(f"{what}: {'; '.join(reasons)}; the run goes on, not bit for bit", ResumeWarning,
                       stacklevel=users_frame())

@@ -40,7 +40,7 @@ from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import guarded
 
 
-def _is_ours(cls: type) -> bool:
+def _is_internal(cls: type) -> bool:
     """Tell whether the class is nnc's own, whose annotations are checked."""
     return cls.__module__.partition(".")[0] == __name__.partition(".")[0]
 
@@ -61,7 +61,7 @@ class Module(ModuleNode):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__init__" in vars(cls) and _is_ours(cls):
+        if "__init__" in vars(cls) and _is_internal(cls):
             cls.__init__ = constructor(cls.__init__)  # type: ignore[method-assign]
 
     if not TYPE_CHECKING:  # constructors are checked by __init__
@@ -111,7 +111,7 @@ class Module(ModuleNode):
             error.locate(operator=type(self).__name__, line=show_line(user_line()))
             raise
         except FAILURES as error:
-            wrong = self._misfit(args, kwargs) if _is_ours(type(self)) else None
+            wrong = self._misfit(args, kwargs) if _is_internal(type(self)) else None
             if wrong is None:
                 raise
             raise wrong.locate(operator=type(self).__name__, line=show_line(user_line())) from error
