@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from nnc_core.base.command import Command
+from nnc_core.base.tiling import Tiling
 from nnc_core.device.buffer import Buffer
 from nnc_core.device.stream import Stream
 
@@ -37,6 +38,11 @@ class CommandBackend(ABC):
     taken apart rather than run by it."""
     programs: Sequence[Any] = ()
     """Of library code for fused commands: the patterns (`operator.program.Pattern`) that it has loops for."""
+    fuses: bool = False
+    """True for library code that may run more than its own operator at once.  Fused commands are offered to it then,
+    with the operator as the step `library` of their program, and others before and behind: `refuse` is asked as they
+    grow, and the largest that it does not refuse is taken.  Under `config.deterministic` each step is to be rounded as
+    it would be alone."""
 
     @abstractmethod
     def refuse(self, command: Command) -> str | None:
@@ -49,6 +55,15 @@ class CommandBackend(ABC):
     @abstractmethod
     def prepare(self, command: Command) -> Kernel:
         """The kernel for a command that was not refused."""
+
+    def wants(self, command: Command) -> Mapping[int, Tiling]:
+        """The inputs of a command, which was not refused, that it would rather read in another order of elements.
+
+        They are packed by commands of their own, once for all who want the same; constants when the graph is compiled.
+        The command that reads them is a fused one, which unpacks each of them and runs the operator: `refuse` and
+        `prepare` are asked with it, and the buffer that it gets is the packed one.
+        """
+        return {}
 
     def workspace(self, command: Command) -> int:
         """Bytes of scratch memory that `bind` expects as one more buffer; 0 for none."""

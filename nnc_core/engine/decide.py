@@ -9,7 +9,8 @@ from nnc_core.base.cache import LRU
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Device
-from nnc_core.engine.candidates import NestBackend, candidates
+from nnc_core.engine.candidates import HostBackend, NestBackend, candidates
+from nnc_core.engine.library import Abilities
 from nnc_core.engine.pinned_backends import EXPANDED, HOST, NEST, PinnedBackends, command_key
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.host import CALLBACK
@@ -63,9 +64,19 @@ class Decision(NamedTuple):
         return self
 
 
-def _packed(node: Node) -> Command:
+def packed_command(node: Node) -> Command:
+    """A node with one result as a command by itself, on packed arrays."""
     inputs = tuple([x.spec.layout() for x in node.inputs])
     return Command(node.op.name, node.attributes, inputs, (node.spec.layout(),))
+
+
+def anchor_of(op: Op, command: Command) -> tuple[Op, Command] | None:
+    """The step of a fused command whose library code is to run it, as a command by itself; None where there is none."""
+    if op is not FUSED:
+        return None
+    program: Program = command.attributes[0]
+    number = program.library
+    return None if number is None else (program.steps[number].op, program.command_of(number))
 
 
 class Decider:
@@ -87,6 +98,15 @@ class Decider:
         self.refused_programs: set[Program] = set()
         """Those of fused commands that the device has no code of its own for: their operators are grouped otherwise."""
         self._added = device.added
+        self._abilities: Abilities | None = None
+
+    @property
+    def abilities(self) -> Abilities:
+        """The operators whose library code joins others, or wants inputs in another order."""
+        self.look_for_more()
+        if self._abilities is None:
+            self._abilities = Abilities.of(self.device)
+        return self._abilities
 
     def decide(self, op: Op, command: Command) -> Decision:
         """The first candidate that does not refuse; that which is pinned goes first (see `PinnedBackends`)."""
@@ -101,7 +121,7 @@ class Decider:
 
     def is_generated(self, node: Node) -> bool:
         """Tell whether a node by itself would run by its loop nest."""
-        return self.decide(node.op, _packed(node)).backend == NEST
+        return self.decide(node.op, packed_command(node)).backend == NEST
 
     def runs_fused(self, program: Program) -> bool:
         """Tell whether the device has code of its own for a fused command, as far as that is known before any is
@@ -116,7 +136,7 @@ class Decider:
         """Remember that these run by their loop nests, in one command: a resumed run is to join them too."""
         for node in nodes:
             if node.op.source is None:
-                self._used.put((node.op, _packed(node)), NEST)
+                self._used.put((node.op, packed_command(node)), NEST)
 
     def claims(self, op: Op, command: Command) -> bool:
         """Tell whether library code takes a composite whole; what is there for want of better does not, as the parts
@@ -135,9 +155,17 @@ class Decider:
 
     def candidates(self, op: Op, command: Command) -> list[CommandBackend]:
         """All code for a command in the order in which it is asked."""
-        found = candidates(op, self.device)
+        anchor = anchor_of(op, command)
+        found = candidates(op, self.device) if anchor is None else self._of_anchor(*anchor)
         pinned = self.pins.of(command)
         return found if pinned is None else sorted(found, key=lambda candidate: candidate.name != pinned)
+
+    def _of_anchor(self, op: Op, command: Command) -> list[CommandBackend]:
+        """The code of a fused command that is made for the library code of one step: what runs that by itself; the
+        host, so that the others are known to need code of their own."""
+        own = self.decide(op, command).candidate
+        library = [own] if own is not None and own.name not in (NEST, HOST) else []
+        return [*library, HostBackend(FUSED, self.device)]
 
     def _first_willing(self, op: Op, command: Command) -> Decision:
         struck, refusals = self._struck.get((op, command), {}), list[str]()
@@ -161,6 +189,9 @@ class Decider:
         """Remember that the code was built: `decisions` tells it."""
         if decision.op is not CALLBACK:
             self._used.put((decision.op, decision.command), decision.backend)
+            anchor = anchor_of(decision.op, decision.command)
+            if anchor is not None:  # a resumed run is to begin with the same
+                self._used.put(anchor, decision.backend)
 
     def strike(self, decision: Decision, reason: str) -> None:
         """The code cannot be built for this command: from now on the next candidate is taken."""
@@ -202,7 +233,11 @@ class Decider:
         """Reasons why commands cannot run by these backends, as far as is known before they are built."""
         pairs = sorted({(key.split("(")[0], name) for key, name in wanted.items()})
         return [f"{operator} has no backend {name!r} any more" for operator, name in pairs
-                if name not in (NEST, HOST, EXPANDED, *[b.name for b in self.device.all_backends(operator)])]
+                if name not in (NEST, HOST, EXPANDED, *self._names_of(operator))]
+
+    def _names_of(self, operator: str) -> list[str]:
+        names = [operator] if operator != FUSED.name else [operator, *self.abilities.fusing, *self.abilities.wanting]
+        return [backend.name for name in names for backend in self.device.all_backends(name)]
 
     def look_for_more(self) -> None:
         """Decide anew where the device has been given more library code since."""
@@ -212,3 +247,4 @@ class Decider:
             self._decisions.clear()
             self._used.clear()
             self.refused_programs.clear()
+            self._abilities = None

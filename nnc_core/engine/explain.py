@@ -70,4 +70,5 @@ def _breaks(plan: Plan) -> list[str]:
 def _describe(step: PlannedCommand) -> str:
     where = step.note or ", ".join(f"arena + {s.offset}" if s.kind == "arena" else s.kind for s in step.writes)
     refused = f"; refused by {'; '.join(step.decision.refusals)}" if step.decision.refusals else ""
-    return f"{step.text}  [{step.decision.backend}; {where}{refused}]  # {show_line(step.group.line)}"
+    left = f"; {step.group.left}" if step.group.left else ""
+    return f"{step.text}  [{step.decision.backend}; {where}{refused}{left}]  # {show_line(step.group.line)}"

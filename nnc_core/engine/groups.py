@@ -23,6 +23,8 @@ class NodeGroup(NamedTuple):
     node: Node
     lines: tuple[Line | None, ...] = ()
     """Of each operator of a program."""
+    left: str = ""
+    """Reasons for which its code took no more in; empty where there are none."""
 
     @property
     def label(self) -> str:
@@ -37,7 +39,8 @@ class NodeGroup(NamedTuple):
     @staticmethod
     def of(node: Node) -> NodeGroup:
         """A node by itself."""
-        return NodeGroup(node.op, node.inputs, node.attributes, node)
+        lines = (node.line,) * len(node.attributes[0].steps) if node.op is FUSED else ()
+        return NodeGroup(node.op, node.inputs, node.attributes, node, lines)
 
 
 def with_own_outputs(outputs: dict[str, Node]) -> dict[str, Node]:

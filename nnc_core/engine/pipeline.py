@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import NamedTuple
 
 from nnc_core.base.command import Command
 from nnc_core.device import Kernel
@@ -15,12 +16,23 @@ from nnc_core.engine.execute import Executor
 from nnc_core.engine.fusion import fuse
 from nnc_core.engine.groups import COPY, with_own_outputs
 from nnc_core.engine.indexed_scan import IndexedScan
+from nnc_core.engine.layout import lay_out
 from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.planning import Grouped, best_plan
 from nnc_core.engine.program import ComputationGraph
 from nnc_core.graph import Graph, SymbolicGraph
 from nnc_core.symbol import Node, without_collector
 from nnc_core.type import TupleSpec
+
+
+class Built(NamedTuple):
+    """A graph whose code is there."""
+
+    graph: SymbolicGraph
+    """As it is run: laid out."""
+    outputs: Mapping[str, Node]
+    plan: Plan
+    kernels: Mapping[Key, Kernel]
 
 
 class Phases:
@@ -40,9 +52,9 @@ class Phases:
             graph = self.expand(graph)
             graph = self.optimise(graph) if optimise else graph
             graph = self.index_rows(graph)
-            outputs, plan, kernels = self.plan_and_build(graph, budget)
-            emitter = Emitter(plan, kernels)
-            return ComputationGraph(graph, outputs, plan, emitter, self.executor)
+            built = self.plan_and_build(graph, budget)
+            emitter = Emitter(built.plan, built.kernels)
+            return ComputationGraph(built.graph, built.outputs, built.plan, emitter, self.executor)
 
     # ---- the graph rewritten
     def inline(self, graph: SymbolicGraph) -> SymbolicGraph:
@@ -74,6 +86,10 @@ class Phases:
         return self.decider.claims(node.op, command)
 
     # ---- commands
+    def lay_out(self, graph: SymbolicGraph) -> SymbolicGraph:
+        """Inputs are packed for library code that wants them in another order of elements."""
+        return lay_out(graph, self.graph, self.decider, self.executor.download)
+
     def fuse(self, graph: SymbolicGraph) -> Grouped:
         """Group nodes into commands; outputs get memory of their own."""
         named = with_own_outputs(graph.outputs)
@@ -81,18 +97,21 @@ class Phases:
         updates = {named[y]: graph.inputs[x] for y, x in graph.iopairs}
         return Grouped(fuse([*graph.nodes, *copies], named.values(), self.decider), named, updates)
 
-    def plan_and_build(self, graph: SymbolicGraph, budget: int) -> tuple[Mapping[str, Node], Plan, dict[Key, Kernel]]:
-        """Fuse, order, decide and plan, and build what was decided: again for as long as the device refuses some of it.
+    def plan_and_build(self, graph: SymbolicGraph, budget: int) -> Built:
+        """Lay out, fuse, order, decide and plan, and build what was decided: again for as long as the device refuses
+        some of it.
 
-        Fused commands that it refuses are taken apart, by halves; what it refuses alone goes to the host.
+        Fused commands that it refuses are taken apart, by halves; what it refuses alone goes to the host.  What library
+        code refuses to read packed is read as it is.
         """
         kernels: dict[Key, Kernel] = {}
         while True:
-            grouped = self.fuse(graph)
+            laid = self.lay_out(graph)
+            grouped = self.fuse(laid)
             plan = best_plan(grouped, self.decider, budget)
             wanted = [Wanted(step.decision, step.group.line) for step in plan.steps]
             if self.decider.keeps_together([want.decision for want in wanted]) and self.builder.build(wanted, kernels):
-                return grouped.named, plan, kernels
+                return Built(laid, grouped.named, plan, kernels)
 
 
 def has_bodies(graph: SymbolicGraph) -> bool:

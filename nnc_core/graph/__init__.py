@@ -56,6 +56,11 @@ class Graph:
         return self._with(graph, rebuild(_roots(graph), namespace))
 
     @without_collector()
+    def hoist(self, graph: SymbolicGraph) -> SymbolicGraph:
+        """The graph with what each round of a loop would compute anew computed before it."""
+        return self._with(graph, self.optimiser.hoist(_roots(graph)))
+
+    @without_collector()
     def grad(self, graph: SymbolicGraph, output: str, wrt: Sequence[str]) -> SymbolicGraph:
         """The graph with an output "d<name>" for each input in `wrt`: the gradient of a scalar output by it.
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType
 from nnc_core.type import Attributes, Op, TensorSpec
 
@@ -72,6 +73,8 @@ class Program(NamedTuple):
     """Axes of the results that are gone through in each row: along the others, each row has what was folded of it."""
     anchor: int | None = None
     """The step whose own loop nest the others are written into; None where each is written where it is needed."""
+    library: int | None = None
+    """The step whose library code runs all of them; None where there is none."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -87,6 +90,12 @@ class Program(NamedTuple):
             case Literal(_, dtype):
                 return TensorSpec((), dtype)
 
+    def command_of(self, number: int) -> Command:
+        """A step as a command by itself, on packed arrays."""
+        step = self.steps[number]
+        operands = tuple([self.spec_of(x).layout() for x in step.operands])
+        return Command(step.op.name, step.attributes, operands, (step.spec.layout(),))
+
     def pattern(self) -> Pattern:
         """Operators and operands without shapes and dtypes: what library code knows a program by."""
         return tuple([(step.op.name, step.operands) for step in self.steps])
@@ -94,7 +103,8 @@ class Program(NamedTuple):
     def __repr__(self) -> str:
         steps = "; ".join([f"%{n} = {step}" for n, step in enumerate(self.steps)])
         extra = "".join([f" over {list(self.inner)}" if self.inner else "",
-                         f" in %{self.anchor}" if self.anchor is not None else ""])
+                         f" in %{self.anchor}" if self.anchor is not None else "",
+                         f" by %{self.library}" if self.library is not None else ""])
         return f"[{steps}{extra}] -> {', '.join([f'%{n}' for n in self.results])}"
 
     def __str__(self) -> str:

@@ -60,6 +60,13 @@ class Optimiser:
                 return found
             found = better
 
+    def hoist(self, outputs: Sequence[Node]) -> list[Node]:
+        """Compute before loops what their rounds would compute anew."""
+        found = list(outputs)
+        while (better := hoist(found, self.operator.open())) is not None:
+            found = better
+        return found
+
     def _same(self, a: Sequence[Node], b: Sequence[Node]) -> bool:
         """True if two graphs have the same nodes; those of control flow are made anew by every copy."""
         if all(map(is_, a, b)):

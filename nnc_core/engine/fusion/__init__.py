@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nnc_core.base.config import config
 from nnc_core.engine.fusion.grouping import Grouping
+from nnc_core.engine.fusion.offers import accepted_offers
 from nnc_core.engine.fusion.templates import match
 from nnc_core.engine.groups import NodeGroup
 from nnc_core.operator.fused import FUSED
@@ -23,12 +24,14 @@ def fuse(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> li
 
     Devices that compile loop nests have whatever pays written into one, under `config.deterministic` those whose
     compilers round each operation as it stands, but for functions of a library of the driver's; others have the
-    programs that their library code has loops for.
+    programs that their library code has loops for.  On all of them library code that takes more than its own
+    operator is offered what is around it, before anything else.
     """
     device = decider.device
     if not config.fusion:
-        return match(nodes, outputs, (), ())
+        return match(nodes, outputs, (), (), {})
+    offers = accepted_offers(nodes, outputs, decider)
     exact = "reproducible" in device.spec.features or not config.deterministic
     if "codegen" in device.spec.features and exact:
-        return Grouping(nodes, outputs, decider).groups()
-    return match(nodes, outputs, device.all_backends(FUSED.name), decider.refused_programs)
+        return Grouping(nodes, outputs, decider, offers).groups()
+    return match(nodes, outputs, device.all_backends(FUSED.name), decider.refused_programs, offers)

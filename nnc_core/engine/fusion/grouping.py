@@ -6,18 +6,19 @@ leads out of a cluster and back, whatever joins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from nnc_core.base.config import config
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.fusion.cluster import Cluster
 from nnc_core.engine.fusion.cost import pays
+from nnc_core.engine.fusion.writing import ProgramWriter
 from nnc_core.engine.groups import COPY, LEAVES, NodeGroup, is_number
 from nnc_core.operator.control import PICK
 from nnc_core.operator.form import Form, Kind, form_of
 from nnc_core.operator.fused import FUSED
-from nnc_core.operator.program import Input, Literal, Operand, Program, Step, StepResult
+from nnc_core.operator.program import Program
 from nnc_core.symbol import Node
 from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec, is_static
 
@@ -35,8 +36,10 @@ NodeKind: TypeAlias = "tuple[Op, Attributes, tuple[TensorSpec, ...], TensorSpec]
 class Grouping:
     """The clusters of a graph."""
 
-    def __init__(self, nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> None:
-        self.nodes, self.decider = nodes, decider
+    def __init__(self, nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider,
+                 taken: Mapping[Node, NodeGroup | None] | None = None) -> None:
+        """`taken` are nodes that are grouped already: by their results, None for the others."""
+        self.nodes, self.decider, self.taken = nodes, decider, taken or {}
         self.position = {node: n for n, node in enumerate(nodes)}
         self.users: dict[Node, list[Node]] = {}
         for node in nodes:
@@ -53,7 +56,7 @@ class Grouping:
     def groups(self) -> list[NodeGroup]:
         """A group for each cluster and for each node by itself, inputs first."""
         for node in reversed(self.nodes):
-            if node.op not in LEAVES and not is_number(node):
+            if node.op not in LEAVES and not is_number(node) and node not in self.taken:
                 self._place(node)
         for grown in dict.fromkeys(self.cluster.values()):
             self._leave_views(grown)
@@ -62,7 +65,10 @@ class Grouping:
             if node.op in LEAVES or is_number(node):
                 continue
             cluster = self.cluster.get(node)
-            if cluster is None or len(cluster.forms) == 1:
+            if node in self.taken:
+                own = self.taken[node]
+                found += [] if own is None else [own]
+            elif cluster is None or len(cluster.forms) == 1:
                 found.append(NodeGroup.of(node))
             elif cluster.result is node:
                 found += self._group(cluster)
@@ -168,19 +174,6 @@ def _kind(node: Node) -> NodeKind:
 
 def _program(members: Sequence[Node], cluster: Cluster) -> tuple[Program, tuple[Node, ...]]:
     """The program of a cluster, and the nodes that are its inputs."""
-    number = {node: n for n, node in enumerate(members)}
-    inputs: dict[Node, int] = {}
-
-    def operand(x: Node) -> Operand:
-        if x in number:
-            return StepResult(number[x])
-        if is_number(x):
-            assert x.op.reference is not None
-            return Literal.of(x.op.reference(*x.attributes), x.dtype)
-        return Input(inputs.setdefault(x, len(inputs)))
-
-    steps = tuple([Step(x.op, x.attributes, tuple(map(operand, x.inputs)), x.spec) for x in members])
-    anchor = None if cluster.anchor is None else number[cluster.anchor]
-    results = tuple([number[x] for x in cluster.results])
-    return Program(steps, tuple([x.spec for x in inputs]), results, cluster.inner, anchor), tuple(inputs)
+    writer = ProgramWriter(members)
+    return writer.program(cluster.results, inner=cluster.inner, anchor=cluster.anchor), tuple(writer.inputs)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from nnc_core.base.command import Command
 from nnc_core.device import CommandBackend
@@ -15,15 +15,18 @@ from nnc_core.symbol import Node
 
 
 def match(nodes: Sequence[Node], outputs: Iterable[Node], backends: Sequence[CommandBackend],
-          refused: Container[Program]) -> list[NodeGroup]:
+          refused: Container[Program], grouped: Mapping[Node, NodeGroup | None]) -> list[NodeGroup]:
     """A group for each node that computes, in the order given; earlier patterns are tried first.  `refused` programs
-    are none."""
+    are none; `grouped` are nodes that have groups already, by their results, None for the others."""
     offers = [(pattern, backend) for backend in backends for pattern in backend.programs]
     uses = Counter(x for node in nodes for x in node.inputs)
     uses.update(outputs)
     groups: list[NodeGroup] = []
-    taken: set[Node] = set()
+    taken = set(grouped)
     for node in reversed(nodes):
+        own = grouped.get(node)
+        if own is not None:
+            groups.append(own)
         if node.op in LEAVES or is_number(node) or node in taken:
             continue
         group = NodeGroup.of(node)

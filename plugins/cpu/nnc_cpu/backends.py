@@ -40,8 +40,8 @@ MAKERS: Mapping[str, Make] = {
     **convolution.MAKERS, **pooling.MAKERS, **neural.MAKERS, **random.MAKERS, **creation.MAKERS,
     **scans.MAKERS, **ordering.MAKERS,
 }  # fmt: skip
-"""Operators that users call; fused commands are made by the engine alone."""
-COMMANDS: Mapping[str, Make] = {**MAKERS, **fused.MAKERS}
+"""Operators that users call; other commands are made by the engine alone."""
+COMMANDS: Mapping[str, Make] = {**MAKERS, **fused.MAKERS, **movement.PACKING}
 INPLACE: Mapping[str, Sequence[int]] = {**elementwise.INPLACE, "update_slice": (0,), "scatter": (0,)}
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from nnc_core.base.command import Command
 from nnc_core.device import Launch
+from nnc_core.operator.packing import PACK
 from nnc_cpu.memory import Array, same_start
-from nnc_cpu.routine import Make, Routine, attributes_of, converting, in_order, prepared
+from nnc_cpu.routine import Make, Routine, attributes_of, converting, in_order, prepared, scratch
 
 
 def seen(view: Callable[..., Array]) -> Make:
@@ -66,6 +67,23 @@ def update_slice(command: Command) -> Routine:
     return Routine(bind)
 
 
+def pack(command: Command) -> Routine:
+    """Blocks that have to be filled up are cut from a whole array beside."""
+    (tiling,) = attributes_of(command)
+    x = command.inputs[0]
+    if tiling.whole(x.shape) == x.shape:
+        return Routine(lambda x, out: converting(tiling.cut(x), out))
+    part = tuple(map(slice, x.shape))
+
+    def bind(x: Array, out: Array, whole: Array) -> Launch:
+        fill = partial(np.copyto, whole, np.zeros((), whole.dtype))
+        return in_order([fill, converting(x, whole[part]), converting(tiling.cut(whole), out)])
+
+    return Routine(bind, (scratch(tiling.whole(x.shape), x.dtype),))
+
+
+PACKING: dict[str, Make] = {PACK.name: prepared(pack)}
+"""What the engine alone asks for."""
 MAKERS: dict[str, Make] = {
     "reshape": reshape, "permute": seen(np.transpose), "slice": seen(slice_view), "flip": seen(flip_view),
     "broadcast_to": lambda command: Routine(converting), "pad": pad, "concat": concat, "update_slice": update_slice,

@@ -1,0 +1,171 @@
+"""Fused commands around library code: what stands before and behind an operator is offered to the code that runs it.
+
+Library code cannot be written into a nest, and a nest not into it.  So it is asked, program by program, as the group
+around its operator grows: with what follows first (a bias, an activation, a residual, a cast), then with what comes
+before.  The largest group that it does not refuse becomes a command; the code is that of the operator by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+
+from nnc_core.base.command import Command
+from nnc_core.device import CommandBackend
+from nnc_core.engine.decide import Decider, packed_command
+from nnc_core.engine.fusion.writing import ProgramWriter
+from nnc_core.engine.groups import LEAVES, NodeGroup, is_number
+from nnc_core.operator.control import PICK
+from nnc_core.operator.fused import FUSED
+from nnc_core.operator.packing import PACK
+from nnc_core.symbol import Node
+from nnc_core.type import TupleSpec, is_static
+
+MOST_STEPS = 32
+MOST_REFUSED = 8
+"""Offers in a row that are refused before no more are made."""
+
+
+def accepted_offers(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> dict[Node, NodeGroup | None]:
+    """The groups around library code, by their results; None for their other members.
+
+    The code refuses what it has not.  All that a group computes but its result is read within it alone, so that no way
+    leads out of a group and back.
+    """
+    fusing = decider.abilities.fusing
+    if not fusing:
+        return {}
+    offers = Offers(nodes, outputs, decider)
+    for node in nodes:
+        if _anchor_name(node) in fusing and node not in offers.taken:
+            offers.grow(node)
+    return offers.taken
+
+
+def _anchor_name(node: Node) -> str:
+    if node.op is not FUSED:
+        return node.op.name
+    program = node.attributes[0]
+    return "" if program.library is None else program.steps[program.library].op.name
+
+
+class Offers:
+    """The groups that grow in a list of nodes."""
+
+    def __init__(self, nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> None:
+        self.decider = decider
+        self.position = {node: n for n, node in enumerate(nodes)}
+        self.outputs = set(outputs)
+        self.readers: dict[Node, list[Node]] = {}
+        for node in nodes:
+            for x in dict.fromkeys(node.inputs):
+                self.readers.setdefault(x, []).append(node)
+        self.taken: dict[Node, NodeGroup | None] = {}
+
+    def grow(self, anchor: Node) -> None:
+        """Take the largest group around an operator that its code accepts, if there is one."""
+        if not _is_plain(anchor):
+            return
+        backend = self.decider.decide(anchor.op, packed_command(anchor)).candidate
+        if backend is None or not backend.fuses:
+            return
+        growth = GrowingGroup(self, anchor, backend)
+        growth.forwards()
+        growth.backwards()
+        group = growth.group()
+        if len(growth.members) > 1:
+            self.taken |= dict.fromkeys(growth.members)
+        if len(growth.members) > 1 or group.left:
+            self.taken[group.node] = group
+
+    def joins(self, node: Node) -> bool:
+        """Tell whether a node may be offered at all."""
+        return node in self.position and node not in self.taken and _is_plain(node) and not (
+            node.op in LEAVES or is_number(node) or node.op is PICK)
+
+
+class GrowingGroup:
+    """One group as it grows."""
+
+    def __init__(self, offers: Offers, anchor: Node, backend: CommandBackend) -> None:
+        self.offers, self.anchor, self.backend = offers, anchor, backend
+        self.members = [anchor]
+        """The largest that was accepted, inputs first."""
+        self.result = anchor
+        self.refusal = ""
+        """Why the smallest group that is larger was refused; empty where nothing was."""
+
+    def forwards(self) -> None:
+        """Offer readers, the first of them first: each group that has one result."""
+        tried, refused = [self.anchor], 0
+        pending: list[tuple[int, Node]] = []
+        self._push(pending, self.anchor)
+        while pending and len(tried) < MOST_STEPS and refused < MOST_REFUSED:
+            _, node = heappop(pending)
+            if not self.offers.joins(node):
+                return  # what it reads stays a result, beside whatever comes later
+            tried.append(node)
+            self._push(pending, node, known=tried)
+            if self._is_result(node, tried):
+                accepted = self._offer(sorted(tried, key=self.offers.position.__getitem__), node)
+                refused = 0 if accepted else refused + 1
+
+    def backwards(self) -> None:
+        """Offer what is read here alone, but for inputs that were wanted packed."""
+        refused: set[Node] = set()
+        while len(self.members) < MOST_STEPS:
+            own = set(self.members)
+            before = [x for x in dict.fromkeys([x for m in self.members for x in m.inputs])
+                      if x not in own and x not in refused and x not in self.offers.outputs and x.op is not PACK
+                      and own.issuperset(self.offers.readers[x]) and self.offers.joins(x)]
+            if not before or len(refused) >= MOST_REFUSED:
+                return
+            x = before[0]
+            if not self._offer(sorted([*self.members, x], key=self.offers.position.__getitem__), self.result):
+                refused.add(x)
+
+    def group(self) -> NodeGroup:
+        """The command, or the operator by itself."""
+        if len(self.members) == 1:
+            return NodeGroup.of(self.anchor)._replace(left=self.refusal)
+        writer = ProgramWriter(self.members)
+        program = writer.program([self.result], library=self.anchor)
+        return NodeGroup(FUSED, tuple(writer.inputs), (program,), self.result, tuple(writer.lines), self.refusal)
+
+    def _push(self, pending: list[tuple[int, Node]], node: Node, known: Sequence[Node] = ()) -> None:
+        waiting = {x for _, x in pending}
+        for reader in self.offers.readers.get(node, ()):
+            if reader not in waiting and reader not in known:
+                heappush(pending, (self.offers.position[reader], reader))
+
+    def _is_result(self, node: Node, members: Sequence[Node]) -> bool:
+        """Tell whether all but this node are read among the members alone."""
+        own = set(members)
+        return all(m is node or (m not in self.offers.outputs and own.issuperset(self.offers.readers.get(m, ())))
+                   for m in members)
+
+    def _offer(self, members: Sequence[Node], result: Node) -> bool:
+        writer = ProgramWriter(members)
+        program = writer.program([result], library=self.anchor)
+        inputs = tuple([x.layout() for x in program.inputs])
+        command = Command(FUSED.name, (program,), inputs, (result.spec.layout(),))
+        if program in self.offers.decider.refused_programs:
+            reason: str | None = "it was refused before"
+        else:
+            reason = self.backend.refuse(command)
+        if reason is None:
+            self.members, self.result, self.refusal = list(members), result, ""
+        else:
+            self.refusal = self.refusal or f"{self.backend.name} takes no {program}: {reason}"
+        return reason is None
+
+
+def _is_plain(node: Node) -> bool:
+    """True for what can be a step: one array, made of arrays, without effects, by no chance, sizes being numbers."""
+    op = node.op
+    if any(isinstance(x.spec, TupleSpec) for x in (node, *node.inputs)):
+        return False
+    if op.host or op.bodies or op.random or op.control_dependency or op.virtual or op.data_dependent or op.fallible:
+        return False
+    return op.reference is not None and all(is_static(x.shape) and 0 not in x.shape for x in (node, *node.inputs))
+

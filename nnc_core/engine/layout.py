@@ -1,0 +1,132 @@
+"""Laying out: inputs that library code wants in another order of elements are packed before it reads them.
+
+What is wanted becomes an operator of the graph (`pack`), so that equal ones are one, loops compute it once before
+their rounds, and constants are packed when the graph is compiled.  The operator that wants it becomes a program, which
+unpacks the input and runs the operator: a fused command whose code is that of the operator by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from nnc_core.base.command import Command
+from nnc_core.base.tiling import Tiling
+from nnc_core.engine.decide import Decider, packed_command
+from nnc_core.engine.groups import is_number
+from nnc_core.graph import Graph, SymbolicGraph
+from nnc_core.operator import CONSTANT, Nodes, Operator
+from nnc_core.operator.fused import FUSED
+from nnc_core.operator.packing import PACK, UNPACK
+from nnc_core.operator.program import Input, Operand, Program, Step, StepResult
+from nnc_core.operator.program import Literal as Number
+from nnc_core.symbol import Literal, Node, Table
+from nnc_core.type import TupleSpec, is_static
+
+Fetch: TypeAlias = Callable[[Any], Any]
+"""From an array of the device to one of the host."""
+
+
+def lay_out(graph: SymbolicGraph, layer: Graph, decider: Decider, fetch: Fetch) -> SymbolicGraph:
+    """The graph with inputs packed for those that want them so; itself, unseen, where no library code of the device
+    does."""
+    if not decider.abilities.wanting:
+        return graph
+    open_one = partial(LayingOut, decider=decider, packed=Constants(fetch))
+    laid = layer.rebuilt(graph, layer.optimiser.operator.open(open_one))
+    moved = layer.hoist(laid)
+    return laid if moved is laid else layer.rebuilt(moved, layer.optimiser.operator.open(open_one))
+
+
+class Constants:
+    """Constants packed by now."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self.fetch = fetch
+        self._known: dict[tuple[Node, Tiling], Literal] = {}
+
+    def packed(self, x: Node, tiling: Tiling) -> Literal | None:
+        """A constant, or a view of one, packed; None for anything else."""
+        key = (x, tiling)
+        if key not in self._known:
+            host = self._host(x)
+            if host is None:
+                return None
+            self._known[key] = Literal(tiling.pack(host))
+        return self._known[key]
+
+    def _host(self, x: Node) -> Any:
+        views: list[Node] = []
+        while x.op.view is not None and x.op.exact and len(x.inputs) == 1:
+            views.append(x)
+            (x,) = x.inputs
+        if x.op is not CONSTANT:
+            return None
+        literal: Literal = x.attributes[0]
+        host = self.fetch(literal.array) if literal.device else literal.array
+        for view in reversed(views):
+            assert view.op.reference is not None
+            host = view.op.reference(host, *view.attributes)
+        return host
+
+
+class LayingOut(Nodes):
+    """Nodes that read what they want packed."""
+
+    def __init__(self, operator: Operator, table: Table, decider: Decider, packed: Constants) -> None:
+        super().__init__(operator, table)
+        self.decider, self.packed = decider, packed
+
+    def fresh(self) -> LayingOut:
+        return self.operator.open(partial(LayingOut, decider=self.decider, packed=self.packed))
+
+    def simplify(self, node: Node) -> Node:
+        if node.op is PACK:
+            literal = self.packed.packed(node.inputs[0], node.attributes[0])
+            return node if literal is None else self.constant(literal, node.spec)
+        if node.op.name not in self.decider.abilities.wanting or not _is_plain(node):
+            return node
+        wanted = self._wanted(node)
+        return self._reading_packed(node, wanted) if wanted else node
+
+    def _wanted(self, node: Node) -> Mapping[int, Tiling]:
+        """The conversions that the node's code wants, and takes."""
+        command = packed_command(node)
+        backend = self.decider.decide(node.op, command).candidate
+        wanted = {} if backend is None else backend.wants(command)
+        if not wanted:
+            return {}
+        assert backend is not None
+        program = reading_packed(node, wanted)
+        layouts = tuple([x.layout() for x in program.inputs])
+        taken = Command(FUSED.name, (program,), layouts, command.outputs)
+        refused = program in self.decider.refused_programs or backend.refuse(taken) is not None
+        return {} if refused else wanted
+
+    def _reading_packed(self, node: Node, wanted: Mapping[int, Tiling]) -> Node:
+        given = [self.apply(PACK, (x,), (wanted[i],)) if i in wanted else x
+                 for i, x in enumerate(node.inputs) if not is_number(x)]
+        return self.apply(FUSED, tuple(given), (reading_packed(node, wanted),))
+
+
+def reading_packed(node: Node, wanted: Mapping[int, Tiling]) -> Program:
+    """The program of a node some of whose inputs are packed."""
+    steps, operands, inputs = list[Step](), list[Operand](), list[Any]()
+    for i, x in enumerate(node.inputs):
+        if is_number(x):
+            assert x.op.reference is not None
+            operands.append(Number.of(x.op.reference(*x.attributes), x.dtype))
+            continue
+        spec = x.spec if i not in wanted else PACK.infer(x.spec, wanted[i])
+        inputs.append(spec)
+        operands.append(Input(len(inputs) - 1))
+        if i in wanted:
+            steps.append(Step(UNPACK, (wanted[i], x.spec.static_shape), (operands[-1],), x.spec))
+            operands[-1] = StepResult(len(steps) - 1)
+    steps.append(Step(node.op, node.attributes, tuple(operands), node.spec))
+    return Program(tuple(steps), tuple(inputs), (len(steps) - 1,), library=len(steps) - 1)
+
+
+def _is_plain(node: Node) -> bool:
+    return not isinstance(node.spec, TupleSpec) and all(is_static(x.shape) for x in (node, *node.inputs))

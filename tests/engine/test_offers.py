@@ -1,0 +1,217 @@
+"""Fused commands around library code: what is offered, what is taken, by which code, with which bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nnc_core as nnc
+from nnc_core.base.config import config
+from nnc_core.base.errors import Error, ResumeWarning
+from nnc_core.engine import ComputationGraph
+from nnc_core.operator import Nodes
+from nnc_core.stacks import Stack
+from nnc_core.symbol import Node, postorder
+from nnc_plugins.conformance.agreement import same_bits
+from nnc_plugins.conformance.running import called
+from tests.engine.conftest import call, floats, graph
+from tests.engine.panels import AROUND, Greedy, Panels, stack_with
+from tests.engine.test_fusion import MANY, commands, grown
+from tests.support import numbers
+
+GIVEN = {"a": numbers(5, 3), "b": numbers(3, 6, seed=1), "bias": numbers(6, seed=2), "r": numbers(5, 6, seed=3)}
+
+GREEDY = ("add", "multiply", "matmul", "exp", "maximum", "where", "sum", "subtract", "tanh", "cast", "conv", "permute")
+
+
+def operands(F: Nodes) -> dict[str, Node]:
+    return {name: floats(F, name, *array.shape) for name, array in GIVEN.items()}
+
+
+def compiled(stack: Stack, inputs: dict[str, Node], *outputs: Node, fusion: bool = True) -> ComputationGraph:
+    with config.using(fusion=fusion, deterministic=True):
+        run: ComputationGraph = stack.engine.compile(graph(inputs, {f"y{i}": y for i, y in enumerate(outputs)}))
+        return run
+
+
+def results(run: ComputationGraph) -> list[bytes]:
+    found = call(run, **{name: GIVEN[name] for name in run.graph.inputs})
+    return [found[name].tobytes() for name in sorted(found)]
+
+
+@pytest.mark.parametrize("codegen", [False, True], ids=["library", "nests"])
+def test_what_follows_is_offered_as_it_grows_and_the_largest_is_taken(codegen: bool) -> None:
+    panels = Panels("matmul")
+    stack = stack_with(panels, codegen=codegen)
+    F = stack.operator.open()
+    inputs = operands(F)
+    y = F.relu(F.add(F.multiply(F.matmul(inputs["a"], inputs["b"]), inputs["r"]), inputs["bias"]))
+    run = compiled(stack, inputs, F.exp(y))
+    assert commands(run) == ["fused(matmul multiply add relu)", "exp"]
+    assert panels.offered[:4] == ["matmul multiply", "matmul multiply add", "matmul multiply add relu",
+                                  "matmul multiply add relu exp"]
+    together = results(run)
+    assert panels.ran == ["matmul multiply add relu"]
+    assert results(compiled(stack, inputs, F.exp(y), fusion=False)) == together
+    assert panels.ran[1:] == ["matmul"]
+
+
+def test_a_group_may_pass_one_that_was_refused() -> None:
+    """Swish reads the product twice: with one of its readers there are two results."""
+    panels = Panels("matmul", known=AROUND | {"sigmoid"}, accepts=lambda p: str(p) != "matmul add")
+    stack = stack_with(panels)
+    F = stack.operator.open()
+    inputs = operands(F)
+    x = F.add(F.matmul(inputs["a"], inputs["b"]), inputs["bias"])
+    run = compiled(stack, inputs, F.multiply(x, F.sigmoid(x)))
+    assert commands(run) == ["fused(matmul add sigmoid multiply)"]
+    assert panels.offered[0] == "matmul add" and "matmul add sigmoid" not in panels.offered
+
+
+def test_what_is_read_elsewhere_stays_a_result() -> None:
+    stack = stack_with(Panels("matmul"))
+    F = stack.operator.open()
+    inputs = operands(F)
+    product = F.matmul(inputs["a"], inputs["b"])
+    assert commands(compiled(stack, inputs, F.relu(product), product)) == ["matmul", "relu"]
+    run = compiled(stack, inputs, F.relu(product), F.cumulative_sum(product, axis=0))
+    assert sorted(commands(run)) == ["cumulative_sum", "matmul", "relu"]
+
+
+def test_what_comes_before_is_offered_where_nothing_else_reads_it() -> None:
+    panels = Panels("matmul")
+    stack = stack_with(panels)
+    F = stack.operator.open()
+    inputs = operands(F)
+    dropped = F.multiply(inputs["a"], 0.5)
+    y = F.relu(F.matmul(F.tanh(dropped), inputs["b"]))
+    run = compiled(stack, inputs, y)
+    assert commands(run) == ["fused(multiply tanh matmul relu)"]
+    assert results(run) == results(compiled(stack, inputs, y, fusion=False))
+    run = compiled(stack, inputs, F.relu(F.matmul(dropped, inputs["b"])), dropped)
+    assert sorted(commands(run)) == ["fused(matmul relu)", "multiply"]
+
+
+def test_two_products_share_no_follower() -> None:
+    """The residual joins the first of them, and the other is an input."""
+    stack = stack_with(Panels("matmul"))
+    F = stack.operator.open()
+    inputs = operands(F)
+    one, two = F.matmul(inputs["a"], inputs["b"]), F.matmul(F.tanh(inputs["a"]), inputs["b"])
+    run = compiled(stack, inputs, F.relu(F.add(one, two)))
+    assert sorted(commands(run)) == ["fused(matmul add relu)", "fused(tanh matmul)"]
+    assert results(run) == results(compiled(stack, inputs, F.relu(F.add(one, two)), fusion=False))
+
+
+def test_the_explanation_says_what_was_refused_and_why() -> None:
+    stack = stack_with(Panels("matmul"))
+    F = stack.operator.open()
+    inputs = operands(F)
+    text = compiled(stack, inputs, F.exp(F.matmul(inputs["a"], inputs["b"]))).explain()
+    assert "[panels of matmul; " in text
+    assert "; panels of matmul takes no matmul exp: it knows no exp]" in text
+
+
+def test_the_code_is_that_of_the_product_by_itself() -> None:
+    """Library code that does not run the product alone is not asked for more."""
+    taken, other = Panels("matmul", fuses=False), Panels("matmul")
+    other.name = "other"
+    stack = stack_with(taken, other)
+    F = stack.operator.open()
+    inputs = operands(F)
+    assert commands(compiled(stack, inputs, F.relu(F.matmul(inputs["a"], inputs["b"])))) == ["matmul", "relu"]
+    assert not other.offered
+
+
+def test_pins_of_the_product_hold_for_the_group() -> None:
+    panels = Panels("matmul")
+    stack = stack_with(panels)
+    F = stack.operator.open()
+    inputs = operands(F)
+    y = F.relu(F.matmul(inputs["a"], inputs["b"]))
+    run = compiled(stack, inputs, y)
+    used = stack.engine.decider.decisions()
+    assert {name for key, name in used.items() if key.startswith(("matmul", "fused"))} == {panels.name}
+    assert not stack.engine.decider.obstacles(used)
+    stack.engine.decider.pin({key: "numpy" for key in used if key.startswith("matmul")}, strict=True)
+    assert commands(compiled(stack, inputs, y)) == ["matmul", "relu"]
+    stack.engine.decider.pin(used, strict=True)
+    assert results(compiled(stack, inputs, y)) == results(run)
+    with pytest.warns(ResumeWarning, match="goes on by other code"):
+        lost = stack_with()
+        lost.engine.decider.pin(used, strict=False)
+        compiled(lost, inputs, y)
+
+
+def test_a_group_that_the_driver_refuses_is_offered_smaller() -> None:
+    panels = Panels("matmul", builds=lambda program: len(program.steps) < 3)
+    stack = stack_with(panels)
+    F = stack.operator.open()
+    inputs = operands(F)
+    y = F.relu(F.add(F.matmul(inputs["a"], inputs["b"]), inputs["bias"]))
+    run = compiled(stack, inputs, y)
+    assert commands(run) == ["fused(matmul add)", "relu"]
+    assert results(run) == results(compiled(stack, inputs, y, fusion=False))
+
+
+@pytest.mark.filterwarnings("ignore::nnc_core.base.errors.FallbackWarning")
+@pytest.mark.parametrize("codegen", [False, True], ids=["library", "nests"])
+@given(seed=st.integers(0, 2**32))
+@MANY
+def test_random_graphs_keep_every_bit(codegen: bool, seed: int) -> None:
+    """Around library code that wants blocks and takes what a seed draws, on devices with and without nests."""
+    stack = stack_with(*[Greedy(name, seed) for name in GREEDY], codegen=codegen)
+    found = grown(seed)
+    outputs = {f"y{i}": y for i, y in enumerate(found.outputs)}
+    read = set(postorder(outputs.values()))
+    inputs = {f"x{i}": p for i, p in enumerate(found.placeholders) if p in read}
+    if not outputs:
+        return
+    made: list[Any] = []
+    for fusion in (True, False):
+        with config.using(fusion=fusion, deterministic=True):
+            try:
+                run = stack.engine.compile(graph(inputs, outputs))
+                made.append(called(run, {name: found.values[p] for name, p in inputs.items()}))
+            except Error as error:
+                made.append(error)
+    together, apart = made
+    if isinstance(apart, Error):
+        assert type(together) is type(apart)
+        return
+    assert isinstance(together, dict), together
+    for name, y in apart.items():
+        assert same_bits(together[name], y).all(), name
+
+
+@pytest.mark.parametrize("codegen", [False, True], ids=["library", "nests"])
+def test_training_gives_the_same_bits(codegen: bool) -> None:
+    """Through loops and branches, by the library code and by NumPy."""
+    panels = Panels("matmul", known=AROUND | {"exp", "divide", "sum", "max"})
+    stack = stack_with(panels, codegen=codegen)
+
+    def trained(fusion: bool) -> list[np.ndarray]:  # type: ignore[type-arg]
+        with nnc.use_device(stack), config.using(fusion=fusion, deterministic=True):
+            x, labels = nnc.asarray(numbers(6, 5)), nnc.asarray(np.arange(6) % 3)
+            weights = [nnc.asarray(numbers(*s, seed=i)) for i, s in enumerate(((5, 4), (4,), (4, 4), (4, 3)))]
+
+            def loss(w: list[nnc.Tensor]) -> nnc.Tensor:
+                h = nnc.relu(x @ w[0] + w[1])
+                (h,) = nnc.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, nnc.tanh(v @ w[2] + v)), (0, h))[1:]
+                return nnc.mean(nnc.cross_entropy(h @ w[3], labels))
+
+            @nnc.jit
+            def step(w: list[nnc.Tensor]) -> list[nnc.Tensor]:
+                return [a - 0.1 * g for a, g in zip(w, nnc.grad(loss)(w), strict=True)]
+
+            for _ in range(3):
+                weights = step(weights)
+            return [w.numpy() for w in weights]
+
+    together, apart = trained(True), trained(False)
+    assert any(" " in ran for ran in panels.ran)
+    assert [w.tobytes() for w in together] == [w.tobytes() for w in apart]
