@@ -123,14 +123,17 @@ class Decider:
         """Tell whether a node by itself would run by its loop nest."""
         return self.decide(node.op, packed_command(node)).backend == NEST
 
-    def runs_fused(self, program: Program) -> bool:
-        """Tell whether the device has code of its own for a fused command, as far as that is known before any is
-        built."""
+    def own_program(self, program: Program) -> Program | None:
+        """The program, if the device has code of its own for it as far as that is known before any is built.
+
+        Equal programs come as one object, so that their commands are told equal by identity.
+        """
         if program in self.refused_programs:
-            return False
+            return None
         inputs = tuple([x.layout() for x in program.inputs])
         outputs = tuple([program.steps[n].spec.layout() for n in program.results])
-        return not self.decide(FUSED, Command(FUSED.name, (program,), inputs, outputs)).on_host
+        decision = self.decide(FUSED, Command(FUSED.name, (program,), inputs, outputs))
+        return None if decision.on_host else decision.command.attributes[0]
 
     def generate(self, nodes: Iterable[Node]) -> None:
         """Remember that these run by their loop nests, in one command: a resumed run is to join them too."""

@@ -38,12 +38,12 @@ class Graph:
     @without_collector()
     def recognise(self, graph: SymbolicGraph) -> SymbolicGraph:
         """Composites written by hand, and unstable formulas, made composites."""
-        return self._with(graph, self.optimiser.recognise(_roots(graph)))
+        return self._with(graph, self.optimiser.recognise(_roots(graph), _order(graph)))
 
     @without_collector()
     def expand(self, graph: SymbolicGraph, wanted: Any = None) -> SymbolicGraph:
         """Composites (those that are `wanted`, or all) replaced by their bodies."""
-        return self._with(graph, self.optimiser.expand(_roots(graph), wanted or (lambda node: True)))
+        return self._with(graph, self.optimiser.expand(_roots(graph), wanted or (lambda node: True), _order(graph)))
 
     @without_collector()
     def inline(self, graph: SymbolicGraph) -> SymbolicGraph:
@@ -147,3 +147,9 @@ def _check_gradient(graph: SymbolicGraph, output: str, wrt: Sequence[str]) -> No
 
 def _roots(graph: SymbolicGraph) -> list[Node]:
     return [*graph.outputs.values(), *graph.inputs.values()]
+
+
+def _order(graph: SymbolicGraph) -> list[Node]:
+    """All that the roots depend on, inputs first."""
+    read = set(graph.nodes)
+    return [*graph.nodes, *[x for x in graph.inputs.values() if x not in read]]

@@ -62,9 +62,7 @@ class Step(NamedTuple):
         return f"{self.op.name}({operands}) {self.spec}"
 
 
-class Program(NamedTuple):
-    """Steps, each after those that it reads; the results are of one shape, or broadcast to it."""
-
+class _ProgramFields(NamedTuple):
     steps: tuple[Step, ...]
     inputs: tuple[TensorSpec, ...]
     results: tuple[int, ...]
@@ -75,6 +73,17 @@ class Program(NamedTuple):
     """The step whose own loop nest the others are written into; None where each is written where it is needed."""
     library: int | None = None
     """The step whose library code runs all of them; None where there is none."""
+
+
+class Program(_ProgramFields):
+    """Steps, each after those that it reads; the results are of one shape, or broadcast to it."""
+
+    def __hash__(self) -> int:
+        """Counted once: commands are looked up by it many times."""
+        found: int | None = self.__dict__.get("hash")
+        if found is None:
+            found = self.__dict__["hash"] = super().__hash__()
+        return found
 
     @property
     def shape(self) -> tuple[int, ...]:

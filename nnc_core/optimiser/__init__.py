@@ -34,10 +34,13 @@ class Optimiser:
         inexact = not config.deterministic
         return [r for r in REWRITES.values() if (r.exact or inexact) and not r.tags & unnamed]
 
-    def recognise(self, outputs: Sequence[Node]) -> list[Node]:
-        """Formulas that are composites written by hand, or unstable, made composites: before these are expanded."""
+    def recognise(self, outputs: Sequence[Node], order: Sequence[Node] | None = None) -> list[Node]:
+        """Formulas that are composites written by hand, or unstable, made composites: before these are expanded.
+
+        Here and below: `order` is all that the outputs depend on, inputs first, where it is known.
+        """
         wanted = [r for r in self.rewrites() if r.tags & {"recognise", "stabilise"}]
-        found, order = list(outputs), postorder(outputs)
+        found, order = list(outputs), order or postorder(outputs)
         sources = SOURCES.union(*[r.operators for r in wanted if ":" in r.name])  # those of plugins
         if not wanted or not any([n.op.bodies or n.op.name in sources for n in order]):
             return found
@@ -78,9 +81,10 @@ class Optimiser:
                  order: Sequence[Node] | None = None, uses: Mapping[Node, int] | None = None) -> list[Node]:
         return rebuild(outputs, self.operator.open(partial(Rewriting, rules=rules, uses=uses)), order=order)
 
-    def expand(self, outputs: Sequence[Node], wanted: Callable[[Node], bool]) -> list[Node]:
+    def expand(self, outputs: Sequence[Node], wanted: Callable[[Node], bool],
+               order: Sequence[Node] | None = None) -> list[Node]:
         """Replace the composites that are wanted so by their bodies, and those in the bodies likewise."""
-        return rebuild(outputs, self.operator.open(partial(Expanding, wanted=wanted)))
+        return rebuild(outputs, self.operator.open(partial(Expanding, wanted=wanted)), order=order)
 
     def inline(self, outputs: Sequence[Node]) -> list[Node]:
         """Calls replaced by the bodies that they call."""

@@ -133,8 +133,9 @@ class Grouping:
     # ---- writing groups
     def _group(self, cluster: Cluster) -> list[NodeGroup]:
         members = sorted(cluster.forms, key=self.position.__getitem__)
-        program, inputs = _program(members, cluster)
-        if not self.decider.runs_fused(program):
+        found, inputs = _program(members, cluster)
+        program = self.decider.own_program(found)
+        if program is None:
             return self._halves(members)
         self._joined |= {_kind(x): x for x in members}
         lines = tuple([x.line for x in members])
