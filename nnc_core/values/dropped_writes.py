@@ -144,7 +144,10 @@ def _unread_class(cls: Any) -> Any:
 
 def _is_augmented(caller: FrameType) -> bool:
     """True if the caller reads an item in order to write it: `x[k] += v` copies x and k beforehand."""
-    return caller.f_lasti > 1 and dis.opname[caller.f_code.co_code[caller.f_lasti - 2]] == "COPY"
+    code, place = caller.f_code.co_code, caller.f_lasti
+    while place > 0 and dis.opname[code[place]] == "CACHE":  # warm code calls from behind the instruction
+        place -= 2
+    return place > 1 and dis.opname[code[place - 2]] == "COPY"
 
 
 def _as_read(tensor: Any) -> None:

@@ -38,6 +38,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[Device]:
 @pytest.fixture
 def bound(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of the calls whose arguments are set."""
+    gc.collect()  # memory of earlier tests that comes back in between would be new to the programs
     found: list[int] = []
     original = PythonProgram.bound
 
