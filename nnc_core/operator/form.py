@@ -38,10 +38,15 @@ class Load(NamedTuple):
 
     argument: int
     at: tuple[Affine, ...]
-    folded: int
-    """Points of the fold within which it is read; 0 outside of folds."""
+    stage: tuple[int, ...] | None
+    """Lengths of the axes of the fold within which it is read; None outside of folds."""
     times: int
     """How often it is read for the whole result."""
+
+    @property
+    def folded(self) -> int:
+        """Points of the fold within which it is read; 0 outside of folds."""
+        return 0 if self.stage is None else prod(self.stage)
 
 
 class Form(NamedTuple):
@@ -94,7 +99,8 @@ class _Reader(Composer):
         super().__init__(Command("form", (program,), layouts, (program.steps[0].spec.layout(),)), program, ())
         self.loads: list[Load] = []
         self.points = 1
-        self.folded = 0
+        self.lengths: tuple[int, ...] | None = None
+        """Of the stage at hand; None outside of stages."""
         self.folds = False
 
     def outer(self, lengths: Sequence[int]) -> list[Index]:
@@ -104,20 +110,21 @@ class _Reader(Composer):
     @contextmanager
     def stage(self, *lengths: int) -> Iterator[list[Index]]:
         with super().stage(*lengths) as points:
-            self.folds, self.folded = True, prod(lengths)
+            self.folds, self.lengths = True, lengths
             yield points
-            self.folded = 0
+            self.lengths = None
 
     def _of_row(self, element: Element) -> Any:
-        folded, self.folded = self.folded, 0
+        lengths, self.lengths = self.lengths, None
         value = super()._of_row(element)
-        self.folded = folded
+        self.lengths = lengths
         return value
 
     def _written(self, element: Element) -> Any:
         if isinstance(element.operand, Input):
             at = tuple(map(_affine, element.at))
-            self.loads.append(Load(element.operand.number, at, self.folded, self.points * max(self.folded, 1)))
+            times = self.points * (1 if self.lengths is None else max(prod(self.lengths), 1))
+            self.loads.append(Load(element.operand.number, at, self.lengths, times))
         return super()._written(element)
 
 

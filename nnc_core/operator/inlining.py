@@ -18,7 +18,7 @@ from nnc_core.codegen.merged_axes import with_merged_axes
 from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.loops import Index, IndexLike, InlinedCommand, NestBuilder
 from nnc_core.operator.movement import narrowed
-from nnc_core.operator.program import Input, Literal, Operand, Program, Step, StepResult
+from nnc_core.operator.program import ON_THE_WAY, Input, Literal, Operand, Program, Step, StepResult
 
 Indices: TypeAlias = tuple[IndexLike, ...]
 Key: TypeAlias = tuple[Any, ...]
@@ -60,12 +60,13 @@ def _key(index: IndexLike) -> Key:
 def fused_nest(command: Command, program: Program) -> LoopNest:
     """The nest of a program on these layouts.  NotSupportedError where its steps cannot be written as one.
 
-    Where it has rows it is written twice: the first time finds what is to be written before each of them.
+    It is written again for as long as something is found that is to be written earlier, before what goes through the
+    row.
     """
     composer = Composer(command, program, ())
     composer.write()
-    if composer.needed:
-        composer = Composer(command, program, composer.needed)
+    while composer.needed:
+        composer = Composer(command, program, [*composer.needed, *composer.early])
         composer.write()
     return with_merged_axes(composer.nest.build())
 
@@ -82,6 +83,8 @@ class Composer:
         """Values written so far: those of the row, then those of the point within the stage at hand."""
         self.rows = 0
         """The number of outer axes."""
+        self.passing = {n: k for k, n in enumerate(program.results) if program.place_of(k) is ON_THE_WAY}
+        """Numbers of the steps that are still to be written on the way, and of the results that they are."""
 
     def write(self) -> None:
         if self.program.anchor is None:
@@ -89,6 +92,8 @@ class Composer:
         else:
             builder = _AnchorBuilder(self, self.program.anchor)
             builder.write()
+        if self.passing:
+            raise NotSupportedError(f"{self.program} nowhere goes through all elements of %{min(self.passing)}")
 
     def _by_rows(self) -> None:
         shape, inner = self.program.shape, self.program.inner
@@ -96,27 +101,32 @@ class Composer:
         outer = [axis for axis in range(len(shape)) if axis not in inner]
         for axis, index in zip(outer, self.outer([shape[axis] for axis in outer]), strict=True):
             place[axis] = index
-        once = [self._is_of_row(n) for n in self.program.results]
-        self.store(place, [k for k, of_row in enumerate(once) if of_row])
+        here = [k for k in range(len(self.program.results)) if self.program.place_of(k) is not ON_THE_WAY]
+        once = [k for k in here if inner and self._is_of_row(k)]
+        self.store(place, once)
         points: AbstractContextManager[list[Index]] = nullcontext([])
         with self.stage(*[shape[axis] for axis in inner]) if inner else points as at:
             for axis, index in zip(inner, at, strict=True):
                 place[axis] = index
-            self.store(place, [k for k, of_row in enumerate(once) if not of_row])
+            self.store(place, [k for k in here if k not in once])
 
     def _is_of_row(self, result: int) -> bool:
         """True if each row has one element of a result."""
-        shape = self.program.steps[result].spec.static_shape
-        lead = len(self.program.shape) - len(shape)
-        return bool(self.program.inner) and all(axis < lead or shape[axis - lead] == 1 for axis in self.program.inner)
+        shape = self.program.steps[self.program.results[result]].spec.static_shape
+        return all(n == 1 or axis not in self.program.inner
+                   for n, axis in zip(shape, self.program.place_of(result) or (), strict=True))
 
     def store(self, place: Sequence[IndexLike], results: Sequence[int]) -> None:
         """Write elements of some of the results, by their numbers."""
-        wanted = [StepResult(self.program.results[k]) for k in results]
-        places = [narrowed(place, self.program.spec_of(result).shape) for result in wanted]
-        values = [self.value(Element(result, at, 0)) for result, at in zip(wanted, places, strict=True)]
-        for k, value, at in zip(results, values, places, strict=True):
-            self.nest.store(k, value, *at)
+        elements = []
+        for k in results:
+            wanted, axes = StepResult(self.program.results[k]), self.program.place_of(k) or ()
+            shape = self.program.spec_of(wanted).static_shape
+            at = tuple([0 if n == 1 else place[axis] for n, axis in zip(shape, axes, strict=True)])
+            elements.append(Element(wanted, at, 0))
+        values = [self.value(element) for element in elements]
+        for k, value, element in zip(results, values, elements, strict=True):
+            self.nest.store(k, value, *element.at)
 
     # ---- the nest around
     def outer(self, lengths: Sequence[int]) -> list[Index]:
@@ -167,7 +177,19 @@ class Composer:
         assert isinstance(element.operand, StepResult)
         number = element.operand.number
         value = self._of_step(number, self.program.steps[number], element.at)
+        if number in self.passing and self._is_whole(element):
+            self.nest.store(self.passing.pop(number), value, *element.at)
         return self._filled(element, value) if element.guarded else value
+
+    def _is_whole(self, element: Element) -> bool:
+        """True if the points of this stage, in all rows, ask for all elements of a step, each for one."""
+        lengths = dict(enumerate([*self.nest.axes, *self.nest.inner]))
+        for n, index in zip(self.program.spec_of(element.operand).static_shape, element.at, strict=True):
+            if n != 1:
+                axis = None if isinstance(index, int) else index.only_axis
+                if axis is None or lengths.pop(axis, None) != n:
+                    return False
+        return all(n == 1 for n in lengths.values())
 
     def _of_step(self, number: int, step: Step, at: Indices) -> Any:
         if step.op.scalar is not None:
@@ -226,7 +248,9 @@ class _StepBuilder(NestBuilder):
         return self.composer.nest.fold(kind, value, factor)
 
     def load(self, argument: int, *indices: IndexLike, fill: Any = 0) -> Any:
-        return self.composer.value(Element(self.step.operands[argument], indices, fill))
+        shape = self.command.inputs[argument].shape
+        at = [0 if n == 1 and not isinstance(i, int) and i.inside else i for n, i in zip(shape, indices, strict=True)]
+        return self.composer.value(Element(self.step.operands[argument], tuple(at), fill))
 
     def valid(self, argument: int, *indices: IndexLike) -> Scalar:
         return self.composer.valid(self.step.operands[argument], indices)

@@ -91,6 +91,13 @@ class Index:
         """May lie outside the dimension: loads there give the fill value."""
         return Index(self.offset, self.coefficients, self.divisor, self.gather, False)
 
+    @property
+    def only_axis(self) -> int | None:
+        """The axis whose position it is, guarded or not; None if it is anything else."""
+        terms = [(a, c) for a, c in self.coefficients.items() if c]
+        plain = self.offset == 0 and self.divisor == 1 and self.gather is None
+        return terms[0][0] if plain and len(terms) == 1 and terms[0][1] == 1 else None
+
     def subscript(self, stride: int, extent: int) -> Subscript:
         terms = tuple(sorted((a, c) for a, c in self.coefficients.items() if c))
         gather = None if self.gather is None else self.gather.number

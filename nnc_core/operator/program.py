@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -62,21 +62,30 @@ class Step(NamedTuple):
         return f"{self.op.name}({operands}) {self.spec}"
 
 
+Place: TypeAlias = tuple[int, ...] | None
+"""For each dimension of a result that is longer than 1 the axis of the last result that it lies along; None for one
+that is written on the way, by the fold that goes through all of it."""
+ON_THE_WAY: Final = None
+
+
 class _ProgramFields(NamedTuple):
     steps: tuple[Step, ...]
     inputs: tuple[TensorSpec, ...]
     results: tuple[int, ...]
     """Numbers of the steps whose values are given."""
     inner: tuple[int, ...] = ()
-    """Axes of the results that are gone through in each row: along the others, each row has what was folded of it."""
+    """Axes of the last result that are gone through in each row: along the others, each row has what was folded of
+    it."""
     anchor: int | None = None
     """The step whose own loop nest the others are written into; None where each is written where it is needed."""
     library: int | None = None
     """The step whose library code runs all of them; None where there is none."""
+    places: tuple[Place, ...] = ()
+    """Where each result but the last is written; those beyond have the last one's axes."""
 
 
 class Program(_ProgramFields):
-    """Steps, each after those that it reads; the results are of one shape, or broadcast to it."""
+    """Steps, each after those that it reads.  The last result is gone through point by point."""
 
     def __hash__(self) -> int:
         """Counted once: commands are looked up by it many times."""
@@ -87,8 +96,11 @@ class Program(_ProgramFields):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape that all results are broadcast to."""
-        return np.broadcast_shapes(*[self.steps[n].spec.static_shape for n in self.results])
+        """The shape of the last result."""
+        return self.steps[self.results[-1]].spec.static_shape
+
+    def place_of(self, result: int) -> Place:
+        return self.places[result] if result < len(self.places) else tuple(range(len(self.shape)))
 
     def spec_of(self, operand: Operand) -> TensorSpec:
         match operand:
@@ -113,7 +125,8 @@ class Program(_ProgramFields):
         steps = "; ".join([f"%{n} = {step}" for n, step in enumerate(self.steps)])
         extra = "".join([f" over {list(self.inner)}" if self.inner else "",
                          f" in %{self.anchor}" if self.anchor is not None else "",
-                         f" by %{self.library}" if self.library is not None else ""])
+                         f" by %{self.library}" if self.library is not None else "",
+                         f" at {list(self.places)}" if self.places else ""])
         return f"[{steps}{extra}] -> {', '.join([f'%{n}' for n in self.results])}"
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.distributions import Distributions
 from nnc_core.operator.flops import sorting
-from nnc_core.operator.loops import Index, NestBuilder
+from nnc_core.operator.loops import Index, InlinedCommand, open_nest
 from nnc_core.operator.philox import block_words, lane_of, philox_words
 from nnc_core.shape import random as rule
 from nnc_core.type import DimLike, Dims
@@ -32,9 +32,10 @@ def _bits_nest(command: Command) -> LoopNest:
     """Each element computes its own block."""
     _, dtype = command.attributes
     out = command.output
-    if out.contiguous:
+    if out.contiguous and not isinstance(command, InlinedCommand):
         out = Layout.packed((out.size,), out.dtype, out.offset)
-    nest = NestBuilder(command._replace(outputs=(out,)))
+        command = command._replace(outputs=(out,))
+    nest = open_nest(command)
     at = nest.outer(*out.shape)
     seed, draw = nest.load(0, 0), nest.load(0, 1)
     place = sum((i * n for i, n in zip(at, packed_strides(out.shape, 1), strict=True)), Index())

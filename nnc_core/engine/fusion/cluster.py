@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from nnc_core.operator.form import Affine, Form, Kind, Load
+from nnc_core.operator.program import ON_THE_WAY, Place
 from nnc_core.symbol import Node
 
 Position: TypeAlias = "tuple[int, frozenset[tuple[Any, int]]] | None"
@@ -37,22 +38,23 @@ class Cluster:
         self.shape = result.spec.static_shape
         self.rows: frozenset[Any] | None = None
         """Axes of the result that folds lie along; None while there are no folds."""
-        self.further: list[Node] = []
-        """Outputs of the graph that are computed on the way, as the result is: point by point."""
+        self.further: dict[Node, Place] = {}
+        """Other nodes whose values are given, since others read them as well, and where they are written."""
         self.anchor: Node | None = None
         """The node whose own loops all others are written into."""
         self.inputs: dict[Node, None] = dict.fromkeys(result.inputs)
         self._lengths: dict[Any, int] = {axis: n for axis, n in enumerate(self.shape) if n != 1}
+        """Of axes of the result by number, of folds by node and number; without those of length 1."""
         whole = tuple([(0, frozenset([(axis, 1)] if n != 1 else [])) for axis, n in enumerate(self.shape)])
         self._requests: dict[Node, list[Request]] = {result: [Request(whole, None)]}
         if form.kind is Kind.FOLD:
-            self._fold_along(result, Request(whole, None))
+            self._fold_along(result, form, Request(whole, None))
         elif form.kind is Kind.ANCHOR:
             self.anchor = result
 
     @property
     def results(self) -> list[Node]:
-        """The nodes that the command gives: further outputs of the graph, then the result."""
+        """The nodes that the command gives, the result last."""
         return [*self.further, self.result]
 
     @property
@@ -125,20 +127,53 @@ class Cluster:
         """Tell whether just the elements of a node are asked for that have the places of the result's."""
         return requests == self._requests[self.result] and node.shape == self.result.shape
 
+    def place_of(self, node: Node, form: Form, requests: list[Request]) -> Place | Literal[False]:
+        """Find where all elements of a node are computed, each once; False if nowhere."""
+        if self.anchor is not None:
+            return tuple(range(len(self.shape))) if self.is_whole(node, requests) else False
+        rows = _axes(requests[0]) if form.kind is Kind.FOLD else self.rows
+        found = [place for request in requests if (place := self._place(node, request, rows)) is not False]
+        return next((place for place in found if place is not ON_THE_WAY), found[0] if found else False)
+
+    def _place(self, node: Node, request: Request, rows: frozenset[Any] | None) -> Place | Literal[False]:
+        """Tell the place of a request if it asks for all elements of a node, each once."""
+        axes: list[Any] = []
+        for n, index in zip(node.spec.static_shape, request.at, strict=True):
+            if n == 1:
+                axes.append(0)
+            elif index is None or index[0] != 0 or len(index[1]) != 1:
+                return False
+            else:
+                ((axis, coefficient),) = index[1]
+                if coefficient != 1 or self._lengths.get(axis) != n:
+                    return False
+                axes.append(axis)
+        long = [axis for n, axis in zip(node.spec.static_shape, axes, strict=True) if n != 1]
+        along = frozenset(long)
+        if len(along) != len(long):
+            return False
+        if along == rows or (request.scope is None and along == {a for a in self._lengths if isinstance(a, int)}):
+            return tuple(axes)
+        fold = {axis for axis in self._lengths if isinstance(axis, tuple) and axis[0] is request.scope}
+        return ON_THE_WAY if rows is not None and fold and along == rows | fold else False
+
     def add(self, node: Node, form: Form, requests: list[Request]) -> None:
         self.forms[node] = form
         self._requests[node] = requests
         del self.inputs[node]
         self.inputs |= dict.fromkeys([x for x in node.inputs if x not in self.forms])
         if form.kind is Kind.FOLD:
-            self._fold_along(node, requests[0])
+            self._fold_along(node, form, requests[0])
         elif form.kind is Kind.ANCHOR:
             self.anchor = node
 
-    def _fold_along(self, node: Node, request: Request) -> None:
+    def _fold_along(self, node: Node, form: Form, request: Request) -> None:
         axes = _axes(request)
         assert axes is not None
         self.rows = axes
+        for k, n in {(k, n) for load in form.loads for k, n in enumerate(load.stage or ()) if n != 1}:
+            if self._lengths.setdefault((node, k), n) != n:
+                self._lengths[node, k] = 0  # it goes through several stages
 
     def remove(self, node: Node) -> None:
         """Take out a node none of whose inputs is here."""

@@ -1,29 +1,32 @@
-"""Clusters of nodes that become one command: a node joins that which alone reads it, if fewer bytes are moved.
+"""Clusters of nodes that become one command: a node joins one that reads it, if fewer bytes are moved.
 
-Nodes are taken from the outputs back.  A node joins only where everything that reads it is in one cluster: so no way
-leads out of a cluster and back, whatever joins.
+Nodes are taken from the outputs back.  Where everything that reads a node is in one cluster, no way leads out of that
+and back, whatever joins.  Where others read it as well, the cluster gives it to them, if none of them leads there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import TypeAlias
 
 from nnc_core.base.config import config
 from nnc_core.engine.decide import Decider
-from nnc_core.engine.fusion.cluster import Cluster
+from nnc_core.engine.fusion.cluster import Cluster, Request
 from nnc_core.engine.fusion.cost import pays
+from nnc_core.engine.fusion.ways import Ways, in_order
 from nnc_core.engine.fusion.writing import ProgramWriter
 from nnc_core.engine.groups import COPY, LEAVES, NodeGroup, is_number
 from nnc_core.operator.control import PICK
 from nnc_core.operator.form import Form, Kind, form_of
 from nnc_core.operator.fused import FUSED
-from nnc_core.operator.program import Program
+from nnc_core.operator.program import ON_THE_WAY, Program
 from nnc_core.symbol import Node
 from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec, is_static
 
 MOST_STEPS = 64
 MOST_INPUTS = 24
+MOST_RESULTS = 16
 
 OPAQUE = Form(Kind.OPAQUE)
 PLACED = frozenset({"concat", "update_slice", "put_row", "scatter"})
@@ -52,39 +55,37 @@ class Grouping:
         self._forms: dict[NodeKind, Form] = {}
         self._joined: dict[NodeKind, Node] = {}
         """A node of each kind that is among others in a command."""
+        self.ways = Ways()
 
     def groups(self) -> list[NodeGroup]:
         """A group for each cluster and for each node by itself, inputs first."""
         for node in reversed(self.nodes):
-            if node.op not in LEAVES and not is_number(node) and node not in self.taken:
+            if node.op not in LEAVES and not is_number(node):
                 self._place(node)
+        made: dict[Node, list[NodeGroup]] = {}
         for grown in dict.fromkeys(self.cluster.values()):
             self._leave_views(grown)
-        found: list[NodeGroup] = []
+            if len(grown.forms) > 1:
+                made |= dict.fromkeys(grown.forms, self._group(grown))
         for node in self.nodes:
-            if node.op in LEAVES or is_number(node):
-                continue
-            cluster = self.cluster.get(node)
-            if node in self.taken:
-                own = self.taken[node]
-                found += [] if own is None else [own]
-            elif cluster is None or len(cluster.forms) == 1:
-                found.append(NodeGroup.of(node))
-            elif cluster.result is node:
-                found += self._group(cluster)
+            own = NodeGroup.of(node) if node not in self.taken else self.taken[node]
+            if node not in made and node.op not in LEAVES and not is_number(node) and own is not None:
+                made[node] = [own]
         self.decider.generate(self._joined.values())
-        return found
+        return in_order({node: made[node] for node in self.nodes if node in made})
 
     def _place(self, node: Node) -> None:
-        """Let a node join the cluster of all that reads it, or begin one."""
-        form = self._form(node)
-        if form.kind is Kind.OPAQUE:
-            return
-        cluster = self._only_reader(node)
-        if cluster is not None and self._joins(node, form, cluster):
-            self.cluster[node] = cluster
-        elif node.op.view is None or node.op is COPY:  # a view that nobody takes in costs nothing
-            self.cluster[node] = Cluster(node, form)
+        """Let a node join a cluster that reads it, or begin one."""
+        form, users = self._form(node), self.users.get(node, ())
+        if form.kind is not Kind.OPAQUE and node not in self.taken:
+            for cluster in dict.fromkeys([self.cluster[user] for user in users if user in self.cluster]):
+                if self._joins(node, form, cluster):
+                    self.cluster[node] = cluster
+                    self.ways.join(node, cluster.result, users)
+                    return
+            if node.op.view is None or node.op is COPY:  # a view that nobody takes in costs nothing
+                self.cluster[node] = Cluster(node, form)
+        self.ways.add(node, users)
 
     def _form(self, node: Node) -> Form:
         kind = _kind(node)
@@ -106,11 +107,6 @@ class Grouping:
         alone = form.kind is Kind.OPAQUE or node.op.source is not None
         return form if alone or self.decider.is_generated(node) else OPAQUE
 
-    def _only_reader(self, node: Node) -> Cluster | None:
-        clusters = [self.cluster.get(user) for user in self.users.get(node, ())]
-        first = clusters[0] if clusters else None
-        return first if all(cluster is first for cluster in clusters) else None
-
     def _joins(self, node: Node, form: Form, cluster: Cluster) -> bool:
         new = [x for x in node.inputs if x not in cluster.inputs and not is_number(x)]
         if len(cluster.forms) >= MOST_STEPS or len(cluster.inputs) - 1 + len(new) > MOST_INPUTS:
@@ -121,17 +117,44 @@ class Grouping:
                 return False
             case Kind.ANCHOR if not cluster.anchors_with(node, requests):
                 return False
-        if not pays(node, form, cluster, requests):
+        others = [user for user in self.users.get(node, ()) if self.cluster.get(user) is not cluster]
+        given = bool(others) or node in self.outputs
+        if not pays(node, form, cluster, requests, given=given):
             return False
-        if node in self.outputs:
-            if not cluster.is_whole(node, requests):
-                return False
-            cluster.further.insert(0, node)
+        if given and not self._is_given(node, form, cluster, requests, others):
+            return False
         cluster.add(node, form, requests)
         return True
 
+    def _is_given(self, node: Node, form: Form, cluster: Cluster, requests: list[Request], others: list[Node]) -> bool:
+        """Let a cluster give the value of a node as well, if it goes through all of it."""
+        place = cluster.place_of(node, form, requests)
+        if place is False or (node.op.view is not None and node.op is not COPY):
+            return False
+        if len(cluster.further) >= MOST_RESULTS or self.ways.lead(others, cluster.result):
+            return False
+        if place is ON_THE_WAY and self._follows_a_fold(node):
+            return False
+        cluster.further = {node: place, **cluster.further}
+        return True
+
+    def _follows_a_fold(self, node: Node) -> bool:
+        """Tell whether a value is computed where a product stores its result, which no other fold can take in."""
+        waiting, size = [node], prod(node.spec.static_shape)
+        while waiting:
+            user = waiting.pop()
+            for x in user.inputs:
+                if len(self.users[x]) == 1 and prod(x.spec.static_shape) == size:
+                    kind = OPAQUE.kind if x.op in LEAVES else self._form(x).kind
+                    if kind in (Kind.FOLD, Kind.ANCHOR):
+                        return True
+                    if kind is Kind.POINTWISE:
+                        waiting.append(x)
+        return False
+
     # ---- writing groups
     def _group(self, cluster: Cluster) -> list[NodeGroup]:
+        """The groups of a cluster, inputs first."""
         members = sorted(cluster.forms, key=self.position.__getitem__)
         found, inputs = _program(members, cluster)
         program = self.decider.own_program(found)
@@ -162,7 +185,8 @@ class Grouping:
         while changed:
             changed = False
             for node in list(cluster.forms):
-                if node.op.source is not None and node.op.scalar is None and node is not cluster.result and not any(
+                given = node is cluster.result or node in cluster.further
+                if node.op.source is not None and node.op.scalar is None and not given and not any(
                         x in cluster.forms for x in node.inputs):
                     cluster.remove(node)
                     del self.cluster[node]
@@ -176,5 +200,8 @@ def _kind(node: Node) -> NodeKind:
 def _program(members: Sequence[Node], cluster: Cluster) -> tuple[Program, tuple[Node, ...]]:
     """The program of a cluster, and the nodes that are its inputs."""
     writer = ProgramWriter(members)
-    return writer.program(cluster.results, inner=cluster.inner, anchor=cluster.anchor), tuple(writer.inputs)
+    places, whole = tuple(cluster.further.values()), tuple(range(len(cluster.shape)))
+    program = writer.program(cluster.results, inner=cluster.inner, anchor=cluster.anchor,
+                             places=() if all(place == whole for place in places) else places)
+    return program, tuple(writer.inputs)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nnc_core.engine.groups import is_number
 from nnc_core.operator.fused import FUSED
-from nnc_core.operator.program import Input, Literal, Operand, Program, Step, StepResult
+from nnc_core.operator.program import Input, Literal, Operand, Place, Program, Step, StepResult
 from nnc_core.symbol import Line, Node
 
 
@@ -31,12 +31,12 @@ class ProgramWriter:
             self.number[node] = self.number.get(node, len(self.steps) - 1)
 
     def program(self, results: Sequence[Node], *, inner: tuple[int, ...] = (), anchor: Node | None = None,
-                library: Node | None = None) -> Program:
+                library: Node | None = None, places: tuple[Place, ...] = ()) -> Program:
         """The program that gives some of the members.  `library`: the one whose library code is to run it."""
         by = None if library is None else self.library.get(library, self.number[library])
         return Program(tuple(self.steps), tuple([x.spec for x in self.inputs]),
                        tuple([self.number[x] for x in results]), inner,
-                       None if anchor is None else self.number[anchor], by)
+                       None if anchor is None else self.number[anchor], by, places)
 
     def _operand(self, x: Node) -> Operand:
         if x in self.number:
