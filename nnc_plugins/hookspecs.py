@@ -76,8 +76,9 @@ def nnc_register(registry: BackendRegistry) -> None:
     """Add library code for operators, of the plugin's own devices or of others; return nothing.
 
     `registry.add_backend(kind, operator, make)`: for every device of that kind, `make(device)` gives a
-    `CommandBackend`, which is asked before the device's own.  Called once; if it raises, nothing of what it
-    added counts, and the plugin is used no further.
+    `CommandBackend`, which is asked before the device's own.  It may take what is around its operator (`fuses`), and
+    want inputs in another order (`wants`).  Called once; if it raises, nothing of what it added counts, and the plugin
+    is used no further.
     """
     raise NotImplementedError
 
