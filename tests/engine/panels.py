@@ -23,6 +23,7 @@ from nnc_cpu.device import CpuDevice
 Array = np.ndarray[Any, Any]
 WIDTH = 4
 PANELS = Tiling((1, WIDTH), (1, 0, 3))
+GREEDY = {"add", "multiply", "matmul", "exp", "maximum", "where", "sum", "subtract", "tanh", "cast", "conv", "permute"}
 BLOCKS = Tiling((2, 3), (1, 0, 3, 2))
 AROUND = frozenset({"add", "multiply", "subtract", "maximum", "relu", "tanh", "cast", "broadcast_to", "pack", "unpack"})
 
@@ -115,10 +116,11 @@ class PanelKernel(Kernel):
 
 class Greedy(Panels):
     """Wants its matrices in blocks and takes whatever it is offered, or a part of it that a seed draws; everything runs
-    by its reference."""
+    by its reference, but for what a loop nest would round in another way."""
 
     def __init__(self, operator: str, seed: int) -> None:
-        super().__init__(operator, known=frozenset(OPERATORS) | {"pack", "unpack"},
+        exact = {name for name, op in OPERATORS.items() if op.exact}
+        super().__init__(operator, known=frozenset(exact | GREEDY | {"pack", "unpack"}),
                          accepts=lambda program: crc32(f"{seed} {program}".encode()) % 4 > 0)
 
     def wants(self, command: Command) -> Mapping[int, Tiling]:
