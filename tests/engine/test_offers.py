@@ -25,6 +25,7 @@ from tests.support import numbers
 
 GIVEN = {"a": numbers(5, 3), "b": numbers(3, 6, seed=1), "bias": numbers(6, seed=2), "r": numbers(5, 6, seed=3)}
 
+
 def operands(F: Nodes) -> dict[str, Node]:
     return {name: floats(F, name, *array.shape) for name, array in GIVEN.items()}
 

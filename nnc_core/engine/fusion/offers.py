@@ -126,10 +126,11 @@ class GrowingGroup:
 
     def group(self) -> NodeGroup:
         """The command, or the operator by itself."""
-        if len(self.members) == 1:
-            return NodeGroup.of(self.anchor)._replace(left=self.refusal)
         writer = ProgramWriter(self.members)
-        program = writer.program([self.result], library=self.anchor)
+        program = self.offers.decider.own_program(writer.program([self.result], library=self.anchor))
+        if len(self.members) == 1 or program is None:
+            self.members = [self.anchor]
+            return NodeGroup.of(self.anchor)._replace(left=self.refusal)
         return NodeGroup(FUSED, tuple(writer.inputs), (program,), self.result, tuple(writer.lines), self.refusal)
 
     def _push(self, pending: list[tuple[int, Node]], node: Node, known: Sequence[Node] = ()) -> None:
