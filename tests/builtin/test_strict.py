@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -22,30 +21,13 @@ from nnc_core.base.errors import (
     OutOfRangeError,
 )
 from nnc_core.base.layout import Layout
-from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Reduction, Stage, Subscript
-from nnc_core.builtin import FLAVOURS, NullDevice, StrictDevice
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.builtin import NullDevice, StrictDevice
 from nnc_core.builtin.queues import QueueStream
 from nnc_core.device import SerialStream
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.loops import elementwise_nest
-
-BY_NAME = {flavour.suffix or "plain": flavour for flavour in FLAVOURS}
-
-
-def opened(name: str) -> StrictDevice:
-    return StrictDevice(BY_NAME[name])
-
-
-@pytest.fixture(params=BY_NAME)
-def device(request):
-    device = opened(request.param)
-    yield device
-    device.close()
-
-
-@pytest.fixture
-def plain():
-    return opened("plain")
+from tests.builtin.strict_devices import BY_NAME, opened, stray_store
 
 
 def on(device, array):
@@ -63,15 +45,6 @@ def host(device, buffer, like):
 def addition(n: int, dtype=dt.float32) -> LoopNest:
     layout = Layout.packed((n,), dtype)
     return elementwise_nest(OPERATORS["add"].scalar, Command("add", (), (layout, layout), (layout,)))
-
-
-def stray_store(element: int) -> LoopNest:
-    """Stores a number to an element that may lie outside."""
-    body = (
-        Instruction("constant", dt.float32, literal=1.0),
-        Instruction("store", dt.float32, (0,), access=Access(0, element, ())),
-    )
-    return LoopNest("stray", (Argument(dt.float32, True),), (), (Stage((), body),))
 
 
 def test_it_computes(device) -> None:
@@ -303,148 +276,3 @@ def test_poison_fills_memory_that_is_used_again() -> None:
     again = device.allocate(32)
     assert device.pool.block_of(again) is block
     assert np.isnan(host(device, again, np.zeros(8, np.float32))).all()
-
-
-# Asynchronous work
-
-
-def test_queued_work_runs_in_order_and_later() -> None:
-    device, gate = opened("async"), threading.Event()
-    buffer, numbers = device.allocate(16), np.arange(4, dtype=np.float32)
-    device.run("gate", None, gate.wait)
-    out = np.full(4, -1, np.float32)
-    device.upload(numbers, buffer)
-    done = device.download(buffer, out)
-    assert (out == -1).all()  # nothing has run yet
-    gate.set()
-    done.wait()
-    np.testing.assert_array_equal(out, numbers)
-
-
-def test_streams_wait_for_each_others_events() -> None:
-    device, gate = opened("async"), threading.Event()
-    first, second = device.stream(), device.stream()
-    buffer, out = device.allocate(4), np.zeros(4, np.uint8)
-    device.run("gate", first, gate.wait)
-    device.fill(buffer, b"\7", first)
-    second.wait(first.record())
-    done = device.download(buffer, out, second)
-    gate.set()
-    done.wait()
-    assert (out == 7).all()
-
-
-def test_errors_surface_once_at_the_next_wait_and_name_the_command() -> None:
-    device = opened("async")
-    buffer, stream = device.allocate(16), device.stream()
-    before = stream.record()
-    device.compile(stray_store(9)).bind([buffer], stream)()
-    later = device.fill(buffer, b"\1", stream)
-    before.wait()
-    with pytest.raises(OutOfRangeError, match=r"stray: [\s\S]*strict-async:0"):
-        later.wait()
-    stream.synchronize()
-    out = np.zeros(16, np.uint8)
-    device.download(buffer, out, stream).wait()
-    assert (out == 1).all()
-
-
-def test_an_error_stays_with_its_stream() -> None:
-    device = opened("async")
-    first, second = device.stream(), device.stream()
-    device.run("broken", first, lambda: 1 / 0)
-    second.wait(first.record())
-    second.synchronize()
-    with pytest.raises(DeviceFailureError, match="broken: ZeroDivisionError"):
-        first.synchronize()
-
-
-def test_a_stream_that_is_gone_ends_its_thread() -> None:
-    device = opened("async")
-    before = set(threading.enumerate())
-    stream = device.stream()
-    (thread,) = set(threading.enumerate()) - before
-    del stream
-    thread.join(timeout=60)
-    assert not thread.is_alive()
-
-
-# Loop nests that break the rules of their form
-
-F, B = dt.float32, dt.boolean
-ONE = Instruction("constant", F, literal=1.0)
-AT = Access(0, 0, ())
-STORE = Instruction("store", F, (0,), access=AT)
-BROKEN = {
-    "cannot see": (Instruction("negative", F, (1,)),),
-    "no operation 'sech'": (ONE, Instruction("sech", F, (0,))),
-    "add of 1 operands": (ONE, Instruction("add", F, (0,))),
-    "add of float32, int64": (ONE, Instruction("axis", dt.int64, axis=0), Instruction("add", F, (0, 1))),
-    "gives bool, not float32": (ONE, Instruction("less", F, (0, 0))),
-    "negative of float32 gives float32, not int32": (ONE, Instruction("negative", dt.int32, (0,))),
-    "select by float32": (ONE, Instruction("select", F, (0, 0, 0))),
-    "bitcast of float32 to int64": (ONE, Instruction("bitcast", dt.int64, (0,))),
-    "axis 3 as int64 of 1 axes": (Instruction("axis", dt.int64, axis=3),),
-    "argument 1, which there is not": (ONE, STORE._replace(access=Access(1, 0, ()))),
-    "load as int32": (Instruction("load", dt.int32, access=AT),),
-    "add has an access": (ONE, Instruction("add", F, (0, 0), access=AT)),
-    r"store of \[dtype\('bool'\)\]": (Instruction("constant", B, literal=True), STORE),
-    "along axes": (Instruction("load", F, access=Access(0, 0, (Subscript(0, ((1, 1),), 1),))),),
-    "an index by 0": (Instruction("load", F, access=Access(0, 0, (Subscript(0, (), 1, divisor=0),))),),
-    "visible integer": (ONE, Instruction("load", F, access=Access(0, 0, (Subscript(0, (), 1, gather=0),)))),
-}
-
-
-@pytest.mark.parametrize("reason", BROKEN)
-def test_a_broken_nest_is_refused(plain, reason) -> None:
-    nest = LoopNest("broken", (Argument(F, True),), (4,), (Stage((), BROKEN[reason]),))
-    with pytest.raises(AttributeValueError, match=f"loop nest broken: .*{reason}"):
-        plain.compile(nest)
-
-
-@pytest.mark.parametrize(("reduction", "reason"), [
-    (Reduction("median", 0, F), "no reduction"), (Reduction("sum", 5, F), "cannot see"),
-    (Reduction("argmax", 0, F), "gives int64, not float32"), (Reduction("sum", 0, dt.int64), "gives float32"),
-    (Reduction("recurrence", 0, F), "recurrence with factor None"), (Reduction("sum", 0, F, 0), "sum with factor 0"),
-    (Reduction("recurrence", 0, F, 7), "folds value 7, which it cannot see"),
-])  # fmt: skip
-def test_a_broken_reduction_is_refused(plain, reduction, reason) -> None:
-    with pytest.raises(AttributeValueError, match=reason):
-        plain.compile(LoopNest("broken", (), (), (Stage((3,), (ONE,), (reduction,)),)))
-
-
-def test_values_of_an_inner_body_are_seen_in_it_only(plain) -> None:
-    stages = (Stage((3,), (ONE,), (Reduction("sum", 0, F),)), Stage((), (STORE._replace(operands=(1,)),)))
-    plain.compile(LoopNest("right", (Argument(F, True),), (), stages))
-    wrong = (stages[0], Stage((), (STORE,)))
-    with pytest.raises(AttributeValueError, match="cannot see"):
-        plain.compile(LoopNest("wrong", (Argument(F, True),), (), wrong))
-
-
-def test_what_is_folded_so_far_is_seen_by_running_instructions(plain) -> None:
-    total, double = Reduction("sum", 0, F), Instruction("add", F, (0, 1))
-    write = STORE._replace(operands=(2,))
-    scan = Stage((3,), (ONE,), (total,), (double, write))
-    plain.compile(LoopNest("scan", (Argument(F, True),), (), (scan, Stage((), (STORE._replace(operands=(1,)),)))))
-    wrong = (scan, Stage((), (write,)))
-    with pytest.raises(AttributeValueError, match="cannot see"):
-        plain.compile(LoopNest("a running value used afterwards", (Argument(F, True),), (), wrong))
-    early = Stage((3,), (Instruction("negative", F, (1,)),), (total,))
-    with pytest.raises(AttributeValueError, match=r"reads values \[1\], which it cannot see"):
-        plain.compile(LoopNest("a reduction read before it is folded", (), (), (early,)))
-
-
-@pytest.mark.parametrize("dtype", [dt.int32, dt.float16])
-def test_logarithms_are_summed_in_wide_floats_only(plain, dtype) -> None:
-    number = Instruction("constant", dtype, literal=1)
-    with pytest.raises(AttributeValueError, match=f"logsumexp of {dtype}"):
-        plain.compile(LoopNest("wrong", (), (), (Stage((3,), (number,), (Reduction("logsumexp", 0, dtype),)),)))
-    with pytest.raises(AttributeValueError, match="recurrence of float32 and"):
-        bodies = (Instruction("constant", F, literal=1.0), number)
-        plain.compile(LoopNest("wrong", (), (), (Stage((3,), bodies, (Reduction("recurrence", 0, F, 1),)),)))
-
-
-def test_a_store_to_an_input_is_refused(plain) -> None:
-    nest = LoopNest("wrong", (Argument(F, False),), (), (Stage((), (ONE, STORE)),))
-    with pytest.raises(AttributeValueError, match="store to argument 0, which is only read"):
-        plain.compile(nest)

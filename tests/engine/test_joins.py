@@ -8,47 +8,32 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import nnc_core as nnc
 from nnc_core.base.command import Command
-from nnc_core.base.config import config
 from nnc_core.base.errors import FallbackWarning
 from nnc_core.builtin import FLAVOURS
 from nnc_core.builtin.strict import StrictDevice
 from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.candidates import loop_nest
-from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS, Nodes
-from nnc_core.stacks import Stack, make_stack, stack_for
-from nnc_core.symbol import Node
-from nnc_plugins.conformance.running import one_by_one
+from nnc_core.stacks import Stack, make_stack
 from tests.devices import devices
-from tests.engine.conftest import call, floats, graph
+from tests.engine.conftest import floats
 from tests.engine.graphs import dense_block, dense_kernels, inception, inception_kernels
-from tests.engine.plan_checker import check_plan
+from tests.engine.joins import X, joined, watched
 from tests.engine.plans import both_ways, loops, lowered
 
 MOVES = ("copy", "concat", "reshape", "permute", "slice", "broadcast_to")
 """Commands that compute nothing."""
 DEVICES = tuple(dict.fromkeys([*devices(), "strict-align128:0", "strict-poison:0", "strict-async:0"]))
-X = np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6)
 SEED = 5
 
 
 def moved(run: ComputationGraph) -> dict[str, int]:
     """The commands that compute nothing, by name."""
     return dict(Counter(s.group.op.name for s in run.plan.steps if s.group.op.name in MOVES))
-
-
-def watched(run: ComputationGraph, given: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-    """A second run of a plan that was checked; `given` are what its inputs hold."""
-    assert check_plan(run)
-    for _ in range(2):
-        found = run.run({k: run.executor.upload(given[k]) for k in run.graph.inputs})
-    return {k: run.executor.download(a) for k, a in found.items()}
 
 
 def dense(layers: int = 4) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -78,13 +63,6 @@ def test_devices_without_views_join_by_commands(network: Callable[[], Any]) -> N
     run = lowered(f, *args, device="strict-noviews:0")
     assert run.memory_plan.joined == 0 and moved(run)["concat"] >= 1
     both_ways(f, *args, device="strict-noviews:0")
-
-
-def joined(stack: Stack, F: Nodes, inputs: Sequence[Node], **outputs: Node) -> ComputationGraph:
-    """Compiled as it is written, under watch."""
-    run: ComputationGraph = stack.engine.compile(
-        SymbolicGraph({f"x{i}": x for i, x in enumerate(inputs)}, outputs), optimise=False)
-    return run
 
 
 def given_for(run: ComputationGraph) -> dict[str, np.ndarray[Any, Any]]:
@@ -306,140 +284,3 @@ def test_slices_and_parts_that_are_split_off_are_read_where_they_lie() -> None:
     run = lowered(f, X)
     assert moved(run) == {} or moved(run) == {"flip": 1}
     both_ways(f, X)
-
-
-# ---- arrays changed part by part
-def changed(F: Nodes, x: Node, row: int, value: Node) -> Node:
-    return F.update_slice(x, value, start=(row, 0), step=(1, 1))
-
-
-def rows_of(F: Nodes, x: Node, first: int, last: int) -> Node:
-    return F.slice(x, start=(first, 0), stop=(last, 6), step=(1, 1))
-
-
-def test_a_dead_value_is_changed_part_by_part_in_place(stack: Stack, F: Nodes) -> None:
-    x = floats(F, "x", 4, 6)
-    y, small = F.exp(x), F.sin(rows_of(F, x, 0, 1))
-    for row in range(4):
-        y = changed(F, y, row, small) if row != 2 else y
-    run = joined(stack, F, [x], y=F.sum(y, axis=(0, 1)))
-    assert [s.note for s in run.plan.steps if s.group.op.name == "update_slice"] == ["in place of input 0"] * 3
-    wanted = np.exp(X)
-    wanted[[0, 1, 3]] = np.sin(X[0])
-    np.testing.assert_allclose(watched(run, {"x0": X})["y"], wanted.sum(), rtol=1e-5)
-
-
-@pytest.mark.parametrize(("first", "last", "row", "in_place"), [(0, 2, 2, True), (2, 4, 0, True), (1, 3, 2, False)])
-def test_parts_that_are_read_later_may_lie_beside_what_is_changed(
-        stack: Stack, F: Nodes, first: int, last: int, row: int, in_place: bool) -> None:
-    """The slice is read after the row has been replaced; if that is one of its own rows, the old ones are kept."""
-    x = floats(F, "x", 4, 6)
-    old = F.exp(x)
-    new = changed(F, old, row, F.sin(rows_of(F, x, 0, 1)))
-    total = F.sum(new, axis=(0, 1), keepdims=True)
-    run = joined(stack, F, [x], y=F.multiply(rows_of(F, old, first, last), F.cos(total)), total=F.sum(total, axis=(0,)))
-    (note,) = [s.note for s in run.plan.steps if s.group.op.name == "update_slice"]
-    assert (note == "in place of input 0") == in_place
-    after = np.exp(X)
-    after[row] = np.sin(X[0])
-    found = watched(run, {"x0": X})["y"]
-    np.testing.assert_allclose(found, np.exp(X)[first:last] * np.cos(after.sum()), rtol=1e-3)
-
-
-def test_a_part_moves_within_its_array(stack: Stack, F: Nodes) -> None:
-    """x[0:2] = x[2:4], in place: the rows that are read lie apart from those that are written."""
-    x = floats(F, "x", 4, 6)
-    old = F.exp(x)
-    run = joined(stack, F, [x], y=F.sum(changed(F, old, 0, rows_of(F, old, 2, 4)), axis=(0,)))
-    (step,) = [s for s in run.plan.steps if s.group.op.name == "update_slice"]
-    assert step.note == "in place of input 0"
-    e = np.exp(X)
-    np.testing.assert_array_equal(watched(run, {"x0": X})["y"], np.concatenate([e[2:], e[2:]]).sum(0))
-    overlapping = joined(stack, F, [x], y=F.sum(changed(F, old, 0, rows_of(F, old, 1, 4)), axis=(0,)))
-    (step,) = [s for s in overlapping.plan.steps if s.group.op.name == "update_slice"]
-    assert step.note == ""
-    np.testing.assert_array_equal(watched(overlapping, {"x0": X})["y"], np.concatenate([e[1:], e[3:]]).sum(0))
-
-
-def test_at_set_on_a_dead_value() -> None:
-    def f(x: Any) -> Any:
-        y = nnc.exp(x)
-        kept = y[3]
-        for i in range(3):
-            y = y.at[i].set(nnc.sin(x[0]) * float(i))
-        return nnc.sum(y) + nnc.sum(kept)
-
-    for device in ("cpu:0", "strict:0"):
-        run = lowered(f, X, device=device)
-        updates = [s.note for s in run.plan.steps if s.group.op.name == "update_slice"]
-        assert updates and set(updates) == {"in place of input 0"}
-        both_ways(f, X, device=device)
-
-
-# ---- any of this, at random
-PARTS = ("exp", "sin", "negative", "join", "join", "stack", "slice", "turn", "put", "mix")
-
-
-@st.composite
-def joiners(draw: st.DrawFn) -> list[tuple[str, int, int, int]]:
-    return draw(st.lists(st.tuples(st.sampled_from(PARTS), *[st.integers(0, 20)] * 3), min_size=3, max_size=24))
-
-
-def grown(F: Nodes, rows: Sequence[tuple[str, int, int, int]]) -> SymbolicGraph:
-    """A graph of joins, views and changes of parts, of matrices with two rows or columns and more."""
-    x = floats(F, "x", 4, 6)
-    pool: list[Node] = [x, F.exp(x)]
-    for name, i, j, k in rows:
-        a, b = pool[-1 - i % len(pool)], pool[-1 - j % len(pool)]
-        axis = k % 2
-        if name in ("exp", "sin", "negative"):
-            new = getattr(F, name)(a)
-        elif name == "mix":
-            new = F.multiply(F.tanh(a), F.sum(b, axis=(0, 1)))
-        elif name == "turn":
-            new = F.permute(a, axes=(1, 0))
-        elif name == "slice":
-            start = (min(k, a.shape[0] - 1), 0) if axis == 0 else (0, min(k, a.shape[1] - 1))
-            new = F.slice(a, start=start, stop=a.shape, step=(1, 1))
-        elif name == "put":
-            value = F.slice(b, start=(0, 0), stop=tuple(map(min, a.shape, b.shape)), step=(1, 1))
-            new = F.update_slice(a, value, start=tuple(n - m for n, m in zip(a.shape, value.shape, strict=True)),
-                                 step=(1, 1))
-        elif name == "stack":
-            new = F.reshape(F.concat(*[F.reshape(v, shape=(*a.shape, 1)) for v in (a, F.cos(a))], axis=2),
-                            shape=(a.shape[0], 2 * a.shape[1]))
-        else:
-            other = 1 - axis
-            parts = [v for v in (a, b, pool[-1]) if v.shape[other] == a.shape[other]]
-            new = F.concat(*parts, axis=axis)
-        if new.shape[0] * new.shape[1] <= 200:
-            pool.append(new)
-    read = {y for node in pool for y in node.inputs}
-    outputs = [y for y in pool if y not in read] + [pool[len(pool) // 2]]
-    return graph({"x": x}, {f"y{i}": y for i, y in enumerate(dict.fromkeys(outputs))})
-
-
-@pytest.mark.parametrize("device", ["strict:0", "strict-align128:0"])
-@given(rows=joiners(), optimise=st.booleans())
-def test_at_random_what_is_read_is_what_was_written_there(
-        device: str, rows: list[tuple[str, int, int, int]], optimise: bool) -> None:
-    stack = stack_for(device)
-    made = grown(stack.operator.open(), rows)
-    run = stack.engine.compile(made, optimise=optimise)
-    watched(run, {"x": X})
-
-
-@pytest.mark.parametrize("device", ["cpu:0", "strict-poison:0", "strict-noviews:0"])
-@given(rows=joiners(), optimise=st.booleans())
-def test_at_random_the_bits_are_those_of_one_command_after_the_other(
-        device: str, rows: list[tuple[str, int, int, int]], optimise: bool) -> None:
-    with config.using(deterministic=True):
-        stack = stack_for(device)
-        made = grown(stack.operator.open(), rows)
-        wanted = one_by_one(stack, made, {"x": X})
-        run = stack.engine.compile(made, optimise=optimise)
-        for _ in range(2):
-            for name, y in call(run, x=X).items():
-                assert y.tobytes() == wanted[name].tobytes(), f"{name}\n{made}\n{run.explain()}"
-
-
