@@ -44,7 +44,10 @@ class Optimiser:
         sources = SOURCES.union(*[r.operators for r in wanted if ":" in r.name])  # those of plugins
         if not wanted or not any([n.op.bodies or n.op.name in sources for n in order]):
             return found
-        return self._rebuilt(found, rules_of(wanted), order, uses_of(found, order))
+        uses = uses_of(found, order)
+        if not any([n.op.bodies for n in order]) and not self._begins(order, wanted, uses):
+            return found
+        return self._rebuilt(found, rules_of(wanted), order, uses)
 
     def run(self, outputs: Sequence[Node]) -> list[Node]:
         """The same values by fewer and simpler nodes.  Running again changes nothing."""
@@ -56,8 +59,10 @@ class Optimiser:
             order = postorder(found)
             better = simplify_control(found, self.operator.open(), order)
             if better is None and any([node.op.name in asking for node in order]):
-                counted = self._rebuilt(found, rules, order, uses_of(found, order))
-                better = None if self._same(counted, found) else counted
+                uses = uses_of(found, order)
+                if self._begins(order, [r for r in wanted if r.once], uses):
+                    counted = self._rebuilt(found, rules, order, uses)
+                    better = None if self._same(counted, found) else counted
             better = better or hoist(found, self.operator.open(), order)
             if better is None:
                 return found
@@ -69,6 +74,13 @@ class Optimiser:
         while (better := hoist(found, self.operator.open())) is not None:
             found = better
         return found
+
+    def _begins(self, order: Sequence[Node], wanted: Iterable[Rewrite], uses: Mapping[Node, int]) -> bool:
+        """Tell whether one of these rewrites applies to a node as it is; bodies, in which nothing is said to be read
+        once, are not looked at."""
+        rules = rules_of(wanted)
+        F = self.operator.open(partial(Rewriting, rules=rules, uses=uses))
+        return any([F.simplify(node) is not node for node in order if node.op.name in rules])
 
     def _same(self, a: Sequence[Node], b: Sequence[Node]) -> bool:
         """True if two graphs have the same nodes; those of control flow are made anew by every copy."""
