@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import copysign
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,13 @@ def number_of(node: Node) -> Number | None:
 def holds(node: Node, value: float) -> bool:
     """True if a node is `value` everywhere; zero must be the plain +0."""
     number = number_of(node)
-    return number is not None and number == Number(value, number.dtype)
+    return number is not None and number == _number(value, copysign(1.0, value), number.dtype)
+
+
+@lru_cache(maxsize=512)
+def _number(value: float, sign: float, dtype: dt.DType) -> Number:
+    """`sign` tells 0.0 from -0.0, which are one key."""
+    return Number(value, dtype)
 
 
 def host_array(node: Node) -> Any:

@@ -186,8 +186,11 @@ def _substituted(index: Affine, at: tuple[Position, ...], rank: int, fold: Node)
     """An index over the axes of a node, and of its fold, as one over the axes that the node is asked for along."""
     if index is None:
         return None
-    offset, total = index[0], dict[Any, int]()
-    for axis, coefficient in index[1]:
+    offset, terms = index
+    if not offset and len(terms) == 1 and terms[0][1] == 1 and terms[0][0] < rank:
+        return at[terms[0][0]]
+    total = dict[Any, int]()
+    for axis, coefficient in terms:
         inner = (0, (((fold, axis - rank), 1),)) if axis >= rank else at[axis]
         if inner is None:
             return None
