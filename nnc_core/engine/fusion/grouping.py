@@ -144,7 +144,7 @@ class Grouping:
         while waiting:
             user = waiting.pop()
             for x in user.inputs:
-                if len(self.users[x]) == 1 and prod(x.spec.static_shape) == size:
+                if x in self.position and len(self.users[x]) == 1 and prod(x.spec.static_shape) == size:
                     kind = OPAQUE.kind if x.op in LEAVES else self._form(x).kind
                     if kind in (Kind.FOLD, Kind.ANCHOR):
                         return True
