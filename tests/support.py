@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -11,6 +12,7 @@ import nnc_core as nnc
 from nnc_core.values.tree import flatten
 
 Host = np.ndarray[Any, Any]
+Test = TypeVar("Test", bound=Callable[..., None])
 
 
 def numbers(*shape: int, seed: int = 0) -> Host:
@@ -36,6 +38,18 @@ def lazily(f: Callable[..., Any]) -> Callable[..., Any]:
             return f(*args)
 
     return wrapped
+
+
+def to_the_bit(test: Test) -> Test:
+    """A test that compares ways of running code to the bit, or after so many steps that last bits grow: eager operators
+    then run the commands of graphs."""
+
+    @wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        with nnc.config.using(deterministic=True):
+            test(*args, **kwargs)
+
+    return cast(Test, run)
 
 
 def leaves(tree: Any) -> list[Host]:

@@ -14,6 +14,7 @@ from nnc_core import nn
 from nnc_core.base.errors import DTypeError, NotSupportedError, OperandError, ShapeError, StateError
 from nnc_core.values.cell import Cell
 from tests.nn.network import digits, small_lenet
+from tests.support import to_the_bit
 
 
 class Block(nn.Module):
@@ -91,6 +92,7 @@ def test_state_that_does_not_fit_changes_nothing(change: Any, error: type[Except
     assert all(np.array_equal(a, before[name]) for name, a in layer.state_dict().items())
 
 
+@to_the_bit
 def test_copies_are_independent() -> None:
     model = small_lenet().hybridize()
     x, _ = digits()

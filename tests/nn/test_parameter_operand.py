@@ -13,7 +13,7 @@ import nnc_core as nnc
 from nnc_core import nn
 from nnc_core.base.errors import AxisError, GradientError, NotSupportedError, OperandError, ShapeError
 from nnc_core.values.tree import flatten
-from tests.support import same
+from tests.support import same, to_the_bit
 
 W = np.array([[0.5, 0.25], [0.125, 0.75]], np.float32)
 X = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
@@ -82,6 +82,7 @@ def test_functions_take_a_parameter(name: str) -> None:
     same(found, f(nnc.asarray(W)))
 
 
+@to_the_bit
 @pytest.mark.parametrize("name", ["exp", "sum", "mean", "linalg.inv", "fft.fft", "sort", "var", "median", "asarray"])
 def test_gradients_follow(name: str) -> None:
     f = operator.attrgetter(name)(nnc)

@@ -17,6 +17,7 @@ from nnc_core.nn import zoo
 from nnc_core.nn.zoo.densenet import DenseNet
 from nnc_core.nn.zoo.efficientnet import B0, EfficientNet
 from nnc_core.nn.zoo.resnet import Bottleneck, ResNet
+from tests.support import to_the_bit
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* has no kernel on strict")
 
@@ -183,6 +184,7 @@ def trained(build: Build, batch: tuple[nnc.Tensor, ...], eager: bool, steps: int
     return network, [float(step(*batch).item()) for _ in range(steps)]
 
 
+@to_the_bit
 @pytest.mark.parametrize("name", SMALL)
 def test_small_networks_learn_alike_eagerly_and_compiled(name: str) -> None:
     build, data = SMALL[name]

@@ -54,7 +54,7 @@ def test_eager_and_compiled_agree_on_every_device(case: str, on: str, dtype: str
                                                   rng: np.random.Generator) -> None:
     make, expected = CASES[case]
     first, gradients = rng.normal(size=(2, 3)).astype(dtype), rng.normal(size=(STEPS, 2, 3)).astype(dtype)
-    with nnc.use_device(on):
+    with nnc.use_device(on), nnc.config.using(deterministic=True):
         found = []
         for mode in ("eager", "compiled"):
             p = nn.Parameter(nnc.asarray(first))

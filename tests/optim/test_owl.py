@@ -173,7 +173,7 @@ def test_each_option_eager_compiled_and_in_numpy(on: str, option: str) -> None:
 @pytest.mark.parametrize("option", ALL)
 @pytest.mark.parametrize("on", devices())
 def test_each_option_in_float32(on: str, option: str) -> None:
-    with nnc.use_device(on):
+    with nnc.use_device(on), nnc.config.using(deterministic=True):
         compare(replace(BASE, **ALL[option]), "float32", 1e-5)
 
 

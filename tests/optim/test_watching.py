@@ -17,6 +17,7 @@ from nnc_core.io import TrainingFile
 from nnc_core.optim import clipping
 from nnc_core.optim.owl import Params, batch, checkpoint, gradient, learning_rate, loss, momentum, stopping
 from nnc_core.optim.runs.progress import UNREAD
+from tests.support import to_the_bit
 
 COMPILED = pytest.mark.parametrize("compiled", [False, True])
 QUIET = Params(epochs=3, batch=batch.Mini(4), loss=loss.Quadratic(), learning_rate=learning_rate.Adam(0.02),
@@ -192,6 +193,7 @@ def test_a_bar_shows_how_a_run_goes(terminal: bool) -> None:
 
 
 # ---- other minimisers
+@to_the_bit
 def test_params_with_another_minimiser() -> None:
     params = replace(QUIET, learning_rate=learning_rate.Const(), momentum=None,
                      make_minimiser=lambda ps: optim.LAMB(ps, 0.02, clipping=clipping.GlobalNorm(1.0)))
