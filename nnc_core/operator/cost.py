@@ -19,7 +19,9 @@ from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import work
 from nnc_core.operator import Namespace
+from nnc_core.operator.fused import FUSED
 from nnc_core.operator.loops import elementwise_nest
+from nnc_core.operator.program import Program
 from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec
 
 FLOPS_OF_A_FUNCTION = 40
@@ -38,6 +40,8 @@ def cost_of(op: Op, command: Command) -> Cost:
         return Cost(work.flops(nest), nbytes)
     if op.decompose is not None:
         return Cost(_flops_of_parts(op, command), nbytes)
+    if op is FUSED:
+        return Cost(_flops_of_steps(command.attributes[0]), nbytes)
     return Cost(FLOPS_OF_A_FUNCTION * sum(prod(x.shape) for x in command.outputs) if op.elementwise else 0, nbytes)
 
 
@@ -114,6 +118,11 @@ def _flops_of_parts(op: Op, command: Command) -> float:
     F = Counting()
     op.decompose(F, *_sized(command.inputs), *command.attributes)
     return F.flops
+
+
+def _flops_of_steps(program: Program) -> float:
+    """For programs that no nest is written of: those of library code."""
+    return sum([cost_of(step.op, program.command_of(n)).flops for n, step in enumerate(program.steps)])
 
 
 def _sized(layouts: Sequence[Layout]) -> list[Sized]:

@@ -14,6 +14,7 @@ from nnc_core.base.dtype import float32
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.layout import LayingOut
 from nnc_core.operator import Nodes
+from nnc_core.operator.cost import cost_of
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import Literal, Node
 from nnc_core.type import TensorSpec
@@ -69,6 +70,17 @@ def test_the_graph_is_not_looked_at_where_nobody_wants_anything(monkeypatch: pyt
         F = stack.operator.open()
         given = operands(F)
         assert commands(compiled(stack, given, F.matmul(given["a"], given["b"]))) == ["matmul"]
+
+
+def test_what_reads_packed_arrays_costs_what_its_operators_do() -> None:
+    stack = stack_with(panels())
+    F = stack.operator.open()
+    given = operands(F)
+    run = compiled(stack, given, F.relu(F.matmul(given["a"], given["b"])))
+    costs = [cost_of(step.decision.op, step.command) for step in run.plan.steps]
+    assert commands(run) == ["pack", "fused(unpack matmul relu)"]
+    assert [cost.flops for cost in costs] == [0, 2 * 5 * 6 * 3 + 5 * 6]
+    assert [cost.bytes for cost in costs] == [4 * (3 * 6 + 24), 4 * (5 * 3 + 24 + 5 * 6)]
 
 
 def test_two_that_want_the_same_share_it() -> None:
