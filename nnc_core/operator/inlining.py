@@ -151,13 +151,14 @@ class Composer:
         """An element as a scalar, written here unless it was written before."""
         if isinstance(element.operand, Literal):
             return self.nest.constant(element.operand.value.item(), element.operand.dtype)
+        key = element.key
         for known in self.known:
-            if element.key in known:
-                return known[element.key]
+            if key in known:
+                return known[key]
         if len(self.known) > 1 and element.on_axes_below(self.rows):
             return self._of_row(element)
         value = self._written(element)
-        self.known[-1][element.key] = value
+        self.known[-1][key] = value
         return value
 
     def _of_row(self, element: Element) -> Any:
