@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Any, overload
 
 from nnc_core.base.dtype import is_complex
+from nnc_core.base.errors import Error
 from nnc_core.functions.pointwise import binary as _binary
 from nnc_core.functions.pointwise import unary as _unary
 from nnc_core.functions.selection import nonzero
 from nnc_core.type import admit_numpy
-from nnc_core.values.arguments import ArrayLike, as_operands, as_value, float_among, names_itself, stack_of
+from nnc_core.values.arguments import (
+    ArrayLike,
+    as_operands,
+    as_value,
+    float_among,
+    name_error,
+    names_itself,
+    stack_of,
+)
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import copied, operand, value_of
 from nnc_core.values.tensor import Tensor, check_exponent
@@ -84,8 +93,14 @@ def where(condition: ArrayLike, /) -> tuple[Tensor, ...]: ...
 def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
 def where(condition: ArrayLike, x1: ArrayLike = None, x2: ArrayLike = None, /) -> Tensor | tuple[Tensor, ...]:
     """x1 where the condition is true, x2 elsewhere; with the condition alone its `nonzero`."""
-    if x1 is None and x2 is None:
-        return nonzero(condition)
+    try:
+        return nonzero(condition) if x1 is None and x2 is None else _chosen(condition, x1, x2)
+    except Error as error:
+        name_error(error, "where")
+        raise
+
+
+def _chosen(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike) -> Tensor:
     stack = stack_of((condition, x1, x2))
     dtype = float_among((x1, x2)) if isinstance(x1, (list, tuple)) or isinstance(x2, (list, tuple)) else None
     return Tensor(F.where(as_value(condition, stack), operand(x1, stack, dtype), operand(x2, stack, dtype)))

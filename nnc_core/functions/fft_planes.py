@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from nnc_core.functions.fft import Sizes, fftn, ifftn, irfftn, rfftn
-from nnc_core.values.arguments import ArrayLike
+from nnc_core.values.arguments import ArrayLike, names_itself
 from nnc_core.values.tensor import Tensor
 
 __all__ = ["fft2", "ifft2", "irfft2", "rfft2"]
@@ -17,7 +17,7 @@ def _plane(transform: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{transform.__name__} over two axes, the last ones if not given."
-    return function
+    return names_itself(function)
 
 
 fft2, ifft2 = _plane(fftn, "fft2"), _plane(ifftn, "ifft2")

@@ -12,6 +12,7 @@ from nnc_core.functions.window_options import (
     Int,
     arranged,
     is_number,
+    items,
     per_axis,
     restored,
     size_of,
@@ -56,7 +57,7 @@ def upsample(x: ArrayLike, /, scale: Any, *, method: str = "nearest", align_corn
 
 
 def _scaled(scale: Any, sizes: Dims) -> Dims:
-    scales = (scale,) * len(sizes) if is_number(scale) or isinstance(scale, float) else tuple(scale)
+    scales = (scale,) * len(sizes) if is_number(scale) or isinstance(scale, float) else items(scale)
     if len(scales) != len(sizes) or not all(is_number(s) or isinstance(s, float) for s in scales):
         raise AttributeValueError(f"scale {scale!r} is neither a number nor {len(sizes)} of them")
     return tuple([_scaled_length(n, s) for n, s in zip(sizes, scales, strict=True)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,14 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
+def items(value: Any) -> tuple[Any, ...]:
+    """The items of a sequence; anything else as the only one."""
+    return tuple(value) if isinstance(value, Iterable) else (value,)
+
+
 def per_axis(value: Any, rank: int, what: str) -> Ints:
     """One integer for each spatial dimension."""
-    numbers = (value,) * rank if is_number(value) or isinstance(value, (bool, float, str)) else tuple(value)
+    numbers = (value,) * rank if is_number(value) or isinstance(value, (bool, float, str)) else items(value)
     if len(numbers) != rank or not builtins.all(map(is_number, numbers)):
         raise AttributeValueError(f"{what} {value!r} is neither an integer nor {rank} of them")
     return tuple([int(n) for n in numbers])
@@ -36,7 +41,7 @@ def per_axis(value: Any, rank: int, what: str) -> Ints:
 
 def size_of(value: Any, rank: int, what: str = "size") -> Dims:
     """The same where named dimensions are allowed."""
-    given = (value,) * rank if is_number(value) or isinstance(value, Dim) else tuple(value)
+    given = (value,) * rank if is_number(value) or isinstance(value, Dim) else items(value)
     if len(given) != rank or not builtins.all(is_number(n) or isinstance(n, Dim) for n in given):
         raise AttributeValueError(f"{what} {value!r} is neither a dimension nor {rank} of them")
     return tuple([n if isinstance(n, Dim) else int(n) for n in given])

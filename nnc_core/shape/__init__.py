@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from nnc_core.base.errors import Error, ShapeError
-from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec, Type
+from nnc_core.type import Attributes, Dim, Op, TensorSpec, TupleSpec, Type
 
 __all__ = ["Shape", "show_operands"]
 
@@ -26,10 +28,16 @@ class Shape:
             if len(spec.shape) > MOST_DIMENSIONS:
                 raise ShapeError(f"the result has {len(spec.shape)} dimensions, of which arrays have at most "
                                  f"{MOST_DIMENSIONS}", hint="reshape it: dimensions beside each other can be one")
+            parts = spec.parts if isinstance(spec, TupleSpec) else (spec,)
+            for part in parts:
+                for d in part.shape:
+                    if d.__class__ is not int and not isinstance(d, Dim | int | np.integer):
+                        raise ShapeError(f"a dimension of the result would be {d!r}, a {type(d).__name__}",
+                                         hint="sizes are integers, or named by nnc.Dim")
             for x in inputs:
                 if spec.dtype is x.dtype:
                     return spec
-            for part in spec.parts if isinstance(spec, TupleSpec) else (spec,):
+            for part in parts:
                 self.type.admit(part.dtype)
             return spec
         except Error as error:
