@@ -14,11 +14,11 @@ running ones; reductions (and the instructions of stages without inner axes) are
 numbered outer first, then the inner ones of the stage at hand.
 
 The order of sums.  A device may fold inner points in one of two ways, and no other, so that its results do not depend
-on the width of its vectors, on tiles or on threads: in row-major order, in one accumulator; or, for float sums and
-products and dots of a stage without running instructions, as PARTS partial results, of which number p folds the points
-whose place in row-major order is p modulo PARTS, in order, and which are then folded as a tree: part p with part p + 8
-for p < 8, those with p + 4 for p < 4, and so on.  A dot's partial results are added.  Nothing but a dot and an `fma`
-multiplies and adds with one rounding.
+on the width of its vectors, on tiles or on threads: in row-major order, in one accumulator; or, for sums, products,
+dots, maxima and minima of floats in a stage without running instructions, as PARTS partial results, of which number p
+folds the points whose place in row-major order is p modulo PARTS, in order, and which are then folded as a tree: part p
+with part p + 8 for p < 8, those with p + 4 for p < 4, and so on.  A dot's partial results are added.  Nothing but a dot
+and an `fma` multiplies and adds with one rounding.
 """
 
 from __future__ import annotations
@@ -137,8 +137,9 @@ FACTORED = ("recurrence", "dot")
 """Reductions that have a factor."""
 PARTS = 16
 """Partial results of a sum that is not folded in order."""
-SPLIT = ("sum", "product", "dot")
-"""Reductions whose result depends on the order, and which may be split into partial results."""
+SPLIT = ("sum", "product", "dot", "maximum", "minimum")
+"""Reductions whose result depends on the order (of maxima and minima the sign of a zero), and which may be split into
+partial results."""
 
 
 @dataclass(frozen=True, slots=True)

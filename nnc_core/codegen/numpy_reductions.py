@@ -75,8 +75,8 @@ class Fold:
 
 
 class PartialFolds:
-    """A sum, product or dot as PARTS partial ones, of which number p folds the inner points at p modulo PARTS; they are
-    folded as a tree.  See `loopnest`."""
+    """One of SPLIT as PARTS partial ones, of which number p folds the inner points at p modulo PARTS; they are folded
+    as a tree.  See `loopnest`."""
 
     def __init__(self, reduction: Reduction) -> None:
         self.reduction = reduction
@@ -95,7 +95,7 @@ class PartialFolds:
     @property
     def result(self) -> Values:
         results, dtype = [part.result for part in self.parts], self.reduction.dtype
-        operation = "multiply" if self.reduction.kind == "product" else "add"
+        operation = _MERGED.get(self.reduction.kind, "add")
         while len(results) > 1:
             half = len(results) // 2
             results = [compute(operation, dtype, list(pair))
@@ -119,6 +119,10 @@ _IDENTITIES: dict[str, float | int | bool] = {
     "sum": 0, "product": 1, "all": True, "any": False, "argmax": 0, "argmin": 0, "logsumexp": -float("inf"),
     "recurrence": 0, "dot": 0,
 }  # fmt: skip
+
+
+_MERGED = {"product": "multiply", "maximum": "maximum", "minimum": "minimum"}
+"""How partial results are folded; others are added."""
 
 
 def _behind(carried: Values, values: Values) -> Values:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from nnc_core.base.command import Command
-from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen.interpret import interpret
 from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.fused import FUSED
@@ -113,13 +111,3 @@ class FusedBackend(NumpyBackend):
 
 BACKENDS: Mapping[str, tuple[CommandBackend, ...]] = {
     name: (FusedBackend(name) if name == FUSED.name else NumpyBackend(name),) for name in COMMANDS}
-
-
-class InterpretedKernel(Kernel):
-    """A loop nest, run by core's interpreter: right, and slow."""
-
-    def __init__(self, nest: LoopNest) -> None:
-        self.nest = nest
-
-    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
-        return partial(interpret, self.nest, list(buffers))  # type: ignore[arg-type]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from nnc_core.base.dtype import DTYPES
-from nnc_core.base.errors import DeviceError
+from nnc_core.base.errors import DeviceError, NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.base.record import Record
 from nnc_core.device import DONE, Array, CommandBackend, Device, DeviceSpec, Event, HostArray, Kernel, Program, Stream
 from nnc_cpu import host, memory
-from nnc_cpu.backends import BACKENDS, InterpretedKernel
+from nnc_cpu.backends import BACKENDS
 from nnc_cpu.eager import EAGER, MADE_OF
+from nnc_cpu.nests import Compiler, make_compiler
 from nnc_cpu.program import NumpyProgram
 
 
@@ -76,7 +78,17 @@ class CpuDevice(Device):
         return DONE
 
     def compile(self, nest: LoopNest) -> Kernel:
-        return InterpretedKernel(nest)
+        [kernel] = self.compile_all([nest])
+        if isinstance(kernel, NotSupportedError):
+            raise kernel
+        return kernel
+
+    def compile_all(self, nests: Sequence[LoopNest]) -> list[Kernel | NotSupportedError]:
+        return self._compiler(nests)
+
+    @cached_property
+    def _compiler(self) -> Compiler:
+        return make_compiler()
 
     def backends(self, name: str) -> Sequence[CommandBackend]:
         return BACKENDS.get(name, ())

@@ -1,0 +1,1 @@
+"""Loop nests as machine code of the host: LLVM IR with explicit vectors."""

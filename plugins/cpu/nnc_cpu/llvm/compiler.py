@@ -1,0 +1,87 @@
+"""Machine code of the host: LLVM IR optimised and loaded, for as long as anything holds it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from functools import cache
+from itertools import count
+from typing import Any, NamedTuple
+
+import llvmlite.binding as llvm
+
+from nnc_core.base.errors import DeviceFailureError
+
+_MODULES = count()
+_ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" }\n'
+"""Of kernels: LLVM takes halves of the widest vectors for some processors unless it is told."""
+_LOCK = threading.Lock()
+
+
+class TargetHost(NamedTuple):
+    """The processor that code is made for."""
+
+    cpu: str
+    features: str
+    lanes: int
+    """Elements of float32 in a vector."""
+    halves: bool
+    """It converts float16 by itself."""
+    x86: bool = True
+
+
+@cache
+def host() -> TargetHost:
+    """The machine that this process runs on.  Its vectors are told from what it can do: a hypervisor may give the
+    processor another name."""
+    has = llvm.get_host_cpu_features()
+    lanes = 16 if all(has.get(f"avx512{part}") for part in ("f", "dq", "bw", "vl")) else 8 if has.get("avx2") else 4
+    x86 = llvm.get_process_triple().startswith("x86_64")
+    return TargetHost(llvm.get_host_cpu_name(), has.flatten(), lanes, bool(has.get("f16c")), x86)
+
+
+class HostCompiler:
+    """Compiles for a host, or for one that has less."""
+
+    def __init__(self, target: TargetHost) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self.target = target
+        triple = llvm.Target.from_triple(llvm.get_process_triple())
+        self.machine: Any = triple.create_target_machine(cpu=target.cpu, features=target.features, opt=2, jit=True)
+        self.builder: Any = llvm.create_pass_builder(self.machine, llvm.create_pipeline_tuning_options(speed_level=1))
+        self.passes: Any = llvm.create_new_function_pass_manager()
+        self.passes.add_sroa_pass()
+        self.passes.add_instruction_combine_pass()
+        self.passes.add_new_gvn_pass()
+        self.passes.add_simplify_cfg_pass()
+        self.jit: Any = llvm.create_lljit_compiler(self.machine, use_jit_link=False)
+
+    def load(self, text: str, names: Mapping[str, None]) -> LoadedModule:
+        """The functions of a module's text by name."""
+        with _LOCK:
+            try:
+                return LoadedModule(self, text, names)
+            except RuntimeError as error:
+                raise DeviceFailureError(f"LLVM cannot compile a loop nest: {error}") from error
+
+    def optimised(self, text: str) -> Any:
+        module = llvm.parse_assembly(text + _ATTRIBUTES)
+        module.verify()
+        for function in module.functions:
+            if not function.is_declaration:
+                self.passes.run(function, self.builder)
+        return module
+
+
+class LoadedModule:
+    """Loaded functions; the memory of their code is freed with it."""
+
+    def __init__(self, machine: HostCompiler, text: str, names: Mapping[str, None]) -> None:
+        module = machine.optimised(text)
+        code = machine.machine.emit_object(module)
+        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        for name in names:
+            builder.export_symbol(name)
+        self.tracker: Any = builder.link(machine.jit, f"nnc{next(_MODULES)}")
+        self.addresses = {name: self.tracker[name] for name in names}

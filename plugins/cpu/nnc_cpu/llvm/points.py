@@ -1,0 +1,181 @@
+"""Scalar instructions at the points at hand: values by number, loads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nnc_core.base.dtype import DType, int64
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.loopnest import Access, Instruction, LoopNest
+from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
+from nnc_cpu.llvm.logic import constant, held, stored
+from nnc_cpu.llvm.places import Place, PlaceWriter, plus
+from nnc_cpu.llvm.scalars import ScalarWriter
+
+
+class PointWriter:
+    """Writes instructions of a nest, for one point or for those of all lanes, into a function."""
+
+    def __init__(self, nest: LoopNest, width: int, function: FunctionWriter, halves: bool) -> None:
+        self.nest, self.width, self.function = nest, width, function
+        self.scalars = ScalarWriter(function, halves)
+        self.places = PlaceWriter(self.scalars, width)
+        self.dtypes = _dtypes(nest)
+        self.values: dict[int, Register] = {}
+        self.mask: Register | None = None
+        """The lanes that have a point; None for all."""
+        self.pointers: list[Register] = []
+        """Where the arguments begin."""
+
+    def along(self, axis: int, first: Register, stop: Register, length: int | None) -> Iterator[None]:
+        """Go along an axis with all lanes; the block is written twice where the last of them may have no point."""
+        f, places = self.function, self.places
+        width = integer(self.width)
+        places.vector = axis
+        whole = length is not None and length % self.width == 0
+        end = stop if whole else f.let(f"sub {stop}, {integer(self.width - 1).name}", "i64")
+        position = f.variable("i64")
+        f.set(position, first)
+        if length is None or length >= self.width:
+            with f.loop(first, end, self.width) as x:
+                places.axes[axis] = x
+                yield
+                f.set(position, plus(f, x, width))
+        if not whole:
+            x = f.get(position, "i64")
+            left = f.let(f"sub {stop}, {x.name}", "i64")
+            with f.where(f.let(f"icmp sgt {left}, 0", "i1")):
+                places.axes[axis] = x
+                count = f.spread(left, self.width)
+                lane = Register("<" + ", ".join([f"i64 {k}" for k in range(self.width)]) + ">", "i64", self.width)
+                self.mask = f.let(f"icmp slt {lane}, {count.name}", "i1", self.width)
+                yield
+                self.mask = None
+        places.vector = None
+
+    def instruction(self, number: int, instruction: Instruction, lengths: Sequence[int]) -> None:
+        value = self.value(instruction, lengths)
+        if value is not None:
+            self.values[number] = value
+
+    def value(self, instruction: Instruction, lengths: Sequence[int]) -> Register | None:
+        operation, dtype = instruction.operation, instruction.dtype
+        if operation == "constant":
+            return constant(instruction.literal, dtype)
+        if operation == "axis":
+            return self.position(instruction.axis)
+        if instruction.access is None:
+            operands = [self.values[operand] for operand in instruction.operands]
+            return self.scalars.instruction(operation, dtype, operands, self.dtypes[instruction.operands[0]])
+        place = self.places.place(instruction.access, lengths, self.index)
+        if operation == "load":
+            return self.load(instruction, instruction.access, place)
+        if operation == "store":
+            self.store(instruction.access, place, self.values[instruction.operands[0]])
+            return None
+        if operation == "valid":
+            return Register("true", "i1") if place.valid is None else place.valid
+        raise NotSupportedError(f"no access by the scalar instruction {operation}")
+
+    def index(self, number: int) -> Register:
+        """A value as an index."""
+        return self.scalars.cast(self.values[number], self.dtypes[number], int64)
+
+    def position(self, axis: int | None) -> Register:
+        assert axis is not None, "an axis instruction names its axis"
+        first = self.places.axes[axis]
+        return self.places.along(first, 1) if axis == self.places.vector else first
+
+    # ---- memory
+    def load(self, instruction: Instruction, access: Access, place: Place) -> Register:
+        f, dtype = self.function, self.nest.arguments[access.argument].dtype
+        type = stored(dtype)
+        fill = constant(instruction.literal, dtype)
+        if place.uniform and (place.valid is None or place.valid.lanes == 1):
+            return self.load_one(access, place, dtype, fill)
+        lanes = self.width
+        mask = self.masked(place.valid)
+        vector = Register("", type, lanes)
+        if place.further is None and place.step == 1:
+            pointer = self.pointer(access, place)
+            if mask is None:
+                raw = f.let(f"load {vector.full}, {pointer}, align {dtype.itemsize}", type, lanes)
+            else:
+                raw = f.call(f"llvm.masked.load.v{lanes}{_suffix(type)}.p0", type, pointer,
+                             integer(dtype.itemsize, 32), mask, vector._replace(name="zeroinitializer"), lanes=lanes)
+        else:
+            mask = f.spread(Register("true", "i1"), lanes) if mask is None else mask
+            raw = f.call(f"llvm.masked.gather.v{lanes}{_suffix(type)}.v{lanes}p0", type,
+                         self.pointers_of(access, place), integer(dtype.itemsize, 32), mask,
+                         vector._replace(name="zeroinitializer"), lanes=lanes)
+        value = self.scalars.loaded(raw, dtype)
+        return value if place.valid is None else self.scalars.select(place.valid, value, fill)
+
+    def load_one(self, access: Access, place: Place, dtype: DType, fill: Register) -> Register:
+        f, type = self.function, stored(dtype)
+        if place.valid is None:
+            return self.scalars.loaded(f.let(f"load {type}, {self.pointer(access, place)}", type), dtype)
+        result = f.variable(held(dtype))
+        f.set(result, fill)
+        with f.where(place.valid):
+            raw = f.let(f"load {type}, {self.pointer(access, place)}", type)
+            f.set(result, self.scalars.loaded(raw, dtype))
+        return f.get(result, held(dtype))
+
+    def store(self, access: Access, place: Place, value: Register) -> None:
+        f, dtype = self.function, self.nest.arguments[access.argument].dtype
+        if place.uniform and value.lanes == 1 and (place.valid is None or place.valid.lanes == 1):
+            self.store_one(access, place, self.scalars.storable(value, dtype))
+            return
+        lanes, type = self.width, stored(dtype)
+        mask = self.masked(place.valid)
+        raw = f.spread(self.scalars.storable(value, dtype), lanes)
+        if place.further is None and place.step == 1:
+            pointer = self.pointer(access, place)
+            if mask is None:
+                f.line(f"store {raw}, {pointer}, align {dtype.itemsize}")
+            else:
+                f.call_void(f"llvm.masked.store.v{lanes}{_suffix(type)}.p0", raw, pointer,
+                            integer(dtype.itemsize, 32), mask)
+            return
+        mask = f.spread(Register("true", "i1"), lanes) if mask is None else mask
+        f.call_void(f"llvm.masked.scatter.v{lanes}{_suffix(type)}.v{lanes}p0", raw, self.pointers_of(access, place),
+                    integer(dtype.itemsize, 32), mask)
+
+    def store_one(self, access: Access, place: Place, raw: Register) -> None:
+        if place.valid is None:
+            self.function.line(f"store {raw}, {self.pointer(access, place)}")
+            return
+        with self.function.where(place.valid):
+            self.function.line(f"store {raw}, {self.pointer(access, place)}")
+
+    def masked(self, valid: Register | None) -> Register | None:
+        """The lanes that may touch memory; None for all."""
+        if valid is None or self.mask is None:
+            only = valid if self.mask is None else self.mask
+            return None if only is None else self.function.spread(only, self.width)
+        return self.scalars.both(valid, self.mask)
+
+    def pointer(self, access: Access, place: Place) -> Register:
+        type = stored(self.nest.arguments[access.argument].dtype)
+        return self.function.let(f"getelementptr {type}, {self.pointers[access.argument]}, {place.first}", "ptr")
+
+    def pointers_of(self, access: Access, place: Place) -> Register:
+        index = self.function.spread(self.places.along(place.first, place.step), self.width)
+        if place.further is not None:
+            index = plus(self.function, index, place.further)
+        type = stored(self.nest.arguments[access.argument].dtype)
+        return self.function.let(f"getelementptr {type}, {self.pointers[access.argument]}, {index}", "ptr", self.width)
+
+
+def _dtypes(nest: LoopNest) -> list[DType]:
+    """The dtypes of all values, by number."""
+    dtypes: list[DType] = []
+    for stage in nest.stages:
+        dtypes += [i.dtype for i in stage.body] + [r.dtype for r in stage.reductions]
+        dtypes += [i.dtype for i in stage.running]
+    return dtypes
+
+
+def _suffix(type: str) -> str:
+    return {"float": "f32", "double": "f64"}.get(type, type)

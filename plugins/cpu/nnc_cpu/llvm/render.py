@@ -1,0 +1,207 @@
+"""Loop nests as functions of LLVM IR: `void name(ptr arguments, ptr numbers, i64 begin, i64 end)`.
+
+A function runs *tasks* `begin` to `end`: those of a nest are independent, and `TaskShape.tasks` counts them.
+Neighbouring points are computed together, as the lanes of vectors: points of an outer axis, each of which folds what is
+its own, or points of the inner axis of a stage, which fold together.  What is the same in all lanes stays a scalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+from nnc_core.base.loopnest import LoopNest, Stage
+from nnc_core.codegen.expand import expand
+from nnc_core.codegen.general import AnyNest, GeneralNest
+from nnc_core.codegen.ranges import axis_lengths
+from nnc_cpu.llvm.folds import fold_of
+from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
+from nnc_cpu.llvm.logic import stored
+from nnc_cpu.llvm.places import plus, times
+from nnc_cpu.llvm.points import PointWriter
+from nnc_cpu.llvm.scalars import EXPANDED
+from nnc_cpu.llvm.strategy import choose, in_parts, varying, vector_axis
+
+BLOCK = 4096
+"""Points of the lanes' axis that make a task."""
+
+
+class TaskShape(NamedTuple):
+    """The tasks of a kernel: one for each point of the outer axes, but one for each BLOCK along `axis`."""
+
+    axes: tuple[int, ...]
+    lengths: tuple[int, ...]
+    """Axes whose lengths are among the numbers that the kernel is given."""
+    axis: int | None
+
+    def tasks(self, numbers: Sequence[int]) -> int:
+        """The count of tasks; `numbers` are the lengths of the axes that are left open."""
+        given = dict(zip(self.lengths, numbers, strict=True))
+        lengths = [given.get(axis, n) for axis, n in enumerate(self.axes)]
+        if self.axis is not None:
+            lengths[self.axis] = -(-lengths[self.axis] // BLOCK)
+        return prod(lengths)
+
+
+class Rendered(NamedTuple):
+    """The text of a function, and how its work is divided."""
+
+    text: str
+    shape: TaskShape
+
+
+def render(name: str, nest: AnyNest, lanes: int, halves: bool, declared: dict[str, None]) -> Rendered:
+    """The function of a nest; NotSupportedError for what it cannot say.
+
+    lanes: elements of a vector, a power of two up to PARTS; halves: the host converts float16 by itself; declared:
+    gathers what the module has to declare.
+    """
+    return KernelWriter(expand(nest, EXPANDED), lanes, halves, declared).rendered(name)
+
+
+class KernelWriter:
+    """Writes the function of one nest: what it is given, its tasks, and the stages at each point."""
+
+    def __init__(self, nest: AnyNest, lanes: int, halves: bool, declared: dict[str, None]) -> None:
+        self.general = nest if isinstance(nest, GeneralNest) else None
+        self.nest: LoopNest = nest if isinstance(nest, LoopNest) else nest.nest
+        self.axis = choose(self.nest, lanes)
+        self.varying = varying(self.nest, self.axis)
+        self.function = FunctionWriter(declared)
+        self.points = PointWriter(self.nest, lanes, self.function, halves)
+        self.places = self.points.places
+        self.lengths: dict[int, Register] = {}
+
+    def rendered(self, name: str) -> Rendered:
+        open_lengths = () if self.general is None else self.general.lengths
+        shape = TaskShape(self.nest.axes, open_lengths, self.axis)
+        if self.nest.points:
+            self.take_arguments(open_lengths)
+            with self.function.loop(Register("%begin", "i64"), Register("%end", "i64")) as task:
+                self.task(task)
+        head = f"define void @{name}(ptr %arguments, ptr %numbers, i64 %begin, i64 %end) #0 {{"
+        lines = [head, "entry:", *self.function.variables, *self.function.lines, "  ret void", "}"]
+        return Rendered("\n".join(lines) + "\n", shape)
+
+    # ---- outer points
+    def take_arguments(self, open_lengths: Sequence[int]) -> None:
+        f, count = self.function, len(self.nest.arguments)
+        numbers = [integer(0)] * count
+        if self.general is not None:
+            numbers = [self.number(n) for n in range(count)]
+        for n, argument in enumerate(self.nest.arguments):
+            slot = f.let(f"getelementptr ptr, ptr %arguments, i64 {n}", "ptr")
+            pointer = f.let(f"load ptr, {slot}", "ptr")
+            first = f.let(f"getelementptr {stored(argument.dtype)}, {pointer}, {numbers[n]}", "ptr")
+            self.points.pointers.append(first)
+        for n, length in enumerate(self.nest.axes):
+            place = open_lengths.index(n) if n in open_lengths else None
+            self.lengths[n] = integer(length) if place is None else self.number(count + place)
+
+    def number(self, n: int) -> Register:
+        place = self.function.let(f"getelementptr i64, ptr %numbers, i64 {n}", "ptr")
+        return self.function.let(f"load i64, {place}", "i64")
+
+    def task(self, task: Register) -> None:
+        """The points of one task."""
+        f, rest = self.function, task
+        block: Register | None = None
+        if self.axis is not None:
+            blocks = self.blocks(self.lengths[self.axis])
+            block, rest = self.split(rest, blocks)
+        outer = [axis for axis in range(len(self.nest.axes)) if axis != self.axis]
+        for axis in reversed(outer):
+            if self.nest.axes[axis] == 1:
+                self.places.axes[axis] = integer(0)
+            elif all(self.nest.axes[a] == 1 for a in outer if a < axis):
+                self.places.axes[axis] = rest
+            else:
+                self.places.axes[axis], rest = self.split(rest, self.lengths[axis])
+        if self.axis is None or block is None:
+            self.stages()
+            return
+        first = times(f, block, BLOCK)
+        stop = f.call("llvm.smin.i64", "i64", plus(f, first, integer(BLOCK)), self.lengths[self.axis])
+        fixed = None if self.general is not None and self.axis in self.general.lengths else self.nest.axes[self.axis]
+        for _ in self.points.along(self.axis, first, stop, fixed):
+            self.stages()
+
+    def blocks(self, length: Register) -> Register:
+        if not length.name.startswith("%"):
+            return integer(-(-int(length.name) // BLOCK))
+        more = plus(self.function, length, integer(BLOCK - 1))
+        return self.function.let(f"udiv {more}, {BLOCK}", "i64")
+
+    def split(self, x: Register, by: Register) -> tuple[Register, Register]:
+        """(x modulo by, x divided by it)."""
+        if by.name == "1":
+            return integer(0), x
+        rest = self.function.let(f"urem {x}, {by.name}", "i64")
+        return rest, self.function.let(f"udiv {x}, {by.name}", "i64")
+
+    def stages(self) -> None:
+        """All stages at the outer points at hand."""
+        written = 0
+        for stage in self.nest.stages:
+            StageWriter(self, stage, written).write()
+            written += stage.values
+
+
+class StageWriter:
+    """Writes one stage at the points at hand."""
+
+    def __init__(self, kernel: KernelWriter, stage: Stage, first: int) -> None:
+        self.stage, self.first, self.after = stage, first, first + len(stage.body)
+        self.points, self.outer = kernel.points, len(kernel.nest.axes)
+        self.lengths = axis_lengths(kernel.nest, stage)
+        self.axis = vector_axis(kernel.nest, stage) if kernel.axis is None else None
+        """The inner axis along which the lanes lie; None where they are points of an outer axis, or there is one."""
+        self.folds = [fold_of(self, n, r, n in kernel.varying, in_parts(r, stage, kernel.nest))
+                      for n, r in enumerate(stage.reductions, self.after)]
+
+    @property
+    def shared(self) -> bool:
+        return self.axis is not None
+
+    def write(self) -> None:
+        for fold in self.folds:
+            fold.start()
+        self.along(self.outer)
+        for fold in self.folds:
+            self.points.values[fold.number] = fold.finished()
+
+    def along(self, axis: int) -> None:
+        """Go along the inner axes from `axis` on."""
+        points = self.points
+        if axis == len(self.lengths):
+            self.point()
+        elif axis == self.axis:
+            length = self.lengths[axis]
+            for _ in points.along(axis, integer(0), integer(length), length):
+                self.along(axis + 1)
+        elif self.lengths[axis] == 1:
+            points.places.axes[axis] = integer(0)
+            self.along(axis + 1)
+        else:
+            with points.function.loop(integer(0), integer(self.lengths[axis])) as x:
+                points.places.axes[axis] = x
+                self.along(axis + 1)
+
+    def point(self) -> None:
+        """Everything at one inner point, or at those of all lanes."""
+        points, stage = self.points, self.stage
+        for number, instruction in enumerate(stage.body, self.first):
+            points.instruction(number, instruction, self.lengths)
+        for fold in self.folds:
+            points.values[fold.number] = fold.fold()
+        for number, instruction in enumerate(stage.running, self.after + len(self.folds)):
+            points.instruction(number, instruction, self.lengths)
+
+    def flat(self) -> Register:
+        """The place of the inner point in row-major order."""
+        function, total = self.points.function, integer(0)
+        for axis in range(self.outer, len(self.lengths)):
+            step = prod(self.lengths[axis + 1 :])
+            total = plus(function, total, times(function, self.points.places.axes[axis], step))
+        return total

@@ -1,0 +1,117 @@
+"""The axis that a kernel computes several points of at once, chosen by what its accesses cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from nnc_core.base.dtype import is_float
+from nnc_core.base.loopnest import PARTS, SPLIT, Access, Instruction, LoopNest, Reduction, Stage
+from nnc_core.codegen.ranges import axis_lengths
+
+IN_ANY_ORDER = frozenset({"sum", "product", "maximum", "minimum", "all", "any"})
+"""Reductions that lanes may share: see `in_parts`."""
+FEW = 16
+"""Outer points that are too few to fold a dot of each by itself."""
+
+
+def in_parts(reduction: Reduction, stage: Stage, nest: LoopNest) -> bool:
+    """Tell whether a reduction is folded as PARTS partial ones.  It depends on nothing that a fused nest could have
+    otherwise, so that an operator gives the same bits wherever it runs."""
+    if stage.running or not is_float(reduction.dtype) or prod(stage.axes) <= 1:
+        return False
+    if reduction.kind == "dot":
+        return nest.points < FEW
+    return reduction.kind in SPLIT
+
+
+def choose(nest: LoopNest, lanes: int) -> int | None:
+    """The outer axis that lanes lie along; None where an inner axis of each stage that allows it is cheaper."""
+    outer = [axis for axis, length in enumerate(nest.axes) if length != 1 and _may_vary(nest, axis)]
+    return min([None, *outer], key=lambda axis: _cost(nest, axis, lanes))
+
+
+def vector_axis(nest: LoopNest, stage: Stage) -> int | None:
+    """The inner axis of a stage that lanes can lie along, if outer axes are gone through point by point."""
+    last = len(nest.axes) + len(stage.axes) - 1
+    lengths = axis_lengths(nest, stage)
+    if not stage.axes or stage.running or lengths[last] == 1:
+        return None
+    aligned = all(n == 1 for n in stage.axes[:-1]) or stage.axes[-1] % PARTS == 0
+    shared = all(r.kind in IN_ANY_ORDER or (r.kind == "dot" and in_parts(r, stage, nest)) for r in stage.reductions)
+    return last if aligned and shared and _stores_apart(nest, stage, last) else None
+
+
+def _stores_apart(nest: LoopNest, stage: Stage, axis: int) -> bool:
+    """True if no two points along an axis touch the same element that one of them writes."""
+    loaded = {i.access.argument for i in stage.instructions if i.operation == "load" and i.access}
+    stores = [i.access for i in stage.instructions if i.operation == "store" and i.access]
+    return all(_step(access, axis) and access.argument not in loaded for access in stores) and len(
+        {access.argument for access in stores}) == len(stores)
+
+
+def _may_vary(nest: LoopNest, axis: int) -> bool:
+    """True if stores go to other elements from point to point along an outer axis."""
+    return all(_step(i.access, axis) != 0 for stage in nest.stages for i in stage.instructions
+               if i.operation == "store" and i.access is not None)
+
+
+def _step(access: Access, axis: int) -> int | None:
+    """Elements from one point along an axis to the next; None where that differs, 0 where it is the same element."""
+    total = 0
+    for subscript in access.subscripts:
+        coefficient = dict(subscript.coefficients).get(axis, 0)
+        if subscript.gather is not None or (coefficient and subscript.divisor != 1):
+            return None
+        total += subscript.stride * coefficient
+    return total
+
+
+def _cost(nest: LoopNest, axis: int | None, lanes: int) -> float:
+    """About how many instructions `lanes` outer points take."""
+    return sum([_stage_cost(nest, stage, vector_axis(nest, stage) if axis is None else axis, lanes)
+                for stage in nest.stages])
+
+
+def _stage_cost(nest: LoopNest, stage: Stage, axis: int | None, lanes: int) -> float:
+    points = prod(stage.axes)
+    count = len(stage.instructions) + len(stage.reductions)
+    if axis is None:
+        return float(lanes * points * count)
+    length = axis_lengths(nest, stage)[axis]
+    filled = -(-length // lanes) * lanes / max(length, 1)
+    each = sum([_access_cost(access, axis, lanes) for access in _accesses(stage)]) + count
+    return points * each * filled
+
+
+def _access_cost(access: Access, axis: int, lanes: int) -> int:
+    return 1 if _step(access, axis) in (0, 1) else lanes
+
+
+def _accesses(stage: Stage) -> Iterator[Access]:
+    return (i.access for i in stage.instructions if i.access is not None and i.operation != "valid")
+
+
+def varying(nest: LoopNest, axis: int | None) -> set[int]:
+    """The values that may differ along an outer axis."""
+    found: set[int] = set()
+    number = 0
+    for stage in nest.stages:
+        running = number + len(stage.body)
+        parts = ((number, stage.body), (running + len(stage.reductions), stage.running))
+        for _ in (0, 1):  # running instructions see the reductions
+            for first, part in parts:
+                for n, instruction in enumerate(part, first):
+                    if axis is not None and _differs(instruction, axis, found):
+                        found.add(n)
+            found.update([n for n, r in enumerate(stage.reductions, running) if not found.isdisjoint(r.operands)])
+        number += stage.values
+    return found
+
+
+def _differs(instruction: Instruction, axis: int, varying: set[int]) -> bool:
+    if instruction.axis == axis or not varying.isdisjoint(instruction.operands):
+        return True
+    access = instruction.access
+    return access is not None and any(
+        dict(s.coefficients).get(axis) or (s.gather is not None and s.gather in varying) for s in access.subscripts)
