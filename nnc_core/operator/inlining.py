@@ -15,6 +15,7 @@ from nnc_core.base.dtype import boolean
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.loopnest import Access, Instruction, LoopNest
 from nnc_core.codegen.merged_axes import with_merged_axes
+from nnc_core.codegen.merged_stages import with_merged_stages
 from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.loops import Index, IndexLike, InlinedCommand, NestBuilder
 from nnc_core.operator.movement import narrowed
@@ -68,7 +69,7 @@ def fused_nest(command: Command, program: Program) -> LoopNest:
     while composer.needed:
         composer = Composer(command, program, [*composer.needed, *composer.early])
         composer.write()
-    return with_merged_axes(composer.nest.build())
+    return with_merged_axes(with_merged_stages(composer.nest.build()))
 
 
 class Composer:

@@ -14,12 +14,14 @@ import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.config import config
 from nnc_core.base.errors import Error, NotSupportedError
+from nnc_core.codegen import merged_stages
 from nnc_core.engine import ComputationGraph, candidates
+from nnc_core.engine.fusion.cluster import Cluster
 from nnc_core.engine.plan import CommandPlanner
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.operator.fused import FUSED
-from nnc_core.operator.inlining import fused_nest
+from nnc_core.operator.inlining import Composer, fused_nest
 from nnc_core.operator.program import Input, Literal, Program, Step, StepResult
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import postorder
@@ -27,6 +29,7 @@ from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.agreement import same_bits
 from nnc_plugins.conformance.running import called
 from tests.engine.conftest import call, floats, graph
+from tests.engine.fusible_graphs import grow_fusible
 from tests.engine.plan_meaning import PlanError
 from tests.graph.strategies import RandomGraph, grow_graph
 from tests.optimiser.random_operators import grow_over_operators
@@ -131,6 +134,53 @@ def test_values_of_rows_are_given_to_others(stack: Stack, F: Nodes) -> None:
     assert all(fused[name].tobytes() == apart[name].tobytes() for name in fused)
 
 
+def passes(run: ComputationGraph, number: int) -> list[tuple[int, ...]]:
+    """The inner axes that a fused command goes through."""
+    command = run.plan.steps[number].command
+    assert FUSED.nest is not None
+    return [stage.axes for stage in FUSED.nest(command).stages if stage.axes]
+
+
+def test_sums_over_equal_axes_are_one_pass(stack: Stack, F: Nodes) -> None:
+    x = floats(F, "x", 4, 6)
+    sums = {"a": F.sum(x, axis=(0,), keepdims=True), "b": F.sum(F.multiply(x, x), axis=(0,), keepdims=False)}
+    run = compiled(stack, graph({"x": x}, sums))
+    assert len(commands(run)) == 1
+    assert passes(run, 0) == [(4,)]
+    host = np.arange(24, dtype=F32).reshape(4, 6)
+    found = call(run, x=host)
+    np.testing.assert_array_equal(found["a"], host.sum(0, keepdims=True))
+    np.testing.assert_array_equal(found["b"], (host * host).sum(0))
+
+
+def test_sums_over_other_axes_and_sums_that_wait_are_passes_of_their_own(stack: Stack, F: Nodes) -> None:
+    x = floats(F, "x", 5, 5)
+    crossed = {"a": F.sum(x, axis=(0,), keepdims=True), "b": F.sum(x, axis=(1,), keepdims=True)}
+    run = compiled(stack, graph({"x": x}, crossed))
+    assert commands(run) == ["sum", "sum"]
+    mean = F.mean(x, axis=(0,), keepdims=True)
+    spread = F.mean(F.abs(F.subtract(x, mean)), axis=(0,), keepdims=True)
+    run = compiled(stack, graph({"x": x}, {"m": mean, "s": spread, "t": F.sum(x, axis=(0,), keepdims=True)}))
+    assert len(commands(run)) == 1
+    assert passes(run, 0) == [(5,), (5,)]
+
+
+def test_a_norm_of_a_batch_with_its_running_statistics_is_one_command(stack: Stack, F: Nodes) -> None:
+    x, running = floats(F, "x", 8, 3), floats(F, "running", 3)
+    centred = F.subtract(x, F.mean(x, axis=(0,), keepdims=True))
+    scale = F.sqrt(F.add(F.mean(F.multiply(centred, centred), axis=(0,), keepdims=True), 1e-5))
+    y = F.divide(centred, scale)
+    made = graph({"x": x, "running": running}, {
+        "y": y, "centred": centred, "scale": scale,
+        "running": F.add(F.multiply(running, 0.9), F.multiply(F.mean(x, axis=(0,), keepdims=False), 0.1))})
+    run = compiled(stack, made)
+    assert len(commands(run)) == 1
+    assert passes(run, 0) == [(8,), (8,), (8,)], "the mean, which both share, the spread, and the results"
+    given = {"x": np.random.default_rng(0).normal(size=(8, 3)).astype(F32), "running": np.ones(3, F32)}
+    fused, apart = call(run, **given), call(compiled(stack, made, fusion=False), **given)
+    assert all(fused[name].tobytes() == apart[name].tobytes() for name in fused)
+
+
 def test_a_command_does_not_wait_for_what_waits_for_it(stack: Stack, F: Nodes) -> None:
     x = floats(F, "x", 3, 2)
 
@@ -179,7 +229,10 @@ def test_the_explanation_says_what_runs_together(stack: Stack, F: Nodes) -> None
 # ---- that it is right
 def grown(seed: int) -> RandomGraph:
     random = Random(seed)
-    return grow_over_operators(random, random.randint(2, 24)) if seed % 2 else grow_graph(random, random.randint(2, 30))
+    if seed % 3 == 0:
+        return grow_fusible(random, random.randint(2, 24))
+    return grow_over_operators(random, random.randint(2, 24)) if seed % 3 == 1 else grow_graph(
+        random, random.randint(2, 30))
 
 
 def both(seed: int, device: str) -> list[Any]:
@@ -317,6 +370,53 @@ def test_an_epilogue_that_is_another_is_seen(stack: Stack, F: Nodes, other: str)
         assert differs(nnc.make_stack(stack_for("strict:0").device), F)
     finally:
         object.__setattr__(FUSED, "nest", written)
+
+
+def moments(F: Nodes) -> SymbolicGraph:
+    """Two passes, of which the second needs what the first has summed; rows and columns that share a square array."""
+    x = floats(F, "x", 5, 5)
+    mean = F.mean(x, axis=(0,), keepdims=True)
+    centred = F.subtract(x, mean)
+    return graph({"x": x}, {"s": F.sum(F.multiply(centred, centred), axis=(0,), keepdims=True), "m": mean, "c": centred,
+                            "r": F.sum(x, axis=(1,), keepdims=False)})
+
+
+def moments_differ(F: Nodes) -> bool:
+    """Whether they are something else when they are fused on a new stack, or cannot be computed."""
+    stack, given = nnc.make_stack(stack_for("strict:0").device), {"x": np.arange(25, dtype=F32).reshape(5, 5) ** 2 / 7}
+    made = moments(F)
+    apart = call(compiled(stack_for("strict:0"), made, fusion=False), **given)
+    try:
+        fused = call(compiled(stack, made), **given)
+    except (PlanError, Error, KeyError):
+        return True
+    return any(fused[name].tobytes() != apart[name].tobytes() for name in apart)
+
+
+def test_the_moments_are_right(F: Nodes) -> None:
+    assert not moments_differ(F)
+
+
+def test_a_pass_that_does_not_wait_for_its_sums_is_seen(F: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    place_for = merged_stages._Merging.place_for
+    monkeypatch.setattr(merged_stages._Merging, "place_for", lambda self, stage, earliest: place_for(self, stage, 1))
+    assert moments_differ(F)
+
+
+def test_a_value_given_where_only_a_part_is_computed_is_seen(F: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Composer, "_is_whole", lambda self, element: True)
+    x = floats(F, "x", 4, 4)
+    e = F.exp(x)
+    half = F.sum(F.slice(e, start=(0, 0), stop=(2, 4), step=(1, 1)), axis=(0,), keepdims=True)
+    made = graph({"x": x}, {"h": half, "c": F.cumulative_sum(F.sin(e), axis=0)})
+    monkeypatch.setattr(Cluster, "place_of", lambda self, node, form, requests: None)
+    stack, given = nnc.make_stack(stack_for("strict:0").device), {"x": np.ones((4, 4), F32)}
+    try:
+        fused = call(compiled(stack, made), **given)
+    except (PlanError, Error, IndexError, KeyError):
+        return
+    apart = call(compiled(stack, made, fusion=False), **given)
+    assert any(fused[name].tobytes() != apart[name].tobytes() for name in apart)
 
 
 def test_results_of_bodies_that_are_not_where_they_have_to_be_are_seen(stack: Stack, monkeypatch: Any) -> None:

@@ -6,7 +6,8 @@ A result is gone through point by point.  As soon as something folded takes part
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import copy
 from math import prod
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -166,6 +167,30 @@ class Cluster:
             self._fold_along(node, form, requests[0])
         elif form.kind is Kind.ANCHOR:
             self.anchor = node
+
+    def axes_of(self, node: Node) -> list[Any]:
+        """The axis along which each dimension of a node here is asked for first, 0 for those of length 1."""
+        return [next((axis for axis, _ in index[1]), 0) if index else 0 for index in self._requests[node][0].at]
+
+    def begin(self, node: Node, form: Form, axes: Sequence[Any]) -> Place | Literal[False]:
+        """Add a node that nothing here reads, along some axes of the result; tells its place."""
+        requests = [Request(tuple([(0, frozenset([(axis, 1)] if n != 1 else []))
+                                   for n, axis in zip(node.spec.static_shape, axes, strict=True)]), None)]
+        place = self.place_of(node, form, requests)
+        self.inputs[node] = None
+        self.add(node, form, requests)
+        return place
+
+    def length(self, axis: Any) -> int:
+        """The length of an axis of the result or of a fold."""
+        return self._lengths.get(axis, 1)
+
+    def copy(self) -> Cluster:
+        """A cluster that grows by itself."""
+        other = copy(self)
+        other.forms, other.further, other.inputs = dict(self.forms), dict(self.further), dict(self.inputs)
+        other._lengths, other._requests = dict(self._lengths), dict(self._requests)
+        return other
 
     def _fold_along(self, node: Node, form: Form, request: Request) -> None:
         axes = _axes(request)

@@ -14,6 +14,7 @@ from nnc_core.base.config import config
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.fusion.cluster import Cluster, Request
 from nnc_core.engine.fusion.cost import pays
+from nnc_core.engine.fusion.merging import merged
 from nnc_core.engine.fusion.ways import Ways, in_order
 from nnc_core.engine.fusion.writing import ProgramWriter
 from nnc_core.engine.groups import COPY, LEAVES, NodeGroup, is_number
@@ -60,8 +61,10 @@ class Grouping:
     def groups(self) -> list[NodeGroup]:
         """A group for each cluster and for each node by itself, inputs first."""
         for node in reversed(self.nodes):
-            if node.op not in LEAVES and not is_number(node):
-                self._place(node)
+            if not is_number(node):
+                self._merge_readers(node)
+                if node.op not in LEAVES:
+                    self._place(node)
         made: dict[Node, list[NodeGroup]] = {}
         for grown in dict.fromkeys(self.cluster.values()):
             self._leave_views(grown)
@@ -86,6 +89,32 @@ class Grouping:
             if node.op.view is None or node.op is COPY:  # a view that nobody takes in costs nothing
                 self.cluster[node] = Cluster(node, form)
         self.ways.add(node, users)
+
+    def _merge_readers(self, node: Node) -> None:
+        """Make clusters one that go through the same rows of a node, if neither waits for the other."""
+        clusters = [self.cluster[user] for user in self.users.get(node, ()) if user in self.cluster]
+        kept: list[Cluster] = []
+        for cluster in dict.fromkeys([cluster for cluster in clusters if cluster.rows is not None]):
+            for k, other in enumerate(kept):
+                both = self._merged(other, cluster, node)
+                if both is not None:
+                    kept[k] = both
+                    break
+            else:
+                kept.append(cluster)
+
+    def _merged(self, one: Cluster, other: Cluster, node: Node) -> Cluster | None:
+        steps, results = len(one.forms) + len(other.forms), len(one.results) + len(other.results)
+        if steps > MOST_STEPS or len(one.inputs | other.inputs) > MOST_INPUTS or results > MOST_RESULTS:
+            return None
+        if self.ways.lead([one.result], other.result) or self.ways.lead([other.result], one.result):
+            return None
+        host, guest = (other, one) if other.inner and not one.inner else (one, other)
+        both = merged(host, guest, node)
+        if both is not None:
+            self.ways.merge(host.result, guest.result, guest.forms)
+            self.cluster |= dict.fromkeys(both.forms, both)
+        return both
 
     def _form(self, node: Node) -> Form:
         kind = _kind(node)
@@ -112,13 +141,17 @@ class Grouping:
         if len(cluster.forms) >= MOST_STEPS or len(cluster.inputs) - 1 + len(new) > MOST_INPUTS:
             return False
         requests = cluster.requests_of(node)
+        others = [user for user in self.users.get(node, ()) if self.cluster.get(user) is not cluster]
+        given = bool(others) or node in self.outputs
+        if given and form.kind is Kind.POINTWISE and cluster.rows is None and not cluster.is_whole(node, requests):
+            if not self._follows_a_fold(node):
+                return False
+            form = form._replace(kind=Kind.FOLD)  # it is computed once for each row, with the fold
         match form.kind:
             case Kind.FOLD if not cluster.folds_with(node, requests):
                 return False
             case Kind.ANCHOR if not cluster.anchors_with(node, requests):
                 return False
-        others = [user for user in self.users.get(node, ()) if self.cluster.get(user) is not cluster]
-        given = bool(others) or node in self.outputs
         if not pays(node, form, cluster, requests, given=given):
             return False
         if given and not self._is_given(node, form, cluster, requests, others):

@@ -16,31 +16,51 @@ class Ways:
         """Of the command that computes a node."""
         self._behind: list[int] = []
         """For each command those that need it, near or far, as bits by their numbers."""
+        self._before: list[set[int]] = []
+        """For each command those that it reads from."""
 
     def add(self, node: Node, users: Iterable[Node]) -> None:
         """A command of its own."""
-        self._number[node] = len(self._behind)
-        self._behind.append(self._reached(users))
+        number = self._number[node] = len(self._behind)
+        self._behind.append(0)
+        self._before.append(set())
+        self._lead_on(number, users)
 
     def join(self, node: Node, other: Node, users: Iterable[Node]) -> None:
         """The command of another node computes this one too."""
         number = self._number[node] = self._number[other]
-        self._extend(number, self._reached([user for user in users if self._number[user] != number]))
+        self._lead_on(number, [user for user in users if self._number[user] != number])
+
+    def merge(self, one: Node, other: Node, nodes: Iterable[Node]) -> None:
+        """Make the commands of two nodes one; `nodes` are what the other computes."""
+        number, old = self._number[one], self._number[other]
+        self._number |= dict.fromkeys(nodes, number)
+        self._behind[number] |= self._behind[old]
+        self._before[number] |= self._before[old]
+        self._before[old].add(number)
+        self._spread(self._before[number], 1 << number | self._behind[number])
 
     def lead(self, nodes: Iterable[Node], to: Node) -> bool:
         """Tell whether the commands of some nodes have to run before that of another."""
-        return bool(self._reached(nodes) >> self._number[to] & 1)
+        number = self._number[to]
+        return any(n == number or self._behind[n] >> number & 1 for n in {self._number[node] for node in nodes})
 
-    def _reached(self, nodes: Iterable[Node]) -> int:
-        found = 0
-        for number in {self._number[node] for node in nodes}:
-            found |= 1 << number | self._behind[number]
-        return found
+    def _lead_on(self, number: int, users: Iterable[Node]) -> None:
+        """Put what reads a command, and what lies behind that, behind the command and all before it."""
+        further = 0
+        for n in {self._number[user] for user in users}:
+            further |= 1 << n | self._behind[n]
+            self._before[n].add(number)
+        self._spread([number], further)
 
-    def _extend(self, number: int, further: int) -> None:
-        if further & ~self._behind[number]:
-            self._behind = [behind | further if n == number or behind >> number & 1 else behind
-                            for n, behind in enumerate(self._behind)]
+    def _spread(self, numbers: Iterable[int], further: int) -> None:
+        """Put what lies behind some commands behind all before them, too."""
+        waiting = list(numbers)
+        while waiting:
+            n = waiting.pop()
+            if further & ~self._behind[n]:
+                self._behind[n] |= further
+                waiting += self._before[n]
 
 
 def in_order(groups: Mapping[Node, Sequence[NodeGroup]]) -> list[NodeGroup]:
