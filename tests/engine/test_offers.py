@@ -58,6 +58,24 @@ def test_what_follows_is_offered_as_it_grows_and_the_largest_is_taken(codegen: b
     assert panels.ran[1:] == ["matmul"]
 
 
+@pytest.mark.parametrize("pools", [False, True], ids=["convolution", "with-pool"])
+def test_convolutions_and_pools_are_anchors_too(pools: bool) -> None:
+    """The pool begins a group of its own, unless the convolution's code knows it."""
+    stack = stack_with(Panels("conv", known=AROUND | {"max_pool"} if pools else AROUND), Panels("max_pool"))
+    F = stack.operator.open()
+    host = {"x": numbers(2, 6, 6, 3), "k": numbers(3, 3, 3, 4, seed=1), "bias": numbers(4, seed=2)}
+    inputs = {name: floats(F, name, *array.shape) for name, array in host.items()}
+    y = F.conv(inputs["x"], inputs["k"], strides=(1, 1), padding=((1, 1), (1, 1)), dilation=(1, 1), groups=1,
+               layout="NHWC")
+    y = F.max_pool(F.relu(F.add(y, inputs["bias"])), window=(2, 2), strides=(2, 2), padding=((0, 0), (0, 0)),
+                   dilation=(1, 1), layout="NHWC")
+    run = compiled(stack, inputs, F.multiply(y, 2.0))
+    apart = ["fused(conv add relu)", "fused(max_pool multiply)"]
+    assert commands(run) == (["fused(conv add relu max_pool multiply)"] if pools else apart)
+    alone = compiled(stack, inputs, F.multiply(y, 2.0), fusion=False)
+    assert call(run, **host)["y0"].tobytes() == call(alone, **host)["y0"].tobytes()
+
+
 def test_a_group_may_pass_one_that_was_refused() -> None:
     """Swish reads the product twice: with one of its readers there are two results."""
     panels = Panels("matmul", known=AROUND | {"sigmoid"}, accepts=lambda p: str(p) != "matmul add")
