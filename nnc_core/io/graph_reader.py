@@ -178,6 +178,7 @@ def blaming(path: str | os.PathLike[str], reason: str) -> Iterator[None]:
         raise refused(path, f"{reason}: {type(error).__name__}: {error}") from error
 
 
-def refused(path: str | os.PathLike[str], reason: str, hint: str | None = None) -> FileFormatError:
-    return FileFormatError(f"{os.fspath(path)!r} cannot be read as a graph: {reason}",
+def refused(path: str | os.PathLike[str], reason: str, hint: str | None = None,
+            what: str = "a graph") -> FileFormatError:
+    return FileFormatError(f"{os.fspath(path)!r} cannot be read as {what}: {reason}",
                            hint=hint or "restore the file from a copy or save it again")

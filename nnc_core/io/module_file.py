@@ -105,7 +105,7 @@ def load_module(path: Path, *, device: Any = None) -> Any:
     arrays, metadata = load_arrays(path)
     if _KEY not in metadata:
         raise refused(path, "it is a safetensors file without a module",
-                      "read it with load_weights(module, path) or load_arrays")
+                      "read it with load_weights(module, path) or load_arrays", "a module")
     with nullcontext() if device is None else use_device(device):
         try:
             module = ModuleReader(parsed(metadata[_KEY], "the description"), arrays).module()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import deepcopy
+from copy import copy
 from typing import Any
 
 WRONG: tuple[Any, ...] = (None, True, -1, 5, 1.5, float("nan"), "x", "", [], [[]], {}, {"x": 1})
@@ -38,10 +38,12 @@ def _at(whole: Any, path: tuple[Any, ...]) -> Any:
 
 
 def _changed(whole: Any, path: tuple[Any, ...], change: Any) -> Any:
-    owner = [deepcopy(whole)]
+    """A copy along the path; what is beside it is shared."""
+    owner = [whole]
     keys = [0, *path]
     found: Any = owner
     for key in keys[:-1]:
+        found[key] = copy(found[key])
         found = found[key]
     change(found, keys[-1])
     return owner[0]

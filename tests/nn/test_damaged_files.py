@@ -143,7 +143,7 @@ def test_damaged_foreign_and_missing_files(saved: Path, tmp_path: Path) -> None:
         with pytest.raises(FileFormatError):
             load_module(saved)
     save_weights(nn.Linear(2, 2), saved)
-    with pytest.raises(FileFormatError, match=r"safetensors file without a module(.|\n)*load_weights"):
+    with pytest.raises(FileFormatError, match=r"module: it is a safetensors file without a module(.|\n)*load_weights"):
         load_module(saved)
     with pytest.raises(MissingFileError):
         load_module(tmp_path / "nothing")

@@ -8,14 +8,8 @@ import pytest
 import nnc_core as nnc
 from nnc_core.base.errors import LostCellError
 from nnc_core.symbols.assigned import AssignedGraph
-from nnc_core.symbols.symbolic import SYMBOLS
 from tests.tensors.faults import fails
-
-
-def evaluations(*outputs: nnc.Tensor) -> int:
-    before = SYMBOLS.evaluations
-    nnc.eval_arr(list(outputs))
-    return SYMBOLS.evaluations - before
+from tests.tensors.symbols.evaluations import evaluations
 
 
 @pytest.fixture

@@ -14,18 +14,13 @@ import nnc_core as nnc
 from nnc_core.errors import UnassignedError
 from nnc_core.symbols.symbolic import SYMBOLS
 from tests.tensors.faults import fails
+from tests.tensors.symbols.evaluations import evaluations
 from tests.tensors.symbols.unshaped import SHAPES, host, value
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* has no kernel")  # linear algebra
 
 
 # ---- evaluation
-def evaluations(*outputs: nnc.Tensor) -> int:
-    before = SYMBOLS.evaluations
-    nnc.eval_arr(list(outputs))
-    return SYMBOLS.evaluations - before
-
-
 def test_only_what_an_assignment_invalidates_runs_again(device: str) -> None:
     a, b = nnc.var_arr("a"), nnc.var_arr("b")
     left, right = nnc.tanh(a), nnc.sum(b * b)
