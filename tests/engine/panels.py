@@ -26,7 +26,9 @@ WIDTH = 4
 PANELS = Tiling((1, WIDTH), (1, 0, 3))
 GREEDY = {"add", "multiply", "matmul", "exp", "maximum", "where", "sum", "subtract", "tanh", "cast", "conv", "permute"}
 BLOCKS = Tiling((2, 3), (1, 0, 3, 2))
-AROUND = frozenset({"add", "multiply", "subtract", "maximum", "relu", "tanh", "cast", "broadcast_to", "pack", "unpack"})
+AROUND = frozenset({"add", "multiply", "subtract", "maximum", "relu", "negative", "cast", "broadcast_to", "pack",
+                    "unpack"})
+"""Operators that every right kernel rounds alike."""
 
 
 class NestDevice(CpuDevice):

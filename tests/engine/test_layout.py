@@ -19,7 +19,7 @@ from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import Literal, Node
 from nnc_core.type import TensorSpec
 from tests.engine.conftest import call, floats, graph
-from tests.engine.panels import PANELS, Panels, stack_with
+from tests.engine.panels import AROUND, PANELS, Panels, stack_with
 from tests.engine.test_fusion import commands
 from tests.support import near, numbers
 
@@ -156,7 +156,7 @@ def test_what_the_driver_refuses_to_read_packed_is_read_as_it_is() -> None:
 
 
 def test_loops_read_what_was_packed_before_their_rounds() -> None:
-    lib = panels()
+    lib = panels(known=AROUND | {"tanh"})
     w = numbers(3, 3, seed=4)
     with nnc.use_device(stack_with(lib)), config.using(deterministic=True):
         @nnc.jit
@@ -176,7 +176,7 @@ def test_loops_read_what_was_packed_before_their_rounds() -> None:
 
 
 def test_constants_that_loops_read_are_packed_when_the_graph_is_compiled() -> None:
-    lib = panels()
+    lib = panels(known=AROUND | {"tanh"})
     w = numbers(3, 3, seed=4)
     with nnc.use_device(stack_with(lib)), config.using(deterministic=True):
         x = nnc.var_arr("x", shape=(5, 3))

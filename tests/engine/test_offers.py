@@ -104,9 +104,9 @@ def test_what_comes_before_is_offered_where_nothing_else_reads_it() -> None:
     F = stack.operator.open()
     inputs = operands(F)
     dropped = F.multiply(inputs["a"], 0.5)
-    y = F.relu(F.matmul(F.tanh(dropped), inputs["b"]))
+    y = F.relu(F.matmul(F.negative(dropped), inputs["b"]))
     run = compiled(stack, inputs, y)
-    assert commands(run) == ["fused(multiply tanh matmul relu)"]
+    assert commands(run) == ["fused(multiply negative matmul relu)"]
     assert results(run) == results(compiled(stack, inputs, y, fusion=False))
     run = compiled(stack, inputs, F.relu(F.matmul(dropped, inputs["b"])), dropped)
     assert sorted(commands(run)) == ["fused(matmul relu)", "multiply"]
@@ -117,9 +117,9 @@ def test_two_products_share_no_follower() -> None:
     stack = stack_with(Panels("matmul"))
     F = stack.operator.open()
     inputs = operands(F)
-    one, two = F.matmul(inputs["a"], inputs["b"]), F.matmul(F.tanh(inputs["a"]), inputs["b"])
+    one, two = F.matmul(inputs["a"], inputs["b"]), F.matmul(F.negative(inputs["a"]), inputs["b"])
     run = compiled(stack, inputs, F.relu(F.add(one, two)))
-    assert sorted(commands(run)) == ["fused(matmul add relu)", "fused(tanh matmul)"]
+    assert sorted(commands(run)) == ["fused(matmul add relu)", "fused(negative matmul)"]
     assert results(run) == results(compiled(stack, inputs, F.relu(F.add(one, two)), fusion=False))
 
 
@@ -207,7 +207,7 @@ def test_random_graphs_keep_every_bit(codegen: bool, seed: int) -> None:
 @pytest.mark.parametrize("codegen", [False, True], ids=["library", "nests"])
 def test_training_gives_the_same_bits(codegen: bool) -> None:
     """Through loops and branches, by the library code and by NumPy."""
-    panels = Panels("matmul", known=AROUND | {"exp", "divide", "sum", "max"})
+    panels = Panels("matmul", known=AROUND | {"divide", "max"})
     stack = stack_with(panels, codegen=codegen)
 
     def trained(fusion: bool) -> list[np.ndarray]:  # type: ignore[type-arg]
