@@ -14,7 +14,7 @@ from nnc_core.base.config import config
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.fusion.cluster import Cluster, Request
 from nnc_core.engine.fusion.cost import pays
-from nnc_core.engine.fusion.merging import merged
+from nnc_core.engine.fusion.merging import goes_through, is_small, merged
 from nnc_core.engine.fusion.ways import Ways, in_order
 from nnc_core.engine.fusion.writing import ProgramWriter
 from nnc_core.engine.groups import COPY, LEAVES, NodeGroup, is_number
@@ -92,9 +92,11 @@ class Grouping:
 
     def _merge_readers(self, node: Node) -> None:
         """Make clusters one that go through the same rows of a node, if neither waits for the other."""
-        clusters = [self.cluster[user] for user in self.users.get(node, ()) if user in self.cluster]
+        clusters = dict.fromkeys([self.cluster[user] for user in self.users.get(node, ()) if user in self.cluster])
+        if len(clusters) < 2 or is_small(node):
+            return
         kept: list[Cluster] = []
-        for cluster in dict.fromkeys([cluster for cluster in clusters if cluster.rows is not None]):
+        for cluster in [cluster for cluster in clusters if goes_through(cluster, node)]:
             for k, other in enumerate(kept):
                 both = self._merged(other, cluster, node)
                 if both is not None:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from nnc_core.engine.fusion.cluster import Cluster, Position, Request
 from nnc_core.operator.form import Kind
 from nnc_core.symbol import Node
+from nnc_core.type import TupleSpec
+
+
+def is_small(node: Node) -> bool:
+    """True for what is hardly worth reading once instead of twice: sizes, rates, counts."""
+    return isinstance(node.spec, TupleSpec) or prod([n for n in node.shape if isinstance(n, int)]) == 1
+
+
+def goes_through(cluster: Cluster, node: Node) -> bool:
+    """Tell whether a cluster with rows reads a node along more than these."""
+    if cluster.rows is None or cluster.anchor is not None:
+        return False
+    return any(_goes_through_rows(request, cluster) for request in cluster.requests_of(node))
 
 
 def merged(host: Cluster, guest: Cluster, node: Node) -> Cluster | None:
-    """Both clusters as one with the host's result, if each goes through a node that both read, in the same rows; None
-    where they do not.  Neither may read what the other computes."""
-    if host.anchor or guest.anchor or host.rows is None or guest.rows is None:
-        return None
+    """Both clusters as one with the host's result, if they go through a node in the same rows; None where they do not.
+    Neither may read what the other computes."""
     axes = _shared_axes(host, guest, node)
     if axes is None:
         return None
