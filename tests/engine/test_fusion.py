@@ -16,6 +16,7 @@ from nnc_core.base.config import config
 from nnc_core.base.errors import Error, NotSupportedError
 from nnc_core.codegen import merged_stages
 from nnc_core.engine import ComputationGraph, candidates
+from nnc_core.engine.fusion import grouping, ways
 from nnc_core.engine.fusion.cluster import Cluster
 from nnc_core.engine.plan import CommandPlanner
 from nnc_core.graph import SymbolicGraph
@@ -462,3 +463,26 @@ def test_what_cannot_be_one_nest_is_refused() -> None:
     command = nnc.base.command.Command("fused", (program,), tuple(layouts[0]), tuple(layouts[1]))
     with pytest.raises(NotSupportedError, match="fold within a fold"):
         fused_nest(command, program)
+
+
+# ---- large graphs
+def test_a_weight_with_many_readers_is_looked_at_a_few_times_by_each(
+        stack: Stack, F: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+    original = grouping.Grouping._merged
+    monkeypatch.setattr(grouping.Grouping, "_merged", lambda *args: (tried.append(args), original(*args))[1])
+    x, w = floats(F, "x", 4, 4), floats(F, "w", 4, 4)
+    y = x
+    for _ in range(60):
+        y = F.matmul(y, w)
+    compiled(stack, graph({"x": x, "w": w}, {"y": y}))
+    assert len(tried) <= 60 * grouping.MOST_TRIED
+
+
+@pytest.mark.filterwarnings("ignore::nnc_core.base.errors.FallbackWarning")
+@pytest.mark.parametrize("seed", range(6))
+def test_graphs_too_large_to_keep_their_ways_give_the_same_bits(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ways, "MOST_NODES", 0)
+    for fused, apart in [both(seed, "strict:0")]:
+        assert fused.keys() == apart.keys()
+        assert all(same_bits(fused[name], apart[name]).all() for name in fused)

@@ -28,6 +28,8 @@ from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec, is_static
 MOST_STEPS = 64
 MOST_INPUTS = 24
 MOST_RESULTS = 16
+MOST_TRIED = 8
+"""Other clusters that one is tried to be merged with: a weight may have thousands of readers."""
 
 OPAQUE = Form(Kind.OPAQUE)
 PLACED = frozenset({"concat", "update_slice", "put_row", "scatter"})
@@ -56,7 +58,7 @@ class Grouping:
         self._forms: dict[NodeKind, Form] = {}
         self._joined: dict[NodeKind, Node] = {}
         """A node of each kind that is among others in a command."""
-        self.ways = Ways()
+        self.ways = Ways(len(nodes))
 
     def groups(self) -> list[NodeGroup]:
         """A group for each cluster and for each node by itself, inputs first."""
@@ -97,8 +99,8 @@ class Grouping:
             return
         kept: list[Cluster] = []
         for cluster in [cluster for cluster in clusters if goes_through(cluster, node)]:
-            for k, other in enumerate(kept):
-                both = self._merged(other, cluster, node)
+            for k in range(max(0, len(kept) - MOST_TRIED), len(kept)):
+                both = self._merged(kept[k], cluster, node)
                 if both is not None:
                     kept[k] = both
                     break

@@ -8,10 +8,18 @@ from nnc_core.engine.groups import NodeGroup
 from nnc_core.symbol import Node
 
 
-class Ways:
-    """The commands that lie behind each command.  Nodes are added from the outputs back."""
+MOST_NODES = 1 << 14
+"""Nodes of a graph up to which ways are kept: they take memory by the square of the count, 32 MiB here."""
 
-    def __init__(self) -> None:
+
+class Ways:
+    """The commands that lie behind each command.  Nodes are added from the outputs back.
+
+    In graphs of more than MOST_NODES no ways are kept, and there may be one between any two.
+    """
+
+    def __init__(self, nodes: int) -> None:
+        self.kept = nodes <= MOST_NODES
         self._number: dict[Node, int] = {}
         """Of the command that computes a node."""
         self._behind: list[int] = []
@@ -21,6 +29,8 @@ class Ways:
 
     def add(self, node: Node, users: Iterable[Node]) -> None:
         """A command of its own."""
+        if not self.kept:
+            return
         number = self._number[node] = len(self._behind)
         self._behind.append(0)
         self._before.append(set())
@@ -28,6 +38,8 @@ class Ways:
 
     def join(self, node: Node, other: Node, users: Iterable[Node]) -> None:
         """The command of another node computes this one too."""
+        if not self.kept:
+            return
         number = self._number[node] = self._number[other]
         self._lead_on(number, [user for user in users if self._number[user] != number])
 
@@ -41,7 +53,9 @@ class Ways:
         self._spread(self._before[number], 1 << number | self._behind[number])
 
     def lead(self, nodes: Iterable[Node], to: Node) -> bool:
-        """Tell whether the commands of some nodes have to run before that of another."""
+        """Tell whether the commands of some nodes may have to run before that of another."""
+        if not self.kept:
+            return True
         number = self._number[to]
         return any(n == number or self._behind[n] >> number & 1 for n in {self._number[node] for node in nodes})
 
