@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
+from functools import lru_cache
 from math import prod
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -88,6 +89,8 @@ class Cluster:
     def _through(self, user: Node, load: Load, request: Request) -> Request:
         """Turn a request for an element of a node into one for what it reads."""
         rank = user.ndim
+        if not load.folded and load.at == _own_axes(rank):
+            return request
         at = tuple([_substituted(index, request.at, rank, user) for index in load.at])
         return Request(at, user if load.folded else request.scope)
 
@@ -205,6 +208,12 @@ class Cluster:
         del self.forms[node], self._requests[node]
         kept = {x for member in self.forms for x in member.inputs if x not in self.forms}
         self.inputs = dict.fromkeys([x for x in (*self.inputs, node) if x in kept])
+
+
+@lru_cache(maxsize=128)
+def _own_axes(rank: int) -> tuple[Affine, ...]:
+    """The indices of what is read just where it is asked for."""
+    return tuple([(0, ((axis, 1),)) for axis in range(rank)])
 
 
 def _substituted(index: Affine, at: tuple[Position, ...], rank: int, fold: Node) -> Position:

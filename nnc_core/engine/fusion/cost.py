@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from nnc_core.engine.fusion.cluster import Cluster, Request
@@ -17,7 +16,7 @@ SMALL = 1 << 16
 """Points of a result for which starting a command costs more than computing them."""
 
 
-def pays(node: Node, form: Form, cluster: Cluster, requests: Sequence[Request], *, given: bool) -> bool:
+def pays(node: Node, form: Form, cluster: Cluster, requests: list[Request], *, given: bool) -> bool:
     """Tell whether fewer bytes are moved for what is computed more than once, and enough is computed side by side.
     What is `given` is written all the same, and only not read again."""
     size = prod(node.spec.static_shape)
@@ -26,7 +25,7 @@ def pays(node: Node, form: Form, cluster: Cluster, requests: Sequence[Request], 
         return rows == cluster.row_count or rows >= SIDE_BY_SIDE or cluster.points <= SMALL
     if given and cluster.row_count < min(size, SIDE_BY_SIDE) and size > SMALL:
         return False
-    again = max(cluster.times(requests) - size, 0)
+    again = 0 if cluster.is_whole(node, requests) else max(cluster.times(requests) - size, 0)
     loads = max(len(form.loads) - 1, 0)
     saved = (1 if given else 2) * node.spec.nbytes
     return bool(again * (form.weight + loads) <= saved * ADDITIONS_PER_BYTE)
