@@ -19,7 +19,7 @@ def test_every_part_of_compiling_is_timed(name: str) -> None:
     assert [getattr(owner, attribute) for owner, attribute, _ in WATCHED] == before
     assert set(compiled.seconds) == set(PARTS)
     assert min(compiled.seconds.values()) > 0
-    assert compiled.plan.commands > 20
+    assert compiled.plan.commands > 10
 
 
 def test_what_a_part_calls_of_another_is_not_counted_twice() -> None:
