@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from nnc_core.engine.groups import NodeGroup
 from nnc_core.symbol import Node
 
-
 MOST_NODES = 1 << 14
 """Nodes of a graph up to which ways are kept: they take memory by the square of the count, 32 MiB here."""
 
