@@ -208,6 +208,13 @@ def test_dropout_is_one_command_and_keeps_its_mask(stack: Stack, F: Nodes) -> No
     assert all(fused[name].tobytes() == apart[name].tobytes() for name in fused)
 
 
+def test_random_bits_are_not_kept_for_a_mask_that_is_read_in_several_passes(stack: Stack, F: Nodes) -> None:
+    x, key = floats(F, "x", 4, 5), F.placeholder("key", TensorSpec((2,), np.dtype(np.uint64)))
+    y = F.where(F.bernoulli(key, shape=(4, 5), probability=0.5), x, 0.0)
+    run = compiled(stack, graph({"x": x, "key": key}, {"y": F.softmax(y, axis=1)}))
+    assert commands(run) == ["fused(random_bits less)", "fused(where max subtract exp sum divide)"]
+
+
 def test_what_would_be_computed_over_and_over_stays_apart(stack: Stack, F: Nodes) -> None:
     """A product reads each element of its operands once for each column."""
     a, b = floats(F, "a", 64, 64), floats(F, "b", 64, 64)

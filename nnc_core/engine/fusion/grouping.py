@@ -156,12 +156,21 @@ class Grouping:
                 return False
             case Kind.ANCHOR if not cluster.anchors_with(node, requests):
                 return False
-        if not pays(node, form, cluster, requests, given=given):
+        if not pays(node, form, cluster, requests, given=given) or self._leaves_more(node, cluster, requests):
             return False
         if given and not self._is_given(node, form, cluster, requests, others):
             return False
         cluster.add(node, form, requests)
         return True
+
+    def _leaves_more(self, node: Node, cluster: Cluster, requests: list[Request]) -> bool:
+        """Tell whether a node would leave more bytes behind than it has: what it alone reads, and what costs too much
+        to be computed wherever the node is, as random bits do beside a mask."""
+        alone = [x for x in node.inputs if len(self.users[x]) == 1 and x in self.position and x not in self.taken]
+        larger = [x for x in alone if x.op not in LEAVES and x.shape == node.shape and x.spec.nbytes > node.spec.nbytes]
+        forms = [(x, self._form(x)) for x in larger]
+        return any(form.kind is Kind.POINTWISE and not pays(x, form, cluster, requests, given=False)
+                   for x, form in forms)
 
     def _is_given(self, node: Node, form: Form, cluster: Cluster, requests: list[Request], others: list[Node]) -> bool:
         """Let a cluster give the value of a node as well, if it goes through all of it."""
