@@ -79,7 +79,7 @@ class Ways:
 def in_order(groups: Mapping[Node, Sequence[NodeGroup]]) -> list[NodeGroup]:
     """The groups that compute each node, those of one cluster next to each other, inputs first."""
     found: list[NodeGroup] = []
-    done: set[int] = set()
+    done, opened = set[int](), set[int]()
     for node in groups:
         waiting = [node]
         while waiting:
@@ -87,6 +87,8 @@ def in_order(groups: Mapping[Node, Sequence[NodeGroup]]) -> list[NodeGroup]:
             needed = [x for group in made for x in group.inputs
                       if x in groups and groups[x] is not made and id(groups[x]) not in done]
             if needed:
+                assert id(made) not in opened, f"a command of {waiting[-1]} would wait for itself"
+                opened.add(id(made))
                 waiting += reversed(needed)
                 continue
             waiting.pop()
