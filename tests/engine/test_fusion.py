@@ -493,3 +493,17 @@ def test_graphs_too_large_to_keep_their_ways_give_the_same_bits(seed: int, monke
     for fused, apart in [both(seed, "strict:0")]:
         assert fused.keys() == apart.keys()
         assert all(same_bits(fused[name], apart[name]).all() for name in fused)
+
+
+def test_what_is_wanted_much_later_is_not_computed_beside(stack: Stack, F: Nodes) -> None:
+    """A fold of large results would lie in memory all the while; one of small results is taken along."""
+    x = floats(F, "x", 8, 2, 4)
+    for fold, count in ((F.max(x, axis=(1,), keepdims=False), 2), (F.max(x, axis=(1, 2), keepdims=False), 1)):
+        near = F.sum(x, axis=(1,) if fold.ndim == 2 else (1, 2), keepdims=False)
+        for steps, wanted in ((1, 1), (grouping.NEAR, count)):
+            between = near
+            for _ in range(steps):
+                between = F.sort(between, axis=0)
+            run = compiled(stack, graph({"x": x}, {"y": F.add(between, F.cumulative_sum(fold, axis=0))}))
+            folding = [label for label in commands(run) if "max" in label or "sum" in label.split("_sum")[0]]
+            assert len(folding) == wanted, (fold.shape, steps, commands(run)[:4])

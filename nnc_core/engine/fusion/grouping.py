@@ -31,6 +31,11 @@ MOST_RESULTS = 16
 MOST_TRIED = 8
 """Other clusters that one is tried to be merged with: a weight may have thousands of readers."""
 
+NEAR = 16
+"""Nodes between two results that are wanted at about the same time."""
+MUCH = 8
+"""Results are little that take less than one part in so many of what is read."""
+
 OPAQUE = Form(Kind.OPAQUE)
 PLACED = frozenset({"concat", "update_slice", "put_row", "scatter"})
 """Operators whose parts the planner lays where they are wanted, so that little or nothing is moved."""
@@ -113,12 +118,21 @@ class Grouping:
             return None
         if self.ways.lead([one.result], other.result) or self.ways.lead([other.result], one.result):
             return None
+        if self._waits_long(one, other, node):
+            return None
         host, guest = (other, one) if other.inner and not one.inner else (one, other)
         both = merged(host, guest, node)
         if both is not None:
             self.ways.merge(host.result, guest.result, guest.forms)
             self.cluster |= dict.fromkeys(both.forms, both)
         return both
+
+    def _waits_long(self, one: Cluster, other: Cluster, node: Node) -> bool:
+        """Tell whether results would lie in memory for long before anything wants them, and be much beside what is
+        read once less: as those of the way back, were they computed on the way forward."""
+        first, later = sorted([one, other], key=lambda cluster: self.position[cluster.result])
+        far = self.position[later.result] - self.position[first.result] > NEAR
+        return far and sum([x.spec.nbytes for x in later.results]) * MUCH > node.spec.nbytes
 
     def _form(self, node: Node) -> Form:
         kind = _kind(node)
