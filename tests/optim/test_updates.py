@@ -346,9 +346,9 @@ def test_owls_parts_in_half_precision(parts: dict[str, Any], dtype: str) -> None
 # ---- few commands
 @pytest.mark.parametrize("make, one, three", [
     (lambda ps: optim.SGD(ps, 0.1), 2, 4), (lambda ps: optim.SGD(ps, 0.1, 0.9), 2, 4),
-    (lambda ps: optim.Adagrad(ps, 0.1), 2, 4), (lambda ps: optim.Adam(ps, 0.1), 4, 7),
-    (lambda ps: optim.AdamW(ps, 0.1), 4, 7), (lambda ps: optim.RMSprop(ps, 0.1), 2, 4),
-    (lambda ps: optim.Lion(ps, 0.1), 3, 7), (lambda ps: optim.LAMB(ps, 0.1), 6, 15),
+    (lambda ps: optim.Adagrad(ps, 0.1), 2, 4), (lambda ps: optim.Adam(ps, 0.1), 4, 6),
+    (lambda ps: optim.AdamW(ps, 0.1), 4, 6), (lambda ps: optim.RMSprop(ps, 0.1), 2, 4),
+    (lambda ps: optim.Lion(ps, 0.1), 3, 7), (lambda ps: optim.LAMB(ps, 0.1), 2, 5),
 ])
 def test_commands_of_an_update(make: Any, one: int, three: int) -> None:
     """For one parameter, and for three, on a device that compiles loop nests."""
