@@ -95,11 +95,11 @@ def test_it_learns() -> None:
 
 def test_devices_swap_at_run_time() -> None:
     """A network trained on one device classifies the same on another."""
-    images, _ = digits(20)
+    images, _ = digits(3)  # the strict device takes seconds for each
     with nnc.use_device(usable("cpu:0")):
         network = LeNet(0)
         before = network.classify(images)
     network.module.to("strict:0")
     with nnc.use_device("strict:0"):
-        np.testing.assert_array_equal(network.classify(images, batch=5)[:5], before[:5])
+        np.testing.assert_array_equal(network.classify(images, batch=2), before)
     assert all(isinstance(c, Cell) for c in network.module.named_parameters().values())
