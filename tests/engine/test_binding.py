@@ -77,17 +77,18 @@ def test_calls_in_a_loop_bind_nothing_in_the_end(device: Device, bound: list[int
 
 
 def test_new_inputs_in_a_loop_bind_nothing_in_the_end(device: Device, bound: list[int]) -> None:
-    """Batches come from the pool too, as their predecessors go."""
+    """Batches come from the pool too, as their predecessors go.  A block that comes back late, from the collector or
+    another thread, takes its turn once more: then a few are bound again."""
     gc.collect()
     device.trim()  # blocks of other tests: with more of them than sets of buffers are kept, there is always a new one
-    compiled = nnc.jit(chained)
-    for k in range(24):
-        if k == 12:
-            bound.clear()
+    compiled, counts = nnc.jit(chained), list[int]()
+    for k in range(40):
+        bound.clear()
         x = nnc.asarray(HOST / 64 + k)
         y = compiled(x)
+        counts.append(len(bound))
         np.testing.assert_allclose(y.numpy(), chained(x).numpy(), rtol=1e-5)
-    assert not bound
+    assert any(not any(counts[k : k + 8]) for k in range(8, 33)), counts
 
 
 def test_only_commands_that_see_a_new_array_are_bound(bound: list[int]) -> None:
