@@ -44,6 +44,8 @@ Record = Callable[[str, object], None]
 SAMPLE, SAMPLE_COMPILED = 6, 2
 """Cases of a sample; where each needs a kernel compiled, which takes long, there are fewer.  Both ways are held to each
 other by the first case."""
+EVERYDAY = frozenset(("bool", "int32", "float32", "complex64"))
+"""Dtypes in which both ways are held to each other where kernels take long to compile; the others are marked slow."""
 ELSEWHERE = frozenset(("transfer",))
 """Operators with a test file of their own."""
 
@@ -75,7 +77,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         dtypes = {dtype for case in CASES[name] for dtype in case.dtypes if dtype.name in device.spec.dtypes}
         for dtype in (d for d in DTYPES.values() if d in dtypes):
             sample, rest = split(name, dtype, seed, size)
-            found.append(pytest.param(name, dtype, sample, id=f"{name}-{dtype}"))
+            later = not against_reference and compiles_slowly(device) and dtype.name not in EVERYDAY
+            marks = [pytest.mark.slow] if later else []
+            found.append(pytest.param(name, dtype, sample, id=f"{name}-{dtype}", marks=marks))
             if rest:
                 found.append(pytest.param(name, dtype, rest, id=f"{name}-{dtype}-rest", marks=pytest.mark.slow))
     metafunc.parametrize(SAMPLED, found)
