@@ -11,14 +11,18 @@ from zlib import crc32
 import numpy as np
 
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.dtype import is_complex
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.tiling import Tiling
 from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
+from nnc_core.engine import ComputationGraph
+from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.program import Input, Program, Step, StepResult
 from nnc_core.stacks import Stack, make_stack
+from nnc_core.symbol import Node
 from nnc_cpu.device import CpuDevice
 
 Array = np.ndarray[Any, Any]
@@ -148,3 +152,11 @@ def stack_with(*backends: Panels, codegen: bool = False) -> Stack:
     for backend in backends:
         device.take(backend.operator, backend)
     return make_stack(device)
+
+
+def compiled(stack: Stack, inputs: dict[str, Node], *outputs: Node, fusion: bool = True) -> ComputationGraph:
+    """A graph of these nodes, whose outputs are y0, y1 and so on."""
+    with config.using(fusion=fusion, deterministic=True):
+        run: ComputationGraph = stack.engine.compile(
+            SymbolicGraph(inputs, {f"y{i}": y for i, y in enumerate(outputs)}))
+        return run

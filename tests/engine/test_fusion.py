@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -25,15 +24,10 @@ from nnc_core.operator.fused import FUSED
 from nnc_core.operator.inlining import Composer, fused_nest
 from nnc_core.operator.program import Input, Literal, Program, Step, StepResult
 from nnc_core.stacks import Stack, stack_for
-from nnc_core.symbol import postorder
 from nnc_core.type import TensorSpec
-from nnc_plugins.conformance.agreement import same_bits
-from nnc_plugins.conformance.running import called
 from tests.engine.conftest import call, floats, graph
-from tests.engine.fusible_graphs import grow_fusible
+from tests.engine.fused_pairs import assert_fused_as_apart
 from tests.engine.plan_meaning import PlanError
-from tests.graph.strategies import RandomGraph, grow_graph
-from tests.optimiser.random_operators import grow_over_operators
 
 MANY = settings(max_examples=100 if settings().max_examples < 100 else 2000)
 F32 = np.dtype(np.float32)
@@ -235,45 +229,12 @@ def test_the_explanation_says_what_runs_together(stack: Stack, F: Nodes) -> None
 
 
 # ---- that it is right
-def grown(seed: int) -> RandomGraph:
-    random = Random(seed)
-    if seed % 3 == 0:
-        return grow_fusible(random, random.randint(2, 24))
-    return grow_over_operators(random, random.randint(2, 24)) if seed % 3 == 1 else grow_graph(
-        random, random.randint(2, 30))
-
-
-def both(seed: int, device: str) -> list[Any]:
-    """Results with and without fusion; an error in place of them."""
-    found, stack = grown(seed), stack_for(device)
-    outputs = {f"y{i}": y for i, y in enumerate(found.outputs)}
-    read = set(postorder(outputs.values()))
-    inputs = {f"x{i}": p for i, p in enumerate(found.placeholders) if p in read}
-    if not outputs:
-        return []
-    results: list[Any] = []
-    for fusion in (True, False):
-        with config.using(fusion=fusion, deterministic=True):
-            try:
-                run = stack.engine.compile(SymbolicGraph(inputs, outputs))
-                results.append(called(run, {name: found.values[p] for name, p in inputs.items()}))
-            except Error as error:
-                results.append(error)
-    return results
-
-
 @pytest.mark.filterwarnings("ignore::nnc_core.base.errors.FallbackWarning")
 @pytest.mark.parametrize("device", ["strict:0", "cpu:0"])
 @MANY
 @given(seed=st.integers(0, 2**32))
 def test_random_graphs_give_the_same_bits(device: str, seed: int) -> None:
-    for fused, *apart in [both(seed, device)] if seed is not None else []:
-        (apart,) = apart
-        if isinstance(fused, Error) or isinstance(apart, Error):
-            assert type(fused) is type(apart)
-            continue
-        for name in fused:
-            assert same_bits(fused[name], apart[name]).all(), name
+    assert_fused_as_apart(seed, stack_for(device))
 
 
 def weights_after(steps: int, *, fusion: bool, device: str | Stack = "strict:0") -> list[Any]:
@@ -490,9 +451,7 @@ def test_a_weight_with_many_readers_is_looked_at_a_few_times_by_each(
 @pytest.mark.parametrize("seed", range(6))
 def test_graphs_too_large_to_keep_their_ways_give_the_same_bits(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ways, "MOST_NODES", 0)
-    for fused, apart in [both(seed, "strict:0")]:
-        assert fused.keys() == apart.keys()
-        assert all(same_bits(fused[name], apart[name]).all() for name in fused)
+    assert_fused_as_apart(seed, stack_for("strict:0"))
 
 
 def test_what_is_wanted_much_later_is_not_computed_beside(stack: Stack, F: Nodes) -> None:

@@ -18,8 +18,8 @@ from nnc_core.operator.cost import cost_of
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import Literal, Node
 from nnc_core.type import TensorSpec
-from tests.engine.conftest import call, floats, graph
-from tests.engine.panels import AROUND, PANELS, Panels, stack_with
+from tests.engine.conftest import call, floats
+from tests.engine.panels import AROUND, PANELS, Panels, compiled, stack_with
 from tests.engine.test_fusion import commands
 from tests.support import near, numbers
 
@@ -35,12 +35,6 @@ def panels(**options: Any) -> Panels:
 
 def operands(F: Nodes) -> dict[str, Node]:
     return {name: floats(F, name, *array.shape) for name, array in GIVEN.items()}
-
-
-def compiled(stack: Stack, inputs: dict[str, Node], *outputs: Node, fusion: bool = True) -> ComputationGraph:
-    with config.using(fusion=fusion, deterministic=True):
-        run: ComputationGraph = stack.engine.compile(graph(inputs, {f"y{i}": y for i, y in enumerate(outputs)}))
-        return run
 
 
 def results(run: ComputationGraph) -> list[np.ndarray]:  # type: ignore[type-arg]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,16 +9,14 @@ from hypothesis import strategies as st
 
 import nnc_core as nnc
 from nnc_core.base.config import config
-from nnc_core.base.errors import Error, ResumeWarning
+from nnc_core.base.errors import ResumeWarning
 from nnc_core.engine import ComputationGraph
 from nnc_core.operator import Nodes
-from nnc_core.stacks import Stack
-from nnc_core.symbol import Node, postorder
-from nnc_plugins.conformance.agreement import same_bits
-from nnc_plugins.conformance.running import called
-from tests.engine.conftest import call, floats, graph
-from tests.engine.panels import AROUND, GREEDY, Greedy, Panels, stack_with
-from tests.engine.test_fusion import MANY, commands, grown
+from nnc_core.symbol import Node
+from tests.engine.conftest import call, floats
+from tests.engine.fused_pairs import assert_fused_as_apart
+from tests.engine.panels import AROUND, GREEDY, Greedy, Panels, compiled, stack_with
+from tests.engine.test_fusion import MANY, commands
 from tests.support import numbers
 
 GIVEN = {"a": numbers(5, 3), "b": numbers(3, 6, seed=1), "bias": numbers(6, seed=2), "r": numbers(5, 6, seed=3)}
@@ -28,12 +24,6 @@ GIVEN = {"a": numbers(5, 3), "b": numbers(3, 6, seed=1), "bias": numbers(6, seed
 
 def operands(F: Nodes) -> dict[str, Node]:
     return {name: floats(F, name, *array.shape) for name, array in GIVEN.items()}
-
-
-def compiled(stack: Stack, inputs: dict[str, Node], *outputs: Node, fusion: bool = True) -> ComputationGraph:
-    with config.using(fusion=fusion, deterministic=True):
-        run: ComputationGraph = stack.engine.compile(graph(inputs, {f"y{i}": y for i, y in enumerate(outputs)}))
-        return run
 
 
 def results(run: ComputationGraph) -> list[bytes]:
@@ -181,27 +171,7 @@ def test_a_group_that_the_driver_refuses_is_offered_smaller() -> None:
 def test_random_graphs_keep_every_bit(codegen: bool, seed: int) -> None:
     """Around library code that wants blocks and takes what a seed draws, on devices with and without nests."""
     stack = stack_with(*[Greedy(name, seed) for name in sorted(GREEDY)], codegen=codegen)
-    found = grown(seed)
-    outputs = {f"y{i}": y for i, y in enumerate(found.outputs)}
-    read = set(postorder(outputs.values()))
-    inputs = {f"x{i}": p for i, p in enumerate(found.placeholders) if p in read}
-    if not outputs:
-        return
-    made: list[Any] = []
-    for fusion in (True, False):
-        with config.using(fusion=fusion, deterministic=True):
-            try:
-                run = stack.engine.compile(graph(inputs, outputs))
-                made.append(called(run, {name: found.values[p] for name, p in inputs.items()}))
-            except Error as error:
-                made.append(error)
-    together, apart = made
-    if isinstance(apart, Error):
-        assert type(together) is type(apart)
-        return
-    assert isinstance(together, dict), together
-    for name, y in apart.items():
-        assert same_bits(together[name], y).all(), name
+    assert_fused_as_apart(seed, stack)
 
 
 @pytest.mark.parametrize("codegen", [False, True], ids=["library", "nests"])

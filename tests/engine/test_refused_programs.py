@@ -24,7 +24,8 @@ from nnc_core.symbol import postorder
 from nnc_plugins.conformance.agreement import same_bits
 from nnc_plugins.conformance.running import called
 from tests.engine.conftest import call, floats, graph
-from tests.engine.test_fusion import MANY, commands, compiled, grown, weights_after
+from tests.engine.fused_pairs import grown
+from tests.engine.test_fusion import MANY, commands, compiled, weights_after
 
 Judgement = Callable[[LoopNest], bool]
 ROWS = np.linspace(-2, 2, 12, dtype=np.float32).reshape(4, 3)

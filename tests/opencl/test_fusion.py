@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 import nnc_core as nnc
 from nnc_core.base.config import config
-from nnc_core.base.errors import Error
+from nnc_core.stacks import stack_for
 from nnc_opencl.device import OpenCLDevice
-from nnc_plugins.conformance.agreement import same_bits
-from tests.engine.test_fusion import both
+from tests.engine.fused_pairs import assert_fused_as_apart
 
 FEW = settings(max_examples=10 if settings().max_examples < 100 else 300)
 
@@ -42,12 +41,4 @@ def test_functions_of_the_drivers_library_run_apart(device: OpenCLDevice) -> Non
 def test_random_graphs_give_the_same_bits(_opened: Any, seed: int) -> None:
     if _opened[0] is None:
         pytest.skip(_opened[1])
-    results = both(seed, "opencl:0")
-    if not results:
-        return
-    fused, apart = results
-    if isinstance(fused, Error) or isinstance(apart, Error):
-        assert type(fused) is type(apart)
-        return
-    for name in fused:
-        assert same_bits(fused[name], apart[name]).all(), name
+    assert_fused_as_apart(seed, stack_for("opencl:0"))
