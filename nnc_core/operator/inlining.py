@@ -267,6 +267,13 @@ class _InlineBuilder(_StepBuilder):
     def __init__(self, composer: Composer, step: Step, at: Indices) -> None:
         super().__init__(composer, step)
         self.at = tuple([0 if n == 1 else i for n, i in zip(step.spec.static_shape, at, strict=True)])
+        self.may_be_outside = any(not isinstance(i, int) and not i.inside for i in self.at)
+
+    def load(self, argument: int, *indices: IndexLike, fill: Any = 0) -> Any:
+        """Where the element that is asked for is outside, so may be what the operator counts from its place."""
+        if self.may_be_outside:
+            indices = tuple([i if isinstance(i, int) or i.gather is None else i.guarded() for i in indices])
+        return super().load(argument, *indices, fill=fill)
 
     def written(self) -> Any:
         self.rule()
