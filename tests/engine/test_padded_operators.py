@@ -20,7 +20,7 @@ from tests.engine.test_joined_operators import small_case
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_an_operator_whose_result_is_padded(name: str) -> None:
     drawn, op, stack = small_case(name), OPERATORS[name], stack_for("strict:0")
-    if drawn is None or op.nest is None and op.scalar is None:
+    if drawn is None or (op.nest is None and op.scalar is None):
         pytest.skip("has no small case, or no loop nest")
     case, dtype, inputs = drawn
     attributes = case.attribute_values(op, dtype)
