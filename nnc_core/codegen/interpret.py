@@ -7,10 +7,10 @@ writes, they run one by one.  Values are arrays (outer points, inner points) wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,14 +24,27 @@ from nnc_core.codegen.ranges import axis_lengths, element_range
 Values = np.ndarray[Any, Any]
 Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
+InParts: TypeAlias = Callable[[Reduction, Stage, LoopNest], bool]
+"""Tells whether a reduction of a stage of a nest is folded in parts."""
+
 CHUNK = 1 << 16
 """Points computed at once."""
 
 
-def interpret(nest: LoopNest, buffers: Sequence[Bytes], *, in_parts: bool = False) -> None:
+def nowhere(reduction: Reduction, stage: Stage, nest: LoopNest) -> bool:
+    """Every reduction in order."""
+    return False
+
+
+def everywhere(reduction: Reduction, stage: Stage, nest: LoopNest) -> bool:
+    """Every reduction in parts that may be."""
+    return True
+
+
+def interpret(nest: LoopNest, buffers: Sequence[Bytes], *, in_parts: InParts = nowhere) -> None:
     """Run a nest on one-dimensional, contiguous arrays of bytes, one for each argument; written ones change.
 
-    Sums are folded in order, or, with `in_parts`, as partial sums: the two ways that `loopnest` allows.
+    Sums are folded in order, or, where `in_parts` says so, as partial sums: the two ways that `loopnest` allows.
     OutOfRangeError if a valid access leaves its buffer, before or instead of touching what lies outside.
     """
     arrays = [_elements(a.dtype, buffer) for a, buffer in zip(nest.arguments, buffers, strict=True)]
@@ -61,7 +74,7 @@ class _Run:
     nest: LoopNest
     arrays: Sequence[Values]
     outer: list[Values]
-    in_parts: bool
+    in_parts: InParts
     values: dict[int, Values] = field(default_factory=dict)
 
     def stages(self) -> None:
@@ -89,7 +102,8 @@ class _Run:
 
     def fold_of(self, reduction: Reduction, stage: Stage) -> Fold | PartialFolds:
         splits = reduction.kind in SPLIT and is_float(reduction.dtype) and not stage.running
-        return PartialFolds(reduction) if self.in_parts and splits else Fold(reduction)
+        in_parts = splits and self.in_parts(reduction, stage, self.nest)
+        return PartialFolds(reduction) if in_parts else Fold(reduction)
 
     def fold(self, fold: Fold | PartialFolds, number: int, columns: int, running: bool) -> None:
         """Fold further inner points; value `number` is what it was after each of them, where that is read."""

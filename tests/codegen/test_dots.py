@@ -15,6 +15,7 @@ from nnc_core.base.errors import AttributeValueError
 from nnc_core.base.loopnest import PARTS, LoopNest
 from nnc_core.builtin.verify import verify
 from nnc_core.codegen import C99, OPENCL, interpret, render
+from nnc_core.codegen.interpret import InParts, everywhere, nowhere
 from tests.codegen.compiled import compile_c99, compiler
 from tests.codegen.exactly import multiplied_and_added
 from tests.codegen.nests import Values, Writer, agree, as_bytes, at
@@ -33,7 +34,7 @@ def dots(dtype: np.dtype, rows: int, columns: int, kind: str = "dot") -> LoopNes
     return n.build()
 
 
-def run(nest: LoopNest, x: Values, y: Values, in_parts: bool = False) -> Values:
+def run(nest: LoopNest, x: Values, y: Values, in_parts: InParts = nowhere) -> Values:
     out = np.zeros(len(x), x.dtype)
     interpret(nest, [as_bytes(np.ascontiguousarray(a)) for a in (x, y)] + [as_bytes(out)], in_parts=in_parts)
     return out
@@ -133,7 +134,7 @@ def in_order(kind: str, x: Values, y: Values) -> np.generic:
 def test_partial_sums_and_their_tree(dtype: np.dtype, kind: str, columns: int) -> None:
     rng = np.random.default_rng(columns)
     x, y = (numbers(rng, dtype, "plain", (4, columns)) for _ in range(2))
-    got = run(dots(dtype, 4, columns, kind), x, y, in_parts=True)
+    got = run(dots(dtype, 4, columns, kind), x, y, in_parts=everywhere)
     rows = [[in_order(kind, a[p::PARTS], b[p::PARTS]) for p in range(PARTS)] for a, b in zip(x, y, strict=True)]
     expected = np.array([tree(parts, kind == "product") for parts in rows], dtype)
     assert agree(got, expected).all()
@@ -146,10 +147,10 @@ def test_chunks_do_not_matter_to_partial_sums(chunk: int, columns: int, kind: st
     rng = np.random.default_rng(chunk)
     x, y = (numbers(rng, float32, "plain", (3, columns)) for _ in range(2))
     nest = dots(float32, 3, columns, kind)
-    whole = run(nest, x, y, in_parts=True)
+    whole = run(nest, x, y, in_parts=everywhere)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importlib.import_module("nnc_core.codegen.interpret"), "CHUNK", chunk)
-        np.testing.assert_array_equal(run(nest, x, y, in_parts=True), whole)
+        np.testing.assert_array_equal(run(nest, x, y, in_parts=everywhere), whole)
 
 
 @pytest.mark.parametrize("kind", ["maximum", "argmin", "any"])
@@ -164,7 +165,7 @@ def test_what_does_not_depend_on_the_order_is_as_it_was(kind: str) -> None:
     n.stage()
     n.store(1, total, at({0: 1}, 1))
     outs = [np.zeros(4, result) for _ in range(2)]
-    for out, in_parts in zip(outs, (False, True), strict=True):
+    for out, in_parts in zip(outs, (nowhere, everywhere), strict=True):
         interpret(n.build(), [as_bytes(x), as_bytes(out)], in_parts=in_parts)
     np.testing.assert_array_equal(*outs)
 
@@ -176,5 +177,5 @@ def test_running_sums_are_folded_in_order() -> None:
     n.stage(50)
     n.store(1, n.reduce("sum", n.load(0, at({1: 1}, 1)), float32), at({1: 1}, 1))
     out = np.zeros(50, np.float32)
-    interpret(n.build(), [as_bytes(x), as_bytes(out)], in_parts=True)
+    interpret(n.build(), [as_bytes(x), as_bytes(out)], in_parts=everywhere)
     np.testing.assert_array_equal(out, np.add.accumulate(x[0]))

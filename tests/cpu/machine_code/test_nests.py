@@ -8,7 +8,7 @@ import pytest
 
 from nnc_core.codegen import interpret
 from nnc_core.device import Kernel
-from nnc_cpu.llvm.strategy import in_parts
+from nnc_cpu.partial_sums import in_parts
 from tests.codegen.nests import Case, agree, as_bytes
 from tests.codegen.test_nests import CASES
 from tests.cpu.machine_code.running import HOSTS, kernels, run
@@ -40,6 +40,6 @@ def test_the_interpreter_agrees_in_every_bit(case: Case, host: str) -> None:
     """Sums in parts too: whatever the width, the same order."""
     ours, theirs = case.copies(), case.copies()
     run(compiled(host)[case.name], ours)
-    interpret(case.nest, [as_bytes(array) for array in theirs], in_parts=splits(case))
+    interpret(case.nest, [as_bytes(array) for array in theirs], in_parts=in_parts)
     for place, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         assert agree(a, b).all(), case.labels.get(place, place)

@@ -11,7 +11,7 @@ from nnc_core.base.dtype import DTYPES
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import expand, interpret
 from nnc_core.codegen.expansions import EXPANSIONS
-from nnc_cpu.llvm.strategy import in_parts
+from nnc_cpu.partial_sums import in_parts
 from tests.codegen.nests import Values, Writer, agree, as_bytes, at
 from tests.codegen.test_random_nests import contents, expressions
 from tests.cpu.machine_code.running import HOSTS, kernels, run
@@ -75,7 +75,6 @@ def test_rows(host: str, drawn: list[tuple[LoopNest, list[Values]]]) -> None:
     for kernel, (nest, arrays) in zip(kernels([nest for nest, _ in drawn], host), drawn, strict=True):
         ours, theirs = [a.copy() for a in arrays], [a.copy() for a in arrays]
         run(kernel, ours)
-        parts = any(in_parts(r, stage, nest) for stage in nest.stages for r in stage.reductions)
-        interpret(expand(nest, frozenset(EXPANSIONS)), [as_bytes(a) for a in theirs], in_parts=parts)
+        interpret(expand(nest, frozenset(EXPANSIONS)), [as_bytes(a) for a in theirs], in_parts=in_parts)
         for a, b in zip(ours, theirs, strict=True):
             assert agree(a, b).all(), nest

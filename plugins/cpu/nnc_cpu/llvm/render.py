@@ -21,7 +21,8 @@ from nnc_cpu.llvm.logic import stored
 from nnc_cpu.llvm.places import plus, times
 from nnc_cpu.llvm.points import PointWriter
 from nnc_cpu.llvm.scalars import EXPANDED
-from nnc_cpu.llvm.strategy import choose, in_parts, varying, vector_axis
+from nnc_cpu.llvm.strategy import choose, varying, vector_axis
+from nnc_cpu.partial_sums import in_parts
 
 BLOCK = 4096
 """Points of the lanes' axis that make a task."""

@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from nnc_core.base.dtype import is_float
-from nnc_core.base.loopnest import PARTS, SPLIT, Access, Instruction, LoopNest, Reduction, Stage
+from nnc_core.base.loopnest import PARTS, Access, Instruction, LoopNest, Stage
 from nnc_core.codegen.ranges import axis_lengths
+from nnc_cpu.partial_sums import in_parts
 
 IN_ANY_ORDER = frozenset({"sum", "product", "maximum", "minimum", "all", "any"})
 """Reductions that lanes may share: see `in_parts`."""
-FEW = 16
-"""Outer points that are too few to fold a dot of each by itself."""
-
-
-def in_parts(reduction: Reduction, stage: Stage, nest: LoopNest) -> bool:
-    """Tell whether a reduction is folded as PARTS partial ones.  It depends on nothing that a fused nest could have
-    otherwise, so that an operator gives the same bits wherever it runs."""
-    if stage.running or not is_float(reduction.dtype) or prod(stage.axes) <= 1:
-        return False
-    if reduction.kind == "dot":
-        return nest.points < FEW
-    return reduction.kind in SPLIT
 
 
 def choose(nest: LoopNest, lanes: int) -> int | None:
