@@ -36,6 +36,9 @@ class Settings:
     or because a shape depends on it: "allow", "warn" or "error".  `realize()` and `wait()` are always allowed."""
     fusion: bool = True
     """Compile several operators as one command where that moves fewer bytes; False: a command for each."""
+    compile_at_once: bool = False
+    """Make machine code before the first run on devices that interpret small work until compiling it pays (`cpu:0`):
+    every call then takes as long as the next.  Values are the same."""
     trace_limit: int = 8
     """A compiled function that is traced more often than this says so once, and what changed."""
     memory_steps: int = 1 << 28
@@ -86,6 +89,7 @@ KINDS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "check_indices": (_switch, "True or False"),
     "implicit_compute": (_one_of("allow", "warn", "error"), "one of allow, warn, error"),
     "fusion": (_switch, "True or False"),
+    "compile_at_once": (_switch, "True or False"),
     "trace_limit": (_count, "an integer that is not negative"),
     "memory_steps": (_count, "an integer that is not negative"),
     "arena_limit": (_count, "a number of bytes, or None"),

@@ -17,7 +17,7 @@ from nnc_core.device import DONE, Array, CommandBackend, Device, DeviceSpec, Eve
 from nnc_cpu import host, memory
 from nnc_cpu.backends import BACKENDS
 from nnc_cpu.eager import EAGER, MADE_OF
-from nnc_cpu.nests import Compiler, make_compiler
+from nnc_cpu.nests import NestKernels
 from nnc_cpu.program import NumpyProgram
 
 
@@ -78,17 +78,15 @@ class CpuDevice(Device):
         return DONE
 
     def compile(self, nest: LoopNest) -> Kernel:
-        [kernel] = self.compile_all([nest])
-        if isinstance(kernel, NotSupportedError):
-            raise kernel
+        [kernel] = self._kernels.of([nest])
         return kernel
 
     def compile_all(self, nests: Sequence[LoopNest]) -> list[Kernel | NotSupportedError]:
-        return self._compiler(nests)
+        return [*self._kernels.of(nests)]
 
     @cached_property
-    def _compiler(self) -> Compiler:
-        return make_compiler()
+    def _kernels(self) -> NestKernels:
+        return NestKernels()
 
     def backends(self, name: str) -> Sequence[CommandBackend]:
         return BACKENDS.get(name, ())

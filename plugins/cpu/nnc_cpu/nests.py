@@ -1,45 +1,165 @@
-"""Loop nests on the host: machine code where LLVM is installed, core's interpreter where it is not."""
+"""Loop nests on the host: interpreted until machine code pays, and for good where LLVM is not installed."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from importlib import import_module
+from math import prod
+from threading import Lock
+from time import perf_counter
 from typing import TypeAlias
+from weakref import ref
 
+from nnc_core.base.config import config
+from nnc_core.base.dtype import is_float
 from nnc_core.base.errors import FallbackWarning, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen.interpret import interpret
+from nnc_core.codegen import expand, interpret
+from nnc_core.codegen.expansions import EXPANSIONS
 from nnc_core.device import Buffer, Kernel, Launch, Stream
+from nnc_cpu.partial_sums import in_parts
 
-Compiler: TypeAlias = Callable[[Sequence[LoopNest]], "list[Kernel | NotSupportedError]"]
-"""Kernels of nests, in order; for one that is refused the error itself."""
+Compiler: TypeAlias = "Callable[[Sequence[LoopNest]], Sequence[Kernel | NotSupportedError | None]]"
+"""Machine code of nests, in order; for one that is refused the error itself, None where there is no compiler."""
+
+PATIENCE = 0.008
+"""Seconds that interpreting may take for each kernel before it is compiled: about what compiling takes."""
+AT_ONCE = 1 << 19
+"""Scalar instructions of one run that are compiled before they are run at all."""
 
 
-class InterpretedKernel(Kernel):
-    """A loop nest, run by core's interpreter: right, and slow."""
+class TieredKernel(Kernel):
+    """A loop nest, interpreted or as machine code, with the same bits."""
 
-    def __init__(self, nest: LoopNest) -> None:
-        self.nest = nest
+    def __init__(self, nest: LoopNest, together: Together) -> None:
+        self.nest, self.together = nest, together
+        self.machine: Kernel | None = None
+        """Its machine code, once it is there."""
+        self.at_once = _work(nest) > AT_ONCE or not _agrees(nest)
+        self._expanded: LoopNest | None = None
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
-        return partial(interpret, self.nest, list(buffers))  # type: ignore[arg-type]
+        machine = self.machine or self.ready()
+        return machine.bind(buffers) if machine is not None else _TieredLaunch(self, buffers)
+
+    def launch(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> None:
+        machine = self.machine or self.ready()
+        if machine is not None:
+            machine.launch(buffers)
+        else:
+            self.interpret(buffers)
+
+    def ready(self) -> Kernel | None:
+        """Its machine code, compiled now if that pays."""
+        if self.machine is None and self.together.pays(self):
+            self.together.compile()
+        return self.machine
+
+    def interpret(self, buffers: Sequence[Buffer]) -> None:
+        """Run it without machine code."""
+        if self._expanded is None:
+            self._expanded = expand(self.nest, EXPANSIONS)
+        begin = perf_counter()
+        interpret(self._expanded, list(buffers), in_parts=in_parts)  # type: ignore[arg-type]
+        self.together.spent += perf_counter() - begin
 
 
-def interpreted(nests: Sequence[LoopNest]) -> list[Kernel | NotSupportedError]:
-    """Kernels of the interpreter."""
-    return [InterpretedKernel(nest) for nest in nests]
+def _work(nest: LoopNest) -> int:
+    """The number of scalar instructions that a run takes."""
+    return nest.points * sum([prod(stage.axes) * len(stage.instructions) for stage in nest.stages])
+
+
+def _agrees(nest: LoopNest) -> bool:
+    """Tell whether the interpreter gives the bits of machine code: NumPy has powers and logarithms of its own."""
+    return not any([i.operation == "power" and is_float(i.dtype) for stage in nest.stages for i in stage.instructions]
+                   + [r.kind == "logsumexp" for stage in nest.stages for r in stage.reductions])
+
+
+class _TieredLaunch:
+    """A launch that goes over to machine code when there is some."""
+
+    __slots__ = ("bound", "buffers", "kernel")
+
+    def __init__(self, kernel: TieredKernel, buffers: Sequence[Buffer]) -> None:
+        self.kernel, self.buffers = kernel, tuple(buffers)
+        self.bound: Launch | None = None
+
+    def __call__(self) -> None:
+        if self.bound is None:
+            machine = self.kernel.ready()
+            if machine is None:
+                self.kernel.interpret(self.buffers)
+                return
+            self.bound = machine.bind(self.buffers)
+        self.bound()
+
+
+class Together:
+    """Kernels that were asked for at once are compiled at once, when interpreting them has cost what that will."""
+
+    def __init__(self, compiler: Compiler | None) -> None:
+        self.compiler = compiler
+        self.spent = 0.0
+        """Seconds that interpreting has taken."""
+        self._kernels: list[ref[TieredKernel]] = []
+        self._lock = Lock()
+
+    def kernel(self, nest: LoopNest) -> TieredKernel:
+        found = TieredKernel(nest, self)
+        self._kernels.append(ref(found))
+        return found
+
+    def pays(self, kernel: TieredKernel) -> bool:
+        """Tell whether it is time to compile."""
+        if self.compiler is None:
+            return False
+        return kernel.at_once or self.spent > PATIENCE * len(self._kernels) or config.compile_at_once
+
+    def compile(self) -> None:
+        """Make the machine code of all kernels that are still in use.  One that LLVM refuses stays interpreted."""
+        with self._lock:
+            left = [kernel for found in self._kernels if (kernel := found()) is not None and kernel.machine is None]
+            if self.compiler is None or not left:
+                return
+            for kernel, machine in zip(left, self.compiler([kernel.nest for kernel in left]), strict=True):
+                if isinstance(machine, Kernel):
+                    kernel.machine = machine
+                    continue
+                kernel.together = Together(None)
+                if machine is not None:
+                    warnings.warn(f"a loop nest of {kernel.nest.name} is interpreted on cpu:0, which is slow: "
+                                  f"{machine.message}", FallbackWarning, stacklevel=2)
+
+
+class NestKernels:
+    """Makes the kernels of loop nests; LLVM, a tenth of a second to load, comes when one pays."""
+
+    def __init__(self) -> None:
+        self._compiler: Compiler | None = None
+
+    def of(self, nests: Sequence[LoopNest]) -> list[TieredKernel]:
+        """A kernel of each."""
+        together = Together(self._compile)
+        return [together.kernel(nest) for nest in nests]
+
+    def _compile(self, nests: Sequence[LoopNest]) -> Sequence[Kernel | NotSupportedError | None]:
+        if self._compiler is None:
+            self._compiler = make_compiler()
+        return self._compiler(nests)
 
 
 def make_compiler() -> Compiler:
-    """LLVM's; without it the interpreter, which is said.  LLVM takes a tenth of a second to load: not before it is
-    needed."""
+    """LLVM's; without it none, which is said."""
     try:
         llvm = import_module("nnc_cpu.llvm.kernel")
     except ImportError as error:
         warnings.warn(f"loop nests of cpu:0 are interpreted, which is slow: LLVM cannot be loaded ({error}); "
                       "`pip install llvmlite`", FallbackWarning, stacklevel=2)
-        return interpreted
+        return _none
     found: Compiler = llvm.NestCompiler(llvm.host()).kernels
     return found
+
+
+def _none(nests: Sequence[LoopNest]) -> Sequence[None]:
+    return [None] * len(nests)

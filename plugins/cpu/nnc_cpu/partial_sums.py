@@ -1,4 +1,4 @@
-"""Which sums of loop nests are folded as partial ones on this device, whoever computes them."""
+"""The sums of loop nests that are folded as partial ones on this device, whoever computes them."""
 
 from __future__ import annotations
 

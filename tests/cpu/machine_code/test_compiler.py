@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import nnc_cpu.nests
+from nnc_core.base.config import config
 from nnc_core.base.dtype import float32
 from nnc_core.base.errors import DeviceFailureError, FallbackWarning, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
 from nnc_cpu.llvm.compiler import HostCompiler, host
 from nnc_cpu.llvm.kernel import NestCompiler
-from nnc_cpu.nests import make_compiler
+from nnc_cpu.nests import NestKernels
 from tests.codegen.nests import Writer, at, elementwise
 from tests.cpu.machine_code.running import run
 
@@ -91,11 +92,68 @@ def test_without_llvm_nests_are_interpreted_and_it_is_said(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
     monkeypatch.delitem(sys.modules, "nnc_cpu.llvm.compiler", raising=False)
-    with pytest.warns(FallbackWarning, match="pip install llvmlite"):
-        compile_all = make_compiler()
-    assert compile_all is nnc_cpu.nests.interpreted
-    [kernel] = compile_all([twice(7)])
-    doubled(kernel, 7)
+    first, second = NestKernels().of([twice(7), twice(8)])
+    with config.using(compile_at_once=True):
+        with pytest.warns(FallbackWarning, match="pip install llvmlite"):
+            doubled(first, 7)
+        doubled(second, 8)
+    assert first.machine is None
+
+
+# ---- interpreted at first
+def test_small_work_is_interpreted_until_machine_code_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nnc_cpu.nests, "PATIENCE", 0.0)
+    first, second = NestKernels().of([twice(7), twice(8)])
+    x, y = np.arange(7, dtype=np.float32), np.zeros(7, np.float32)
+    launch = first.bind([x.view(np.uint8), y.view(np.uint8)])
+    launch()
+    assert first.machine is None and second.machine is None
+    np.testing.assert_array_equal(y, 2 * x)
+    y[:] = 0
+    launch()
+    assert first.machine is not None and second.machine is not None, "they were asked for together"
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_large_work_is_compiled_before_it_is_run() -> None:
+    small, large = NestKernels().of([twice(7), twice(1 << 20)])
+    doubled(small, 7)
+    assert small.machine is None
+    doubled(large, 1 << 20)
+    assert large.machine is not None and small.machine is not None
+
+
+def test_what_the_interpreter_rounds_otherwise_is_compiled_before_it_is_run() -> None:
+    x = np.linspace(0.1, 3, 50, dtype=np.float32)
+    [kernel] = NestKernels().of([elementwise("op", "power", float32, [x, x], float32)])
+    run(kernel, [x, x, np.zeros_like(x)])
+    assert kernel.machine is not None
+
+
+def test_kernels_that_are_gone_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    first, second, third = NestKernels().of([twice(7), twice(8), twice(9)])
+    monkeypatch.setattr(first.together, "compiler", lambda nests: asked.append(len(nests)) or [None] * len(nests))
+    del second
+    with config.using(compile_at_once=True):
+        doubled(first, 7)
+    assert asked == [2]
+    doubled(third, 9)
+    assert asked == [2]
+
+
+def test_a_kernel_that_llvm_refuses_is_interpreted_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = NestKernels().of([twice(7), twice(8)])
+    good = first.together.compiler
+    assert good is not None
+    monkeypatch.setattr(first.together, "compiler",
+                        lambda nests: [NotSupportedError("not today"), *good(nests)[1:]])
+    with config.using(compile_at_once=True):
+        with pytest.warns(FallbackWarning, match="twice is interpreted.*not today"):
+            doubled(first, 7)
+        doubled(first, 7)
+        doubled(second, 8)
+    assert first.machine is None and second.machine is not None
 
 
 def test_no_points_are_no_work() -> None:
