@@ -14,6 +14,8 @@ import numpy as np
 from nnc_core.base.dtype import FLOATS
 from nnc_core.base.errors import AttributeValueError, UnknownAttributeError
 
+MOST_THREADS = 1024
+
 
 @dataclass(slots=True)
 class Settings:
@@ -49,6 +51,10 @@ class Settings:
     """Bytes of each device that compiled code keeps for its next calls, which then allocate nothing; those not called
     for longest give theirs up first.  None: a quarter of the device's memory.  What is called in turn and does not fit
     allocates at each call.  `empty_cache()` gives back all that does not run, and so does a lack of memory."""
+    threads: int | None = None
+    """Threads of a kernel on the CPU at most; results do not depend on it.  None: as many as there are CPUs that the
+    process may use, by affinity and by the quota of its control group, but no more than OMP_NUM_THREADS says.  Library
+    code such as a BLAS has threads of its own."""
     default_float: str = "float32"
     """The dtype of Python floats and of creation functions."""
     default_device: str | None = None
@@ -62,6 +68,11 @@ def _switch(value: Any) -> bool | None:
 def _count(value: Any) -> int | None:
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     return int(value) if whole and value >= 0 else None
+
+
+def _threads(value: Any) -> int | None:
+    count = _count(value)
+    return count if count and count <= MOST_THREADS else None
 
 
 def _one_of(*words: str) -> Callable[[Any], str | None]:
@@ -93,6 +104,7 @@ KINDS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "trace_limit": (_count, "an integer that is not negative"),
     "memory_steps": (_count, "an integer that is not negative"),
     "arena_limit": (_count, "a number of bytes, or None"),
+    "threads": (_threads, f"a number of threads from 1 to {MOST_THREADS:,}, or None"),
     "default_float": (_float_name, f"one of {', '.join(d.name for d in FLOATS)}"),
     "default_device": (_device_id, "the id of a device, such as cpu:0, or None"),
 }

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from nnc_cpu.threads.system import usable_cores
+
 
 def processor_name() -> str:
     """The name of the processor, as far as the system tells."""
@@ -37,11 +39,6 @@ def _entry(file: str, name: str) -> str:
     except OSError:
         return ""
     return next((line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == name), "")
-
-
-def usable_cores() -> int:
-    """Those that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def diagnosis() -> list[str]:

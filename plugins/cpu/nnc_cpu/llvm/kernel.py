@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
 from weakref import WeakValueDictionary
 
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import GeneralNest, general
-from nnc_core.device import Buffer, Kernel, Launch, Stream
+from nnc_core.device import Kernel
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
+from nnc_cpu.llvm.duration import seconds
 from nnc_cpu.llvm.helpers import definitions
 from nnc_cpu.llvm.render import TaskShape, render
+from nnc_cpu.threads.tasks import TaskKernel, Tasks, threads_for
 
 __all__ = ["MachineCode", "NestCompiler", "NestKernel", "host"]
 
@@ -26,23 +26,23 @@ class MachineCode:
 
     def __init__(self, module: LoadedModule, name: str, shape: TaskShape) -> None:
         self.module, self.shape = module, shape
-        self.function = _SIGNATURE(module.addresses[name])
+        self.address = module.addresses[name]
+        self.function = _SIGNATURE(self.address)
 
 
-class NestKernel(Kernel):
+class NestKernel(TaskKernel):
     """A loop nest as machine code."""
 
-    def __init__(self, code: MachineCode, arguments: int, numbers: Sequence[int]) -> None:
-        self.code, self.arguments = code, arguments
+    def __init__(self, code: MachineCode, arguments: int, numbers: Sequence[int], seconds: float) -> None:
+        self.code = code
         self.numbers = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
-        self.tasks = code.shape.tasks(numbers[arguments:])
+        count = code.shape.tasks(numbers[arguments:])
+        self._tasks = Tasks(code.function, code.address, ctypes.addressof(self.numbers), count,
+                            threads_for(count, seconds))
 
-    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
-        kept: list[Any] = list(buffers)
-        addresses = [buffer.__array_interface__["data"][0] for buffer in kept]
-        table = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
-        table.kept = kept, self  # type: ignore[attr-defined]
-        return partial(self.code.function, table, self.numbers, 0, self.tasks)
+    @property
+    def tasks(self) -> Tasks:
+        return self._tasks
 
 
 class NestCompiler:
@@ -59,10 +59,10 @@ class NestCompiler:
             shared: known for shared, _ in made if (known := self._codes.get(shared)) is not None}
         codes |= self._compiled([shared for shared in dict.fromkeys(n for n, _ in made) if shared not in codes])
         found: list[Kernel | NotSupportedError] = []
-        for shared, numbers in made:
+        for nest, (shared, numbers) in zip(nests, made, strict=True):
             code = codes[shared]
             if isinstance(code, MachineCode):
-                found.append(NestKernel(code, len(shared.nest.arguments), numbers))
+                found.append(NestKernel(code, len(shared.nest.arguments), numbers, seconds(nest)))
             else:
                 found.append(code)
         return found

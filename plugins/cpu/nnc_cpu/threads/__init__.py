@@ -1,0 +1,1 @@
+"""Threads that share the tasks of one launch."""

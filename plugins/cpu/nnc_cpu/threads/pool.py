@@ -1,0 +1,133 @@
+"""The threads of this process: one set for everybody, started when a launch is first large enough for them."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import warnings
+from functools import cache
+from importlib import resources
+from time import perf_counter
+from typing import Any
+
+from nnc_core.base.config import MOST_THREADS, config
+from nnc_core.base.errors import FallbackWarning
+from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, host
+from nnc_cpu.threads import system
+
+SPIN = 30e-6
+"""Seconds that a thread looks out for more work before it sleeps: about as long as it takes to wake it."""
+
+_RUN = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 3)
+
+
+class _PoolState(ctypes.Structure):
+    """`pool.ll` says what is what, here and of helpers."""
+
+    _fields_ = (
+        ("job", ctypes.c_int64 * 16), ("taken", ctypes.c_int64 * 16), ("gate", ctypes.c_int64 * 16),
+        ("owned", ctypes.c_int32), ("waiting", ctypes.c_int32), ("_", ctypes.c_char * 120),
+        ("spins", ctypes.c_int64), ("locking", ctypes.c_void_p * 4), ("helpers", ctypes.c_void_p),
+        ("unused", ctypes.c_char * 80), ("mutex", ctypes.c_char * 128), ("condition", ctypes.c_char * 128))
+
+
+class _HelperState(ctypes.Structure):
+    _fields_ = (
+        ("pool", ctypes.c_void_p), ("index", ctypes.c_int64), ("asleep", ctypes.c_int32), ("_", ctypes.c_char * 108),
+        ("mutex", ctypes.c_char * 128), ("condition", ctypes.c_char * 128))
+
+
+class PoolCode:
+    """The machine code of pools, which is never unloaded."""
+
+    def __init__(self) -> None:
+        pause = system.pause()
+        text = resources.files("nnc_cpu.threads").joinpath("pool.ll").read_text(encoding="utf-8")
+        text = text.replace("PAUSE", f"call void {pause}" if pause else "")
+        text += f"declare void {pause.replace(' 1', '')}\n" if pause else ""
+        module = HostCompiler(host()).load(text, dict.fromkeys(("nnc_run", "nnc_help", "nnc_pauses")))
+        self.module: LoadedModule = _for_ever(module)
+        self.help = module.addresses["nnc_help"]
+        self.run: Any = _RUN(module.addresses["nnc_run"])
+
+    def spins(self) -> int:
+        """The number of pauses that take as long as SPIN."""
+        pauses, count = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self.module.addresses["nnc_pauses"]), 300
+        start = perf_counter()
+        pauses(count)
+        return max(1, int(count * SPIN / max(perf_counter() - start, 1e-9)))
+
+
+class ThreadPool:
+    """Threads that help whoever launches something; one launch at a time has them, others do without."""
+
+    def __init__(self, code: PoolCode) -> None:
+        self.code, self.started = code, 0
+        self._lock = threading.Lock()
+        size = ctypes.sizeof(_PoolState) + MOST_THREADS * ctypes.sizeof(_HelperState) + 128
+        room = _for_ever(ctypes.create_string_buffer(size))  # threads look at it until the process ends
+        self.address = -(-ctypes.addressof(room) // 128) * 128
+        self.state = _PoolState.from_address(self.address)
+        self.spins = code.spins()
+        self.state.locking[:] = system.locking()
+        self.state.helpers = self.address + ctypes.sizeof(_PoolState)
+        system.initialise(self.address + _PoolState.mutex.offset, self.address + _PoolState.condition.offset)
+
+    def helpers(self, count: int) -> int:
+        """Have so many threads besides the caller's, or as many as the system gives."""
+        if self.started < count:
+            with self._lock:
+                self.state.spins = self.spins if count < system.usable_cores() else 1
+                while self.started < count and self._start(self.started):
+                    self.started += 1
+            if self.started < count:
+                warnings.warn(f"the system gives no more than {self.started} threads besides one: kernels use these",
+                              FallbackWarning, stacklevel=2)
+        return min(count, self.started)
+
+    def _start(self, index: int) -> bool:
+        place = self.state.helpers + index * ctypes.sizeof(_HelperState)
+        helper = _HelperState.from_address(place)
+        helper.pool, helper.index = self.address, index
+        system.initialise(place + _HelperState.mutex.offset, place + _HelperState.condition.offset)
+        return system.start(self.code.help, place)
+
+
+class _Process:
+    """State that a child of a fork makes anew."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.pool: ThreadPool | None = None
+        self.default: int | None = None
+        """The number of threads where nobody says another."""
+
+
+_HERE = _Process()
+system.after_fork(lambda: _HERE.__init__())  # type: ignore[misc]
+code = cache(PoolCode)
+
+
+def pool() -> ThreadPool:
+    """That of this process."""
+    if _HERE.pool is None:
+        with _HERE.lock:
+            _HERE.pool = _HERE.pool or ThreadPool(code())
+    return _HERE.pool
+
+
+def wanted_threads() -> int:
+    """`config.threads`; where that says nothing, the CPUs that the process may use, but no more than OMP_NUM_THREADS
+    says."""
+    chosen: int | None = config.threads
+    if chosen is not None:
+        return chosen
+    if _HERE.default is None:
+        cores = system.usable_cores()
+        _HERE.default = min(cores, system.limit_of_environment() or cores, MOST_THREADS)
+    return _HERE.default
+
+
+def _for_ever(thing: Any) -> Any:
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    return thing

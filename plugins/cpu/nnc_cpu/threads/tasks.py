@@ -1,0 +1,86 @@
+"""Work in tasks that threads may share, and kernels that consist of it."""
+
+from __future__ import annotations
+
+import ctypes
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from nnc_core.device import Buffer, Kernel, Launch, Stream
+from nnc_cpu.threads.pool import code, pool, wanted_threads
+
+WORTH = 30e-6
+"""Seconds of work that each of several threads must have: about what it takes to wake them."""
+PIECES = 8
+"""Pieces of a launch for each thread: while one is held up, others go on with what it has not begun."""
+
+HEAD = object.__basicsize__
+"""Bytes of the head that all objects have; an array of NumPy's holds the address of its elements right behind it."""
+
+
+class Tasks(NamedTuple):
+    """Work of machine code: `function(arguments, numbers, first, end)` does tasks `first` up to `end`, each of which
+    writes what no other touches; `arguments` are the addresses of buffers.  Others keep code and numbers alive."""
+
+    function: Any
+    """As `ctypes` calls it."""
+    address: int
+    """Where it begins."""
+    numbers: int
+    """The address of numbers that it is given."""
+    total: int
+    most_threads: int
+    """The number of threads that are of use."""
+
+
+def threads_for(count: int, seconds: float) -> int:
+    """The number of threads that are of use for so many tasks, which take one thread about so long."""
+    return max(1, min(count, int(seconds / WORTH)))
+
+
+def grain(count: int, threads: int) -> int:
+    """The number of tasks that a thread takes at once."""
+    return max(1, count // (PIECES * threads))
+
+
+class TaskKernel(Kernel):
+    """A kernel of machine code."""
+
+    @property
+    @abstractmethod
+    def tasks(self) -> Tasks:
+        """The work of one launch."""
+
+    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
+        tasks, arguments = self.tasks, arguments_of(buffers)
+        arguments.kept = [*buffers], self
+        if tasks.most_threads == 1:
+            return partial(tasks.function, arguments, tasks.numbers, 0, tasks.total)
+        return partial(launch_shared, tasks, arguments)
+
+    def launch(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> None:
+        tasks = self.tasks
+        if tasks.most_threads == 1:
+            tasks.function(arguments_of(buffers), tasks.numbers, 0, tasks.total)
+        else:
+            launch_shared(tasks, arguments_of(buffers))
+
+
+def launch_shared(tasks: Tasks, arguments: Any) -> None:
+    """Do all tasks, with as many threads as may be and are of use."""
+    threads = min(tasks.most_threads, wanted_threads())
+    helpers = pool().helpers(threads - 1) if threads > 1 else 0
+    code().run(pool().address if helpers else None, tasks.address, arguments, tasks.numbers, tasks.total,
+               grain(tasks.total, helpers + 1), helpers)
+
+
+def arguments_of(buffers: Sequence[Any]) -> Any:
+    """Addresses of buffers, as functions of tasks take them."""
+    return (ctypes.c_size_t * max(len(buffers), 1))(*[address_of(buffer) for buffer in buffers])
+
+
+def address_of(buffer: Any) -> int:
+    """The address of a buffer's memory, read in a fifth of the time that `__array_interface__` takes."""
+    return ctypes.c_size_t.from_address(id(buffer) + HEAD).value

@@ -1,0 +1,51 @@
+"""Tasks that count how often each of them is done."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, host
+from nnc_cpu.threads.tasks import Tasks, arguments_of, launch_shared
+
+TEXT = """
+define void @count(ptr %arguments, ptr %numbers, i64 %begin, i64 %end) #0 {
+entry:
+  %counts = load ptr, ptr %arguments
+  br label %loop
+loop:
+  %task = phi i64 [ %begin, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %task, %end
+  br i1 %more, label %body, label %done
+body:
+  %place = getelementptr i32, ptr %counts, i64 %task
+  %before = atomicrmw add ptr %place, i32 1 monotonic
+  %next = add i64 %task, 1
+  br label %loop
+done:
+  ret void
+}
+"""
+
+
+@cache
+def _module() -> LoadedModule:
+    return HostCompiler(host()).load(TEXT, {"count": None})
+
+
+def counting(count: int, most_threads: int) -> Tasks:
+    """Tasks that each add one at their place in the array that they are given."""
+    address = _module().addresses["count"]
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
+    return Tasks(function, address, 0, count, min(count, most_threads))
+
+
+def counted(count: int, most_threads: int) -> Any:
+    """How often each task was done by one launch."""
+    counts = np.zeros(count + 2, np.int32)
+    launch_shared(counting(count, most_threads), arguments_of([counts[1:]]))
+    assert counts[0] == counts[-1] == 0, "a task that there is not was done"
+    return counts[1:-1]
