@@ -66,6 +66,9 @@ define run_kit
     $(RUN) pytest -q -n $(JOBS) --dist worksteal $(2) --pyargs nnc_plugins.conformance --nnc-device=$$device || exit 1; done
 endef
 
+# Machine code that tests have made is kept between runs, and apart from the user's.
+test test-all: export NNC_CACHE_FOLDER = $(CURDIR)/.pytest_cache/nnc
+
 test: $(READY)
 	@$(RUN) pytest -q -n $(JOBS) --dist worksteal
 	$(call run_kit,quick)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from nnc_core.base.cache_folder import VARIABLE
 from tests import memory
 from tests.engine.plan_checker import every_plan_checked
 from tests.semantics.table import Table
@@ -61,6 +62,13 @@ def pytest_configure(config: pytest.Config) -> None:
     memory.return_large_arrays()
     memory.keep_few_kernels()
     memory.keep_little_idle_memory()
+    _keep_machine_code_apart(config)
+
+
+def _keep_machine_code_apart(config: pytest.Config) -> None:
+    """Tests and the processes that they start leave the user's caches alone.  Their own lasts from run to run, as
+    pytest's does: kernels take most of the time of many tests."""
+    os.environ.setdefault(VARIABLE, str(config.rootpath / ".pytest_cache" / "nnc"))
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out

@@ -18,10 +18,11 @@ from nnc_core.base.missing import MissingFileError, NotAFileError
 
 
 @contextmanager
-def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def open_atomically(path: str | os.PathLike[str], durable: bool = True) -> Iterator[BinaryIO]:
     """Open a binary file for writing that takes the place of `path` when the block ends without an exception.
 
     A symbolic link is followed, so that the file it points at is replaced; a replaced file's mode is kept.
+    `durable`: it is on the disk then, and survives a loss of power.
     Raises MissingFileError when the directory does not exist, NotAFileError when `path` is a directory.
     """
     target = _writable_target(path)
@@ -29,14 +30,16 @@ def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         with open(temporary, "xb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         _keep_mode(target, temporary)
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_directory(target.parent)
+    if durable:
+        _sync_directory(target.parent)
 
 
 def write_atomically(path: str | os.PathLike[str], writer: Callable[[BinaryIO], object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -55,6 +56,12 @@ class Settings:
     """Threads of a kernel on the CPU at most; results do not depend on it.  None: as many as there are CPUs that the
     process may use, by affinity and by the quota of its control group, but no more than OMP_NUM_THREADS says.  Library
     code such as a BLAS has threads of its own."""
+    cache_limit: int = 1 << 28
+    """Bytes of each cache on disk, such as that of machine code: beyond it, what was not used for longest goes.  0:
+    nothing is kept between processes, and nothing that is there is read."""
+    cache_folder: str | None = None
+    """The folder of all caches on disk.  None: what the environment variable NNC_CACHE_FOLDER says, or the folder that
+    the system has for this."""
     default_float: str = "float32"
     """The dtype of Python floats and of creation functions."""
     default_device: str | None = None
@@ -87,6 +94,14 @@ def _float_name(value: Any) -> str | None:
         return None
 
 
+def _folder(value: Any) -> str | None:
+    try:
+        name = os.path.expanduser(os.fspath(value))
+    except TypeError:
+        return None
+    return name if isinstance(name, str) and name else None
+
+
 def _device_id(value: Any) -> str | None:
     """The id of a device that is given by id, by kind or as a spec."""
     id = getattr(value, "id", value)
@@ -105,6 +120,8 @@ KINDS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "memory_steps": (_count, "an integer that is not negative"),
     "arena_limit": (_count, "a number of bytes, or None"),
     "threads": (_threads, f"a number of threads from 1 to {MOST_THREADS:,}, or None"),
+    "cache_limit": (_count, "a number of bytes that is not negative"),
+    "cache_folder": (_folder, "the name of a folder, or None"),
     "default_float": (_float_name, f"one of {', '.join(d.name for d in FLOATS)}"),
     "default_device": (_device_id, "the id of a device, such as cpu:0, or None"),
 }

@@ -8,6 +8,7 @@ import click
 
 from nnc_core import __version__
 from nnc_core.base.errors import Error
+from nnc_core.cli.cache import cache
 from nnc_core.cli.demo import demo
 from nnc_core.cli.devices import devices
 from nnc_core.cli.graph import graph
@@ -29,5 +30,5 @@ def nnc() -> None:
     """Computation graphs and neural networks on any device."""
 
 
-for command in (demo, devices, graph):
+for command in (cache, demo, devices, graph):
     nnc.add_command(command)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from nnc_core.base.cache_folder import cache_folder
 from nnc_core.base.errors import DataError
 from nnc_core.base.missing import require
 
@@ -22,7 +23,7 @@ def fetch_files(hashes: Mapping[str, str], name: str, mirror: str,
     many seconds. Raises DataError when a file cannot be had whole, MissingPackageError without pooch.
     """
     pooch = require("pooch", purpose=f"downloading {name}", extra="data")
-    directory = Path(cache_directory) if cache_directory is not None else Path(pooch.os_cache("nnc")) / name
+    directory = Path(cache_directory) if cache_directory is not None else cache_folder() / name
     store = pooch.create(path=directory, base_url=mirror.rstrip("/") + "/", registry=dict(hashes))
     download = _downloader(pooch, patience)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ WRONG: dict[str, list[Any]] = {
     "implicit_compute": ["never", 0], "trace_limit": ["x", 1.5, -1, True, None],
     "fusion": ["off", 2, None], "memory_steps": ["x", -1, 1e9], "arena_limit": ["1 GiB", -1, 1e9, True],
     "threads": [0, -1, 1.5, True, "all", 1025],
+    "cache_limit": ["1 GiB", -1, 1e9, True, None], "cache_folder": ["", 3, b"bytes"],
     "default_float": ["single float", 32, None, "int32", nnc.int32, "complex64", "nonsense", object()],
     "default_device": [1.5, "", 0, object()],
 }  # fmt: skip
@@ -58,6 +60,15 @@ def test_numbers_of_numpy_and_specs_of_devices() -> None:
     with nnc.config.using(trace_limit=np.int64(3), deterministic=np.True_, default_device=nnc.devices()[0]):
         assert nnc.config.trace_limit == 3 and nnc.config.deterministic is True
         assert nnc.ones(1).device.id == nnc.devices()[0].id
+
+
+def test_folders_are_paths_and_may_be_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    with nnc.config.using(cache_folder="~/mine"):
+        assert nnc.config.cache_folder == str(tmp_path / "mine")
+    with nnc.config.using(cache_folder=tmp_path):
+        assert nnc.config.cache_folder == str(tmp_path)
 
 
 def test_an_empty_text_is_no_device() -> None:

@@ -157,7 +157,7 @@ def make_compiler() -> Compiler:
         warnings.warn(f"loop nests of cpu:0 are interpreted, which is slow: LLVM cannot be loaded ({error}); "
                       "`pip install llvmlite`", FallbackWarning, stacklevel=2)
         return _none
-    found: Compiler = llvm.NestCompiler(llvm.host()).kernels
+    found: Compiler = llvm.NestCompiler(llvm.host(), kept=True).kernels
     return found
 
 

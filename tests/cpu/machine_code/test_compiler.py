@@ -84,7 +84,7 @@ def test_what_cannot_be_said_is_refused_alone() -> None:
 
 def test_text_that_llvm_refuses_is_one_error() -> None:
     with pytest.raises(DeviceFailureError, match="LLVM cannot compile"):
-        HostCompiler(host()).load("define nothing", {})
+        HostCompiler(host()).compile("define nothing")
 
 
 def test_without_llvm_nests_are_interpreted_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

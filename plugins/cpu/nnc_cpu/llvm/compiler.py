@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
 
+import llvmlite
 import llvmlite.binding as llvm
 
 from nnc_core.base.errors import DeviceFailureError
@@ -57,13 +58,28 @@ class HostCompiler:
         self.passes.add_simplify_cfg_pass()
         self.jit: Any = llvm.create_lljit_compiler(self.machine, use_jit_link=False)
 
-    def load(self, text: str, names: Mapping[str, None]) -> LoadedModule:
-        """The functions of a module's text by name."""
+    @property
+    def identity(self) -> str:
+        """All that object code depends on besides the text."""
+        version = ".".join(map(str, llvm.llvm_version_info))
+        return f"llvmlite {llvmlite.__version__}, LLVM {version}, {llvm.get_process_triple()}, {self.target}"
+
+    def compile(self, text: str) -> bytes:
+        """The object code of a module's text."""
         with _LOCK:
             try:
-                return LoadedModule(self, text, names)
+                code: bytes = self.machine.emit_object(self.optimised(text))
             except RuntimeError as error:
                 raise DeviceFailureError(f"LLVM cannot compile a loop nest: {error}") from error
+            return code
+
+    def load(self, objects: Iterable[bytes], names: Iterable[str]) -> LoadedModule:
+        """Pieces of object code as one module, with the functions of these names."""
+        with _LOCK:
+            try:
+                return LoadedModule(self, objects, [*names])
+            except RuntimeError as error:
+                raise DeviceFailureError(f"LLVM cannot load the code of loop nests: {error}") from error
 
     def optimised(self, text: str) -> Any:
         module = llvm.parse_assembly(text + _ATTRIBUTES)
@@ -77,10 +93,10 @@ class HostCompiler:
 class LoadedModule:
     """Loaded functions; the memory of their code is freed with it."""
 
-    def __init__(self, machine: HostCompiler, text: str, names: Mapping[str, None]) -> None:
-        module = machine.optimised(text)
-        code = machine.machine.emit_object(module)
-        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    def __init__(self, machine: HostCompiler, objects: Iterable[bytes], names: Sequence[str]) -> None:
+        builder = llvm.JITLibraryBuilder().add_current_process()
+        for code in objects:
+            builder.add_object_img(code)
         for name in names:
             builder.export_symbol(name)
         self.tracker: Any = builder.link(machine.jit, f"nnc{next(_MODULES)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from weakref import WeakValueDictionary
 
 from nnc_core.base.errors import NotSupportedError
@@ -12,8 +12,8 @@ from nnc_core.codegen import GeneralNest, general
 from nnc_core.device import Kernel
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.duration import seconds
-from nnc_cpu.llvm.helpers import definitions
-from nnc_cpu.llvm.render import TaskShape, render
+from nnc_cpu.llvm.objects import ObjectCode, Objects
+from nnc_cpu.llvm.render import TaskShape
 from nnc_cpu.threads.tasks import TaskKernel, Tasks, threads_for
 
 __all__ = ["MachineCode", "NestCompiler", "NestKernel", "host"]
@@ -46,44 +46,43 @@ class NestKernel(TaskKernel):
 
 
 class NestCompiler:
-    """Compiles nests for one host; equal general nests share their code for as long as anything uses it."""
+    """Compiles nests for one host; equal general nests share their code for as long as anything uses it.
 
-    def __init__(self, target: TargetHost) -> None:
+    kept: object code is kept on disk between processes.
+    """
+
+    def __init__(self, target: TargetHost, kept: bool = False) -> None:
         self.target, self.machine = target, HostCompiler(target)
-        self._codes: WeakValueDictionary[GeneralNest, MachineCode] = WeakValueDictionary()
+        self.objects = Objects(self.machine, kept)
+        self._codes: WeakValueDictionary[str, MachineCode] = WeakValueDictionary()
 
     def kernels(self, nests: Sequence[LoopNest]) -> list[Kernel | NotSupportedError]:
-        """A kernel of each, all new ones compiled as one module; for a nest that cannot be said the error itself."""
+        """A kernel of each, all new ones loaded as one module; for a nest that cannot be said the error itself."""
         made = [general(nest) for nest in nests]
-        codes: dict[GeneralNest, MachineCode | NotSupportedError] = {
-            shared: known for shared, _ in made if (known := self._codes.get(shared)) is not None}
-        codes |= self._compiled([shared for shared in dict.fromkeys(n for n, _ in made) if shared not in codes])
+        keys = [self.objects.key(shared) for shared, _ in made]
+        codes: dict[str, MachineCode | NotSupportedError] = {
+            key: known for key in keys if (known := self._codes.get(key)) is not None}
+        codes |= self._loaded({key: shared for key, (shared, _) in zip(keys, made, strict=True) if key not in codes})
         found: list[Kernel | NotSupportedError] = []
-        for nest, (shared, numbers) in zip(nests, made, strict=True):
-            code = codes[shared]
+        for nest, key, (shared, numbers) in zip(nests, keys, made, strict=True):
+            code = codes[key]
             if isinstance(code, MachineCode):
                 found.append(NestKernel(code, len(shared.nest.arguments), numbers, seconds(nest)))
             else:
                 found.append(code)
         return found
 
-    def _compiled(self, nests: Sequence[GeneralNest]) -> dict[GeneralNest, MachineCode | NotSupportedError]:
-        declared: dict[str, None] = {}
-        codes: dict[GeneralNest, MachineCode | NotSupportedError] = {}
-        texts, shapes = dict[GeneralNest, str](), dict[GeneralNest, tuple[str, TaskShape]]()
-        for number, nest in enumerate(nests):
-            name = f"kernel_{number}"
+    def _loaded(self, nests: Mapping[str, GeneralNest]) -> dict[str, MachineCode | NotSupportedError]:
+        objects = dict[str, ObjectCode]()
+        codes: dict[str, MachineCode | NotSupportedError] = {}
+        for key, nest in nests.items():
             try:
-                texts[nest], shape = render(name, nest, self.target.lanes, self.target.halves, declared)
+                objects[key] = self.objects.of(nest, key)
             except NotSupportedError as error:
-                codes[nest] = error
-            else:
-                shapes[nest] = name, shape
-        if shapes:
-            defined = definitions(declared)
-            text = "\n".join([*declared, *defined, *texts.values()])
-            module = self.machine.load(text, dict.fromkeys([name for name, _ in shapes.values()]))
-            for nest, (name, shape) in shapes.items():
-                code = MachineCode(module, name, shape)
-                codes[nest] = self._codes[nest] = code
+                codes[key] = error
+        if objects:
+            module = self.machine.load([made.code for made in objects.values()],
+                                       [made.name for made in objects.values()])
+            for key, made in objects.items():
+                codes[key] = self._codes[key] = MachineCode(module, made.name, made.shape)
         return codes

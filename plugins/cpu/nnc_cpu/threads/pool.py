@@ -13,6 +13,7 @@ from typing import Any
 from nnc_core.base.config import MOST_THREADS, config
 from nnc_core.base.errors import FallbackWarning
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, host
+from nnc_cpu.llvm.objects import Objects
 from nnc_cpu.threads import system
 
 SPIN = 30e-6
@@ -45,7 +46,8 @@ class PoolCode:
         text = resources.files("nnc_cpu.threads").joinpath("pool.ll").read_text(encoding="utf-8")
         text = text.replace("PAUSE", f"call void {pause}" if pause else "")
         text += f"declare void {pause.replace(' 1', '')}\n" if pause else ""
-        module = HostCompiler(host()).load(text, dict.fromkeys(("nnc_run", "nnc_help", "nnc_pauses")))
+        machine = HostCompiler(host())
+        module = machine.load([Objects(machine, kept=True).of_text(text)], ("nnc_run", "nnc_help", "nnc_pauses"))
         self.module: LoadedModule = _for_ever(module)
         self.help = module.addresses["nnc_help"]
         self.run: Any = _RUN(module.addresses["nnc_run"])
