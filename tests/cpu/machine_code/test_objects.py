@@ -187,4 +187,5 @@ def test_texts_written_elsewhere_are_kept(folder: Path) -> None:
     reader = Objects(HostCompiler(host()), kept=True)
     reader.machine.compile = None  # type: ignore[method-assign,assignment]
     assert reader.of_text(text) == code
-    assert CFUNCTYPE(c_int64)(reader.machine.load([code], ["here"]).addresses["here"])() == 7
+    module = reader.machine.load([code], ["here"])
+    assert CFUNCTYPE(c_int64)(module.addresses["here"])() == 7

@@ -33,7 +33,8 @@ done:
 
 @cache
 def _module() -> LoadedModule:
-    return HostCompiler(host()).load(TEXT, {"count": None})
+    machine = HostCompiler(host())
+    return machine.load([machine.compile(TEXT)], ["count"])
 
 
 def counting(count: int, most_threads: int) -> Tasks:
