@@ -1,0 +1,1 @@
+"""Products of matrices as machine code: register tiles over packed panels, for products and convolutions."""

@@ -1,0 +1,208 @@
+"""The function of a product: `void name(ptr arguments, ptr numbers, i64 begin, i64 end)`, as those of loop nests.
+
+A task is a block of rows of one panel of columns.  It goes through the steps of the sum block by block: it packs the
+panel's steps, notes where the elements of A lie, and lets each tile of rows go through them; the sums are kept in
+between, and ended with the last block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
+from nnc_cpu.llvm.logic import held, stored
+from nnc_cpu.products.ending import EndingWriter
+from nnc_cpu.products.kind import AXES, ROWS, STEPS, TABLE, Kind
+from nnc_cpu.products.numbers import names_of, operand_names
+from nnc_cpu.products.panels import PanelWriter
+from nnc_cpu.products.tables import TableWriter
+from nnc_cpu.products.tile import TileWriter
+from nnc_cpu.products.writing import Signature, difference, function_text, moved, product, smaller, total
+
+SIGNATURE: Signature = (("arguments", "ptr"), ("numbers", "ptr"), ("begin", "i64"), ("end", "i64"))
+
+
+def render(name: str, kind: Kind, halves: bool, declared: dict[str, None]) -> str:
+    """The text of all functions of a product; `name` is the one to call."""
+    texts = [TileWriter(kind, kind.vectors, False, declared).text("tile")]
+    if kind.last:
+        texts.append(TileWriter(kind, kind.last, kind.right == "panels", declared).text("last_tile"))
+    if kind.right != "panels":
+        texts.append(PanelWriter(kind, kind.vectors, declared).text("pack"))
+        if kind.last:
+            texts.append(PanelWriter(kind, kind.last, declared).text("last_pack"))
+    texts.append(EndingWriter(kind, halves, declared).text("finish"))
+    return "".join([*texts, ProductWriter(kind, declared).text(name)])
+
+
+class ProductWriter:
+    """Writes the function of a kind of products."""
+
+    def __init__(self, kind: Kind, declared: dict[str, None]) -> None:
+        self.kind, self.function = kind, FunctionWriter(declared)
+        self.type = held(kind.dtype)
+        self.numbers: dict[str, Register] = {}
+        self.arguments: dict[str, Register] = {}
+
+    def text(self, name: str) -> str:
+        f, kind = self.function, self.kind
+        for n, number in enumerate(names_of(kind)):
+            place = moved(f, Register("%numbers", "ptr"), "i64", integer(n))
+            self.numbers[number] = f.let(f"load i64, {place}", "i64")
+        self.take_arguments()
+        self.sums = f.variable(self.type, kind.lanes, (ROWS + kind.rows) * kind.vectors)
+        self.table = f.variable("ptr", 1, TABLE)
+        self.tables = TableWriter(kind, f, self.type, self.numbers, self.table)
+        if kind.right != "panels":
+            self.panel = f.variable(self.type, kind.lanes, STEPS * kind.vectors)
+        with f.loop(Register("%begin", "i64"), Register("%end", "i64")) as task:
+            self.task(task)
+        return function_text(f, name, SIGNATURE, linkage="")
+
+    def take_arguments(self) -> None:
+        """Find where the arrays begin."""
+        f, ending = self.function, self.kind.ending
+        dtypes = (self.kind.dtype, self.kind.dtype, *[x.dtype for x in ending.operands], *ending.outputs)
+        self.types = dict(zip(operand_names(self.kind), map(stored, dtypes), strict=True))
+        for n, name in enumerate(self.types):
+            pointer = f.let(f"load ptr, {moved(f, Register('%arguments', 'ptr'), 'ptr', integer(n))}", "ptr")
+            self.arguments[name] = self.at(pointer, name, self.numbers[f"{name}_offset"])
+
+    def at(self, pointer: Register, name: str, by: Register) -> Register:
+        return moved(self.function, pointer, self.types[name], by)
+
+    # ---- a task
+    def task(self, task: Register) -> None:
+        f, numbers, width = self.function, self.numbers, integer(self.kind.width)
+        panel, rest = self.split(task, "panels")
+        block, batch = self.split(rest, "blocks")
+        self.batch = self.axes(batch)
+        self.first_row = product(f, block, numbers["block_rows"])
+        self.rows = smaller(f, numbers["block_rows"], difference(f, numbers["rows"], self.first_row))
+        self.first_column = product(f, panel, width)
+        self.columns = smaller(f, width, difference(f, numbers["columns"], self.first_column))
+        self.in_last = f.let(f"icmp eq {panel}, {difference(f, numbers['panels'], integer(1)).name}", "i1")
+        self.b = self.at(self.of_batch("b"), "b", product(f, panel, numbers["b_panel"]))
+        self.tables.begin(self.of_batch("a"), self.first_row)
+        self.outer = [self.outer_argument(name) for name in operand_names(self.kind)[2:]]
+        with self.parts("segments", "group") as (segment, segments), self.parts("length", "part") as (step, length):
+            self.block(segment, segments, step, length)
+
+    def split(self, x: Register, by: str) -> tuple[Register, Register]:
+        """(x modulo a number, x divided by it)."""
+        number = self.numbers[by].name
+        return self.function.let(f"urem {x}, {number}", "i64"), self.function.let(f"udiv {x}, {number}", "i64")
+
+    def axes(self, batch: Register) -> list[Register]:
+        """The place on each axis of batches."""
+        places: list[Register] = []
+        for axis in range(AXES - 1, 0, -1):
+            place, batch = self.split(batch, f"batch{axis}")
+            places.append(place)
+        return [batch, *reversed(places)]
+
+    def of_batch(self, name: str) -> Register:
+        """The address at which a matrix of the batch begins."""
+        pointer = self.arguments[name]
+        for axis, place in enumerate(self.batch):
+            pointer = self.at(pointer, name, product(self.function, place, self.numbers[f"{name}_batch{axis}"]))
+        return pointer
+
+    def outer_argument(self, name: str) -> Register:
+        """The address at which the task's part of an operand or an output of the ending begins."""
+        f, number = self.function, int(name[1:])
+        first = self.at(self.of_batch(name), name, product(f, self.first_row, self.numbers[f"{name}_row"]))
+        operands = self.kind.ending.operands
+        if number < len(operands) and not operands[number].along:
+            return first
+        return self.at(first, name, self.first_column)
+
+    @contextmanager
+    def parts(self, length: str, part: str) -> Iterator[tuple[Register, Register]]:
+        """Go along an axis part by part."""
+        f, whole, most = self.function, self.numbers[length], self.numbers[part]
+        count = f.let(f"udiv {total(f, whole, difference(f, most, integer(1)))}, {most.name}", "i64")
+        with f.loop(integer(0), count) as n:
+            first = product(f, n, most)
+            yield first, smaller(f, most, difference(f, whole, first))
+
+    # ---- a block of steps
+    def block(self, segment: Register, segments: Register, step: Register, length: Register) -> None:
+        f, numbers = self.function, self.numbers
+        b = self.at(self.b, "b", product(f, segment, numbers["b_segment"]))
+        b = self.at(b, "b", product(f, step, numbers["b_step"]))
+        if self.kind.right == "panels":
+            panel, b_step = b, numbers["b_step"]
+        else:
+            panel, b_step = self.panel, self.packed(b, segments, length)
+        shift = self.tabled(segment, segments, step, length)
+        fresh = self.both(self.is_zero(segment), self.is_zero(step))
+        final = self.both(self.is_end(segment, segments, "segments"), self.is_end(step, length, "length"))
+        with f.loop(integer(0), self.rows, self.kind.rows) as row:
+            self.tile(row, shift, (segments, length, panel, b_step), fresh, final)
+
+    def is_zero(self, x: Register) -> Register:
+        return self.function.let(f"icmp eq {x}, 0", "i1")
+
+    def is_end(self, first: Register, count: Register, whole: str) -> Register:
+        return self.function.let(f"icmp eq {total(self.function, first, count)}, {self.numbers[whole].name}", "i1")
+
+    def both(self, a: Register, b: Register) -> Register:
+        return self.function.let(f"and {a}, {b.name}", "i1")
+
+    def packed(self, b: Register, segments: Register, length: Register) -> Register:
+        """Pack the panel's steps; elements from one to the next."""
+        f, numbers, kind = self.function, self.numbers, self.kind
+        width: Register = integer(kind.width)
+        if kind.last:
+            width = f.let(f"select {self.in_last}, i64 {kind.last * kind.lanes}, {width}", "i64")
+        with f.loop(integer(0), segments) as n:
+            source = self.at(b, "b", product(f, n, numbers["b_segment"]))
+            target = moved(f, self.panel, self.type, product(f, product(f, n, length), width))
+            self.call("pack", source, numbers["b_step"], numbers["b_column"], length, self.columns, target)
+        return width
+
+    def call(self, name: str, *operands: Register) -> None:
+        """Call a function, or that for the last panel in the last panel."""
+        f, function = self.function, f"@{name}"
+        if self.kind.last:
+            function = f.let(f"select {self.in_last}, ptr @last_{name}, ptr @{name}", "ptr").name
+        f.line(f"call void {function}({', '.join(map(str, operands))})")
+
+    def tabled(self, segment: Register, segments: Register, step: Register, length: Register) -> Register:
+        """Note where the elements of A lie; addresses from one segment to the next."""
+        if self.kind.left == "columns":
+            self.tables.columns(step, length)
+            return integer(0)
+        f, rows = self.function, self.kind.rows
+        tiles = f.let(f"udiv {total(f, self.rows, integer(rows - 1))}, {rows}", "i64")
+        count = product(f, tiles, integer(rows))
+        self.tables.rows(segment, segments, step, count)
+        return count
+
+    def tile(self, row: Register, shift: Register, steps: tuple[Register, ...], fresh: Register,
+             final: Register) -> None:
+        """Go through the steps with the tile at a row, and end it if they are the last."""
+        f, kind = self.function, self.kind
+        segments, length, panel, b_step = steps
+        rows = smaller(f, integer(kind.rows), difference(f, self.rows, row))
+        skipped = integer(0)
+        table = self.table
+        if kind.left == "columns":  # a tile that has fewer rows takes some before along
+            skipped = difference(f, integer(kind.rows), rows)
+            shift = difference(f, row, skipped)
+        else:
+            table = moved(f, self.table, "ptr", row)
+        sums = moved(f, self.sums, self.type, product(f, row, integer(kind.width)))
+        self.call("tile", table, shift, segments, length, panel, b_step, self.columns, sums, fresh)
+        with f.where(final):
+            self.finish(row, rows, moved(f, sums, self.type, product(f, skipped, integer(kind.width))))
+
+    def finish(self, row: Register, rows: Register, sums: Register) -> None:
+        f, names = self.function, operand_names(self.kind)[2:]
+        operands = [sums, rows, self.columns]
+        for name, pointer in zip(names, self.outer, strict=True):
+            step = self.numbers[f"{name}_row"]
+            operands += [self.at(pointer, name, product(f, row, step)), step]
+        f.line(f"call void @finish({', '.join(map(str, operands))})")

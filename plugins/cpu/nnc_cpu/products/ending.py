@@ -1,0 +1,103 @@
+"""The end of a product: what is made of finished sums, and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nnc_core.base.dtype import DType
+from nnc_core.base.loopnest import Access, Instruction
+from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
+from nnc_cpu.llvm.logic import constant, held, stored
+from nnc_cpu.llvm.scalars import ScalarWriter
+from nnc_cpu.products.kind import Ending, Kind, Operand
+from nnc_cpu.products.writing import (
+    Signature,
+    difference,
+    function_text,
+    lanes_below,
+    loaded,
+    moved,
+    parameters,
+    product,
+    store,
+)
+
+PRODUCT = 0
+"""The argument of an ending that is the product itself."""
+
+
+def plain_ending(wide: DType, output: DType) -> Ending:
+    """The product, cast to the dtype of its output."""
+    body = [Instruction("load", wide, access=Access(PRODUCT, 0, ()))]
+    if wide != output:
+        body.append(Instruction("cast", output, (0,)))
+    body.append(Instruction("store", output, (len(body) - 1,), access=Access(PRODUCT + 1, 0, ())))
+    return Ending(tuple(body), (), (output,))
+
+
+def signature(ending: Ending) -> Signature:
+    """`sums` of so many rows and columns; then each operand and output: its first element, and its rows' distance."""
+    arguments = range(len(ending.operands) + len(ending.outputs))
+    given = [pair for n in arguments for pair in ((f"x{n}", "ptr"), (f"row{n}", "i64"))]
+    return (("sums", "ptr"), ("rows", "i64"), ("columns", "i64"), *given)
+
+
+class EndingWriter:
+    """Writes the function that ends one tile."""
+
+    def __init__(self, kind: Kind, halves: bool, declared: dict[str, None]) -> None:
+        self.kind, self.ending, self.lanes = kind, kind.ending, kind.lanes
+        self.function = FunctionWriter(declared)
+        self.scalars = ScalarWriter(self.function, halves)
+        self.arguments = (Operand(kind.dtype, True), *self.ending.operands,
+                          *[Operand(dtype, True) for dtype in self.ending.outputs])
+
+    def text(self, name: str) -> str:
+        f, given = self.function, signature(self.ending)
+        sums, rows, columns, *others = parameters(given)
+        whole = f.let(f"and {columns}, {-self.lanes}", "i64")
+        with f.loop(integer(0), rows) as row:
+            self.starts = [moved(f, sums, held(self.kind.dtype), product(f, row, integer(self.kind.width)))]
+            for argument, x, step in zip(self.arguments[1:], others[::2], others[1::2], strict=True):
+                self.starts.append(moved(f, x, stored(argument.dtype), product(f, row, step)))
+            with f.loop(integer(0), whole, self.lanes) as column:
+                self.vector(column, None)
+            with f.where(f.let(f"icmp slt {whole}, {columns.name}", "i1")):
+                self.vector(whole, lanes_below(f, difference(f, columns, whole), self.lanes))
+        return function_text(f, name, given)
+
+    def vector(self, column: Register, mask: Register | None) -> None:
+        """The ending of neighbouring columns."""
+        values: list[Register] = []
+        for instruction in self.ending.body:
+            values.append(self.value(instruction, values, column, mask))
+
+    def value(self, instruction: Instruction, values: Sequence[Register], column: Register,
+              mask: Register | None) -> Register:
+        operation, dtype, access = instruction.operation, instruction.dtype, instruction.access
+        if operation == "constant":
+            return constant(instruction.literal, dtype)
+        operands = [values[n] for n in instruction.operands]
+        if access is None:
+            return self.scalars.instruction(operation, dtype, operands, self._dtype(instruction.operands[0]))
+        if operation == "load":
+            return self.load(access.argument, column, mask)
+        self.store(access.argument, operands[0], column, mask)
+        return operands[0]
+
+    def load(self, argument: int, column: Register, mask: Register | None) -> Register:
+        f, (dtype, along) = self.function, self.arguments[argument]
+        type = stored(dtype)
+        if not along:
+            return self.scalars.loaded(f.let(f"load {type}, {self.starts[argument]}", type), dtype)
+        place = moved(f, self.starts[argument], type, column)
+        inside = None if argument == PRODUCT else mask
+        return self.scalars.loaded(loaded(f, place, type, self.lanes, dtype.itemsize, inside), dtype)
+
+    def store(self, argument: int, value: Register, column: Register, mask: Register | None) -> None:
+        f, dtype = self.function, self.arguments[argument].dtype
+        raw = f.spread(self.scalars.storable(value, dtype), self.lanes)
+        store(f, raw, moved(f, self.starts[argument], stored(dtype), column), dtype.itemsize, mask)
+
+    def _dtype(self, number: int) -> DType:
+        return self.ending.body[number].dtype

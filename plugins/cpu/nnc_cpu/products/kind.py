@@ -1,0 +1,63 @@
+"""Kinds of products: all that their code depends on; everything else is a number that it is given."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+from nnc_core.base.dtype import DType
+from nnc_core.base.loopnest import Instruction
+
+STEPS = 256
+"""Steps of the sum that are packed, and gone through by all tiles of a block of rows, at once."""
+ROWS = 192
+"""Rows of a task, at most."""
+TABLE = 4096
+"""Addresses that a task holds."""
+AXES = 3
+"""Axes of batches."""
+
+Left: TypeAlias = Literal["rows", "columns"]
+Right: TypeAlias = Literal["rows", "columns", "panels"]
+
+
+class Ending(NamedTuple):
+    """The end of each element of a product: scalar instructions as in a loop nest, whose loads and stores touch the
+    element at hand.  Argument 0 is the product, in the dtype of its sums; operands follow, then outputs."""
+
+    body: tuple[Instruction, ...]
+    operands: tuple[Operand, ...]
+    outputs: tuple[DType, ...]
+
+
+class Operand(NamedTuple):
+    """An array that an ending reads."""
+
+    dtype: DType
+    along: bool
+    """It has an element for each column; if not, one for all."""
+
+
+class Kind(NamedTuple):
+    """Products that share their code: C[m, n] = sum over k of A[m, k] B[k, n], in order, by fused multiply-add."""
+
+    dtype: DType
+    """Of the elements of both factors, float32 or float64."""
+    lanes: int
+    rows: int
+    """Of a register tile."""
+    vectors: int
+    """Of a row of a register tile."""
+    last: int
+    """Vectors of a row in the last panel, if that is another number, or if not all their lanes are columns; else 0."""
+    left: Left
+    """How A lies: what is contiguous is the sum within each row, or the column of each step of the sum."""
+    right: Right
+    """How B lies: rows or columns are contiguous, and packed first; or rows and panels can be read where they are."""
+    windows: bool
+    """Elements of A are those that windows of images see."""
+    ending: Ending
+
+    @property
+    def width(self) -> int:
+        """Columns of a panel."""
+        return self.vectors * self.lanes

@@ -1,0 +1,42 @@
+"""The numbers that the code of a product is given: sizes, and where the elements of its arrays lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nnc_cpu.products.kind import AXES, Kind
+
+SIZES = ("rows", "columns", "panels", "blocks", "block_rows", *[f"batch{n}" for n in range(1, AXES)],
+         "segments", "length", "group", "part")
+"""`blocks` of `block_rows` rows each; the lengths of the axes of batches but for the first; `segments` of `length`
+steps each are the steps of a sum, gone through `group` segments, or a `part` of one, at a time."""
+LEFT, RIGHT = ("a_step",), ("b_segment", "b_step", "b_column", "b_panel")
+"""Elements from one row of A, or one column, to the next; from one segment, step, column and panel of B to the next."""
+WINDOWS = tuple([f"{name}{n}" for name in ("size", "image", "stride", "padding", "dilation", "window", "pixel")
+                 for n in range(3)])
+"""Of each spatial axis: how many windows, the image's length, how far windows move, what is before the image, how far a
+window's elements lie apart, how many there are, and elements from one pixel to the next."""
+IMAGE = "a_image"
+"""Elements from one image to the next."""
+
+
+def operand_names(kind: Kind) -> list[str]:
+    """The arrays: A, B, then operands and outputs of the ending."""
+    return ["a", "b", *[f"x{n}" for n in range(len(kind.ending.operands) + len(kind.ending.outputs))]]
+
+
+def names_of(kind: Kind) -> list[str]:
+    """All numbers, in order."""
+    operands = operand_names(kind)
+    names = [*SIZES, *LEFT, *RIGHT]
+    for name in operands:
+        names += [f"{name}_offset", *[f"{name}_batch{n}" for n in range(AXES)]]
+    names += [f"{name}_row" for name in operands[2:]]
+    return [*names, *((*WINDOWS, IMAGE) if kind.windows else ())]
+
+
+def numbers_of(kind: Kind, given: Mapping[str, int]) -> Sequence[int]:
+    """The numbers in order; those that are not given are 0."""
+    names = names_of(kind)
+    assert set(given) <= set(names), set(given) - set(names)
+    return [given.get(name, 0) for name in names]

@@ -1,0 +1,113 @@
+"""Plans of products: the register tile that suits the sizes, and the numbers that the code is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
+from nnc_cpu.products.kind import ROWS, STEPS, TABLE, Kind, Right
+from nnc_cpu.products.numbers import numbers_of, operand_names
+from nnc_cpu.products.problem import MatrixProduct, Strided
+
+WIDEST = 64
+"""Bytes of the vectors of processors that have 32 of them; others have 16."""
+ADDRESSES = 9
+"""Rows whose addresses stay in registers."""
+LATENCY = 8
+"""Sums that are needed to keep multiply-adders busy."""
+FEW_ROWS = 64
+SMALL = 1 << 19
+"""Rows that are too few, and bytes of B that are too few, for packing to pay."""
+
+
+class Tile(NamedTuple):
+    """Rows and vectors of a register tile."""
+
+    rows: int
+    vectors: int
+
+
+class ProductPlan(NamedTuple):
+    """The code of a product, what it is given, and the number of its tasks."""
+
+    kind: Kind
+    numbers: tuple[int, ...]
+    tasks: int
+
+
+def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None) -> ProductPlan:
+    """The plan for a host whose vectors have so many bytes; `tile`: one of no more rows than there are."""
+    lanes = vector // problem.dtype.itemsize
+    tile = tile or choose_tile(problem.rows, problem.columns, lanes, vector == WIDEST)
+    right = _right(problem)
+    width = tile.vectors * lanes
+    panels = _parts(problem.columns, width)
+    rest = problem.columns - (panels - 1) * width
+    last = _parts(rest, lanes)
+    partial = last != tile.vectors or (right == "panels" and rest != width)
+    kind = Kind(problem.dtype, lanes, tile.rows, tile.vectors, last if partial else 0, problem.left, right, False,
+                problem.ending)
+    blocks, block_rows = _blocks(problem.rows, tile.rows)
+    numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows}
+    return ProductPlan(kind, tuple(numbers_of(kind, numbers)), prod(problem.batch) * blocks * panels)
+
+
+def choose_tile(rows: int, columns: int, lanes: int, wide: bool) -> Tile:
+    """The tile that takes the fewest multiply-adds for a step, counted with those of rows and lanes that are not
+    there, and with loads; `wide`: there are 32 registers."""
+    return min(_tiles(rows, wide), key=lambda tile: _cost(tile, rows, _parts(columns, lanes)))
+
+
+def _tiles(rows: int, wide: bool) -> Iterator[Tile]:
+    registers = 32 if wide else 16
+    for vectors in range(4 if wide else 3, 0, -1):
+        most = min((registers - 1 - vectors) // vectors, 14)
+        yield Tile(min(most, rows) if rows > 4 * most else _parts(rows, _parts(rows, most)), vectors)
+
+
+def _cost(tile: Tile, rows: int, vectors: int) -> float:
+    whole, rest = divmod(vectors, tile.vectors)
+    panels = [tile] * whole + [tile._replace(vectors=rest)] * bool(rest)
+    return _parts(rows, tile.rows) * sum(map(_step_cost, panels))
+
+
+def _step_cost(tile: Tile) -> float:
+    return max(tile.rows * tile.vectors, LATENCY) + 0.2 * (tile.rows + tile.vectors) + max(0, tile.rows - ADDRESSES)
+
+
+def _right(problem: MatrixProduct) -> Right:
+    """The way that B is read: where it lies if its rows are contiguous and packing it would not pay."""
+    if problem.b.column != 1 and problem.columns > 1:
+        return "columns"
+    size = problem.steps * problem.columns * problem.dtype.itemsize
+    return "panels" if problem.rows <= FEW_ROWS or size <= SMALL else "rows"
+
+
+def _parts(whole: int, part: int) -> int:
+    return -(-whole // part)
+
+
+def _blocks(rows: int, tile: int) -> tuple[int, int]:
+    """Blocks of rows of about the same height, and their height."""
+    height = _parts(_parts(rows, _parts(rows, ROWS // tile * tile)), tile) * tile
+    return _parts(rows, height), height
+
+
+def _numbers(problem: MatrixProduct, kind: Kind) -> dict[str, int]:
+    a, b = problem.a, problem.b
+    part = STEPS if kind.right != "panels" or problem.rows > kind.rows else TABLE
+    numbers = {"rows": problem.rows, "columns": problem.columns, "segments": 1, "length": problem.steps, "group": 1,
+               "part": part, "a_step": a.row if kind.left == "rows" else a.column, "b_step": b.row,
+               "b_column": b.column, "b_panel": kind.width * b.column}
+    lengths = (*(1,) * (3 - len(problem.batch)), *problem.batch)
+    numbers |= {f"batch{n}": lengths[n] for n in (1, 2)}
+    for name, x in zip(operand_names(kind), (a, b, *problem.others), strict=True):
+        numbers |= _places(name, x)
+    return numbers
+
+
+def _places(name: str, x: Strided) -> dict[str, int]:
+    steps = (*(0,) * (3 - len(x.batch)), *x.batch)
+    places = {f"{name}_offset": x.offset, **{f"{name}_batch{n}": step for n, step in enumerate(steps)}}
+    return places if name in ("a", "b") else {**places, f"{name}_row": x.row}

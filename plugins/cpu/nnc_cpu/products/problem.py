@@ -1,0 +1,96 @@
+"""A product as numbers: which elements of its arrays are multiplied, and where results go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nnc_core.base.dtype import DType
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.layout import Layout
+from nnc_core.operator.loops import broadcast_layout, coalesce
+from nnc_cpu.products.kind import AXES, Ending, Left
+
+
+class Strided(NamedTuple):
+    """Places of an array, in elements: the first, and the steps along the axes of batches, along the rows (of B: the
+    steps of the sum) and along the columns (of A: the steps of the sum)."""
+
+    offset: int
+    batch: tuple[int, ...]
+    row: int
+    column: int
+
+
+class MatrixProduct(NamedTuple):
+    """C[batch, row, column] = the ending of the sum over steps of A[batch, row, step] B[batch, step, column]."""
+
+    dtype: DType
+    batch: tuple[int, ...]
+    rows: int
+    columns: int
+    steps: int
+    a: Strided
+    b: Strided
+    others: tuple[Strided, ...]
+    """Operands of the ending, then outputs."""
+    ending: Ending
+
+    @property
+    def left(self) -> Left:
+        """The order of A."""
+        return "rows" if self.a.column == 1 or self.steps == 1 else "columns"
+
+
+def product_problem(a: Layout, b: Layout, transposed: tuple[bool, bool], others: Sequence[Layout],
+                    ending: Ending) -> MatrixProduct:
+    """The problem of a matrix product; NotSupportedError where elements lie so that its code cannot go along them.
+
+    others: operands of the ending, which may be broadcast, then the outputs, all of one shape.
+    """
+    shape = others[-1].shape
+    left, right = (_turned(x) if t else x for x, t in zip((a, b), transposed, strict=True))
+    steps = left.shape[-1]
+    seen = [broadcast_layout(x, shape) for x in others]
+    batch = shape[:-2]
+    a_batch, b_batch = (broadcast_layout(x._replace(shape=x.shape[:-2], strides=x.strides[:-2]), batch).strides
+                        for x in (left, right))
+    strides = [(*a_batch, left.strides[-2]), (*b_batch, 0), *[x.strides[:-1] for x in seen]]
+    lengths, merged = coalesce(shape[:-1], strides)
+    if not lengths or merged[1][-1] != 0:  # the last axis is one of batches
+        lengths, merged = (*lengths, 1), [(*x, 0) for x in merged]
+    arrays = (a, b, *others)
+    inner = [left.strides[-1], right.strides[-1], *[x.strides[-1] for x in seen]]
+    made = [_strided(x, outer, column) for x, outer, column in zip(arrays, merged, inner, strict=True)]
+    made[1] = made[1]._replace(row=right.strides[-2] // b.dtype.itemsize)
+    return _checked(MatrixProduct(a.dtype, lengths[:-1], lengths[-1], shape[-1], steps, made[0], made[1], tuple(made[2:]),
+                            ending))
+
+
+def _turned(x: Layout) -> Layout:
+    """The last two axes exchanged."""
+    *shape, n, m = x.shape
+    *strides, by_n, by_m = x.strides
+    return x._replace(shape=(*shape, m, n), strides=(*strides, by_m, by_n))
+
+
+def _strided(x: Layout, outer: tuple[int, ...], column: int) -> Strided:
+    size = x.dtype.itemsize
+    *batch, row = [step // size for step in outer]
+    return Strided(x.offset // size, tuple(batch), row, column // size)
+
+
+def _checked(problem: MatrixProduct) -> MatrixProduct:
+    """The problem, if its code can go along all arrays."""
+    if len(problem.batch) > AXES:
+        raise NotSupportedError(f"more than {AXES} axes of batches that lie apart")
+    a, b, columns = problem.a, problem.b, problem.columns
+    if problem.left == "columns" and a.row != 1 and problem.rows > 1:
+        raise NotSupportedError("neither the rows nor the columns of the first matrix are contiguous")
+    if columns > 1 and b.column != 1 and b.row != 1 and problem.steps > 1:
+        raise NotSupportedError("neither the rows nor the columns of the second matrix are contiguous")
+    operands = problem.ending.operands
+    for n, x in enumerate(problem.others):
+        if columns > 1 and x.column != (operands[n].along if n < len(operands) else 1):
+            raise NotSupportedError("rows of the result, or of what is joined to it, are not contiguous")
+    return problem

@@ -1,0 +1,102 @@
+"""Register tiles: some rows and some vectors of columns of a product, whose sums stay in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
+from nnc_cpu.llvm.logic import constant, held
+from nnc_cpu.products.kind import Kind
+from nnc_cpu.products.writing import (
+    Signature,
+    difference,
+    function_text,
+    lanes_below,
+    loaded,
+    moved,
+    parameters,
+    product,
+    store,
+)
+
+SIGNATURE: Signature = (
+    ("table", "ptr"), ("shift", "i64"), ("segments", "i64"), ("length", "i64"), ("b", "ptr"), ("step", "i64"),
+    ("columns", "i64"), ("sums", "ptr"), ("fresh", "i1"))  # fmt: skip
+"""`table`: addresses in A, `shift`: see the two writers; `segments` of `length` steps each; `step`: elements of B from
+one step of the sum to the next; `columns`: those that B has; `sums`: where the sums are kept between blocks of steps,
+`fresh`: there are none yet."""
+
+
+class TileWriter:
+    """Writes the function of one tile, which goes through some steps of its sums."""
+
+    def __init__(self, kind: Kind, vectors: int, masked: bool, declared: dict[str, None]) -> None:
+        self.kind, self.vectors, self.lanes = kind, vectors, kind.lanes
+        self.masked = masked
+        """The last vector of B may not be whole."""
+        self.type, self.size = held(kind.dtype), kind.dtype.itemsize
+        self.function = FunctionWriter(declared)
+        (self.table, self.shift, self.segments, self.length, self.b, self.step, self.columns, self.sums,
+         self.fresh) = parameters(SIGNATURE)
+
+    def text(self, name: str) -> str:
+        f = self.function
+        self.mask = None
+        if self.masked:
+            whole = integer((self.vectors - 1) * self.lanes)
+            self.mask = lanes_below(f, difference(f, self.columns, whole), self.lanes)
+        places = [(row, v) for row in range(self.kind.rows) for v in range(self.vectors)]
+        self.totals = {place: f.variable(self.type, self.lanes) for place in places}
+        zero = f.spread(constant(0.0, self.kind.dtype), self.lanes)
+        for variable in self.totals.values():
+            f.set(variable, zero)
+        with f.where(f.let(f"xor {self.fresh}, true", "i1")):
+            for place, variable in self.totals.items():
+                f.set(variable, loaded(f, self.kept(place), self.type, self.lanes, self.size, None))
+        self.right = f.variable("ptr")
+        f.set(self.right, self.b)
+        self.steps()
+        for place, variable in self.totals.items():
+            store(f, f.get(variable, self.type, self.lanes), self.kept(place), self.size, None)
+        return function_text(f, name, SIGNATURE)
+
+    def kept(self, place: tuple[int, int]) -> Register:
+        row, v = place
+        return moved(self.function, self.sums, self.type, integer(row * self.kind.vectors + v), self.lanes)
+
+    def steps(self) -> None:
+        """All steps, in order."""
+        (self.by_rows if self.kind.left == "rows" else self.by_columns)()
+
+    def by_rows(self) -> None:
+        """`table` has for each segment the addresses of rows, those of two segments `shift` apart."""
+        f = self.function
+        with f.loop(integer(0), self.segments) as segment:
+            first = moved(f, self.table, "ptr", product(f, segment, self.shift))
+            rows = [f.let(f"load ptr, {moved(f, first, 'ptr', integer(row))}", "ptr") for row in range(self.kind.rows)]
+            with f.loop(integer(0), self.length) as k:
+                self.one_step([moved(f, row, self.type, k) for row in rows])
+
+    def by_columns(self) -> None:
+        """`table` has the address of the column of each step, whose row number `shift` is the tile's first."""
+        f = self.function
+        with f.loop(integer(0), self.length) as k:
+            column = f.let(f"load ptr, {moved(f, self.table, 'ptr', k)}", "ptr")
+            first = moved(f, column, self.type, self.shift)
+            self.one_step([moved(f, first, self.type, integer(row)) for row in range(self.kind.rows)])
+
+    def one_step(self, places: Sequence[Register]) -> None:
+        """One step of all sums, with elements of A at these places."""
+        f = self.function
+        b = f.get(self.right, "ptr")
+        right = [loaded(f, moved(f, b, self.type, integer(v), self.lanes), self.type, self.lanes, self.size,
+                        self.mask if v == self.vectors - 1 else None) for v in range(self.vectors)]
+        f.set(self.right, moved(f, b, self.type, self.step))
+        for row, place in enumerate(places):
+            left = f.spread(f.let(f"load {self.type}, {place}, align {self.size}", self.type), self.lanes)
+            for v, vector in enumerate(right):
+                variable = self.totals[row, v]
+                before = f.get(variable, self.type, self.lanes)
+                name = f"llvm.fma.v{self.lanes}{'f32' if self.type == 'float' else 'f64'}"
+                f.set(variable, f.call(name, self.type, left, vector, before, lanes=self.lanes))
+

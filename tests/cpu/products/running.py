@@ -1,0 +1,48 @@
+"""Products compiled for hosts of several widths, run between guard bytes, and by core's interpreter."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.command import Command
+from nnc_core.base.layout import Layout
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.codegen import interpret
+from nnc_core.operator import OPERATORS
+from nnc_core.operator.fused import FUSED
+from nnc_cpu.products.kernel import ProductCompiler
+from tests.cpu.machine_code.running import HOSTS, run
+
+Values = np.ndarray[Any, Any]
+
+
+@cache
+def compiler(host: str) -> ProductCompiler:
+    return ProductCompiler(HOSTS[host])
+
+
+def interpreted(command: Command, arrays: list[Values]) -> None:
+    """Run the nest of a command, each sum in order."""
+    op = FUSED if command.name == FUSED.name else OPERATORS[command.name]
+    assert op.nest is not None
+    nest: LoopNest = op.nest(command)
+    interpret(nest, [array.reshape(-1).view(np.uint8) for array in arrays])
+
+
+def whole(layout: Layout) -> int:
+    """Elements of the storage that a layout lies in."""
+    return max(layout.extent // layout.dtype.itemsize, 1)
+
+
+def same_bits(a: Values, b: Values) -> bool:
+    """Equal in every bit; any NaN is as good as another."""
+    if a.dtype.kind not in "fV" and a.dtype.name != "bfloat16":
+        return bool((a == b).all())
+    x, y = (z.astype(np.float64) for z in (a, b))
+    return bool(np.where(np.isnan(x), np.isnan(y), (x == y) & (np.signbit(x) == np.signbit(y))).all())
+
+
+__all__ = ["HOSTS", "compiler", "interpreted", "run", "same_bits", "whole"]
