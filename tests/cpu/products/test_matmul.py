@@ -14,6 +14,7 @@ from nnc_core.base.layout import Layout
 from nnc_core.operator.loops import broadcast_layout
 from nnc_cpu.products import matmul
 from nnc_cpu.products.plan import Tile
+from nnc_cpu.threads.tasks import arguments_of
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, whole
 
 Values = np.ndarray[Any, Any]
@@ -45,8 +46,7 @@ def check(command: Command, host: str = "here", tile: Tile | None = None,
     """The same bits as the interpreter's, whatever lies beside the arrays untouched; the storage of the result."""
     given = list(arrays or [values(x, seed) for seed, x in enumerate(command.inputs)])
     ours, theirs = (values(command.output, 99) for _ in range(2))
-    problem, order = matmul.arranged(command)
-    run(compiler(host).kernel(problem, order, tile), [*given, ours])
+    run(compiler(host).kernel(matmul.problem_of(command), tile), [*given, ours])
     interpreted(command, [*given, theirs])
     assert same_bits(ours, theirs)
     return ours
@@ -89,7 +89,7 @@ def test_batches(a: tuple[int, ...], b: tuple[int, ...]) -> None:
 
 
 def test_batches_of_rows_that_share_b_are_one_matrix() -> None:
-    problem, _ = matmul.arranged(packed((8, 4, 7), (7, 5)))
+    problem = matmul.problem_of(packed((8, 4, 7), (7, 5)))
     assert (problem.batch, problem.rows) == ((), 32)
 
 
@@ -125,8 +125,7 @@ def test_close_to_the_exact_product() -> None:
     command = matrices(300, 200, 1000, float32)
     a, b = (values(x, seed) for seed, x in enumerate(command.inputs))
     out = np.zeros((300, 200), np.float32)
-    problem, order = matmul.arranged(command)
-    run(compiler("here").kernel(problem, order), [a, b, out])
+    run(compiler("here").kernel(matmul.problem_of(command)), [a, b, out])
     wide = [x.astype(np.float64).reshape(y.shape) for x, y in zip((a, b), command.inputs, strict=True)]
     bound = 1000 * 2.0**-24 * (abs(wide[0]) @ abs(wide[1]))
     assert (abs(out - wide[0] @ wide[1]) <= bound).all()
@@ -137,18 +136,17 @@ def test_tasks_are_independent() -> None:
     command = matrices(400, 150, 40, float32, tb=True)
     a, b = (values(x, seed) for seed, x in enumerate(command.inputs))
     together, apart = (np.zeros(400 * 150, np.float32) for _ in range(2))
-    problem, order = matmul.arranged(command)
-    kernel = compiler("here").kernel(problem, order, SMALL_TILE)
-    kernel.bind([x.view(np.uint8) for x in (a, b, together)])()  # type: ignore[misc]
-    launch = kernel.bind([x.view(np.uint8) for x in (a, b, apart)])  # type: ignore[misc]
-    for task in reversed(range(kernel.tasks)):
-        launch.func(*launch.args[:2], task, task + 1)  # type: ignore[attr-defined]
-    assert kernel.tasks > 10
+    kernel = compiler("here").kernel(matmul.problem_of(command), SMALL_TILE)
+    kernel.bind([x.view(np.uint8) for x in (a, b, together)])()
+    tasks, arguments = kernel.tasks, arguments_of([x.view(np.uint8) for x in (a, b, apart)])
+    for task in reversed(range(tasks.total)):
+        tasks.function(arguments, tasks.numbers, task, task + 1)
+    assert tasks.total > 10
     assert same_bits(together, apart)
 
 
 def test_sizes_are_not_in_the_code() -> None:
-    kernels = [compiler("here").kernel(*matmul.arranged(matrices(*size, float32)), SMALL_TILE)
+    kernels = [compiler("here").kernel(matmul.problem_of(matrices(*size, float32)), SMALL_TILE)
                for size in ((300, 64, 300), (500, 640, 128), (301, 32, 77))]
     assert len({id(kernel.code) for kernel in kernels}) == 1
 

@@ -65,7 +65,7 @@ class ProductWriter:
         f, ending = self.function, self.kind.ending
         dtypes = (self.kind.dtype, self.kind.dtype, *[x.dtype for x in ending.operands], *ending.outputs)
         self.types = dict(zip(operand_names(self.kind), map(stored, dtypes), strict=True))
-        for n, name in enumerate(self.types):
+        for n, name in zip(self.kind.order, self.types, strict=True):
             pointer = f.let(f"load ptr, {moved(f, Register('%arguments', 'ptr'), 'ptr', integer(n))}", "ptr")
             self.arguments[name] = self.at(pointer, name, self.numbers[f"{name}_offset"])
 

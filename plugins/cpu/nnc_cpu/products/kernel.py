@@ -3,46 +3,47 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
+from math import prod
 from threading import Lock
-from typing import Any
 from weakref import WeakValueDictionary
 
-from nnc_core.device import Buffer, Kernel, Launch, Stream
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.helpers import definitions
 from nnc_cpu.products.driver import render
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.plan import ProductPlan, Tile, plan_of
 from nnc_cpu.products.problem import MatrixProduct
+from nnc_cpu.threads.tasks import TaskKernel, Tasks, threads_for
 
 __all__ = ["ProductCompiler", "ProductKernel", "compiler", "host"]
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _NAME = "product"
+MULTIPLY_ADD = 0.02e-9
+"""Seconds of one multiplication and addition."""
 
 
 class ProductCode:
     """The function of a kind of products; its module lives as long as anything uses it."""
 
     def __init__(self, module: LoadedModule) -> None:
-        self.module = module
-        self.function = _SIGNATURE(module.addresses[_NAME])
+        self.module, self.address = module, module.addresses[_NAME]
+        self.function = _SIGNATURE(self.address)
 
 
-class ProductKernel(Kernel):
+class ProductKernel(TaskKernel):
     """A product as machine code."""
 
-    def __init__(self, code: ProductCode, plan: ProductPlan, order: Sequence[int]) -> None:
-        self.code, self.order, self.tasks = code, order, plan.tasks
+    def __init__(self, code: ProductCode, plan: ProductPlan, seconds: float) -> None:
+        self.code = code
         self.numbers = (ctypes.c_int64 * len(plan.numbers))(*plan.numbers)
+        self._tasks = Tasks(code.function, code.address, ctypes.addressof(self.numbers), plan.tasks,
+                            threads_for(plan.tasks, seconds))
 
-    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
-        kept: list[Any] = [buffers[n] for n in self.order]
-        table = (ctypes.c_void_p * len(kept))(*[buffer.__array_interface__["data"][0] for buffer in kept])
-        table.kept = kept, self  # type: ignore[attr-defined]
-        return partial(self.code.function, table, self.numbers, 0, self.tasks)
+    @property
+    def tasks(self) -> Tasks:
+        return self._tasks
 
 
 class ProductCompiler:
@@ -58,10 +59,11 @@ class ProductCompiler:
         """Bytes of a vector."""
         return 4 * self.target.lanes
 
-    def kernel(self, problem: MatrixProduct, order: Sequence[int], tile: Tile | None = None) -> ProductKernel:
-        """The kernel of a problem, whose arrays are those of a command in this order; `tile`: one to be used."""
+    def kernel(self, problem: MatrixProduct, tile: Tile | None = None) -> ProductKernel:
+        """The kernel of a problem; `tile`: one to be used."""
         plan = plan_of(problem, self.vector, tile)
-        return ProductKernel(self.code(plan.kind), plan, order)
+        work = prod(problem.batch) * problem.rows * problem.columns * problem.steps
+        return ProductKernel(self.code(plan.kind), plan, work * MULTIPLY_ADD)
 
     def code(self, kind: Kind) -> ProductCode:
         """The code of a kind, compiled once."""

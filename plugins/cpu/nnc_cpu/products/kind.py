@@ -56,6 +56,8 @@ class Kind(NamedTuple):
     windows: bool
     """Elements of A are those that windows of images see."""
     ending: Ending
+    order: tuple[int, ...]
+    """Places of A, B, the operands of the ending and its outputs among the arguments."""
 
     @property
     def width(self) -> int:

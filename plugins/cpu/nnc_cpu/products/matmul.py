@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from math import prod
-from typing import NamedTuple
 
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import float32, float64
@@ -20,13 +18,6 @@ WORTH = 1 << 15
 """Multiply-adds from which on a call pays."""
 
 
-class ArrangedProduct(NamedTuple):
-    """A problem, and the arrays of a command that it has, by their number."""
-
-    problem: MatrixProduct
-    order: Sequence[int]
-
-
 class PackedProducts(CommandBackend):
     """Matrix products as machine code."""
 
@@ -34,26 +25,25 @@ class PackedProducts(CommandBackend):
 
     def refuse(self, command: Command) -> str | None:
         try:
-            _arranged(command)
+            _problem(command)
         except NotSupportedError as error:
             return error.message
         return None
 
     def prepare(self, command: Command) -> Kernel:
-        problem, order = _arranged(command)
-        kernel: Kernel = import_module("nnc_cpu.products.kernel").compiler().kernel(problem, order)
+        kernel: Kernel = import_module("nnc_cpu.products.kernel").compiler().kernel(_problem(command))
         return kernel
 
 
 @lru_cache(maxsize=1024)
-def _arranged(command: Command) -> ArrangedProduct:
+def _problem(command: Command) -> MatrixProduct:
     """The problem of a command; NotSupportedError where there is no code for it."""
     if command.name != "matmul":
         raise NotSupportedError("made for matmul")
-    return arranged(command, least=WORTH)
+    return problem_of(command, least=WORTH)
 
 
-def arranged(command: Command, least: int = 0) -> ArrangedProduct:
+def problem_of(command: Command, least: int = 0) -> MatrixProduct:
     """The problem of a product of at least so many multiply-adds."""
     if find_spec("llvmlite") is None:
         raise NotSupportedError("there is no LLVM")
@@ -65,4 +55,4 @@ def arranged(command: Command, least: int = 0) -> ArrangedProduct:
     if prod(command.output.shape) * steps < max(least, 1):
         raise NotSupportedError("it is too small to pay")
     ending = plain_ending(a.dtype, command.output.dtype)
-    return ArrangedProduct(product_problem(a, b, (bool(ta), bool(tb)), [command.output], ending), (0, 1, 2))
+    return product_problem(a, b, (bool(ta), bool(tb)), [command.output], ending)

@@ -47,7 +47,7 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None) -> Pr
     last = _parts(rest, lanes)
     partial = last != tile.vectors or (right == "panels" and rest != width)
     kind = Kind(problem.dtype, lanes, tile.rows, tile.vectors, last if partial else 0, problem.left, right, False,
-                problem.ending)
+                problem.ending, problem.order)
     blocks, block_rows = _blocks(problem.rows, tile.rows)
     numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows}
     return ProductPlan(kind, tuple(numbers_of(kind, numbers)), prod(problem.batch) * blocks * panels)

@@ -35,6 +35,7 @@ class MatrixProduct(NamedTuple):
     others: tuple[Strided, ...]
     """Operands of the ending, then outputs."""
     ending: Ending
+    order: tuple[int, ...]
 
     @property
     def left(self) -> Left:
@@ -43,10 +44,10 @@ class MatrixProduct(NamedTuple):
 
 
 def product_problem(a: Layout, b: Layout, transposed: tuple[bool, bool], others: Sequence[Layout],
-                    ending: Ending) -> MatrixProduct:
+                    ending: Ending, order: tuple[int, ...] = ()) -> MatrixProduct:
     """The problem of a matrix product; NotSupportedError where elements lie so that its code cannot go along them.
 
-    others: operands of the ending, which may be broadcast, then the outputs, all of one shape.
+    others: operands of the ending, which may be broadcast, then the outputs, all of one shape; order: see `Kind`.
     """
     shape = others[-1].shape
     left, right = (_turned(x) if t else x for x, t in zip((a, b), transposed, strict=True))
@@ -61,10 +62,10 @@ def product_problem(a: Layout, b: Layout, transposed: tuple[bool, bool], others:
         lengths, merged = (*lengths, 1), [(*x, 0) for x in merged]
     arrays = (a, b, *others)
     inner = [left.strides[-1], right.strides[-1], *[x.strides[-1] for x in seen]]
-    made = [_strided(x, outer, column) for x, outer, column in zip(arrays, merged, inner, strict=True)]
-    made[1] = made[1]._replace(row=right.strides[-2] // b.dtype.itemsize)
-    return _checked(MatrixProduct(a.dtype, lengths[:-1], lengths[-1], shape[-1], steps, made[0], made[1], tuple(made[2:]),
-                            ending))
+    first, second, *rest = map(_strided, arrays, merged, inner)
+    second = second._replace(row=right.strides[-2] // b.dtype.itemsize)
+    return _checked(MatrixProduct(a.dtype, lengths[:-1], lengths[-1], shape[-1], steps, first, second, tuple(rest),
+                                  ending, order or tuple(range(len(arrays)))))
 
 
 def _turned(x: Layout) -> Layout:
