@@ -1,4 +1,4 @@
-"""Fused commands: what their parts give, to the bit, in pieces, broadcast, and in place."""
+"""Fused commands where nothing is compiled: what their parts give, to the bit, in pieces, broadcast, and in place."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def program_of(pattern: Pattern, arrays: list[Any]) -> Program:
 
 
 def run(name: str, arrays: list[Any], onto: int | None = None) -> Any:
-    device = CpuDevice()
+    device = CpuDevice(machine_code=False)
     layouts = tuple(Layout.packed(x.shape, x.dtype) for x in arrays)
     out = Layout.packed(np.broadcast_shapes(*[x.shape for x in arrays]), arrays[0].dtype)
     command = Command(FUSED.name, (program_of(PATTERNS[name], arrays),), layouts, (out,))

@@ -167,7 +167,7 @@ def test_programs_of_library_code_that_is_refused_are_left_alone() -> None:
     """On a device without a compiler fused commands have library code alone."""
     from nnc_cpu.device import CpuDevice  # a plugin, installed for the tests
 
-    device = CpuDevice()
+    device = CpuDevice(machine_code=False)
     (library,) = device.backends("fused")
 
     class Absent(type(library)):  # type: ignore[misc]

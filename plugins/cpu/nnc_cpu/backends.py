@@ -73,8 +73,8 @@ class NumpyBackend(CommandBackend):
 
     name = "numpy"
 
-    def __init__(self, operator: str) -> None:
-        self.operator = operator
+    def __init__(self, operator: str, fallback: bool = False) -> None:
+        self.operator, self.fallback = operator, fallback
 
     def refuse(self, command: Command) -> str | None:
         return None if command.name == self.operator else f"made for {self.operator}"
@@ -109,5 +109,21 @@ class FusedBackend(NumpyBackend):
                       if (command.inputs[i].shape, command.inputs[i].dtype) == (out.shape, out.dtype)])
 
 
-BACKENDS: Mapping[str, tuple[CommandBackend, ...]] = {
-    name: (FusedBackend(name) if name == FUSED.name else NumpyBackend(name),) for name in COMMANDS}
+BETTER_THAN_NESTS = frozenset({
+    "matmul", "conv", "conv_input_gradient", "conv_kernel_gradient",  # BLAS
+    "sort", "argsort", "arg_top_k", "lexsort", "searchsorted", "earlier",  # fewer comparisons
+})  # fmt: skip
+"""Operators whose NumPy code goes before their loop nests, and those of their parts."""
+
+
+def _is_nest(operator: str) -> bool:
+    """Tell whether loop nests can do what an operator does, and sooner."""
+    op = OPERATORS.get(operator)
+    nested = op is not None and (op.nest is not None or op.scalar is not None or op.decompose is not None)
+    return nested and operator not in BETTER_THAN_NESTS
+
+
+def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ...]]:
+    """NumPy's code by operator; where loop nests become machine code they go before most of it."""
+    plain = {name: (NumpyBackend(name, machine_code and _is_nest(name)),) for name in COMMANDS if name != FUSED.name}
+    return {**plain, FUSED.name: () if machine_code else (FusedBackend(FUSED.name),)}

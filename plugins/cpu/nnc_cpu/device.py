@@ -15,21 +15,27 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.base.record import Record
 from nnc_core.device import DONE, Array, CommandBackend, Device, DeviceSpec, Event, HostArray, Kernel, Program, Stream
 from nnc_cpu import host, memory
-from nnc_cpu.backends import BACKENDS
+from nnc_cpu.backends import backends_beside
 from nnc_cpu.eager import EAGER, MADE_OF
-from nnc_cpu.nests import NestKernels
+from nnc_cpu.nests import NestKernels, has_llvm
 from nnc_cpu.program import NumpyProgram
 
 
 class CpuDevice(Device):
-    """Buffers are arrays of bytes, arrays are NumPy's own; work is done when a call returns."""
+    """Buffers are arrays of bytes, arrays are NumPy's own; work is done when a call returns.
 
-    def __init__(self) -> None:
+    machine_code: loop nests become machine code and go before most of NumPy's code; by default if LLVM is installed.
+    """
+
+    def __init__(self, machine_code: bool | None = None) -> None:
         known = host.memory()
         total = None if known is None else known[1]
+        machine_code = has_llvm() if machine_code is None else machine_code
+        self._backends = backends_beside(machine_code)
         self.spec = DeviceSpec(
             "cpu:0", "cpu", host.processor_name(), vendor=host.vendor(), driver=f"NumPy {np.__version__}",
-            memory=total, max_allocation=total, alignment=memory.ALIGNMENT, dtypes=frozenset(DTYPES))
+            memory=total, max_allocation=total, alignment=memory.ALIGNMENT, dtypes=frozenset(DTYPES),
+            features=frozenset({"codegen", "reproducible"} if machine_code else ()))
         self.eager: Mapping[str, Callable[..., Array]] = EAGER
 
     def take(self, operator: str, backend: CommandBackend) -> None:
@@ -89,7 +95,7 @@ class CpuDevice(Device):
         return NestKernels()
 
     def backends(self, name: str) -> Sequence[CommandBackend]:
-        return BACKENDS.get(name, ())
+        return self._backends.get(name, ())
 
     def capture(self, records: Sequence[Record], slots: Sequence[Any], stream: Stream) -> Program:
         return NumpyProgram(self, records, slots, stream)

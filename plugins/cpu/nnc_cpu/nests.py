@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from math import prod
 from threading import Lock
 from time import perf_counter
@@ -147,6 +148,11 @@ class NestKernels:
         if self._compiler is None:
             self._compiler = make_compiler()
         return self._compiler(nests)
+
+
+def has_llvm() -> bool:
+    """Tell whether LLVM is installed, without loading it."""
+    return find_spec("llvmlite") is not None
 
 
 def make_compiler() -> Compiler:
