@@ -270,7 +270,7 @@ class _InlineBuilder(_StepBuilder):
         self.may_be_outside = any(not isinstance(i, int) and not i.inside for i in self.at)
 
     def load(self, argument: int, *indices: IndexLike, fill: Any = 0) -> Any:
-        """Load with a guard where the element that is asked for may be outside, and so what is counted from its place."""
+        """Load with a guard where the element that is asked for may be outside, and with it what is counted from it."""
         if self.may_be_outside:
             indices = tuple([i if isinstance(i, int) or i.gather is None else i.guarded() for i in indices])
         return super().load(argument, *indices, fill=fill)
