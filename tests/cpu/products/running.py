@@ -10,7 +10,8 @@ import numpy as np
 from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import interpret
+from nnc_core.codegen import expand, interpret
+from nnc_core.codegen.expansions import EXPANSIONS
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.fused import FUSED
 from nnc_cpu.products.kernel import ProductCompiler
@@ -25,10 +26,10 @@ def compiler(host: str) -> ProductCompiler:
 
 
 def interpreted(command: Command, arrays: list[Values]) -> None:
-    """Run the nest of a command, each sum in order."""
+    """Run the nest of a command, each sum in order, functions by their expansions."""
     op = FUSED if command.name == FUSED.name else OPERATORS[command.name]
     assert op.nest is not None
-    nest: LoopNest = op.nest(command)
+    nest: LoopNest = expand(op.nest(command), EXPANSIONS)
     interpret(nest, [array.reshape(-1).view(np.uint8) for array in arrays])
 
 

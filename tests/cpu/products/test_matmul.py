@@ -155,8 +155,8 @@ def test_what_is_refused() -> None:
     backend = matmul.PackedProducts()
     refused = {
         "too small": matrices(8, 8, 8, float32),
-        "small to pay": matrices(64, 64, 0, float32),
-        "to pay": matrices(0, 64, 64, float32),
+        "there is nothing": matrices(64, 64, 0, float32),
+        "nothing to multiply": matrices(0, 64, 64, float32),
         "no products of int32": matrices(64, 64, 64, int32),
         "neither the rows nor the columns of the first": command_of(
             Layout((64, 64), float32, 0, (1024, 8)), Layout.packed((64, 64), float32)),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nnc_core.base.dtype import DType
-from nnc_core.base.loopnest import Access, Instruction
+from nnc_core.base.loopnest import Access, Instruction, LoopNest, Stage
+from nnc_core.codegen.expand import expand
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import constant, held, stored
-from nnc_cpu.llvm.scalars import ScalarWriter
+from nnc_cpu.llvm.scalars import EXPANDED, ScalarWriter
 from nnc_cpu.products.kind import Ending, Kind, Operand
 from nnc_cpu.products.writing import (
     Signature,
@@ -35,6 +36,12 @@ def plain_ending(wide: DType, output: DType) -> Ending:
     return Ending(tuple(body), (), (output,))
 
 
+def expanded(body: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
+    """The instructions with functions written out."""
+    [stage] = expand(LoopNest("ending", (), (), (Stage((), body),)), EXPANDED).stages
+    return stage.body
+
+
 def signature(ending: Ending) -> Signature:
     """`sums` of so many rows and columns; then each operand and output: its first element, and its rows' distance."""
     arguments = range(len(ending.operands) + len(ending.outputs))
@@ -47,6 +54,7 @@ class EndingWriter:
 
     def __init__(self, kind: Kind, halves: bool, declared: dict[str, None]) -> None:
         self.kind, self.ending, self.lanes = kind, kind.ending, kind.lanes
+        self.body = expanded(kind.ending.body)
         self.function = FunctionWriter(declared)
         self.scalars = ScalarWriter(self.function, halves)
         self.arguments = (Operand(kind.dtype, True), *self.ending.operands,
@@ -69,7 +77,7 @@ class EndingWriter:
     def vector(self, column: Register, mask: Register | None) -> None:
         """The ending of neighbouring columns."""
         values: list[Register] = []
-        for instruction in self.ending.body:
+        for instruction in self.body:
             values.append(self.value(instruction, values, column, mask))
 
     def value(self, instruction: Instruction, values: Sequence[Register], column: Register,
@@ -100,4 +108,4 @@ class EndingWriter:
         store(f, raw, moved(f, self.starts[argument], stored(dtype), column), dtype.itemsize, mask)
 
     def _dtype(self, number: int) -> DType:
-        return self.ending.body[number].dtype
+        return self.body[number].dtype

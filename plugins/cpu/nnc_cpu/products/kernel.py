@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.helpers import definitions
+from nnc_cpu.llvm.objects import Objects
 from nnc_cpu.products.driver import render
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.plan import ProductPlan, Tile, plan_of
@@ -47,10 +48,11 @@ class ProductKernel(TaskKernel):
 
 
 class ProductCompiler:
-    """Compiles products for one host."""
+    """Compiles products for one host; kept: object code is kept on disk between processes."""
 
-    def __init__(self, target: TargetHost) -> None:
+    def __init__(self, target: TargetHost, kept: bool = False) -> None:
         self.target, self.machine = target, HostCompiler(target)
+        self.objects = Objects(self.machine, kept)
         self._codes: WeakValueDictionary[Kind, ProductCode] = WeakValueDictionary()
         self._lock = Lock()
 
@@ -76,10 +78,11 @@ class ProductCompiler:
     def _loaded(self, kind: Kind) -> LoadedModule:
         declared: dict[str, None] = {}
         text = render(_NAME, kind, self.target.halves, declared)
-        return self.machine.load("\n".join([*declared, *definitions(declared), text]), {_NAME: None})
+        code = self.objects.of_text("\n".join([*declared, *definitions(declared), text]))
+        return self.machine.load([code], [_NAME])
 
 
 @cache
 def compiler() -> ProductCompiler:
     """The compiler for this machine."""
-    return ProductCompiler(host())
+    return ProductCompiler(host(), kept=True)

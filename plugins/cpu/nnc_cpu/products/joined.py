@@ -1,0 +1,145 @@
+"""Fused commands around a product: the operators that follow it become its ending, by their own formulas."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nnc_core.base.command import Command
+from nnc_core.base.dtype import DType, accumulator, is_complex
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.layout import Layout
+from nnc_core.base.loopnest import Access, Instruction
+from nnc_core.base.tiling import Tiling
+from nnc_core.codegen.scalar import BodyBuilder, Scalar
+from nnc_core.operator.loops import broadcast_layout
+from nnc_core.operator.packing import UNPACK
+from nnc_core.operator.program import Input, Literal, Program, Step, StepResult
+from nnc_core.operator.program import Operand as ProgramOperand
+from nnc_core.type import Attributes
+from nnc_cpu.products.ending import PRODUCT
+from nnc_cpu.products.kind import Ending, Operand
+
+REPEATED = "broadcast_to"
+"""An operator whose elements are those of its input."""
+
+
+class Factor(NamedTuple):
+    """One of the two arrays that are multiplied."""
+
+    layout: Layout
+    place: int
+    """Its number among the inputs of the command."""
+    tiling: Tiling | None = None
+    """The order that it is packed in; `shape` is that of what was packed."""
+    shape: tuple[int, ...] = ()
+
+
+class JoinedProduct(NamedTuple):
+    """A product with what follows it."""
+
+    attributes: Attributes
+    factors: tuple[Factor, Factor]
+    others: tuple[Layout, ...]
+    """Operands of the ending, then outputs, each as large as the product."""
+    places: tuple[int, ...]
+    """Their numbers among the arrays of the command."""
+    ending: Ending
+
+
+def joined_product(command: Command, program: Program) -> JoinedProduct:
+    """The product of a fused command and its ending; NotSupportedError where what is joined to it is none."""
+    assert program.library is not None
+    anchor = program.steps[program.library]
+    factors = [_factor(command, program, operand) for operand in anchor.operands]
+    written = EndingBuilder(command, program)
+    ending = written.ending()
+    outputs = tuple(range(len(command.inputs), len(command.inputs) + len(command.outputs)))
+    shape = anchor.spec.static_shape
+    others = [broadcast_layout(command.inputs[n], shape) for n in written.inputs]
+    return JoinedProduct(anchor.attributes, (factors[0], factors[1]), (*others, *command.outputs),
+                         (*written.inputs, *outputs), ending)
+
+
+def _factor(command: Command, program: Program, operand: ProgramOperand) -> Factor:
+    match operand:
+        case Input(number):
+            return Factor(command.inputs[number], number)
+        case StepResult(number):
+            step = program.steps[number]
+            if step.op is UNPACK and isinstance(step.operands[0], Input):
+                tiling, shape = step.attributes
+                return Factor(command.inputs[step.operands[0].number], step.operands[0].number, tiling, shape)
+    raise NotSupportedError("a product takes no operator in that comes before it")
+
+
+class EndingBuilder:
+    """Writes the instructions for one element of each result: loads first, stores last."""
+
+    def __init__(self, command: Command, program: Program) -> None:
+        self.command, self.program = command, program
+        assert program.library is not None
+        self.anchor = program.library
+        self.shape = program.steps[self.anchor].spec.static_shape
+        self.inputs: list[int] = []
+        """Those of the command that the ending reads, in its order."""
+        self.operands: list[Operand] = []
+        self.values: dict[ProgramOperand, Scalar] = {}
+        self.body = BodyBuilder(0)
+
+    def ending(self) -> Ending:
+        steps = self.needed_steps()
+        product = self._load(PRODUCT, accumulator(self._dtype(StepResult(self.anchor))))
+        for step in [self.program.steps[n] for n in steps if n != self.anchor]:
+            for operand in step.operands:
+                if isinstance(operand, Input) and operand not in self.values:
+                    self.values[operand] = self._input(operand.number)
+        self.values[StepResult(self.anchor)] = product.cast(self._dtype(StepResult(self.anchor)))
+        for number in steps:
+            if number != self.anchor:
+                self.values[StepResult(number)] = self._step(self.program.steps[number])
+        for place, number in enumerate(self.program.results):
+            value = self.values[StepResult(number)]
+            access = Access(PRODUCT + 1 + len(self.operands) + place, 0, ())
+            self.body.append(Instruction("store", value.dtype, (value.number,), access=access))
+        outputs = tuple([self._dtype(StepResult(number)) for number in self.program.results])
+        return Ending(tuple(self.body.instructions), tuple(self.operands), outputs)
+
+    def needed_steps(self) -> list[int]:
+        """The product and the steps behind it, each one elementwise on as many elements."""
+        found = [n for n, step in enumerate(self.program.steps) if step.op is not UNPACK]
+        for number in found:
+            step = self.program.steps[number]
+            if step.spec.static_shape != self.shape:
+                raise NotSupportedError(f"{step} is of another shape than the product")
+            known = number == self.anchor or step.op.scalar is not None or step.op.name == REPEATED
+            if not known or any(map(is_complex, self._dtypes(step))):
+                raise NotSupportedError(f"{step} has no formula for one element")
+        return found
+
+    def _dtypes(self, step: Step) -> list[DType]:
+        return [step.spec.dtype, *map(self._dtype, step.operands)]
+
+    def _dtype(self, operand: ProgramOperand) -> DType:
+        return self.program.spec_of(operand).dtype
+
+    def _load(self, argument: int, dtype: DType) -> Scalar:
+        return Scalar(self.body, self.body.append(Instruction("load", dtype, access=Access(argument, 0, ()))), dtype)
+
+    def _input(self, number: int) -> Scalar:
+        layout = broadcast_layout(self.command.inputs[number], self.shape)
+        self.inputs.append(number)
+        self.operands.append(Operand(layout.dtype, layout.strides[-1] != 0))
+        return self._load(PRODUCT + len(self.operands), layout.dtype)
+
+    def _step(self, step: Step) -> Scalar:
+        operands = [self._value(operand) for operand in step.operands]
+        if step.op.scalar is None:
+            return operands[0]
+        result: Scalar = step.op.scalar(*operands, *step.attributes).cast(step.spec.dtype)
+        return result
+
+    def _value(self, operand: ProgramOperand) -> Scalar:
+        if isinstance(operand, Literal):
+            literal = Instruction("constant", operand.dtype, literal=operand.value.item())
+            return Scalar(self.body, self.body.append(literal), operand.dtype)
+        return self.values[operand]

@@ -1,0 +1,200 @@
+"""What follows a product, written into its tiles: the bits of the fused nest, in every order of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nnc_core.base.command import Command
+from nnc_core.base.dtype import DType, boolean, float16, float32, float64, int64
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.layout import Layout
+from nnc_core.operator import OPERATORS
+from nnc_core.operator.fused import FUSED
+from nnc_core.operator.program import Input, Literal, Operand, Program, Step, StepResult
+from nnc_core.type import TensorSpec
+from nnc_cpu.products import matmul
+from nnc_cpu.products.plan import Tile
+from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, whole
+
+Values = np.ndarray[Any, Any]
+SHAPE = (7, 37)
+SMALL_TILE = Tile(3, 2)
+
+
+class Around:
+    """Programs around a product of (7, 5) and (5, 37)."""
+
+    def __init__(self, dtype: DType = float32) -> None:
+        self.inputs = [TensorSpec((7, 5), dtype), TensorSpec((5, 37), dtype)]
+        self.steps: list[Step] = []
+        self.product = self.step("matmul", Input(0), Input(1), attributes=(False, False), dtype=dtype)
+
+    def given(self, *shape: int, dtype: DType = float32) -> Input:
+        self.inputs.append(TensorSpec(shape, dtype))
+        return Input(len(self.inputs) - 1)
+
+    def step(self, name: str, *operands: Operand, attributes: tuple[Any, ...] = (), dtype: DType = float32,
+             shape: Sequence[int] = SHAPE) -> StepResult:
+        self.steps.append(Step(OPERATORS[name], attributes, operands, TensorSpec(tuple(shape), dtype)))
+        return StepResult(len(self.steps) - 1)
+
+    def command(self, *results: StepResult, layouts: dict[int, Layout] | None = None) -> Command:
+        places = (tuple(range(2)),) * (len(results) - 1)
+        program = Program(tuple(self.steps), tuple(self.inputs), tuple([r.number for r in results]), library=0,
+                          places=places)
+        inputs = [(layouts or {}).get(n, x.layout()) for n, x in enumerate(self.inputs)]
+        return Command(FUSED.name, (program,), tuple(inputs),
+                       tuple([self.steps[r.number].spec.layout() for r in results]))
+
+
+def values(layout: Layout, seed: int) -> Values:
+    numbers = np.random.default_rng(seed).standard_normal(whole(layout)) * 2
+    return numbers > 0 if layout.dtype == boolean else numbers.astype(layout.dtype)
+
+
+def check(command: Command, host: str = "here") -> None:
+    """The bits of the nest of the program, which is written by other code."""
+    given = [values(x, seed) for seed, x in enumerate(command.inputs)]
+    ours, theirs = ([values(x, 99 + n) for n, x in enumerate(command.outputs)] for _ in range(2))
+    run(compiler(host).kernel(matmul.problem_of(command), SMALL_TILE), [*given, *ours])
+    interpreted(command._replace(attributes=(_without_library(command),)), [*given, *theirs])
+    for a, b in zip(ours, theirs, strict=True):
+        assert same_bits(a, b)
+
+
+def _without_library(command: Command) -> Program:
+    program: Program = command.attributes[0]
+    return program._replace(library=None)  # type: ignore[return-value]
+
+
+def bias_and_relu() -> Command:
+    p = Around()
+    return p.command(p.step("relu", p.step("add", p.product, p.given(37))))
+
+
+def residual() -> Command:
+    p = Around()
+    scaled = p.step("multiply", p.product, Literal.of(0.3, float32))
+    return p.command(p.step("add", p.given(*SHAPE), scaled))
+
+
+def columns() -> Command:
+    """A number for each row, and one for all."""
+    p = Around()
+    moved = p.step("subtract", p.product, p.given(7, 1))
+    return p.command(p.step("divide", moved, p.given()))
+
+
+def gelu() -> Command:
+    p = Around()
+    inner = p.step("erf", p.step("multiply", p.product, Literal.of(0.7071067811865476, float32)))
+    half = p.step("multiply", p.product, Literal.of(0.5, float32))
+    return p.command(p.step("multiply", half, p.step("add", inner, Literal.of(1, float32))))
+
+
+def swish() -> Command:
+    p = Around()
+    return p.command(p.step("multiply", p.product, p.step("sigmoid", p.product)))
+
+
+def repeated_bias() -> Command:
+    p = Around()
+    bias = p.step("broadcast_to", p.given(37), attributes=(SHAPE,))
+    return p.command(p.step("tanh", p.step("add", p.product, bias)))
+
+
+def casts() -> Command:
+    p = Around()
+    wide = p.step("cast", p.product, attributes=(float64,), dtype=float64)
+    moved = p.step("add", wide, p.given(37, dtype=float64), dtype=float64)
+    return p.command(p.step("cast", moved, attributes=(float16,), dtype=float16))
+
+
+def mask() -> Command:
+    p = Around()
+    chosen = p.step("where", p.given(*SHAPE, dtype=boolean), p.product, Literal.of(0, float32))
+    return p.command(p.step("less", chosen, p.given(1, 37), dtype=boolean))
+
+
+def integers() -> Command:
+    p = Around()
+    count = p.step("cast", p.product, attributes=(int64,), dtype=int64)
+    return p.command(p.step("add", count, p.given(37, dtype=int64), dtype=int64))
+
+
+def doubles() -> Command:
+    p = Around(float64)
+    return p.command(p.step("exp", p.step("add", p.product, p.given(37, dtype=float64), dtype=float64),
+                            dtype=float64))
+
+
+def momentum() -> Command:
+    """A gradient, the velocity and the weights: three results of one tile."""
+    p = Around()
+    velocity = p.step("add", p.step("multiply", p.given(*SHAPE), Literal.of(0.9, float32)), p.product)
+    weights = p.step("subtract", p.given(*SHAPE), p.step("multiply", velocity, Literal.of(0.1, float32)))
+    return p.command(p.product, velocity, weights)
+
+
+CASES = [bias_and_relu, residual, columns, gelu, swish, repeated_bias, casts, mask, integers, doubles, momentum]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_bits_are_those_of_the_fused_nest(host: str) -> None:
+    for case in CASES:
+        check(case(), host)
+
+
+def test_arrays_that_lie_apart() -> None:
+    p = Around()
+    y = p.step("add", p.step("multiply", p.product, p.given(*SHAPE)), p.given(37))
+    layouts = {2: Layout(SHAPE, float32, 8, (4 * 50, 4)), 3: Layout((37,), float32, 12, (4,))}
+    check(p.command(y, layouts=layouts))
+
+
+def test_operands_may_be_written_over() -> None:
+    backend = matmul.PackedProducts()
+    assert backend.inplace_of(residual(), 0, ()) == (2,)
+    assert backend.inplace_of(bias_and_relu(), 0, ()) == ()
+    assert backend.inplace_of(momentum(), 1, ()) == (2, 3)
+    command = residual()
+    a, b, r = (values(x, seed) for seed, x in enumerate(command.inputs))
+    apart = np.zeros(whole(command.output), np.float32)
+    kernel = compiler("here").kernel(matmul.problem_of(command), SMALL_TILE)
+    kernel.bind([x.view(np.uint8) for x in (a, b, r, apart)])()
+    kernel.bind([x.view(np.uint8) for x in (a, b, r, r)])()
+    assert same_bits(r, apart)
+
+
+def test_what_is_also_multiplied_is_not_written_over() -> None:
+    p = Around()
+    p.inputs = [TensorSpec((5, 5), float32)]
+    product = Step(OPERATORS["matmul"], (False, False), (Input(0), Input(0)), TensorSpec((5, 5), float32))
+    total = Step(OPERATORS["add"], (), (StepResult(0), Input(0)), TensorSpec((5, 5), float32))
+    p.steps = [product, total]
+    command = p.command(StepResult(1))
+    assert matmul.PackedProducts().inplace_of(command, 0, ()) == ()
+    check(command)
+
+
+def refused(command: Command) -> str:
+    with pytest.raises(NotSupportedError) as error:
+        matmul.problem_of(command)
+    return error.value.message
+
+
+def test_what_is_not_taken_in() -> None:
+    p = Around()
+    assert "another shape" in refused(p.command(p.step("sum", p.product, attributes=((1,), False), shape=(7,))))
+    p = Around()
+    assert "no formula" in refused(p.command(p.step("sort", p.product, attributes=(1, False))))
+    p = Around()
+    p.steps[0] = p.steps[0]._replace(operands=(StepResult(0), Input(1)))
+    assert "comes before" in refused(p.command(p.product))
+    p = Around()
+    p.steps[0] = p.steps[0]._replace(op=OPERATORS["conv"])
+    assert "made for matmul" in refused(p.command(p.product))
