@@ -84,7 +84,7 @@ def show(title: str, header: list[str], rows: list[list[str]]) -> None:
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console(width=max(Console().width, WIDTH)).print(table)
+    Console(width=max(Console().width, WIDTH), markup=False).print(table)
 
 
 def _show_plain(title: str, rows: list[list[str]]) -> None:
