@@ -31,6 +31,7 @@ from nnc_core.indexing.items import At, get_item, set_item
 from nnc_core.symbol import users_frame
 from nnc_core.values.augmented import is_target, write
 from nnc_core.values.dropped_writes import OF_TEMPORARY, warn_of_temporary
+from nnc_core.values.in_place import write_in_place
 from nnc_core.values.operands import copied, value_of
 from nnc_core.values.postponed import one, postponable, postponed
 from nnc_core.values.tensor import Tensor
@@ -135,7 +136,8 @@ def _getitem(self: Tensor, key: Any) -> Tensor:
 
 def _setitem(self: Tensor, key: Any, value: Any) -> None:
     references = sys.getrefcount(self)
-    self._rebind(lambda: set_item(value_of(self), key, value))
+    if not write_in_place(self, key, value):
+        self._rebind(lambda: set_item(value_of(self), key, value))
     if references == OF_TEMPORARY:
         warn_of_temporary(self)
 

@@ -10,10 +10,13 @@ import numpy as np
 
 from nnc_core.base.dtype import boolean, is_complex, is_inexact
 from nnc_core.base.errors import DTypeError, Error, NotSupportedError, OperandError, OutOfRangeError, ShapeError
+from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.indexing import gathering, ranges
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import is_static
+from nnc_core.values.accepted import GET_ITEM, SET_ITEM, accept_items
 from nnc_core.values.dispatch import F, shape_of
+from nnc_core.values.modes import lazy
 from nnc_core.values.operands import operand, value_of
 from nnc_core.values.postponed import one, postponable
 from nnc_core.values.tensor import Tensor
@@ -29,7 +32,16 @@ BY_FACTORS = ("multiply", "divide", "power")
 
 
 def get_item(x: Value, key: Any) -> Value:
-    """x[key]"""
+    """x[key]: by the device's own kernel where it has one for such a key."""
+    if x.__class__ is Value and not x.tracked and x.array is not None and not CLOSED_BY and not lazy.get():
+        kernel = x.stack.accepted.get(GET_ITEM)
+        if kernel is not None:
+            try:
+                item = kernel(x.array, key)
+            except Exception:
+                item = NotImplemented  # the slow way finds out why
+            if item is not NotImplemented:
+                return Value(item, x.stack)
     try:
         return _read(x, key)
     except Error as error:
@@ -54,7 +66,10 @@ def _read(x: Value, key: Any) -> Value:
         x, keys = _clipped(x, keys)
     if arrays:
         return gathering.read(x, gathering.taken_apart(x, keys))
-    return ranges.read(x, ranges.ranges(x, keys, shape if static else None))
+    y = ranges.read(x, ranges.ranges(x, keys, shape if static else None))
+    if y.array is not None and GET_ITEM not in x.stack.accepted:
+        accept_items(x.stack, GET_ITEM)
+    return y
 
 
 def _clipped(x: Value, keys: list[Any]) -> tuple[Value, list[Any]]:
@@ -84,7 +99,10 @@ def _written(x: Value, key: Any, value: Any, mode: str) -> Value:
     if not arrays:
         cut = ranges.ranges(x, keys)
         new = gathering.spread(new, cut.shape)
-        return ranges.write(x, cut, new if mode == "set" else CHANGES[mode](ranges.read(x, cut), new))
+        y = ranges.write(x, cut, new if mode == "set" else CHANGES[mode](ranges.read(x, cut), new))
+        if y.array is not None and SET_ITEM not in x.stack.accepted:
+            accept_items(x.stack, SET_ITEM)
+        return y
     mask = _only_mask(x, keys)
     if mask is not None and (new.ndim <= x.ndim - mask.ndim or new.shape == x.shape):
         return _masked(x, mask, new, mode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from nnc_core.base.dtype import FLOATS, DType
@@ -13,28 +14,44 @@ from nnc_core.values.value import Value
 
 MOST_ACCEPTED = 4096
 """Kernels that a stack remembers at a time."""
+GET_ITEM, SET_ITEM = ("getitem",), ("setitem",)
+"""Keys of the kernels that read and write items, which several operators do otherwise."""
 _FLOATS = frozenset(FLOATS)
 _TRANSFER = OPERATORS["transfer"]
+
+
+def accept_items(stack: Stack, key: tuple[str]) -> None:
+    """Remember the kernel that reads or writes items, where items have been read or written by operators."""
+    kernel = stack.device.eager.get(key[0])
+    if kernel is not None and stack.infers_by_dtype and not stack.operator.replaced:
+        stack.accepted[key] = kernel
 
 
 def accept(op: Op, inputs: tuple[Any, ...], attributes: Attributes, stack: Stack) -> None:
     """Remember the eager kernel for operands that inference has accepted and that need no promotion.
 
-    Attributes are remembered with operators whose result has the dtype that an attribute names.  A stack with layers
+    Attributes are remembered with operators whose result has the dtype that an attribute names, and of those without
+    operands.  A stack with layers
     of its own for types or shapes is asked each time: what it refuses may depend on anything.
     """
     kernel = stack.device.eager.get(op.name)
     if kernel is None or op is _TRANSFER or not stack.infers_by_dtype:
+        return
+    if not inputs:
+        _remember((op, attributes), kernel, stack)
         return
     dtypes, numbers = _dtypes(inputs)
     promoted = _promoted(op, inputs) if dtypes.__class__ is tuple and op.promote else dtypes
     if promoted is None:
         return
     if promoted in _FLOATS or not (numbers or op.to_float):
-        key = (op, dtypes, numbers, attributes) if op.names_dtype else (op, dtypes, numbers)
-        if len(stack.accepted) >= MOST_ACCEPTED:
-            stack.accepted.clear()
-        stack.accepted[key] = kernel
+        _remember((op, dtypes, numbers, attributes) if op.names_dtype else (op, dtypes, numbers), kernel, stack)
+
+
+def _remember(key: tuple[Any, ...], kernel: Callable[..., Any], stack: Stack) -> None:
+    if len(stack.accepted) >= MOST_ACCEPTED:
+        stack.accepted.clear()
+    stack.accepted[key] = kernel
 
 
 def _dtypes(inputs: tuple[Any, ...]) -> tuple[Any, int]:

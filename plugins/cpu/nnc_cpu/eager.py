@@ -6,8 +6,10 @@ They compute what the backends compute, bit for bit: the same function on the sa
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from types import EllipsisType, NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -247,14 +249,81 @@ def matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
     return _matmul(turned(a, transpose_a), turned(b, transpose_b))
 
 
+def progression(start: Any, step: Any, size: int, dtype: dt.DType) -> Any:
+    """As the routine does, without pieces: small or not, NumPy counts in the dtype itself where it can."""
+    if dtype.num >= _PLAIN:
+        return _ROUTINES["progression"](start, step, size, dtype)
+    counts = dtype.kind == "f" or size <= np.iinfo(dtype).max
+    k = np.arange(size, dtype=dtype) if counts else np.arange(size).astype(dtype)
+    return k if step.value == 1 and start.value == 0 else _run_on(k, start.value, step.value)
+
+
+def _progress(k: Any, start: Any, step: Any) -> Any:
+    np.multiply(k, step, out=k)
+    return np.add(k, start, out=k)
+
+
+_run_on = guarded(_progress)
+
+
 def filled(shape: tuple[int, ...], number: Any) -> Any:
     out = np.empty(shape, number.dtype)
     out.fill(number.value)
     return out
 
 
-MADE_OF: Mapping[str, tuple[str, ...]] = {"mean": ("sum", "divide", "cast")}
-"""Kernels of composites, with the operators whose kernels they stand for."""
+# ---- items
+_NO_SLICES = frozenset({int, NoneType, EllipsisType})
+_EXACT = 1 << 24
+"""Integers up to here are floats of every dtype that numbers are written into."""
+_write = guarded(operator.setitem)
+
+
+def _every_axis(key: Any) -> Any:
+    """A key of integers, slices with steps forward, ... and None, that gives a view even of one element; None for any
+    other."""
+    if key.__class__ is int:
+        return (key, ...)
+    keys, has_ellipsis = key if key.__class__ is tuple else (key,), False
+    for k in keys:
+        if k.__class__ is slice:
+            if k.step is not None and (k.step.__class__ is not int or k.step < 1):
+                return None
+        elif k.__class__ not in _NO_SLICES:
+            return None
+        elif k is ...:
+            has_ellipsis = True
+    return keys if has_ellipsis else (*keys, ...)
+
+
+def get_item(x: Any, key: Any) -> Any:
+    """A view."""
+    keys = _every_axis(key)
+    return NotImplemented if keys is None else x[keys]
+
+
+def set_item(x: Any, key: Any, new: Any) -> Any:
+    """Write into x, if that gives what a cast of the number does."""
+    keys = _every_axis(key)
+    if keys is None or not _fits(x.dtype, new):
+        return NotImplemented
+    _write(x, keys, new)
+    return x
+
+
+def _fits(dtype: dt.DType, new: Any) -> bool:
+    if new.__class__ is float:
+        return dtype.kind == "f" and dtype.num < _PLAIN
+    if new.__class__ is int:
+        return dtype.kind in "iu" or (dtype.kind == "f" and dtype.num < _PLAIN and -_EXACT <= new <= _EXACT)
+    return True
+
+
+MADE_OF: Mapping[str, tuple[str, ...]] = {
+    "mean": ("sum", "divide", "cast"), "getitem": ("slice", "reshape"),
+    "setitem": ("update_slice", "reshape", "broadcast_to"),
+}
+"""Kernels of what several operators do, with those for whose kernels they stand."""
 
 EAGER: Mapping[str, Eager] = {
     **_ROUTINES,
@@ -267,8 +336,9 @@ EAGER: Mapping[str, Eager] = {
     "all": reducing(np.logical_and), "any": reducing(np.logical_or),
     "argmax": lambda x, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
     "argmin": lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
-    "matmul": matmul, "take": take, "filled": filled,
+    "matmul": matmul, "take": take, "filled": filled, "progression": progression,
     "reshape": lambda x, shape: x.reshape(shape), "permute": lambda x, axes: x.transpose(axes),
     "broadcast_to": np.broadcast_to, "slice": slice_view, "flip": lambda x, axes: flip_view(x, axes).copy(),
     "concat": lambda *arguments: np.concatenate(arguments[:-1], arguments[-1]),
+    "getitem": get_item, "setitem": set_item,
 }  # fmt: skip
