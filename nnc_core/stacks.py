@@ -6,7 +6,6 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import NoneType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -134,20 +133,27 @@ def register_plugin(plugin: object, name: str) -> PluginRecord:
 
 def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:
     """The stack of a device: by id or spec, by kind ("cpu" is "cpu:0"), or the default one for None."""
+    if device is None:
+        return _stack_with(config.default_device or _default_id or default_device_id())
     if isinstance(device, Stack):
         return device
     if isinstance(device, Device):
         return _stack_of(device)
-    if not isinstance(device, (str, DeviceSpec, NoneType)):
+    if not isinstance(device, (str, DeviceSpec)):
         raise DeviceError(f"{device!r} names no device", line=show_line(user_line()),
                           hint='"cpu:0" for example; nnc.devices() lists what there is')
     id = device.id if isinstance(device, DeviceSpec) else device
     if id == "":
         raise DeviceError("an empty text names no device", line=show_line(user_line()),
                           hint='"cpu:0" for example; None is the default one')
-    id = id or config.default_device or default_device_id()
-    id = id if ":" in id else f"{id}:0"
+    return _stack_with(id)
+
+
+def _stack_with(id: str) -> Stack:
     stack = _stacks.get(id)
+    if stack is None:
+        id = id if ":" in id else f"{id}:0"
+        stack = _stacks.get(id)
     if stack is None:
         plugin_manager()
         try:

@@ -106,6 +106,12 @@ class Device(ABC):
     def download(self, buffer: Buffer, array: HostArray, stream: Stream | None = None) -> Event:
         """Copy the start of a buffer into a C-contiguous host array."""
 
+    def place(self, array: HostArray) -> Array:
+        """A copy of a C-contiguous host array, there when this returns."""
+        buffer = self.allocate(max(array.nbytes, 1))
+        self.upload(array, buffer).wait()
+        return self.array(buffer, Layout.packed(array.shape, array.dtype))
+
     @abstractmethod
     def copy(self, source: Buffer, target: Buffer, stream: Stream | None = None) -> Event:
         """Copy min(source.nbytes, target.nbytes) bytes within the device."""

@@ -89,7 +89,7 @@ class Pool:
               prefer: Any = None) -> tuple[Buffer, Buffer]:
         """(buffer of a block, the claim on it); both are the same where the memory is not pooled.  The block whose
         buffer is `prefer` is taken if it is idle."""
-        key = (nbytes, None if stream is device.default_stream else stream)
+        key = (nbytes, None if stream is None or stream is device.default_stream else stream)
         block = self._take(key, id(prefer))
         if block is None:
             buffer = self._reserve(device, nbytes)

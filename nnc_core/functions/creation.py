@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import is_complex, is_integer, real_of
+from nnc_core.base.dtype import DType, is_complex, is_integer, real_of
 from nnc_core.base.errors import AttributeValueError, Error, OperandError, UnknownShapeError
 from nnc_core.functions.interop import imported, shared
 from nnc_core.stacks import Stack
@@ -18,7 +17,8 @@ from nnc_core.type import Dim, DimLike, admit_numpy, default_float, default_for
 from nnc_core.values.arguments import ArrayLike, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
-from nnc_core.values.modes import _stack, current_stack, stack_named
+from nnc_core.values.modes import _stack as current
+from nnc_core.values.modes import current_stack, stack_named
 from nnc_core.values.operands import copied, holds_tensors, listed_value, value_of
 from nnc_core.values.postponed import postponed
 from nnc_core.values.tensor import Tensor
@@ -77,19 +77,26 @@ def stack_given(device: Any) -> Stack:
     return current_stack() if device is None else stack_named(device)
 
 
-@contextmanager
-def created_on(device: Any) -> Iterator[Stack]:
+class created_on:  # noqa: N801
     """Create everything in this block on that device, or on the current one."""
-    stack = stack_given(device)
-    token = _stack.set(stack)
-    try:
-        yield stack
-    finally:
-        _stack.reset(token)
+
+    __slots__ = ("_stack", "_token")
+
+    def __init__(self, device: Any) -> None:
+        self._stack = stack_given(device)
+
+    def __enter__(self) -> Stack:
+        self._token = current.set(self._stack)
+        return self._stack
+
+    def __exit__(self, *error: object) -> None:
+        current.reset(self._token)
 
 
 def shape_given(shape: DimLike | Sequence[DimLike]) -> tuple[DimLike, ...]:
     """Dimensions as they were given; errors for what is none."""
+    if shape.__class__ is int and shape >= 0:
+        return (shape,)
     dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     for d in dims:
         if isinstance(d, (int, np.integer)) and d < 0:
@@ -108,30 +115,43 @@ def full(shape: DimLike | Sequence[DimLike], fill_value: Any, *, dtype: Any = No
         return Tensor(F.broadcast_to(value_of(given), shape=dims))
     if not isinstance(fill_value, (int, float, complex, np.generic)):
         raise OperandError(f"fill_value: {type(fill_value).__name__} is no array and no number")
-    wanted = default_for(fill_value) if dtype is None else admit_numpy(dtype)
+    return _filled(dims, fill_value, default_for(fill_value) if dtype is None else admit_numpy(dtype), device)
+
+
+def _filled(dims: tuple[DimLike, ...], number: Any, dtype: DType, device: Any) -> Tensor:
+    if device is None:
+        return Tensor(F.filled(shape=dims, number=checked_number(number, current_stack().type.admit(dtype))))
     with created_on(device) as stack:
-        return Tensor(F.filled(shape=dims, number=checked_number(fill_value, stack.type.admit(wanted))))
+        return Tensor(F.filled(shape=dims, number=checked_number(number, stack.type.admit(dtype))))
+
+
+def _float_given(dtype: Any) -> DType:
+    return default_float() if dtype is None else admit_numpy(dtype)
 
 
 @names_itself
 def zeros(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
-    return full(shape, 0, dtype=default_float() if dtype is None else dtype, device=device)
+    return _filled(shape_given(shape), 0, _float_given(dtype), device)
 
 
 @names_itself
 def ones(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
-    return full(shape, 1, dtype=default_float() if dtype is None else dtype, device=device)
+    return _filled(shape_given(shape), 1, _float_given(dtype), device)
 
 
 @names_itself
 def empty(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros: tensors never show what was in memory before."""
-    return zeros(shape, dtype=dtype, device=device)
+    return _filled(shape_given(shape), 0, _float_given(dtype), device)
 
 
 @names_itself
 def full_like(x: ArrayLike, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """`full` with the shape of an array, and where nothing else is said its dtype and device."""
+    return _filled_like(x, fill_value, dtype, device)
+
+
+def _filled_like(x: ArrayLike, fill_value: Any, dtype: Any, device: Any) -> Tensor:
     like = x if isinstance(x, Tensor) else asarray(x)
     return full(like.shape, fill_value, dtype=like.dtype if dtype is None else dtype,
                 device=like._value.stack if device is None else device)
@@ -139,17 +159,17 @@ def full_like(x: ArrayLike, /, fill_value: Any, *, dtype: Any = None, device: An
 
 @names_itself
 def zeros_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    return full_like(x, 0, dtype=dtype, device=device)
+    return _filled_like(x, 0, dtype, device)
 
 
 @names_itself
 def ones_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    return full_like(x, 1, dtype=dtype, device=device)
+    return _filled_like(x, 1, dtype, device)
 
 
 @names_itself
 def empty_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    return zeros_like(x, dtype=dtype, device=device)
+    return _filled_like(x, 0, dtype, device)
 
 
 # ---- numbers in a row
@@ -163,15 +183,22 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     first = int(first) if isinstance(first, Dim) else first
     total = first + step + (0 if isinstance(last, Dim) else last)
     wanted = default_for(total) if dtype is None else admit_numpy(dtype)
-    size = _count(first, last, step)
+    if device is None:
+        return _row(first, step, _count(first, last, step), wanted, current_stack())
     with created_on(device) as stack:
-        _check_ends(first, step, size, stack.type.admit(wanted))
-        row = F.arange(size=size, dtype=real_of(wanted), start=first, step=step)
-        return Tensor(F.cast(row, dtype=wanted) if is_complex(wanted) else row)
+        return _row(first, step, _count(first, last, step), wanted, stack)
+
+
+def _row(first: Any, step: Any, size: Any, dtype: DType, stack: Stack) -> Tensor:
+    _check_ends(first, step, size, stack.type.admit(dtype))
+    row = F.arange(size=size, dtype=real_of(dtype), start=first, step=step)
+    return Tensor(F.cast(row, dtype=dtype) if is_complex(dtype) else row)
 
 
 def _check_numbers(**given: Any) -> None:
     for name, x in given.items():
+        if x.__class__ is int:
+            continue
         real = isinstance(x, (int, float, np.integer, np.floating, Dim))
         if not real or (isinstance(x, (float, np.floating)) and not isfinite(x)):
             raise OperandError(f"{name} is {x!r}, expected a finite real number",

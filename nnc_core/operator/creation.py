@@ -14,7 +14,7 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import open_nest
 from nnc_core.shape.movement import check_shape
-from nnc_core.symbol import Number
+from nnc_core.symbol import Number, number_of
 from nnc_core.type import DimLike, Dims, Op, TensorSpec
 
 PLACEHOLDER = Op("placeholder", (), ("name", "spec", "uid"), lambda name, spec, uid: spec,
@@ -71,14 +71,14 @@ class Creation(Base[V], Generic[V]):
         ...
 
     def full(self, *, shape: Dims, value: Any, dtype: DType) -> V:
-        return self.filled(shape=shape, number=Number(value, dtype))
+        return self.filled(shape=shape, number=number_of(value, dtype))
 
     def arange(self, *, size: DimLike, dtype: DType, start: Any = 0, step: Any = 1) -> V:
         wide = dt.accumulator(dtype)
-        return self.progression(start=Number(start, wide), step=Number(step, wide), size=size, dtype=dtype)
+        return self.progression(start=number_of(start, wide), step=number_of(step, wide), size=size, dtype=dtype)
 
     def full_like(self, x: V, value: Any) -> V:
-        return self.filled(shape=x.shape, number=Number(value, x.dtype))
+        return self.filled(shape=x.shape, number=number_of(value, x.dtype))
 
     def zeros_like(self, x: V) -> V:
         return self.full_like(x, 0)

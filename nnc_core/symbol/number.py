@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import copysign
 from typing import Any
 
@@ -10,16 +11,18 @@ import numpy as np
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import AttributeValueError
 
+_LEAST, _MOST = 1e-4, 6e4
+"""Sizes of numbers that every dtype takes without a warning."""
+
 
 class Number:
     """A scalar with its dtype; equal only if the bits are: 0.0 and -0.0 differ, and so do 1 and True."""
 
-    __slots__ = ("bits", "dtype")
+    __slots__ = ("_hash", "bits", "dtype")
 
     def __init__(self, value: Any, dtype: DType) -> None:
-        self.dtype = dtype
-        with np.errstate(all="ignore"):
-            self.bits = np.asarray(value).astype(dtype).tobytes()
+        self.dtype, self.bits = dtype, _bits(value, dtype)
+        self._hash = hash((self.bits, dtype))
 
     @property
     def value(self) -> Any:
@@ -30,10 +33,20 @@ class Number:
         return isinstance(other, Number) and self.bits == other.bits and self.dtype == other.dtype
 
     def __hash__(self) -> int:
-        return hash((self.bits, self.dtype))
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        return Number, (self.value, self.dtype)
 
     def __repr__(self) -> str:
         return str(self.value)
+
+
+def _bits(value: Any, dtype: DType) -> bytes:
+    if (value.__class__ is int or value.__class__ is float) and (not value or _LEAST <= abs(value) <= _MOST):
+        return np.asarray(value).astype(dtype).tobytes()
+    with np.errstate(all="ignore"):
+        return np.asarray(value).astype(dtype).tobytes()
 
 
 class _NegativeZero(float):
@@ -61,14 +74,32 @@ def float_attribute(value: Any) -> Any:
     return value
 
 
+def number_of(value: Any, dtype: DType) -> Number:
+    """A Python number as a scalar of that dtype, made once where it is asked for often."""
+    return _known_number(value, dtype) if _is_key(value) else Number(value, dtype)
+
+
 def checked_number(value: Any, dtype: DType) -> Number:
-    """A Python number as a scalar of that dtype; an integer that does not fit is an error, not another number."""
+    """The same; an integer that does not fit is an error, not another number."""
+    return _known_checked(value, dtype) if _is_key(value) else _checked(value, dtype)
+
+
+def _is_key(value: Any) -> bool:
+    """0.0 and -0.0 are one key."""
+    return value.__class__ is int or (value.__class__ is float and bool(value))
+
+
+def _checked(value: Any, dtype: DType) -> Number:
     if dtype.kind in "iu" and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         limits = np.iinfo(dtype)
         if not limits.min <= value <= limits.max:
             raise AttributeValueError(f"{value} does not fit into {dtype} ({limits.min} to {limits.max})",
                                       hint="cast the array with astype first")
     return Number(value, dtype)
+
+
+_known_number = lru_cache(maxsize=1024, typed=True)(Number)
+_known_checked = lru_cache(maxsize=1024, typed=True)(_checked)
 
 
 class Literal:

@@ -70,8 +70,19 @@ def promote_number(dtype: DType, number: Any) -> DType:
     return dt.complex_of(dtype) if kind_rank(dtype) == 2 else other
 
 
+_ADMITTED: dict[Any, DType] = {**{d: d for d in dt.DTYPES.values()}, **dt.DTYPES}
+"""What is asked for most: dtypes of nnc, and their names."""
+
+
 def admit_numpy(dtype: Any) -> DType:
     """A dtype of nnc from anything that NumPy takes as one; DTypeError for strings, objects, dates."""
+    try:
+        return _ADMITTED[dtype]
+    except (KeyError, TypeError):
+        return _admitted(dtype)
+
+
+def _admitted(dtype: Any) -> DType:
     try:
         wanted = dt.DTYPES["bfloat16"] if dtype == "bfloat16" else np.dtype(dtype)
     except TypeError as error:

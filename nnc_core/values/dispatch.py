@@ -32,7 +32,7 @@ from nnc_core.values.data_dependent import (
     unresolved_counts,
     with_resolved_sizes,
 )
-from nnc_core.values.from_host import float_number, scalar_array
+from nnc_core.values.from_host import scalar_array
 from nnc_core.values.history import Round
 from nnc_core.values.modes import (
     FORGOTTEN,
@@ -91,6 +91,14 @@ def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
                         result = NotImplemented  # the slow way finds out why
                     if result is not NotImplemented:
                         return Value(result, stack)
+            elif not inputs:
+                stack = current_stack()
+                kernel = stack.accepted.get((op, attributes))
+                if kernel is not None:
+                    try:
+                        return Value(kernel(*attributes), stack)
+                    except Exception:
+                        pass  # the slow way finds out why
     return _slow(op, inputs, attributes)
 
 
@@ -367,7 +375,7 @@ class Values(Namespace[Value]):
 
     def number(self, value: Any, dtype: DType, like: Value | None) -> Value:
         stack = like.stack if like is not None else current_stack()
-        number = float_number(value, dtype) if value.__class__ is float and value else checked_number(value, dtype)
+        number = checked_number(value, dtype)
         stack.type.admit(dtype)
         if lazy.get() or (like is not None and like.trace is not None):
             spec = TensorSpec((), dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,6 @@ from nnc_core.symbol import Number
 from nnc_core.type import admit_numpy, default_float, promote, promote_number
 from nnc_core.values.modes import current_stack
 from nnc_core.values.value import Handle, Value
-
-
-@lru_cache(maxsize=1024)
-def float_number(value: float, dtype: DType) -> Number:
-    """Not for zeros: 0.0 and -0.0 are one key."""
-    return Number(value, dtype)
-
 
 _scalars: dict[tuple[Stack, Number], Any] = {}
 
@@ -50,6 +43,7 @@ def _host_array(x: Any, dtype: DType | None) -> Any:
 
 # ---- dtypes that come with what is given
 _NUMBERS = (bool, int, float, complex)
+_PLAIN = frozenset(_NUMBERS)
 _PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")
 
 
@@ -58,6 +52,10 @@ def dtype_given(x: Any) -> DType | None:
 
     Python numbers beside them in a list are weak, as they are beside an operator.
     """
+    if x.__class__ is np.ndarray:
+        return admit_numpy(x.dtype)
+    if x.__class__ is list and _PLAIN.issuperset(map(type, x)):
+        return None
     dtypes: set[DType] = set()
     numbers: set[type] = set()
     _collect([x], dtypes, numbers)

@@ -18,6 +18,8 @@ from nnc_core.values.from_host import dtype_given, host_value
 from nnc_core.values.modes import current_trace
 from nnc_core.values.value import Handle, Value
 
+_NUMBERS = {bool, int, float, complex}
+
 
 def value_of(t: Handle) -> Value:
     """The value a tensor points at; a running trace notes that it was read from outside."""
@@ -67,6 +69,8 @@ def listed_value(x: Any, stack: Stack | None, beside: DType | None = None) -> Va
 def holds_tensors(xs: Sequence[Any]) -> bool:
     """Tell whether nested lists hold a tensor."""
     kinds = set(map(type, xs))  # without a step of Python for each of a million numbers
+    if kinds <= _NUMBERS:
+        return False
     if any(issubclass(kind, Handle) or hasattr(kind, "__nnc_tensor__") for kind in kinds):
         return True
     return bool(kinds & {list, tuple}) and any(isinstance(x, (list, tuple)) and holds_tensors(x) for x in xs)

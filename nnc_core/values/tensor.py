@@ -219,7 +219,8 @@ class Tensor(Handle):
 
     def item(self) -> Any:
         """The only element, as a Python number."""
-        if any(d != 1 for d in self.shape):
+        shape = self.shape
+        if shape and any([d != 1 for d in shape]):
             raise ShapeError(f"{self.spec} has not exactly one element", hint="index it or reduce it first")
         return self.numpy().item()
 
