@@ -61,10 +61,24 @@ class ConversionWriter(LogicWriter):
         return self.bits(self.select(self.either(exact, odd), bits, moved), "float")
 
     def _saturated(self, x: Register, target: DType) -> Register:
-        sign, type = ("s" if target in SIGNED else "u"), held(target)
-        lanes = "" if x.lanes == 1 else f"v{x.lanes}"
-        source = "f32" if x.type == "float" else "f64"
-        return self.function.call(f"llvm.fpto{sign}i.sat.{lanes}{type}.{lanes}{source}", type, x, lanes=x.lanes)
+        """Written out: LLVM takes lane by lane what saturates by itself."""
+        signed, bits = target in SIGNED, target.itemsize * 8
+        held_as = "i32" if bits < 32 else held(target)  # shorter ones are truncated, which vectors can do
+        word, full = ("fptosi" if signed or bits < 32 else "fptoui"), Register("", held_as, x.lanes).full
+        source = float32 if x.type == "float" else float64
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        above = self.compare("greater_equal", x, self.like(x, high + 1, source), source)
+        inside = self.both(self.compare("greater_equal", x, self.like(x, low, source), source), self.negated(above))
+        safe = self.select(inside, x, self.like(x, 0.0, source))
+        whole = self.function.let(f"{word} {safe} to {full}", held_as, x.lanes)
+        below = self.compare("less", x, self.like(x, low, source), source)
+        for outside, limit in ((above, high), (below, low)):
+            if limit:
+                spread = self.function.spread(Register(str(limit), held_as), x.lanes)
+                whole = self.select(outside, spread, whole)
+        if held_as == held(target):
+            return whole
+        return self.function.let(f"trunc {whole} to {Register('', held(target), x.lanes).full}", held(target), x.lanes)
 
     def bits(self, x: Register, type: str) -> Register:
         """The same bits as another type."""

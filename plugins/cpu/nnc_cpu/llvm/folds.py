@@ -28,6 +28,10 @@ class InnerPoints(Protocol):
     def shared(self) -> bool:
         """True if lanes are inner points, whose results are folded at the end."""
 
+    @property
+    def count(self) -> int:
+        """The count of inner points."""
+
     def flat(self) -> Register:
         """The place of the inner point in row-major order."""
 
@@ -137,28 +141,70 @@ class PartialFoldWriter(FoldWriter):
 
 
 class PositionFoldWriter(FoldWriter):
-    """Writes argmax and argmin: the first of equals; a NaN beats numbers, and nothing beats it."""
+    """Writes argmax and argmin: the first of equals; a NaN beats numbers, and nothing beats it.
+
+    A position is held in as few bits as will do.  It is -1 while nothing has beaten the value that everything else
+    beats, which stands for a position of 0.
+    """
 
     def start(self) -> None:
         self.source = self.points.dtypes[self.reduction.value]
+        self.larger = self.reduction.kind == "argmax"
+        self.type = "i32" if self.stage.count < 1 << 31 else "i64"
+        self.first = self.function.spread(Register("-1", self.type), self.lanes)
         super().start()
+        worst = constant(identity("maximum" if self.larger else "minimum", self.source), self.source)
         self.best = self.function.variable(held(self.source), self.lanes)
-        self.function.set(self.best, self.function.spread(constant(0, self.source), self.lanes))
+        self.function.set(self.best, self.function.spread(worst, self.lanes))
 
     def fold(self) -> Register:
         f, s = self.function, self.scalars
         value = f.spread(self.points.values[self.reduction.value], self.lanes)
-        best, before = f.get(self.best, held(self.source), self.lanes), f.get(self.total, "i64", self.lanes)
-        better = s.compare("greater" if self.reduction.kind == "argmax" else "less", value, best, self.source)
-        if is_float(self.source):
-            number = s.compare("equal", best, best, self.source)
-            better = s.both(number, s.either(better, s.is_nan(value)))
-        place = self.stage.flat()
-        better = s.either(better, f.let(f"icmp eq {place}, 0", "i1"))
-        after = s.select(better, f.spread(place, self.lanes), before)
+        best, before = f.get(self.best, held(self.source), self.lanes), f.get(self.total, self.type, self.lanes)
+        better = self.beats(value, best)
+        if self.shared and self.points.mask is not None:
+            better = s.both(better, self.points.mask)
+        after = s.select(better, self.here(), before)
         f.set(self.best, s.select(better, value, best))
         f.set(self.total, after)
-        return after
+        return self.position(after)
+
+    def here(self) -> Register:
+        """The positions of the points at hand."""
+        place = self.stage.flat()
+        if self.type == "i32":
+            known = not place.name.startswith("%")
+            place = place._replace(type="i32") if known else self.function.let(f"trunc {place} to i32", "i32")
+        if not self.shared:
+            return self.function.spread(place, self.lanes)
+        steps = ", ".join([f"{self.type} {k}" for k in range(self.lanes)])
+        return self.scalars.binary("add", place, Register(f"<{steps}>", self.type, self.lanes))
+
+    def beats(self, a: Register, b: Register) -> Register:
+        """Tell whether a value takes the place of another that is no worse than all before it."""
+        if not is_float(self.source):
+            return self.scalars.compare("greater" if self.larger else "less", a, b, self.source)
+        order = "ugt" if self.larger else "ult"  # true for NaN
+        better = self.function.let(f"fcmp {order} {a}, {b.name}", "i1", a.lanes)
+        return self.scalars.both(better, self.function.let(f"fcmp ord {b}, {b.name}", "i1", b.lanes))
+
+    def finished(self) -> Register:
+        f, s = self.function, self.scalars
+        value, place = f.get(self.best, held(self.source), self.lanes), f.get(self.total, self.type, self.lanes)
+        while self.shared and place.lanes > 1:
+            half = place.lanes // 2
+            (a, b), (p, q) = ([self.part(x, begin, half) for begin in (0, half)] for x in (value, place))
+            before = f.let(f"icmp slt {q}, {p.name}", "i1", half)
+            second = s.either(self.beats(b, a), s.both(before, s.negated(self.beats(a, b))))
+            value, place = s.select(second, b, a), s.select(second, q, p)
+        return self.position(place)
+
+    def position(self, place: Register) -> Register:
+        """A position as an index."""
+        none, full = self.function.spread(Register("0", self.type), place.lanes), Register("", "i64", place.lanes).full
+        below = self.function.let(f"icmp slt {place}, {none.name}", "i1", place.lanes)
+        place = self.scalars.select(below, none, place)
+        return place if self.type == "i64" else self.function.let(f"sext {place} to {full}", "i64", place.lanes)
 
 
 def _log_add_exp(scalars: ScalarWriter, a: Register, b: Register, dtype: DType) -> Register:

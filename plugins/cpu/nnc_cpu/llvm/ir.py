@@ -75,6 +75,11 @@ class FunctionWriter:
     def lane(self, value: Register, number: int) -> Register:
         return self.let(f"extractelement {value}, i64 {number}", value.type)
 
+    def backwards(self, x: Register) -> Register:
+        """The lanes in reverse."""
+        which = ", ".join([f"i32 {x.lanes - 1 - k}" for k in range(x.lanes)])
+        return self.let(f"shufflevector {x}, {x.full} poison, <{x.lanes} x i32> <{which}>", x.type, x.lanes)
+
     # ---- variables
     def variable(self, type: str, lanes: int = 1, length: int = 1) -> Register:
         """A pointer to memory of the stack for values that change, which LLVM makes registers."""

@@ -16,6 +16,9 @@ _INTEGER_ORDER = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": 
                   "greater_equal": "ge"}
 
 
+_MIRRORED = {"less": "greater", "greater": "less"}
+
+
 def held(dtype: DType) -> str:
     """The type of an element in a register."""
     if dtype == boolean:
@@ -42,6 +45,25 @@ def constant(number: float | int | bool | None, dtype: DType) -> Register:
     return Register(str(int(number)), held(dtype))
 
 
+def is_number(x: Register) -> bool:
+    """True for a constant float that is not NaN."""
+    value = _float_of(x)
+    return value is not None and value == value
+
+
+def is_zero(x: Register) -> bool:
+    """True for a constant float that is zero, of either sign."""
+    return _float_of(x) == 0
+
+
+def _float_of(x: Register) -> float | None:
+    """The value of a constant float, the same in all lanes."""
+    if x.name.startswith("%"):
+        return None
+    bits = x.name.strip("<>").rpartition("0x")[2]
+    return float(struct.unpack("<d", int(bits, 16).to_bytes(8, "little"))[0])
+
+
 class LogicWriter:
     """Writes comparisons and choices into a function."""
 
@@ -63,10 +85,16 @@ class LogicWriter:
 
     def extreme(self, operation: str, a: Register, b: Register, dtype: DType) -> Register:
         """NaN wins; the first of equals."""
-        first = self.compare("less_equal" if operation == "minimum" else "greater_equal", a, b, dtype)
-        if is_float(dtype):
-            first = self.either(first, self.is_nan(a))
-        return self.select(first, a, b)
+        order = "less" if operation == "minimum" else "greater"
+        if not is_float(dtype):
+            return self.select(self.compare(order, b, a, dtype), b, a)
+        if is_number(b):
+            return self.select(self.compare(order, b, a, dtype), b, a)  # one instruction of x86, as is the next
+        if is_number(a) and not is_zero(a):
+            return self.select(self.compare(order, a, b, dtype), a, b)
+        beyond = self.function.let(f"fcmp u{_FLOAT_ORDER[_MIRRORED[order]][1:]} {a}, {b.name}", "i1", a.lanes)
+        number = self.function.let(f"fcmp ord {a}, {a.name}", "i1", a.lanes)
+        return self.select(self.both(beyond, number), b, a)
 
     def is_nan(self, x: Register) -> Register:
         return self.function.let(f"fcmp uno {x}, {x.name}", "i1", x.lanes)

@@ -24,6 +24,17 @@ class Place(NamedTuple):
     valid: Register | None
 
     @property
+    def contiguous(self) -> bool:
+        """True if the lanes touch neighbours, in this or in the other order."""
+        return self.further is None and abs(self.step) == 1
+
+    def lowest(self, function: FunctionWriter, lanes: int) -> Place:
+        """The same, beginning with the element of contiguous lanes that comes first in memory."""
+        if self.step == 1:
+            return self
+        return self._replace(first=plus(function, self.first, integer(1 - lanes)))
+
+    @property
     def uniform(self) -> bool:
         """True if all lanes touch the same element."""
         return self.step == 0 and self.further is None

@@ -96,13 +96,15 @@ class PointWriter:
         lanes = self.width
         mask = self.masked(place.valid)
         vector = Register("", type, lanes)
-        if place.further is None and place.step == 1:
-            pointer = self.pointer(access, place)
+        if place.contiguous:
+            pointer = self.pointer(access, place.lowest(f, lanes))
+            mask = None if mask is None else self.in_memory_order(mask, place)
             if mask is None:
                 raw = f.let(f"load {vector.full}, {pointer}, align {dtype.itemsize}", type, lanes)
             else:
                 raw = f.call(f"llvm.masked.load.v{lanes}{_suffix(type)}.p0", type, pointer,
                              integer(dtype.itemsize, 32), mask, vector._replace(name="zeroinitializer"), lanes=lanes)
+            raw = self.in_memory_order(raw, place)
         else:
             mask = f.spread(Register("true", "i1"), lanes) if mask is None else mask
             raw = f.call(f"llvm.masked.gather.v{lanes}{_suffix(type)}.v{lanes}p0", type,
@@ -130,8 +132,10 @@ class PointWriter:
         lanes, type = self.width, stored(dtype)
         mask = self.masked(place.valid)
         raw = f.spread(self.scalars.storable(value, dtype), lanes)
-        if place.further is None and place.step == 1:
-            pointer = self.pointer(access, place)
+        if place.contiguous:
+            pointer = self.pointer(access, place.lowest(f, lanes))
+            mask = None if mask is None else self.in_memory_order(mask, place)
+            raw = self.in_memory_order(raw, place)
             if mask is None:
                 f.line(f"store {raw}, {pointer}, align {dtype.itemsize}")
             else:
@@ -155,6 +159,10 @@ class PointWriter:
             only = valid if self.mask is None else self.mask
             return None if only is None else self.function.spread(only, self.width)
         return self.scalars.both(valid, self.mask)
+
+    def in_memory_order(self, x: Register, place: Place) -> Register:
+        """Lanes that lie backwards the other way round."""
+        return x if place.step == 1 else self.function.backwards(x)
 
     def pointer(self, access: Access, place: Place) -> Register:
         type = stored(self.nest.arguments[access.argument].dtype)

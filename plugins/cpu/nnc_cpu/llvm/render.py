@@ -165,6 +165,10 @@ class StageWriter:
     def shared(self) -> bool:
         return self.axis is not None
 
+    @property
+    def count(self) -> int:
+        return prod(self.stage.axes)
+
     def write(self) -> None:
         for fold in self.folds:
             fold.start()

@@ -9,7 +9,7 @@ from nnc_core.base.loopnest import PARTS, Access, Instruction, LoopNest, Stage
 from nnc_core.codegen.ranges import axis_lengths
 from nnc_cpu.partial_sums import in_parts
 
-IN_ANY_ORDER = frozenset({"sum", "product", "maximum", "minimum", "all", "any"})
+IN_ANY_ORDER = frozenset({"sum", "product", "maximum", "minimum", "all", "any", "argmax", "argmin"})
 """Reductions that lanes may share: see `in_parts`."""
 
 
@@ -73,7 +73,7 @@ def _stage_cost(nest: LoopNest, stage: Stage, axis: int | None, lanes: int) -> f
 
 
 def _access_cost(access: Access, axis: int, lanes: int) -> int:
-    return 1 if _step(access, axis) in (0, 1) else lanes
+    return 1 if _step(access, axis) in (-1, 0, 1) else lanes
 
 
 def _accesses(stage: Stage) -> Iterator[Access]:

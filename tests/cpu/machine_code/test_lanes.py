@@ -1,0 +1,81 @@
+"""What vectors do otherwise than single elements: positions found lane by lane, and lanes that lie backwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nnc_core.base.dtype import bfloat16, boolean, float16, float32, float64, int8, int64, uint8
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.codegen import interpret
+from tests.codegen.nests import Writer, as_bytes, at
+from tests.cpu.machine_code.running import HOSTS, kernels, run
+
+Values = np.ndarray[Any, Any]
+LENGTHS = (1, 2, 3, 15, 16, 17, 40, 64, 100)
+
+
+def positions(kind: str, rows: int, length: int, dtype: Any) -> LoopNest:
+    n = Writer(f"{kind} of {length}", (rows,), [(dtype, False), (int64, True)])
+    n.stage(length)
+    found = n.reduce(kind, n.load(0, at({0: length, 1: 1}, 1)), dtype)
+    n.stage()
+    n.store(1, found, at({0: 1}, 1))
+    return n.build()
+
+
+def rows_of(length: int, dtype: Any, rng: np.random.Generator) -> Values:
+    """Few values, so that there are many equal ones; NaN, infinities and zeros of both signs among the floats."""
+    few = rng.integers(0, 3, (24, length)).astype(dtype)
+    if np.dtype(dtype).kind not in "fV":
+        return few
+    few[rng.random(few.shape) < 0.2] = -0.0
+    few[:4] = -np.inf
+    few[4:8] = np.inf
+    few[8:14][rng.random((6, length)) < 0.1] = np.nan
+    few[14] = np.nan
+    few[2, -1] = few[3, length // 2] = 0
+    return few
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("dtype", [float32, float64, float16, bfloat16, int8, uint8, int64, boolean], ids=str)
+def test_positions_are_the_first_of_equals_in_whatever_lane(dtype: Any, host: str, rng: np.random.Generator) -> None:
+    cases = [(kind, length) for kind in ("argmax", "argmin") for length in LENGTHS]
+    made = kernels([positions(kind, 24, length, dtype) for kind, length in cases], host)
+    for (kind, length), kernel in zip(cases, made, strict=True):
+        rows, found = rows_of(length, dtype, rng), np.zeros(24, np.int64)
+        run(kernel, [rows, found])
+        expected = getattr(np, kind)(rows.astype(np.float64) if dtype == bfloat16 else rows, axis=1)
+        np.testing.assert_array_equal(found, expected, err_msg=f"{kind} of {length}")
+
+
+def backwards(size: int, dtype: Any, stores: bool, margin: int) -> LoopNest:
+    """x from its end to its beginning; margin: elements of zeros before it, which are not in memory."""
+    n = Writer("backwards", (size,), [(dtype, False), (dtype, True)])
+    mirrored, straight = at({0: -1}, 1, offset=size - 1), at({0: 1}, 1)
+    if margin:
+        mirrored = at({0: -1}, 1, offset=size - 1 - margin, extent=size - margin, checked=True)
+    x = n.load(0, straight if stores else mirrored, fill=0)
+    n.store(1, x, mirrored if stores else straight)
+    return n.build()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("margin", [0, 3])
+@pytest.mark.parametrize("stores", [False, True], ids=["loads", "stores"])
+@pytest.mark.parametrize("dtype", [float32, int8, float16, boolean], ids=str)
+def test_lanes_that_lie_backwards(dtype: Any, stores: bool, margin: int, host: str, rng: np.random.Generator) -> None:
+    sizes = (4, 7, 16, 17, 31, 33, 5000)
+    nests = [backwards(size, dtype, stores, margin) for size in sizes]
+    for nest, kernel, size in zip(nests, kernels(nests, host), sizes, strict=True):
+        arrays = [rng.integers(0, 2, size).astype(dtype), np.ones(size, dtype)]
+        expected = [array.copy() for array in arrays]
+        interpret(nest, [as_bytes(array) for array in expected])
+        if not stores and margin:
+            arrays[0], expected[0] = arrays[0][: size - margin].copy(), expected[0][: size - margin]
+        run(kernel, arrays)
+        for array, wanted in zip(arrays, expected, strict=True):
+            assert array.tobytes() == wanted.tobytes()
