@@ -65,7 +65,7 @@ def by_kernel(device: CpuDevice, name: str, arrays: Sequence[Array], attributes:
     shapes, spec = tuple(device.layout_of(x) for x in arrays), spec_of(name, arrays, attributes)
     targets = tuple(out(part.layout()) for part in parts_of(spec))
     command = Command(name, tuple(attributes), shapes, targets)
-    (backend,) = device.backends(name)
+    *_, backend = device.backends(name)
     assert backend.refuse(command) is None
     buffers = [garbage(device, x.extent) for x in shapes]
     buffers += [garbage(device, target.extent) if onto is None else buffers[onto] for target in targets]

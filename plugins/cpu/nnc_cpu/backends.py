@@ -28,6 +28,7 @@ from nnc_cpu import (
     scans,
 )
 from nnc_cpu.memory import array_in
+from nnc_cpu.products import PRODUCTS
 from nnc_cpu.reference import by_reference
 from nnc_cpu.routine import Make, Routine
 from nnc_cpu.silence import quiet_launch
@@ -125,5 +126,8 @@ def _is_nest(operator: str) -> bool:
 
 def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ...]]:
     """NumPy's code by operator; where loop nests become machine code they go before most of it."""
-    plain = {name: (NumpyBackend(name, machine_code and _is_nest(name)),) for name in COMMANDS if name != FUSED.name}
-    return {**plain, FUSED.name: () if machine_code else (FusedBackend(FUSED.name),)}
+    plain: dict[str, tuple[CommandBackend, ...]] = {
+        name: (NumpyBackend(name, machine_code and _is_nest(name)),) for name in COMMANDS if name != FUSED.name}
+    if not machine_code:
+        return {**plain, FUSED.name: (FusedBackend(FUSED.name),)}
+    return {**plain, **{name: (backend, *plain[name]) for name, backend in PRODUCTS.items()}, FUSED.name: ()}

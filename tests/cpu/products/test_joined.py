@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nnc_core as nnc
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.dtype import DType, boolean, float16, float32, float64, int64
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
@@ -198,3 +200,18 @@ def test_what_is_not_taken_in() -> None:
     p = Around()
     p.steps[0] = p.steps[0]._replace(op=OPERATORS["conv"])
     assert "made for matmul" in refused(p.command(p.product))
+
+
+def test_networks_run_their_layers_as_one_command_each() -> None:
+    rng = np.random.default_rng(0)
+    x, w, bias = (nnc.asarray(rng.standard_normal(shape).astype(np.float32)) for shape in ((64, 100), (100, 50), (50,)))
+    layer = nnc.jit(lambda x, w, bias: nnc.relu(x @ w + bias))
+    with nnc.deferred():
+        y = nnc.relu(x @ w + bias)
+    run = nnc.export({"x": x, "w": w, "bias": bias}, {"y": y}).compile()
+    assert "fused(matmul add relu)" in run.explain() and "[packed; " in run.explain()
+    expected = np.maximum(np.asarray(x) @ np.asarray(w) + np.asarray(bias), 0)
+    np.testing.assert_allclose(np.asarray(layer(x, w, bias)), expected, rtol=1e-5, atol=1e-5)
+    with config.using(deterministic=True):
+        eager, compiled = nnc.relu(x @ w + bias), nnc.jit(lambda x, w, bias: nnc.relu(x @ w + bias))(x, w, bias)
+        np.testing.assert_array_equal(np.asarray(eager), np.asarray(compiled))

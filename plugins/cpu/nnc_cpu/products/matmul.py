@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -60,11 +59,11 @@ def _compiler() -> ProductCompiler:
 @lru_cache(maxsize=1024)
 def _worth_while(command: Command) -> MatrixProduct:
     """The problem of a command; NotSupportedError where there is no code for it, or where other code is as quick."""
-    if find_spec("llvmlite") is None:
-        raise NotSupportedError("there is no LLVM")
     problem = problem_of(command)
     if prod(problem.batch) * problem.rows * problem.columns * problem.steps < WORTH:
         raise NotSupportedError("it is too small to pay")
+    if problem.columns == 1 or (problem.rows == 1 and problem.b.column != 1):
+        raise NotSupportedError("libraries add such products in an order that is quicker")
     return problem
 
 
