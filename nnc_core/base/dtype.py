@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -39,6 +40,12 @@ REAL_DTYPES = frozenset(d.name for d in (boolean, *NUMBERS))
 _FLOAT_SET = frozenset(FLOATS)
 _INEXACT_SET = frozenset(FLOATS + COMPLEX)
 _INTEGER_SET = frozenset(INTEGERS)
+
+
+@lru_cache(maxsize=256)
+def name_of(dtype: DType) -> str:
+    """`dtype.name`, which NumPy makes anew each time that it is asked for."""
+    return dtype.name
 
 
 def is_float(dtype: DType) -> bool:

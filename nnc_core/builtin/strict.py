@@ -8,6 +8,7 @@ from typing import TypeGuard
 
 import numpy as np
 
+from nnc_core.base.dtype import name_of
 from nnc_core.base.errors import (
     AttributeValueError,
     DeviceError,
@@ -195,7 +196,7 @@ class StrictDevice(Device):
         return isinstance(buffer, StrictBuffer) and buffer.belongs_to(self)
 
     def _admit(self, dtype: np.dtype[np.generic]) -> None:
-        if dtype.name not in self.spec.dtypes:
+        if name_of(dtype) not in self.spec.dtypes:
             raise DTypeError(f"device has no {dtype}", device=self.spec.id,
                              hint=f"cast to one of {', '.join(sorted(self.spec.dtypes))}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from nnc_core.base.dtype import DType, boolean, float32, float64, int64, is_integer
+from nnc_core.base.dtype import DType, boolean, float32, float64, int64, is_integer, name_of
 from nnc_core.base.errors import AttributeValueError, NotSupportedError
 from nnc_core.base.loopnest import FACTORED, OPERATIONS, REDUCTIONS, Access, Instruction, LoopNest, Reduction, Stage
 
@@ -25,13 +25,14 @@ def verify(nest: LoopNest, dtypes: Collection[str]) -> None:
 
 
 def _admit(dtype: DType, dtypes: Collection[str]) -> None:
-    if dtype.name not in dtypes:
+    if name_of(dtype) not in dtypes:
         raise NotSupportedError(f"device has no {dtype}", hint=f"cast to one of {', '.join(sorted(dtypes))}")
 
 
-def _require(holds: bool, message: str) -> None:
+def _require(holds: bool, message: str, *parts: object) -> None:
+    """AttributeValueError unless it holds; the message is put together of its parts only then."""
     if not holds:
-        raise AttributeValueError(message)
+        raise AttributeValueError(message.format(*parts))
 
 
 class _Verifier:
@@ -68,57 +69,59 @@ class _Verifier:
         operation, dtype = instruction.operation, instruction.dtype
         _admit(dtype, self.dtypes)
         unseen = [o for o in instruction.operands if o not in known]
-        _require(not unseen, f"{operation} reads values {unseen}, which it cannot see")
+        _require(not unseen, "{} reads values {}, which it cannot see", operation, unseen)
         if instruction.access is not None:
             self.access(instruction, instruction.access, known, axes)
         elif operation == "axis":
             in_range = instruction.axis is not None and 0 <= instruction.axis < axes
-            _require(in_range and dtype == int64, f"axis {instruction.axis} as {dtype} of {axes} axes")
+            _require(in_range and dtype == int64, "axis {} as {} of {} axes", instruction.axis, dtype, axes)
         elif operation != "constant":
             _computation(operation, dtype, [known[o] for o in instruction.operands])
 
     def access(self, instruction: Instruction, access: Access, known: Known, axes: int) -> None:
         operation = instruction.operation
-        _require(operation in ("load", "store", "valid"), f"{operation} has an access")
+        _require(operation in ("load", "store", "valid"), "{} has an access", operation)
         there = 0 <= access.argument < len(self.nest.arguments)
-        _require(there, f"{operation} of argument {access.argument}, which there is not")
+        _require(there, "{} of argument {}, which there is not", operation, access.argument)
         argument = self.nest.arguments[access.argument]
         wanted = boolean if operation == "valid" else argument.dtype
-        _require(instruction.dtype == wanted, f"{operation} as {instruction.dtype} of {argument}")
+        _require(instruction.dtype == wanted, "{} as {} of {}", operation, instruction.dtype, argument)
         if operation == "store":
             stored = [known[o] for o in instruction.operands]
-            _require(argument.written, f"store to argument {access.argument}, which is only read")
-            _require(stored == [argument.dtype], f"store of {stored} to {argument.dtype}")
+            _require(argument.written, "store to argument {}, which is only read", access.argument)
+            _require(stored == [argument.dtype], "store of {} to {}", stored, argument.dtype)
         for subscript in access.subscripts:
             seen = [axis for axis, _ in subscript.coefficients]
-            _require(all(0 <= axis < axes for axis in seen), f"{operation} along axes {seen} of {axes}")
-            _require(subscript.divisor > 0, f"{operation} divides an index by {subscript.divisor}")
+            _require(all(0 <= axis < axes for axis in seen), "{} along axes {} of {}", operation, seen, axes)
+            _require(subscript.divisor > 0, "{} divides an index by {}", operation, subscript.divisor)
             gathered = subscript.gather is None or is_integer(known.get(subscript.gather, boolean))
-            _require(gathered, f"{operation} gathers by {subscript.gather}, which is no visible integer")
+            _require(gathered, "{} gathers by {}, which is no visible integer", operation, subscript.gather)
 
     def reduction(self, reduction: Reduction, known: Known) -> None:
         kind, dtype = reduction.kind, reduction.dtype
-        _require(kind in REDUCTIONS, f"no reduction {kind!r}")
+        _require(kind in REDUCTIONS, "no reduction {!r}", kind)
         for operand in reduction.operands:
-            _require(operand in known, f"{kind} folds value {operand}, which it cannot see")
+            _require(operand in known, "{} folds value {}, which it cannot see", kind, operand)
         wanted = _RESULT_DTYPES.get(kind, known[reduction.value])
-        _require(dtype == wanted, f"{kind} of {known[reduction.value]} gives {wanted}, not {dtype}")
-        _require(kind != "logsumexp" or dtype in (float32, float64), f"logsumexp of {dtype}")
-        _require((kind in FACTORED) == (reduction.factor is not None), f"{kind} with factor {reduction.factor}")
-        alike = all(known[operand] == known[reduction.value] for operand in reduction.operands)
-        _require(alike, f"{kind} of {' and '.join(str(known[o]) for o in reduction.operands)}")
+        _require(dtype == wanted, "{} of {} gives {}, not {}", kind, known[reduction.value], wanted, dtype)
+        _require(kind != "logsumexp" or dtype in (float32, float64), "logsumexp of {}", dtype)
+        _require((kind in FACTORED) == (reduction.factor is not None), "{} with factor {}", kind, reduction.factor)
+        folded = [known[operand] for operand in reduction.operands]
+        if any(d != known[reduction.value] for d in folded):
+            raise AttributeValueError(f"{kind} of {' and '.join(map(str, folded))}")
 
 
 def _computation(operation: str, dtype: DType, operands: list[DType]) -> None:
-    _require(operation in OPERATIONS, f"no operation {operation!r}")
-    _require(len(operands) == OPERATIONS[operation], f"{operation} of {len(operands)} operands")
+    _require(operation in OPERATIONS, "no operation {!r}", operation)
+    _require(len(operands) == OPERATIONS[operation], "{} of {} operands", operation, len(operands))
     if operation == "cast":
         return
     if operation == "bitcast":
-        return _require(operands[0].itemsize == dtype.itemsize, f"bitcast of {operands[0]} to {dtype}")
+        return _require(operands[0].itemsize == dtype.itemsize, "bitcast of {} to {}", operands[0], dtype)
     if operation == "select":
-        _require(operands[0] == boolean, f"select by {operands[0]}")
+        _require(operands[0] == boolean, "select by {}", operands[0])
         operands = operands[1:]
-    _require(len(set(operands)) == 1, f"{operation} of {', '.join(map(str, operands))}")
+    if len(set(operands)) != 1:
+        raise AttributeValueError(f"{operation} of {', '.join(map(str, operands))}")
     wanted = boolean if operation in _COMPARISONS else operands[0]
-    _require(dtype == wanted, f"{operation} of {operands[0]} gives {wanted}, not {dtype}")
+    _require(dtype == wanted, "{} of {} gives {}, not {}", operation, operands[0], wanted, dtype)

@@ -87,6 +87,6 @@ def _admitted(dtype: Any) -> DType:
         wanted = dt.DTYPES["bfloat16"] if dtype == "bfloat16" else np.dtype(dtype)
     except TypeError as error:
         raise DTypeError(f"{dtype!r} is no dtype: {error}", hint=f"one of {', '.join(dt.DTYPES)}") from None
-    if wanted.name not in dt.DTYPES:
+    if (name := dt.name_of(wanted)) not in dt.DTYPES:
         raise DTypeError(f"dtype {wanted} is not supported", hint=f"one of {', '.join(dt.DTYPES)}")
-    return dt.DTYPES[wanted.name]
+    return dt.DTYPES[name]
