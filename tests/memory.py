@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import mmap
+import os
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from nnc_core.device import device
@@ -15,7 +18,7 @@ M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 LARGE = 1 << 20
 MUCH = 64 << 20
 KERNELS = 256
-_STATUS = Path("/proc/self/status")
+_PAGES = Path("/proc/self/statm")
 
 
 def return_large_arrays() -> None:
@@ -45,10 +48,14 @@ def leave_alone_what_is_there() -> None:
 
 def resident() -> int:
     """Bytes of this process in memory; 0 where the system does not say."""
-    if not _STATUS.exists():
-        return 0
-    line = next(line for line in _STATUS.read_text("ascii").splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) * 1024
+    pages = _pages()
+    return 0 if pages is None else int(os.pread(pages, 128, 0).split()[1]) * mmap.PAGESIZE
+
+
+@lru_cache(maxsize=1)
+def _pages() -> int | None:
+    """Descriptor of the file that tells it: asked after each test."""
+    return os.open(_PAGES, os.O_RDONLY) if _PAGES.exists() else None
 
 
 class Floor:

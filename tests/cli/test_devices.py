@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nnc_core.base.config import config
 from nnc_core.cli import devices
 from nnc_core.cli.devices import default_device, next_step
 from nnc_plugins.discovery import BLOCK_VARIABLE, find_plugins
@@ -37,8 +38,10 @@ def test_what_works(run: Run) -> None:
     assert result.output.endswith("default device: strict:0\n")
 
 
-def test_devices_for_tests_are_listed_on_request(run: Run, path: Path) -> None:
+def test_devices_for_tests_are_listed_on_request(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(path, "good")
+    found = [*devices.diagnose_all(options=config.as_dict())]  # asked once, shown in four ways
+    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, options: iter(found))
     few, many = run("devices").output, run("devices", "--all").output
     assert "good:0" in few and "strict:0 " not in few.partition("default device")[0] and "null:0" not in few
     assert "8 devices for tests: --all lists them" in few

@@ -24,10 +24,11 @@ from nnc_core.stacks import stack_for
 from nnc_core.type import TupleSpec, is_static
 from nnc_plugins.conformance.cases import CASES
 from nnc_plugins.conformance.running import spec_of
+from tests.sizes import WHOLE
 
 SMALL = 48
 """Elements of the operands together: points run one at a time."""
-FEW = 6
+FEW = 6 if WHOLE else 3
 """Cases of an operator, of each dtype."""
 NAMES = sorted(name for name, op in OPERATORS.items() if (op.nest or op.scalar) and name in CASES)
 Bytes = np.ndarray[Any, Any]

@@ -22,8 +22,11 @@ from nnc_core.operator.control import LOOP
 from nnc_core.type import TupleSpec
 from nnc_core.values.dispatch import F
 from nnc_plugins.conformance.cases import CASES, Case
+from tests.sizes import WHOLE
 
 EXAMPLES = 3
+FEW = 3
+"""Cases of an operator that are all tried twice."""
 PREFERRED = (dt.float64, dt.float32, dt.int64, dt.uint8, dt.boolean)
 DATA_DEPENDENT = [name for name in CASES if OPERATORS[name].data_dependent]
 ELSEWHERE = "transfer"  # goes to places that its cases invent
@@ -70,22 +73,27 @@ def near(found: Sequence[np.ndarray[Any, Any]], wanted: Sequence[np.ndarray[Any,
             np.testing.assert_array_equal(a, b, err_msg=what)
 
 
-def choices(count: int, number: int) -> list[tuple[int | None, ...]]:
-    """Which inputs have examples: all, and another choice for each case; each alone and all but each come in turn."""
+def choices(count: int, number: int, both: bool) -> list[tuple[int | None, ...]]:
+    """Which inputs have examples: all, and another choice for each case; each alone and all but each come in turn.
+    One or the other of the two, all first, unless both are wanted."""
     each = [tuple([0 if i == k else None for i in range(count)]) for k in range(count)]
     rest = [tuple([None if i == k else 0 for i in range(count)]) for k in range(count)]
     others = list(dict.fromkeys([*each, *rest])) if count > 1 else []
-    return [(0,) * count, *others[number % len(others) :][:1]] if others else [(0,) * count][:count]
+    if not others:
+        return [(0,) * count][:count]
+    if both:
+        return [(0,) * count, others[number % len(others)]]
+    return [others[number // 2 % len(others)] if number % 2 else (0,) * count]
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in (*DATA_DEPENDENT, ELSEWHERE)])
 def test_every_operator_is_batched(name: str) -> None:
     op = OPERATORS[name]
-    tried = 0
+    tried, both = 0, WHOLE or len(CASES[name]) <= FEW
     for number, case in enumerate(CASES[name]):
         examples = drawn(case, EXAMPLES)
         f = applied(name, case)
-        for axes in choices(len(examples[0]), number):
+        for axes in choices(len(examples[0]), number, both):
             rows = [[e[i] if a is not None else examples[0][i] for i, a in enumerate(axes)] for e in examples]
             args = [nnc.asarray(np.stack([e[i] for e in rows]) if a is not None else rows[0][i])
                     for i, a in enumerate(axes)]

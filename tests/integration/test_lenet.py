@@ -14,6 +14,7 @@ from nnc_core.cli import lenet
 from nnc_core.cli.lenet import LeNet
 from nnc_core.data import load_mnist
 from nnc_core.values.cell import Cell
+from tests.sizes import WHOLE
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -95,7 +96,7 @@ def test_it_learns() -> None:
 
 def test_devices_swap_at_run_time() -> None:
     """A network trained on one device classifies the same on another."""
-    images, _ = digits(3)  # the strict device takes seconds for each
+    images, _ = digits(3 if WHOLE else 1)  # the strict device takes seconds for each
     with nnc.use_device(usable("cpu:0")):
         network = LeNet(0)
         before = network.classify(images)

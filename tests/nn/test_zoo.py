@@ -17,6 +17,7 @@ from nnc_core.nn import zoo
 from nnc_core.nn.zoo.densenet import DenseNet
 from nnc_core.nn.zoo.efficientnet import B0, EfficientNet
 from nnc_core.nn.zoo.resnet import Bottleneck, ResNet
+from tests.sizes import WHOLE
 from tests.support import to_the_bit
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* has no kernel on strict")
@@ -175,7 +176,10 @@ def loss_of(network: Any) -> Callable[..., nnc.Tensor]:
     return lambda x, labels: nnc.cross_entropy(network(x), labels)
 
 
-def trained(build: Build, batch: tuple[nnc.Tensor, ...], eager: bool, steps: int = 5) -> tuple[Any, list[float]]:
+STEPS = 5 if WHOLE else 3
+
+
+def trained(build: Build, batch: tuple[nnc.Tensor, ...], eager: bool, steps: int = STEPS) -> tuple[Any, list[float]]:
     """The network and its losses before each step."""
     nnc.manual_seed(1)
     network = build()

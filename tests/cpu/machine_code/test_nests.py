@@ -13,11 +13,12 @@ from tests.codegen.nests import Case, agree, as_bytes
 from tests.codegen.test_nests import CASES
 from tests.cpu.machine_code.running import HOSTS, kernels, run
 
+BY_NAME = {case.name: case for case in CASES}
+
 
 @cache
-def compiled(host: str) -> dict[str, Kernel]:
-    made = kernels([case.nest for case in CASES], host)
-    return {case.name: kernel for case, kernel in zip(CASES, made, strict=True)}
+def compiled(name: str, host: str) -> Kernel:
+    return kernels([BY_NAME[name].nest], host)[0]
 
 
 def splits(case: Case) -> bool:
@@ -29,7 +30,7 @@ def splits(case: Case) -> bool:
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_machine_code(case: Case, host: str) -> None:
     arrays = case.copies()
-    run(compiled(host)[case.name], arrays)
+    run(compiled(case.name, host), arrays)
     if not splits(case):
         case.check(arrays)
 
@@ -39,7 +40,7 @@ def test_machine_code(case: Case, host: str) -> None:
 def test_the_interpreter_agrees_in_every_bit(case: Case, host: str) -> None:
     """Sums in parts too: whatever the width, the same order."""
     ours, theirs = case.copies(), case.copies()
-    run(compiled(host)[case.name], ours)
+    run(compiled(case.name, host), ours)
     interpret(case.nest, [as_bytes(array) for array in theirs], in_parts=in_parts)
     for place, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         assert agree(a, b).all(), case.labels.get(place, place)

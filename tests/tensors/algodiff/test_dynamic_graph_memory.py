@@ -13,6 +13,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.values.value import Step, Value
+from tests.sizes import whole_or_quarter
 from tests.tensors.algodiff.references import by_counting_references, gradient_of, model
 
 
@@ -64,7 +65,7 @@ def test_long_chain_with_names_dropped_at_random(device: str) -> None:
 
 @pytest.mark.parametrize("goes_back", [True, False])
 def test_evaluations_with_variables_stay_flat(device: str, goes_back: bool) -> None:
-    """10,000 of them, with backward and without: the number of values and steps that are alive does not grow."""
+    """Thousands of them, with backward and without: the number of values and steps that are alive does not grow."""
     w, b, x = nnc.variable([0.5, 0.25]), nnc.variable(0.1), nnc.asarray([1.0, 2.0])
 
     def evaluate(times: int) -> tuple[int, int]:
@@ -78,7 +79,7 @@ def test_evaluations_with_variables_stay_flat(device: str, goes_back: bool) -> N
 
     with by_counting_references():
         first = evaluate(10)
-        assert evaluate(10_000 if device.startswith("cpu") else 500) == first
+        assert evaluate(whole_or_quarter(10_000) if device.startswith("cpu") else 500) == first
 
 
 def test_the_bytes_of_a_training_loop_stay_flat() -> None:
@@ -99,7 +100,8 @@ def test_the_bytes_of_a_training_loop_stay_flat() -> None:
     tracemalloc.start()
     try:
         start = train(300)  # NumPy and the pool keep some small pieces for later, more and more slowly
-        assert train(1000) - start < 1000 * 64 * 4 // 2, "less than half of the smallest array for each step"
+        times = whole_or_quarter(1000)
+        assert train(times) - start < times * 64 * 4 // 2, "less than half of the smallest array for each step"
     finally:
         tracemalloc.stop()
 
