@@ -42,6 +42,10 @@ class Settings:
     compile_at_once: bool = False
     """Make machine code before the first run on devices that interpret small work until compiling it pays (`cpu:0`):
     every call then takes as long as the next.  Values are the same."""
+    autotune: float = 0.0
+    """Seconds that each compiled graph may take to measure commands that several backends take, so that the quickest
+    runs; what was measured is kept in the cache.  Under `deterministic` nothing is measured.  0: the order of
+    preference decides."""
     trace_limit: int = 8
     """A compiled function that is traced more often than this says so once, and what changed."""
     memory_steps: int = 1 << 28
@@ -82,6 +86,11 @@ def _threads(value: Any) -> int | None:
     return count if count and count <= MOST_THREADS else None
 
 
+def _seconds(value: Any) -> float | None:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return float(value) if number and 0 <= value < float("inf") else None
+
+
 def _one_of(*words: str) -> Callable[[Any], str | None]:
     return lambda value: value if isinstance(value, str) and value in words else None
 
@@ -116,6 +125,7 @@ KINDS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "implicit_compute": (_one_of("allow", "warn", "error"), "one of allow, warn, error"),
     "fusion": (_switch, "True or False"),
     "compile_at_once": (_switch, "True or False"),
+    "autotune": (_seconds, "a number of seconds that is not negative"),
     "trace_limit": (_count, "an integer that is not negative"),
     "memory_steps": (_count, "an integer that is not negative"),
     "arena_limit": (_count, "a number of bytes, or None"),

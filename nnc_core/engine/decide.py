@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import NamedTuple
 
 from nnc_core.base.cache import LRU
@@ -11,6 +12,7 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Device
 from nnc_core.engine.candidates import HostBackend, NestBackend, candidates
 from nnc_core.engine.library import Abilities
+from nnc_core.engine.measured_times import NO_TIMES, MeasuredTimes, tunes
 from nnc_core.engine.pinned_backends import EXPANDED, HOST, NEST, PinnedBackends, command_key
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.host import CALLBACK
@@ -34,6 +36,8 @@ class Decision(NamedTuple):
     """For each output the inputs that may share its memory."""
     refusals: tuple[str, ...]
     """What would have been preferred, with the reasons of each."""
+    seconds: tuple[tuple[str, float], ...] = ()
+    """What the code took where it was measured, by name, if that has decided."""
 
     @property
     def backend(self) -> str:
@@ -89,7 +93,9 @@ class Decider:
         self.version = 0
         """Counts how often pinned or added backends have made earlier decisions void: what was compiled then is out of
         date."""
-        self._decisions: LRU[tuple[Op, Command], Decision] = LRU(DECISIONS)
+        self.times = MeasuredTimes(device.spec)
+        self._decisions: LRU[tuple[Op, Command, bool], Decision] = LRU(DECISIONS)
+        """By operator, command, and whether measured times decide."""
         self._used: LRU[tuple[Op, Command], str] = LRU(DECISIONS)
         self._written: list[NestBackend] = []
         """Those that hold the nest that they were asked about."""
@@ -111,7 +117,7 @@ class Decider:
     def decide(self, op: Op, command: Command) -> Decision:
         """The first candidate that does not refuse; that which is pinned goes first (see `PinnedBackends`)."""
         self.look_for_more()
-        key = (op, command)
+        key = (op, command, tunes())
         decision = self._decisions.get(key)
         if decision is None:
             decision = self._first_willing(op, command)
@@ -157,9 +163,11 @@ class Decider:
         return whole
 
     def candidates(self, op: Op, command: Command) -> list[CommandBackend]:
-        """All code for a command in the order in which it is asked."""
+        """All code for a command in the order in which it is asked, the quickest of what was measured first."""
         anchor = anchor_of(op, command)
         found = candidates(op, self.device) if anchor is None else self._of_anchor(*anchor)
+        times = self._times_of(op, command)
+        found = sorted(found, key=lambda candidate: times.get(candidate.name, inf)) if times else found
         pinned = self.pins.of(command)
         return found if pinned is None else sorted(found, key=lambda candidate: candidate.name != pinned)
 
@@ -183,9 +191,26 @@ class Decider:
                 if isinstance(candidate, NestBackend):
                     self._written.append(candidate)
                 consents = [candidate.inplace_of(command, k, op.inplace) for k in range(len(command.outputs))]
-                return Decision(op, command, candidate, candidate.workspace(command), tuple(consents), tuple(refusals))
+                return Decision(op, command, candidate, candidate.workspace(command), tuple(consents), tuple(refusals),
+                                tuple(self._times_of(op, command).items()))
             refusals.append(f"{candidate.name}: {reason}")
         return Decision(op, command, None, 0, ((),) * len(command.outputs), tuple(refusals))
+
+    # ---- what was measured
+    def _times_of(self, op: Op, command: Command) -> Mapping[str, float]:
+        return self.times.of(command) if tunes() and op is not CALLBACK else NO_TIMES
+
+    def willing(self, op: Op, command: Command) -> list[CommandBackend]:
+        """All code that takes a command."""
+        struck = self._struck.get((op, command), {})
+        found = [x for x in self.candidates(op, command) if x.name not in struck and x.refuse(command) is None]
+        self._written += [x for x in found if isinstance(x, NestBackend)]
+        return found
+
+    def learn(self, decision: Decision, seconds: Mapping[str, float]) -> None:
+        """Remember what the code for a command took; it decides from now on."""
+        self.times.put(decision.command, seconds)
+        self._decisions.pop((decision.op, decision.command, True))
 
     # ---- what became of decisions
     def use(self, decision: Decision) -> None:
@@ -200,7 +225,8 @@ class Decider:
         """The code cannot be built for this command: from now on the next candidate is taken."""
         key = (decision.op, decision.command)
         self._struck.setdefault(key, {})[decision.backend] = reason
-        self._decisions.pop(key)
+        for tuned in (False, True):
+            self._decisions.pop((*key, tuned))
         if decision.op is FUSED:
             self.keeps_together([self.decide(*key)])
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from nnc_core.device import Device
+from nnc_core.engine.decide import Decision
 from nnc_core.engine.pinned_backends import HOST
 from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.program_tree import BranchesItem, Item, LoopItem, PlannedCommand
@@ -71,4 +72,19 @@ def _describe(step: PlannedCommand) -> str:
     where = step.note or ", ".join(f"arena + {s.offset}" if s.kind == "arena" else s.kind for s in step.writes)
     refused = f"; refused by {'; '.join(step.decision.refusals)}" if step.decision.refusals else ""
     left = f"; {step.group.left}" if step.group.left else ""
-    return f"{step.text}  [{step.decision.backend}; {where}{refused}{left}]  # {show_line(step.group.line)}"
+    code = f"{step.decision.backend}{_measured(step.decision)}"
+    return f"{step.text}  [{code}; {where}{refused}{left}]  # {show_line(step.group.line)}"
+
+
+def _measured(decision: Decision) -> str:
+    """Tell what its code and its rivals took, the quickest first."""
+    times = dict(decision.seconds)
+    mine = times.pop(decision.backend, None)
+    if mine is None:
+        return ""
+    rivals = ", ".join(f"{name} {_brief(s)}" for name, s in sorted(times.items(), key=lambda item: item[1]))
+    return f" {_brief(mine)}; measured: {rivals}"
+
+
+def _brief(seconds: float) -> str:
+    return f"{seconds * 1e6:.3g} us" if seconds < 1e-3 else f"{seconds * 1e3:.3g} ms"

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from time import perf_counter
 from typing import NamedTuple
 
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.device import Kernel
+from nnc_core.engine.autotune import Autotuner
 from nnc_core.engine.build import KernelBuilder, Key, Wanted
 from nnc_core.engine.checks import check_graph
 from nnc_core.engine.emit import Emitter
@@ -41,7 +44,7 @@ class Phases:
     def __init__(self, graph: Graph, builder: KernelBuilder, executor: Executor) -> None:
         self.graph, self.operator = graph, graph.optimiser.operator
         self.builder, self.decider, self.device = builder, builder.decider, builder.device
-        self.executor = executor
+        self.executor, self.autotuner = executor, Autotuner(builder.decider)
 
     def compile(self, graph: SymbolicGraph, *, optimise: bool, budget: int) -> ComputationGraph:
         """Phase by phase; `budget` is how many steps the memory planners may take."""
@@ -99,16 +102,19 @@ class Phases:
 
     def plan_and_build(self, graph: SymbolicGraph, budget: int) -> Built:
         """Lay out, fuse, order, decide and plan, and build what was decided: again for as long as the device refuses
-        some of it.
+        some of it, or as commands were measured.
 
         Fused commands that it refuses are taken apart, by halves; what it refuses alone goes to the host.  What library
         code refuses to read packed is read as it is.
         """
         kernels: dict[Key, Kernel] = {}
+        until = perf_counter() + config.autotune
         while True:
             laid = self.lay_out(graph)
             grouped = self.fuse(laid)
             plan = best_plan(grouped, self.decider, budget)
+            if self.autotuner.measure([step.decision for step in plan.steps], until):
+                continue
             wanted = [Wanted(step.decision, step.group.line) for step in plan.steps]
             if self.decider.keeps_together([want.decision for want in wanted]) and self.builder.build(wanted, kernels):
                 return Built(laid, grouped.named, plan, kernels)

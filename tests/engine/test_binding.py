@@ -73,7 +73,7 @@ def test_calls_in_a_loop_bind_nothing_in_the_end(device: Device, bound: list[int
     for _ in range(4):
         y = compiled(x)
     assert not bound and y is not None
-    np.testing.assert_allclose(y.numpy(), f(x).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(y.numpy(), f(x).numpy(), rtol=1e-4)
 
 
 def test_new_inputs_in_a_loop_bind_nothing_in_the_end(device: Device, bound: list[int]) -> None:
