@@ -77,8 +77,7 @@ class Interpreter:
         if 0 <= number < len(record.targets):
             return record.targets[number]
         if record.otherwise < 0:
-            raise OutOfRangeError(f"there is no branch {number} among {len(record.targets)}", operator="case_of",
-                                  line=record.label or None, hint="give replacements for when no branch runs")
+            raise no_branch(record, number)
         return record.otherwise
 
     def _scalar(self, slot: int, dtype: Any) -> Any:
@@ -118,6 +117,12 @@ class Interpreter:
         tape = self.program.slots[record.tape]
         tape.spare.extend(tape)
         tape.clear()
+
+
+def no_branch(switch: Switch, number: int) -> OutOfRangeError:
+    """The error of a number for which there is no branch."""
+    return OutOfRangeError(f"there is no branch {number} among {len(switch.targets)}", operator="case_of",
+                           line=switch.label or None, hint="give replacements for when no branch runs")
 
 
 def tape_slots(records: Sequence[Record]) -> frozenset[int]:

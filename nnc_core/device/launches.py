@@ -136,9 +136,13 @@ class InLoops:
     def run(self, program: PythonProgram) -> None:
         self.run_with(program, None)
 
-    def run_with(self, program: PythonProgram, around: Around | None) -> None:
+    def see_passing(self, program: PythonProgram) -> None:
+        """Look which buffers are somebody else's."""
         owns = program.device.pool.owns
         self.passing = {id(buffer) for buffer in [program.slots[s] for s in program.varying] if not owns(buffer)}
+
+    def run_with(self, program: PythonProgram, around: Around | None) -> None:
+        self.see_passing(program)
         Interpreter(program, around).run(program.records)
 
     def let_go(self, program: PythonProgram, slots: Sequence[int]) -> None:
@@ -147,8 +151,13 @@ class InLoops:
             buffer = program.slots[slot]
             if slot in self.taped or id(buffer) in self.passing:
                 program.put(slot, None)
-                for n in program.users.get(slot, ()):
-                    self.launches[n] = _unbound
+                self.unbind(program, slot)
+
+    def unbind(self, program: PythonProgram, slot: int) -> None:
+        """Drop the launches that see a slot."""
+        for n in program.users.get(slot, ()):
+            self.launches[n] = _unbound
+            self.stale.add(n)
 
     def release(self) -> None:
         """Make every launch anew."""

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from math import prod
 from threading import Lock
 from time import perf_counter
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
 from nnc_core.base.config import config
@@ -20,6 +20,9 @@ from nnc_core.codegen import expand, interpret
 from nnc_core.codegen.expansions import EXPANSIONS
 from nnc_core.device import Buffer, Kernel, Launch, Stream
 from nnc_cpu.partial_sums import in_parts
+
+if TYPE_CHECKING:
+    from nnc_cpu.threads.tasks import TaskKernel
 
 Compiler: TypeAlias = "Callable[[Sequence[LoopNest]], Sequence[Kernel | NotSupportedError | None]]"
 """Machine code of nests, in order; for one that is refused the error itself, None where there is no compiler."""
@@ -64,6 +67,12 @@ class TieredKernel(Kernel):
         begin = perf_counter()
         interpret(self._expanded, list(buffers), in_parts=in_parts)  # type: ignore[arg-type]
         self.together.spent += perf_counter() - begin
+
+
+def machine_of(kernel: Any) -> TaskKernel | None:
+    """The machine code of a kernel, if it is some, has some by now, or gets it now since that pays."""
+    ready: Callable[[], TaskKernel | None] | None = getattr(kernel, "ready", None)
+    return None if ready is None else ready()
 
 
 def _work(nest: LoopNest) -> int:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call, Record
 from nnc_core.device import Buffer, Device, Launch, PythonProgram, Stream
+from nnc_core.device.interpret import tape_slots
 from nnc_cpu.backends import NumpyKernel
 from nnc_cpu.memory import Array, same_place, strides_of
+from nnc_cpu.nests import machine_of
+
+if TYPE_CHECKING:
+    from nnc_cpu.native.way import NativeWay
 
 
 class NumpyProgram(PythonProgram):
@@ -27,6 +33,25 @@ class NumpyProgram(PythonProgram):
         self._seen_by: dict[int, list[int]] = {}
         for (slot, _), number in numbers.items():
             self._seen_by.setdefault(slot, []).append(number)
+        self.native: NativeWay | None = None
+        self.machines = [] if tape_slots(self.records) else [
+            call.kernel for call in self.calls if hasattr(call.kernel, "ready")]
+        """Kernels with machine code, or that may have some later."""
+
+    def run(self) -> None:
+        if self.machines:
+            self._go_native()
+        super().run()
+
+    def _go_native(self) -> None:
+        """Leave the records to machine code, once there is some of a kernel."""
+        if any([machine_of(kernel) is not None for kernel in self.machines]):
+            way: type[NativeWay] = import_module("nnc_cpu.native.way").NativeWay
+            self.way = self.native = way(self)
+            self.machines = []
+
+    def buffer(self, slot: int) -> Any:
+        return self.slots[slot] if self.native is None else self.native.content(self, slot)
 
     def _numbered(self, call: Any, numbers: dict[tuple[int, Layout], int]) -> list[int] | None:
         """The numbers of a command's arrays; None for a kernel that takes buffers."""

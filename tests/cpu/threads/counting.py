@@ -41,7 +41,7 @@ def counting(count: int, most_threads: int) -> Tasks:
     """Tasks that each add one at their place in the array that they are given."""
     address = _module().addresses["count"]
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
-    return Tasks(function, address, 0, count, min(count, most_threads))
+    return Tasks(function, address, 0, count, 1.0, min(count, most_threads))
 
 
 def counted(count: int, most_threads: int) -> Any:

@@ -14,7 +14,7 @@ from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.duration import seconds
 from nnc_cpu.llvm.objects import ObjectCode, Objects
 from nnc_cpu.llvm.render import TaskShape
-from nnc_cpu.threads.tasks import TaskKernel, Tasks, threads_for
+from nnc_cpu.threads.tasks import TaskKernel, Tasks, tasks_of
 
 __all__ = ["MachineCode", "NestCompiler", "NestKernel", "host"]
 
@@ -37,8 +37,7 @@ class NestKernel(TaskKernel):
         self.code = code
         self.numbers = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
         count = code.shape.tasks(numbers[arguments:])
-        self._tasks = Tasks(code.function, code.address, ctypes.addressof(self.numbers), count,
-                            threads_for(count, seconds))
+        self._tasks = tasks_of(code.function, code.address, ctypes.addressof(self.numbers), count, seconds)
 
     @property
     def tasks(self) -> Tasks:

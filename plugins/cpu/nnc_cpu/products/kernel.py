@@ -15,7 +15,7 @@ from nnc_cpu.products.driver import render
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.plan import ProductPlan, Tile, plan_of
 from nnc_cpu.products.problem import MatrixProduct
-from nnc_cpu.threads.tasks import TaskKernel, Tasks, threads_for
+from nnc_cpu.threads.tasks import TaskKernel, Tasks, tasks_of
 
 __all__ = ["ProductCompiler", "ProductKernel", "compiler", "host"]
 
@@ -39,8 +39,7 @@ class ProductKernel(TaskKernel):
     def __init__(self, code: ProductCode, plan: ProductPlan, seconds: float) -> None:
         self.code = code
         self.numbers = (ctypes.c_int64 * len(plan.numbers))(*plan.numbers)
-        self._tasks = Tasks(code.function, code.address, ctypes.addressof(self.numbers), plan.tasks,
-                            threads_for(plan.tasks, seconds))
+        self._tasks = tasks_of(code.function, code.address, ctypes.addressof(self.numbers), plan.tasks, seconds)
 
     @property
     def tasks(self) -> Tasks:

@@ -16,6 +16,8 @@
                [80 x i8], [128 x i8], [128 x i8] } ; 16: mutex; 17: condition, both for that caller
 %Helper = type { ptr, i64, i32, [108 x i8], [128 x i8], [128 x i8] } ; pool, index, asleep, -, mutex, condition
 
+DECLARATION
+
 define internal void @pause() #0 {
   PAUSE
   ret void

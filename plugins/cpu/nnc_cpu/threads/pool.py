@@ -6,14 +6,12 @@ import ctypes
 import threading
 import warnings
 from functools import cache
-from importlib import resources
 from time import perf_counter
 from typing import Any
 
 from nnc_core.base.config import MOST_THREADS, config
 from nnc_core.base.errors import FallbackWarning
-from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, host
-from nnc_cpu.llvm.objects import Objects
+from nnc_cpu.llvm.resident import for_ever, load_for_ever
 from nnc_cpu.threads import system
 
 SPIN = 30e-6
@@ -39,22 +37,19 @@ class _HelperState(ctypes.Structure):
 
 
 class PoolCode:
-    """The machine code of pools, which is never unloaded."""
+    """The machine code of pools."""
 
     def __init__(self) -> None:
         pause = system.pause()
-        text = resources.files("nnc_cpu.threads").joinpath("pool.ll").read_text(encoding="utf-8")
-        text = text.replace("PAUSE", f"call void {pause}" if pause else "")
-        text += f"declare void {pause.replace(' 1', '')}\n" if pause else ""
-        machine = HostCompiler(host())
-        module = machine.load([Objects(machine, kept=True).of_text(text)], ("nnc_run", "nnc_help", "nnc_pauses"))
-        self.module: LoadedModule = _for_ever(module)
-        self.help = module.addresses["nnc_help"]
-        self.run: Any = _RUN(module.addresses["nnc_run"])
+        self.addresses = load_for_ever("nnc_cpu.threads", "pool.ll", ("nnc_run", "nnc_help", "nnc_pauses"),
+                                       PAUSE=f"call void {pause}" if pause else "",
+                                       DECLARATION=f"declare void {pause.replace(' 1', '')}" if pause else "")
+        self.help = self.addresses["nnc_help"]
+        self.run: Any = _RUN(self.addresses["nnc_run"])
 
     def spins(self) -> int:
         """The number of pauses that take as long as SPIN."""
-        pauses, count = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self.module.addresses["nnc_pauses"]), 300
+        pauses, count = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self.addresses["nnc_pauses"]), 300
         start = perf_counter()
         pauses(count)
         return max(1, int(count * SPIN / max(perf_counter() - start, 1e-9)))
@@ -67,7 +62,7 @@ class ThreadPool:
         self.code, self.started = code, 0
         self._lock = threading.Lock()
         size = ctypes.sizeof(_PoolState) + MOST_THREADS * ctypes.sizeof(_HelperState) + 128
-        room = _for_ever(ctypes.create_string_buffer(size))  # threads look at it until the process ends
+        room = for_ever(ctypes.create_string_buffer(size))  # threads look at it until the process ends
         self.address = -(-ctypes.addressof(room) // 128) * 128
         self.state = _PoolState.from_address(self.address)
         self.spins = code.spins()
@@ -129,7 +124,3 @@ def wanted_threads() -> int:
         _HERE.default = min(cores, system.limit_of_environment() or cores, MOST_THREADS)
     return _HERE.default
 
-
-def _for_ever(thing: Any) -> Any:
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-    return thing

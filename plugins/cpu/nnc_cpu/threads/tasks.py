@@ -31,13 +31,15 @@ class Tasks(NamedTuple):
     numbers: int
     """The address of numbers that it is given."""
     total: int
+    seconds: float
+    """About what one thread takes."""
     most_threads: int
     """The number of threads that are of use."""
 
 
-def threads_for(count: int, seconds: float) -> int:
-    """The number of threads that are of use for so many tasks, which take one thread about so long."""
-    return max(1, min(count, int(seconds / WORTH)))
+def tasks_of(function: Any, address: int, numbers: int, total: int, seconds: float) -> Tasks:
+    """Tasks, with as many threads as that time is worth."""
+    return Tasks(function, address, numbers, total, seconds, max(1, min(total, int(seconds / WORTH))))
 
 
 def grain(count: int, threads: int) -> int:
@@ -47,6 +49,10 @@ def grain(count: int, threads: int) -> int:
 
 class TaskKernel(Kernel):
     """A kernel of machine code."""
+
+    def ready(self) -> TaskKernel:
+        """Itself: other kernels have machine code later."""
+        return self
 
     @property
     @abstractmethod

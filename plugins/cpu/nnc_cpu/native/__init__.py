@@ -1,0 +1,1 @@
+"""Programs whose records machine code runs."""

@@ -1,0 +1,63 @@
+"""Compiled functions on cpu:0, run by machine code and, for comparison, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import nnc_core as nnc
+from nnc_core.values.tree import flatten
+from nnc_cpu.device import CpuDevice
+from nnc_cpu.program import NumpyProgram
+
+Values = np.ndarray[Any, Any]
+
+
+class Captured(CpuDevice):
+    """Keeps its programs; native: machine code runs their records, otherwise Python does."""
+
+    def __init__(self, native: bool = True) -> None:
+        super().__init__()
+        self.native = native
+        self.programs: list[NumpyProgram] = []
+
+    def capture(self, *given: Any) -> NumpyProgram:
+        program = super().capture(*given)
+        assert isinstance(program, NumpyProgram)
+        if not self.native:
+            program.machines.clear()
+        self.programs.append(program)
+        return program
+
+    @property
+    def in_machine_code(self) -> int:
+        """Programs that machine code runs."""
+        return sum([program.native is not None for program in self.programs])
+
+
+@contextmanager
+def on(device: CpuDevice) -> Iterator[None]:
+    """Code that names no device runs there; kernels have machine code when they are first bound."""
+    with nnc.use_device(nnc.make_stack(device)), nnc.config.using(compile_at_once=True):
+        yield
+
+
+def called(device: Captured, f: Callable[..., Any], calls: Sequence[Sequence[Values]]) -> list[list[Values]]:
+    """The results of one compiled function for several lists of arguments."""
+    with on(device):
+        compiled = nnc.jit(f)
+        return [[y.numpy() for y in flatten(compiled(*map(nnc.asarray, given)))[0]] for given in calls]
+
+
+def same_bits(f: Callable[..., Any], *calls: Sequence[Values]) -> Captured:
+    """Assert that machine code gives in every call what Python gives; the device whose programs it ran."""
+    native, python = Captured(), Captured(native=False)
+    found, wanted = called(native, f, calls), called(python, f, calls)
+    for k, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
+        for a, b in zip(ours, theirs, strict=True):
+            assert a.shape == b.shape and a.tobytes() == b.tobytes(), f"call {k}:\n{a}\n{b}"
+    assert native.in_machine_code and not python.in_machine_code
+    return native
