@@ -135,7 +135,7 @@ class Executor:
     @for_the_users_line
     def upload(self, host: HostArray) -> Array:
         """A copy of a host array on the device."""
-        return self.device.place(host if host.flags.c_contiguous else np.ascontiguousarray(host))
+        return self.device.place(np.asarray(host, order="C"))
 
     def download(self, array: Array) -> Any:
         """A host copy; waits for the work that makes the array."""
