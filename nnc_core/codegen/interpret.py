@@ -27,8 +27,12 @@ Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 InParts: TypeAlias = Callable[[Reduction, Stage, LoopNest], bool]
 """Tells whether a reduction of a stage of a nest is folded in parts."""
 
+FEW = 1 << 10
+"""Elements that are looked at as quickly as the ranges of their subscripts."""
 CHUNK = 1 << 16
 """Points computed at once."""
+ALWAYS: Values = np.broadcast_to(np.True_, (1, 1))
+"""The validity of accesses that ask for none."""
 
 
 def nowhere(reduction: Reduction, stage: Stage, nest: LoopNest) -> bool:
@@ -64,6 +68,8 @@ def _elements(dtype: DType, buffer: Bytes) -> Values:
 
 def _positions(points: Values, axes: tuple[int, ...]) -> list[Values]:
     """Positions of flat points on each axis."""
+    if len(axes) == 1:
+        return [points]
     return [p.astype(np.int64, copy=False) for p in np.unravel_index(points, axes)] if axes else []
 
 
@@ -108,7 +114,7 @@ class _Run:
     def fold(self, fold: Fold | PartialFolds, number: int, columns: int, running: bool) -> None:
         """Fold further inner points; value `number` is what it was after each of them, where that is read."""
         rows = max(len(self.values[operand]) for operand in fold.reduction.operands)
-        operands = [np.broadcast_to(self.values[o], (rows, columns)) for o in fold.reduction.operands]
+        operands = [_broadcast(self.values[o], (rows, columns)) for o in fold.reduction.operands]
         if running:
             assert isinstance(fold, Fold), "what is read at each point is folded in order"
             self.values[number] = fold.scan(*operands)
@@ -117,6 +123,9 @@ class _Run:
 
     def inner_chunks(self, stage: Stage) -> Iterator[Values]:
         points = prod(stage.axes)
+        if points == 1:
+            yield np.arange(1)
+            return
         rows = max(1, len(self.outer[0]) if self.outer else 1)
         step = 1 if self.needs_order(stage) else max(1, CHUNK // rows)
         for begin in range(0, points, step):
@@ -157,18 +166,21 @@ class _Run:
 
     def locate(self, access: Access, axes: Sequence[Values]) -> tuple[Values, Values]:
         """Element numbers and validity at the points."""
-        elements, valid = np.array([[access.offset]], np.int64), np.array([[True]])
+        elements: Values | int = access.offset
+        valid = ALWAYS
         for subscript in access.subscripts:
             index, holds = self.index(subscript, axes)
-            elements = elements + subscript.stride * index
-            valid = valid if holds is None else valid & holds
-        return elements, valid
+            elements = _sum(elements, subscript.stride, index)
+            if holds is not None:
+                valid = holds if valid is ALWAYS else valid & holds
+        return _array(elements), valid
 
     def index(self, subscript: Subscript, axes: Sequence[Values]) -> tuple[Values, Values | None]:
         """The index of one dimension; None for validity means always."""
-        index = np.array([[subscript.offset]], np.int64)
+        place: Values | int = subscript.offset
         for axis, coefficient in subscript.coefficients:
-            index = index + coefficient * axes[axis]
+            place = _sum(place, coefficient, axes[axis])
+        index = _array(place)
         whole = None
         if subscript.divisor != 1:
             index, rest = np.divmod(index, subscript.divisor)
@@ -181,10 +193,14 @@ class _Run:
         return index, inside if whole is None else inside & whole
 
     def guard(self, name: str, access: Access, elements: Values, valid: Values, lengths: Sequence[int]) -> None:
-        """OutOfRangeError for accesses outside the buffer; looks at them only if the axes prove nothing."""
+        """OutOfRangeError for accesses outside the buffer; looks at many only if the axes prove nothing."""
         size = self.arrays[access.argument].size
-        reach = element_range(access, lengths)
-        if name == "valid" or (reach is not None and reach[0] >= 0 and reach[1] < size):
+        if name == "valid" or not elements.size:
+            return
+        if valid is ALWAYS and elements.size < FEW:
+            if elements.min() >= 0 and elements.max() < size:
+                return
+        elif (reach := element_range(access, lengths)) is not None and reach[0] >= 0 and reach[1] < size:
             return
         outside = valid & ((elements < 0) | (elements >= size))
         if outside.any():
@@ -197,9 +213,23 @@ class _Run:
             )
 
 
+def _sum(place: Values | int, factor: int, steps: Values) -> Values:
+    """place + factor * steps: most places are 0, and most factors 1."""
+    product = steps if factor == 1 else factor * steps
+    return place + product if isinstance(place, np.ndarray) or place else product
+
+
+def _array(place: Values | int) -> Values:
+    return place if isinstance(place, np.ndarray) else np.array([[place]], np.int64)
+
+
+def _broadcast(values: Values, shape: tuple[int, int]) -> Values:
+    return values if values.shape == shape else np.broadcast_to(values, shape)
+
+
 def _load(array: Values, elements: Values, valid: Values, instruction: Instruction) -> Values:
     dtype = instruction.dtype
-    if valid.all():
+    if valid is ALWAYS or valid.all():
         loaded = array[elements]
     else:
         shape = np.broadcast_shapes(elements.shape, valid.shape)
@@ -211,8 +241,9 @@ def _load(array: Values, elements: Values, valid: Values, instruction: Instructi
 
 def _store(array: Values, elements: Values, valid: Values, value: Values) -> None:
     """Store where valid; of several values for one element the last point's stays."""
-    elements, valid, value = np.broadcast_arrays(elements, valid, value)
-    if valid.all():
+    if valid is not ALWAYS or elements.shape != value.shape:
+        elements, valid, value = np.broadcast_arrays(elements, valid, value)
+    if valid is ALWAYS or valid.all():
         array[elements.ravel()] = value.ravel()
     else:
         array[elements[valid]] = value[valid]
