@@ -41,7 +41,7 @@ SEED = pytest.StashKey[int]()
 SAMPLED = (
     ("tests/tensors/", "opencl:0", 5), ("tests/nn/", "opencl:0", 5), ("tests/optim/", "opencl:0", 5),
     ("tests/tensors/", "strict:0", 3), ("tests/nn/", "strict:0", 3), ("tests/optim/", "strict:0", 3),
-    ("tests/semantics/test_h_cases.py", "opencl:0", 3), ("tests/semantics/test_h_cases.py", "strict:0", 3),
+    ("tests/semantics/test_h_c", "opencl:0", 3), ("tests/semantics/test_h_c", "strict:0", 3),
     ("tests/semantics/test_h_cases.py", "test_h03_every_layer[cpu:0", 2),
     ("tests/semantics/test_nnc_", "opencl:0", 3), ("tests/semantics/test_nnc_", "strict:0", 3),
     ("tests/cpu/test_kernels.py", "", 5), ("tests/engine/test_branch_gradients.py", "-", 12),

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 FAMILIES = {
-    "test_c_cases": "C cases", "test_h_cases": "H cases", "test_defects": "defects",
+    "test_c_cases": "C cases", "test_h_cases": "H cases", "test_h_calls": "H cases",
+    "test_defects": "defects",
     "test_defects_of_graphs": "defects", "test_defects_of_nnc_and_owl": "defects",
     "test_nnc_control_flow": "NNC control flow", "test_nnc_branches": "NNC control flow",
 }  # fmt: skip

@@ -3,68 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import (
     AttributeValueError,
-    ConcretizationError,
-    DeferredInplaceError,
     DeviceError,
     DTypeError,
-    LeakedTraceError,
     OperandError,
     ShapeError,
-    StateError,
 )
 from nnc_core.base.errors import Error as NncError
 from tests.devices import another
-
-Program = Callable[[], Any]
-
-
-def eagerly(f: Program) -> Any:
-    return f()
-
-
-def lazily(f: Program) -> Any:
-    with nnc.deferred():
-        return f()
-
-
-def compiled(f: Program) -> Any:
-    return nnc.jit(f)()
-
-
-EVERYWHERE, RECORDED = (eagerly, lazily, compiled), (lazily, compiled)
-
-
-def refused(kind: type[Exception], message: str, program: Program, modes: Any = EVERYWHERE, line: str = "") -> None:
-    """The operator first, then what is wrong, then the line: of the program, or of a function (one of several)."""
-    for mode in modes:
-        with pytest.raises(kind, match=re.compile(message, re.DOTALL)) as caught:
-            mode(program)
-        assert isinstance(caught.value, NncError), mode
-        text = str(caught.value)
-        wanted = [f" in {name}" for name in (line or program.__name__).split(" or ")]
-        assert "test_control.py:" in text and any(name in text for name in wanted), f"{mode.__name__}: {text}"
-
-
-def x() -> nnc.Tensor:
-    return nnc.asarray([0.0, 1.0, 2.0])
-
-
-def zero() -> nnc.Tensor:
-    return nnc.asarray(0)
-
-
-def counted(body: Callable[..., Any], *carried: Any, times: int = 3) -> Any:
-    """body(i, *carried) so many times."""
-    return nnc.while_loop(lambda i, *_: i < times, body, (zero(), *(carried or (x(),))))
+from tests.tensors.control.refusals import EVERYWHERE, LINE, RECORDED, Program, counted, eagerly, refused, x, zero
 
 
 # ---- while_loop
@@ -103,7 +56,7 @@ def test_a_body_that_carries_on_something_else(device: str, result: Any, kind: t
     for mode in EVERYWHERE:
         with pytest.raises(kind, match=re.compile(f"while_loop: .*{message}", re.DOTALL)) as caught:
             mode(program)
-        assert "test_control.py:" in str(caught.value)
+        assert LINE.search(str(caught.value))
 
 
 def test_numbers_that_a_body_gives_take_the_dtype_of_what_is_carried(device: str) -> None:
@@ -278,159 +231,3 @@ def test_numbers_go_where_the_tensors_are(device: str) -> None:
         last, ys = mode(lambda: nnc.scan(lambda c, r: (c + r, c), 0.0, nnc.ones(3, device=other)))
         assert last.device.id == other and ys.tolist() == [0, 1, 2]
         assert mode(lambda: nnc.cond(True, lambda y: y, lambda y: -y, nnc.ones(1, device=other))).device.id == other
-
-
-# ---- what a body may not do where it is recorded
-def test_python_cannot_choose_by_what_is_carried(device: str) -> None:
-    """Eager loops are Python, and may."""
-
-    def step(i: nnc.Tensor, y: nnc.Tensor) -> tuple[nnc.Tensor, nnc.Tensor]:
-        return i + 1, (y * 2 if y[1] > 0 else y)
-
-    def branching() -> Any:
-        return counted(step)
-
-    def number() -> Any:
-        return counted(lambda i, y: (i + 1, y * float(y[1])))
-
-    def listed() -> Any:
-        return nnc.scan(lambda c, r: (c, nnc.asarray(r.tolist())), zero(), x())
-
-    assert eagerly(branching)[1].tolist() == [0, 8, 16]
-    refused(ConcretizationError, "while_loop: the truth value of a symbol bool.*'the body step'.*nnc.cond",
-            branching, RECORDED, "step")
-    refused(ConcretizationError, "while_loop: the float value of a symbol float32", number, RECORDED, "<lambda>")
-    refused(ConcretizationError, "scan: .* of a symbol float32", listed, RECORDED, "<lambda>")
-
-
-def test_what_a_body_makes_does_not_leave_it(device: str) -> None:
-    kept: list[nnc.Tensor] = []
-
-    def leak() -> Any:
-        def body(i: nnc.Tensor, y: nnc.Tensor) -> tuple[nnc.Tensor, nnc.Tensor]:
-            kept.append(y * 3)
-            return i + 1, y
-
-        counted(body)
-        return kept[-1] + 1
-
-    def into_the_next() -> Any:
-        return nnc.map(lambda r: r + kept[-1], x())
-
-    refused(LeakedTraceError, "add: a symbolic tensor float32.*made at .*in body.*outlived 'the body body'", leak,
-            RECORDED)
-    refused(LeakedTraceError, "outlived 'the body body'.*return it from the function", into_the_next, RECORDED,
-            "<lambda>")
-    with pytest.raises(LeakedTraceError):
-        kept[-1].numpy()
-
-
-def test_a_value_of_an_outer_body_is_at_home_in_an_inner_one(device: str) -> None:
-    for mode in EVERYWHERE:
-        found = mode(lambda: nnc.map(lambda r: nnc.map(lambda q: q * r, x()), x()))
-        assert found.tolist() == [[0, 0, 0], [0, 1, 2], [0, 2, 4]]
-
-
-def test_nothing_is_changed_in_place(device: str) -> None:
-    """What is carried, and what is captured, where bodies are recorded; eager loops may."""
-
-    def item() -> Any:
-        def body(i: nnc.Tensor, y: nnc.Tensor) -> tuple[nnc.Tensor, nnc.Tensor]:
-            y[0] = 5.0
-            return i + 1, y
-
-        return counted(body)
-
-    def added() -> Any:
-        def body(i: nnc.Tensor, y: nnc.Tensor) -> tuple[nnc.Tensor, nnc.Tensor]:
-            y += 1.0
-            return i + 1, y
-
-        return counted(body)
-
-    outer = x()
-
-    def captured() -> Any:
-        def body(i: nnc.Tensor, y: nnc.Tensor) -> tuple[nnc.Tensor, nnc.Tensor]:
-            outer[0] = 7.0
-            return i + 1, y
-
-        return counted(body)
-
-    assert eagerly(item)[1].tolist() == [5, 1, 2] and eagerly(added)[1].tolist() == [3, 4, 5]
-    for program in (item, added):
-        refused(DeferredInplaceError, r"while_loop: in-place change of a symbol float32\[3\].*\.at\[key\]\.set",
-                program, RECORDED, "body")
-    refused(DeferredInplaceError, r"while_loop: in-place change of a tensor float32\[3\] while operations are recorded",
-            captured, RECORDED, "body")
-    assert outer.tolist() == [0, 1, 2]
-    eagerly(captured)
-    assert outer.tolist() == [7, 1, 2]
-
-
-def test_a_carried_value_changed_by_at(device: str) -> None:
-    for mode in EVERYWHERE:
-        assert mode(lambda: counted(lambda i, y: (i + 1, y.at[1].set(i.astype(y.dtype)))))[1].tolist() == [0, 2, 2]
-
-
-def test_a_condition_writes_nothing(device: str) -> None:
-    """Where it is recorded: it may be asked any number of times."""
-    cell = nnc.Cell(nnc.asarray(0.0), "asked")
-
-    def program() -> Any:
-        def test(i: nnc.Tensor, y: nnc.Tensor) -> nnc.Tensor:
-            cell.write(cell.read() + 1)
-            return i < 3
-
-        return nnc.while_loop(test, lambda i, y: (i + 1, y), (zero(), x()))
-
-    def drawn() -> Any:
-        generator = nnc.Generator(0)
-        return nnc.while_loop(lambda i, y: generator.uniform() < 0.5, lambda i, y: (i + 1, y), (zero(), x()))
-
-    refused(StateError, "while_loop: the condition writes 'asked'.*in the body", program, RECORDED)
-    refused(StateError, "while_loop: the condition writes 'random key'", drawn, RECORDED)
-    assert cell.read().item() == 0
-
-
-def test_errors_of_a_body_are_the_users_own(device: str) -> None:
-    class OwnError(Exception):
-        pass
-
-    def broken(i: nnc.Tensor, y: nnc.Tensor) -> Any:
-        raise OwnError("mine")
-
-    for mode in EVERYWHERE:
-        with pytest.raises(OwnError, match="mine"):
-            mode(lambda: counted(broken))
-
-    def shapes() -> Any:
-        return counted(lambda i, y: (i + 1, y + nnc.ones(4)))
-
-    refused(ShapeError, r"add: shapes \(3,\) and \(4,\) do not broadcast", shapes, line="<lambda>")
-
-
-def test_nothing_is_left_behind_by_an_error(device: str) -> None:
-    """The next loop, the next trace and eager code find everything as it was."""
-    for mode in RECORDED:
-        with pytest.raises(nnc.Error):
-            mode(lambda: counted(lambda i, y: (i + 1, y[:2])))
-    assert not nnc.is_deferred_mode() and not (x() + 1).is_deferred
-    for mode in EVERYWHERE:
-        assert mode(lambda: counted(lambda i, y: (i + 1, y * 2)))[1].tolist() == [0, 8, 16]
-
-
-def test_a_generator_function_is_no_body(device: str) -> None:
-    def body(i: nnc.Tensor, y: nnc.Tensor) -> Any:
-        yield i + 1
-
-    def program() -> Any:
-        return counted(body)
-
-    refused(OperandError, "while_loop: the body gives generator, not a tuple", program, line="counted")
-
-
-def test_host_arrays_and_numpy_numbers_are_carried(device: str) -> None:
-    for mode in EVERYWHERE:
-        count, last = mode(lambda: counted(lambda i, y: (i + np.int64(1), y + 1), np.zeros(2, np.float32), times=2))
-        assert count.item() == 2 and last.tolist() == [2, 2]
