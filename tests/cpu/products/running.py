@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.command import Command
+from nnc_core.base.dtype import boolean
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import expand, interpret
@@ -38,6 +39,12 @@ def whole(layout: Layout) -> int:
     return max(layout.extent // layout.dtype.itemsize, 1)
 
 
+def values(layout: Layout, seed: int) -> Values:
+    """The storage of an array, filled with numbers."""
+    numbers = np.random.default_rng(seed).standard_normal(whole(layout)) * 2
+    return numbers > 0 if layout.dtype == boolean else numbers.astype(layout.dtype)
+
+
 def same_bits(a: Values, b: Values) -> bool:
     """Equal in every bit; any NaN is as good as another."""
     if a.dtype.kind not in "fV" and a.dtype.name != "bfloat16":
@@ -46,4 +53,4 @@ def same_bits(a: Values, b: Values) -> bool:
     return bool(np.where(np.isnan(x), np.isnan(y), (x == y) & (np.signbit(x) == np.signbit(y))).all())
 
 
-__all__ = ["HOSTS", "compiler", "interpreted", "run", "same_bits", "whole"]
+__all__ = ["HOSTS", "compiler", "interpreted", "run", "same_bits", "values", "whole"]

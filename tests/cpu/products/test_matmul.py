@@ -12,10 +12,10 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType, float32, float64, int32
 from nnc_core.base.layout import Layout
 from nnc_core.operator.loops import broadcast_layout
-from nnc_cpu.products import matmul
+from nnc_cpu.products import backend
 from nnc_cpu.products.plan import Tile
 from nnc_cpu.threads.tasks import arguments_of
-from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, whole
+from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values
 
 Values = np.ndarray[Any, Any]
 
@@ -37,16 +37,12 @@ def matrices(m: int, n: int, k: int, dtype: DType, ta: bool = False, tb: bool = 
     return packed((k, m) if ta else (m, k), (n, k) if tb else (k, n), dtype, ta, tb)
 
 
-def values(layout: Layout, seed: int) -> Values:
-    return np.random.default_rng(seed).standard_normal(whole(layout)).astype(layout.dtype)
-
-
 def check(command: Command, host: str = "here", tile: Tile | None = None,
           arrays: Sequence[Values] | None = None) -> Values:
     """The same bits as the interpreter's, whatever lies beside the arrays untouched; the storage of the result."""
     given = list(arrays or [values(x, seed) for seed, x in enumerate(command.inputs)])
     ours, theirs = (values(command.output, 99) for _ in range(2))
-    run(compiler(host).kernel(matmul.problem_of(command), tile), [*given, ours])
+    run(compiler(host).kernel(backend.problem_of(command), tile), [*given, ours])
     interpreted(command, [*given, theirs])
     assert same_bits(ours, theirs)
     return ours
@@ -89,7 +85,7 @@ def test_batches(a: tuple[int, ...], b: tuple[int, ...]) -> None:
 
 
 def test_batches_of_rows_that_share_b_are_one_matrix() -> None:
-    problem = matmul.problem_of(packed((8, 4, 7), (7, 5)))
+    problem = backend.problem_of(packed((8, 4, 7), (7, 5)))
     assert (problem.batch, problem.rows) == ((), 32)
 
 
@@ -125,7 +121,7 @@ def test_close_to_the_exact_product() -> None:
     command = matrices(300, 200, 1000, float32)
     a, b = (values(x, seed) for seed, x in enumerate(command.inputs))
     out = np.zeros((300, 200), np.float32)
-    run(compiler("here").kernel(matmul.problem_of(command)), [a, b, out])
+    run(compiler("here").kernel(backend.problem_of(command)), [a, b, out])
     wide = [x.astype(np.float64).reshape(y.shape) for x, y in zip((a, b), command.inputs, strict=True)]
     bound = 1000 * 2.0**-24 * (abs(wide[0]) @ abs(wide[1]))
     assert (abs(out - wide[0] @ wide[1]) <= bound).all()
@@ -136,7 +132,7 @@ def test_tasks_are_independent() -> None:
     command = matrices(400, 150, 40, float32, tb=True)
     a, b = (values(x, seed) for seed, x in enumerate(command.inputs))
     together, apart = (np.zeros(400 * 150, np.float32) for _ in range(2))
-    kernel = compiler("here").kernel(matmul.problem_of(command), SMALL_TILE)
+    kernel = compiler("here").kernel(backend.problem_of(command), SMALL_TILE)
     kernel.bind([x.view(np.uint8) for x in (a, b, together)])()
     tasks, arguments = kernel.tasks, arguments_of([x.view(np.uint8) for x in (a, b, apart)])
     for task in reversed(range(tasks.total)):
@@ -146,13 +142,13 @@ def test_tasks_are_independent() -> None:
 
 
 def test_sizes_are_not_in_the_code() -> None:
-    kernels = [compiler("here").kernel(matmul.problem_of(matrices(*size, float32)), SMALL_TILE)
+    kernels = [compiler("here").kernel(backend.problem_of(matrices(*size, float32)), SMALL_TILE)
                for size in ((300, 64, 300), (500, 640, 128), (301, 32, 77))]
     assert len({id(kernel.code) for kernel in kernels}) == 1
 
 
 def test_what_is_refused() -> None:
-    backend = matmul.PackedProducts()
+    products = backend.PackedProducts("matmul")
     refused = {
         "too small": matrices(8, 8, 8, float32),
         "there is nothing": matrices(64, 64, 0, float32),
@@ -170,5 +166,5 @@ def test_what_is_refused() -> None:
         "made for matmul": matrices(64, 64, 64, float32)._replace(name="dot"),
     }  # fmt: skip
     for reason, command in refused.items():
-        assert reason in (backend.refuse(command) or ""), reason
-    assert backend.refuse(matrices(64, 64, 64, float32)) is None
+        assert reason in (products.refuse(command) or ""), reason
+    assert products.refuse(matrices(64, 64, 64, float32)) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nnc_core.device import CommandBackend
-from nnc_cpu.products.matmul import PackedProducts
+from nnc_cpu.products.backend import PROBLEMS, PackedProducts
 
-PRODUCTS: Mapping[str, CommandBackend] = {"matmul": PackedProducts()}
+PRODUCTS: Mapping[str, CommandBackend] = {name: PackedProducts(name) for name in PROBLEMS}
 """The code of each operator that goes before NumPy's."""

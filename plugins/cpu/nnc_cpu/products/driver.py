@@ -16,8 +16,9 @@ from nnc_cpu.products.ending import EndingWriter
 from nnc_cpu.products.kind import AXES, ROWS, STEPS, TABLE, Kind
 from nnc_cpu.products.numbers import names_of, operand_names
 from nnc_cpu.products.panels import PanelWriter
-from nnc_cpu.products.tables import TableWriter
+from nnc_cpu.products.tables import ROW_LANES, TableWriter
 from nnc_cpu.products.tile import TileWriter
+from nnc_cpu.products.window_tables import WindowTableWriter
 from nnc_cpu.products.writing import Signature, difference, function_text, moved, product, smaller, total
 
 SIGNATURE: Signature = (("arguments", "ptr"), ("numbers", "ptr"), ("begin", "i64"), ("end", "i64"))
@@ -52,8 +53,9 @@ class ProductWriter:
             self.numbers[number] = f.let(f"load i64, {place}", "i64")
         self.take_arguments()
         self.sums = f.variable(self.type, kind.lanes, (ROWS + kind.rows) * kind.vectors)
-        self.table = f.variable("ptr", 1, TABLE)
-        self.tables = TableWriter(kind, f, self.type, self.numbers, self.table)
+        self.table = f.variable("ptr", 1, TABLE + ROW_LANES)
+        make = WindowTableWriter if kind.windows else TableWriter
+        self.tables = make(kind, f, self.type, self.numbers, self.table)
         if kind.right != "panels":
             self.panel = f.variable(self.type, kind.lanes, STEPS * kind.vectors)
         with f.loop(Register("%begin", "i64"), Register("%end", "i64")) as task:
@@ -84,7 +86,9 @@ class ProductWriter:
         self.columns = smaller(f, width, difference(f, numbers["columns"], self.first_column))
         self.in_last = f.let(f"icmp eq {panel}, {difference(f, numbers['panels'], integer(1)).name}", "i1")
         self.b = self.at(self.of_batch("b"), "b", product(f, panel, numbers["b_panel"]))
-        self.tables.begin(self.of_batch("a"), self.first_row)
+        tiles = f.let(f"udiv {total(f, self.rows, integer(self.kind.rows - 1))}, {self.kind.rows}", "i64")
+        self.whole_rows = product(f, tiles, integer(self.kind.rows))
+        self.tables.begin(self.of_batch("a"), self.first_row, self.whole_rows, self.batch[-1])
         self.outer = [self.outer_argument(name) for name in operand_names(self.kind)[2:]]
         with self.parts("segments", "group") as (segment, segments), self.parts("length", "part") as (step, length):
             self.block(segment, segments, step, length)
@@ -175,11 +179,8 @@ class ProductWriter:
         if self.kind.left == "columns":
             self.tables.columns(step, length)
             return integer(0)
-        f, rows = self.function, self.kind.rows
-        tiles = f.let(f"udiv {total(f, self.rows, integer(rows - 1))}, {rows}", "i64")
-        count = product(f, tiles, integer(rows))
-        self.tables.rows(segment, segments, step, count)
-        return count
+        self.tables.rows(segment, segments, step, self.whole_rows)
+        return self.whole_rows
 
     def tile(self, row: Register, shift: Register, steps: tuple[Register, ...], fresh: Register,
              final: Register) -> None:

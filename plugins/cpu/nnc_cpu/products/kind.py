@@ -18,6 +18,7 @@ AXES = 3
 
 Left: TypeAlias = Literal["rows", "columns"]
 Right: TypeAlias = Literal["rows", "columns", "panels"]
+Windows: TypeAlias = Literal["", "whole", "divided"]
 
 
 class Ending(NamedTuple):
@@ -53,8 +54,8 @@ class Kind(NamedTuple):
     """How A lies: what is contiguous is the sum within each row, or the column of each step of the sum."""
     right: Right
     """How B lies: rows or columns are contiguous, and packed first; or rows and panels can be read where they are."""
-    windows: bool
-    """Elements of A are those that windows of images see."""
+    windows: Windows
+    """A is what windows of images see; divided: in images whose pixels lie apart."""
     ending: Ending
     order: tuple[int, ...]
     """Places of A, B, the operands of the ending and its outputs among the arguments."""

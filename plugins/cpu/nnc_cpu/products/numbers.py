@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nnc_cpu.products.kind import AXES, Kind
+from nnc_cpu.products.problem import WindowAxis
 
 SIZES = ("rows", "columns", "panels", "blocks", "block_rows", *[f"batch{n}" for n in range(1, AXES)],
          "segments", "length", "group", "part")
@@ -12,12 +13,10 @@ SIZES = ("rows", "columns", "panels", "blocks", "block_rows", *[f"batch{n}" for 
 steps each are the steps of a sum, gone through `group` segments, or a `part` of one, at a time."""
 LEFT, RIGHT = ("a_step",), ("b_segment", "b_step", "b_column", "b_panel")
 """Elements from one row of A, or one column, to the next; from one segment, step, column and panel of B to the next."""
-WINDOWS = tuple([f"{name}{n}" for name in ("size", "image", "stride", "padding", "dilation", "window", "pixel")
-                 for n in range(3)])
-"""Of each spatial axis: how many windows, the image's length, how far windows move, what is before the image, how far a
-window's elements lie apart, how many there are, and elements from one pixel to the next."""
-IMAGE = "a_image"
-"""Elements from one image to the next."""
+SPATIAL = 3
+"""Spatial axes."""
+WINDOWS = (*[f"{name}{n}" for name in WindowAxis._fields for n in range(SPATIAL)], "image_step")
+"""See `WindowAxis`; elements from one image to the next."""
 
 
 def operand_names(kind: Kind) -> list[str]:
@@ -32,7 +31,7 @@ def names_of(kind: Kind) -> list[str]:
     for name in operands:
         names += [f"{name}_offset", *[f"{name}_batch{n}" for n in range(AXES)]]
     names += [f"{name}_row" for name in operands[2:]]
-    return [*names, *((*WINDOWS, IMAGE) if kind.windows else ())]
+    return [*names, *(WINDOWS if kind.windows else ())]
 
 
 def numbers_of(kind: Kind, given: Mapping[str, int]) -> Sequence[int]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
-from nnc_cpu.products.kind import ROWS, STEPS, TABLE, Kind, Right
-from nnc_cpu.products.numbers import numbers_of, operand_names
-from nnc_cpu.products.problem import MatrixProduct, Strided
+from nnc_cpu.products.kind import ROWS, STEPS, TABLE, Kind, Right, Windows
+from nnc_cpu.products.numbers import SPATIAL, numbers_of, operand_names
+from nnc_cpu.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis
 
 WIDEST = 64
 """Bytes of the vectors of processors that have 32 of them; others have 16."""
@@ -46,8 +46,8 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None) -> Pr
     rest = problem.columns - (panels - 1) * width
     last = _parts(rest, lanes)
     partial = last != tile.vectors or (right == "panels" and rest != width)
-    kind = Kind(problem.dtype, lanes, tile.rows, tile.vectors, last if partial else 0, problem.left, right, False,
-                problem.ending, problem.order)
+    kind = Kind(problem.dtype, lanes, tile.rows, tile.vectors, last if partial else 0, problem.left, right,
+                _way_of(problem.windows), problem.ending, problem.order)
     blocks, block_rows = _blocks(problem.rows, tile.rows)
     numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows}
     return ProductPlan(kind, tuple(numbers_of(kind, numbers)), prod(problem.batch) * blocks * panels)
@@ -76,6 +76,12 @@ def _step_cost(tile: Tile) -> float:
     return max(tile.rows * tile.vectors, LATENCY) + 0.2 * (tile.rows + tile.vectors) + max(0, tile.rows - ADDRESSES)
 
 
+def _way_of(windows: ImageWindows | None) -> Windows:
+    if windows is None:
+        return ""
+    return "whole" if all(axis.divisor == 1 for axis in windows.axes) else "divided"
+
+
 def _right(problem: MatrixProduct) -> Right:
     """The way that B is read: where it lies if its rows are contiguous and packing it would not pay."""
     if problem.b.column != 1 and problem.columns > 1:
@@ -96,15 +102,31 @@ def _blocks(rows: int, tile: int) -> tuple[int, int]:
 
 def _numbers(problem: MatrixProduct, kind: Kind) -> dict[str, int]:
     a, b = problem.a, problem.b
-    part = STEPS if kind.right != "panels" or problem.rows > kind.rows else TABLE
-    numbers = {"rows": problem.rows, "columns": problem.columns, "segments": 1, "length": problem.steps, "group": 1,
-               "part": part, "a_step": a.row if kind.left == "rows" else a.column, "b_step": b.row,
+    group, part = _block_of_steps(problem, kind)
+    numbers = {"rows": problem.rows, "columns": problem.columns, "segments": problem.segments,
+               "length": problem.length, "group": group, "part": part,
+               "a_step": a.row if kind.left == "rows" else a.column, "b_segment": problem.b_segment, "b_step": b.row,
                "b_column": b.column, "b_panel": kind.width * b.column}
     lengths = (*(1,) * (3 - len(problem.batch)), *problem.batch)
     numbers |= {f"batch{n}": lengths[n] for n in (1, 2)}
     for name, x in zip(operand_names(kind), (a, b, *problem.others), strict=True):
         numbers |= _places(name, x)
-    return numbers
+    return numbers | ({} if problem.windows is None else _windows(problem.windows))
+
+
+def _block_of_steps(problem: MatrixProduct, kind: Kind) -> tuple[int, int]:
+    """The segments, and the steps of each, that are gone through at once."""
+    if problem.segments > 1 and problem.length <= STEPS // 2:
+        rows = _blocks(problem.rows, kind.rows)[1]
+        return max(1, min(STEPS // problem.length, TABLE // rows)), problem.length
+    alone = kind.right == "panels" and problem.rows <= kind.rows and not kind.windows
+    return 1, min(TABLE if alone else STEPS, problem.length)
+
+
+def _windows(windows: ImageWindows) -> dict[str, int]:
+    axes = (*(WindowAxis(),) * (SPATIAL - len(windows.axes)), *windows.axes)
+    numbers = {f"{name}{n}": value for n, axis in enumerate(axes) for name, value in axis._asdict().items()}
+    return numbers | {"image_step": windows.image_step}
 
 
 def _places(name: str, x: Strided) -> dict[str, int]:

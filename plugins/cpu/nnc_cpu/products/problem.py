@@ -22,6 +22,35 @@ class Strided(NamedTuple):
     column: int
 
 
+class WindowAxis(NamedTuple):
+    """A spatial axis of images that windows see.
+
+    Element e of window number w sees the pixel (w * stride + offset + e * step) / divisor, if that is one.
+    """
+
+    places: int = 1
+    """Windows."""
+    image: int = 1
+    """Pixels of an image."""
+    stride: int = 0
+    offset: int = 0
+    step: int = 0
+    divisor: int = 1
+    window: int = 1
+    """Elements of a window."""
+    pixel: int = 0
+    """Elements of the array from one pixel to the next."""
+
+
+class ImageWindows(NamedTuple):
+    """Windows of images: those of all images are the rows of A, a segment is what one element of a window sees; or,
+    where columns of A are contiguous, the windows are the steps, elements of a window the last axis of batches."""
+
+    axes: tuple[WindowAxis, ...]
+    image_step: int
+    """Elements from one image to the next."""
+
+
 class MatrixProduct(NamedTuple):
     """C[batch, row, column] = the ending of the sum over steps of A[batch, row, step] B[batch, step, column]."""
 
@@ -36,10 +65,21 @@ class MatrixProduct(NamedTuple):
     """Operands of the ending, then outputs."""
     ending: Ending
     order: tuple[int, ...]
+    segments: int = 1
+    """Parts of the steps that lie apart, each of as many."""
+    b_segment: int = 0
+    windows: ImageWindows | None = None
+
+    @property
+    def length(self) -> int:
+        """Steps of a segment."""
+        return self.steps // self.segments
 
     @property
     def left(self) -> Left:
         """The order of A."""
+        if self.windows is not None:
+            return "rows" if self.a.row == 0 else "columns"
         return "rows" if self.a.column == 1 or self.steps == 1 else "columns"
 
 
@@ -64,7 +104,7 @@ def product_problem(a: Layout, b: Layout, transposed: tuple[bool, bool], others:
     inner = [left.strides[-1], right.strides[-1], *[x.strides[-1] for x in seen]]
     first, second, *rest = map(_strided, arrays, merged, inner)
     second = second._replace(row=right.strides[-2] // b.dtype.itemsize)
-    return _checked(MatrixProduct(a.dtype, lengths[:-1], lengths[-1], shape[-1], steps, first, second, tuple(rest),
+    return checked(MatrixProduct(a.dtype, lengths[:-1], lengths[-1], shape[-1], steps, first, second, tuple(rest),
                                   ending, order or tuple(range(len(arrays)))))
 
 
@@ -81,11 +121,13 @@ def _strided(x: Layout, outer: tuple[int, ...], column: int) -> Strided:
     return Strided(x.offset // size, tuple(batch), row, column // size)
 
 
-def _checked(problem: MatrixProduct) -> MatrixProduct:
+def checked(problem: MatrixProduct) -> MatrixProduct:
     """The problem, if its code can go along all arrays."""
     if len(problem.batch) > AXES:
         raise NotSupportedError(f"more than {AXES} axes of batches that lie apart")
     a, b, columns = problem.a, problem.b, problem.columns
+    if problem.windows is not None and (a.row or a.column) != 1:
+        raise NotSupportedError("channels of images are not contiguous")
     if problem.left == "columns" and a.row != 1 and problem.rows > 1:
         raise NotSupportedError("neither the rows nor the columns of the first matrix are contiguous")
     if columns > 1 and b.column != 1 and b.row != 1 and problem.steps > 1:

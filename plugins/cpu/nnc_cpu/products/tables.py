@@ -8,6 +8,9 @@ from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.writing import difference, moved, product, smaller, total
 
+ROW_LANES = 8
+"""Rows whose addresses are found at once."""
+
 
 class TableWriter:
     """Writes the addresses of an ordinary matrix."""
@@ -17,8 +20,8 @@ class TableWriter:
         self.kind, self.function, self.type = kind, function, type
         self.numbers, self.table = numbers, table
 
-    def begin(self, a: Register, first_row: Register) -> None:
-        """A task begins at a row of A."""
+    def begin(self, a: Register, first_row: Register, count: Register, last: Register) -> None:
+        """Note where a task begins: A, its first row, a number of rows, and the place on the last axis of batches."""
         self.a, self.first_row = a, first_row
 
     def rows(self, segment: Register, segments: Register, step: Register, count: Register) -> None:

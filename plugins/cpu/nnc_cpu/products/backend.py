@@ -1,0 +1,114 @@
+"""Library code for products and convolutions: machine code by packed panels, with what follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import import_module
+from math import prod
+from typing import TYPE_CHECKING, TypeAlias
+
+from nnc_core.base.command import Command
+from nnc_core.base.dtype import float32, float64
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.device import CommandBackend, Kernel
+from nnc_core.operator.fused import FUSED
+from nnc_core.operator.program import Program
+from nnc_cpu.products.convolution import conv_problem, input_gradient_problem, kernel_gradient_problem
+from nnc_cpu.products.ending import plain_ending
+from nnc_cpu.products.joined import Factor, JoinedProduct, joined_product
+from nnc_cpu.products.matmul import matmul_problem
+from nnc_cpu.products.problem import MatrixProduct
+
+if TYPE_CHECKING:
+    from nnc_cpu.products.kernel import ProductCompiler
+
+WORTH = 1 << 15
+"""Multiply-adds from which on a call pays."""
+FEW = 4
+"""Channels that are too few for tiles of windows."""
+Arrange: TypeAlias = Callable[[JoinedProduct], MatrixProduct]
+PROBLEMS: dict[str, Arrange] = {
+    "matmul": matmul_problem, "conv": conv_problem, "conv_input_gradient": input_gradient_problem,
+    "conv_kernel_gradient": kernel_gradient_problem}  # fmt: skip
+
+
+class PackedProducts(CommandBackend):
+    """Products of one operator as machine code."""
+
+    name = "packed"
+    fuses = True
+
+    def __init__(self, operator: str) -> None:
+        self.operator = operator
+
+    def refuse(self, command: Command) -> str | None:
+        if _operator(command) != self.operator:
+            return f"it is made for {self.operator}"
+        try:
+            _worth_while(command)
+        except NotSupportedError as error:
+            return error.message
+        return None
+
+    def prepare(self, command: Command) -> Kernel:
+        return _compiler().kernel(_worth_while(command))
+
+    def inplace_of(self, command: Command, output: int, offered: tuple[int, ...]) -> tuple[int, ...]:
+        """Operands of the ending that are read just where the output is written."""
+        joined = joined_of(command)
+        factors = [factor.place for factor in joined.factors]
+        out = command.outputs[output]
+        return tuple([place for place in joined.places[: len(joined.ending.operands)]
+                      if place not in factors and command.inputs[place] == out])
+
+
+def _compiler() -> ProductCompiler:
+    """Loaded late: LLVM takes a tenth of a second."""
+    found: ProductCompiler = import_module("nnc_cpu.products.kernel").compiler()
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _worth_while(command: Command) -> MatrixProduct:
+    """The problem of a command; NotSupportedError where there is no code for it, or where other code is as quick."""
+    problem = problem_of(command)
+    if prod(problem.batch) * problem.rows * problem.columns * problem.steps < WORTH:
+        raise NotSupportedError("it is too small to pay")
+    if problem.windows is not None and (_wasteful(problem) or min(problem.rows, problem.columns) < FEW):
+        raise NotSupportedError("it would mostly multiply zeros, or lanes that are not there")
+    if problem.columns == 1 or (problem.rows == 1 and problem.b.column != 1):
+        raise NotSupportedError("libraries add such products in an order that is quicker")
+    return problem
+
+
+def _wasteful(problem: MatrixProduct) -> bool:
+    """True where most windows see no pixel, since these lie apart."""
+    return problem.windows is not None and any(axis.divisor > 1 for axis in problem.windows.axes)
+
+
+def problem_of(command: Command) -> MatrixProduct:
+    """The problem of a command; NotSupportedError where there is no code for it."""
+    joined = joined_of(command)
+    a, b = joined.factors
+    if a.layout.dtype not in (float32, float64):
+        raise NotSupportedError(f"no products of {a.layout.dtype}")
+    if 0 in (*a.layout.shape, *b.layout.shape, *joined.others[-1].shape):
+        raise NotSupportedError("there is nothing to multiply")
+    return PROBLEMS[_operator(command)](joined)
+
+
+def _operator(command: Command) -> str:
+    if command.name != FUSED.name:
+        return command.name
+    program: Program = command.attributes[0]
+    return "" if program.library is None else program.steps[program.library].op.name
+
+
+def joined_of(command: Command) -> JoinedProduct:
+    """The product of a command and what follows it."""
+    if command.name == FUSED.name:
+        return joined_product(command, command.attributes[0])
+    a, b = (Factor(x, n) for n, x in enumerate(command.inputs))
+    ending = plain_ending(a.layout.dtype, command.output.dtype)
+    return JoinedProduct(command.attributes, (a, b), command.outputs, (2,), ending)

@@ -1,0 +1,152 @@
+"""Convolutions as matrix products: the elements that windows see are found while they are multiplied.
+
+Channels are the last axis of images, and output channels that of kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+from typing import Any, NamedTuple
+
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.layout import Layout
+from nnc_core.shape.window import has_channels_last
+from nnc_cpu.products.joined import JoinedProduct
+from nnc_cpu.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis, checked
+
+
+class Sliding(NamedTuple):
+    """The attributes that all three operators have."""
+
+    strides: Sequence[int]
+    padding: Sequence[tuple[int, int]]
+    dilation: Sequence[int]
+    groups: int
+    order: str
+
+
+def conv_problem(joined: JoinedProduct) -> MatrixProduct:
+    """Rows are the windows of all images, columns output channels, steps the elements of a window."""
+    slide = _sliding(joined.attributes)
+    (x, kernel), groups = _layouts(joined), slide.groups
+    channels, outputs = kernel.shape[-2], kernel.shape[-1] // groups
+    shape = joined.others[-1].shape
+    axes = tuple([
+        WindowAxis(count, image, stride, -before, dilation, 1, window, pixel)
+        for count, image, stride, (before, _), dilation, window, pixel in zip(
+            shape[1:-1], x.shape[1:-1], slide.strides, slide.padding, slide.dilation, kernel.shape[:-2],
+            _steps(x)[1:-1], strict=True)])
+    taps, by_tap = prod(kernel.shape[:-2]), _merged(kernel.shape[:-2], _steps(kernel)[:-2])
+    *_, by_channel, by_output = _steps(kernel)
+    windows = ImageWindows(axes, _steps(x)[0])
+    a = Strided(_first(x), (channels * _steps(x)[-1],), 0, _steps(x)[-1])
+    b = Strided(_first(kernel), (outputs * by_output,), by_channel, by_output)
+    problem = MatrixProduct(
+        x.dtype, (groups,), prod(shape[:-1]), outputs, taps * channels, a, b, _by_window(joined, outputs),
+        joined.ending, _order(joined), taps, by_tap, windows)
+    return checked(_pointwise(problem, x))
+
+
+def input_gradient_problem(joined: JoinedProduct) -> MatrixProduct:
+    """Rows are the pixels of all images, columns input channels; steps are the windows that see a pixel."""
+    slide = _sliding(joined.attributes[1:])
+    (g, kernel), groups = _layouts(joined), slide.groups
+    channels, outputs = kernel.shape[-2], kernel.shape[-1] // groups
+    shape = joined.others[-1].shape
+    axes = []
+    for pixels, count, stride, (before, _), dilation, window, pixel in zip(
+            shape[1:-1], g.shape[1:-1], slide.strides, slide.padding, slide.dilation, kernel.shape[:-2],
+            _steps(g)[1:-1], strict=True):
+        axes.append(WindowAxis(pixels, count, 1, before, dilation, stride, window, pixel))
+    if all(axis.divisor == 1 for axis in axes):
+        axes = [axis._replace(step=-axis.step) for axis in axes]
+    taps, by_tap = prod(kernel.shape[:-2]), _merged(kernel.shape[:-2], _steps(kernel)[:-2])
+    *_, by_channel, by_output = _steps(kernel)
+    windows = ImageWindows(tuple(axes), _steps(g)[0])
+    a = Strided(_first(g), (outputs * _steps(g)[-1],), 0, _steps(g)[-1])
+    b = Strided(_first(kernel), (outputs * by_output,), by_output, by_channel)
+    problem = MatrixProduct(
+        g.dtype, (groups,), prod(shape[:-1]), channels, taps * outputs, a, b, _by_window(joined, channels),
+        joined.ending, _order(joined), taps, by_tap, windows)
+    return checked(_pointwise(problem, g))
+
+
+def kernel_gradient_problem(joined: JoinedProduct) -> MatrixProduct:
+    """Rows are input channels, for each element of the window apart, columns output channels, steps all windows."""
+    slide = _sliding(joined.attributes[1:])
+    (x, g), groups = _layouts(joined), slide.groups
+    shape = joined.others[-1].shape
+    channels, outputs = shape[-2], shape[-1] // groups
+    axes = tuple([
+        WindowAxis(count, image, stride, -before, dilation, 1, window, pixel)
+        for count, image, stride, (before, _), dilation, window, pixel in zip(
+            g.shape[1:-1], x.shape[1:-1], slide.strides, slide.padding, slide.dilation, shape[:-2],
+            _steps(x)[1:-1], strict=True)])
+    others = [Strided(_first(y), (outputs * _steps(y)[-1], _merged(shape[:-2], _steps(y)[:-2])), _steps(y)[-2],
+                      _steps(y)[-1]) for y in joined.others]
+    a = Strided(_first(x), (channels * _steps(x)[-1], 0), _steps(x)[-1], 0)
+    b = Strided(_first(g), (outputs * _steps(g)[-1], 0), _merged(g.shape[:-1], _steps(g)[:-1]), _steps(g)[-1])
+    problem = MatrixProduct(
+        x.dtype, (groups, prod(shape[:-2])), channels, outputs, prod(g.shape[:-1]), a, b, tuple(others),
+        joined.ending, _order(joined), windows=ImageWindows(axes, _steps(x)[0]))
+    return checked(problem)
+
+
+def _sliding(attributes: Sequence[Any]) -> Sliding:
+    slide = Sliding(*attributes)
+    if not has_channels_last(slide.order):
+        raise NotSupportedError("channels are not the last axis")
+    return slide
+
+
+def _layouts(joined: JoinedProduct) -> tuple[Layout, Layout]:
+    a, b = joined.factors
+    return a.layout, b.layout
+
+
+def _order(joined: JoinedProduct) -> tuple[int, ...]:
+    a, b = joined.factors
+    return (a.place, b.place, *joined.places)
+
+
+def _first(x: Layout) -> int:
+    return x.offset // x.dtype.itemsize
+
+
+def _steps(x: Layout) -> list[int]:
+    """Strides in elements."""
+    return [step // x.dtype.itemsize for step in x.strides]
+
+
+def _merged(lengths: Sequence[int], steps: Sequence[int]) -> int:
+    """The step along several axes that can be gone through as one; NotSupportedError where they cannot."""
+    kept = [(n, step) for n, step in zip(lengths, steps, strict=True) if n != 1]
+    for (_, outer), (n, inner) in pairwise(kept):
+        if outer != inner * n:
+            raise NotSupportedError("pixels, or elements of windows, lie apart")
+    return kept[-1][1] if kept else 0
+
+
+def _by_window(joined: JoinedProduct, columns: int) -> tuple[Strided, ...]:
+    """Operands of the ending and outputs, images of which each pixel is a row."""
+    return tuple([Strided(_first(x), (columns * _steps(x)[-1],), _merged(x.shape[:-1], _steps(x)[:-1]), _steps(x)[-1])
+                  for x in joined.others])
+
+
+def _pointwise(problem: MatrixProduct, image: Layout) -> MatrixProduct:
+    """The problem without windows, where these see one pixel each, in order."""
+    windows = problem.windows
+    assert windows is not None
+    plain = WindowAxis(stride=1)._asdict()
+    same = all({**axis._asdict(), "places": 1, "image": 1, "pixel": 0, "step": 0} == plain and axis.places == axis.image
+               for axis in windows.axes)
+    if not same:
+        return problem
+    try:
+        row = _merged(image.shape[:-1], _steps(image)[:-1])
+    except NotSupportedError:
+        return problem
+    return problem._replace(windows=None, a=problem.a._replace(row=row))
+

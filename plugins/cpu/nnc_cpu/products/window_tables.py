@@ -1,0 +1,184 @@
+"""Addresses of what windows of images see; what is outside of an image is read from a place where there are zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
+from nnc_cpu.llvm.logic import constant
+from nnc_cpu.products.kind import ROWS, STEPS, Kind
+from nnc_cpu.products.numbers import SPATIAL
+from nnc_cpu.products.problem import WindowAxis
+from nnc_cpu.products.tables import ROW_LANES, TableWriter
+from nnc_cpu.products.writing import moved, product, store, total
+
+BEFORE = 16
+"""Zeros before the place: a tile may begin so many rows before its block's first."""
+_MOST = ROWS + 4 * ROW_LANES
+
+
+class WindowTableWriter(TableWriter):
+    """Writes the addresses of the pixels that windows see."""
+
+    def __init__(self, kind: Kind, function: FunctionWriter, type: str, numbers: Mapping[str, Register],
+                 table: Register) -> None:
+        super().__init__(kind, function, type, numbers, table)
+        f, lanes = function, kind.lanes
+        zeros = f.variable(type, lanes, (STEPS + 2 * BEFORE) // lanes)
+        with f.loop(integer(0), integer((STEPS + 2 * BEFORE) // lanes)) as n:
+            store(f, f.spread(constant(0.0, kind.dtype), lanes), moved(f, zeros, type, n, lanes),
+                  kind.dtype.itemsize, None)
+        self.zeros = self.number_of(moved(f, zeros, type, integer(BEFORE)))
+        self.axes = [{name: numbers[f"{name}{n}"] for name in WindowAxis._fields} for n in range(SPATIAL)]
+        self.places = [f.variable("i64", 1, _MOST) for _ in range(SPATIAL)]
+        """The pixel on each axis that the first element of each window sees, or would see."""
+        self.rests = [f.variable("i64", 1, _MOST) for _ in range(SPATIAL)] if kind.windows == "divided" else []
+        """What its division leaves."""
+        self.bases = f.variable("i64", 1, _MOST)
+        """Its address."""
+        self.counters = [f.variable("i64") for _ in range(SPATIAL + 1)]
+
+    def number_of(self, pointer: Register) -> Register:
+        return self.function.let(f"ptrtoint {pointer} to i64", "i64")
+
+    def bytes_of(self, elements: Register) -> Register:
+        return product(self.function, elements, integer(self.kind.dtype.itemsize))
+
+    # ---- windows one after another
+    def at(self, window: Register) -> None:
+        """Set the counters (image, then place on each axis) to a window."""
+        f, rest = self.function, window
+        for n in reversed(range(SPATIAL)):
+            place, rest = self.split(rest, self.axes[n]["places"])
+            f.set(self.counters[n + 1], place)
+        f.set(self.counters[0], rest)
+
+    def advance(self) -> None:
+        """Go on to the next window."""
+        f = self.function
+        carry = integer(1)
+        for n in reversed(range(SPATIAL)):
+            following = total(f, f.get(self.counters[n + 1], "i64"), carry)
+            over = f.let(f"icmp eq {following}, {self.axes[n]['places'].name}", "i1")
+            f.set(self.counters[n + 1], f.let(f"select {over}, i64 0, {following}", "i64"))
+            carry = f.let(f"zext {over} to i64", "i64")
+        f.set(self.counters[0], total(f, f.get(self.counters[0], "i64"), carry))
+
+    def split(self, x: Register, by: Register) -> tuple[Register, Register]:
+        return self.function.let(f"urem {x}, {by.name}", "i64"), self.function.let(f"udiv {x}, {by.name}", "i64")
+
+    def sighted(self, n: int) -> Register:
+        """The pixel that the first element of the window at hand sees on an axis, times the divisor."""
+        f, axis = self.function, self.axes[n]
+        return total(f, product(f, f.get(self.counters[n + 1], "i64"), axis["stride"]), axis["offset"])
+
+    def address(self, places: Sequence[Register], *further: Register) -> Register:
+        """The address of a pixel in the image at hand."""
+        f = self.function
+        elements = product(f, f.get(self.counters[0], "i64"), self.numbers["image_step"])
+        for axis, place in zip(self.axes, places, strict=True):
+            elements = total(f, elements, product(f, place, axis["pixel"]))
+        for more in further:
+            elements = total(f, elements, more)
+        return self.number_of(moved(f, self.a, self.type, elements))
+
+    def inside(self, n: int, place: Register) -> Register:
+        f, lanes = self.function, place.lanes
+        return f.let(f"icmp ult {place}, {f.spread(self.axes[n]['image'], lanes).name}", "i1", lanes)
+
+    def elements(self, number: Register) -> list[Register]:
+        """The place on each axis of an element of windows."""
+        found: list[Register] = []
+        for axis in reversed(self.axes):
+            place, number = self.split(number, axis["window"])
+            found.append(place)
+        return found[::-1]
+
+    # ---- windows as rows
+    def begin(self, a: Register, first_row: Register, count: Register, last: Register) -> None:
+        super().begin(a, first_row, count, last)
+        self.element = last
+        if self.kind.left == "rows":
+            self.note_windows(count)
+
+    def note_windows(self, count: Register) -> None:
+        """Note for each row where its window is; past the end nothing is seen."""
+        f = self.function
+        self.at(self.first_row)
+        with f.loop(integer(0), count) as row:
+            places: list[Register] = []
+            for n in range(SPATIAL):
+                place = self.sighted(n)
+                if self.rests:
+                    rest, place = self.split(place, self.axes[n]["divisor"])
+                    f.line(f"store {rest}, {moved(f, self.rests[n], 'i64', row)}")
+                places.append(place)
+            past = f.let(f"icmp sge {total(f, self.first_row, row)}, {self.numbers['rows'].name}", "i1")
+            base = self.address(places)
+            places[0] = f.let(f"select {past}, i64 {-(1 << 60)}, {places[0]}", "i64")
+            for noted, place in zip(self.places, places, strict=True):
+                f.line(f"store {place}, {moved(f, noted, 'i64', row)}")
+            f.line(f"store {base}, {moved(f, self.bases, 'i64', row)}")
+            self.advance()
+
+    def rows(self, segment: Register, segments: Register, step: Register, count: Register) -> None:
+        f = self.function
+        with f.loop(integer(0), segments) as n:
+            moves, rests = self.moves(self.elements(total(f, segment, n)))
+            elements = step
+            for axis, move in zip(self.axes, moves, strict=True):
+                elements = total(f, elements, product(f, move, axis["pixel"]))
+            further = self.bytes_of(elements)
+            table = moved(f, self.table, "i64", product(f, n, count))
+            with f.loop(integer(0), count, ROW_LANES) as row:
+                seen = self.seen(row, moves, rests)
+                base = self.noted(self.bases, row)
+                address = f.let(f"add {base}, {f.spread(further, ROW_LANES).name}", "i64", ROW_LANES)
+                zeros = f.spread(self.zeros, ROW_LANES)
+                chosen = f.let(f"select {seen}, {address}, {zeros}", "i64", ROW_LANES)
+                f.line(f"store {chosen}, {moved(f, table, 'i64', row)}, align 8")
+
+    def moves(self, element: Sequence[Register]) -> tuple[list[Register], list[Register]]:
+        """The pixels from what the first element of a window sees to what another does, and what the division of that
+        leaves; the steps of what is divided count downwards."""
+        f = self.function
+        steps = [product(f, place, axis["step"]) for axis, place in zip(self.axes, element, strict=True)]
+        if not self.rests:
+            return steps, []
+        pairs = [self.split(step, axis["divisor"]) for axis, step in zip(self.axes, steps, strict=True)]
+        return [f.let(f"sub i64 0, {whole.name}", "i64") for _, whole in pairs], [rest for rest, _ in pairs]
+
+    def seen(self, row: Register, moves: Sequence[Register], rests: Sequence[Register]) -> Register:
+        """Tell which of some rows see a pixel."""
+        f = self.function
+        found = Register("true", "i1")
+        for n, move in enumerate(moves):
+            place = f.let(f"add {self.noted(self.places[n], row)}, {f.spread(move, ROW_LANES).name}", "i64", ROW_LANES)
+            found = self.both(found, self.inside(n, place))
+        for n, rest in enumerate(rests):
+            same = f.spread(rest, ROW_LANES).name
+            found = self.both(found, f.let(f"icmp eq {self.noted(self.rests[n], row)}, {same}", "i1", ROW_LANES))
+        return found
+
+    def both(self, a: Register, b: Register) -> Register:
+        return b if a.name == "true" else self.function.let(f"and {a}, {b.name}", "i1", b.lanes)
+
+    def noted(self, variable: Register, row: Register) -> Register:
+        f = self.function
+        return f.let(f"load <{ROW_LANES} x i64>, {moved(f, variable, 'i64', row)}, align 8", "i64", ROW_LANES)
+
+    # ---- windows as steps
+    def columns(self, step: Register, length: Register) -> None:
+        f = self.function
+        element = [product(f, place, axis["step"])
+                   for axis, place in zip(self.axes, self.elements(self.element), strict=True)]
+        self.at(step)
+        with f.loop(integer(0), length) as k:
+            places = [total(f, self.sighted(n), element[n]) for n in range(SPATIAL)]
+            seen = Register("true", "i1")
+            for n, place in enumerate(places):
+                seen = self.both(seen, self.inside(n, place))
+            address = self.address(places, self.first_row)
+            chosen = f.let(f"select {seen}, {address}, {self.zeros}", "i64")
+            f.line(f"store {chosen}, {moved(f, self.table, 'i64', k)}")
+            self.advance()

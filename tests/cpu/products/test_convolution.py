@@ -1,0 +1,132 @@
+"""Convolutions as products: the interpreter's bits, for windows of every kind."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.base.command import Command
+from nnc_core.base.dtype import DType, float32, float64
+from nnc_core.base.layout import Layout
+from nnc_core.operator import OPERATORS
+from nnc_core.type import TensorSpec
+from nnc_cpu.products.backend import PackedProducts, problem_of
+from nnc_cpu.products.plan import Tile
+from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values
+
+SMALL_TILE = Tile(3, 2)
+
+
+class Windows(NamedTuple):
+    """A convolution: images, kernel, and how windows slide."""
+
+    image: tuple[int, ...]
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    dilation: tuple[int, ...]
+    groups: int = 1
+
+    @property
+    def attributes(self) -> tuple[Any, ...]:
+        order = {3: "NWC", 4: "NHWC", 5: "NDHWC"}[len(self.image)]
+        return self.strides, self.padding, self.dilation, self.groups, order
+
+
+CASES = {
+    "3x3": Windows((2, 6, 7, 5), (3, 3, 5, 9), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+    "strides": Windows((2, 9, 8, 4), (3, 2, 4, 6), (2, 3), ((1, 0), (0, 1)), (1, 1)),
+    "dilation": Windows((1, 9, 9, 3), (3, 3, 3, 4), (1, 1), ((2, 2), (1, 3)), (2, 3)),
+    "strides and dilation": Windows((1, 11, 9, 3), (3, 3, 3, 4), (2, 2), ((2, 1), (1, 2)), (3, 2)),
+    "groups": Windows((2, 5, 5, 8), (3, 3, 4, 6), (1, 1), ((1, 1), (1, 1)), (1, 1), 2),
+    "pointwise": Windows((2, 4, 5, 7), (1, 1, 7, 33), (1, 1), ((0, 0), (0, 0)), (1, 1)),
+    "pointwise with strides": Windows((2, 5, 6, 7), (1, 1, 7, 5), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+    "one dimension": Windows((3, 20, 4), (5, 4, 6), (2,), ((2, 1),), (1,)),
+    "three dimensions": Windows((2, 4, 3, 5, 3), (2, 3, 2, 3, 4), (1, 2, 1), ((1, 0), (1, 1), (0, 1)), (1, 1, 2)),
+    "more padding than image": Windows((1, 2, 2, 3), (3, 3, 3, 4), (1, 1), ((4, 4), (3, 5)), (1, 1)),
+    "one channel": Windows((2, 7, 7, 1), (5, 5, 1, 6), (1, 1), ((2, 2), (2, 2)), (1, 1)),
+}  # fmt: skip
+
+
+def command(operator: str, windows: Windows, dtype: DType) -> Command:
+    """One of the three operators; the two that are not the result are its inputs."""
+    x, kernel = (Layout.packed(shape, dtype) for shape in (windows.image, windows.kernel))
+    spec = OPERATORS["conv"].infer(*[TensorSpec(y.shape, dtype) for y in (x, kernel)], *windows.attributes)
+    y = spec.layout()
+    last = len(windows.image) - 1
+    if operator == "conv":
+        return Command(operator, windows.attributes, (x, kernel), (y,))
+    if operator == "conv_input_gradient":
+        return Command(operator, (windows.image[1:last], *windows.attributes), (y, kernel), (x,))
+    return Command(operator, (windows.kernel[:-2], *windows.attributes), (x, y), (kernel,))
+
+
+def check(command: Command, host: str = "here", tile: Tile | None = None) -> None:
+    given = [values(x, seed) for seed, x in enumerate(command.inputs)]
+    ours, theirs = (values(command.output, 99) for _ in range(2))
+    run(compiler(host).kernel(problem_of(command), tile), [*given, ours])
+    interpreted(command, [*given, theirs])
+    assert same_bits(ours, theirs)
+
+
+OPERATIONS = ("conv", "conv_input_gradient", "conv_kernel_gradient")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("operator", OPERATIONS)
+def test_bits_are_the_interpreters(operator: str, host: str) -> None:
+    for name, windows in CASES.items():
+        made = command(operator, windows, float32)
+        check(made, host, Tile(min(SMALL_TILE.rows, problem_of(made).rows), 2)), name
+
+
+@pytest.mark.parametrize("operator", OPERATIONS)
+def test_doubles_and_tiles_that_are_chosen(operator: str) -> None:
+    check(command(operator, CASES["3x3"], float64))
+    check(command(operator, CASES["groups"], float32))
+
+
+@pytest.mark.parametrize("operator", OPERATIONS)
+@pytest.mark.parametrize("windows", [
+    Windows((2, 12, 13, 300), (2, 2, 300, 20), (1, 1), ((1, 0), (0, 1)), (1, 1)),
+    Windows((1, 18, 17, 60), (3, 3, 60, 40), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+    Windows((1, 18, 17, 4), (7, 7, 4, 300), (2, 2), ((3, 3), (3, 3)), (1, 1)),
+], ids=["many channels", "many rows", "many outputs"])  # fmt: skip
+def test_blocks_of_rows_and_steps(operator: str, windows: Windows) -> None:
+    check(command(operator, windows, float32))
+
+
+def test_layers_of_networks_are_one_command_each() -> None:
+    rng = np.random.default_rng(0)
+    x, w, bias = (nnc.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((2, 9, 9, 8), (3, 3, 8, 16), (16,)))
+    with nnc.deferred():
+        y = nnc.relu(nnc.conv2d(x, w, padding="SAME") + bias)
+    run = nnc.export({"x": x, "w": w, "bias": bias}, {"y": y}).compile()
+    assert "fused(conv add relu)" in run.explain() and "[packed; " in run.explain()
+    apart = np.maximum(np.asarray(nnc.conv2d(x, w, padding="SAME")) + np.asarray(bias), 0)
+    np.testing.assert_allclose(np.asarray(run(x=x, w=w, bias=bias)["y"]), apart, rtol=1e-5, atol=1e-5)
+
+
+def test_operands_that_lie_apart_are_refused_where_rows_are_pixels() -> None:
+    made = command("conv", CASES["3x3"], float32)
+    x, kernel = made.inputs
+    step = 4 * 5
+    refused = {
+        "contiguous": made._replace(inputs=(Layout(x.shape, float32, 0, (step * 84, step * 14, 2 * step, 8)), kernel)),
+        "lie apart": made._replace(outputs=(Layout((2, 6, 7, 9), float32, 0, (4000, 400, 36, 4)),)),
+        "channels are not the last": made._replace(attributes=(*made.attributes[:-1], "NCHW")),
+        "nothing to multiply": made._replace(inputs=(Layout.packed((0, 6, 7, 5), float32), kernel)),
+    }
+    for reason, wrong in refused.items():
+        assert reason in (PackedProducts("conv").refuse(wrong) or ""), reason
+
+
+def test_what_other_code_does_sooner_is_left_to_it() -> None:
+    few = Windows((8, 20, 20, 3), (3, 3, 3, 16), (1, 1), ((1, 1), (1, 1)), (1, 1))
+    far = Windows((2, 20, 20, 16), (3, 3, 16, 16), (2, 2), ((1, 1), (1, 1)), (1, 1))
+    assert PackedProducts("conv").refuse(command("conv", few, float32)) is None
+    for operator, windows in (("conv_kernel_gradient", few), ("conv_input_gradient", far)):
+        assert "zeros, or lanes" in (PackedProducts(operator).refuse(command(operator, windows, float32)) or "")
