@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import NamedTuple
@@ -75,10 +75,14 @@ class FunctionWriter:
     def lane(self, value: Register, number: int) -> Register:
         return self.let(f"extractelement {value}, i64 {number}", value.type)
 
+    def shuffled(self, a: Register, b: Register, which: Sequence[int]) -> Register:
+        """Lanes of two vectors, which are counted through."""
+        numbers = ", ".join([f"i32 {k}" for k in which])
+        return self.let(f"shufflevector {a}, {b}, <{len(which)} x i32> <{numbers}>", a.type, len(which))
+
     def backwards(self, x: Register) -> Register:
         """The lanes in reverse."""
-        which = ", ".join([f"i32 {x.lanes - 1 - k}" for k in range(x.lanes)])
-        return self.let(f"shufflevector {x}, {x.full} poison, <{x.lanes} x i32> <{which}>", x.type, x.lanes)
+        return self.shuffled(x, x._replace(name="poison"), range(x.lanes - 1, -1, -1))
 
     # ---- variables
     def variable(self, type: str, lanes: int = 1, length: int = 1) -> Register:

@@ -13,7 +13,7 @@ from nnc_core.device import Kernel
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.duration import seconds
 from nnc_cpu.llvm.objects import ObjectCode, Objects
-from nnc_cpu.llvm.render import TaskShape
+from nnc_cpu.llvm.outer import TaskShape
 from nnc_cpu.threads.tasks import TaskKernel, Tasks, tasks_of
 
 __all__ = ["MachineCode", "NestCompiler", "NestKernel", "host"]

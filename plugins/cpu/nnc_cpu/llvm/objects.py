@@ -15,7 +15,8 @@ from nnc_core.base.loopnest import Access, Instruction, Stage
 from nnc_core.codegen import GeneralNest
 from nnc_cpu.llvm.compiler import HostCompiler
 from nnc_cpu.llvm.helpers import definitions
-from nnc_cpu.llvm.render import TaskShape, render
+from nnc_cpu.llvm.outer import TaskShape
+from nnc_cpu.llvm.render import render
 
 CACHE = "machine-code"
 """The name of the cache on disk."""
@@ -39,8 +40,7 @@ class ObjectCode(NamedTuple):
 def unpacked(name: str, content: bytes) -> ObjectCode:
     """Undo `packed`."""
     head, _, code = content.partition(b"\n")
-    axes, lengths, axis = json.loads(head)
-    return ObjectCode(name, TaskShape(tuple(axes), tuple(lengths), axis), code)
+    return ObjectCode(name, TaskShape(*map(tuple, json.loads(head))), code)
 
 
 class Objects:

@@ -9,7 +9,7 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.loopnest import Access, Instruction, LoopNest
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import constant, held, stored
-from nnc_cpu.llvm.places import Place, PlaceWriter, plus
+from nnc_cpu.llvm.places import NOTHING, Place, PlaceWriter, plus
 from nnc_cpu.llvm.scalars import ScalarWriter
 
 
@@ -26,6 +26,10 @@ class PointWriter:
         """The lanes that have a point; None for all."""
         self.pointers: list[Register] = []
         """Where the arguments begin."""
+        self.tiles: dict[Access, Register] = {}
+        """What some loads read at the points of a tile, in memory of the stack, by lanes."""
+        self.row = NOTHING
+        """The row of the tiles that is at hand."""
 
     def along(self, axis: int, first: Register, stop: Register, length: int | None) -> Iterator[None]:
         """Go along an axis with all lanes; the block is written twice where the last of them may have no point."""
@@ -67,6 +71,8 @@ class PointWriter:
         if instruction.access is None:
             operands = [self.values[operand] for operand in instruction.operands]
             return self.scalars.instruction(operation, dtype, operands, self.dtypes[instruction.operands[0]])
+        if operation == "load" and instruction.access in self.tiles:
+            return self.load_from_tile(instruction.access)
         place = self.places.place(instruction.access, lengths, self.index)
         if operation == "load":
             return self.load(instruction, instruction.access, place)
@@ -112,6 +118,15 @@ class PointWriter:
                          vector._replace(name="zeroinitializer"), lanes=lanes)
         value = self.scalars.loaded(raw, dtype)
         return value if place.valid is None else self.scalars.select(place.valid, value, fill)
+
+    def load_from_tile(self, access: Access) -> Register:
+        dtype = self.nest.arguments[access.argument].dtype
+        return self.scalars.loaded(self.function.get(self.tile_row(access, self.row), stored(dtype), self.width), dtype)
+
+    def tile_row(self, access: Access, row: Register) -> Register:
+        """The address of a row of a tile."""
+        full = Register("", stored(self.nest.arguments[access.argument].dtype), self.width).full
+        return self.function.let(f"getelementptr {full}, {self.tiles[access]}, {row}", "ptr")
 
     def load_one(self, access: Access, place: Place, dtype: DType, fill: Register) -> Register:
         f, type = self.function, stored(dtype)

@@ -7,7 +7,6 @@ its own, or points of the inner axis of a stage, which fold together.  What is t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -18,31 +17,13 @@ from nnc_core.codegen.ranges import axis_lengths
 from nnc_cpu.llvm.folds import fold_of
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import stored
+from nnc_cpu.llvm.outer import BLOCK, TaskCounter, TaskShape
 from nnc_cpu.llvm.places import plus, times
 from nnc_cpu.llvm.points import PointWriter
 from nnc_cpu.llvm.scalars import EXPANDED
-from nnc_cpu.llvm.strategy import choose, varying, vector_axis
+from nnc_cpu.llvm.strategy import choose, crossing, tile_axis, varying, vector_axis
+from nnc_cpu.llvm.tiles import TileReader
 from nnc_cpu.partial_sums import in_parts
-
-BLOCK = 4096
-"""Points of the lanes' axis that make a task."""
-
-
-class TaskShape(NamedTuple):
-    """The tasks of a kernel: one for each point of the outer axes, but one for each BLOCK along `axis`."""
-
-    axes: tuple[int, ...]
-    lengths: tuple[int, ...]
-    """Axes whose lengths are among the numbers that the kernel is given."""
-    axis: int | None
-
-    def tasks(self, numbers: Sequence[int]) -> int:
-        """The count of tasks; `numbers` are the lengths of the axes that are left open."""
-        given = dict(zip(self.lengths, numbers, strict=True))
-        lengths = [given.get(axis, n) for axis, n in enumerate(self.axes)]
-        if self.axis is not None:
-            lengths[self.axis] = -(-lengths[self.axis] // BLOCK)
-        return prod(lengths)
 
 
 class Rendered(NamedTuple):
@@ -73,21 +54,38 @@ class KernelWriter:
         self.points = PointWriter(self.nest, lanes, self.function, halves)
         self.places = self.points.places
         self.lengths: dict[int, Register] = {}
+        self.tile = None if self.axis is None else tile_axis(self.nest, self.axis)
+        if self.axis is not None and self.tile is not None:
+            self.tiles = TileReader(self.points, crossing(self.nest, self.axis, self.tile), self.tile,
+                                    self.known_length(self.tile), axis_lengths(self.nest, self.nest.stages[0]))
+        steps = {self.axis: BLOCK, self.tile: lanes}
+        self.shape = TaskShape(self.nest.axes, () if self.general is None else self.general.lengths,
+                               tuple([steps.get(axis, 1) for axis in range(len(self.nest.axes))]))
 
     def rendered(self, name: str) -> Rendered:
-        open_lengths = () if self.general is None else self.general.lengths
-        shape = TaskShape(self.nest.axes, open_lengths, self.axis)
+        f = self.function
         if self.nest.points:
-            self.take_arguments(open_lengths)
-            with self.function.loop(Register("%begin", "i64"), Register("%end", "i64")) as task:
-                self.task(task)
+            self.take_arguments()
+            begin, end = Register("%begin", "i64"), Register("%end", "i64")
+            counter = TaskCounter(f, self.shape, self.lengths, self.order())
+            with f.where(f.let(f"icmp slt {begin}, {end.name}", "i1")):
+                counter.start(begin)
+                with f.loop(begin, end):
+                    self.task(counter)
+                    counter.advance()
         head = f"define void @{name}(ptr %arguments, ptr %numbers, i64 %begin, i64 %end) #0 {{"
         lines = [head, "entry:", *self.function.variables, *self.function.lines, "  ret void", "}"]
-        return Rendered("\n".join(lines) + "\n", shape)
+        return Rendered("\n".join(lines) + "\n", self.shape)
 
     # ---- outer points
-    def take_arguments(self, open_lengths: Sequence[int]) -> None:
+    def order(self) -> list[int]:
+        """The axes, those that change from task to task first: what lies together is computed together."""
+        fast = [axis for axis in (self.axis, self.tile) if axis is not None]
+        return fast + [axis for axis in reversed(range(len(self.nest.axes))) if axis not in fast]
+
+    def take_arguments(self) -> None:
         f, count = self.function, len(self.nest.arguments)
+        open_lengths = self.shape.lengths
         numbers = [integer(0)] * count
         if self.general is not None:
             numbers = [self.number(n) for n in range(count)]
@@ -104,42 +102,40 @@ class KernelWriter:
         place = self.function.let(f"getelementptr i64, ptr %numbers, i64 {n}", "ptr")
         return self.function.let(f"load i64, {place}", "i64")
 
-    def task(self, task: Register) -> None:
+    def task(self, counter: TaskCounter) -> None:
         """The points of one task."""
-        f, rest = self.function, task
-        block: Register | None = None
-        if self.axis is not None:
-            blocks = self.blocks(self.lengths[self.axis])
-            block, rest = self.split(rest, blocks)
-        outer = [axis for axis in range(len(self.nest.axes)) if axis != self.axis]
-        for axis in reversed(outer):
-            if self.nest.axes[axis] == 1:
-                self.places.axes[axis] = integer(0)
-            elif all(self.nest.axes[a] == 1 for a in outer if a < axis):
-                self.places.axes[axis] = rest
-            else:
-                self.places.axes[axis], rest = self.split(rest, self.lengths[axis])
-        if self.axis is None or block is None:
+        f = self.function
+        for axis in range(len(self.nest.axes)):
+            self.places.axes[axis] = counter.first(axis)
+        if self.axis is None:
             self.stages()
             return
-        first = times(f, block, BLOCK)
-        stop = f.call("llvm.smin.i64", "i64", plus(f, first, integer(BLOCK)), self.lengths[self.axis])
-        fixed = None if self.general is not None and self.axis in self.general.lengths else self.nest.axes[self.axis]
-        for _ in self.points.along(self.axis, first, stop, fixed):
+        first = self.places.axes[self.axis]
+        stop = self.end_of(self.axis)
+        for _ in self.points.along(self.axis, first, stop, self.known_length(self.axis)):
+            if self.tile is None:
+                self.stages()
+            else:
+                left = f.let(f"sub {stop}, {self.places.axes[self.axis].name}", "i64")
+                self.tile_of(self.tile, left)
+
+    def tile_of(self, axis: int, left: Register) -> None:
+        """The points of a tile; so many are left along the axis of the lanes."""
+        f, first = self.function, self.places.axes[axis]
+        count = f.let(f"sub {self.end_of(axis)}, {first.name}", "i64")
+        self.tiles.read(count, left)
+        with f.loop(integer(0), count) as row:
+            self.places.axes[axis], self.points.row = plus(f, first, row), row
             self.stages()
+        self.places.axes[axis] = first
 
-    def blocks(self, length: Register) -> Register:
-        if not length.name.startswith("%"):
-            return integer(-(-int(length.name) // BLOCK))
-        more = plus(self.function, length, integer(BLOCK - 1))
-        return self.function.let(f"udiv {more}, {BLOCK}", "i64")
+    def end_of(self, axis: int) -> Register:
+        """The end of a task that begins here, along an axis."""
+        more = plus(self.function, self.places.axes[axis], integer(self.shape.steps[axis]))
+        return self.function.call("llvm.smin.i64", "i64", more, self.lengths[axis])
 
-    def split(self, x: Register, by: Register) -> tuple[Register, Register]:
-        """(x modulo by, x divided by it)."""
-        if by.name == "1":
-            return integer(0), x
-        rest = self.function.let(f"urem {x}, {by.name}", "i64")
-        return rest, self.function.let(f"udiv {x}, {by.name}", "i64")
+    def known_length(self, axis: int) -> int | None:
+        return None if self.general is not None and axis in self.general.lengths else self.nest.axes[axis]
 
     def stages(self) -> None:
         """All stages at the outer points at hand."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
-from nnc_core.base.loopnest import PARTS, Access, Instruction, LoopNest, Stage
-from nnc_core.codegen.ranges import axis_lengths
+from nnc_core.base.loopnest import PARTS, Access, Instruction, LoopNest, Stage, Subscript
+from nnc_core.codegen.ranges import always_valid, axis_lengths
 from nnc_cpu.partial_sums import in_parts
 
 IN_ANY_ORDER = frozenset({"sum", "product", "maximum", "minimum", "all", "any", "argmax", "argmin"})
 """Reductions that lanes may share: see `in_parts`."""
+NARROW = 8
+"""Points of an axis that are too few for tiles, and one more."""
+TURNED = 3
+"""The cost of an access through a tile; one along the lanes costs 1."""
 
 
 def choose(nest: LoopNest, lanes: int) -> int | None:
@@ -68,7 +72,9 @@ def _stage_cost(nest: LoopNest, stage: Stage, axis: int | None, lanes: int) -> f
         return float(lanes * points * count)
     length = axis_lengths(nest, stage)[axis]
     filled = -(-length // lanes) * lanes / max(length, 1)
-    each = sum([_access_cost(access, axis, lanes) for access in _accesses(stage)]) + count
+    tile = tile_axis(nest, axis) if axis < len(nest.axes) else None
+    turned = [] if tile is None else crossing(nest, axis, tile)
+    each = sum([TURNED if a in turned else _access_cost(a, axis, lanes) for a in _accesses(stage)]) + count
     return points * each * filled
 
 
@@ -78,6 +84,27 @@ def _access_cost(access: Access, axis: int, lanes: int) -> int:
 
 def _accesses(stage: Stage) -> Iterator[Access]:
     return (i.access for i in stage.instructions if i.access is not None and i.operation != "valid")
+
+
+def tile_axis(nest: LoopNest, axis: int) -> int | None:
+    """The outer axis along which lies what is loaded across `axis`; None where that is nothing, or not worth it."""
+    if len(nest.stages) != 1 or nest.stages[0].axes or nest.stages[0].running:
+        return None
+    others = [other for other, length in enumerate(nest.axes) if other != axis and length >= NARROW]
+    best = max(others, key=lambda other: len(crossing(nest, axis, other)), default=None)
+    return best if best is not None and crossing(nest, axis, best) else None
+
+
+def crossing(nest: LoopNest, axis: int, other: int) -> list[Access]:
+    """The accesses that load across an axis and lie along another one."""
+    [stage] = nest.stages
+    loads = dict.fromkeys([i.access for i in stage.body if i.operation == "load" and i.access is not None])
+    return [access for access in loads if _step(access, axis) not in (-1, 0, 1, None) and _step(access, other) == 1
+            and all(_is_plain(s, nest.axes) for s in access.subscripts)]
+
+
+def _is_plain(subscript: Subscript, lengths: Sequence[int]) -> bool:
+    return subscript.divisor == 1 and subscript.gather is None and always_valid(subscript, lengths)
 
 
 def varying(nest: LoopNest, axis: int | None) -> set[int]:
