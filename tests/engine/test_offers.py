@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nnc_core as nnc
@@ -16,9 +16,11 @@ from nnc_core.symbol import Node
 from tests.engine.conftest import call, floats
 from tests.engine.fused_pairs import assert_fused_as_apart
 from tests.engine.panels import AROUND, GREEDY, Greedy, Panels, compiled, stack_with
-from tests.engine.test_fusion import MANY, commands
+from tests.engine.test_fusion import commands
+from tests.sizes import WHOLE
 from tests.support import numbers
 
+MANY = settings(max_examples=2000 if WHOLE else 50)
 GIVEN = {"a": numbers(5, 3), "b": numbers(3, 6, seed=1), "bias": numbers(6, seed=2), "r": numbers(5, 6, seed=3)}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nnc_core as nnc
@@ -21,6 +21,7 @@ from nnc_core.graph import SymbolicGraph
 from nnc_core.stacks import stack_for
 from tests.devices import devices
 from tests.engine.flow import Program, programs
+from tests.sizes import WHOLE
 from tests.support import same
 
 Host = np.ndarray[Any, Any]
@@ -67,7 +68,11 @@ WAYS: dict[str, Callable[[Program, list[nnc.Tensor]], list[nnc.Tensor]]] = {
 }
 
 
+COSTLY = settings(max_examples=settings().max_examples if WHOLE else 10)
+
+
 @given(programs(), st.data())
+@COSTLY
 def test_every_mode_and_device_gives_the_same_bits(program: Program, data: st.DataObject) -> None:
     """All modes on the default device, and one on every other of the rest."""
     with nnc.config.using(deterministic=True):
@@ -102,6 +107,7 @@ def test_results_may_take_the_memory_of_inputs(program: Program, optimise: bool)
 
 
 @given(programs(depth=2))
+@COSTLY
 def test_compiled_gradients_are_those_of_the_unrolled_program(program: Program) -> None:
     """Eager differentiates what Python's loops did; compiled, loops run back along tapes, which adds up in another
     order."""
