@@ -48,8 +48,8 @@ class Grouping:
     """The clusters of a graph."""
 
     def __init__(self, nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider,
-                 taken: Mapping[Node, NodeGroup | None] | None = None) -> None:
-        """`taken` are nodes that are grouped already: by their results, None for the others."""
+                 taken: Mapping[Node, Sequence[NodeGroup] | None] | None = None) -> None:
+        """`taken` are nodes that are grouped already: by their last results, None for the others."""
         self.nodes, self.decider, self.taken = nodes, decider, taken or {}
         self.position = {node: n for n, node in enumerate(nodes)}
         self.users: dict[Node, list[Node]] = {}
@@ -78,9 +78,9 @@ class Grouping:
             if len(grown.forms) > 1:
                 made |= dict.fromkeys(grown.forms, self._group(grown))
         for node in self.nodes:
-            own = NodeGroup.of(node) if node not in self.taken else self.taken[node]
+            own = [NodeGroup.of(node)] if node not in self.taken else self.taken[node]
             if node not in made and node.op not in LEAVES and not is_number(node) and own is not None:
-                made[node] = [own]
+                made[node] = list(own)
         self.decider.generate(self._joined.values())
         return in_order({node: made[node] for node in self.nodes if node in made})
 

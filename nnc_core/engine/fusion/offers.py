@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
+from typing import TypeAlias
 
 from nnc_core.base.command import Command
 from nnc_core.device import CommandBackend
@@ -26,11 +27,15 @@ MOST_REFUSED = 8
 """Offers in a row that are refused before no more are made."""
 
 
-def accepted_offers(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> dict[Node, NodeGroup | None]:
-    """The groups around library code, by their results; None for their other members.
+Taken: TypeAlias = "dict[Node, Sequence[NodeGroup] | None]"
+"""Groups by their last result: one, and one for each of several results; None for their other members."""
 
-    The code refuses what it has not.  All that a group computes but its result is read within it alone, so that no way
-    leads out of a group and back.
+
+def accepted_offers(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> Taken:
+    """The groups around library code.
+
+    The code refuses what it has not.  All that a group computes but its last result is read within it alone, or by the
+    user, so that no way leads out of a group and back.
     """
     fusing = decider.abilities.fusing
     if not fusing:
@@ -60,7 +65,7 @@ class Offers:
         for node in nodes:
             for x in dict.fromkeys(node.inputs):
                 self.readers.setdefault(x, []).append(node)
-        self.taken: dict[Node, NodeGroup | None] = {}
+        self.taken: Taken = {}
 
     def grow(self, anchor: Node) -> None:
         """Take the largest group around an operator that its code accepts, if there is one."""
@@ -72,11 +77,11 @@ class Offers:
         growth = GrowingGroup(self, anchor, backend)
         growth.forwards()
         growth.backwards()
-        group = growth.group()
+        groups = growth.groups()
         if len(growth.members) > 1:
             self.taken |= dict.fromkeys(growth.members)
-        if len(growth.members) > 1 or group.left:
-            self.taken[group.node] = group
+        if len(growth.members) > 1 or groups[0].left:
+            self.taken[growth.result] = groups
 
     def joins(self, node: Node) -> bool:
         """Tell whether a node may be offered at all."""
@@ -124,14 +129,24 @@ class GrowingGroup:
             if not self._offer(sorted([*self.members, x], key=self.offers.position.__getitem__), self.result):
                 refused.add(x)
 
-    def group(self) -> NodeGroup:
-        """The command, or the operator by itself."""
-        writer = ProgramWriter(self.members)
-        program = self.offers.decider.own_program(writer.program([self.result], library=self.anchor))
+    def groups(self) -> list[NodeGroup]:
+        """The command, and its results where there are several; or the operator by itself."""
+        writer, results = ProgramWriter(self.members), self._results(self.members, self.result)
+        program = self.offers.decider.own_program(writer.program(results, library=self.anchor))
         if len(self.members) == 1 or program is None:
-            self.members = [self.anchor]
-            return NodeGroup.of(self.anchor)._replace(left=self.refusal)
-        return NodeGroup(FUSED, tuple(writer.inputs), (program,), self.result, tuple(writer.lines), self.refusal)
+            self.members, self.result = [self.anchor], self.anchor
+            return [NodeGroup.of(self.anchor)._replace(left=self.refusal)]
+        inputs, lines = tuple(writer.inputs), tuple(writer.lines)
+        if len(results) == 1:
+            return [NodeGroup(FUSED, inputs, (program,), self.result, lines, self.refusal)]
+        spec = TupleSpec(tuple([x.spec for x in results]))
+        node = Node(FUSED, inputs, (program,), spec, self.result.line)
+        return [NodeGroup(FUSED, inputs, (program,), node, lines, self.refusal),
+                *[NodeGroup(PICK, (node,), (k,), x) for k, x in enumerate(results)]]
+
+    def _results(self, members: Sequence[Node], last: Node) -> list[Node]:
+        """The values that are wanted outside."""
+        return [*[m for m in members if m is not last and m in self.offers.outputs], last]
 
     def _push(self, pending: list[tuple[int, Node]], node: Node, known: Sequence[Node] = ()) -> None:
         waiting = {x for _, x in pending}
@@ -140,16 +155,17 @@ class GrowingGroup:
                 heappush(pending, (self.offers.position[reader], reader))
 
     def _is_result(self, node: Node, members: Sequence[Node]) -> bool:
-        """Tell whether all but this node are read among the members alone."""
+        """Tell whether all but this node are read among the members alone, or by the user if there may be several
+        results."""
         own = set(members)
-        return all(m is node or (m not in self.offers.outputs and own.issuperset(self.offers.readers.get(m, ())))
-                   for m in members)
+        return all(m is node or ((self.backend.several or m not in self.offers.outputs)
+                                 and own.issuperset(self.offers.readers.get(m, ()))) for m in members)
 
     def _offer(self, members: Sequence[Node], result: Node) -> bool:
-        writer = ProgramWriter(members)
-        program = writer.program([result], library=self.anchor)
+        results = self._results(members, result)
+        program = ProgramWriter(members).program(results, library=self.anchor)
         inputs = tuple([x.layout() for x in program.inputs])
-        command = Command(FUSED.name, (program,), inputs, (result.spec.layout(),))
+        command = Command(FUSED.name, (program,), inputs, tuple([x.spec.layout() for x in results]))
         if program in self.offers.decider.refused_programs:
             reason: str | None = "it was refused before"
         else:

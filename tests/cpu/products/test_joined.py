@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
+from nnc_core import nn, optim
 from nnc_core.base.command import Command
 from nnc_core.base.config import config
 from nnc_core.base.dtype import DType, boolean, float16, float32, float64, int64
@@ -210,3 +211,45 @@ def test_networks_run_their_layers_as_one_command_each() -> None:
     with config.using(deterministic=True):
         eager, compiled = nnc.relu(x @ w + bias), nnc.jit(lambda x, w, bias: nnc.relu(x @ w + bias))(x, w, bias)
         np.testing.assert_array_equal(np.asarray(eager), np.asarray(compiled))
+
+
+def test_what_the_user_wants_as_well_is_given_beside_the_last_result() -> None:
+    rng = np.random.default_rng(0)
+    x, w = (nnc.asarray(rng.standard_normal(shape).astype(np.float32)) for shape in ((64, 100), (100, 50)))
+    with nnc.deferred():
+        product = x @ w
+        y = nnc.tanh(product)
+    given, wanted = {"x": x, "w": w}, {"y": y, "product": product}
+    run = nnc.export(given, wanted).compile()
+    assert "fused(matmul tanh)" in run.explain() and run.explain().startswith("1 command")
+    with config.using(fusion=False):
+        apart = nnc.export(given, wanted).compile()
+    together, alone = run(x=x, w=w), apart(x=x, w=w)
+    for name in wanted:
+        np.testing.assert_array_equal(np.asarray(together[name]), np.asarray(alone[name]))
+
+
+@pytest.mark.parametrize("minimiser", [optim.SGD, optim.Adam, optim.Adagrad], ids=lambda m: m.__name__)
+def test_weights_are_updated_on_the_tiles_of_their_gradients(minimiser: Any) -> None:
+    """In place, and with the bits of one command for each operator."""
+    rng = np.random.default_rng(0)
+    x = nnc.asarray(rng.standard_normal((64, 100)).astype(np.float32))
+    labels = nnc.asarray(rng.integers(0, 50, 64))
+
+    def trained(fusion: bool) -> list[Values]:
+        nnc.manual_seed(0)
+        net = nn.Sequential(nn.Linear(100, 70), nn.ReLU(), nn.Linear(70, 50))
+        rule = minimiser(net.named_parameters(), 0.01)
+        step = optim.make_step(nn.value_and_grad(net, lambda x, y: nnc.cross_entropy(net(x), y)), rule)
+        with config.using(fusion=fusion):
+            for _ in range(3):
+                step(x, labels)
+            text = step.lower(x, labels).explain()
+        commands = [(line.partition("(float32[")[0], line) for line in text.splitlines()]
+        updates = [line for name, line in commands if "matmul" in name and "subtract" in name]
+        assert len(updates) == (2 if fusion else 0)
+        assert all("[packed; in " in line for line in updates), updates
+        return [np.asarray(p.read()) for p in net.named_parameters().values()]
+
+    for together, apart in zip(trained(True), trained(False), strict=True):
+        np.testing.assert_array_equal(together, apart)

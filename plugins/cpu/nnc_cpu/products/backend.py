@@ -38,6 +38,7 @@ class PackedProducts(CommandBackend):
 
     name = "packed"
     fuses = True
+    several = True
 
     def __init__(self, operator: str) -> None:
         self.operator = operator
