@@ -136,7 +136,10 @@ class Greedy(Panels):
 
 
 def _rounds_alike(step: Step) -> bool:
-    """Tell whether a step is the same by its reference and by the code that it has alone."""
+    """Tell whether a step is the same by its reference and by the code that it has alone.  Of zeros of both signs the
+    least and the largest are those that come first, in whatever order elements are taken."""
+    if step.op.name in ("min", "max"):
+        return False
     return step.spec.dtype == np.float32 or (step.op.exact and not is_complex(step.spec.dtype))
 
 
