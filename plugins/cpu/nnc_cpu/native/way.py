@@ -28,17 +28,13 @@ _ENTER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
 class _State(ctypes.Structure):
-    """`program.ll` says what is what, here and of slots."""
+    """`program.ll` says what is what."""
 
     _fields_ = (
         ("words", ctypes.c_void_p), ("next", ctypes.c_int64), ("slots", ctypes.c_void_p), ("rounds", ctypes.c_void_p),
         ("arguments", ctypes.c_void_p), ("pool", ctypes.c_void_p), ("helpers", ctypes.c_int64),
         ("position", ctypes.c_int64), ("watched", ctypes.c_int64), ("fuel", ctypes.c_int64),
         ("branch", ctypes.c_int64), ("run", ctypes.c_void_p))
-
-
-class _Slot(ctypes.Structure):
-    _fields_ = (("address", ctypes.c_size_t), ("root", ctypes.c_int64), ("nbytes", ctypes.c_int64))
 
 
 @cache
@@ -59,7 +55,8 @@ class NativeWay(InLoops):
         self.words = Words(program.records, lambda call: self.number[id(call)])
         count = len(program.slots)
         self._text = (ctypes.c_int64 * len(self.words.written))(*self.words.written)
-        self._slots, self._bound = (_Slot * count)(), (_Slot * count)()
+        self._slots, self._bound = (ctypes.c_int64 * (3 * count))(), (ctypes.c_int64 * (3 * count))()
+        """Address, slot of the whole buffer, and bytes of what each slot has now, and at the begin of a run."""
         self._rounds = (ctypes.c_int64 * (2 * self.words.rounds))()
         self._arguments = (ctypes.c_size_t * self.words.most_slots)()
         self._state = _State(
@@ -77,6 +74,7 @@ class NativeWay(InLoops):
         """The buffers that slots are bound to while Python is shown what they have now."""
         self._showing = False
         for slot in range(count):
+            self._slots[3 * slot + 1] = self._bound[3 * slot + 1] = slot
             self._write(program, slot)
         self.take_over()
 
@@ -120,24 +118,22 @@ class NativeWay(InLoops):
             self._write(program, slot)
 
     def _write(self, program: Any, slot: int) -> None:
-        buffer, bound = program.slots[slot], self._bound[slot]
-        bound.root = slot
-        bound.address, bound.nbytes = (0, 0) if buffer is None else (address_of(buffer), buffer.nbytes)
-        self._slots[slot] = bound
+        buffer = program.slots[slot]
+        self._slots[3 * slot] = self._bound[3 * slot] = 0 if buffer is None else address_of(buffer)
+        if self.words.moved:
+            self._slots[3 * slot + 1] = slot
+            self._slots[3 * slot + 2] = self._bound[3 * slot + 2] = 0 if buffer is None else buffer.nbytes
 
     def content(self, program: NumpyProgram, slot: int) -> Any:
         """The buffer that a slot has now."""
         if slot not in self.words.moved:
             return program.slots[slot]
-        place = self._slots[slot]
-        root = place.root
+        address, root, nbytes = self._slots[3 * slot : 3 * slot + 3]
         whole = self._replaced[root] if root in self._replaced else program.slots[root]
         if whole is None:
             return None
-        offset = place.address - address_of(whole)
-        if not offset and place.nbytes == whole.nbytes:
-            return whole
-        return self.part(program, whole, offset, place.nbytes)
+        offset = address - address_of(whole)
+        return whole if not offset and nbytes == whole.nbytes else self.part(program, whole, offset, nbytes)
 
     def _show(self, program: NumpyProgram, call: Call) -> None:
         """Let Python see what the slots of a call have now."""

@@ -16,8 +16,10 @@ WORTH = 30e-6
 PIECES = 8
 """Pieces of a launch for each thread: while one is held up, others go on with what it has not begun."""
 
-HEAD = object.__basicsize__
+_HEAD = object.__basicsize__
 """Bytes of the head that all objects have; an array of NumPy's holds the address of its elements right behind it."""
+
+_word_at = ctypes.c_size_t.from_address
 
 
 class Tasks(NamedTuple):
@@ -89,4 +91,4 @@ def arguments_of(buffers: Sequence[Any]) -> Any:
 
 def address_of(buffer: Any) -> int:
     """The address of a buffer's memory, read in a fifth of the time that `__array_interface__` takes."""
-    return ctypes.c_size_t.from_address(id(buffer) + HEAD).value
+    return _word_at(id(buffer) + _HEAD).value
