@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nnc_core as nnc
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.errors import DeviceError, DeviceMemoryError, OutOfRangeError
@@ -220,3 +221,14 @@ def test_a_matrix_times_itself_is_a_matrix_times_its_equal(device: CpuDevice) ->
     for ta, tb in ((True, False), (False, True)):
         same = device.eager["matmul"](x, x, ta, tb)
         assert same.tobytes() == device.eager["matmul"](x, x.copy(), ta, tb).tobytes()
+
+
+def test_depthwise_convolutions_run_by_their_loop_nests() -> None:
+    rng = np.random.default_rng(0)
+    x, k = (nnc.asarray(rng.standard_normal(shape).astype(np.float32)) for shape in ((1, 9, 9, 20), (3, 3, 1, 20)))
+    with nnc.deferred():
+        y = nnc.relu(nnc.conv2d(x, k, padding="SAME", groups=20))
+    run = nnc.export({"x": x, "k": k}, {"y": y}).compile()
+    assert "fused(conv relu)" in run.explain() and "[loop nest; " in run.explain()
+    apart = np.maximum(np.asarray(nnc.conv2d(x, k, padding="SAME", groups=20)), 0)
+    np.testing.assert_allclose(np.asarray(run(x=x, k=k)["y"]), apart, rtol=1e-5, atol=1e-5)

@@ -95,6 +95,13 @@ class NumpyBackend(CommandBackend):
                      if i in willing and (command.inputs[i].shape, command.inputs[i].dtype) == (out.shape, out.dtype))
 
 
+class ConvolutionBackend(NumpyBackend):
+    """Leaves convolutions of each channel by itself to loop nests: there is next to nothing to multiply by BLAS."""
+
+    def refuse(self, command: Command) -> str | None:
+        return super().refuse(command) or ("its loop nest is quicker" if convolution.is_depthwise(command) else None)
+
+
 class FusedBackend(NumpyBackend):
     """Runs the programs that there are loops for."""
 
@@ -131,4 +138,5 @@ def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ..
         name: (NumpyBackend(name, machine_code and _is_nest(name)),) for name in COMMANDS if name != FUSED.name}
     if not machine_code:
         return {**plain, FUSED.name: (FusedBackend(FUSED.name),)}
+    plain |= {name: (ConvolutionBackend(name), NumpyBackend(name, fallback=True)) for name in convolution.MAKERS}
     return {**plain, **{name: (backend, *plain[name]) for name, backend in PRODUCTS.items()}, FUSED.name: ()}

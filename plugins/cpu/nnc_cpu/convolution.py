@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.command import Command
+from nnc_core.base.dtype import is_float
 from nnc_core.base.layout import Layout
 from nnc_core.device import Launch
 from nnc_core.shape.window import has_channels_last
@@ -260,6 +261,15 @@ def _add_columns(c: _Convolution, g: Array, kernel: Array, target: Array, part: 
         at: Any = (slice(None), *k)
         steps.append(partial(np.add, tap, columns[at], tap))
     return steps
+
+
+def is_depthwise(command: Command) -> bool:
+    """True for a convolution of floats, or one of its gradients, with as many groups as channels."""
+    groups, order = command.attributes[-2:]
+    last = has_channels_last(order)
+    image = command.output if command.name == "conv_input_gradient" else command.inputs[0]
+    channels: int = image.shape[-1 if last else 1]
+    return last and groups > 1 and channels == groups and is_float(image.dtype)
 
 
 MAKERS: dict[str, Make] = {
