@@ -91,7 +91,7 @@ _default_id = ""
 
 
 def plugin_manager() -> Manager:
-    """The plugins, discovered at first use; what they offer is in the registry."""
+    """The plugins, discovered at first use; what they add to devices is in the registry."""
     global _manager
     with _lock:
         if _manager is None:
@@ -108,7 +108,11 @@ def _take_in(manager: Manager) -> None:
         if record.place:
             count_as_inside(record.place)
     extend(manager, registry)
-    manager.fill(registry)
+
+
+def _look_for(kind: str | None) -> None:
+    """Put the devices of a kind, or all, into the registry: plugins that have none of it leave their drivers alone."""
+    plugin_manager().fill(registry, kind)
 
 
 def register_plugin(plugin: object, name: str) -> PluginRecord:
@@ -126,6 +130,7 @@ def register_plugin(plugin: object, name: str) -> PluginRecord:
     with _lock:
         record = manager.register(plugin, name)
         _take_in(manager)
+        _look_for(None)
         for stack in list(_alive):
             stack.accepted.clear()  # kernels that added code may go before
     return record
@@ -155,7 +160,9 @@ def _stack_with(id: str) -> Stack:
         id = id if ":" in id else f"{id}:0"
         stack = _stacks.get(id)
     if stack is None:
-        plugin_manager()
+        _look_for(id.partition(":")[0])
+        if id not in registry.ids:  # the error says what there is
+            _look_for(None)
         try:
             stack = _stack_of(registry.get(id))
         except Error as error:
@@ -177,8 +184,8 @@ def default_device_id() -> str:
     global _default_id
     if _default_id:
         return _default_id
-    plugin_manager()
     for kind in PREFERENCE:
+        _look_for(kind)
         found = [id for id in registry.ids if id.split(":")[0] == kind]
         if found:
             if kind == "strict":
@@ -192,7 +199,7 @@ def default_device_id() -> str:
 def devices(*, all: bool = False) -> list[DeviceSpec]:
     """The devices of all plugins that can be opened, the default one first; with `all` those for tests too."""
     first = stack_for(None).device.spec.id
-    plugin_manager()
+    _look_for(None)
     wanted = [id for id in registry.ids if all or id == first or not registry.is_testing(id)]
     found = [spec for id in wanted if (spec := _spec_of(id)) is not None]
     return sorted(found, key=lambda spec: spec.id != first)

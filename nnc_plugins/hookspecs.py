@@ -8,7 +8,7 @@ operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
@@ -49,6 +49,9 @@ class PluginInfo(TypedDict):
     """The lowest (major, minor) of the plugin API that the plugin needs."""
     version: NotRequired[str]
     url: NotRequired[str]
+    kinds: NotRequired[Sequence[str]]
+    """The kinds of all devices that it offers, such as ("opencl",): it is asked for them, and loads its driver, only
+    when one of these or everything that there is is looked for."""
 
 
 @hookspec

@@ -85,24 +85,25 @@ class Manager:
             self._load(record, lambda: plugin)
         return record
 
-    def offers(self) -> dict[str, DeviceOffer]:
-        """The devices of all plugins by id.  Warns, once for each, of plugins that cannot be used."""
+    def offers(self, kind: str | None = None) -> dict[str, DeviceOffer]:
+        """The devices by id of all plugins, or of those asked so far and of all that may have some of a kind.  Warns,
+        once for each, of plugins that cannot be used."""
         with self._lock:
             if not self._listing:  # a plugin that asks while it lists its own gets what is known so far
                 self._listing = True
                 try:
                     for record in self._records:
-                        if record.state == "loaded":
+                        if record.state == "loaded" and record.may_offer(kind):
                             self._list_devices(record)
                 finally:
                     self._listing = False
                 self._speak()
             return {offer.id: offer for record in self._records if record.usable for offer in record.offers}
 
-    def fill(self, registry: DeviceTable) -> None:
-        """Add every device to `registry`; filling it again adds what has come since."""
+    def fill(self, registry: DeviceTable, kind: str | None = None) -> None:
+        """Add every device to `registry`, or what there is of a kind; filling it again adds what has come since."""
         with self._lock:
-            offers = self.offers()
+            offers = self.offers(kind)
             given = self._given_to(registry)
             for id in [id for id in offers if id not in given]:
                 registry.add(id, _Opener(offers[id], self._holders[id]), offers[id].testing)
@@ -212,6 +213,9 @@ class Manager:
         record.detail = ", ".join(offer.id for offer in record.offers)
 
     def _claim(self, record: PluginRecord, offer: DeviceOffer) -> None:
+        if not record.may_offer(offer.id.partition(":")[0]):
+            self._note(record, f"device {offer.id!r} is of no kind that the plugin names in its info, ignored")
+            return
         holder = self._holders.setdefault(offer.id, record)
         if holder is not record:
             self._note(record, f"device {offer.id!r} is already offered by plugin {holder.name!r}, ignored")

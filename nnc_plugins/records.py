@@ -41,6 +41,11 @@ class PluginRecord:
         """Imported, and no hook needed to set it up has failed."""
         return self.state in ("loaded", "ok", "no device")
 
+    def may_offer(self, kind: str | None) -> bool:
+        """True if there may be devices of a kind (None: of any) among those of the plugin."""
+        kinds = self.info.get("kinds")
+        return kind is None or kinds is None or kind in kinds
+
     @property
     def remarks(self) -> str:
         """Detail and notes in one line."""

@@ -249,6 +249,38 @@ def test_fill_adds_each_device_once_and_late_ones_later() -> None:
     assert registry.openers["a:0"]() == "an a"
 
 
+def of_kinds(*kinds: str, ids: Iterable[str], asked: list[str]) -> SimpleNamespace:
+    """A plugin that names the kinds of its devices, and notes when it is asked for these."""
+    def devices() -> list[DeviceOffer]:
+        asked.append(kinds[0])
+        return [DeviceOffer(id, object) for id in ids]
+
+    return plugin(nnc_plugin_info=lambda: {"name": kinds[0], "api": API, "kinds": kinds}, nnc_devices=devices)
+
+
+def test_a_plugin_is_asked_only_for_devices_of_its_kinds() -> None:
+    manager, registry = Manager(), Registry()
+    asked: list[str] = []
+    slow = manager.register(of_kinds("slow", ids=["slow:0"], asked=asked), "slow")
+    manager.register(of_kinds("quick", "both", ids=["both:0", "quick:0"], asked=asked), "quick")
+    manager.register(offering("any:0"), "any")
+    manager.fill(registry, "quick")
+    assert (asked, list(registry.openers), slow.state) == (["quick"], ["both:0", "quick:0", "any:0"], "loaded")
+    manager.fill(registry, "quick")
+    manager.fill(registry)
+    manager.fill(registry)
+    assert (asked, list(registry.openers), slow.state) == (
+        ["quick", "slow"], ["both:0", "quick:0", "any:0", "slow:0"], "ok")
+
+
+def test_a_device_of_a_kind_that_the_plugin_does_not_name_is_ignored() -> None:
+    manager = Manager()
+    record = manager.register(of_kinds("slow", ids=["slow:0", "other:0"], asked=[]), "slow")
+    with pytest.warns(PluginWarning, match="'other:0' is of no kind that the plugin names"):
+        assert list(manager.offers()) == ["slow:0"]
+    assert record.state == "ok"
+
+
 def test_an_error_while_opening_names_the_plugin() -> None:
     manager, registry = Manager(), Registry()
     manager.register(offering("a:0", opener=raising(MemoryError("full"))), "a")

@@ -23,7 +23,7 @@ def open_device() -> Device:
 
 @hookimpl
 def nnc_plugin_info() -> PluginInfo:
-    return {"name": "cpu", "api": API, "version": __version__}
+    return {"name": "cpu", "api": API, "version": __version__, "kinds": ("cpu",)}
 
 
 @hookimpl

@@ -22,7 +22,7 @@ __all__ = ["nnc_devices", "nnc_diagnose", "nnc_plugin_info"]
 
 @hookimpl
 def nnc_plugin_info() -> PluginInfo:
-    return {"name": "opencl", "api": (1, 0), "version": _version()}
+    return {"name": "opencl", "api": (1, 0), "version": _version(), "kinds": ("opencl",)}
 
 
 @hookimpl

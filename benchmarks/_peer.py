@@ -1,0 +1,51 @@
+"""One framework's process: makes a work ready, then steps for as long as it is told, and says what a step took."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from time import perf_counter
+from typing import Any
+
+from benchmarks._measure import peak_megabytes
+
+
+def stepper(framework: str, work: str) -> Callable[[], object]:
+    """A function that makes one step and returns when its result is there."""
+    name, _, variant = framework.partition(" ")
+    make: Callable[[str, str], Callable[[], object] | None] = import_module(f"benchmarks._works_{name}").make
+    found = make(work, variant)
+    if found is None:
+        raise SystemExit(f"{framework}: {work} is not made")
+    return found
+
+
+def for_a_while(step: Callable[[], object], seconds: float) -> float:
+    """Seconds of a step: the mean of as many as fill the time."""
+    count, begin = 0, perf_counter()
+    while not count or perf_counter() - begin < seconds:
+        step()
+        count += 1
+    return (perf_counter() - begin) / count
+
+
+def main() -> None:
+    step = stepper(sys.argv[1], sys.argv[2])
+    begin = perf_counter()
+    step()
+    say({"first": perf_counter() - begin})
+    for _ in range(3):
+        step()
+    for line in sys.stdin:
+        seconds = json.loads(line)["seconds"]
+        say({"step": for_a_while(step, seconds) if seconds else 0.0, "peak": peak_megabytes()})
+
+
+def say(answer: dict[str, Any]) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

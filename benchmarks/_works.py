@@ -1,0 +1,29 @@
+"""The works that frameworks are compared on: their names, sizes and arithmetic."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Work(NamedTuple):
+    """A work; each framework that does it has a function of this name in its own file, `_works_<framework>.py`."""
+
+    name: str
+    flops: float = 0.0
+    """Floating-point operations of a step's products; 0 where others count."""
+
+
+LENET_BATCH, MLP_BATCH = 100, 128
+LSTM_BATCH, LSTM_LENGTH, LSTM_SIZE = 32, 64, 256
+CHAIN, CHAIN_SIZE = 200, 1000
+ROWS = {"256k": (512, 512), "16M": (4096, 4096)}
+RATE = 0.005
+
+WORKS = (
+    Work("lenet training", 4.1e9),
+    Work("mlp training", 6 * MLP_BATCH * (784 * 1024 + 1024 * 1024 + 1024 * 10)),
+    Work("lstm training", 6 * LSTM_BATCH * LSTM_LENGTH * 8 * LSTM_SIZE**2),
+    Work("chain of 200"),
+    Work("call with 10 arguments"),
+    *[Work(f"{name} {size}") for size in ROWS for name in ("tanh(a*b+c)*d", "gelu", "softmax", "layer norm", "adam")],
+)

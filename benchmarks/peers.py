@@ -1,0 +1,132 @@
+"""The same work in nnc and in whatever peers are installed, in turn: 25th percentile, ratio, peak memory.
+
+PyTorch, JAX and NumPy by hand.  Each has a process of its own, told when it is its turn to step, so that drift of the
+machine meets all of them.  `NNC_BENCHMARK_THREADS` (2) is what each may use; `NNC_BENCHMARK_WORKS` names the works that
+are wanted, with commas between.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+from benchmarks._measure import show
+from benchmarks._works import WORKS, Work
+
+FRAMEWORKS = ("nnc", "torch", "torch channels_last", "torch compile", "jax", "numpy")
+ROUNDS, SECONDS = 9, 0.12
+"""Rounds of a work, and how long each turn takes at least."""
+
+
+class Result(NamedTuple):
+    """What one framework needs for a work."""
+
+    step: float
+    """Seconds, the 25th percentile."""
+    first: float
+    """Seconds of the first step, compiling included."""
+    peak: float
+    """Megabytes that the process had resident at most."""
+
+
+class Runner:
+    """A framework's process."""
+
+    def __init__(self, framework: str, work: Work) -> None:
+        threads = os.environ.get("NNC_BENCHMARK_THREADS", "2")
+        limits = {f"{name}_NUM_THREADS": threads for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+        self.framework, self.samples = framework, list[float]()
+        self.process = subprocess.Popen([sys.executable, "-m", "benchmarks._peer", framework, work.name],
+                                        env={**os.environ, **limits, "JAX_PLATFORMS": "cpu"}, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.ready: dict[str, Any] | None = self._answer()
+
+    def turn(self) -> None:
+        """Let it make steps for a while."""
+        self.samples.append(self._asked({"seconds": SECONDS})["step"])
+
+    def result(self) -> Result:
+        assert self.ready is not None
+        peak = self._asked({"seconds": 0})["peak"]
+        return Result(sorted(self.samples)[len(self.samples) // 4], self.ready["first"], peak)
+
+    def end(self) -> str:
+        """Stop it; what it said on its way out."""
+        assert self.process.stdin is not None and self.process.stderr is not None
+        self.process.stdin.close()
+        said = self.process.stderr.read()
+        self.process.wait()
+        return said.strip().splitlines()[-1] if said.strip() else ""
+
+    def _asked(self, question: dict[str, float]) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        answer = self._answer()
+        if answer is None:
+            raise RuntimeError(f"{self.framework} ended: {self.end()}")
+        return answer
+
+    def _answer(self) -> dict[str, Any] | None:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else None
+
+
+@contextmanager
+def runner(framework: str, work: Work) -> Iterator[Runner]:
+    found = Runner(framework, work)
+    try:
+        yield found
+    finally:
+        found.end()
+
+
+def measured(work: Work) -> tuple[dict[str, Result], dict[str, str]]:
+    """Results by framework, and why the others have none."""
+    with ExitStack() as stack:
+        ready: list[Runner] = []
+        missing: dict[str, str] = {}
+        for name in FRAMEWORKS:
+            one = stack.enter_context(runner(name, work))
+            if one.ready is None:
+                missing[name] = one.end()
+            else:
+                ready.append(one)
+        for _ in range(ROUNDS):
+            for one in ready:
+                one.turn()
+        return {one.framework: one.result() for one in ready}, missing
+
+
+def rows_of(work: Work) -> Iterator[list[str]]:
+    results, missing = measured(work)
+    if "nnc" not in results:
+        raise RuntimeError(f"{work.name} failed: {missing['nnc']}")
+    ours = results["nnc"]
+    for name, found in results.items():
+        rate = f"{work.flops / found.step / 1e9:.0f}" if work.flops else ""
+        yield [work.name if name == "nnc" else "", name, _time(found.step), f"{found.step / ours.step:.2f}", rate,
+               _time(found.first), f"{found.peak:.0f}"]
+    for name, why in missing.items():
+        if "No module named" not in why and "not made" not in why:
+            yield ["", name, why[-60:], "", "", "", ""]
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e6:.1f} us" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
+
+
+def chosen() -> Sequence[Work]:
+    names = os.environ.get("NNC_BENCHMARK_WORKS")
+    return WORKS if names is None else [work for work in WORKS if work.name in names.split(",")]
+
+
+def main() -> None:
+    rows = [row for work in chosen() for row in rows_of(work)]
+    show("the same work", ["", "", "a step", "/ nnc", "GF/s", "first step", "peak MB"], rows)
