@@ -194,3 +194,22 @@ def trained(device: Captured) -> dict[str, Values]:
             step(nnc.asarray(ROWS + k), nnc.asarray(np.arange(9) % 3))
         assert device.in_machine_code or not device.native
         return {name: value.numpy() for name, value in network.named_parameters().items()}
+
+
+def test_arguments_and_results_lie_elsewhere_in_every_call() -> None:
+    """What has gone round in the memory of one call's arguments is not looked for in that of the next one's."""
+
+    def rotated(a: Any, b: Any, c: Any, y: Any) -> Any:
+        return nnc.while_loop(lambda i, *_: i < 5, lambda i, a, b, c, y: (i + 1, b, c, a + b * 1.25, nnc.tanh(b)),
+                              (0, a, b, c, y))
+
+    device, kept = Captured(), []
+    with on(device):
+        for k in range(6):
+            given = [nnc.asarray(X + k + j) for j in range(4)]
+            with nnc.deferred():
+                late = rotated(*given)
+            kept += [given, late]
+            for y, wanted in zip(late, rotated(*given), strict=True):
+                np.testing.assert_allclose(y.numpy(), wanted.numpy(), rtol=1e-6)
+    assert device.in_machine_code

@@ -133,6 +133,8 @@ class NativeWay(InLoops):
         if whole is None:
             return None
         offset = address - address_of(whole)
+        if not 0 <= offset <= whole.nbytes - nbytes:
+            return program.slots[slot]  # another buffer has been bound since the last run
         return whole if not offset and nbytes == whole.nbytes else self.part(program, whole, offset, nbytes)
 
     def _show(self, program: NumpyProgram, call: Call) -> None:
