@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 from zlib import crc32
 
@@ -72,6 +72,12 @@ def _keep_machine_code_apart(config: pytest.Config) -> None:
     """Tests and the processes that they start leave the user's caches alone.  Their own lasts from run to run, as
     pytest's does: kernels take most of the time of many tests."""
     os.environ.setdefault(VARIABLE, str(config.rootpath / ".pytest_cache" / "nnc"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    with memory.without_collector():
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out

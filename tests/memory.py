@@ -6,7 +6,8 @@ import ctypes
 import gc
 import mmap
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,6 +39,16 @@ def keep_few_kernels() -> None:
 def keep_little_idle_memory() -> None:
     """A dozen devices have pools here, with arrays of the largest tests."""
     device.POOLED = MUCH
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Within it pytest makes thousands of items that live as long as the process: there is nothing to collect."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def leave_alone_what_is_there() -> None:
