@@ -19,7 +19,7 @@ WRONG: dict[str, list[Any]] = {
     "compile_at_once": [1, "yes", None], "check_nan": ["all", True, None, ["nan"]],
     "implicit_compute": ["never", 0], "trace_limit": ["x", 1.5, -1, True, None],
     "fusion": ["off", 2, None], "memory_steps": ["x", -1, 1e9], "arena_limit": ["1 GiB", -1, 1e9, True],
-    "threads": [0, -1, 1.5, True, "all", 1025],
+    "threads": [0, -1, 1.5, True, "all", 1025], "autotune": ["2 s", -1, True, None, float("nan")],
     "cache_limit": ["1 GiB", -1, 1e9, True, None], "cache_folder": ["", 3, b"bytes"],
     "default_float": ["single float", 32, None, "int32", nnc.int32, "complex64", "nonsense", object()],
     "default_device": [1.5, "", 0, object()],
