@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nnc_core.base.config import config as settings
 from nnc_core.base.errors import Error
 from nnc_core.device import Device
 from nnc_core.stacks import Stack, plugin_manager, stack_for
@@ -96,6 +97,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
                           f"NNC_TEST_SEED={seed} repeats them, -m \"\" runs everything")
     for name in config.stash.get(UNMATCHED, []):
         terminalreporter.line(f"expected to fail, but no test is called so: {name}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_interpreter() -> Iterator[None]:
+    """Check the code that stays, not what computes until it pays to make that."""
+    before, settings.compile_at_once = settings.compile_at_once, True
+    yield
+    settings.compile_at_once = before
 
 
 @pytest.fixture(scope="session")
