@@ -43,6 +43,9 @@ class CommandBackend(ABC):
     with the operator as the step `library` of their program, and others before and behind: `refuse` is asked as they
     grow, and the largest that it does not refuse is taken.  Under `config.deterministic` each step is to be rounded as
     it would be alone."""
+    packs: bool = False
+    """True for code that can pack what it reads while it reads it: what it `wants` is packed before only where that is
+    constant, once for all calls."""
     several: bool = False
     """True for such code that can give several results: those that nothing reads but the user, or a state of his, are
     offered beside the last."""

@@ -56,11 +56,12 @@ class Constants:
             self._known[key] = Literal(tiling.pack(host))
         return self._known[key]
 
+    def knows(self, x: Node) -> bool:
+        """Tell whether a node is a constant, or a view of one."""
+        return _behind_views(x)[0].op is CONSTANT
+
     def _host(self, x: Node) -> Any:
-        views: list[Node] = []
-        while x.op.view is not None and x.op.exact and len(x.inputs) == 1:
-            views.append(x)
-            (x,) = x.inputs
+        x, views = _behind_views(x)
         if x.op is not CONSTANT:
             return None
         literal: Literal = x.attributes[0]
@@ -69,6 +70,15 @@ class Constants:
             assert view.op.reference is not None
             host = view.op.reference(host, *view.attributes)
         return host
+
+
+def _behind_views(x: Node) -> tuple[Node, list[Node]]:
+    """The node that views are of, and these, the last first."""
+    views: list[Node] = []
+    while x.op.view is not None and x.op.exact and len(x.inputs) == 1:
+        views.append(x)
+        (x,) = x.inputs
+    return x, views
 
 
 class LayingOut(Nodes):
@@ -98,6 +108,10 @@ class LayingOut(Nodes):
         if not wanted:
             return {}
         assert backend is not None
+        if backend.packs:
+            wanted = {i: tiling for i, tiling in wanted.items() if self.packed.knows(node.inputs[i])}
+            if not wanted:
+                return {}
         program = reading_packed(node, wanted)
         layouts = tuple([x.layout() for x in program.inputs])
         taken = Command(FUSED.name, (program,), layouts, command.outputs)

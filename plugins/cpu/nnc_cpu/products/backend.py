@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from math import prod
@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING, TypeAlias
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import float32, float64
 from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.tiling import Tiling
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.program import Program
-from nnc_cpu.products.convolution import conv_problem, input_gradient_problem, kernel_gradient_problem
+from nnc_cpu.products.convolution import (
+    conv_problem,
+    input_gradient_problem,
+    kernel_gradient_problem,
+    kernel_tiling,
+)
 from nnc_cpu.products.ending import plain_ending
 from nnc_cpu.products.joined import Factor, JoinedProduct, joined_product
-from nnc_cpu.products.matmul import matmul_problem
+from nnc_cpu.products.matmul import matmul_problem, weight_tiling
+from nnc_cpu.products.plan import panel_width
 from nnc_cpu.products.problem import MatrixProduct
 
 if TYPE_CHECKING:
@@ -27,6 +34,8 @@ WORTH = 1 << 15
 """Multiply-adds from which on a call pays."""
 FEW = 4
 """Channels that are too few for tiles of windows."""
+MANY = 1 << 16
+"""Bytes of weights that are worth packing when a graph is compiled."""
 Arrange: TypeAlias = Callable[[JoinedProduct], MatrixProduct]
 PROBLEMS: dict[str, Arrange] = {
     "matmul": matmul_problem, "conv": conv_problem, "conv_input_gradient": input_gradient_problem,
@@ -39,6 +48,7 @@ class PackedProducts(CommandBackend):
     name = "packed"
     fuses = True
     several = True
+    packs = True
 
     def __init__(self, operator: str) -> None:
         self.operator = operator
@@ -51,6 +61,19 @@ class PackedProducts(CommandBackend):
         except NotSupportedError as error:
             return error.message
         return None
+
+    def wants(self, command: Command) -> Mapping[int, Tiling]:
+        """Weights in panels, where there are many and they are the second factor."""
+        problem = _worth_while(command)
+        size = problem.dtype.itemsize
+        if self.operator not in ("matmul", "conv") or problem.steps * problem.columns * size < MANY:
+            return {}
+        width = panel_width(problem.columns, _compiler().vector, size)
+        if self.operator == "matmul" and len(command.inputs[1].shape) == 2:
+            return {1: weight_tiling(bool(command.attributes[1]), width)}
+        if self.operator == "conv" and problem.batch == (1,):
+            return {1: kernel_tiling(len(command.inputs[1].shape), width)}
+        return {}
 
     def prepare(self, command: Command) -> Kernel:
         return _compiler().kernel(_worth_while(command))

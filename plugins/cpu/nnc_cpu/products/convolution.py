@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
+from nnc_core.base.tiling import Tiling
 from nnc_core.shape.window import has_channels_last
-from nnc_cpu.products.joined import JoinedProduct
-from nnc_cpu.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis, checked
+from nnc_cpu.products.joined import Factor, JoinedProduct, plain, width_of
+from nnc_cpu.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis, checked, in_panels
 
 
 class Sliding(NamedTuple):
@@ -46,7 +47,22 @@ def conv_problem(joined: JoinedProduct) -> MatrixProduct:
     problem = MatrixProduct(
         x.dtype, (groups,), prod(shape[:-1]), outputs, taps * channels, a, b, _by_window(joined, outputs),
         joined.ending, _order(joined), taps, by_tap, windows)
-    return checked(_pointwise(problem, x))
+    return checked(_packed(_pointwise(problem, x), joined.factors[1]))
+
+
+def kernel_tiling(rank: int, width: int) -> Tiling:
+    """Panels of so many output channels of a kernel with so many axes."""
+    return Tiling((*(1,) * (rank - 1), width), (rank - 1, *range(rank - 1), 2 * rank - 1))
+
+
+def _packed(problem: MatrixProduct, kernel: Factor) -> MatrixProduct:
+    """The problem with its kernel as it is packed."""
+    if kernel.tiling is None:
+        return problem
+    width = width_of(kernel.tiling)
+    if kernel.tiling != kernel_tiling(len(kernel.shape), width) or problem.batch != (1,):
+        raise NotSupportedError("the kernel is not packed as it should be")
+    return in_panels(problem, width)
 
 
 def input_gradient_problem(joined: JoinedProduct) -> MatrixProduct:
@@ -103,7 +119,7 @@ def _sliding(attributes: Sequence[Any]) -> Sliding:
 
 def _layouts(joined: JoinedProduct) -> tuple[Layout, Layout]:
     a, b = joined.factors
-    return a.layout, b.layout
+    return plain(a), plain(b)
 
 
 def _order(joined: JoinedProduct) -> tuple[int, ...]:

@@ -34,6 +34,20 @@ class Factor(NamedTuple):
     shape: tuple[int, ...] = ()
 
 
+def plain(factor: Factor) -> Layout:
+    """The layout of a factor before it was packed."""
+    if factor.tiling is None:
+        return factor.layout
+    if not factor.layout.contiguous:
+        raise NotSupportedError("panels lie apart")
+    return Layout.packed(factor.shape, factor.layout.dtype, factor.layout.offset)
+
+
+def width_of(tiling: Tiling) -> int:
+    """The columns of its panels."""
+    return max(tiling.blocks)
+
+
 class JoinedProduct(NamedTuple):
     """A product with what follows it."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from nnc_cpu.products.joined import JoinedProduct
-from nnc_cpu.products.problem import MatrixProduct, product_problem
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.tiling import Tiling
+from nnc_cpu.products.joined import JoinedProduct, plain, width_of
+from nnc_cpu.products.problem import MatrixProduct, in_panels, product_problem
 
 
 def matmul_problem(joined: JoinedProduct) -> MatrixProduct:
@@ -11,4 +13,14 @@ def matmul_problem(joined: JoinedProduct) -> MatrixProduct:
     a, b = joined.factors
     ta, tb = map(bool, joined.attributes)
     order = (a.place, b.place, *joined.places)
-    return product_problem(a.layout, b.layout, (ta, tb), joined.others, joined.ending, order)
+    problem = product_problem(plain(a), plain(b), (ta, tb), joined.others, joined.ending, order)
+    if b.tiling is None:
+        return problem
+    if b.tiling != weight_tiling(tb, width_of(b.tiling)):
+        raise NotSupportedError("the second matrix is not packed as it should be")
+    return in_panels(problem, width_of(b.tiling))
+
+
+def weight_tiling(transposed: bool, width: int) -> Tiling:
+    """Panels of so many columns of a matrix."""
+    return Tiling((width, 1), (0, 1, 2)) if transposed else Tiling((1, width), (1, 0, 3))

@@ -39,7 +39,7 @@ class ProductPlan(NamedTuple):
 def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None) -> ProductPlan:
     """The plan for a host whose vectors have so many bytes; `tile`: one of no more rows than there are."""
     lanes = vector // problem.dtype.itemsize
-    tile = tile or choose_tile(problem.rows, problem.columns, lanes, vector == WIDEST)
+    tile = tile or choose_tile(problem.rows, problem.columns, lanes, vector == WIDEST, problem.panel // lanes)
     right = _right(problem)
     width = tile.vectors * lanes
     panels = _parts(problem.columns, width)
@@ -53,10 +53,17 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None) -> Pr
     return ProductPlan(kind, tuple(numbers_of(kind, numbers)), prod(problem.batch) * blocks * panels)
 
 
-def choose_tile(rows: int, columns: int, lanes: int, wide: bool) -> Tile:
+def choose_tile(rows: int, columns: int, lanes: int, wide: bool, vectors: int = 0) -> Tile:
     """The tile that takes the fewest multiply-adds for a step, counted with those of rows and lanes that are not
-    there, and with loads; `wide`: there are 32 registers."""
-    return min(_tiles(rows, wide), key=lambda tile: _cost(tile, rows, _parts(columns, lanes)))
+    there, and with loads; `wide`: there are 32 registers; `vectors`: of a panel, if B is packed."""
+    tiles = [tile for tile in _tiles(rows, wide) if vectors in (0, tile.vectors)]
+    return min(tiles, key=lambda tile: _cost(tile, rows, _parts(columns, lanes)))
+
+
+def panel_width(columns: int, vector: int, itemsize: int) -> int:
+    """The columns of panels for weights that products of all heights read."""
+    lanes = vector // itemsize
+    return min(4 if vector == WIDEST else 2, _parts(columns, lanes)) * lanes
 
 
 def _tiles(rows: int, wide: bool) -> Iterator[Tile]:
@@ -84,6 +91,8 @@ def _way_of(windows: ImageWindows | None) -> Windows:
 
 def _right(problem: MatrixProduct) -> Right:
     """The way that B is read: where it lies if its rows are contiguous and packing it would not pay."""
+    if problem.panel:
+        return "panels"
     if problem.b.column != 1 and problem.columns > 1:
         return "columns"
     size = problem.steps * problem.columns * problem.dtype.itemsize
@@ -106,7 +115,8 @@ def _numbers(problem: MatrixProduct, kind: Kind) -> dict[str, int]:
     numbers = {"rows": problem.rows, "columns": problem.columns, "segments": problem.segments,
                "length": problem.length, "group": group, "part": part,
                "a_step": a.row if kind.left == "rows" else a.column, "b_segment": problem.b_segment, "b_step": b.row,
-               "b_column": b.column, "b_panel": kind.width * b.column}
+               "b_column": b.column,
+               "b_panel": problem.steps * problem.panel if problem.panel else kind.width * b.column}
     lengths = (*(1,) * (3 - len(problem.batch)), *problem.batch)
     numbers |= {f"batch{n}": lengths[n] for n in (1, 2)}
     for name, x in zip(operand_names(kind), (a, b, *problem.others), strict=True):

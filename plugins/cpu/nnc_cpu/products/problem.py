@@ -69,6 +69,8 @@ class MatrixProduct(NamedTuple):
     """Parts of the steps that lie apart, each of as many."""
     b_segment: int = 0
     windows: ImageWindows | None = None
+    panel: int = 0
+    """The columns of the panels that B is packed in; 0 where it lies as it is."""
 
     @property
     def length(self) -> int:
@@ -119,6 +121,12 @@ def _strided(x: Layout, outer: tuple[int, ...], column: int) -> Strided:
     size = x.dtype.itemsize
     *batch, row = [step // size for step in outer]
     return Strided(x.offset // size, tuple(batch), row, column // size)
+
+
+def in_panels(problem: MatrixProduct, width: int) -> MatrixProduct:
+    """The problem with B packed in panels of so many columns, all steps of one after the other."""
+    b = problem.b._replace(row=width, column=1)
+    return problem._replace(b=b, b_segment=problem.length * width, panel=width)
 
 
 def checked(problem: MatrixProduct) -> MatrixProduct:
