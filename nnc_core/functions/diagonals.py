@@ -152,9 +152,19 @@ def diagflat(x: ArrayLike, /, k: int = 0) -> Tensor:
 def _on_diagonal(v: Value, k: int) -> Value:
     n = v.shape[0]
     size = n + abs(k)
+    if isinstance(size, int) and n:
+        return F.reshape(_along_diagonal(v, size, k), shape=(size, size))
     column = F.pad(v, low=(max(-k, 0),), high=(max(k, 0),), interior=(0,))
     column = F.broadcast_to(F.reshape(column, shape=(size, 1)), shape=(size, size))
     return F.where(_diagonal_mask(v, size, k), column, F.number(0, v.dtype, v))
+
+
+def _along_diagonal(v: Value, columns: int, k: int, rows: int | None = None) -> Value:
+    """The flattened matrix with a vector that fills its k-th diagonal."""
+    count, step = int(v.shape[0]), columns + 1
+    low = k if k >= 0 else -k * columns
+    whole = (columns if rows is None else rows) * columns
+    return F.pad(v, low=(low,), high=(whole - low - (count - 1) * step - 1,), interior=(step - 1,))
 
 
 def _diagonal_mask(like: Value, size: DimLike, k: int) -> Value:

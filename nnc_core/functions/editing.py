@@ -30,6 +30,10 @@ __all__ = ["delete", "insert", "repeat", "resize_flat", "tile"]
 _REPEAT = OPERATORS["repeat_index"]
 
 
+FEW = 8
+"""Slices that are taken out by joining what is between them."""
+
+
 # ---- again and again
 @names_itself
 def repeat(x: ArrayLike, repeats: ArrayLike, /, *, axis: int | None = None) -> Tensor:
@@ -121,7 +125,10 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, /, axis: int | None = None
         count = len(places)
     new = F.broadcast_to(new, shape=with_length(v.shape, a, count))
     _check(places, length, length)
-    order = np.insert(np.arange(length), places if places.ndim else int(places), length + np.arange(count))
+    if places.size == 1:
+        at = int(places.item()) % (length + 1) if places.item() >= 0 else int(places.item()) + length
+        return Tensor(F.concat(cut(v, a, 0, at), new, cut(v, a, at, length), axis=a))
+    order = np.insert(np.arange(length), places, length + np.arange(count))
     return Tensor(taken(F.concat(v, new, axis=a), order, a))
 
 
@@ -133,7 +140,17 @@ def delete(x: ArrayLike, obj: Any, /, axis: int | None = None) -> Tensor:
     length = int(v.shape[a])
     places = _places(obj, length)
     _check(places, length, length - 1)
+    gone = np.unique(np.where(places < 0, places + length, places))
+    if 0 < gone.size <= FEW:
+        return Tensor(F.concat(*_between(v, a, gone.tolist()), axis=a))
     return Tensor(taken(v, np.delete(np.arange(length), places), a))
+
+
+def _between(v: Value, axis: int, gone: list[int]) -> list[Value]:
+    """The pieces before, between and behind some places, one at least."""
+    begins, ends = [0, *(at + 1 for at in gone)], [*gone, int(v.shape[axis])]
+    pieces = [cut(v, axis, begin, end) for begin, end in zip(begins, ends, strict=True) if begin < end]
+    return pieces or [cut(v, axis, 0, 0)]
 
 
 def _places(obj: Any, length: int) -> np.ndarray[Any, Any]:

@@ -24,6 +24,7 @@ from nnc_core.values.from_host import dtype_given
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = [
     "bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd",
@@ -95,6 +96,8 @@ def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int =
     if length is not None:
         inside = F.logical_and(F.greater_equal(v, 0), F.less(v, length))
         return Tensor(_counted(F.where(inside, v, length), w, length))
+    if w is None and (found := as_whole("bincount", (v,), (minlength,))) is not None:
+        return Tensor(found)
     with use_device(v.stack):
         least = F.full(shape=(1,), value=minlength - 1, dtype=int64)
     seen = F.concat(v, least, axis=0) if minlength else v
@@ -154,6 +157,8 @@ def _density(counts: Value, edges: Sequence[Value]) -> Value:
 def _filled(v: Sequence[Value], edges: Sequence[Value], weights: Value | None, density: bool) -> Value:
     """Counts, an axis for each of the coordinates v."""
     sizes = [int(e.shape[0]) - 1 for e in edges]
+    if weights is None and len(v) == 1 and (found := as_whole("counts_in_bins", (v[0], edges[0]))) is not None:
+        return _density(found, edges) if density else found
     number = bin_numbers(v[0], edges[0])
     inside = F.less(number, sizes[0])
     for coordinate, e, size in zip(v[1:], edges[1:], sizes[1:], strict=True):

@@ -17,6 +17,7 @@ from nnc_core.values.arguments import ArrayLike, Axis, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
@@ -102,6 +103,8 @@ def _extremum(v: Value, axes: tuple[int, ...], largest: bool, keepdims: bool) ->
     reduce = F.max if largest else F.min
     if not is_inexact(v.dtype):
         return reduce(v, axis=axes, keepdims=keepdims)
+    if (found := as_whole("extremum_without_nan", (v,), (axes, largest, bool(keepdims)))) is not None:
+        return found  # type: ignore[no-any-return]
     y = reduce(without_nan(v, -inf if largest else inf), axis=axes, keepdims=keepdims)
     return F.where(F.greater(counts(v, axes, keepdims), 0), y, float("nan"))
 

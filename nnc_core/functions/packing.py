@@ -14,6 +14,7 @@ from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = ["bitwise_count", "packbits", "unpackbits"]
 
@@ -28,6 +29,8 @@ def bitwise_count(x: ArrayLike, /) -> Tensor:
     if not is_integer(v.dtype):
         raise DTypeError(f"{v.dtype} has no bits to count", hint="cast it with astype")
     unsigned = np.dtype(f"u{v.dtype.itemsize}")
+    if (found := as_whole("bitwise_count", (v,))) is not None:
+        return Tensor(found)
     v = F.cast(F.abs(v), dtype=unsigned) if v.dtype.kind == "i" else v
     v = F.subtract(v, F.bitwise_and(_shifted(v, 1), _mask(v, 0x55)))
     v = F.add(F.bitwise_and(v, _mask(v, 0x33)), F.bitwise_and(_shifted(v, 2), _mask(v, 0x33)))
@@ -70,12 +73,16 @@ def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
     v = as_value(x)
     if v.dtype != boolean and not is_integer(v.dtype):
         raise DTypeError(f"{v.dtype} numbers are no bits", hint="compare with 0")
-    v, a = _last(as_dtype(as_dtype(v, boolean), int64), axis)
+    v, a = _last(v, axis)
+    shifts = _powers(v, bitorder, int64)
+    if (found := as_whole("packbits", (v,), (a, bitorder))) is not None:
+        return Tensor(found)
+    v = as_dtype(as_dtype(v, boolean), int64)
     n = v.spec.static_shape[a]
     count = -(-n // 8)
     v = F.pad(v, low=(0,) * v.ndim, high=with_length((0,) * v.ndim, a, 8 * count - n), interior=(0,) * v.ndim)
     v = F.reshape(v, shape=(*v.shape[:a], count, 8, *v.shape[a + 1 :]))
-    shifts = F.reshape(_powers(v, bitorder, int64), shape=(8, *(1,) * (v.ndim - a - 2)))
+    shifts = F.reshape(shifts, shape=(8, *(1,) * (v.ndim - a - 2)))
     return Tensor(as_dtype(F.sum(F.bitwise_left_shift(v, shifts), axis=(a + 1,)), uint8))
 
 
@@ -87,11 +94,19 @@ def unpackbits(x: ArrayLike, /, axis: int | None = None, count: int | None = Non
     if v.dtype != uint8:
         raise DTypeError(f"{v.dtype} are no bytes", hint="cast with astype to uint8")
     v, a = _last(v, axis)
+    y = as_whole("unpackbits", (v,), (a, bitorder)) if bitorder in ORDERS else None
+    return _first(_unpacked(v, a, bitorder) if y is None else y, a, count)
+
+
+def _unpacked(v: Value, a: int, bitorder: str) -> Value:
     n = v.spec.static_shape[a]
     shifts = F.reshape(_powers(v, bitorder, uint8), shape=(8, *(1,) * (v.ndim - a - 1)))
     bits = F.bitwise_right_shift(F.reshape(v, shape=(*v.shape[: a + 1], 1, *v.shape[a + 1 :])), shifts)
-    y = F.reshape(F.bitwise_and(bits, _number(v, 1)), shape=with_length(v.shape, a, 8 * n))
-    return Tensor(y if count is None else _counted(y, a, count))
+    return F.reshape(F.bitwise_and(bits, _number(v, 1)), shape=with_length(v.shape, a, 8 * n))
+
+
+def _first(y: Value, axis: int, count: int | None) -> Tensor:
+    return Tensor(y if count is None else _counted(y, axis, count))
 
 
 def _counted(v: Value, axis: int, count: int) -> Value:

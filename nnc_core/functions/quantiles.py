@@ -26,6 +26,7 @@ from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
@@ -87,16 +88,23 @@ def _between(low: Value, high: Value, weight: Any) -> Value:
 
 
 def _on_host(rows: Value, q: np.ndarray[Any, Any], method: str, n: int) -> Value:
-    """(kept..., m) of sorted rows."""
+    """(kept..., m) of rows that are not sorted; NaN where a row has one."""
     low, high, weight = places(method, np.float64(n), q)
-    rows = cut(rows, rows.ndim - 1, 0, n)  # says that the indices are for this length alone
+    wanted = np.unique([*low.astype(np.int64), *high.astype(np.int64), n - 1])
+    chosen = as_whole("order_statistics", (rows,), (tuple(wanted.tolist()),))
+    if chosen is None:
+        last = rows.ndim - 1
+        ordered = cut(F.sort(rows, axis=last), last, 0, n)  # says that the indices are for this length alone
+        return _weighed(ordered, low.astype(np.int64), high.astype(np.int64), weight)
+    return _weighed(chosen, np.searchsorted(wanted, low), np.searchsorted(wanted, high), weight)
 
-    def at(index: np.ndarray[Any, Any]) -> Value:
-        return taken(rows, index.astype(np.int64), rows.ndim - 1)
 
-    if not np.any(weight):
-        return at(low)
-    return _between(at(low), at(high), constant_beside(rows, weight, rows.dtype))
+def _weighed(ordered: Value, low: Any, high: Any, weight: Any) -> Value:
+    """What lies between the elements at these indices; NaN where the last one is."""
+    y = taken(ordered, low, ordered.ndim - 1)
+    if np.any(weight):
+        y = _between(y, taken(ordered, high, ordered.ndim - 1), constant_beside(ordered, weight, ordered.dtype))
+    return _unless_nan(y, ordered)
 
 
 def _on_device(rows: Value, q: Value, method: str, n: Value) -> Value:
@@ -157,12 +165,17 @@ def _unweighted(rows: _Rows, q: Any, method: str, passes_nan: bool) -> Value:
     n = rows.v.shape[-1]
     if n == 0:
         return _nothing(rows, q.shape[0])
+    if isinstance(q, np.ndarray) and isinstance(n, int) and not (passes_nan and _may_have_nan(rows.v)):
+        return _on_host(rows.v, q, method, n)
     ordered = F.sort(rows.v, axis=rows.last)
-    if isinstance(q, np.ndarray) and isinstance(n, int) and not passes_nan:
-        return _unless_nan(_on_host(ordered, q, method, n), ordered)
     quantiles = constant_beside(ordered, q) if isinstance(q, np.ndarray) else q
     y = _on_device(ordered, quantiles, method, counts(rows.v, (rows.last,), True))
     return y if passes_nan else _unless_nan(y, ordered)
+
+
+def _may_have_nan(v: Value) -> bool:
+    found = as_whole("has_nan", (v,))
+    return found is None or bool(found.array)
 
 
 def _unless_nan(y: Value, ordered: Value) -> Value:

@@ -13,6 +13,7 @@ from nnc_core.values.arguments import ArrayLike, Axis, as_value, count_of, names
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = [
     "all", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "prod", "ptp", "std", "sum",
@@ -207,5 +208,9 @@ def any(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
 @names_itself
 def count_nonzero(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """int64: how many elements along axes are not zero; NaN is not."""
-    v = as_dtype(_boolean(as_value(x)), dt.int64)
-    return Tensor(F.sum(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
+    v = as_value(x)
+    axes = normalise_axes(axis, v.ndim)
+    found = as_whole("count_nonzero", (v,), (axes, bool(keepdims)))
+    if found is None:
+        found = F.sum(as_dtype(_boolean(v), dt.int64), axis=axes, keepdims=keepdims)
+    return Tensor(found)

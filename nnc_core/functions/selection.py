@@ -16,6 +16,7 @@ from nnc_core.values.data_dependent import size_for
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = [
     "argwhere", "flatnonzero", "nonzero", "trim_zeros", "unique_all", "unique_counts", "unique_inverse",
@@ -103,17 +104,24 @@ def _counts(v: Value) -> Tensor:
     return Tensor(F.unique_counts(v, size=size_for(v, _UNIQUE)))
 
 
+def _as_whole(v: Value, *, index: bool = False, inverse: bool = False, counts: bool = False) -> Any:
+    return as_whole("unique", (flattened(v),), (index, inverse, counts))
+
+
 @names_itself
 def unique_values(x: Any, /) -> Tensor:
     """The distinct values, rising; each NaN is one of its own, 0.0 and -0.0 are one."""
     v = as_value(x)
-    return _distinct(v, _first(v))
+    found = _as_whole(v)
+    return _distinct(v, _first(v)) if found is None else Tensor(found)
 
 
 @names_itself
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The distinct values, rising, and how often each occurs."""
     v = as_value(x)
+    if (found := _as_whole(v, counts=True)) is not None:
+        return UniqueCounts(*map(Tensor, found))
     return UniqueCounts(_distinct(v, _first(v)), _counts(v))
 
 
@@ -121,6 +129,8 @@ def unique_counts(x: Any, /) -> UniqueCounts:
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct values, rising, and for each element of x the number of its value: values[inverse] is x."""
     v = as_value(x)
+    if (found := _as_whole(v, inverse=True)) is not None:
+        return UniqueInverse(Tensor(found[0]), Tensor(F.reshape(found[1], shape=v.shape)))
     return UniqueInverse(_distinct(v, _first(v)), Tensor(F.unique_inverse(v)))
 
 
@@ -128,6 +138,9 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 def unique_all(x: Any, /) -> UniqueAll:
     """The distinct values, rising; where in the flattened x each occurs first; inverse; counts."""
     v = as_value(x)
+    if (found := _as_whole(v, index=True, inverse=True, counts=True)) is not None:
+        values, first, inverse, counts = found
+        return UniqueAll(*map(Tensor, (values, first, F.reshape(inverse, shape=v.shape), counts)))
     first = _first(v)
     return UniqueAll(_distinct(v, first), Tensor(first), Tensor(F.unique_inverse(v)), _counts(v))
 

@@ -16,6 +16,7 @@ from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = ["intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_consecutive"]
 
@@ -94,6 +95,10 @@ def unique(x: ArrayLike, /, return_index: bool = False, return_inverse: bool = F
     """
     v = as_value(x)
     rows, a = _rows(v, axis)
+    wanted = bool(return_index), bool(return_inverse), bool(return_counts)
+    whole = as_whole("unique", (rows,), wanted) if rows.ndim == 1 else None
+    if whole is not None:
+        return _as_wanted(whole, v, axis, wanted)
     groups = _groups(rows, _in_order(rows), equal_nan)
     where = F.take(groups.order, groups.first, axis=0)
     values = moved(F.take(rows, where, axis=0), (0,), (a,))
@@ -103,6 +108,15 @@ def unique(x: ArrayLike, /, return_index: bool = False, return_inverse: bool = F
         found.append(F.reshape(inverse, shape=v.shape) if axis is None else inverse)
     found += [groups.counts()] if return_counts else []
     return Tensor(values) if len(found) == 1 else tuple(map(Tensor, found))
+
+
+def _as_wanted(found: Any, v: Value, axis: int | None, wanted: tuple[bool, bool, bool]) -> Any:
+    """What a device has found as a whole; the inverse in the shape of the elements."""
+    if not isinstance(found, tuple):
+        return Tensor(found)
+    at = 1 + wanted[0]
+    shaped = [F.reshape(y, shape=v.shape) if wanted[1] and i == at and axis is None else y for i, y in enumerate(found)]
+    return tuple(map(Tensor, shaped))
 
 
 @names_itself
@@ -133,13 +147,23 @@ def _pair(x1: ArrayLike, x2: ArrayLike) -> tuple[Value, Value]:
 
 def _distinct(v: Value) -> tuple[Value, Value]:
     """Distinct values, rising, and where each occurs first."""
+    if (found := as_whole("unique", (v,), (True, False, False))) is not None:
+        return found  # type: ignore[no-any-return]
     groups = _groups(v, F.argsort(v, axis=0), equal_nan=True)
     where = F.take(groups.order, groups.first, axis=0)
     return F.take(v, where, axis=0), where
 
 
+def _values(v: Value) -> Value:
+    """Distinct values, rising."""
+    found = as_whole("unique", (v,), (False, False, False))
+    return _distinct(v)[0] if found is None else found
+
+
 def _isin(v: Value, among: Value) -> Value:
     """Compare how many elements are smaller with how many are not larger; NaN is in nothing."""
+    if (whole := as_whole("isin", (v, among))) is not None:
+        return whole  # type: ignore[no-any-return]
     ordered = F.sort(among, axis=0)
     found = F.less(F.searchsorted(ordered, v, right=False), F.searchsorted(ordered, v, right=True))
     return F.logical_and(found, F.equal(v, v)) if is_inexact(v.dtype) else found
@@ -173,20 +197,20 @@ def intersect1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, re
 @names_itself
 def union1d(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The distinct values that are in either, rising."""
-    return Tensor(_distinct(F.concat(*_pair(x1, x2), axis=0))[0])
+    return Tensor(_values(F.concat(*_pair(x1, x2), axis=0)))
 
 
 @names_itself
 def setdiff1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> Tensor:
     """The distinct values of x1 that are not in x2, rising; with `assume_unique` as they come."""
     a, b = _pair(x1, x2)
-    values = a if assume_unique else _distinct(a)[0]
+    values = a if assume_unique else _values(a)
     return Tensor(_chosen(values, F.logical_not(_isin(values, b))))
 
 
 @names_itself
 def setxor1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> Tensor:
     """The distinct values that are in one only, rising."""
-    a, b = (_distinct(v)[0] for v in _pair(x1, x2))
+    a, b = (_values(v) for v in _pair(x1, x2))
     parts = [_chosen(v, F.logical_not(_isin(v, other))) for v, other in ((a, b), (b, a))]
     return Tensor(F.sort(F.concat(*parts, axis=0), axis=0))

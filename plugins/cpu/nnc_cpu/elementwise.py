@@ -10,9 +10,9 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType, is_complex, is_inexact
-from nnc_core.codegen.numpy_scalars import cast as numpy_cast
 from nnc_core.codegen.numpy_scalars import expm1, integer_power
 from nnc_core.device import Launch
+from nnc_cpu.casts import convert
 from nnc_cpu.memory import Array, same_start
 from nnc_cpu.routine import Make, Routine, converting, in_order, prepared, scratch
 
@@ -178,7 +178,7 @@ def cast(command: Command) -> Routine:
 
 def write_cast(source: Array, target: Array) -> None:
     with np.errstate(all="ignore"):
-        np.copyto(target, numpy_cast(source, target.dtype))
+        convert(source, target)
 
 
 MAKERS: dict[str, Make] = {

@@ -1,0 +1,116 @@
+"""Functions that NumPy has an algorithm of its own for: eager kernels by the names of functions, not of operators.
+
+Each gives what the operators that make the function up otherwise would give, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from nnc_cpu.memory import Array
+from nnc_cpu.ordering import is_sorted_by_value
+
+PLAIN = 13
+"""Dtypes that NumPy computes with as they are have numbers below this."""
+PIECE = 1 << 14
+Axes = tuple[int, ...]
+
+
+# ---- bits
+def packbits(x: Array, axis: int, bitorder: str) -> Array:
+    return np.packbits(x, axis, bitorder)  # type: ignore[call-overload, no-any-return]
+
+
+def unpackbits(x: Array, axis: int, bitorder: str) -> Array:
+    return np.unpackbits(x, axis, None, bitorder)  # type: ignore[call-overload, no-any-return]
+
+
+# ---- order: zeros of either sign, and NaN, are told apart by where they were
+def order_statistics(rows: Array, places: Axes) -> Any:
+    """The elements at these places of the sorted rows, without sorting the rest."""
+    if not is_sorted_by_value(rows):
+        return NotImplemented
+    return np.partition(rows, places, -1)[..., list(places)]
+
+
+def has_nan(x: Array) -> Any:
+    return np.asarray(np.isnan(np.max(x)))
+
+
+def unique(x: Array, index: bool, inverse: bool, counts: bool) -> Any:
+    """The distinct values of a vector, and what else is wanted, each int64."""
+    if not is_sorted_by_value(x):
+        return NotImplemented
+    if not (index or inverse or counts):
+        return np.unique(x)
+    return tuple(np.unique(x, index, inverse, counts))
+
+
+def isin(x: Array, among: Array) -> Any:
+    return np.isin(x, among) if x.dtype.num < PLAIN else NotImplemented  # not the halves, nor complex numbers
+
+
+# ---- counts
+def count_nonzero(x: Array, axes: Axes, keepdims: bool) -> Any:
+    if x.dtype.num >= PLAIN:
+        return NotImplemented
+    return np.asarray(np.count_nonzero(x, axis=None if len(axes) == x.ndim and not keepdims else axes,
+                                       keepdims=keepdims), np.int64)
+
+
+def bincount(x: Array, least: int) -> Array:
+    return np.bincount(x, minlength=least).astype(np.int64, copy=False)
+
+
+def counts_in_bins(x: Array, edges: Array) -> Any:
+    """int64: the elements in each of at least two bins of a vector of edges that rise evenly, the last with both its
+    edges.  A first guess is put right by the edges themselves."""
+    bins, low, high = len(edges) - 1, edges[0], edges[-1]
+    if x.dtype != edges.dtype or x.dtype.kind != "f" or not (low < high and np.isfinite(high - low)) or bins > 1 << 16:
+        return NotImplemented
+    total = np.zeros(bins, np.int64)
+    x = x.reshape(-1)
+    for begin in range(0, len(x), PIECE):
+        piece = x[begin : begin + PIECE]
+        within = (piece >= low) & (piece <= high)
+        piece = piece if within.all() else piece[within]
+        number = np.minimum(((piece - low) * (bins / (high - low))).astype(np.intp), bins - 1)
+        number -= piece < edges[number]
+        number += (piece >= edges[number + 1]) & (number < bins - 1)
+        if (piece < edges[number]).any() or ((piece >= edges[number + 1]) & (number < bins - 1)).any():
+            return NotImplemented
+        total += np.bincount(number, minlength=bins)
+    return total
+
+
+# ---- extremes
+def extremum_without_nan(x: Array, axes: Axes, largest: bool, keepdims: bool) -> Any:
+    """With NaN there a zero may be another one than operators would choose."""
+    if x.dtype.kind != "f" or x.dtype.num >= PLAIN:
+        return NotImplemented
+    plain: Any = (np.maximum if largest else np.minimum).reduce
+    y = np.asarray(plain(x, axis=axes, keepdims=keepdims))
+    if not np.isnan(y).any():
+        return y
+    passing: Any = (np.fmax if largest else np.fmin).reduce
+    y = np.asarray(passing(x, axis=axes, keepdims=keepdims))
+    return NotImplemented if (y == 0).any() else y
+
+
+WHOLE: Mapping[str, Callable[..., Any]] = {
+    "packbits": packbits, "unpackbits": unpackbits, "bitwise_count": np.bitwise_count,
+    "order_statistics": order_statistics, "has_nan": has_nan, "unique": unique, "isin": isin,
+    "count_nonzero": count_nonzero, "bincount": bincount, "counts_in_bins": counts_in_bins,
+    "extremum_without_nan": extremum_without_nan,
+}  # fmt: skip
+MADE_OF: Mapping[str, tuple[str, ...]] = {
+    "packbits": ("sum", "bitwise_left_shift", "cast"), "unpackbits": ("bitwise_right_shift", "bitwise_and"),
+    "bitwise_count": ("bitwise_and", "bitwise_right_shift", "add"), "order_statistics": ("sort", "argsort", "take"),
+    "has_nan": ("max",), "unique": ("argsort", "unique_index", "unique_inverse", "unique_counts"),
+    "isin": ("sort", "searchsorted"), "count_nonzero": ("cast", "sum"), "bincount": ("bin_range", "scatter"),
+    "counts_in_bins": ("searchsorted", "scatter"), "extremum_without_nan": ("max", "min", "where"),
+}  # fmt: skip
+"""The operators in whose place each stands."""

@@ -1,0 +1,115 @@
+"""Functions that cpu:0 computes as a whole, and kernels that go another way for large arrays, give the bits of what
+operators make up: the same calls with the fast path closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.base.dtype import FLOATS, INTEGERS, bfloat16
+from nnc_core.base.fast_path import closed
+from nnc_core.codegen.numpy_scalars import cast
+from nnc_core.operator import OPERATORS
+from nnc_cpu import casts, whole
+from nnc_cpu.casts import converted
+from nnc_cpu.eager import EAGER, MADE_OF
+
+RNG = np.random.default_rng(3)
+SPECIAL = np.array([0.0, -0.0, np.nan, 1, -1, np.inf, -np.inf, np.nan, -0.0, 0.0], np.float32)
+MATRIX = RNG.standard_normal((6, 9)).astype(np.float32)
+ARRAYS = [
+    *[RNG.standard_normal(n).astype(d) for n in (1, 2, 5, 1000) for d in ("float32", "float64", "float16")],
+    *[RNG.integers(-5, 20, n).astype(d) for n in (1, 7, 1000) for d in ("int8", "int32", "int64", "uint8")],
+    *[RNG.integers(0, 2, n).astype(bool) for n in (1, 7, 1000)],
+    SPECIAL, SPECIAL[3:7], -SPECIAL, SPECIAL[2:3].repeat(3), SPECIAL[:2], SPECIAL[[1, 0, 0]],
+    SPECIAL.astype(np.complex64), SPECIAL.astype(bfloat16),
+    np.zeros(0, np.float32), np.zeros(0, np.int64), MATRIX, MATRIX.T, MATRIX[:, ::2],
+    RNG.standard_normal(20_000).astype(np.float32), RNG.integers(0, 300, 20_000),
+]  # fmt: skip
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "unique": nnc.unique, "unique with all": lambda x: nnc.unique(x, True, True, True),
+    "unique_inverse": nnc.unique_inverse, "unique_counts": nnc.unique_counts, "unique_all": nnc.unique_all,
+    "unique_values": nnc.unique_values, "unique, NaN apart": lambda x: nnc.unique(x, equal_nan=False),
+    "median": nnc.median, "median along": lambda x: nnc.median(x, axis=0, keepdims=True), "nanmedian": nnc.nanmedian,
+    "percentile": lambda x: nnc.percentile(x, 30, axis=-1), "ends": lambda x: nnc.quantile(x, [0.0, 1.0]),
+    "quantile": lambda x: nnc.quantile(x, [[0.1, 0.5], [0.9, 0.1]]), "nanquantile": lambda x: nnc.nanquantile(x, 0.3),
+    "lower": lambda x: nnc.quantile(x, 0.4, method="lower"),
+    "midpoint": lambda x: nnc.quantile(x, 0.4, axis=0, method="midpoint"),
+    "sort": nnc.sort, "descending": lambda x: nnc.sort(x, descending=True), "sort first": lambda x: nnc.sort(x, axis=0),
+    "count_nonzero": nnc.count_nonzero, "count_nonzero along": lambda x: nnc.count_nonzero(x, axis=0, keepdims=True),
+    "nanmax": nnc.nanmax, "nanmin": lambda x: nnc.nanmin(x, axis=0), "kept": lambda x: nnc.nanmax(x, keepdims=True),
+    "nanargmax": nnc.nanargmax, "packbits": nnc.packbits, "bitwise_count": nnc.bitwise_count,
+    "packbits along": lambda x: nnc.packbits(x, axis=0, bitorder="little"), "unpackbits": nnc.unpackbits,
+    "unpackbits along": lambda x: nnc.unpackbits(x, axis=-1, count=3, bitorder="little"),
+    "wrong order of bits": lambda x: nnc.unpackbits(x, bitorder="odd"),
+    "isin": lambda x: nnc.isin(x, x[1:2]), "isin numbers": lambda x: nnc.isin(x, nnc.asarray(SPECIAL)),
+    "bincount": nnc.bincount, "bincount at least": lambda x: nnc.bincount(x, minlength=30),
+    "histogram": nnc.histogram, "histogram within": lambda x: nnc.histogram(x, bins=7, range=(-1, 1.3)),
+    "density": lambda x: nnc.histogram(x, density=True),
+    "edges": lambda x: nnc.histogram(x, bins=[-1.0, 0.0, 0.5, 2.0]),
+    "union1d": lambda x: nnc.union1d(x, x[:1]), "setdiff1d": lambda x: nnc.setdiff1d(x, x[:2]),
+    "intersect1d": lambda x: nnc.intersect1d(x, x[::2], return_indices=True),
+    "setxor1d": lambda x: nnc.setxor1d(x, x[:2]),
+    "repeat": lambda x: nnc.repeat(x, 3), "repeat along": lambda x: nnc.repeat(x, 2, axis=-1),
+    "tile": lambda x: nnc.tile(x, (2, 3)), "delete": lambda x: nnc.delete(x, 0),
+    "delete two": lambda x: nnc.delete(x, [0, -1, 0]), "delete all": lambda x: nnc.delete(x, slice(None), axis=0),
+    "insert": lambda x: nnc.insert(x, 1, 5), "insert two": lambda x: nnc.insert(x, -1, [7, 8]),
+    "insert here and there": lambda x: nnc.insert(x, [0, 1, 1], [1, 2, 3]),
+    "insert along": lambda x: nnc.insert(x, 1, 5, axis=0), "diag": lambda x: nnc.diag(x[:40]),
+    "diag above": lambda x: nnc.diag(x[:7], 1), "diag below": lambda x: nnc.diagflat(x[:3], -2),
+    "clip": lambda x: nnc.clip(x, -0.5, 0.7), "arange": lambda x: nnc.arange(len(x), dtype=x.dtype),
+    "int8": lambda x: (x * 100).astype("int8"), "uint64": lambda x: (x * 1e19).astype("uint64"),
+}  # fmt: skip
+
+
+def outcome(call: Callable[[Any], Any], x: nnc.Tensor) -> Any:
+    try:
+        found = call(x)
+    except nnc.Error as error:
+        return type(error), str(error).split("\n")[0]
+    parts = found if isinstance(found, tuple) else (found,)
+    return [(p.dtype, p.shape, p.numpy().tobytes()) for p in parts]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_function_gives_the_bits_of_its_operators(name: str) -> None:
+    for host in ARRAYS:
+        x = nnc.asarray(host)
+        found = [outcome(CALLS[name], x) for _ in range(2)]  # the second one by kernels that the first made known
+        with closed():
+            assert found == [outcome(CALLS[name], x)] * 2, (host.dtype, host.shape, host.reshape(-1)[:8])
+
+
+def test_functions_are_named_unlike_operators_and_stand_for_some() -> None:
+    assert not whole.WHOLE.keys() & OPERATORS.keys()
+    for name in whole.WHOLE:
+        assert name in EAGER and set(MADE_OF[name]) <= OPERATORS.keys()
+
+
+def test_gradients_go_the_way_of_operators() -> None:
+    v = nnc.variable(np.array([3.0, 1.0, 2.0], np.float32))
+    (nnc.median(v) + nnc.nanmax(v)).backward()
+    assert v.grad is not None
+    np.testing.assert_array_equal(v.grad.numpy(), [1, 0, 1])
+
+
+EXTREMES = [0.5, -0.5, -0.0, 127.5, 128, -128.5, -129, 255.9, 256, 65535.9, 2147483520, 2147483647, 2147483648,
+            -2147483648, 4294967296, 9.223372036854775e18, 1.8446744073709552e19, np.inf, -np.inf, np.nan]  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [1, 1e5, 1e19])
+@pytest.mark.parametrize("extremes", [[], [np.nan], EXTREMES])
+@pytest.mark.parametrize("source", FLOATS)
+def test_casts_in_pieces_are_casts(source: Any, extremes: list[float], scale: float, monkeypatch: Any) -> None:
+    monkeypatch.setattr(casts, "PIECE", 256)
+    with np.errstate(all="ignore"):
+        x = (RNG.standard_normal(1000) * scale).astype(source)
+        x[300 : 300 + len(extremes)] = np.array(extremes).astype(source)
+        for target in (*INTEGERS, *FLOATS):
+            for given in (x, x[::3], x.reshape(10, 100).T, x[:0], x[:1].reshape(())):
+                found = converted(given, target)
+                assert found.dtype == target and found.tobytes() == cast(given, target).tobytes()
