@@ -46,7 +46,8 @@ def unique(x: Array, index: bool, inverse: bool, counts: bool) -> Any:
         return NotImplemented
     if not (index or inverse or counts):
         return np.unique(x)
-    return tuple(np.unique(x, index, inverse, counts))
+    found: Any = np.unique(x, return_index=index, return_inverse=inverse, return_counts=counts)  # type: ignore[call-overload]
+    return found
 
 
 def isin(x: Array, among: Array) -> Any:
