@@ -100,7 +100,7 @@ def _on_host(rows: Value, q: np.ndarray[Any, Any], method: str, n: int) -> Value
 
 
 def _weighed(ordered: Value, low: Any, high: Any, weight: Any) -> Value:
-    """What lies between the elements at these indices; NaN where the last one is."""
+    """Numbers between the elements at these indices; NaN where the last one is."""
     y = taken(ordered, low, ordered.ndim - 1)
     if np.any(weight):
         y = _between(y, taken(ordered, high, ordered.ndim - 1), constant_beside(ordered, weight, ordered.dtype))

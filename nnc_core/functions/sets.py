@@ -111,7 +111,7 @@ def unique(x: ArrayLike, /, return_index: bool = False, return_inverse: bool = F
 
 
 def _as_wanted(found: Any, v: Value, axis: int | None, wanted: tuple[bool, bool, bool]) -> Any:
-    """What a device has found as a whole; the inverse in the shape of the elements."""
+    """Results that a device has found as a whole, the inverse in the shape of the elements."""
     if not isinstance(found, tuple):
         return Tensor(found)
     at = 1 + wanted[0]

@@ -20,6 +20,7 @@ from nnc_core.values.modes import current_stack, current_trace
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 State = tuple[int, int]
 """(seed, number of draws made): all that a generator knows."""
@@ -72,7 +73,8 @@ class Generator(Distributions):
     def _next_key(self) -> Value:
         with self.key._lock:  # two threads never draw the same number
             key = self.key.read()._value
-            self.key.write(Tensor(F.add(key, _one(key))))
+            after = as_whole("next_key", (key,))
+            self.key.write(Tensor(F.add(key, _one(key)) if after is None else after))
             return key
 
     @property

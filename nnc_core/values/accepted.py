@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nnc_core.base.dtype import FLOATS, DType
+from nnc_core.base.dtype import FLOATS, INTEGERS, DType
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.declare import ALL_INPUTS
 from nnc_core.stacks import Stack
@@ -16,7 +16,9 @@ MOST_ACCEPTED = 4096
 """Kernels that a stack remembers at a time."""
 GET_ITEM, SET_ITEM = ("getitem",), ("setitem",)
 """Keys of the kernels that read and write items, which several operators do otherwise."""
-_FLOATS = frozenset(FLOATS)
+WHOLE = 1 << 16
+"""The bit of a first operand that is a Python integer; kernels check that arrays of integers can hold it."""
+_FLOATS, _INTEGERS = frozenset(FLOATS), frozenset(INTEGERS)
 _TRANSFER = OPERATORS["transfer"]
 
 
@@ -44,7 +46,7 @@ def accept(op: Op, inputs: tuple[Any, ...], attributes: Attributes, stack: Stack
     promoted = _promoted(op, inputs) if dtypes.__class__ is tuple and op.promote else dtypes
     if promoted is None:
         return
-    if promoted in _FLOATS or not (numbers or op.to_float):
+    if promoted in _FLOATS or not (op.to_float or (numbers if promoted not in _INTEGERS else numbers % WHOLE)):
         _remember((op, dtypes, numbers, attributes) if op.names_dtype else (op, dtypes, numbers), kernel, stack)
 
 
@@ -55,8 +57,9 @@ def _remember(key: tuple[Any, ...], kernel: Callable[..., Any], stack: Stack) ->
 
 
 def _dtypes(inputs: tuple[Any, ...]) -> tuple[Any, int]:
-    """The dtype of the values, and the places of the numbers as bits.  Of several dtypes: the first, joined by place
-    and dtype of each value from the first with another one on.
+    """The dtype of the values, and the places of the numbers as bits, those of integers apart.
+
+    Of several dtypes: the first, joined by place and dtype of each value from the first with another one on.
 
     No dtype where an operand is neither a value nor one of the numbers that the fast path takes.
     """
@@ -64,7 +67,7 @@ def _dtypes(inputs: tuple[Any, ...]) -> tuple[Any, int]:
     numbers = 0
     for place, x in enumerate(inputs):
         if x.__class__ is float or x.__class__ is int:
-            numbers |= 1 << place
+            numbers |= (1 if x.__class__ is float else WHOLE) << place
         elif x.__class__ is not Value:
             return None, 0
         elif found is None:

@@ -75,6 +75,18 @@ class Cell(WrittenAsTensor):
 
     def write(self, tensor: Tensor) -> None:
         """Put another tensor of the same shape and dtype there."""
+        held, new = self._value, tensor._value
+        if new.array is None or (new.shape, new.dtype, new.stack) != (held.shape, held.dtype, held.stack):
+            self._check_fit(tensor)
+        trace = current_trace.get()
+        if trace is not None:
+            trace.write(self, tensor._value)
+        else:
+            self._past.append(self._value)
+            self._forget()
+            self._value, self._shared, self._lost = owned(tensor._value), True, ""
+
+    def _check_fit(self, tensor: Tensor) -> None:
         spec = self._value.spec
         if tensor.shape != spec.shape:
             raise ShapeError(f"cell {self.name!r} holds {spec}, not {tensor.spec}")
@@ -83,13 +95,6 @@ class Cell(WrittenAsTensor):
         if tensor._value.stack is not self.stack:
             raise DeviceError(f"cell {self.name!r} and the tensor are on {self.stack.and_on(tensor._value.stack)}",
                               hint="move one of them: cell.move(...) or tensor.to(...)")
-        trace = current_trace.get()
-        if trace is not None:
-            trace.write(self, tensor._value)
-        else:
-            self._past.append(self._value)
-            self._forget()
-            self._value, self._shared, self._lost = owned(tensor._value), True, ""
 
     def _forget(self) -> None:
         """Former values that are computed lose their history, or deferred training would keep all of its past.

@@ -19,7 +19,7 @@ from nnc_core.stacks import Stack
 from nnc_core.symbol import checked_number, postorder, show_line, user_line
 from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, any_data_dependent, is_static
 from nnc_core.values import debug, memo
-from nnc_core.values.accepted import accept
+from nnc_core.values.accepted import WHOLE, accept
 from nnc_core.values.borrowed import shares_memory, snapshot
 from nnc_core.values.common import common_stack, common_trace
 from nnc_core.values.comparing import by_value
@@ -74,8 +74,11 @@ def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
                 elif array.dtype is not dtypes:
                     dtypes = (dtypes, len(arrays), array.dtype)
                 arrays.append(array)
-            elif x.__class__ is float or x.__class__ is int:
+            elif x.__class__ is float:
                 numbers |= 1 << len(arrays)
+                arrays.append(x)
+            elif x.__class__ is int:
+                numbers |= WHOLE << len(arrays)
                 arrays.append(x)
             else:
                 break
@@ -96,9 +99,11 @@ def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
                 kernel = stack.accepted.get((op, attributes))
                 if kernel is not None:
                     try:
-                        return Value(kernel(*attributes), stack)
+                        result = kernel(*attributes)
                     except Exception:
-                        pass  # the slow way finds out why
+                        result = NotImplemented
+                    if result is not NotImplemented:
+                        return Value(result, stack)
     return _slow(op, inputs, attributes)
 
 

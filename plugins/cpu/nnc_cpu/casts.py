@@ -41,7 +41,7 @@ def _to_any(x: Array, y: Array, room: Array) -> None:
 
 
 def _to_integers(x: Array, y: Array, room: Array) -> None:
-    """Where all elements have a place in the integers NumPy's conversion is the cast; it is undefined elsewhere."""
+    """Let NumPy convert what has a place in the integers; its conversion is undefined elsewhere."""
     if x.dtype != room.dtype:
         np.copyto(room, x)
         x = room

@@ -20,7 +20,7 @@ from nnc_core.base.errors import OutOfRangeError
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
 from nnc_core.type import TensorSpec, TupleSpec
-from nnc_cpu import whole
+from nnc_cpu import random, whole
 from nnc_cpu.backends import MAKERS, routine_for
 from nnc_cpu.casts import converted
 from nnc_cpu.elementwise import FUNCTIONS, UFUNCS, converts_as_numpy_does, write_sigmoid
@@ -37,6 +37,7 @@ _PLAIN = 13
 """Dtypes that are summed as they are have numbers below this: not the halves."""
 _BFLOAT16 = dt.bfloat16.num
 _ZEROS = {dtype.num: np.zeros((), dtype) for dtype in dt.NUMBERS}
+_LIMITS = {dtype.num: (np.iinfo(dtype).min, np.iinfo(dtype).max) for dtype in dt.INTEGERS}
 _SMALL = 4096
 """Elements up to which `np.where` is quicker than selecting by bits."""
 NEVER_WARN = frozenset({"negative", "abs", "sign", "logical_and", "logical_or", "logical_xor", "logical_not"})
@@ -74,9 +75,9 @@ def binary(ufunc: np.ufunc) -> Eager:
     """A kernel of arrays of one dtype, or of an array and a Python number."""
 
     def call(a: Any, b: Any) -> Any:
-        if a.__class__ is not b.__class__:
-            a, b = admit(a, b)
         try:
+            if a.__class__ is not b.__class__:
+                a, b = admit(a, b)
             return run_quietly(ufunc, a, b)
         except RuntimeError as error:
             return retry_quietly(error, ufunc, a, b)
@@ -87,7 +88,13 @@ def binary(ufunc: np.ufunc) -> Eager:
 
 
 def admit(a: Any, b: Any) -> tuple[Any, Any]:
-    """bfloat16, which is foreign to NumPy, would give way to a Python float: make that float one of its own."""
+    """bfloat16, which is foreign to NumPy, would give way to a Python float: make that float one of its own.
+    OverflowError for a Python integer that an array of integers cannot hold, which NumPy compares all the same."""
+    if b.__class__ is int or a.__class__ is int:
+        number, dtype = (b, a.dtype) if b.__class__ is int else (a, b.dtype)
+        if dtype.num in _LIMITS and not _LIMITS[dtype.num][0] <= number <= _LIMITS[dtype.num][1]:
+            raise OverflowError
+        return a, b
     if b.__class__ is float:
         return (a, dt.bfloat16.type(b)) if a.dtype.num == _BFLOAT16 else (a, b)
     if a.__class__ is float:
@@ -331,7 +338,7 @@ def _fits(dtype: dt.DType, new: Any) -> bool:
 
 
 MADE_OF: Mapping[str, tuple[str, ...]] = {
-    **whole.MADE_OF,
+    **whole.MADE_OF, "next_key": ("add",), "normal": ("uniform", "log", "sqrt", "cos", "multiply", "subtract"),
     "mean": ("sum", "divide", "cast"), "getitem": ("slice", "reshape"),
     "setitem": ("update_slice", "reshape", "broadcast_to"),
 }
@@ -353,5 +360,6 @@ EAGER: Mapping[str, Eager] = {
     "reshape": reshape, "permute": lambda x, axes: x.transpose(axes),
     "broadcast_to": np.broadcast_to, "slice": slice_view, "flip": lambda x, axes: flip_view(x, axes).copy(),
     "concat": lambda *arguments: np.concatenate(arguments[:-1], arguments[-1]),
-    "getitem": get_item, "setitem": set_item,
+    "getitem": get_item, "setitem": set_item, "normal": guarded(random.normal),
+    "uniform": guarded(random.uniform), "next_key": guarded(random.next_key),
 }  # fmt: skip

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
+from math import pi, prod
+from typing import Any
 
 import numpy as np
 
@@ -29,16 +31,17 @@ def _round_keys(seed: int) -> list[Array]:
             for i in range(ROUNDS)]
 
 
-def _cipher(round_keys: list[Array], draw: int, first: int, lanes: Array, out: Array, order: tuple[int, ...]) -> None:
-    """Fill out (blocks, 4) from block `first` on; word k of a block goes to column order[k].
+def _cipher(round_keys: list[Array], draw: Any, block: Array, lanes: Array, out: Array, order: tuple[int, ...]) -> None:
+    """Fill out (blocks, 4) with blocks of these numbers, of a draw or of several; word k of a block goes to column
+    order[k].
 
     `lanes` is scratch: words 0 and 2, words 1 and 3, and products, of each block."""
     even, odd, product = lanes[:, :, : len(out)]
     swapped = even[::-1]
-    odd[0] = np.arange(first, first + len(out), dtype=np.uint64)
-    np.bitwise_and(odd[0], _LOW, out=even[0])
-    np.right_shift(odd[0], _HALF, out=odd[0])
-    even[1], odd[1] = draw & 0xFFFFFFFF, draw >> 32
+    draws = np.uint64(draw) if draw.__class__ is int else draw
+    np.bitwise_and(block, _LOW, out=even[0])
+    np.right_shift(block, _HALF, out=odd[0])
+    even[1], odd[1] = draws & _LOW, draws >> _HALF
     for key in round_keys:
         np.multiply(swapped, _MULTIPLIERS, out=product)
         np.right_shift(product, _HALF, out=even)
@@ -53,13 +56,46 @@ Use = Callable[[int, Array], None]
 """Takes the index of the first word and some words, which it may overwrite."""
 
 
+FEW, AHEAD = 64, 64
+"""Words of a draw that are made together with those of the next draws, and of how many draws."""
+_latest: tuple[int, int] = (-1, -1)
+"""Seed and number of the latest small draw."""
+
+
+def _few_words(seed: int, draw: int, count: int) -> Array | None:
+    """The words of a small draw that follows another one of its seed, in order; None for one that does not: what is
+    made ahead is for those who go on drawing."""
+    global _latest
+    before, _latest = _latest, (seed, draw)
+    if before[0] != seed or not before[1] < draw <= before[1] + AHEAD:
+        return None
+    return _page(seed, draw // AHEAD, 1 << (-(-count // 4) - 1).bit_length())[draw % AHEAD, :count]
+
+
+@lru_cache(maxsize=64)
+def _page(seed: int, number: int, blocks: int) -> Array:
+    """uint32 (draws, words): the first words of each of AHEAD draws."""
+    words = np.empty((AHEAD * blocks, 4), np.uint32)
+    first = np.uint64(number * AHEAD)
+    lanes = np.empty((3, 2, len(words)), np.uint64)
+    draws = np.repeat(np.arange(AHEAD, dtype=np.uint64) + first, blocks)
+    _cipher(_round_keys(seed), draws, np.tile(np.arange(blocks, dtype=np.uint64), AHEAD), lanes, words, _IN_ORDER)
+    return words.reshape(AHEAD, 4 * blocks)
+
+
 def _generate(key: Array, count: int, lanes: Array, words: Array, order: tuple[int, ...], use: Use) -> None:
     """Call `use` with `count` words in all, CHUNK blocks at a time; `words` (CHUNK, 4) is scratch."""
-    seed, draw = (int(k) for k in key)
+    seed, draw = key.tolist()
+    if 0 < count <= FEW and (few := _few_words(seed, draw, count)) is not None:
+        flat = words.reshape(-1)[:count]
+        flat[:] = few if order is _IN_ORDER else few.reshape(-1, 2)[:, ::-1].reshape(-1)
+        use(0, flat)
+        return
     round_keys = _round_keys(seed)
     for first in range(0, -(-count // 4), CHUNK):
         blocks = words[: min(CHUNK, -(-count // 4) - first)]
-        _cipher(round_keys, draw, first, lanes, blocks, order)
+        numbers = np.arange(first, first + len(blocks), dtype=np.uint64)
+        _cipher(round_keys, draw, numbers, lanes, blocks, order)
         use(4 * first, blocks.reshape(-1)[: count - 4 * first])
 
 
@@ -100,12 +136,14 @@ def _bernoulli(command: Command) -> Routine:
 
 
 _KEPT: dict[DType, int] = {dt.float64: 53, dt.float32: 24, dt.float16: 11, dt.bfloat16: 8}
+_SHIFTS = {d: np.uint64(64 - kept) if d == dt.float64 else np.uint32(32 - kept) for d, kept in _KEPT.items()}
+_SCALES = {d: d.type(2.0**-kept) for d, kept in _KEPT.items()}
 
 
 def _uniform(command: Command) -> Routine:
     dtype, wide = command.output.dtype, command.output.dtype == dt.float64
     source = np.dtype(np.uint64 if wide else np.uint32)
-    shift, scale = source.type(8 * source.itemsize - _KEPT[dtype]), dtype.type(2.0 ** -_KEPT[dtype])
+    shift, scale = _SHIFTS[dtype], _SCALES[dtype]
 
     def use(out: Array, first: int, words: Array) -> None:
         bits = words.view(source)
@@ -134,6 +172,60 @@ def _open_uniform(command: Command) -> Routine:
     return _from_words(command.output.size * (2 if wide else 1), _UPPER_FIRST if wide else _IN_ORDER, use)
 
 
+# ---- eager
+def uniform(key: Array, shape: tuple[int, ...], dtype: DType) -> Any:
+    """The numbers that the routine gives; of a few words without its preparations."""
+    wide = dtype == dt.float64
+    count = prod(shape) * (2 if wide else 1)
+    seed, draw = key.tolist()
+    words = _few_words(seed, draw, count) if 0 < count <= FEW else None
+    if words is not None:
+        bits = words.reshape(-1, 2)[:, _UPPER_FIRST[:2]].reshape(-1).view(np.uint64) if wide else words
+        out = (bits >> _SHIFTS[dtype]).astype(dtype)
+        return np.multiply(out, _SCALES[dtype], out=out).reshape(shape)
+    out = np.empty(shape, dtype)
+    command = Command("uniform", (shape, dtype), (_KEY,), (Layout.packed(shape, dtype),))
+    routine = routine_of("uniform", command)
+    routine.bind(key, out, *[np.empty(s.shape, s.dtype) for s in routine.scratch])()
+    return out
+
+
+def normal(key: Array, shape: tuple[int, ...], dtype: DType) -> Any:
+    """Box and Muller's transform as the operator has it, without a value for each of its steps."""
+    wide = dtype if dtype == dt.float64 else dt.float32
+    pairs = uniform(key, (prod(shape), 2), wide)
+    out = np.empty(len(pairs), wide)
+    for begin in range(0, len(pairs), PIECE):
+        _transform(pairs[begin : begin + PIECE], out[begin : begin + PIECE])
+    out = out.reshape(shape)
+    return out if wide == dtype else out.astype(dtype)
+
+
+def _transform(pairs: Array, out: Array) -> None:
+    np.subtract(1.0, pairs[:, 0], out=out)
+    np.log(out, out=out)
+    np.multiply(out, -2.0, out=out)
+    np.sqrt(out, out=out)
+    angle = np.multiply(pairs[:, 1], 2 * pi)
+    np.cos(angle, out=angle)
+    np.multiply(out, angle, out=out)
+
+
+@lru_cache(maxsize=1024)
+def routine_of(name: str, command: Command) -> Routine:
+    """Kept by command: it holds no arrays."""
+    return MAKERS[name](command)
+
+
+def next_key(key: Array) -> Array:
+    """The seed, and the number of the next draw."""
+    after = key.copy()
+    after[1:] += 1
+    return after
+
+
+PIECE = 1 << 14
+_KEY = Layout.packed((2,), dt.uint64)
 MAKERS: dict[str, Make] = {
     "random_bits": prepared(_random_bits), "bernoulli": prepared(_bernoulli), "uniform": prepared(_uniform),
     "open_uniform": prepared(_open_uniform),

@@ -1,0 +1,53 @@
+"""Small draws are made ahead together with those that follow: their words are those of the cipher."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.base.fast_path import closed
+from nnc_core.operator.philox import philox_words
+
+DRAWS: list[Callable[[nnc.Generator, int], nnc.Tensor]] = [
+    lambda g, n: g.bits(n), lambda g, n: g.bits(n, "uint64"), lambda g, n: g.uniform(n), lambda g, n: g.normal(n),
+    lambda g, n: g.uniform(n, dtype="float64"), lambda g, n: g.normal((n, 2), dtype="float64"),
+    lambda g, n: g.normal(n, dtype="float16"), lambda g, n: g.uniform(n, dtype="bfloat16"),
+    lambda g, n: g.bernoulli(0.3, n), lambda g, n: g.integers(0, 10, n), lambda g, n: g.exponential(n),
+]  # fmt: skip
+
+
+def drawn(seed: int) -> list[bytes]:
+    g = nnc.Generator(seed)
+    sizes = [0, 1, 3, 8, 16, 17, 63, 64, 65, 500] * 15
+    return [DRAWS[i % len(DRAWS)](g, n).numpy().tobytes() for i, n in enumerate(sizes)]
+
+
+@pytest.mark.parametrize("seed", [0, 2**64 - 1])
+def test_draws_do_not_depend_on_what_was_drawn_before(seed: int) -> None:
+    first = drawn(seed)
+    drawn(seed + 1 if not seed else 1)
+    assert drawn(seed) == first
+    with closed():
+        assert drawn(seed) == first
+
+
+@pytest.mark.parametrize("start", [0, 61, 2**32 - 2, 2**64 - 3])
+def test_words_are_those_of_the_cipher(start: int) -> None:
+    g = nnc.Generator(7)
+    for k, n in enumerate([8, 8, 1, 64, 33, 8]):
+        g.state = (7, (start + k) % 2**64)
+        wanted = philox_words(np.array([7, (start + k) % 2**64], np.uint64), n)
+        np.testing.assert_array_equal(g.bits(n).numpy(), wanted)
+
+
+def test_what_was_drawn_is_in_memory_of_its_own() -> None:
+    g = nnc.Generator(3)
+    g.bits(8)
+    x = g.bits(8)
+    g.state = (3, 1)
+    before = x.numpy()
+    x[...] = 0
+    np.testing.assert_array_equal(g.bits(8).numpy(), before)
