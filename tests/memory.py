@@ -19,6 +19,8 @@ M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 LARGE = 1 << 20
 MUCH = 64 << 20
 KERNELS = 256
+OFTEN = 500
+"""Tests after which the collector has grown slow by what they left."""
 _PAGES = Path("/proc/self/statm")
 
 
@@ -52,7 +54,8 @@ def without_collector() -> Iterator[None]:
 
 
 def leave_alone_what_is_there() -> None:
-    """Let the collector pass over thousands of pytest's items from now on, which live as long as the process."""
+    """Let the collector pass over what is alive now: thousands of pytest's items and what tests that ran have left in
+    caches, which live as long as the process."""
     gc.collect()
     gc.freeze()
 
@@ -73,9 +76,12 @@ class Floor:
     """How large the process is between tests; after a test that leaves much behind all is collected and returned."""
 
     def __init__(self) -> None:
-        self.bytes = resident()
+        self.bytes, self.tests = resident(), 0
 
     def sweep(self) -> None:
+        self.tests += 1
+        if self.tests % OFTEN == 0:
+            leave_alone_what_is_there()
         self.bytes = min(self.bytes, now := resident())
         if now > self.bytes + MUCH:
             gc.collect()
