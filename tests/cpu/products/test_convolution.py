@@ -47,6 +47,9 @@ CASES = {
     "one dimension": Windows((3, 20, 4), (5, 4, 6), (2,), ((2, 1),), (1,)),
     "three dimensions": Windows((2, 4, 3, 5, 3), (2, 3, 2, 3, 4), (1, 2, 1), ((1, 0), (1, 1), (0, 1)), (1, 1, 2)),
     "more padding than image": Windows((1, 2, 2, 3), (3, 3, 3, 4), (1, 1), ((4, 4), (3, 5)), (1, 1)),
+    "depthwise": Windows((2, 6, 7, 70), (3, 3, 1, 70), (1, 1), ((1, 1), (1, 1)), (1, 1), 70),
+    "depthwise with strides": Windows((2, 9, 8, 5), (3, 3, 1, 5), (2, 2), ((0, 1), (1, 1)), (1, 1), 5),
+    "two filters for each channel": Windows((1, 6, 7, 5), (3, 3, 1, 10), (1, 1), ((1, 1), (1, 1)), (1, 1), 5),
     "one channel": Windows((2, 7, 7, 1), (5, 5, 1, 6), (1, 1), ((2, 2), (2, 2)), (1, 1)),
 }  # fmt: skip
 

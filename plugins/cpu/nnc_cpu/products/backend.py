@@ -71,7 +71,7 @@ class PackedProducts(CommandBackend):
         width = panel_width(problem.columns, _compiler().vector, size)
         if self.operator == "matmul" and len(command.inputs[1].shape) == 2:
             return {1: weight_tiling(bool(command.attributes[1]), width)}
-        if self.operator == "conv" and problem.batch == (1,):
+        if self.operator == "conv" and problem.batch == (1,) and not problem.each:
             return {1: kernel_tiling(len(command.inputs[1].shape), width)}
         return {}
 
@@ -99,7 +99,8 @@ def _worth_while(command: Command) -> MatrixProduct:
     problem = problem_of(command)
     if prod(problem.batch) * problem.rows * problem.columns * problem.steps < WORTH:
         raise NotSupportedError("it is too small to pay")
-    if problem.windows is not None and (_wasteful(problem) or min(problem.rows, problem.columns) < FEW):
+    narrow = problem.windows is not None and min(problem.rows, problem.columns) < FEW
+    if not problem.each and (narrow or _wasteful(problem)):
         raise NotSupportedError("it would mostly multiply zeros, or lanes that are not there")
     if problem.columns == 1 or (problem.rows == 1 and problem.b.column != 1):
         raise NotSupportedError("libraries add such products in an order that is quicker")

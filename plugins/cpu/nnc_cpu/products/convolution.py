@@ -42,6 +42,8 @@ def conv_problem(joined: JoinedProduct) -> MatrixProduct:
     taps, by_tap = prod(kernel.shape[:-2]), _merged(kernel.shape[:-2], _steps(kernel)[:-2])
     *_, by_channel, by_output = _steps(kernel)
     windows = ImageWindows(axes, _steps(x)[0])
+    if _is_depthwise(channels, outputs, groups):
+        return _depthwise(joined, windows, taps, by_tap)
     a = Strided(_first(x), (channels * _steps(x)[-1],), 0, _steps(x)[-1])
     b = Strided(_first(kernel), (outputs * by_output,), by_channel, by_output)
     problem = MatrixProduct(
@@ -81,6 +83,8 @@ def input_gradient_problem(joined: JoinedProduct) -> MatrixProduct:
     taps, by_tap = prod(kernel.shape[:-2]), _merged(kernel.shape[:-2], _steps(kernel)[:-2])
     *_, by_channel, by_output = _steps(kernel)
     windows = ImageWindows(tuple(axes), _steps(g)[0])
+    if _is_depthwise(channels, outputs, groups):
+        return _depthwise(joined, windows, taps, by_tap)
     a = Strided(_first(g), (outputs * _steps(g)[-1],), 0, _steps(g)[-1])
     b = Strided(_first(kernel), (outputs * by_output,), by_output, by_channel)
     problem = MatrixProduct(
@@ -108,6 +112,20 @@ def kernel_gradient_problem(joined: JoinedProduct) -> MatrixProduct:
         x.dtype, (groups, prod(shape[:-2])), channels, outputs, prod(g.shape[:-1]), a, b, tuple(others),
         joined.ending, _order(joined), windows=ImageWindows(axes, _steps(x)[0]))
     return checked(problem)
+
+
+def _is_depthwise(channels: int, outputs: int, groups: int) -> bool:
+    return channels == outputs == 1 and groups > 1
+
+
+def _depthwise(joined: JoinedProduct, windows: ImageWindows, taps: int, by_tap: int) -> MatrixProduct:
+    """Columns are the channels, each with its own kernel, steps the elements of windows."""
+    image, kernel = _layouts(joined)
+    shape = joined.others[-1].shape
+    a, b = Strided(_first(image), (0,), 0, _steps(image)[-1]), Strided(_first(kernel), (0,), by_tap, _steps(kernel)[-1])
+    return checked(MatrixProduct(
+        image.dtype, (1,), prod(shape[:-1]), shape[-1], taps, a, b, _by_window(joined, 0), joined.ending,
+        _order(joined), taps, by_tap, windows, each=True))
 
 
 def _sliding(attributes: Sequence[Any]) -> Sliding:

@@ -88,7 +88,10 @@ class ProductWriter:
         self.b = self.at(self.of_batch("b"), "b", product(f, panel, numbers["b_panel"]))
         tiles = f.let(f"udiv {total(f, self.rows, integer(self.kind.rows - 1))}, {self.kind.rows}", "i64")
         self.whole_rows = product(f, tiles, integer(self.kind.rows))
-        self.tables.begin(self.of_batch("a"), self.first_row, self.whole_rows, self.batch[-1])
+        a = self.of_batch("a")
+        if self.kind.left == "each":
+            a = self.at(a, "a", self.first_column)
+        self.tables.begin(a, self.first_row, self.whole_rows, self.batch[-1])
         self.outer = [self.outer_argument(name) for name in operand_names(self.kind)[2:]]
         with self.parts("segments", "group") as (segment, segments), self.parts("length", "part") as (step, length):
             self.block(segment, segments, step, length)

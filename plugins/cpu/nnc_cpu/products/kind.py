@@ -16,7 +16,7 @@ TABLE = 4096
 AXES = 3
 """Axes of batches."""
 
-Left: TypeAlias = Literal["rows", "columns"]
+Left: TypeAlias = Literal["rows", "columns", "each"]
 Right: TypeAlias = Literal["rows", "columns", "panels"]
 Windows: TypeAlias = Literal["", "whole", "divided"]
 
@@ -51,7 +51,8 @@ class Kind(NamedTuple):
     last: int
     """Vectors of a row in the last panel, if that is another number, or if not all their lanes are columns; else 0."""
     left: Left
-    """How A lies: what is contiguous is the sum within each row, or the column of each step of the sum."""
+    """How A lies: what is contiguous is the sum within each row, or the column of each step of the sum.  "each": there
+    is an element of A for each column of C, and these are contiguous: C[m, n] = sum over k of A[m, k, n] B[k, n]."""
     right: Right
     """How B lies: rows or columns are contiguous, and packed first; or rows and panels can be read where they are."""
     windows: Windows

@@ -91,10 +91,12 @@ def _way_of(windows: ImageWindows | None) -> Windows:
 
 def _right(problem: MatrixProduct) -> Right:
     """The way that B is read: where it lies if its rows are contiguous and packing it would not pay."""
-    if problem.panel:
+    if problem.panel or problem.each:
         return "panels"
     if problem.b.column != 1 and problem.columns > 1:
         return "columns"
+    if problem.segments > 1 and problem.b_segment != problem.length * problem.b.row:
+        return "rows"  # steps of different segments do not lie at equal distances
     size = problem.steps * problem.columns * problem.dtype.itemsize
     return "panels" if problem.rows <= FEW_ROWS or size <= SMALL else "rows"
 

@@ -69,6 +69,8 @@ class MatrixProduct(NamedTuple):
     """Parts of the steps that lie apart, each of as many."""
     b_segment: int = 0
     windows: ImageWindows | None = None
+    each: bool = False
+    """A has an element for each column."""
     panel: int = 0
     """The columns of the panels that B is packed in; 0 where it lies as it is."""
 
@@ -80,6 +82,8 @@ class MatrixProduct(NamedTuple):
     @property
     def left(self) -> Left:
         """The order of A."""
+        if self.each:
+            return "each"
         if self.windows is not None:
             return "rows" if self.a.row == 0 else "columns"
         return "rows" if self.a.column == 1 or self.steps == 1 else "columns"

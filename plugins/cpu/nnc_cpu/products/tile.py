@@ -66,7 +66,7 @@ class TileWriter:
 
     def steps(self) -> None:
         """All steps, in order."""
-        (self.by_rows if self.kind.left == "rows" else self.by_columns)()
+        (self.by_columns if self.kind.left == "columns" else self.by_rows)()
 
     def by_rows(self) -> None:
         """`table` has for each segment the addresses of rows, those of two segments `shift` apart."""
@@ -89,14 +89,25 @@ class TileWriter:
         """One step of all sums, with elements of A at these places."""
         f = self.function
         b = f.get(self.right, "ptr")
-        right = [loaded(f, moved(f, b, self.type, integer(v), self.lanes), self.type, self.lanes, self.size,
-                        self.mask if v == self.vectors - 1 else None) for v in range(self.vectors)]
+        right = self.vectors_at(b)
         f.set(self.right, moved(f, b, self.type, self.step))
         for row, place in enumerate(places):
-            left = f.spread(f.let(f"load {self.type}, {place}, align {self.size}", self.type), self.lanes)
-            for v, vector in enumerate(right):
+            for v, (left, vector) in enumerate(zip(self.left_at(place), right, strict=True)):
                 variable = self.totals[row, v]
                 before = f.get(variable, self.type, self.lanes)
                 name = f"llvm.fma.v{self.lanes}{'f32' if self.type == 'float' else 'f64'}"
                 f.set(variable, f.call(name, self.type, left, vector, before, lanes=self.lanes))
+
+    def left_at(self, place: Register) -> list[Register]:
+        """The factors of a row for all its vectors."""
+        if self.kind.left == "each":
+            return self.vectors_at(place)
+        f = self.function
+        return [f.spread(f.let(f"load {self.type}, {place}, align {self.size}", self.type), self.lanes)] * self.vectors
+
+    def vectors_at(self, place: Register) -> list[Register]:
+        """Neighbouring vectors, the last of which may not be whole."""
+        return [loaded(self.function, moved(self.function, place, self.type, integer(v), self.lanes), self.type,
+                       self.lanes, self.size, self.mask if v == self.vectors - 1 else None)
+                for v in range(self.vectors)]
 

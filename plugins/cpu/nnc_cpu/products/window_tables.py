@@ -35,7 +35,10 @@ class WindowTableWriter(TableWriter):
         self.rests = [f.variable("i64", 1, _MOST) for _ in range(SPATIAL)] if kind.windows == "divided" else []
         """What its division leaves."""
         self.bases = f.variable("i64", 1, _MOST)
-        """Its address."""
+        """The bytes from A to it."""
+        self.noted_row = f.variable("i64")
+        """The first of the rows that have been noted."""
+        f.set(self.noted_row, integer(-1))
         self.counters = [f.variable("i64") for _ in range(SPATIAL + 1)]
 
     def number_of(self, pointer: Register) -> Register:
@@ -72,15 +75,13 @@ class WindowTableWriter(TableWriter):
         f, axis = self.function, self.axes[n]
         return total(f, product(f, f.get(self.counters[n + 1], "i64"), axis["stride"]), axis["offset"])
 
-    def address(self, places: Sequence[Register], *further: Register) -> Register:
-        """The address of a pixel in the image at hand."""
+    def pixel(self, places: Sequence[Register]) -> Register:
+        """The elements before a pixel in the image at hand."""
         f = self.function
         elements = product(f, f.get(self.counters[0], "i64"), self.numbers["image_step"])
         for axis, place in zip(self.axes, places, strict=True):
             elements = total(f, elements, product(f, place, axis["pixel"]))
-        for more in further:
-            elements = total(f, elements, more)
-        return self.number_of(moved(f, self.a, self.type, elements))
+        return elements
 
     def inside(self, n: int, place: Register) -> Register:
         f, lanes = self.function, place.lanes
@@ -98,8 +99,12 @@ class WindowTableWriter(TableWriter):
     def begin(self, a: Register, first_row: Register, count: Register, last: Register) -> None:
         super().begin(a, first_row, count, last)
         self.element = last
-        if self.kind.left == "rows":
-            self.note_windows(count)
+        if self.kind.left != "columns":  # neighbouring tasks are panels of the same rows
+            f = self.function
+            before = f.get(self.noted_row, "i64")
+            with f.where(f.let(f"icmp ne {before}, {first_row.name}", "i1")):
+                self.note_windows(count)
+                f.set(self.noted_row, first_row)
 
     def note_windows(self, count: Register) -> None:
         """Note for each row where its window is; past the end nothing is seen."""
@@ -114,7 +119,7 @@ class WindowTableWriter(TableWriter):
                     f.line(f"store {rest}, {moved(f, self.rests[n], 'i64', row)}")
                 places.append(place)
             past = f.let(f"icmp sge {total(f, self.first_row, row)}, {self.numbers['rows'].name}", "i1")
-            base = self.address(places)
+            base = self.bytes_of(self.pixel(places))
             places[0] = f.let(f"select {past}, i64 {-(1 << 60)}, {places[0]}", "i64")
             for noted, place in zip(self.places, places, strict=True):
                 f.line(f"store {place}, {moved(f, noted, 'i64', row)}")
@@ -128,7 +133,7 @@ class WindowTableWriter(TableWriter):
             elements = step
             for axis, move in zip(self.axes, moves, strict=True):
                 elements = total(f, elements, product(f, move, axis["pixel"]))
-            further = self.bytes_of(elements)
+            further = self.number_of(moved(f, self.a, self.type, elements))
             table = moved(f, self.table, "i64", product(f, n, count))
             with f.loop(integer(0), count, ROW_LANES) as row:
                 seen = self.seen(row, moves, rests)
@@ -178,7 +183,8 @@ class WindowTableWriter(TableWriter):
             seen = Register("true", "i1")
             for n, place in enumerate(places):
                 seen = self.both(seen, self.inside(n, place))
-            address = self.address(places, self.first_row)
+            elements = total(f, self.pixel(places), self.first_row)
+            address = self.number_of(moved(f, self.a, self.type, elements))
             chosen = f.let(f"select {seen}, {address}, {self.zeros}", "i64")
             f.line(f"store {chosen}, {moved(f, self.table, 'i64', k)}")
             self.advance()
