@@ -11,7 +11,6 @@ import numpy as np
 from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call, Record
 from nnc_core.device import Buffer, Device, Launch, PythonProgram, Stream
-from nnc_core.device.interpret import tape_slots
 from nnc_cpu.backends import NumpyKernel
 from nnc_cpu.memory import Array, same_place, strides_of
 from nnc_cpu.nests import machine_of
@@ -34,8 +33,7 @@ class NumpyProgram(PythonProgram):
         for (slot, _), number in numbers.items():
             self._seen_by.setdefault(slot, []).append(number)
         self.native: NativeWay | None = None
-        self.machines = [] if tape_slots(self.records) else [
-            call.kernel for call in self.calls if hasattr(call.kernel, "ready")]
+        self.machines = [call.kernel for call in self.calls if hasattr(call.kernel, "ready")]
         """Kernels with machine code, or that may have some later."""
 
     def run(self) -> None:
@@ -51,7 +49,7 @@ class NumpyProgram(PythonProgram):
             self.machines = []
 
     def buffer(self, slot: int) -> Any:
-        return self.slots[slot] if self.native is None else self.native.content(self, slot)
+        return self.slots[slot] if self.native is None else self.native.slots.content(self, slot)
 
     def _numbered(self, call: Any, numbers: dict[tuple[int, Layout], int]) -> list[int] | None:
         """The numbers of a command's arrays; None for a kernel that takes buffers."""

@@ -16,13 +16,30 @@ from nnc_cpu.program import NumpyProgram
 Values = np.ndarray[Any, Any]
 
 
+GUARD = 256
+"""Bytes before and behind each block of memory."""
+
+
 class Captured(CpuDevice):
-    """Keeps its programs; native: machine code runs their records, otherwise Python does."""
+    """Keeps its programs, and its memory between guards; native: machine code runs the records of programs, otherwise
+    Python does."""
 
     def __init__(self, native: bool = True) -> None:
         super().__init__()
         self.native = native
         self.programs: list[NumpyProgram] = []
+        self._rooms: list[Values] = []
+
+    def reserve(self, nbytes: int) -> Any:
+        room = super().reserve(nbytes + 2 * GUARD)
+        room[:] = 0xA5
+        self._rooms.append(room)
+        return room[GUARD : GUARD + nbytes]
+
+    @property
+    def guarded(self) -> bool:
+        """True if nothing was written beside any block."""
+        return all([(room[:GUARD] == 0xA5).all() and (room[-GUARD:] == 0xA5).all() for room in self._rooms])
 
     def capture(self, *given: Any) -> NumpyProgram:
         program = super().capture(*given)
@@ -60,4 +77,5 @@ def same_bits(f: Callable[..., Any], *calls: Sequence[Values]) -> Captured:
         for a, b in zip(ours, theirs, strict=True):
             assert a.shape == b.shape and a.tobytes() == b.tobytes(), f"call {k}:\n{a}\n{b}"
     assert native.in_machine_code and not python.in_machine_code
+    assert native.guarded, "memory beside a block was written"
     return native

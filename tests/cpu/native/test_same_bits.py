@@ -105,6 +105,12 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[Values, ...]]]] = {
     "mixed rounds": (mixed_rounds, THREE),
     "gradient of a branch": (nnc.grad(lambda x: nnc.sum(branch(x) ** 2)), [(X,), (abs(X),), (-abs(X),)]),
     "gradient of a scan": (nnc.grad(lambda x, r: nnc.sum(cumulated(x, r)[0] ** 2)), [(X, ROWS), (X + 1, -ROWS)]),
+    "gradient of a while loop": (nnc.grad(lambda x, n: nnc.sum(repeated(n, x)[1] ** 2)),
+                                 [(X, np.int64(k)) for k in (0, 1, 5, 20, 3)]),
+    "gradient of values that go round": (nnc.grad(lambda x: sum(nnc.sum(y) for y in fibonacci(x)[1:])), THREE),
+    "gradient of branches in a loop": (nnc.grad(lambda x: nnc.sum(branches_in_a_loop(x)[1] ** 2)), THREE),
+    "gradient of a loop in a branch": (nnc.grad(lambda x: nnc.sum(loop_in_a_branch(x) ** 2)), [(abs(X),), (-abs(X),)]),
+    "gradient of a mixed while loop": (nnc.grad(lambda x: nnc.sum(mixed_rounds(x)[1] ** 2)), THREE),
     "gradient of a mixed loop": (nnc.grad(lambda x, r: nnc.sum(mixed_loop(x, r)[1] ** 2)), [(X, ROWS)]),
 }
 
@@ -136,6 +142,24 @@ def test_a_branch_that_there_is_not_is_an_error_and_the_next_call_is_right() -> 
                 np.testing.assert_array_equal(y.numpy(), wanted)
                 with pytest.raises(nnc.errors.OutOfRangeError, match="no branch 7 among 2"):
                     f(nnc.asarray(7), nnc.asarray(X))
+
+
+def test_tapes_that_one_program_fills_and_another_reads() -> None:
+    """Deferred loops are programs of their own; their gradients read what these have put on tapes."""
+    def slopes(device: Captured) -> list[Values]:
+        with on(device):
+            found = []
+            for n in (3, 0, 7, 3, 30):
+                x = nnc.variable(X * 0.5 + n / 8)
+                with nnc.deferred():
+                    nnc.sum(repeated(nnc.asarray(n), x)[1] ** 2).backward()
+                found.append(x.grad.numpy())
+            return found
+
+    native, python = Captured(), Captured(native=False)
+    for ours, theirs in zip(slopes(native), slopes(python), strict=True):
+        assert ours.tobytes() == theirs.tobytes()
+    assert any(program.native.slots.filled for program in native.programs if program.native is not None)
 
 
 # ---- training

@@ -1,7 +1,8 @@
 ; Runs the records of a program: a list of words, each instruction an opcode and what it needs.
 ;
 ; `nnc_program` returns 0 at the end, or why Python is to go on: 1 for a call that is Python's, 2 for a look at signals,
-; 3 for a branch that there is not.  When it is called again, the program continues at the word `next`.
+; 3 for a branch that there is not, 4 for a record of tapes.  When it is called again, the program continues at the word
+; `next`.
 
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
@@ -187,6 +188,26 @@ define internal void @window(ptr %state, ptr %at) #0 {
   ret void
 }
 
+; slot tape round reverse; a tape is a count and where its places lie
+define internal void @read(ptr %state, ptr %at) #0 {
+  %target = call ptr @slot(ptr %state, ptr %at, i64 1)
+  %tape.word = call i64 @address(ptr %state, ptr %at, i64 2)
+  %tape = inttoptr i64 %tape.word to ptr
+  %count = load i64, ptr %tape
+  %places.at = getelementptr i64, ptr %tape, i64 1
+  %places = load ptr, ptr %places.at
+  %round = call ptr @round(ptr %state, ptr %at, i64 3)
+  %number = load i64, ptr %round
+  %reverse.word = call i64 @word(ptr %at, i64 4)
+  %reverse = icmp ne i64 %reverse.word, 0
+  %last = sub i64 %count, 1
+  %back = sub i64 %last, %number
+  %row = select i1 %reverse, i64 %back, i64 %number
+  %place = getelementptr %Slot, ptr %places, i64 %row
+  call void @copy_slot(ptr %target, ptr %place)
+  ret void
+}
+
 define i64 @nnc_program(ptr %state) #0 {
 entry:
   %next.at = getelementptr %State, ptr %state, i64 0, i32 1
@@ -199,12 +220,13 @@ entry:
 instruction:
   %here = phi i64 [ %first, %entry ], [ %after.call, %native ], [ %target, %jump ], [ %choice, %choose ],
                   [ %after.switch, %chosen ], [ %after.rotate, %rotation ], [ %after.rebind, %rebind ],
-                  [ %after.window, %view ], [ %begun, %repeat ], [ %top, %again ]
+                  [ %after.window, %view ], [ %begun, %repeat.rounds ], [ %top, %again ], [ %after.read, %read ]
   %at = getelementptr i64, ptr %words, i64 %here
   %opcode = load i64, ptr %at
   switch i64 %opcode, label %end [ i64 1, label %call  i64 2, label %python  i64 3, label %jump.word
     i64 4, label %jump.if  i64 5, label %switch  i64 6, label %rotation  i64 7, label %rebind  i64 8, label %view
-    i64 9, label %repeat  i64 10, label %again.word ]
+    i64 9, label %repeat  i64 10, label %again.word  i64 11, label %read  i64 12, label %repeat.tape
+    i64 13, label %record ]
 end:
   ret i64 0
 
@@ -306,8 +328,18 @@ view:
 
 ; 9 round count end
 repeat:
+  %count.word = call i64 @word(ptr %at, i64 2)
+  br label %repeat.rounds
+
+; 12 round tape end
+repeat.tape:
+  %repeated.word = call i64 @address(ptr %state, ptr %at, i64 2)
+  %repeated = inttoptr i64 %repeated.word to ptr
+  %rows = load i64, ptr %repeated
+  br label %repeat.rounds
+repeat.rounds:
+  %rounds = phi i64 [ %count.word, %repeat ], [ %rows, %repeat.tape ]
   %begin.round = call ptr @round(ptr %state, ptr %at, i64 1)
-  %rounds = call i64 @word(ptr %at, i64 2)
   store i64 0, ptr %begin.round
   %limit.at = getelementptr %Round, ptr %begin.round, i64 0, i32 1
   store i64 %rounds, ptr %limit.at
@@ -336,4 +368,18 @@ again.rest:
   ret i64 2
 again:
   br label %instruction
+
+; 11 slot tape round reverse
+read:
+  call void @read(ptr %state, ptr %at)
+  %after.read = add i64 %here, 5
+  br label %instruction
+
+; 13 number
+record:
+  %record.number = call i64 @word(ptr %at, i64 1)
+  store i64 %record.number, ptr %branch.at
+  %after.record = add i64 %here, 2
+  store i64 %after.record, ptr %next.at
+  ret i64 4
 }

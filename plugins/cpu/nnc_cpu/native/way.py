@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from nnc_core.base.record import Call
+from nnc_core.base.record import Call, TapePush, TapeReset
 from nnc_core.device import Around
-from nnc_core.device.interpret import no_branch
+from nnc_core.device.interpret import no_branch, tape_slots
 from nnc_core.device.launches import InLoops
 from nnc_cpu.llvm.resident import load_for_ever
+from nnc_cpu.native.slots import NativeSlots
 from nnc_cpu.native.words import PYTHON, Words
 from nnc_cpu.nests import TieredKernel, machine_of
 from nnc_cpu.threads.pool import code, pool, wanted_threads
-from nnc_cpu.threads.tasks import PIECES, address_of
+from nnc_cpu.threads.tasks import PIECES
 
 if TYPE_CHECKING:
     from nnc_cpu.program import NumpyProgram
 
 LOOK = 20_000_000
 """Nanoseconds, as estimated, after which Python may look at signals at the end of a round."""
-_PYTHONS_CALL, _LOOK, _NO_BRANCH = 1, 2, 3
+_PYTHONS_CALL, _LOOK, _NO_BRANCH, _TAPES_RECORD = range(1, 5)
 
 _ENTER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
@@ -51,16 +52,15 @@ class NativeWay(InLoops):
     """
 
     def __init__(self, program: NumpyProgram) -> None:
-        super().__init__(program.calls, frozenset())
+        super().__init__(program.calls, tape_slots(program.records))
         self.words = Words(program.records, lambda call: self.number[id(call)])
         count = len(program.slots)
         self._text = (ctypes.c_int64 * len(self.words.written))(*self.words.written)
-        self._slots, self._bound = (ctypes.c_int64 * (3 * count))(), (ctypes.c_int64 * (3 * count))()
-        """Address, slot of the whole buffer, and bytes of what each slot has now, and at the begin of a run."""
+        self.slots = NativeSlots(count, self.words.moved, self.words.tapes, self.words.tapes - self.words.emptied)
         self._rounds = (ctypes.c_int64 * (2 * self.words.rounds))()
         self._arguments = (ctypes.c_size_t * self.words.most_slots)()
         self._state = _State(
-            ctypes.addressof(self._text), 0, ctypes.addressof(self._slots), ctypes.addressof(self._rounds),
+            ctypes.addressof(self._text), 0, ctypes.addressof(self.slots.now), ctypes.addressof(self._rounds),
             ctypes.addressof(self._arguments), None, 0, -1, 0, LOOK, 0, code().addresses["nnc_run"])
         self._place = ctypes.addressof(self._state)
         self._enter, self._most_threads = _enter(), 1
@@ -70,12 +70,8 @@ class NativeWay(InLoops):
         """Kernels of these that may have machine code later."""
         self._behind: dict[int, Call] = {}
         """Calls that are Python's, by the number of the one right before them that is so too."""
-        self._replaced: dict[int, Any] = {}
-        """The buffers that slots are bound to while Python is shown what they have now."""
-        self._showing = False
-        for slot in range(count):
-            self._slots[3 * slot + 1] = self._bound[3 * slot + 1] = slot
-            self._write(program, slot)
+        for slot, buffer in enumerate(program.slots):
+            self.slots.write(slot, buffer)
         self.take_over()
 
     # ---- calls
@@ -96,7 +92,7 @@ class NativeWay(InLoops):
         """The call that Python was asked for, and those of Python right behind it."""
         call: Call | None = program.calls[self._state.position]
         while call is not None:
-            self._show(program, call)
+            self.slots.show(program, call.slots)
             launch = self.launch(program, call)
             if around is None:
                 launch()
@@ -114,55 +110,24 @@ class NativeWay(InLoops):
     # ---- slots
     def moved(self, program: Any, slot: int) -> None:
         super().moved(program, slot)
-        if not self._showing:
-            self._write(program, slot)
+        if not self.slots.showing:
+            self.slots.write(slot, program.slots[slot])
 
-    def _write(self, program: Any, slot: int) -> None:
-        buffer = program.slots[slot]
-        self._slots[3 * slot] = self._bound[3 * slot] = 0 if buffer is None else address_of(buffer)
-        if self.words.moved:
-            self._slots[3 * slot + 1] = slot
-            self._slots[3 * slot + 2] = self._bound[3 * slot + 2] = 0 if buffer is None else buffer.nbytes
-
-    def content(self, program: NumpyProgram, slot: int) -> Any:
-        """The buffer that a slot has now."""
-        if slot not in self.words.moved:
-            return program.slots[slot]
-        address, root, nbytes = self._slots[3 * slot : 3 * slot + 3]
-        whole = self._replaced[root] if root in self._replaced else program.slots[root]
-        if whole is None:
-            return None
-        offset = address - address_of(whole)
-        if not 0 <= offset <= whole.nbytes - nbytes:
-            return program.slots[slot]  # another buffer has been bound since the last run
-        return whole if not offset and nbytes == whole.nbytes else self.part(program, whole, offset, nbytes)
-
-    def _show(self, program: NumpyProgram, call: Call) -> None:
-        """Let Python see what the slots of a call have now."""
-        for slot in self.words.moved.intersection(call.slots):
-            buffer = self.content(program, slot)
-            if buffer is not program.slots[slot]:
-                self._replaced.setdefault(slot, program.slots[slot])
-                self._put_for_python(program, slot, buffer)
-
-    def _put_for_python(self, program: NumpyProgram, slot: int, buffer: Any) -> None:
-        self._showing = True
-        program.put(slot, buffer)
-        self._showing = False
-
-    def _hide(self, program: NumpyProgram) -> None:
-        """Undo what `_show` has done."""
-        for slot, buffer in self._replaced.items():
-            self._put_for_python(program, slot, buffer)
-        self._replaced.clear()
+    def _tapes_record(self, program: NumpyProgram, record: Any) -> None:
+        """What is done to a tape."""
+        if isinstance(record, TapePush):
+            self.slots.push(program, record.tape, record.slot, record.nbytes)
+        elif isinstance(record, TapeReset):
+            self.slots.reset(program, record.tape)
+        else:
+            self.slots.reverse(program, record.tape)
 
     # ---- runs
     def run_with(self, program: Any, around: Around | None) -> None:
         self._look_for_machine_code()
         state = self._state
         state.next, state.position, state.fuel, state.watched = 0, -1, LOOK, around is not None
-        if self.words.moved:
-            ctypes.memmove(self._slots, self._bound, ctypes.sizeof(self._bound))
+        self.slots.begin(program)
         if self._pythons or around is not None:
             self.see_passing(program)
         if self._most_threads > 1:
@@ -171,8 +136,7 @@ class NativeWay(InLoops):
             while status := self._enter(self._place):
                 self._serve(program, status, around)
         finally:
-            if self._replaced:
-                self._hide(program)
+            self.slots.end(program)
         program.position = state.position
 
     def _serve(self, program: NumpyProgram, status: int, around: Around | None) -> None:
@@ -182,6 +146,8 @@ class NativeWay(InLoops):
             self._pythons_calls(program, around)
         elif status == _LOOK:
             state.fuel = LOOK - 1  # here Python runs the handlers of signals
+        elif status == _TAPES_RECORD:
+            self._tapes_record(program, self.words.of_tapes[state.branch])
         else:
             program.position = state.position
             raise no_branch(self.words.switches[state.next], state.branch)
@@ -195,11 +161,14 @@ class NativeWay(InLoops):
     def let_go(self, program: Any, slots: Sequence[int]) -> None:
         for slot in slots:
             buffer = program.slots[slot]
-            if slot in self.words.moved:
-                self.unbind(program, slot)
-            elif buffer is not None and not program.device.pool.owns(buffer):
+            if buffer is not None and not program.device.pool.owns(buffer):
                 program.put(slot, None)
-                self.unbind(program, slot)
+            self.unbind(program, slot)
+        self.slots.wholes.clear()
+
+    def release(self) -> None:
+        super().release()
+        self.slots.wholes.clear()
 
     def holds(self, blocks: frozenset[int]) -> bool:
-        return bool(self._pythons or self.parts)
+        return bool(self._pythons or self.parts or self.slots.wholes)

@@ -7,10 +7,25 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nnc_core.base.record import Call, Jump, JumpIf, Rebind, Record, Repeat, RotatePointer, Switch, Window
+from nnc_core.base.record import (
+    Call,
+    Jump,
+    JumpIf,
+    Rebind,
+    Record,
+    Repeat,
+    RotatePointer,
+    Switch,
+    TapePush,
+    TapeRead,
+    TapeReset,
+    TapeReverse,
+    Window,
+)
 from nnc_cpu.threads.tasks import Tasks
 
-CALL, PYTHON, JUMP, JUMP_IF, SWITCH, ROTATE, REBIND, WINDOW, REPEAT, AGAIN = range(1, 11)
+(CALL, PYTHON, JUMP, JUMP_IF, SWITCH, ROTATE, REBIND, WINDOW, REPEAT, AGAIN, TAPE_READ, REPEAT_TAPE,
+ TAPES_RECORD) = range(1, 14)
 END = 0
 HEAD = 8
 """Words of a call before its slots."""
@@ -31,12 +46,19 @@ class Words:
         """Switches by their places."""
         self.moved: set[int] = set()
         """Slots that records let have other buffers."""
+        self.tapes: set[int] = set()
+        self.emptied: set[int] = set()
+        """Tapes that records begin."""
+        self.of_tapes: list[Record] = []
+        """Records that Python carries out, as they may allocate."""
         self.most_slots, self.rounds, self.loops = 1, 1, False
         self._writers: dict[type, Callable[[Any, int], list[_Target]]] = {
             Call: self._call, Jump: self._jump, JumpIf: self._jump_if, Switch: self._switch, Repeat: self._repeat,
-            RotatePointer: self._rotate, Rebind: self._rebind, Window: self._window}  # fmt: skip
+            RotatePointer: self._rotate, Rebind: self._rebind, Window: self._window,
+            TapeRead: self._read, TapePush: self._tape, TapeReset: self._tape, TapeReverse: self._tape}  # fmt: skip
         self._list(records, 0)
         self.written.append(END)
+        assert self.tapes.isdisjoint(self.moved), "tapes stay in their slots"
 
     def take_over(self, number: int, tasks: Tasks) -> dict[int, int]:
         """The words that let a call run without Python, by their places."""
@@ -106,7 +128,27 @@ class Words:
 
     def _repeat(self, repeat: Repeat, round: int) -> list[_Target]:
         number, self.rounds, self.loops = self.rounds, self.rounds + 1, True
-        top = self._write(REPEAT, number, repeat.count, 0)
+        if repeat.tape < 0:
+            top = self._write(REPEAT, number, repeat.count, 0)
+        else:
+            self.tapes.add(repeat.tape)
+            top = self._write(REPEAT_TAPE, number, repeat.tape, 0)
         self._list(repeat.records, number)
         self.written[top - 1] = self._write(AGAIN, number, top)
+        return []
+
+    def _read(self, read: TapeRead, round: int) -> list[_Target]:
+        self.moved.add(read.slot)
+        self.tapes.add(read.tape)
+        self._write(TAPE_READ, read.slot, read.tape, round, int(read.reverse))
+        return []
+
+    def _tape(self, record: TapePush | TapeReset | TapeReverse, round: int) -> list[_Target]:
+        self.tapes.add(record.tape)
+        if isinstance(record, TapePush):
+            self.moved.add(record.slot)
+        if isinstance(record, TapeReset):
+            self.emptied.add(record.tape)
+        self._write(TAPES_RECORD, len(self.of_tapes))
+        self.of_tapes.append(record)
         return []
