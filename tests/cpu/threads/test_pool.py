@@ -63,14 +63,17 @@ class Shared(TaskKernel):
         return self.kernel.tasks._replace(most_threads=64)
 
 
+SOME = CASES[::4]
+
+
 @cache
 def compiled() -> list[Kernel]:
-    return kernels([case.nest for case in CASES], "here")
+    return kernels([case.nest for case in SOME], "here")
 
 
 @pytest.mark.parametrize("threads", THREADS)
 def test_kernels_give_the_same_bits(threads: int) -> None:
-    for case, kernel in zip(CASES, compiled(), strict=True):
+    for case, kernel in zip(SOME, compiled(), strict=True):
         alone, shared = case.copies(), case.copies()
         run(kernel, alone)
         with nnc.config.using(threads=threads):
@@ -180,12 +183,11 @@ def test_children_of_a_fork_have_threads_of_their_own() -> None:
     """)
 
 
-@pytest.mark.parametrize("pause", [0, 0.1], ids=["looking out", "asleep"])
-def test_a_process_ends_with_idle_threads(pause: float) -> None:
-    run_alone(f"""
+def test_a_process_ends_while_threads_sleep() -> None:
+    run_alone("""
         nnc.config.threads = 4
         counted(1000, 64)
-        time.sleep({pause})
+        time.sleep(0.1)
     """)
 
 

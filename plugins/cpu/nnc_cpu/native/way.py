@@ -114,7 +114,7 @@ class NativeWay(InLoops):
             self.slots.write(slot, program.slots[slot])
 
     def _tapes_record(self, program: NumpyProgram, record: Any) -> None:
-        """What is done to a tape."""
+        """Fill, empty or reverse a tape."""
         if isinstance(record, TapePush):
             self.slots.push(program, record.tape, record.slot, record.nbytes)
         elif isinstance(record, TapeReset):
