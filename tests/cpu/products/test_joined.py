@@ -130,6 +130,16 @@ def doubles() -> Command:
                             dtype=float64))
 
 
+def reshaped() -> Command:
+    """As images again, beside a mask and a residual that are some, scaled by a number."""
+    p = Around()
+    images = p.step("reshape", p.product, attributes=((7, 37, 1),), shape=(7, 37, 1))
+    kept = p.step("where", p.given(7, 37, 1, dtype=boolean), images, Literal.of(0, float32), shape=(7, 37, 1))
+    scaled = p.step("multiply", kept, p.given(1), shape=(7, 37, 1))
+    flat = p.step("reshape", p.given(259), attributes=((7, 37, 1),), shape=(7, 37, 1))
+    return p.command(p.step("add", scaled, flat, shape=(7, 37, 1)))
+
+
 def momentum() -> Command:
     """A gradient, the velocity and the weights: three results of one tile."""
     p = Around()
@@ -138,7 +148,8 @@ def momentum() -> Command:
     return p.command(p.product, velocity, weights)
 
 
-CASES = [bias_and_relu, residual, columns, gelu, swish, repeated_bias, casts, mask, integers, doubles, momentum]
+CASES = [bias_and_relu, residual, columns, gelu, swish, repeated_bias, casts, mask, integers, doubles, reshaped,
+         momentum]
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -187,7 +198,10 @@ def refused(command: Command) -> str:
 
 def test_what_is_not_taken_in() -> None:
     p = Around()
-    assert "another shape" in refused(p.command(p.step("sum", p.product, attributes=((1,), False), shape=(7,))))
+    assert "another size" in refused(p.command(p.step("sum", p.product, attributes=((1,), False), shape=(7,))))
+    p = Around()
+    images = p.step("reshape", p.product, attributes=((7, 37, 1),), shape=(7, 37, 1))
+    assert "or is repeated" in refused(p.command(p.step("add", images, p.given(7, 1, 1), shape=(7, 37, 1))))
     p = Around()
     assert "no formula" in refused(p.command(p.step("sort", p.product, attributes=(1, False))))
     p = Around()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 from nnc_core.base.command import Command
@@ -19,8 +20,8 @@ from nnc_core.type import Attributes
 from nnc_cpu.products.ending import PRODUCT
 from nnc_cpu.products.kind import Ending, Operand
 
-REPEATED = "broadcast_to"
-"""An operator whose elements are those of its input."""
+REPEATED, RESHAPED = "broadcast_to", "reshape"
+"""Operators whose elements are those of their input."""
 
 
 class Factor(NamedTuple):
@@ -67,11 +68,10 @@ def joined_product(command: Command, program: Program) -> JoinedProduct:
     factors = [_factor(command, program, operand) for operand in anchor.operands]
     written = EndingBuilder(command, program)
     ending = written.ending()
-    outputs = tuple(range(len(command.inputs), len(command.inputs) + len(command.outputs)))
-    shape = anchor.spec.static_shape
-    others = [broadcast_layout(command.inputs[n], shape) for n in written.inputs]
-    return JoinedProduct(anchor.attributes, (factors[0], factors[1]), (*others, *command.outputs),
-                         (*written.inputs, *outputs), ending)
+    places = tuple(range(len(command.inputs), len(command.inputs) + len(command.outputs)))
+    outputs = [written.whole(x) for x in command.outputs]
+    return JoinedProduct(anchor.attributes, (factors[0], factors[1]), (*written.layouts, *outputs),
+                         (*written.inputs, *places), ending)
 
 
 def _factor(command: Command, program: Program, operand: ProgramOperand) -> Factor:
@@ -96,8 +96,11 @@ class EndingBuilder:
         self.shape = program.steps[self.anchor].spec.static_shape
         self.inputs: list[int] = []
         """Those of the command that the ending reads, in its order."""
+        self.layouts: list[Layout] = []
+        """Each as large as the product."""
         self.operands: list[Operand] = []
-        self.values: dict[ProgramOperand, Scalar] = {}
+        self.values: dict[StepResult, Scalar] = {}
+        self.loaded: dict[tuple[int, Layout], Scalar] = {}
         self.body = BodyBuilder(0)
 
     def ending(self) -> Ending:
@@ -105,8 +108,8 @@ class EndingBuilder:
         product = self._load(PRODUCT, accumulator(self._dtype(StepResult(self.anchor))))
         for step in [self.program.steps[n] for n in steps if n != self.anchor]:
             for operand in step.operands:
-                if isinstance(operand, Input) and operand not in self.values:
-                    self.values[operand] = self._input(operand.number)
+                if isinstance(operand, Input):
+                    self._input(operand.number, step)
         self.values[StepResult(self.anchor)] = product.cast(self._dtype(StepResult(self.anchor)))
         for number in steps:
             if number != self.anchor:
@@ -123,9 +126,9 @@ class EndingBuilder:
         found = [n for n, step in enumerate(self.program.steps) if step.op is not UNPACK]
         for number in found:
             step = self.program.steps[number]
-            if step.spec.static_shape != self.shape:
-                raise NotSupportedError(f"{step} is of another shape than the product")
-            known = number == self.anchor or step.op.scalar is not None or step.op.name == REPEATED
+            if prod(step.spec.static_shape) != prod(self.shape):
+                raise NotSupportedError(f"{step} is of another size than the product")
+            known = number == self.anchor or step.op.scalar is not None or step.op.name in (REPEATED, RESHAPED)
             if not known or any(map(is_complex, self._dtypes(step))):
                 raise NotSupportedError(f"{step} has no formula for one element")
         return found
@@ -139,21 +142,40 @@ class EndingBuilder:
     def _load(self, argument: int, dtype: DType) -> Scalar:
         return Scalar(self.body, self.body.append(Instruction("load", dtype, access=Access(argument, 0, ()))), dtype)
 
-    def _input(self, number: int) -> Scalar:
-        layout = broadcast_layout(self.command.inputs[number], self.shape)
-        self.inputs.append(number)
-        self.operands.append(Operand(layout.dtype, layout.strides[-1] != 0))
-        return self._load(PRODUCT + len(self.operands), layout.dtype)
+    def _input(self, number: int, step: Step) -> Scalar:
+        """An element of an input, loaded once."""
+        layout = self._seen(self.command.inputs[number], step)
+        key = number, layout
+        if key not in self.loaded:
+            self.inputs.append(number)
+            self.layouts.append(layout)
+            self.operands.append(Operand(layout.dtype, layout.strides[-1] != 0))
+            self.loaded[key] = self._load(PRODUCT + len(self.operands), layout.dtype)
+        return self.loaded[key]
+
+    def _seen(self, x: Layout, step: Step) -> Layout:
+        """An input of a step in the shape of the product."""
+        if step.spec.static_shape == self.shape and step.op.name != RESHAPED:
+            return broadcast_layout(x, self.shape)
+        return broadcast_layout(x._replace(shape=(), strides=()), self.shape) if x.size == 1 else self.whole(x)
+
+    def whole(self, x: Layout) -> Layout:
+        """An array of as many elements in the shape of the product; NotSupportedError where these lie otherwise."""
+        if x.shape == self.shape:
+            return x
+        if x.size != prod(self.shape) or not x.contiguous:
+            raise NotSupportedError("what is reshaped does not lie in one piece, or is repeated")
+        return Layout.packed(self.shape, x.dtype, x.offset)
 
     def _step(self, step: Step) -> Scalar:
-        operands = [self._value(operand) for operand in step.operands]
+        operands = [self._value(operand, step) for operand in step.operands]
         if step.op.scalar is None:
             return operands[0]
         result: Scalar = step.op.scalar(*operands, *step.attributes).cast(step.spec.dtype)
         return result
 
-    def _value(self, operand: ProgramOperand) -> Scalar:
+    def _value(self, operand: ProgramOperand, step: Step) -> Scalar:
         if isinstance(operand, Literal):
             literal = Instruction("constant", operand.dtype, literal=operand.value.item())
             return Scalar(self.body, self.body.append(literal), operand.dtype)
-        return self.values[operand]
+        return self._input(operand.number, step) if isinstance(operand, Input) else self.values[operand]
