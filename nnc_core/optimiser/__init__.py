@@ -8,7 +8,7 @@ from operator import is_
 
 from nnc_core.base.config import config
 from nnc_core.operator import Operator
-from nnc_core.optimiser.control import hoist, simplify_control
+from nnc_core.optimiser.control import hoist, simplify_control, take_out_sums
 from nnc_core.optimiser.rebuild import Expanding, Inlining, inline_body, rebuild, rebuild_body
 from nnc_core.optimiser.rewrite import Rewrite, Rule
 from nnc_core.optimiser.rewriting import Rewriting, rules_of, uses_of
@@ -64,6 +64,8 @@ class Optimiser:
                     counted = self._rebuilt(found, rules, order, uses)
                     better = None if self._same(counted, found) else counted
             better = better or hoist(found, self.operator.open(), order)
+            if better is None and not config.deterministic:
+                better = take_out_sums(found, self.operator.open(), order)
             if better is None:
                 return found
             found = better

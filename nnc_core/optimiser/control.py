@@ -2,7 +2,7 @@
 
 Loops that do the same are merged (the taped loop that a gradient adds, with the loop it was made from); every node of
 control flow is made as small as what is around it allows, and what does not change from round to round is computed
-before them.  All of it is exact.
+before them.  All of it is exact but for `take_out_sums`, which adds in another order.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from nnc_core.operator.control import LOOP, PICK, LoopAttributes
 from nnc_core.optimiser.hoist import hoisted
 from nnc_core.optimiser.prune_control import pruned
 from nnc_core.optimiser.rebuild import inline_body, rebuild
+from nnc_core.optimiser.summed_products import without_sums
 from nnc_core.symbol import Body, Node, map_bodies, postorder
 
 Change: TypeAlias = "Callable[[Node, set[int], Nodes], dict[int, Node] | None]"
@@ -43,6 +44,14 @@ def hoist(outputs: Sequence[Node], F: Nodes, order: Sequence[Node] | None = None
     if not any([node.op.bodies for node in order]):
         return None
     return _changed(outputs, order, F, hoisted, hoist)
+
+
+def take_out_sums(outputs: Sequence[Node], F: Nodes, order: Sequence[Node] | None = None) -> list[Node] | None:
+    """About the same values by loops that carry no sums of products; None if there is nothing to do."""
+    order = order or postorder(outputs)
+    if not any([node.op.bodies for node in order]):
+        return None
+    return _changed(outputs, order, F, without_sums, take_out_sums)
 
 
 def _changed(outputs: Sequence[Node], order: Sequence[Node], F: Nodes, change: Change,
