@@ -51,6 +51,12 @@ class Distributions(Base[V], Generic[V]):
         """Draw how many of `count` trials give each category (last axis); probabilities are divided by their sum."""
         ...
 
+    @op(infer=rule.distinct, reference=reference.distinct_integers, random=True, host=True, exact=True,
+        differentiable=False, flops=per_output(10))
+    def distinct_integers(self, key: V, *, size: DimLike, below: int) -> V:
+        """int64[size]: different integers from 0 up to, but not including, `below`, in random order."""
+        ...
+
     @op(infer=rule.choice, reference=reference.weighted_choice, random=True, host=True, exact=True,
         differentiable=False, flops=per_output(10))
     def random_choice(self, key: V, weights: V, *, size: DimLike, replace: bool) -> V:

@@ -18,6 +18,9 @@ from nnc_core.operator.loops import NestBuilder
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
+IN_ORDER = (0, 1, 2, 3)
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_MULTIPLIERS = np.array([[MULTIPLIERS[1]], [MULTIPLIERS[0]]], np.uint64)
 _CHUNK = 1 << 14  # blocks at a time: the working set stays in the cache
 
 
@@ -34,16 +37,36 @@ def philox_words(key: Any, count: int) -> Any:
 
 def philox_blocks(seed: int, draw: int, block: Any, out: Any) -> None:
     """The four words of each block number, into the rows of `out`."""
-    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    c0, c1 = block & low, block >> half
-    c2, c3 = np.full_like(block, draw & 0xFFFFFFFF), np.full_like(block, draw >> 32)
+    encipher(round_keys(seed), draw, block, np.empty((3, 2, len(block)), np.uint64), out)
+
+
+def round_keys(seed: int) -> list[Any]:
+    """The keys of each round, of a shape that goes with two rows of words."""
     k0, k1 = seed & 0xFFFFFFFF, seed >> 32
-    for _ in range(ROUNDS):
-        p0, p1 = c0 * np.uint64(MULTIPLIERS[0]), c2 * np.uint64(MULTIPLIERS[1])
-        c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ np.uint64(k0), p1 & low, (p0 >> half) ^ c3 ^ np.uint64(k1), p0 & low
-        k0, k1 = (k0 + WEYL[0]) & 0xFFFFFFFF, (k1 + WEYL[1]) & 0xFFFFFFFF
-    for lane, word in enumerate((c0, c1, c2, c3)):
-        out[:, lane] = word
+    return [np.array([[(k0 + i * WEYL[0]) & 0xFFFFFFFF], [(k1 + i * WEYL[1]) & 0xFFFFFFFF]], np.uint64)
+            for i in range(ROUNDS)]
+
+
+def encipher(keys: list[Any], draw: Any, block: Any, lanes: Any, out: Any,
+             order: tuple[int, ...] = IN_ORDER) -> None:
+    """Fill out (blocks, 4) with blocks of these numbers, of a draw or of several; word k of a block goes to column
+    order[k].
+
+    `lanes` is scratch: words 0 and 2, words 1 and 3, and products, of each block."""
+    even, odd, product = lanes[:, :, : len(out)]
+    swapped = even[::-1]
+    draws = np.uint64(draw) if draw.__class__ is int else draw
+    np.bitwise_and(block, _LOW, out=even[0])
+    np.right_shift(block, _HALF, out=odd[0])
+    even[1], odd[1] = draws & _LOW, draws >> _HALF
+    for key in keys:
+        np.multiply(swapped, _MULTIPLIERS, out=product)
+        np.right_shift(product, _HALF, out=even)
+        np.bitwise_xor(even, odd, out=even)
+        np.bitwise_xor(even, key, out=even)
+        np.bitwise_and(product, _LOW, out=odd)
+    for column, word in zip(order, (even[0], odd[0], even[1], odd[1]), strict=True):
+        out[:, column] = word
 
 
 def lane_of(words: list[Scalar], lane: Scalar) -> Scalar:

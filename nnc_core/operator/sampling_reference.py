@@ -7,6 +7,7 @@ the key, its place and its own parameters alone.  Everything is float64 until th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import pi
 from typing import Any
 
@@ -14,10 +15,14 @@ import numpy as np
 
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.codegen.numpy_expansions import evaluate
-from nnc_core.operator.philox import philox_blocks
+from nnc_core.operator.philox import philox_blocks, philox_words
 
 Array = np.ndarray[Any, Any]
 ATTEMPT = 1 << 40
+PIECE = 1 << 13
+"""Elements that are sampled together."""
+FEW = 256
+"""Numbers that Python tells apart more quickly than a sort."""
 SMALL_MEAN = 10.0
 """Below it counting is quicker than rejection, and what it begins with does not underflow."""
 Proposal = Callable[..., tuple[Array, Array]]
@@ -42,7 +47,16 @@ def _fine_fraction(high: Array, low: Array) -> Array:
     return (whole + 0.5) * 2.0**-52
 
 
-def _by_rejection(key: Any, index: Array, propose: Proposal, *parameters: Array) -> Array:
+def _in_pieces(sample: Callable[..., Array], key: Any, index: Array, *parameters: Array) -> Array:
+    """The numbers of some elements after those of others: what is computed on the way stays in the cache."""
+    out = np.empty(len(index))
+    for begin in range(0, len(index), PIECE):
+        part = slice(begin, begin + PIECE)
+        out[part] = sample(key, index[part], *[p[part] for p in parameters])
+    return out
+
+
+def _by_rejection(propose: Proposal, key: Any, index: Array, *parameters: Array) -> Array:
     """Attempts until each element has been accepted."""
     out = np.empty(len(index))
     left = np.arange(len(index))
@@ -62,7 +76,7 @@ def gamma(key: Any, concentration: Any, log: bool) -> Any:
     index = np.flatnonzero(good)
     out = np.where(flat == 0, -np.inf, np.where(flat == np.inf, np.inf, np.nan))
     with np.errstate(all="ignore"):
-        out[index] = _by_rejection(key, index, _propose_gamma, flat[index])
+        out[index] = _in_pieces(partial(_by_rejection, _propose_gamma), key, index, flat[index])
         return (out if log else np.exp(out)).reshape(a.shape).astype(np.asarray(concentration).dtype)
 
 
@@ -84,8 +98,9 @@ def poisson(key: Any, rate: Any, dtype: Any) -> Any:
     out = np.zeros(len(flat))
     few, many = (flat > 0) & (flat < SMALL_MEAN), flat >= SMALL_MEAN
     with np.errstate(all="ignore"):
-        out[few] = _count_poisson(key, np.flatnonzero(few), flat[few])
-        out[many] = _by_rejection(key, np.flatnonzero(many), _propose_poisson, flat[many])
+        out[few] = _in_pieces(_count_poisson, key, np.flatnonzero(few), flat[few])
+        rejecting = partial(_by_rejection, _propose_poisson)
+        out[many] = _in_pieces(rejecting, key, np.flatnonzero(many), flat[many])
     return _as_integers(out, dtype).reshape(np.shape(rate))
 
 
@@ -102,16 +117,26 @@ def _single_fraction(key: Any, index: Array) -> Array:
 
 def _count_poisson(key: Any, index: Array, rate: Array) -> Array:
     """The number at which the distribution function passes a uniform number."""
-    left = _single_fraction(key, index)
-    probability = np.exp(-rate)
-    k = np.zeros(len(index))
-    going = left > probability
-    while going.any():
-        left[going] -= probability[going]
-        k[going] += 1
-        probability[going] *= rate[going] / k[going]
-        going &= (left > probability) & (probability > 0)
-    return k
+    return _counted(key, index, np.exp(-rate), lambda k, rate: rate / k,
+                    lambda k, probability, rate: probability > 0, rate)
+
+
+def _counted(key: Any, index: Array, probability: Array, ratio: Callable[..., Array], may_go_on: Callable[..., Array],
+             *parameters: Array) -> Array:
+    """The number at which the sum of probabilities passes a uniform number: from 0, each the one before it times
+    ratio(k, *parameters)."""
+    left, found, k = _single_fraction(key, index), np.zeros(len(index)), 0
+    at = np.flatnonzero(left > probability)
+    going = [x[at] for x in (left, probability, *parameters)]
+    while len(at):
+        k += 1
+        left, probability, *others = going
+        left -= probability
+        probability *= ratio(float(k), *others)
+        more = (left > probability) & may_go_on(k, probability, *others)
+        found[at[~more]] = k
+        at, going = at[more], [x[more] for x in going]
+    return found
 
 
 def _hats(words: Array) -> tuple[Array, Array]:
@@ -128,10 +153,17 @@ def _propose_poisson(words: Array, rate: Array) -> tuple[Array, Array]:
     k = np.floor((2 * a / near + b) * u + rate + 0.43)
     quick = (near >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
     hopeless = (k < 0) | ((near < 0.013) & (v > near))
+    accepted = quick & (k >= 0)
+    open_ = np.flatnonzero(~quick & ~hopeless)
+    accepted[open_] = _accepts_poisson(*[x[open_] for x in (k, rate, near, v, a, b)])
+    return k, accepted
+
+
+def _accepts_poisson(k: Array, rate: Array, near: Array, v: Array, a: Array, b: Array) -> Array:
     inverse = 1.1239 + 1.1328 / (b - 3.4)
     level = np.log(v * inverse / (a / near**2 + b))
-    exact = level <= k * np.log(rate) - rate - evaluate("lgamma", np.maximum(k, 0) + 1)
-    return k, (quick & (k >= 0)) | (~hopeless & exact)
+    accepted: Array = level <= k * np.log(rate) - rate - evaluate("lgamma", k + 1)
+    return accepted
 
 
 # ---- binomial; BTRS of Hörmann, The generation of binomial random variates (1993)
@@ -148,23 +180,17 @@ def _binomial(key: Any, index: Array, n: Array, p: Array) -> Array:
     out = np.zeros(len(n))
     few, many = (n > 0) & (least > 0) & (n * least < SMALL_MEAN), (n > 0) & (n * least >= SMALL_MEAN)
     with np.errstate(all="ignore"):
-        out[few] = _count_binomial(key, index[few], n[few], least[few])
-        out[many] = _by_rejection(key, index[many], _propose_binomial, n[many], least[many])
+        out[few] = _in_pieces(_count_binomial, key, index[few], n[few], least[few])
+        rejecting = partial(_by_rejection, _propose_binomial)
+        out[many] = _in_pieces(rejecting, key, index[many], n[many], least[many])
     return np.where((n > 0) & turned, n - out, out)
 
 
 def _count_binomial(key: Any, index: Array, n: Array, p: Array) -> Array:
-    left = _single_fraction(key, index)
-    probability = np.exp(n * np.log1p(-p))
-    odds = p / (1 - p)
-    k = np.zeros(len(index))
-    going = left > probability
-    while going.any():
-        left[going] -= probability[going]
-        k[going] += 1
-        probability[going] *= (n[going] - k[going] + 1) / k[going] * odds[going]
-        going &= (left > probability) & (k < n)
-    return k
+    def ratio(k: float, n: Array, odds: Array) -> Array:
+        return (n - k + 1) / k * odds
+
+    return _counted(key, index, np.exp(n * np.log1p(-p)), ratio, lambda k, probability, n, odds: k < n, n, p / (1 - p))
 
 
 def _propose_binomial(words: Array, n: Array, p: Array) -> tuple[Array, Array]:
@@ -180,13 +206,20 @@ def _propose_binomial(words: Array, n: Array, p: Array) -> tuple[Array, Array]:
     k = np.floor((2 * a / near + b) * u + c)
     inside = (k >= 0) & (k <= n)
     quick = (near >= 0.07) & (v <= 0.92 - 4.2 / b)
-    kept = np.clip(k, 0, n)
+    accepted = inside & quick
+    open_ = np.flatnonzero(inside & ~quick)
+    accepted[open_] = _accepts_binomial(*[x[open_] for x in (k, n, p, near, v * alpha, a, b)])
+    return k, accepted
+
+
+def _accepts_binomial(k: Array, n: Array, p: Array, near: Array, v: Array, a: Array, b: Array) -> Array:
     mode = np.floor((n + 1) * p)
-    log_odds = np.log(p / q)
-    level = np.log(v * alpha / (a / near**2 + b))
+    log_odds = np.log(p / (1 - p))
+    level = np.log(v / (a / near**2 + b))
     at_mode = evaluate("lgamma", mode + 1) + evaluate("lgamma", n - mode + 1)
-    here = evaluate("lgamma", kept + 1) + evaluate("lgamma", n - kept + 1)
-    return k, inside & (quick | (level <= at_mode - here + (kept - mode) * log_odds))
+    here = evaluate("lgamma", k + 1) + evaluate("lgamma", n - k + 1)
+    accepted: Array = level <= at_mode - here + (k - mode) * log_odds
+    return accepted
 
 
 # ---- several categories
@@ -227,3 +260,29 @@ def _check_weights(w: Array, count: int, replace: bool) -> None:
     if count > (left if not replace else count if left else 0):
         raise AttributeValueError(f"{count} of {left} elements with a weight above 0 cannot be chosen",
                                   operator="choice", hint=None if replace else "replace=True")
+
+
+def distinct_integers(key: Any, size: int, below: int) -> Any:
+    """A stream of integers, each as likely as any other, without those that came before."""
+    count = 2 * size + 8
+    while True:
+        numbers = _below(philox_words(key, 2 * count), below)
+        found = _first_ones(numbers, size)
+        if len(found) == size:
+            return found
+        count *= 2
+
+
+def _below(words: Array, below: int) -> Array:
+    """floor(word * below / 2**64) for words of 64 bits in two halves, the upper one first; below is at most 2**32."""
+    span, half = np.uint64(below), np.uint64(32)
+    high, low = words[0::2].astype(np.uint64), words[1::2].astype(np.uint64)
+    return ((high * span + (low * span >> half)) >> half).astype(np.int64)
+
+
+def _first_ones(numbers: Array, size: int) -> Array:
+    """The first different numbers, in order."""
+    if len(numbers) <= FEW:
+        return np.array(list(dict.fromkeys(numbers.tolist()))[:size], np.int64)
+    _, first = np.unique(numbers, return_index=True)
+    return numbers[np.sort(first)[:size]]

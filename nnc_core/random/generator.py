@@ -166,6 +166,8 @@ class Generator(Distributions):
             at = F.reshape(self._weighted_choice(weights, size, count, replace), shape=wanted)
         elif replace:
             at = self.integers(0, size or 1, wanted)._value
+        elif 2 * count <= size <= 2**32:
+            at = F.reshape(F.distinct_integers(self._next_key(), size=count, below=size), shape=wanted)
         else:
             order = F.permutation(self._next_key(), size=size)
             at = F.reshape(F.slice(order, start=(0,), stop=(count,), step=(1,)), shape=wanted)

@@ -40,6 +40,13 @@ def permutation(key: TensorSpec, size: DimLike) -> TensorSpec:
     return TensorSpec(bits(key, (size,), dt.uint64).shape, dt.int64)
 
 
+def distinct(key: TensorSpec, size: DimLike, below: int) -> TensorSpec:
+    """int64: no more than there are, from a range of at most 2**32."""
+    if not 0 <= below <= 2**32 or (isinstance(size, int) and size > below):
+        raise AttributeValueError(f"there are no {size} different integers below {below}, at most {2**32}")
+    return permutation(key, size)
+
+
 def wide_floats(key: TensorSpec, shape: Dims, dtype: DType) -> TensorSpec:
     """Floats in which 1 has a neighbour that is near enough."""
     if dtype not in (dt.float32, dt.float64):

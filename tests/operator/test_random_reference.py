@@ -124,6 +124,21 @@ def test_bernoulli_has_its_probability(probability) -> None:
     np.testing.assert_array_equal(drawn, bits < probability * 2.0**32)
 
 
+@pytest.mark.parametrize(("size", "below"), [(0, 0), (0, 9), (1, 1), (9, 9), (5, 2**32), (300, 1000), (2000, 2001)])
+def test_distinct_integers_are_the_first_of_a_stream_that_differ(size, below) -> None:
+    words = host("random_bits", KEY, shape=(40 * size + 8,), dtype=dt.uint64).tolist()
+    stream = dict.fromkeys([word * below >> 64 for word in words])
+    found = host("distinct_integers", KEY, size=size, below=below)
+    assert found.dtype == np.int64 and found.tolist() == list(stream)[:size]
+
+
+def test_each_of_distinct_integers_is_as_likely_as_any_other() -> None:
+    drawn = np.stack([host("distinct_integers", np.array([5, k], np.uint64), size=2, below=4) for k in range(3000)])
+    counts = np.bincount(drawn[:, 0] * 4 + drawn[:, 1], minlength=16).reshape(4, 4)
+    assert not counts.diagonal().any()
+    assert scipy.stats.chisquare(counts[~np.eye(4, dtype=bool)]).pvalue > 1e-3
+
+
 @pytest.mark.parametrize("size", [0, 1, 9, 500])
 def test_a_permutation_sorts_the_words_of_its_key(size) -> None:
     words = host("random_bits", KEY, shape=(size,), dtype=dt.uint64).tolist()

@@ -65,6 +65,12 @@ def _ordered(size: int, key: int = 1) -> Case:
     return Case(f"{size} by key {key}", drawn.inputs, drawn.dtypes, lambda dtype: {"size": size})
 
 
+def _distinct(size: int, below: int, key: int = 1) -> Case:
+    drawn = _drawn((), (dt.int64,), key)
+    return Case(f"{size} below {below} by key {key}", drawn.inputs, drawn.dtypes,
+                lambda dtype: {"size": size, "below": below})
+
+
 def _draws(dtypes: tuple[DType, ...]) -> list[Case]:
     shapes = ((5,), (3, 7), (), (0, 2), (1,), LARGE)
     return [*(_drawn(shape, dtypes) for shape in shapes),
@@ -83,4 +89,6 @@ CASES: dict[str, list[Case]] = {
     "bernoulli": [_drawn((6, 7), (dt.boolean,), probability=p) for p in (0.0, 0.1, 0.5, 1.0)]
     + [_drawn(shape, (dt.boolean,), probability=0.5) for shape in ((), (0,), LARGE)],
     "permutation": [*(_ordered(size) for size in (0, 1, 2, 10, 1025)), *(_ordered(7, key) for key in range(len(KEYS)))],
+    "distinct_integers": [*(_distinct(*case) for case in ((0, 0), (0, 5), (1, 1), (4, 4), (5, 2**32), (500, 1000))),
+                          *(_distinct(3, 7, key) for key in range(len(KEYS)))],
 }  # fmt: skip

@@ -20,11 +20,12 @@ _LARGEST: Any = np.maximum.reduce
 
 def convert(source: Array, target: Array) -> None:
     """Write the elements of an array, as a cast gives them, into one of its shape."""
-    if source.size <= PIECE or not (source.flags.c_contiguous and target.flags.c_contiguous):
+    if not (source.size and source.flags.c_contiguous and target.flags.c_contiguous):
         np.copyto(target, cast(source, target.dtype))
         return
     piece = _to_integers if dt.is_float(source.dtype) and dt.is_integer(target.dtype) else _to_any
-    x, y, room = source.reshape(-1), target.reshape(-1), np.empty(PIECE, dt.accumulator(source.dtype))
+    x, y = source.reshape(-1), target.reshape(-1)
+    room = np.empty(min(PIECE, len(x)), dt.accumulator(source.dtype))
     for begin in range(0, len(x), PIECE):
         part = x[begin : begin + PIECE]
         piece(part, y[begin : begin + PIECE], room[: len(part)])
@@ -47,7 +48,7 @@ def _to_integers(x: Array, y: Array, room: Array) -> None:
         x = room
     lowest, highest = _within(x.dtype, y.dtype)
     if y.dtype.itemsize < x.dtype.itemsize:  # x holds all of these integers
-        np.clip(x, lowest, highest, out=room)
+        np.clip(x, lowest, highest, out=room)  # one pass, where two functions with a number each are slow
         if np.isnan(_LARGEST(room)):
             room[np.isnan(room)] = 0
         x = room

@@ -15,41 +15,12 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType
 from nnc_core.base.layout import Layout
 from nnc_core.device import Launch
-from nnc_core.operator.philox import MULTIPLIERS, ROUNDS, WEYL
+from nnc_core.operator.philox import IN_ORDER, encipher, round_keys
 from nnc_cpu.memory import Array
 from nnc_cpu.routine import Make, Routine, attributes_of, prepared, scratch
 
 CHUNK = 8192  # blocks of four words
-_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
-_MULTIPLIERS = np.array([[MULTIPLIERS[1]], [MULTIPLIERS[0]]], np.uint64)
-_IN_ORDER, _UPPER_FIRST = (0, 1, 2, 3), (1, 0, 3, 2) if sys.byteorder == "little" else (0, 1, 2, 3)
-
-
-def _round_keys(seed: int) -> list[Array]:
-    k0, k1 = seed & 0xFFFFFFFF, seed >> 32
-    return [np.array([[(k0 + i * WEYL[0]) & 0xFFFFFFFF], [(k1 + i * WEYL[1]) & 0xFFFFFFFF]], np.uint64)
-            for i in range(ROUNDS)]
-
-
-def _cipher(round_keys: list[Array], draw: Any, block: Array, lanes: Array, out: Array, order: tuple[int, ...]) -> None:
-    """Fill out (blocks, 4) with blocks of these numbers, of a draw or of several; word k of a block goes to column
-    order[k].
-
-    `lanes` is scratch: words 0 and 2, words 1 and 3, and products, of each block."""
-    even, odd, product = lanes[:, :, : len(out)]
-    swapped = even[::-1]
-    draws = np.uint64(draw) if draw.__class__ is int else draw
-    np.bitwise_and(block, _LOW, out=even[0])
-    np.right_shift(block, _HALF, out=odd[0])
-    even[1], odd[1] = draws & _LOW, draws >> _HALF
-    for key in round_keys:
-        np.multiply(swapped, _MULTIPLIERS, out=product)
-        np.right_shift(product, _HALF, out=even)
-        np.bitwise_xor(even, odd, out=even)
-        np.bitwise_xor(even, key, out=even)
-        np.bitwise_and(product, _LOW, out=odd)
-    for column, word in zip(order, (even[0], odd[0], even[1], odd[1]), strict=True):
-        out[:, column] = word
+_UPPER_FIRST = (1, 0, 3, 2) if sys.byteorder == "little" else (0, 1, 2, 3)
 
 
 Use = Callable[[int, Array], None]
@@ -79,7 +50,7 @@ def _page(seed: int, number: int, blocks: int) -> Array:
     first = np.uint64(number * AHEAD)
     lanes = np.empty((3, 2, len(words)), np.uint64)
     draws = np.repeat(np.arange(AHEAD, dtype=np.uint64) + first, blocks)
-    _cipher(_round_keys(seed), draws, np.tile(np.arange(blocks, dtype=np.uint64), AHEAD), lanes, words, _IN_ORDER)
+    encipher(round_keys(seed), draws, np.tile(np.arange(blocks, dtype=np.uint64), AHEAD), lanes, words, IN_ORDER)
     return words.reshape(AHEAD, 4 * blocks)
 
 
@@ -88,14 +59,14 @@ def _generate(key: Array, count: int, lanes: Array, words: Array, order: tuple[i
     seed, draw = key.tolist()
     if 0 < count <= FEW and (few := _few_words(seed, draw, count)) is not None:
         flat = words.reshape(-1)[:count]
-        flat[:] = few if order is _IN_ORDER else few.reshape(-1, 2)[:, ::-1].reshape(-1)
+        flat[:] = few if order is IN_ORDER else few.reshape(-1, 2)[:, ::-1].reshape(-1)
         use(0, flat)
         return
-    round_keys = _round_keys(seed)
+    keys = round_keys(seed)
     for first in range(0, -(-count // 4), CHUNK):
         blocks = words[: min(CHUNK, -(-count // 4) - first)]
         numbers = np.arange(first, first + len(blocks), dtype=np.uint64)
-        _cipher(round_keys, draw, numbers, lanes, blocks, order)
+        encipher(keys, draw, numbers, lanes, blocks, order)
         use(4 * first, blocks.reshape(-1)[: count - 4 * first])
 
 
@@ -120,7 +91,7 @@ def _copy_words(out: Array, first: int, words: Array) -> None:
 def _random_bits(command: Command) -> Routine:
     out = command.output
     wide = out.dtype == dt.uint64
-    return _from_words(out.size * (2 if wide else 1), _UPPER_FIRST if wide else _IN_ORDER, _copy_words)
+    return _from_words(out.size * (2 if wide else 1), _UPPER_FIRST if wide else IN_ORDER, _copy_words)
 
 
 def _bernoulli(command: Command) -> Routine:
@@ -132,7 +103,7 @@ def _bernoulli(command: Command) -> Routine:
     def use(out: Array, first: int, words: Array) -> None:
         np.less(words, np.uint32(threshold), out=out[first : first + len(words)])
 
-    return _from_words(command.output.size, _IN_ORDER, use)
+    return _from_words(command.output.size, IN_ORDER, use)
 
 
 _KEPT: dict[DType, int] = {dt.float64: 53, dt.float32: 24, dt.float16: 11, dt.bfloat16: 8}
@@ -152,7 +123,7 @@ def _uniform(command: Command) -> Routine:
         np.copyto(target, bits, casting="unsafe")
         np.multiply(target, scale, out=target)
 
-    return _from_words(command.output.size * (2 if wide else 1), _UPPER_FIRST if wide else _IN_ORDER, use)
+    return _from_words(command.output.size * (2 if wide else 1), _UPPER_FIRST if wide else IN_ORDER, use)
 
 
 def _open_uniform(command: Command) -> Routine:
@@ -169,7 +140,7 @@ def _open_uniform(command: Command) -> Routine:
         np.add(target, half, out=target)
         np.multiply(target, scale, out=target)
 
-    return _from_words(command.output.size * (2 if wide else 1), _UPPER_FIRST if wide else _IN_ORDER, use)
+    return _from_words(command.output.size * (2 if wide else 1), _UPPER_FIRST if wide else IN_ORDER, use)
 
 
 # ---- eager

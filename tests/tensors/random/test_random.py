@@ -216,6 +216,14 @@ def test_all_orders_are_equally_likely() -> None:
     assert scipy.stats.chisquare(counts).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("count", [0, 1, 5, 50, 51, 100])
+def test_nothing_is_chosen_twice_without_replacement(count: int) -> None:
+    g = nnc.Generator(3)
+    for _ in range(20):
+        chosen = g.choice(100, count, replace=False).tolist()
+        assert len(set(chosen)) == count and set(chosen) <= set(range(100))
+
+
 def test_permutations_and_choices_of_tensors(device: str) -> None:
     x = nnc.asarray(np.arange(24, dtype=np.float32).reshape(4, 6))
     rows, columns = nnc.Generator(3).permutation(x), nnc.Generator(3).permutation(x, axis=-1)
