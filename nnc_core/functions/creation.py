@@ -11,6 +11,7 @@ import numpy as np
 from nnc_core.base.dtype import DType, is_complex, is_integer, real_of
 from nnc_core.base.errors import AttributeValueError, Error, OperandError, UnknownShapeError
 from nnc_core.functions.interop import imported, shared
+from nnc_core.functions.pieces import on_diagonal
 from nnc_core.stacks import Stack
 from nnc_core.symbol import checked_number, show_line, user_line
 from nnc_core.type import Dim, DimLike, admit_numpy, default_float, default_for
@@ -232,12 +233,21 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     wanted = default_float() if dtype is None else admit_numpy(dtype)
     with created_on(device) as stack:
         near = max(-FAR, min(k, FAR))
-        places: Value = F.arange(size=rows, dtype=np.dtype(np.int64), start=near)
         dtype = stack.type.admit(wanted)
+        if isinstance(rows, int) and isinstance(columns, int):
+            return Tensor(_eye(rows, columns, near, dtype))
+        places: Value = F.arange(size=rows, dtype=np.dtype(np.int64), start=near)
         if not near and rows == columns:
             return Tensor(F.one_hot(places, depth=columns, dtype=dtype))
         along: Value = F.arange(size=columns, dtype=np.dtype(np.int64))
         return Tensor(F.cast(F.equal(F.reshape(places, shape=(rows, 1)), along), dtype=dtype))
+
+
+def _eye(rows: int, columns: int, k: int, dtype: DType) -> Value:
+    count = min(rows, columns - k) if k >= 0 else min(rows + k, columns)
+    if count < 1:
+        return F.full(shape=(rows, columns), value=0, dtype=dtype)
+    return on_diagonal(F.full(shape=(count,), value=1, dtype=dtype), rows, columns, k)
 
 
 @names_itself

@@ -9,7 +9,7 @@ import numpy as np
 from nnc_core.base.dtype import int64
 from nnc_core.base.errors import AttributeValueError, NotSupportedError, ShapeError
 from nnc_core.functions.creation import asarray, created_on, shape_given
-from nnc_core.functions.pieces import cut, flat, moved
+from nnc_core.functions.pieces import cut, flat, moved, on_diagonal
 from nnc_core.functions.reduction import sum as total
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.type import DimLike, admit_numpy, default_float, is_static, whole
@@ -153,18 +153,10 @@ def _on_diagonal(v: Value, k: int) -> Value:
     n = v.shape[0]
     size = n + abs(k)
     if isinstance(size, int) and n:
-        return F.reshape(_along_diagonal(v, size, k), shape=(size, size))
+        return on_diagonal(v, size, size, k)
     column = F.pad(v, low=(max(-k, 0),), high=(max(k, 0),), interior=(0,))
     column = F.broadcast_to(F.reshape(column, shape=(size, 1)), shape=(size, size))
     return F.where(_diagonal_mask(v, size, k), column, F.number(0, v.dtype, v))
-
-
-def _along_diagonal(v: Value, columns: int, k: int, rows: int | None = None) -> Value:
-    """The flattened matrix with a vector that fills its k-th diagonal."""
-    count, step = int(v.shape[0]), columns + 1
-    low = k if k >= 0 else -k * columns
-    whole = (columns if rows is None else rows) * columns
-    return F.pad(v, low=(low,), high=(whole - low - (count - 1) * step - 1,), interior=(step - 1,))
 
 
 def _diagonal_mask(like: Value, size: DimLike, k: int) -> Value:

@@ -27,6 +27,13 @@ def cut(v: Value, axis: int, start: DimLike, stop: DimLike, step: int = 1) -> Va
     return F.slice(v, start=ends[0], stop=ends[1], step=ends[2])
 
 
+def on_diagonal(v: Value, rows: int, columns: int, k: int) -> Value:
+    """A matrix whose k-th diagonal is a vector, which is not empty, among zeros."""
+    count, low = int(v.shape[0]), k if k >= 0 else -k * columns
+    high = rows * columns - low - (count - 1) * (columns + 1) - 1
+    return F.reshape(F.pad(v, low=(low,), high=(high,), interior=(columns,)), shape=(rows, columns))
+
+
 def with_length(shape: Dims, axis: int, length: DimLike) -> Dims:
     """The shape with another length of one axis."""
     return (*shape[:axis], length, *shape[axis + 1 :])

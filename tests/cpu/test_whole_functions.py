@@ -28,6 +28,8 @@ ARRAYS = [
     SPECIAL, SPECIAL[3:7], -SPECIAL, SPECIAL[2:3].repeat(3), SPECIAL[:2], SPECIAL[[1, 0, 0]],
     SPECIAL.astype(np.complex64), SPECIAL.astype(bfloat16),
     np.zeros(0, np.float32), np.zeros(0, np.int64), MATRIX, MATRIX.T, MATRIX[:, ::2],
+    *[RNG.standard_normal((20, 1000)).astype(d) for d in ("float32", "float16", bfloat16)],
+    np.resize(SPECIAL.astype(np.float16), 5000), np.abs(RNG.standard_normal(9000)).astype(np.float16),
     RNG.standard_normal(20_000).astype(np.float32), RNG.integers(0, 300, 20_000),
 ]  # fmt: skip
 CALLS: dict[str, Callable[[Any], Any]] = {
@@ -61,6 +63,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "insert here and there": lambda x: nnc.insert(x, [0, 1, 1], [1, 2, 3]),
     "insert along": lambda x: nnc.insert(x, 1, 5, axis=0), "diag": lambda x: nnc.diag(x[:40]),
     "diag above": lambda x: nnc.diag(x[:7], 1), "diag below": lambda x: nnc.diagflat(x[:3], -2),
+    "max": nnc.max, "min along": lambda x: nnc.min(x, axis=0), "max kept": lambda x: nnc.max(x, axis=-1, keepdims=True),
+    "where": lambda x: nnc.where(x == x, x, nnc.max(x)), "where first": lambda x: nnc.where(x == x, nnc.min(x), x),
+    "tril": lambda x: nnc.tril(nnc.reshape(x, (-1, 2))), "triu": lambda x: nnc.triu(nnc.reshape(x, (2, -1)), k=1),
+    "eye": lambda x: nnc.eye(x.shape[0] % 9, 5, k=x.shape[0] % 7 - 3),
     "clip": lambda x: nnc.clip(x, -0.5, 0.7), "arange": lambda x: nnc.arange(len(x), dtype=x.dtype),
     "int8": lambda x: (x * 100).astype("int8"), "uint64": lambda x: (x * 1e19).astype("uint64"),
 }  # fmt: skip

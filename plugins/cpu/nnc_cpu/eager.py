@@ -197,7 +197,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         a, b = _alike(a, b)
         if a is None:
             return NotImplemented
-    if condition.size <= _SMALL or _is_number(a):
+    if condition.size <= _SMALL or _is_number(a) or not a.ndim or not b.ndim:
         return np.where(condition, a, b)
     return _ROUTINES["where"](condition, a, b)
 
@@ -243,6 +243,33 @@ def mean(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
 def reducing(ufunc: np.ufunc) -> Eager:
     reduce = guarded(ufunc.reduce)
     return lambda x, axis, keepdims: reduce(x, axis, None, None, keepdims)
+
+
+_ENDLESS = {np.dtype(np.float16).num: 0x7C00, _BFLOAT16: 0x7F80}
+"""The bits of infinity of the halves: larger magnitudes are NaN."""
+
+
+def extremum(ufunc: np.ufunc) -> Eager:
+    """Of many halves as integers in the same order; NaN, and zeros of either sign, are NumPy's."""
+    reduce = reducing(ufunc)
+
+    def call(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+        if x.size <= _SMALL or x.dtype.num not in _ENDLESS:
+            return reduce(x, axis, keepdims)
+        bits = x.view(np.int16)
+        if ((bits & 0x7FFF) > _ENDLESS[x.dtype.num]).any():
+            return reduce(x, axis, keepdims)
+        found = np.asarray(ufunc.reduce(_ordered(bits), axis, None, None, keepdims))
+        if ((found == 0) | (found == -1)).any():
+            return reduce(x, axis, keepdims)
+        return _ordered(found).view(x.dtype)
+
+    return call
+
+
+def _ordered(bits: Any) -> Any:
+    """Signs and magnitudes as integers that rise with them, or the other way round."""
+    return bits ^ ((bits >> 15) & 0x7FFF)
 
 
 def _blas_ready(x: Any) -> bool:
@@ -352,7 +379,7 @@ EAGER: Mapping[str, Eager] = {
     **{name: of_packed(name) for name in FUNCTIONS},
     "clip": _clip(), "power": power, "relu": relu, "sigmoid": sigmoid, "where": where, "cast": _astype,
     "copy": lambda x: x.copy(), "identity": lambda x: x, "stop_gradient": lambda x: x,
-    "sum": summing, "mean": mean, "max": reducing(np.maximum), "min": reducing(np.minimum),
+    "sum": summing, "mean": mean, "max": extremum(np.maximum), "min": extremum(np.minimum),
     "all": reducing(np.logical_and), "any": reducing(np.logical_or),
     "argmax": lambda x, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
     "argmin": lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
