@@ -259,7 +259,7 @@ def extremum(ufunc: np.ufunc) -> Eager:
         bits = x.view(np.int16)
         if ((bits & 0x7FFF) > _ENDLESS[x.dtype.num]).any():
             return reduce(x, axis, keepdims)
-        found = np.asarray(ufunc.reduce(_ordered(bits), axis, None, None, keepdims))
+        found = np.asarray(reduce(_ordered(bits), axis, keepdims))
         if ((found == 0) | (found == -1)).any():
             return reduce(x, axis, keepdims)
         return _ordered(found).view(x.dtype)
