@@ -9,7 +9,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import DType, float32, float64
+from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
 from nnc_core.type import TensorSpec
@@ -87,7 +87,9 @@ def test_bits_are_the_interpreters(operator: str, host: str) -> None:
 
 
 @pytest.mark.parametrize("operator", OPERATIONS)
-def test_doubles_and_tiles_that_are_chosen(operator: str) -> None:
+def test_other_dtypes_and_tiles_that_are_chosen(operator: str) -> None:
+    check(command(operator, CASES["strides"], bfloat16))
+    check(command(operator, CASES["groups"], float16))
     check(command(operator, CASES["3x3"], float64))
     check(command(operator, CASES["groups"], float32))
 
@@ -121,6 +123,7 @@ def test_operands_that_lie_apart_are_refused_where_rows_are_pixels() -> None:
         "contiguous": made._replace(inputs=(Layout(x.shape, float32, 0, (step * 84, step * 14, 2 * step, 8)), kernel)),
         "lie apart": made._replace(outputs=(Layout((2, 6, 7, 9), float32, 0, (4000, 400, 36, 4)),)),
         "channels are not the last": made._replace(attributes=(*made.attributes[:-1], "NCHW")),
+        "depthwise convolutions of float16": command("conv", CASES["depthwise"], float16),
         "nothing to multiply": made._replace(inputs=(Layout.packed((0, 6, 7, 5), float32), kernel)),
     }
     for reason, wrong in refused.items():

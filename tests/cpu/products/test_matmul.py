@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import DType, float32, float64, int32
+from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64, int32
 from nnc_core.base.layout import Layout
 from nnc_core.operator.loops import broadcast_layout
 from nnc_cpu.products import backend
@@ -57,6 +57,19 @@ def test_all_remainders(host: str, dtype: DType, ta: bool, tb: bool) -> None:
     sizes = (3, width, 16), (4, width + 1, 17), (5, 2 * width - 1, 1), (6, width // 2, 7), (7, 3, 31), (8, 1, 2)
     for size in sizes:
         check(matrices(*size, dtype, ta, tb), host, SMALL_TILE)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("dtype", [float16, bfloat16], ids=str)
+def test_halves_are_added_as_float32(host: str, dtype: DType) -> None:
+    for ta, tb in TURNED:
+        for size in ((5, 35, 19), (3, 7, 1), (50, 20, 33)):
+            check(matrices(*size, dtype, ta, tb), host, SMALL_TILE)
+
+
+@pytest.mark.parametrize(("ta", "tb"), TURNED)
+def test_blocks_of_halves(ta: bool, tb: bool) -> None:
+    check(matrices(103, 70, 530, float16, ta, tb))
 
 
 @pytest.mark.parametrize("size", [(1, 1, 1), (1, 300, 3), (2, 17, 5), (31, 100, 20), (65, 64, 9), (90, 15, 4)])

@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import float32, float64
+from nnc_core.base.dtype import accumulator, bfloat16, float16, float32, float64
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.tiling import Tiling
 from nnc_core.device import CommandBackend, Kernel
@@ -66,6 +66,8 @@ class PackedProducts(CommandBackend):
         """Weights in panels, where there are many and they are the second factor."""
         problem = _worth_while(command)
         size = problem.dtype.itemsize
+        if accumulator(problem.dtype) != problem.dtype:
+            return {}
         if self.operator not in ("matmul", "conv") or problem.steps * problem.columns * size < MANY:
             return {}
         width = panel_width(problem.columns, _compiler().vector, size)
@@ -116,11 +118,14 @@ def problem_of(command: Command) -> MatrixProduct:
     """The problem of a command; NotSupportedError where there is no code for it."""
     joined = joined_of(command)
     a, b = joined.factors
-    if a.layout.dtype not in (float32, float64):
+    if a.layout.dtype not in (float16, bfloat16, float32, float64):
         raise NotSupportedError(f"no products of {a.layout.dtype}")
     if 0 in (*a.layout.shape, *b.layout.shape, *joined.others[-1].shape):
         raise NotSupportedError("there is nothing to multiply")
-    return PROBLEMS[_operator(command)](joined)
+    problem = PROBLEMS[_operator(command)](joined)
+    if problem.each and accumulator(problem.dtype) != problem.dtype:
+        raise NotSupportedError(f"no depthwise convolutions of {problem.dtype}")
+    return problem
 
 
 def _operator(command: Command) -> str:
@@ -135,5 +140,5 @@ def joined_of(command: Command) -> JoinedProduct:
     if command.name == FUSED.name:
         return joined_product(command, command.attributes[0])
     a, b = (Factor(x, n) for n, x in enumerate(command.inputs))
-    ending = plain_ending(a.layout.dtype, command.output.dtype)
+    ending = plain_ending(accumulator(a.layout.dtype), command.output.dtype)
     return JoinedProduct(command.attributes, (a, b), command.outputs, (2,), ending)

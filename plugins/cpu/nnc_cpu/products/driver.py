@@ -12,8 +12,9 @@ from contextlib import contextmanager
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import held, stored
+from nnc_cpu.products.converted import ConvertedWriter, room_size, wanted
 from nnc_cpu.products.ending import EndingWriter
-from nnc_cpu.products.kind import AXES, ROWS, STEPS, TABLE, Kind
+from nnc_cpu.products.kind import AXES, STEPS, TABLE, Kind
 from nnc_cpu.products.numbers import names_of, operand_names
 from nnc_cpu.products.panels import PanelWriter
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
@@ -30,9 +31,11 @@ def render(name: str, kind: Kind, halves: bool, declared: dict[str, None]) -> st
     if kind.last:
         texts.append(TileWriter(kind, kind.last, kind.right == "panels", declared).text("last_tile"))
     if kind.right != "panels":
-        texts.append(PanelWriter(kind, kind.vectors, declared).text("pack"))
+        texts.append(PanelWriter(kind, kind.vectors, halves, declared).text("pack"))
         if kind.last:
-            texts.append(PanelWriter(kind, kind.last, declared).text("last_pack"))
+            texts.append(PanelWriter(kind, kind.last, halves, declared).text("last_pack"))
+    if kind.wide != kind.dtype:
+        texts.append(ConvertedWriter(kind, halves, declared).text("convert"))
     texts.append(EndingWriter(kind, halves, declared).text("finish"))
     return "".join([*texts, ProductWriter(kind, declared).text(name)])
 
@@ -52,10 +55,12 @@ class ProductWriter:
             place = moved(f, Register("%numbers", "ptr"), "i64", integer(n))
             self.numbers[number] = f.let(f"load i64, {place}", "i64")
         self.take_arguments()
-        self.sums = f.variable(self.type, kind.lanes, (ROWS + kind.rows) * kind.vectors)
+        self.sums = f.variable(self.type, kind.lanes, (kind.most_rows + kind.rows) * kind.vectors)
         self.table = f.variable("ptr", 1, TABLE + ROW_LANES)
         make = WindowTableWriter if kind.windows else TableWriter
-        self.tables = make(kind, f, self.type, self.numbers, self.table)
+        self.tables = make(kind, f, stored(kind.dtype), self.numbers, self.table)
+        if kind.wide != kind.dtype:
+            self.room = f.variable(self.type, 1, room_size(kind))
         if kind.right != "panels":
             self.panel = f.variable(self.type, kind.lanes, STEPS * kind.vectors)
         with f.loop(Register("%begin", "i64"), Register("%end", "i64")) as task:
@@ -179,11 +184,21 @@ class ProductWriter:
 
     def tabled(self, segment: Register, segments: Register, step: Register, length: Register) -> Register:
         """Note where the elements of A lie; addresses from one segment to the next."""
-        if self.kind.left == "columns":
+        f, kind = self.function, self.kind
+        if kind.left == "columns":
             self.tables.columns(step, length)
+            if kind.wide != kind.dtype:
+                self.convert(length, *wanted(f, kind, self.rows))
             return integer(0)
         self.tables.rows(segment, segments, step, self.whole_rows)
+        if kind.wide != kind.dtype:
+            self.convert(product(f, segments, self.whole_rows), integer(0), length)
         return self.whole_rows
+
+    def convert(self, entries: Register, first: Register, length: Register) -> None:
+        """Have what the table says in the dtype of sums."""
+        operands = ", ".join(map(str, (self.table, entries, first, length, self.room)))
+        self.function.line(f"call void @convert({operands})")
 
     def tile(self, row: Register, shift: Register, steps: tuple[Register, ...], fresh: Register,
              final: Register) -> None:

@@ -57,7 +57,7 @@ class EndingWriter:
         self.body = expanded(kind.ending.body)
         self.function = FunctionWriter(declared)
         self.scalars = ScalarWriter(self.function, halves)
-        self.arguments = (Operand(kind.dtype, True), *self.ending.operands,
+        self.arguments = (Operand(kind.wide, True), *self.ending.operands,
                           *[Operand(dtype, True) for dtype in self.ending.outputs])
 
     def text(self, name: str) -> str:

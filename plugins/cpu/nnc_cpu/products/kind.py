@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from nnc_core.base.dtype import DType
+from nnc_core.base.dtype import DType, accumulator
 from nnc_core.base.loopnest import Instruction
 
 STEPS = 256
@@ -42,7 +42,7 @@ class Kind(NamedTuple):
     """Products that share their code: C[m, n] = sum over k of A[m, k] B[k, n], in order, by fused multiply-add."""
 
     dtype: DType
-    """Of the elements of both factors, float32 or float64."""
+    """Of the elements of both factors; float16 and bfloat16 are converted to float32 when they are packed."""
     lanes: int
     rows: int
     """Of a register tile."""
@@ -60,6 +60,16 @@ class Kind(NamedTuple):
     ending: Ending
     order: tuple[int, ...]
     """Places of A, B, the operands of the ending and its outputs among the arguments."""
+
+    @property
+    def wide(self) -> DType:
+        """The dtype of sums."""
+        return accumulator(self.dtype)
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of a task, at most: those of A that are converted lie on the stack."""
+        return ROWS if self.wide == self.dtype else ROWS // 4
 
     @property
     def width(self) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
-from nnc_cpu.llvm.logic import held
+from nnc_cpu.llvm.logic import held, stored
+from nnc_cpu.llvm.scalars import ScalarWriter
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.writing import (
     Signature,
@@ -30,10 +31,12 @@ SIGNATURE: Signature = (("b", "ptr"), ("step", "i64"), ("column", "i64"), ("leng
 class PanelWriter:
     """Writes the function that packs a panel of some vectors."""
 
-    def __init__(self, kind: Kind, vectors: int, declared: dict[str, None]) -> None:
+    def __init__(self, kind: Kind, vectors: int, halves: bool, declared: dict[str, None]) -> None:
         self.kind, self.vectors, self.lanes = kind, vectors, kind.lanes
-        self.type, self.size = held(kind.dtype), kind.dtype.itemsize
+        self.type, self.size = held(kind.dtype), kind.wide.itemsize
+        self.source, self.source_size = stored(kind.dtype), kind.dtype.itemsize
         self.function = FunctionWriter(declared)
+        self.scalars = ScalarWriter(self.function, halves)
         self.b, self.step, self.column, self.length, self.columns, self.panel = parameters(SIGNATURE)
 
     def text(self, name: str) -> str:
@@ -57,11 +60,10 @@ class PanelWriter:
     def copied(self, masks: Sequence[Register | None]) -> None:
         f = self.function
         with f.loop(integer(0), self.length) as k:
-            source = moved(f, self.b, self.type, product(f, k, self.step))
+            source = moved(f, self.b, self.source, product(f, k, self.step))
             target = moved(f, self.panel, self.type, product(f, k, integer(self.vectors * self.lanes)))
             for v, mask in enumerate(masks):
-                at = moved(f, source, self.type, integer(v), self.lanes)
-                value = loaded(f, at, self.type, self.lanes, self.size, mask)
+                value = self.loaded(moved(f, source, self.source, integer(v), self.lanes), mask)
                 store(f, value, moved(f, target, self.type, integer(v), self.lanes), self.size, None)
 
     # ---- columns are contiguous
@@ -72,19 +74,24 @@ class PanelWriter:
         last = difference(f, self.columns, integer(1))
         with f.loop(integer(0), integer(self.vectors)) as v:
             first = product(f, v, integer(lanes))
-            columns = [moved(f, self.b, self.type, product(f, smaller(f, total(f, first, integer(n)), last),
+            columns = [moved(f, self.b, self.source, product(f, smaller(f, total(f, first, integer(n)), last),
                                                            self.column)) for n in range(lanes)]
             panel = moved(f, self.panel, self.type, first)
             with f.loop(integer(0), whole, lanes) as k:
-                read = [loaded(f, moved(f, column, self.type, k), self.type, lanes, self.size, None)
-                        for column in columns]
+                read = [self.loaded(moved(f, column, self.source, k), None) for column in columns]
                 for n, value in enumerate(turned(f, read)):
                     store(f, value, self.place(panel, total(f, k, integer(n))), self.size, None)
             with f.loop(whole, self.length) as k:
                 target = self.place(panel, k)
                 for n, column in enumerate(columns):
-                    value = f.let(f"load {self.type}, {moved(f, column, self.type, k)}", self.type)
+                    raw = f.let(f"load {self.source}, {moved(f, column, self.source, k)}", self.source)
+                    value = self.scalars.loaded(raw, self.kind.dtype)
                     store(f, value, moved(f, target, self.type, integer(n)), self.size, None)
+
+    def loaded(self, place: Register, mask: Register | None) -> Register:
+        """A vector of B in the dtype of sums."""
+        raw = loaded(self.function, place, self.source, self.lanes, self.source_size, mask)
+        return self.scalars.loaded(raw, self.kind.dtype)
 
     def place(self, panel: Register, k: Register) -> Register:
         f = self.function

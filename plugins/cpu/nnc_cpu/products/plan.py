@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
-from nnc_cpu.products.kind import ROWS, STEPS, TABLE, Kind, Right, Windows
+from nnc_core.base.dtype import accumulator
+from nnc_cpu.products.kind import STEPS, TABLE, Kind, Right, Windows
 from nnc_cpu.products.numbers import SPATIAL, numbers_of, operand_names
 from nnc_cpu.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis
 
@@ -38,7 +39,7 @@ class ProductPlan(NamedTuple):
 
 def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None) -> ProductPlan:
     """The plan for a host whose vectors have so many bytes; `tile`: one of no more rows than there are."""
-    lanes = vector // problem.dtype.itemsize
+    lanes = vector // accumulator(problem.dtype).itemsize
     tile = tile or choose_tile(problem.rows, problem.columns, lanes, vector == WIDEST, problem.panel // lanes)
     right = _right(problem)
     width = tile.vectors * lanes
@@ -48,7 +49,7 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None) -> Pr
     partial = last != tile.vectors or (right == "panels" and rest != width)
     kind = Kind(problem.dtype, lanes, tile.rows, tile.vectors, last if partial else 0, problem.left, right,
                 _way_of(problem.windows), problem.ending, problem.order)
-    blocks, block_rows = _blocks(problem.rows, tile.rows)
+    blocks, block_rows = _blocks(problem.rows, kind)
     numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows}
     return ProductPlan(kind, tuple(numbers_of(kind, numbers)), prod(problem.batch) * blocks * panels)
 
@@ -97,6 +98,8 @@ def _right(problem: MatrixProduct) -> Right:
         return "columns"
     if problem.segments > 1 and problem.b_segment != problem.length * problem.b.row:
         return "rows"  # steps of different segments do not lie at equal distances
+    if accumulator(problem.dtype) != problem.dtype:
+        return "rows"  # they are converted when they are packed
     size = problem.steps * problem.columns * problem.dtype.itemsize
     return "panels" if problem.rows <= FEW_ROWS or size <= SMALL else "rows"
 
@@ -105,9 +108,10 @@ def _parts(whole: int, part: int) -> int:
     return -(-whole // part)
 
 
-def _blocks(rows: int, tile: int) -> tuple[int, int]:
+def _blocks(rows: int, kind: Kind) -> tuple[int, int]:
     """Blocks of rows of about the same height, and their height."""
-    height = _parts(_parts(rows, _parts(rows, ROWS // tile * tile)), tile) * tile
+    tile = kind.rows
+    height = _parts(_parts(rows, _parts(rows, kind.most_rows // tile * tile)), tile) * tile
     return _parts(rows, height), height
 
 
@@ -129,7 +133,7 @@ def _numbers(problem: MatrixProduct, kind: Kind) -> dict[str, int]:
 def _block_of_steps(problem: MatrixProduct, kind: Kind) -> tuple[int, int]:
     """The segments, and the steps of each, that are gone through at once."""
     if problem.segments > 1 and problem.length <= STEPS // 2:
-        rows = _blocks(problem.rows, kind.rows)[1]
+        rows = _blocks(problem.rows, kind)[1]
         return max(1, min(STEPS // problem.length, TABLE // rows)), problem.length
     alone = kind.right == "panels" and problem.rows <= kind.rows and not kind.windows
     return 1, min(TABLE if alone else STEPS, problem.length)

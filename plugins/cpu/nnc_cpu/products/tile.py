@@ -34,7 +34,7 @@ class TileWriter:
         self.kind, self.vectors, self.lanes = kind, vectors, kind.lanes
         self.masked = masked
         """The last vector of B may not be whole."""
-        self.type, self.size = held(kind.dtype), kind.dtype.itemsize
+        self.type, self.size = held(kind.dtype), kind.wide.itemsize
         self.function = FunctionWriter(declared)
         (self.table, self.shift, self.segments, self.length, self.b, self.step, self.columns, self.sums,
          self.fresh) = parameters(SIGNATURE)

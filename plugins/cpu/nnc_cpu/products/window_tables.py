@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
-from nnc_cpu.llvm.logic import constant
 from nnc_cpu.products.kind import ROWS, STEPS, Kind
 from nnc_cpu.products.numbers import SPATIAL
 from nnc_cpu.products.problem import WindowAxis
@@ -26,8 +25,8 @@ class WindowTableWriter(TableWriter):
         f, lanes = function, kind.lanes
         zeros = f.variable(type, lanes, (STEPS + 2 * BEFORE) // lanes)
         with f.loop(integer(0), integer((STEPS + 2 * BEFORE) // lanes)) as n:
-            store(f, f.spread(constant(0.0, kind.dtype), lanes), moved(f, zeros, type, n, lanes),
-                  kind.dtype.itemsize, None)
+            nothing = Register("zeroinitializer", type, lanes)
+            store(f, nothing, moved(f, zeros, type, n, lanes), kind.dtype.itemsize, None)
         self.zeros = self.number_of(moved(f, zeros, type, integer(BEFORE)))
         self.axes = [{name: numbers[f"{name}{n}"] for name in WindowAxis._fields} for n in range(SPATIAL)]
         self.places = [f.variable("i64", 1, _MOST) for _ in range(SPATIAL)]
