@@ -250,7 +250,7 @@ _ENDLESS = {np.dtype(np.float16).num: 0x7C00, _BFLOAT16: 0x7F80}
 
 
 def extremum(ufunc: np.ufunc) -> Eager:
-    """Of many halves as integers in the same order; NaN, and zeros of either sign, are NumPy's."""
+    """Find the extremes of many halves as integers in the same order; those of NaN and zeros are left to NumPy."""
     reduce = reducing(ufunc)
 
     def call(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
