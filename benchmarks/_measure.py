@@ -37,16 +37,17 @@ def least(functions: dict[str, Callable[[], object]], repeats: int = 60, calls: 
     return best
 
 
-def in_turn(functions: dict[str, Callable[[], object]], repeats: int = 7) -> dict[str, float]:
+def in_turn(functions: dict[str, Callable[[], object]], repeats: int = 7,
+            clock: Callable[[], float] = perf_counter) -> dict[str, float]:
     """Medians of several functions called one after another, round by round, so that drift meets all of them."""
     samples: dict[str, list[float]] = {name: [] for name in functions}
     for f in functions.values():
         f()
     for _ in range(repeats):
         for name, f in functions.items():
-            start = perf_counter()
+            start = clock()
             f()
-            samples[name].append(perf_counter() - start)
+            samples[name].append(clock() - start)
     return {name: median(s) for name, s in samples.items()}
 
 
