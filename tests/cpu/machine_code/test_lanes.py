@@ -1,4 +1,5 @@
-"""What vectors do otherwise than single elements: positions found lane by lane, and lanes that lie backwards."""
+"""What vectors do otherwise than single elements: positions found lane by lane, lanes that lie backwards, vectors
+abreast."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ import pytest
 from nnc_core.base.dtype import bfloat16, boolean, float16, float32, float64, int8, int64, uint8
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import interpret
+from nnc_cpu.llvm.strategy import vectors_abreast
+from nnc_cpu.partial_sums import in_parts
 from tests.codegen.nests import Writer, as_bytes, at
 from tests.cpu.machine_code.running import HOSTS, kernels, run
 
@@ -79,3 +82,46 @@ def test_lanes_that_lie_backwards(dtype: Any, stores: bool, margin: int, host: s
         run(kernel, arrays)
         for array, wanted in zip(arrays, expected, strict=True):
             assert array.tobytes() == wanted.tobytes()
+
+
+def of_columns(columns: int, rows: int) -> LoopNest:
+    """Of each column the sum of the squares of what it has beyond its mean, the place of its maximum, and running
+    maxima."""
+    n = Writer("columns", (columns,), [(float32, False), (float32, True), (int64, True), (float32, True)])
+    n.stage(rows)
+    mean = n.reduce("sum", n.load(0, at({0: 1}, 1), at({1: 1}, columns)), float32)
+    n.stage()
+    mean = n.op("divide", float32, mean, n.constant(rows, float32))
+    n.stage(rows)
+    x = n.op("subtract", float32, n.load(0, at({0: 1}, 1), at({1: 1}, columns)), mean)
+    square = n.op("multiply", float32, x, x)
+    total, place = n.reduce("sum", square, float32), n.reduce("argmax", x, float32)
+    n.stage()
+    n.store(1, total, at({0: 1}, 1))
+    n.store(2, place, at({0: 1}, 1))
+    return n.build()
+
+
+def running_maxima(columns: int, rows: int) -> LoopNest:
+    n = Writer("running", (columns,), [(float32, False), (float32, True)])
+    n.stage(rows)
+    place = at({0: 1}, 1), at({1: 1}, columns)
+    n.store(1, n.reduce("maximum", n.load(0, *place), float32), *place)
+    return n.build()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_columns_are_taken_several_vectors_at_a_time(rows: int, host: str, rng: np.random.Generator) -> None:
+    sizes = (3, 15, 16, 17, 63, 64, 65, 100, 128, 300)
+    nests = [make(columns, rows) for make in (of_columns, running_maxima) for columns in sizes]
+    assert min(map(vectors_abreast, nests)) == (4 if rows > 1 else 1)
+    for nest, kernel in zip(nests, kernels(nests, host), strict=True):
+        columns = nest.axes[0]
+        arrays = [rng.standard_normal((rows, columns)).astype(np.float32)]
+        arrays += [np.zeros((rows, columns), a.dtype) for a in nest.arguments[1:]]
+        expected = [array.copy() for array in arrays]
+        interpret(nest, [as_bytes(array) for array in expected], in_parts=in_parts)
+        run(kernel, arrays)
+        for array, wanted in zip(arrays, expected, strict=True):
+            assert array.tobytes() == wanted.tobytes(), (nest.name, columns)

@@ -10,7 +10,9 @@ from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.places import plus, times
 
 BLOCK = 4096
-"""Points of the lanes' axis that make a task."""
+"""Points of the lanes' axis that make a task, if nothing is done at each but a few instructions."""
+TILED_BLOCK = 512
+"""The same of tiles: what they touch should lie in pages whose addresses the processor remembers."""
 
 
 class TaskShape(NamedTuple):

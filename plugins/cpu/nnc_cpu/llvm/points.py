@@ -22,6 +22,8 @@ class PointWriter:
         self.places = PlaceWriter(self.scalars, width)
         self.dtypes = _dtypes(nest)
         self.values: dict[int, Register] = {}
+        """Those of the vector of points that is at hand."""
+        self._vectors: list[tuple[Register | None, dict[int, Register]]] = []
         self.mask: Register | None = None
         """The lanes that have a point; None for all."""
         self.pointers: list[Register] = []
@@ -31,8 +33,24 @@ class PointWriter:
         self.row = NOTHING
         """The row of the tiles that is at hand."""
 
-    def along(self, axis: int, first: Register, stop: Register, length: int | None) -> Iterator[None]:
-        """Go along an axis with all lanes; the block is written twice where the last of them may have no point."""
+    def begin(self, axis: int | None, positions: Sequence[Register]) -> None:
+        """Begin at other points: for each of some positions on an axis the vector of points there, which have values of
+        their own; without positions the points at hand."""
+        self._axis = axis
+        self._vectors = [(x, {}) for x in positions] or [(None, {})]
+
+    def vectors(self) -> Iterator[int]:
+        """Have each of the vectors at hand in turn."""
+        for n, (x, values) in enumerate(self._vectors):
+            self.values = values
+            if self._axis is not None and x is not None:
+                self.places.axes[self._axis] = x
+            yield n
+
+    def along(self, axis: int, first: Register, stop: Register, length: int | None,
+              abreast: int = 1) -> Iterator[list[Register]]:
+        """Go along an axis with all lanes, several vectors abreast if there are as many; the block is written again
+        where less than that is left, and where the last lanes may have no point.  Gives where the vectors are."""
         f, places = self.function, self.places
         width = integer(self.width)
         places.vector = axis
@@ -40,10 +58,17 @@ class PointWriter:
         end = stop if whole else f.let(f"sub {stop}, {integer(self.width - 1).name}", "i64")
         position = f.variable("i64")
         f.set(position, first)
+        if abreast > 1 and (length is None or length >= abreast * self.width):
+            far = f.let(f"sub {stop}, {abreast * self.width - 1}", "i64")
+            with f.loop(first, far, abreast * self.width) as x:
+                places.axes[axis] = x
+                yield [plus(f, x, integer(n * self.width)) for n in range(abreast)]
+                f.set(position, plus(f, x, integer(abreast * self.width)))
+            first = f.get(position, "i64")
         if length is None or length >= self.width:
             with f.loop(first, end, self.width) as x:
                 places.axes[axis] = x
-                yield
+                yield [x]
                 f.set(position, plus(f, x, width))
         if not whole:
             x = f.get(position, "i64")
@@ -53,7 +78,7 @@ class PointWriter:
                 count = f.spread(left, self.width)
                 lane = Register("<" + ", ".join([f"i64 {k}" for k in range(self.width)]) + ">", "i64", self.width)
                 self.mask = f.let(f"icmp slt {lane}, {count.name}", "i1", self.width)
-                yield
+                yield [x]
                 self.mask = None
         places.vector = None
 

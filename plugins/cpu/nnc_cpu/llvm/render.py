@@ -7,6 +7,7 @@ its own, or points of the inner axis of a stage, which fold together.  What is t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -17,11 +18,11 @@ from nnc_core.codegen.ranges import axis_lengths
 from nnc_cpu.llvm.folds import fold_of
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import stored
-from nnc_cpu.llvm.outer import BLOCK, TaskCounter, TaskShape
+from nnc_cpu.llvm.outer import BLOCK, TILED_BLOCK, TaskCounter, TaskShape
 from nnc_cpu.llvm.places import plus, times
 from nnc_cpu.llvm.points import PointWriter
 from nnc_cpu.llvm.scalars import EXPANDED
-from nnc_cpu.llvm.strategy import choose, crossing, tile_axis, varying, vector_axis
+from nnc_cpu.llvm.strategy import choose, crossing, tile_axis, varying, vector_axis, vectors_abreast
 from nnc_cpu.llvm.tiles import TileReader
 from nnc_cpu.partial_sums import in_parts
 
@@ -58,9 +59,17 @@ class KernelWriter:
         if self.axis is not None and self.tile is not None:
             self.tiles = TileReader(self.points, crossing(self.nest, self.axis, self.tile), self.tile,
                                     self.known_length(self.tile), axis_lengths(self.nest, self.nest.stages[0]))
-        steps = {self.axis: BLOCK, self.tile: lanes}
+        self.abreast = 1 if self.axis is None or self.tile is not None else vectors_abreast(self.nest)
+        steps = {self.axis: self.block(lanes * self.abreast), self.tile: lanes}
         self.shape = TaskShape(self.nest.axes, () if self.general is None else self.general.lengths,
                                tuple([steps.get(axis, 1) for axis in range(len(self.nest.axes))]))
+
+    def block(self, least: int) -> int:
+        """Points of the lanes' axis in a task: the fewer, the more is done at each of them."""
+        if self.tile is not None:
+            return TILED_BLOCK
+        inner = max([prod(stage.axes) for stage in self.nest.stages])
+        return max(BLOCK // max(inner, 1) // least, 1) * least
 
     def rendered(self, name: str) -> Rendered:
         f = self.function
@@ -80,7 +89,7 @@ class KernelWriter:
     # ---- outer points
     def order(self) -> list[int]:
         """The axes, those that change from task to task first: what lies together is computed together."""
-        fast = [axis for axis in (self.axis, self.tile) if axis is not None]
+        fast = [axis for axis in (self.tile, self.axis) if axis is not None]
         return fast + [axis for axis in reversed(range(len(self.nest.axes))) if axis not in fast]
 
     def take_arguments(self) -> None:
@@ -112,9 +121,9 @@ class KernelWriter:
             return
         first = self.places.axes[self.axis]
         stop = self.end_of(self.axis)
-        for _ in self.points.along(self.axis, first, stop, self.known_length(self.axis)):
+        for positions in self.points.along(self.axis, first, stop, self.known_length(self.axis), self.abreast):
             if self.tile is None:
-                self.stages()
+                self.stages(positions)
             else:
                 left = f.let(f"sub {stop}, {self.places.axes[self.axis].name}", "i64")
                 self.tile_of(self.tile, left)
@@ -137,9 +146,11 @@ class KernelWriter:
     def known_length(self, axis: int) -> int | None:
         return None if self.general is not None and axis in self.general.lengths else self.nest.axes[axis]
 
-    def stages(self) -> None:
-        """All stages at the outer points at hand."""
+    def stages(self, positions: Sequence[Register] = ()) -> None:
+        """All stages at the outer points at hand, those of several vectors if there are several positions of the lanes'
+        axis."""
         written = 0
+        self.points.begin(self.axis, positions)
         for stage in self.nest.stages:
             StageWriter(self, stage, written).write()
             written += stage.values
@@ -154,8 +165,9 @@ class StageWriter:
         self.lengths = axis_lengths(kernel.nest, stage)
         self.axis = vector_axis(kernel.nest, stage) if kernel.axis is None else None
         """The inner axis along which the lanes lie; None where they are points of an outer axis, or there is one."""
-        self.folds = [fold_of(self, n, r, n in kernel.varying, in_parts(r, stage, kernel.nest))
-                      for n, r in enumerate(stage.reductions, self.after)]
+        self.folds = [[fold_of(self, n, r, n in kernel.varying, in_parts(r, stage, kernel.nest))
+                       for n, r in enumerate(stage.reductions, self.after)] for _ in self.points.vectors()]
+        """Of each vector of points at hand."""
 
     @property
     def shared(self) -> bool:
@@ -166,11 +178,13 @@ class StageWriter:
         return prod(self.stage.axes)
 
     def write(self) -> None:
-        for fold in self.folds:
-            fold.start()
+        for n in self.points.vectors():
+            for fold in self.folds[n]:
+                fold.start()
         self.along(self.outer)
-        for fold in self.folds:
-            self.points.values[fold.number] = fold.finished()
+        for n in self.points.vectors():
+            for fold in self.folds[n]:
+                self.points.values[fold.number] = fold.finished()
 
     def along(self, axis: int) -> None:
         """Go along the inner axes from `axis` on."""
@@ -192,12 +206,13 @@ class StageWriter:
     def point(self) -> None:
         """Everything at one inner point, or at those of all lanes."""
         points, stage = self.points, self.stage
-        for number, instruction in enumerate(stage.body, self.first):
-            points.instruction(number, instruction, self.lengths)
-        for fold in self.folds:
-            points.values[fold.number] = fold.fold()
-        for number, instruction in enumerate(stage.running, self.after + len(self.folds)):
-            points.instruction(number, instruction, self.lengths)
+        for n in points.vectors():
+            for number, instruction in enumerate(stage.body, self.first):
+                points.instruction(number, instruction, self.lengths)
+            for fold in self.folds[n]:
+                points.values[fold.number] = fold.fold()
+            for number, instruction in enumerate(stage.running, self.after + len(stage.reductions)):
+                points.instruction(number, instruction, self.lengths)
 
     def flat(self) -> Register:
         """The place of the inner point in row-major order."""

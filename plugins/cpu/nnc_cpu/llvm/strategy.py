@@ -13,6 +13,8 @@ IN_ANY_ORDER = frozenset({"sum", "product", "maximum", "minimum", "all", "any", 
 """Reductions that lanes may share: see `in_parts`."""
 NARROW = 8
 """Points of an axis that are too few for tiles, and one more."""
+SHORT = 12
+"""Instructions that may be written several times."""
 TURNED = 3
 """The cost of an access through a tile; one along the lanes costs 1."""
 
@@ -84,6 +86,14 @@ def _access_cost(access: Access, axis: int, lanes: int) -> int:
 
 def _accesses(stage: Stage) -> Iterator[Access]:
     return (i.access for i in stage.instructions if i.access is not None and i.operation != "valid")
+
+
+def vectors_abreast(nest: LoopNest) -> int:
+    """The number of vectors of outer points to take together: what is folded along inner axes comes from rows, and of
+    a row more should be read than one vector."""
+    count = sum([len(stage.instructions) + len(stage.reductions) for stage in nest.stages])
+    folds = any(prod(stage.axes) > 1 and stage.reductions for stage in nest.stages)
+    return 4 if folds and count <= SHORT else 1
 
 
 def tile_axis(nest: LoopNest, axis: int) -> int | None:
