@@ -17,7 +17,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.errors import DeviceError, DeviceMemoryError, OutOfRangeError
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
-from nnc_cpu import nnc_devices, nnc_diagnose, nnc_plugin_info
+from nnc_cpu import host, nnc_devices, nnc_diagnose, nnc_plugin_info
 from nnc_cpu.device import CpuDevice
 from nnc_cpu.silence import run_quietly
 
@@ -232,3 +232,10 @@ def test_depthwise_convolutions_run_by_their_loop_nests() -> None:
     assert "fused(conv relu)" in run.explain() and "[loop nest; " in run.explain()
     apart = np.maximum(np.asarray(nnc.conv2d(x, k, padding="SAME", groups=20)), 0)
     np.testing.assert_allclose(np.asarray(run(x=x, k=k)["y"]), apart, rtol=1e-5, atol=1e-5)
+
+
+def test_the_diagnosis_says_what_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = host.diagnosis()
+    assert any(line.startswith("machine code: LLVM ") and line.endswith(" float32") for line in lines)
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
+    assert any("pip install llvmlite" in line for line in host.diagnosis())

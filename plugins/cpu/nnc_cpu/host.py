@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -44,13 +45,23 @@ def _entry(file: str, name: str) -> str:
 def diagnosis() -> list[str]:
     """Lines for a person."""
     lines = [f"processor: {processor_name()}, {usable_cores()} cores usable",
-             f"NumPy {np.__version__}, BLAS: {_blas()}"]
+             f"machine code: {_compiler()}", f"NumPy {np.__version__}, BLAS: {_blas()}"]
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     limits = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
-    lines.append("threads of matrix products: " + (", ".join(limits) or "as many as the BLAS takes (no limit is set)"))
+    lines.append("threads of NumPy's matrix products: " + (", ".join(limits) or "as many as the BLAS takes (no limit is set)"))
     if (known := memory()) is not None:
         lines.append(f"memory: {known[0] / 2**30:.1f} of {known[1] / 2**30:.1f} GiB available")
     return lines
+
+
+def _compiler() -> str:
+    try:
+        llvm = import_module("llvmlite.binding")
+        compiler = import_module("nnc_cpu.llvm.compiler")
+    except ImportError as error:
+        return f"none, loop nests are NumPy's or interpreted ({error}); pip install llvmlite"
+    version = ".".join(map(str, llvm.llvm_version_info))
+    return f"LLVM {version}, vectors of {compiler.host().lanes} float32"
 
 
 def _blas() -> str:
