@@ -48,7 +48,7 @@ def diagnosis() -> list[str]:
              f"machine code: {_compiler()}", f"NumPy {np.__version__}, BLAS: {_blas()}"]
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     limits = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
-    lines.append("threads of NumPy's matrix products: " + (", ".join(limits) or "as many as the BLAS takes (no limit is set)"))
+    lines.append("threads of NumPy's products: " + (", ".join(limits) or "as many as the BLAS takes (no limit is set)"))
     if (known := memory()) is not None:
         lines.append(f"memory: {known[0] / 2**30:.1f} of {known[1] / 2**30:.1f} GiB available")
     return lines
