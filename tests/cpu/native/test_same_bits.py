@@ -10,7 +10,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core import nn, optim
-from tests.cpu.native.runs import Captured, Values, on, same_bits
+from tests.cpu.native.runs import Captured, Mixed, Values, on, same_bits
 
 RNG = np.random.default_rng(0)
 
@@ -115,10 +115,11 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[Values, ...]]]] = {
 }
 
 
+@pytest.mark.parametrize("kind", [Captured, Mixed], ids=["machine code", "mixed"])
 @pytest.mark.parametrize("name", CASES)
-def test_machine_code_and_python_give_the_same_bits(name: str) -> None:
+def test_machine_code_and_python_give_the_same_bits(name: str, kind: type[Captured]) -> None:
     f, calls = CASES[name]
-    same_bits(f, *calls, *calls)
+    same_bits(f, *calls, *calls, kind=kind)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
