@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64, int32
 from nnc_core.base.layout import Layout
 from nnc_core.operator.loops import broadcast_layout
 from nnc_cpu.products import backend
-from nnc_cpu.products.plan import Tile
+from nnc_cpu.products.plan import Tile, plan_of
 from nnc_cpu.threads.tasks import arguments_of
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values
 
@@ -152,6 +153,15 @@ def test_tasks_are_independent() -> None:
         tasks.function(arguments, tasks.numbers, task, task + 1)
     assert tasks.total > 10
     assert same_bits(together, apart)
+
+
+def test_results_do_not_depend_on_how_many_share_the_work() -> None:
+    problem = backend.problem_of(matrices(130, 70, 40, float32, tb=True))
+    plans = [plan_of(problem, compiler("here").vector, SMALL_TILE, threads) for threads in (1, 4, 64)]
+    assert plans[0].tasks < plans[1].tasks < plans[2].tasks
+    assert len({plan.kind for plan in plans}) == 1
+    with config.using(threads=64):
+        check(matrices(130, 70, 40, float32, tb=True), tile=SMALL_TILE)
 
 
 def test_sizes_are_not_in_the_code() -> None:

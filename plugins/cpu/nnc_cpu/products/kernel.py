@@ -15,7 +15,8 @@ from nnc_cpu.products.driver import render
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.plan import ProductPlan, Tile, plan_of
 from nnc_cpu.products.problem import MatrixProduct
-from nnc_cpu.threads.tasks import TaskKernel, Tasks, tasks_of
+from nnc_cpu.threads.pool import wanted_threads
+from nnc_cpu.threads.tasks import WORTH, TaskKernel, Tasks, tasks_of
 
 __all__ = ["ProductCompiler", "ProductKernel", "compiler", "host"]
 
@@ -62,9 +63,10 @@ class ProductCompiler:
 
     def kernel(self, problem: MatrixProduct, tile: Tile | None = None) -> ProductKernel:
         """The kernel of a problem; `tile`: one to be used."""
-        plan = plan_of(problem, self.vector, tile)
-        work = prod(problem.batch) * problem.rows * problem.columns * problem.steps
-        return ProductKernel(self.code(plan.kind), plan, work * MULTIPLY_ADD)
+        seconds = prod(problem.batch) * problem.rows * problem.columns * problem.steps * MULTIPLY_ADD
+        threads = max(1, min(wanted_threads(), int(seconds / WORTH)))
+        plan = plan_of(problem, self.vector, tile, threads)
+        return ProductKernel(self.code(plan.kind), plan, seconds)
 
     def code(self, kind: Kind) -> ProductCode:
         """The code of a kind, compiled once."""

@@ -17,6 +17,8 @@ ADDRESSES = 9
 """Rows whose addresses stay in registers."""
 LATENCY = 8
 """Sums that are needed to keep multiply-adders busy."""
+SHARES, FEW_TILES = 4, 3
+"""Tasks for each thread, and tiles of rows that a task should have."""
 FEW_ROWS = 64
 SMALL = 1 << 19
 """Rows that are too few, and bytes of B that are too few, for packing to pay."""
@@ -37,8 +39,9 @@ class ProductPlan(NamedTuple):
     tasks: int
 
 
-def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None) -> ProductPlan:
-    """The plan for a host whose vectors have so many bytes; `tile`: one of no more rows than there are."""
+def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threads: int = 1) -> ProductPlan:
+    """The plan for a host whose vectors have so many bytes; `tile`: one of no more rows than there are; `threads`: that
+    are to have tasks."""
     lanes = vector // accumulator(problem.dtype).itemsize
     tile = tile or choose_tile(problem.rows, problem.columns, lanes, vector == WIDEST, problem.panel // lanes)
     right = _right(problem)
@@ -49,7 +52,8 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None) -> Pr
     partial = last != tile.vectors or (right == "panels" and rest != width)
     kind = Kind(problem.dtype, lanes, tile.rows, tile.vectors, last if partial else 0, problem.left, right,
                 _way_of(problem.windows), problem.ending, problem.order)
-    blocks, block_rows = _blocks(problem.rows, kind)
+    shared = 1 if threads == 1 else _parts(SHARES * threads, panels * prod(problem.batch))
+    blocks, block_rows = _blocks(problem.rows, kind, shared)
     numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows}
     return ProductPlan(kind, tuple(numbers_of(kind, numbers)), prod(problem.batch) * blocks * panels)
 
@@ -108,10 +112,12 @@ def _parts(whole: int, part: int) -> int:
     return -(-whole // part)
 
 
-def _blocks(rows: int, kind: Kind) -> tuple[int, int]:
-    """Blocks of rows of about the same height, and their height."""
+def _blocks(rows: int, kind: Kind, least: int = 1) -> tuple[int, int]:
+    """Blocks of rows of about the same height, and their height; `least`: the number that should be there, if each has
+    some tiles then."""
     tile = kind.rows
-    height = _parts(_parts(rows, _parts(rows, kind.most_rows // tile * tile)), tile) * tile
+    blocks = max(_parts(rows, kind.most_rows // tile * tile), min(least, rows // (FEW_TILES * tile)))
+    height = _parts(_parts(rows, blocks), tile) * tile
     return _parts(rows, height), height
 
 
