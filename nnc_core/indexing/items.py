@@ -16,7 +16,7 @@ from nnc_core.symbol import show_line, user_line
 from nnc_core.type import is_static
 from nnc_core.values.accepted import GET_ITEM, SET_ITEM, accept_items
 from nnc_core.values.dispatch import F, shape_of
-from nnc_core.values.modes import lazy
+from nnc_core.values.modes import current_trace, lazy
 from nnc_core.values.operands import operand, value_of
 from nnc_core.values.postponed import one, postponable
 from nnc_core.values.tensor import Tensor
@@ -37,7 +37,7 @@ def get_item(x: Value, key: Any) -> Value:
         kernel = x.stack.accepted.get(GET_ITEM)
         if kernel is not None:
             try:
-                item = kernel(x.array, key)
+                item = kernel(x.array, _of_arrays(key, x))
             except Exception:
                 item = NotImplemented  # the slow way finds out why
             if item is not NotImplemented:
@@ -47,6 +47,21 @@ def get_item(x: Value, key: Any) -> Value:
     except Error as error:
         error.locate(operator="getitem", device=x.stack.device.spec.id, line=show_line(user_line()))
         raise
+
+
+def _of_arrays(key: Any, x: Value) -> Any:
+    """The key with the arrays of tensors that are at hand beside x; others stay, for which there is no kernel."""
+    if key.__class__ is Tensor:
+        return _array_of(key, x)
+    if key.__class__ is tuple and any([k.__class__ is Tensor for k in key]):
+        return tuple([_array_of(k, x) if k.__class__ is Tensor else k for k in key])
+    return key
+
+
+def _array_of(t: Tensor, x: Value) -> Any:
+    v = t._value
+    at_hand = v.__class__ is Value and v.array is not None and v.stack is x.stack and current_trace.get() is None
+    return v.array if at_hand else t
 
 
 def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
@@ -65,8 +80,9 @@ def _read(x: Value, key: Any) -> Value:
     if not static:
         x, keys = _clipped(x, keys)
     if arrays:
-        return gathering.read(x, gathering.taken_apart(x, keys))
-    y = ranges.read(x, ranges.ranges(x, keys, shape if static else None))
+        y = gathering.read(x, gathering.taken_apart(x, keys))
+    else:
+        y = ranges.read(x, ranges.ranges(x, keys, shape if static else None))
     if y.array is not None and GET_ITEM not in x.stack.accepted:
         accept_items(x.stack, GET_ITEM)
     return y

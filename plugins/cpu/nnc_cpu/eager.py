@@ -342,9 +342,26 @@ def _every_axis(key: Any) -> Any:
 
 
 def get_item(x: Any, key: Any) -> Any:
-    """A view."""
+    """A view; a packed copy where there are lists or arrays of integers, or masks, in the key."""
     keys = _every_axis(key)
-    return NotImplemented if keys is None else x[keys]
+    if keys is not None:
+        return x[keys]
+    keys = tuple(map(_index, key)) if key.__class__ is tuple else (_index(key),)
+    if any([k is NotImplemented for k in keys]):
+        return NotImplemented
+    found = x[keys]
+    return found if found.flags.c_contiguous else found.copy()
+
+
+def _index(k: Any) -> Any:
+    """One part of a key: those that the device and NumPy understand alike."""
+    if k.__class__ is list:
+        return np.array(k, np.intp) if k and set(map(type, k)) == {int} else NotImplemented
+    if k.__class__ is np.ndarray:
+        return k if k.ndim and k.dtype.kind in "iub" else NotImplemented
+    if k.__class__ is slice:
+        return k if k.step is None or (k.step.__class__ is int and k.step > 0) else NotImplemented
+    return k if k.__class__ in _NO_SLICES else NotImplemented
 
 
 def set_item(x: Any, key: Any, new: Any) -> Any:
@@ -366,7 +383,7 @@ def _fits(dtype: dt.DType, new: Any) -> bool:
 
 MADE_OF: Mapping[str, tuple[str, ...]] = {
     **whole.MADE_OF, "next_key": ("add",), "normal": ("uniform", "log", "sqrt", "cos", "multiply", "subtract"),
-    "mean": ("sum", "divide", "cast"), "getitem": ("slice", "reshape"),
+    "mean": ("sum", "divide", "cast"), "getitem": ("slice", "reshape", "take"),
     "setitem": ("update_slice", "reshape", "broadcast_to"),
 }
 """Kernels of what several operators do, with those for whose kernels they stand."""
