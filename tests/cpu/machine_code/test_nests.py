@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 import pytest
 
+from nnc_core.base.dtype import DType, float32, float64, int8
 from nnc_core.codegen import interpret
 from nnc_core.device import Kernel
 from nnc_cpu.partial_sums import in_parts
-from tests.codegen.nests import Case, agree, as_bytes
+from tests.codegen.nests import Case, Writer, agree, as_bytes, at
 from tests.codegen.test_nests import CASES
 from tests.cpu.machine_code.running import HOSTS, kernels, run
 
@@ -44,3 +46,18 @@ def test_the_interpreter_agrees_in_every_bit(case: Case, host: str) -> None:
     interpret(case.nest, [as_bytes(array) for array in theirs], in_parts=in_parts)
     for place, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         assert agree(a, b).all(), case.labels.get(place, place)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("count", [1, 3, 16, 17, 40])
+@pytest.mark.parametrize("dtype", [int8, float32, float64], ids=str)
+def test_every_other_element(dtype: DType, count: int, host: str) -> None:
+    """As where complex numbers lie; what is between and behind stays as it is."""
+    n = Writer("twice", (count,), [(dtype, False), (dtype, True)])
+    x = n.load(0, at({0: 1}, 2))
+    n.store(1, n.op("add", dtype, x, x), at({0: 1}, 2))
+    [kernel] = kernels([n.build()], host)
+    x, y = np.arange(2 * count - 1).astype(dtype), np.full(2 * count - 1, 7, dtype)
+    run(kernel, [x, y])
+    np.testing.assert_array_equal(y[::2], 2 * x[::2])
+    assert (y[1::2] == 7).all()

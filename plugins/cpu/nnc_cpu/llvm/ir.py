@@ -135,3 +135,8 @@ class FunctionWriter:
 def integer(number: int, bits: int = 64) -> Register:
     """A constant."""
     return Register(str(number), f"i{bits}")
+
+
+def suffix(type: str) -> str:
+    """The type in the names of intrinsics."""
+    return {"float": "f32", "double": "f64"}.get(type, type)

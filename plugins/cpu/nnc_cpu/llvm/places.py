@@ -28,6 +28,11 @@ class Place(NamedTuple):
         """True if the lanes touch neighbours, in this or in the other order."""
         return self.further is None and abs(self.step) == 1
 
+    @property
+    def every_other(self) -> bool:
+        """True if the lanes touch every other element, as where complex numbers lie."""
+        return self.further is None and self.step == 2
+
     def lowest(self, function: FunctionWriter, lanes: int) -> Place:
         """The same, beginning with the element of contiguous lanes that comes first in memory."""
         if self.step == 1:

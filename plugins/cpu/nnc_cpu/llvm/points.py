@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from nnc_core.base.dtype import DType, int64
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.loopnest import Access, Instruction, LoopNest
-from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
+from nnc_cpu.llvm.every_other import load_every_other, store_every_other
+from nnc_cpu.llvm.ir import FunctionWriter, Register, integer, suffix
 from nnc_cpu.llvm.logic import constant, held, stored
 from nnc_cpu.llvm.places import NOTHING, Place, PlaceWriter, plus
 from nnc_cpu.llvm.scalars import ScalarWriter
@@ -133,12 +134,14 @@ class PointWriter:
             if mask is None:
                 raw = f.let(f"load {vector.full}, {pointer}, align {dtype.itemsize}", type, lanes)
             else:
-                raw = f.call(f"llvm.masked.load.v{lanes}{_suffix(type)}.p0", type, pointer,
+                raw = f.call(f"llvm.masked.load.v{lanes}{suffix(type)}.p0", type, pointer,
                              integer(dtype.itemsize, 32), mask, vector._replace(name="zeroinitializer"), lanes=lanes)
             raw = self.in_memory_order(raw, place)
+        elif place.every_other:
+            raw = load_every_other(f, self.pointer(access, place), type, dtype.itemsize, lanes, mask)
         else:
             mask = f.spread(Register("true", "i1"), lanes) if mask is None else mask
-            raw = f.call(f"llvm.masked.gather.v{lanes}{_suffix(type)}.v{lanes}p0", type,
+            raw = f.call(f"llvm.masked.gather.v{lanes}{suffix(type)}.v{lanes}p0", type,
                          self.pointers_of(access, place), integer(dtype.itemsize, 32), mask,
                          vector._replace(name="zeroinitializer"), lanes=lanes)
         value = self.scalars.loaded(raw, dtype)
@@ -179,11 +182,14 @@ class PointWriter:
             if mask is None:
                 f.line(f"store {raw}, {pointer}, align {dtype.itemsize}")
             else:
-                f.call_void(f"llvm.masked.store.v{lanes}{_suffix(type)}.p0", raw, pointer,
+                f.call_void(f"llvm.masked.store.v{lanes}{suffix(type)}.p0", raw, pointer,
                             integer(dtype.itemsize, 32), mask)
             return
+        if place.every_other:
+            store_every_other(f, self.pointer(access, place), raw, dtype.itemsize, mask)
+            return
         mask = f.spread(Register("true", "i1"), lanes) if mask is None else mask
-        f.call_void(f"llvm.masked.scatter.v{lanes}{_suffix(type)}.v{lanes}p0", raw, self.pointers_of(access, place),
+        f.call_void(f"llvm.masked.scatter.v{lanes}{suffix(type)}.v{lanes}p0", raw, self.pointers_of(access, place),
                     integer(dtype.itemsize, 32), mask)
 
     def store_one(self, access: Access, place: Place, raw: Register) -> None:
@@ -223,7 +229,3 @@ def _dtypes(nest: LoopNest) -> list[DType]:
         dtypes += [i.dtype for i in stage.body] + [r.dtype for r in stage.reductions]
         dtypes += [i.dtype for i in stage.running]
     return dtypes
-
-
-def _suffix(type: str) -> str:
-    return {"float": "f32", "double": "f64"}.get(type, type)
