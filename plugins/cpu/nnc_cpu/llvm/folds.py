@@ -110,10 +110,14 @@ class FoldWriter:
 
 
 class PartialFoldWriter(FoldWriter):
-    """Writes a reduction as PARTS partial ones: see `loopnest`."""
+    """Writes a reduction as PARTS partial ones: see `loopnest`.
+
+    Where there are fewer points, parts without any are left out: what is folded began with the identity, so that
+    folding in another changes no bit.
+    """
 
     def start(self) -> None:
-        self.count = PARTS // self.lanes if self.shared else PARTS
+        self.count = PARTS // self.lanes if self.shared else min(PARTS, self.stage.count)
         self.totals = self.function.variable(self.type, self.lanes, self.count)
         for n in range(self.count):
             self.function.set(self.at(integer(n)), self.first)
@@ -127,16 +131,18 @@ class PartialFoldWriter(FoldWriter):
         place = self.stage.flat()
         if self.shared and self.lanes != 1:
             place = self.function.let(f"udiv {place}, {self.lanes}", "i64") if place.name.startswith("%") else place
-        if self.count != 1:
+        if self.count != 1 and (self.shared or self.stage.count > PARTS):
             place = self.function.let(f"and {place}, {self.count - 1}", "i64")
         self.total = self.at(integer(0) if self.count == 1 else place)
         return super().fold()
 
     def finished(self) -> Register:
         parts = [self.function.get(self.at(integer(n)), self.type, self.lanes) for n in range(self.count)]
-        while len(parts) > 1:
-            half = len(parts) // 2
-            parts = [self.merged(a, b) for a, b in zip(parts[:half], parts[half:], strict=True)]
+        half = (PARTS // self.lanes if self.shared else PARTS) // 2
+        while half:
+            parts = [self.merged(a, b) for a, b in zip(parts, parts[half:], strict=False)] + parts[max(
+                0, len(parts) - half) : half]
+            half //= 2
         return self.across(parts[0]) if self.shared else parts[0]
 
 
