@@ -21,7 +21,7 @@ class PointWriter:
         self.nest, self.width, self.function = nest, width, function
         self.scalars = ScalarWriter(function, halves)
         self.places = PlaceWriter(self.scalars, width)
-        self.dtypes = _dtypes(nest)
+        self.dtypes = dtypes_of_values(nest)
         self.values: dict[int, Register] = {}
         """Those of the vector of points that is at hand."""
         self._vectors: list[tuple[Register | None, dict[int, Register]]] = []
@@ -222,7 +222,7 @@ class PointWriter:
         return self.function.let(f"getelementptr {type}, {self.pointers[access.argument]}, {index}", "ptr", self.width)
 
 
-def _dtypes(nest: LoopNest) -> list[DType]:
+def dtypes_of_values(nest: LoopNest) -> list[DType]:
     """The dtypes of all values, by number."""
     dtypes: list[DType] = []
     for stage in nest.stages:

@@ -11,16 +11,18 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from nnc_core.base.loopnest import LoopNest, Stage
+from nnc_core.base.dtype import DType
+from nnc_core.base.loopnest import Instruction, LoopNest, Stage
 from nnc_core.codegen.expand import expand
 from nnc_core.codegen.general import AnyNest, GeneralNest
 from nnc_core.codegen.ranges import axis_lengths
 from nnc_cpu.llvm.folds import fold_of
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
-from nnc_cpu.llvm.logic import stored
+from nnc_cpu.llvm.logic import held, stored
 from nnc_cpu.llvm.outer import BLOCK, TILED_BLOCK, TaskCounter, TaskShape
 from nnc_cpu.llvm.places import plus, times
 from nnc_cpu.llvm.points import PointWriter
+from nnc_cpu.llvm.repeated import NOTHING_REPEATED, repeated_values
 from nnc_cpu.llvm.scalars import EXPANDED
 from nnc_cpu.llvm.strategy import choose, crossing, tile_axis, varying, vector_axis, vectors_abreast
 from nnc_cpu.llvm.tiles import TileReader
@@ -61,6 +63,10 @@ class KernelWriter:
                                     self.known_length(self.tile), axis_lengths(self.nest, self.nest.stages[0]))
         self.abreast = 1 if self.axis is None or self.tile is not None else vectors_abreast(self.nest)
         steps = {self.axis: self.block(lanes * self.abreast), self.tile: lanes}
+        self.repeated = NOTHING_REPEATED if self.abreast > 1 else repeated_values(
+            self.nest, 1 if self.axis is None else lanes)
+        self.rows: dict[int, Register] = {}
+        """Where kept values lie, in memory of the stack."""
         self.shape = TaskShape(self.nest.axes, () if self.general is None else self.general.lengths,
                                tuple([steps.get(axis, 1) for axis in range(len(self.nest.axes))]))
 
@@ -160,6 +166,7 @@ class StageWriter:
     """Writes one stage at the points at hand."""
 
     def __init__(self, kernel: KernelWriter, stage: Stage, first: int) -> None:
+        self.kernel = kernel
         self.stage, self.first, self.after = stage, first, first + len(stage.body)
         self.points, self.outer = kernel.points, len(kernel.nest.axes)
         self.lengths = axis_lengths(kernel.nest, stage)
@@ -208,11 +215,39 @@ class StageWriter:
         points, stage = self.points, self.stage
         for n in points.vectors():
             for number, instruction in enumerate(stage.body, self.first):
-                points.instruction(number, instruction, self.lengths)
+                self.instruction(number, instruction)
             for fold in self.folds[n]:
                 points.values[fold.number] = fold.fold()
             for number, instruction in enumerate(stage.running, self.after + len(stage.reductions)):
                 points.instruction(number, instruction, self.lengths)
+
+    def instruction(self, number: int, instruction: Instruction) -> None:
+        """An instruction of the body, or the value that an equal one has had."""
+        points, repeated = self.points, self.kernel.repeated
+        if number in repeated.sources:
+            row = self.place_in_row(self.kernel.rows[repeated.sources[number]], points.dtypes[number])
+            points.values[number] = points.function.get(row, held(points.dtypes[number]), self.lanes)
+        elif number not in repeated.needless:
+            points.instruction(number, instruction, self.lengths)
+        if number in repeated.sources.values():
+            self.keep(number)
+
+    def keep(self, number: int) -> None:
+        """Keep a value at the inner points at hand."""
+        f, dtype = self.points.function, self.points.dtypes[number]
+        if number not in self.kernel.rows:
+            size = prod(self.stage.axes) + self.points.width  # the last vector may go beyond
+            self.kernel.rows[number] = f.variable(held(dtype), 1 if self.shared else self.lanes, size)
+        f.set(self.place_in_row(self.kernel.rows[number], dtype), f.spread(self.points.values[number], self.lanes))
+
+    def place_in_row(self, row: Register, dtype: DType) -> Register:
+        full = Register("", held(dtype), 1 if self.shared else self.lanes).full
+        return self.points.function.let(f"getelementptr {full}, {row}, {self.flat()}", "ptr")
+
+    @property
+    def lanes(self) -> int:
+        """The points at hand that lanes stand for."""
+        return self.points.width if self.shared or self.kernel.axis is not None else 1
 
     def flat(self) -> Register:
         """The place of the inner point in row-major order."""
