@@ -58,6 +58,6 @@ class ConvertedWriter:
 
 
 def wanted(f: FunctionWriter, kind: Kind, rows: Register) -> tuple[Register, Register]:
-    """Of columns of A the first row that tiles of a block want, which may lie before the block's, and the number."""
+    """The first row of columns of A that tiles of a block want, which may lie before the block's, and the number."""
     first = smaller(f, integer(0), difference(f, rows, integer(kind.rows)))
     return first, difference(f, rows, first)
