@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from nnc_core.base.record import Call, TapePush, TapeReset
+from nnc_core.base.record import TapePush, TapeReset
 from nnc_core.device import Around
 from nnc_core.device.interpret import no_branch, tape_slots
 from nnc_core.device.launches import InLoops
 from nnc_cpu.llvm.resident import load_for_ever
 from nnc_cpu.native.slots import NativeSlots
-from nnc_cpu.native.words import PYTHON, Words
+from nnc_cpu.native.words import Words
 from nnc_cpu.nests import TieredKernel, machine_of
 from nnc_cpu.threads.pool import code, pool, wanted_threads
 from nnc_cpu.threads.tasks import PIECES
@@ -68,8 +68,6 @@ class NativeWay(InLoops):
         """Calls that are Python's, by number."""
         self._waiting: list[Any] = []
         """Kernels of these that may have machine code later."""
-        self._behind: dict[int, Call] = {}
-        """Calls that are Python's, by the number of the one right before them that is so too."""
         for slot, buffer in enumerate(program.slots):
             self.slots.write(slot, buffer)
         self.take_over()
@@ -84,23 +82,25 @@ class NativeWay(InLoops):
             self._most_threads = max(self._most_threads, tasks.most_threads)
             for place, word in self.words.take_over(n, tasks).items():
                 self._text[place] = word
-        text, ends = self.words.written, {n: self.words.end(n) for n in self._pythons}
-        self._behind = {n: self._pythons[text[end + 1]] for n, end in ends.items() if text[end] == PYTHON}
         self._waiting = [call.kernel for call in self._pythons.values() if isinstance(call.kernel, TieredKernel)]
 
     def _pythons_calls(self, program: NumpyProgram, around: Around | None) -> None:
         """The call that Python was asked for, and those of Python right behind it."""
-        call: Call | None = program.calls[self._state.position]
-        while call is not None:
+        state = self._state
+        number, end = state.position, state.next
+        while True:
+            call = program.calls[number]
             self.slots.show(program, call.slots)
             launch = self.launch(program, call)
             if around is None:
                 launch()
             else:
                 around(call, launch)
-            number = self._state.position = self.number[id(call)]
-            call = self._behind.get(number)
-        self._state.next = self.words.end(number)
+            following = self.words.pythons_call(end)
+            if following is None:
+                break
+            number, end = following
+        state.position, state.next = number, end
         self._look_for_machine_code()
 
     def _look_for_machine_code(self) -> None:

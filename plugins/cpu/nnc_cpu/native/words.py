@@ -40,8 +40,8 @@ class Words:
     def __init__(self, records: Sequence[Record], number_of: Callable[[Call], int]) -> None:
         self.number_of = number_of
         self.written: list[int] = []
-        self.at: dict[int, int] = {}
-        """The place of each call, by number."""
+        self.at: dict[int, list[int]] = {}
+        """The places of each call, by number."""
         self.switches: dict[int, Switch] = {}
         """Switches by their places."""
         self.moved: set[int] = set()
@@ -64,14 +64,16 @@ class Words:
         """The words that let a call run without Python, by their places."""
         words = (CALL, number, tasks.address, tasks.numbers, tasks.total, tasks.most_threads, 
                  max(1, int(tasks.seconds * 1e9)))
-        changed = dict(enumerate(words, self.at[number]))
+        changed = {at + k: word for at in self.at[number] for k, word in enumerate(words)}
         for place, word in changed.items():
             self.written[place] = word
         return changed
 
-    def end(self, number: int) -> int:
-        """The place behind a call."""
-        return self.at[number] + HEAD + self.written[self.at[number] + HEAD - 1]
+    def pythons_call(self, at: int) -> tuple[int, int] | None:
+        """The number of a call of Python at some place, and the place behind it; None for anything else."""
+        if self.written[at] != PYTHON:
+            return None
+        return self.written[at + 1], at + HEAD + self.written[at + HEAD - 1]
 
     def _list(self, records: Sequence[Record], round: int) -> None:
         """A list with targets of its own; `round` numbers the innermost repetition, 0 none."""
@@ -91,8 +93,7 @@ class Words:
 
     def _call(self, call: Call, round: int) -> list[_Target]:
         number = self.number_of(call)
-        assert number not in self.at, "a call stands in one place"
-        self.at[number] = len(self.written)
+        self.at.setdefault(number, []).append(len(self.written))
         self.most_slots = max(self.most_slots, len(call.slots))
         self._write(PYTHON, number, 0, 0, 0, 0, 0, len(call.slots), *call.slots)
         return []
