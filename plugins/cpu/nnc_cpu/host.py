@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nnc_cpu.threads.system import usable_cores
+from nnc_core.base.config import config
+from nnc_cpu.threads.system import default_threads, usable_cores
 
 
 def processor_name() -> str:
@@ -45,7 +46,9 @@ def _entry(file: str, name: str) -> str:
 def diagnosis() -> list[str]:
     """Lines for a person."""
     lines = [f"processor: {processor_name()}, {usable_cores()} cores usable",
-             f"machine code: {_compiler()}", f"NumPy {np.__version__}, BLAS: {_blas()}"]
+             f"machine code: {_compiler()}",
+             f"threads of machine code: {config.threads or default_threads()}",
+             f"NumPy {np.__version__}, BLAS: {_blas()}"]
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     limits = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     lines.append("threads of NumPy's products: " + (", ".join(limits) or "as many as the BLAS takes (no limit is set)"))

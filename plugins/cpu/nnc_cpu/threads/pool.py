@@ -114,13 +114,11 @@ def pool() -> ThreadPool:
 
 
 def wanted_threads() -> int:
-    """`config.threads`; where that says nothing, the CPUs that the process may use, but no more than OMP_NUM_THREADS
-    says."""
+    """`config.threads`; where that says nothing, the default, counted once for the process."""
     chosen: int | None = config.threads
     if chosen is not None:
         return chosen
     if _HERE.default is None:
-        cores = system.usable_cores()
-        _HERE.default = min(cores, system.limit_of_environment() or cores, MOST_THREADS)
+        _HERE.default = system.default_threads()
     return _HERE.default
 

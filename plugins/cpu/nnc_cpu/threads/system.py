@@ -12,6 +12,8 @@ from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nnc_core.base.config import MOST_THREADS
+
 CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -52,6 +54,12 @@ def limit_of_environment() -> int | None:
     """OMP_NUM_THREADS, of which the first number counts; None if it is not set to one."""
     first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(first) if first.isdigit() and int(first) else None
+
+
+def default_threads() -> int:
+    """CPUs that this process may use, but no more than OMP_NUM_THREADS says."""
+    cores = usable_cores()
+    return min(cores, limit_of_environment() or cores, MOST_THREADS)
 
 
 def pause() -> str | None:
