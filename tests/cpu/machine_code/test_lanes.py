@@ -115,7 +115,7 @@ def running_maxima(columns: int, rows: int) -> LoopNest:
 def test_columns_are_taken_several_vectors_at_a_time(rows: int, host: str, rng: np.random.Generator) -> None:
     sizes = (3, 15, 16, 17, 63, 64, 65, 100, 128, 300)
     nests = [make(columns, rows) for make in (of_columns, running_maxima) for columns in sizes]
-    assert min(map(vectors_abreast, nests)) == (4 if rows > 1 else 1)
+    assert min(vectors_abreast(nest, 0) for nest in nests) == (4 if rows > 1 else 1)
     for nest, kernel in zip(nests, kernels(nests, host), strict=True):
         columns = nest.axes[0]
         arrays = [rng.standard_normal((rows, columns)).astype(np.float32)]
@@ -125,3 +125,11 @@ def test_columns_are_taken_several_vectors_at_a_time(rows: int, host: str, rng: 
         run(kernel, arrays)
         for array, wanted in zip(arrays, expected, strict=True):
             assert array.tobytes() == wanted.tobytes(), (nest.name, columns)
+
+
+def test_rows_that_lie_across_the_lanes_are_taken_by_themselves() -> None:
+    n = Writer("rows", (100,), [(float32, False), (float32, True)])
+    n.stage(40)
+    place = at({0: 40}, 1), at({1: 1}, 1)
+    n.store(1, n.reduce("sum", n.load(0, *place), float32), *place)
+    assert vectors_abreast(n.build(), 0) == 1

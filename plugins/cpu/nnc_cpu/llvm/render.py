@@ -61,7 +61,7 @@ class KernelWriter:
         if self.axis is not None and self.tile is not None:
             self.tiles = TileReader(self.points, crossing(self.nest, self.axis, self.tile), self.tile,
                                     self.known_length(self.tile), axis_lengths(self.nest, self.nest.stages[0]))
-        self.abreast = 1 if self.axis is None or self.tile is not None else vectors_abreast(self.nest)
+        self.abreast = 1 if self.axis is None or self.tile is not None else vectors_abreast(self.nest, self.axis)
         steps = {self.axis: self.block(lanes * self.abreast), self.tile: lanes}
         self.repeated = NOTHING_REPEATED if self.abreast > 1 else repeated_values(
             self.nest, 1 if self.axis is None else lanes)

@@ -88,12 +88,13 @@ def _accesses(stage: Stage) -> Iterator[Access]:
     return (i.access for i in stage.instructions if i.access is not None and i.operation != "valid")
 
 
-def vectors_abreast(nest: LoopNest) -> int:
-    """The number of vectors of outer points to take together: what is folded along inner axes comes from rows, and of
-    a row more should be read than one vector."""
+def vectors_abreast(nest: LoopNest, axis: int) -> int:
+    """The number of vectors of points on an outer axis to take together: where rows are folded into columns, more
+    should be read of a row than one vector."""
     count = sum([len(stage.instructions) + len(stage.reductions) for stage in nest.stages])
     folds = any(prod(stage.axes) > 1 and stage.reductions for stage in nest.stages)
-    return 4 if folds and count <= SHORT else 1
+    rows = all(_step(access, axis) in (0, 1) for stage in nest.stages for access in _accesses(stage))
+    return 4 if folds and rows and count <= SHORT else 1
 
 
 def tile_axis(nest: LoopNest, axis: int) -> int | None:
