@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "plugins").glob("*/*.md"),
                     *(ROOT / "benchmarks").glob("*.md"), *(ROOT / "examples").glob("*.md")])
-HOMES = (ROOT, ROOT / "nnc_core", ROOT / "docs", ROOT / "tests")
+HOMES = (ROOT, ROOT / "nnc_core", ROOT / "docs", ROOT / "tests", ROOT / "plugins" / "cpu" / "nnc_cpu")
 """Folders from which documents name files, besides the one that they are in."""
 NAMED = re.compile(r"`([\w./*-]+\.(?:py|md|toml|npz|yml|sh))(?:::\w+)?`"
                    r"|\]\(([^)#:\s]+)(?:#[^)]*)?\)|`([\w.-]+(?:/[\w.*-]+)*/)`")
