@@ -156,9 +156,9 @@ def threads() -> Cases:
 
 
 BENCHMARKS: Mapping[str, tuple[Callable[[], Cases], int, int]] = {
-    "200 operations on 1,000 floats": (chain, 100, 20),
+    "200 operations on 1,000 floats": (chain, 40, 200),
     "9 additions of 10 arrays of 8 floats": (ten_arguments, 100, 100),
-    f"a while loop of {ROUNDS} rounds on 100 floats": (small_rounds, 100, 10),
+    f"a while loop of {ROUNDS} rounds on 100 floats": (small_rounds, 40, 50),
     f"gradients of an LSTM in a loop, {LENGTH} rounds": (lstm, 20, 1),
     f"tanh(x) * x + 1 of {LARGE:,} floats": (threads, 30, 1),
 }
