@@ -96,10 +96,13 @@ class NumpyBackend(CommandBackend):
 
 
 class ConvolutionBackend(NumpyBackend):
-    """Leaves convolutions of each channel by itself to loop nests: there is next to nothing to multiply by BLAS."""
+    """Leaves convolutions of each channel by itself to loop nests: there is next to nothing to multiply by BLAS.  So it
+    is where images have few channels; and BLAS's threads, which go on turning for a while, would be in the way of
+    ours."""
 
     def refuse(self, command: Command) -> str | None:
-        return super().refuse(command) or ("its loop nest is quicker" if convolution.is_depthwise(command) else None)
+        left = convolution.is_depthwise(command) or convolution.is_narrow_gradient(command)
+        return super().refuse(command) or ("its loop nest is quicker" if left else None)
 
 
 class FusedBackend(NumpyBackend):
