@@ -96,8 +96,10 @@ def test_many_threads_run_many_graphs(device: Captured) -> None:
 
 
 ENDLESS = """
+import signal
 import numpy as np
 import nnc_core as nnc
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background are born deaf to it
 nnc.config.compile_at_once = True
 f = nnc.jit(lambda n, x: nnc.while_loop(lambda i, _: i < n, lambda i, x: (i + 1, nnc.tanh(x) * 1.1), (0, x))[1])
 for size in (8, 1 << 16):
