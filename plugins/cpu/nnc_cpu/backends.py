@@ -29,6 +29,7 @@ from nnc_cpu import (
 )
 from nnc_cpu.memory import array_in
 from nnc_cpu.products import PRODUCTS
+from nnc_cpu.products.backend import nest_is_quicker
 from nnc_cpu.reference import by_reference
 from nnc_cpu.routine import Make, Routine
 from nnc_cpu.silence import quiet_launch
@@ -96,12 +97,11 @@ class NumpyBackend(CommandBackend):
 
 
 class ConvolutionBackend(NumpyBackend):
-    """Leaves convolutions of each channel by itself to loop nests: there is next to nothing to multiply by BLAS.  So it
-    is where images have few channels; and BLAS's threads, which go on turning for a while, would be in the way of
-    ours."""
+    """Leaves convolutions of each channel by itself, and of few channels, to loop nests: there is next to nothing to
+    multiply by BLAS; and its threads, which go on turning for a while, would be in the way of ours."""
 
     def refuse(self, command: Command) -> str | None:
-        left = convolution.is_depthwise(command) or convolution.is_narrow_gradient(command)
+        left = convolution.is_depthwise(command) or nest_is_quicker(command)
         return super().refuse(command) or ("its loop nest is quicker" if left else None)
 
 

@@ -36,10 +36,6 @@ def _parts(batch: int, step: int) -> Iterator[slice]:
     return (slice(begin, min(begin + step, batch)) for begin in range(0, batch, step))
 
 
-FEW = 4
-"""Channels that are too few for a product of their windows to be worth its detour."""
-
-
 class _Convolution:
     """Sizes of one convolution, whichever of its three arrays is the unknown."""
 
@@ -274,14 +270,6 @@ def is_depthwise(command: Command) -> bool:
     image = command.output if command.name == "conv_input_gradient" else command.inputs[0]
     channels: int = image.shape[-1 if last else 1]
     return last and groups > 1 and channels == groups and is_float(image.dtype)
-
-
-def is_narrow_gradient(command: Command) -> bool:
-    """True for the gradient of a kernel that sees few channels of floats, which are last."""
-    groups, order = command.attributes[-2:]
-    image = command.inputs[0]
-    narrow: bool = image.shape[-1] < FEW * groups
-    return command.name == "conv_kernel_gradient" and has_channels_last(order) and narrow and is_float(image.dtype)
 
 
 MAKERS: dict[str, Make] = {

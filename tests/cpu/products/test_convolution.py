@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import nnc_core as nnc
 from nnc_core.base.command import Command
@@ -13,6 +15,7 @@ from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
 from nnc_core.type import TensorSpec
+from nnc_cpu.device import CpuDevice
 from nnc_cpu.products.backend import PackedProducts, problem_of
 from nnc_cpu.products.plan import Tile
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values
@@ -130,9 +133,57 @@ def test_operands_that_lie_apart_are_refused_where_rows_are_pixels() -> None:
         assert reason in (PackedProducts("conv").refuse(wrong) or ""), reason
 
 
+@st.composite
+def apart(draw: st.DrawFn) -> Windows:
+    """Windows that lie apart on some axis, of images of one to three dimensions."""
+    rank = draw(st.integers(1, 3))
+    sizes = [draw(st.integers(1, 9 if rank < 3 else 5)) for _ in range(rank)]
+    window = [draw(st.integers(1, 4)) for _ in range(rank)]
+    dilation = [draw(st.integers(1, 3)) for _ in range(rank)]
+    padding = []
+    for size, elements, step in zip(sizes, window, dilation, strict=True):
+        least = max(0, (elements - 1) * step + 1 - size)
+        before = draw(st.integers(0, least + 2))
+        padding.append((before, max(0, least - before) + draw(st.integers(0, 2))))
+    strides = [draw(st.integers(1, 4)) for _ in range(rank)]
+    groups = draw(st.sampled_from((1, 1, 2)))
+    taken, given = draw(st.integers(1, 5)), draw(st.integers(1, 9))
+    return Windows((draw(st.integers(1, 2)), *sizes, groups * taken), (*window, taken, groups * given), tuple(strides),
+                   tuple(padding), tuple(dilation), groups)
+
+
+@given(windows=apart(), operator=st.sampled_from(OPERATIONS), dtype=st.sampled_from((float32, float64)))
+def test_windows_of_any_size_and_distance(windows: Windows, operator: str, dtype: DType) -> None:
+    made = command(operator, windows, dtype)
+    check(made, tile=Tile(min(3, problem_of(made).rows), 1))
+
+
+def test_pixels_that_no_window_sees_are_ended_too() -> None:
+    g, w = (nnc.asarray(np.full(shape, 1.0, np.float32)) for shape in ((2, 8, 8, 16), (1, 1, 16, 16)))
+    f = nnc.jit(lambda g, w: nnc.exp(nnc.conv_transpose2d(g, w, strides=2) + 1.0))
+    found = np.asarray(f(g, w))
+    np.testing.assert_allclose(found[:, ::2, ::2], np.exp(17.0), rtol=1e-5)
+    np.testing.assert_allclose(found[:, 1::2], np.exp(1.0), rtol=1e-5)
+    np.testing.assert_allclose(found[:, :, 1::2], np.exp(1.0), rtol=1e-5)
+
+
+def test_gradients_by_windows_that_lie_apart_are_one_command_each() -> None:
+    rng = np.random.default_rng(0)
+    x, w = (nnc.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((2, 9, 8, 16), (3, 3, 16, 24)))
+    with nnc.deferred():
+        y = nnc.conv2d(x, w, strides=2, padding="SAME")
+        by_x, by_w = nnc.grad(lambda x, w: nnc.sum(nnc.conv2d(x, w, strides=2, padding="SAME") ** 2), (0, 1))(x, w)
+    run = nnc.export({"x": x, "w": w}, {"y": y, "by_x": by_x, "by_w": by_w}).compile()
+    text = run.explain()
+    assert "numpy" not in text and text.count("[packed; ") == 3
+
+
 def test_what_other_code_does_sooner_is_left_to_it() -> None:
-    few = Windows((8, 20, 20, 3), (3, 3, 3, 16), (1, 1), ((1, 1), (1, 1)), (1, 1))
-    far = Windows((2, 20, 20, 16), (3, 3, 16, 16), (2, 2), ((1, 1), (1, 1)), (1, 1))
+    few = Windows((8, 20, 20, 2), (3, 3, 2, 16), (1, 1), ((1, 1), (1, 1)), (1, 1))
+    one = Windows((8, 20, 20, 2), (3, 3, 2, 1), (1, 1), ((1, 1), (1, 1)), (1, 1))
     assert PackedProducts("conv").refuse(command("conv", few, float32)) is None
-    for operator, windows in (("conv_kernel_gradient", few), ("conv_input_gradient", far)):
-        assert "zeros, or lanes" in (PackedProducts(operator).refuse(command(operator, windows, float32)) or "")
+    for operator, windows in (("conv_kernel_gradient", few), ("conv", one)):
+        made = command(operator, windows, float32)
+        assert "lanes that are not there" in (PackedProducts(operator).refuse(made) or "")
+        [*_, chosen] = [b for b in CpuDevice(machine_code=True).backends(operator) if b.refuse(made) is None]
+        assert chosen.fallback, "its loop nest goes first"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
-from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from nnc_core.base.command import Command
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
 WORTH = 1 << 15
 """Multiply-adds from which on a call pays."""
 FEW = 4
-"""Channels that are too few for tiles of windows."""
+"""Columns, or steps of a segment, that are too few for tiles of windows."""
+FEW_ROWS = 3
 MANY = 1 << 16
 """Bytes of weights that are worth packing when a graph is compiled."""
 Arrange: TypeAlias = Callable[[JoinedProduct], MatrixProduct]
@@ -99,19 +99,31 @@ def _compiler() -> ProductCompiler:
 def _worth_while(command: Command) -> MatrixProduct:
     """The problem of a command; NotSupportedError where there is no code for it, or where other code is as quick."""
     problem = problem_of(command)
-    if prod(problem.batch) * problem.rows * problem.columns * problem.steps < WORTH:
+    if problem.work < WORTH:
         raise NotSupportedError("it is too small to pay")
-    narrow = problem.windows is not None and min(problem.rows, problem.columns) < FEW
-    if not problem.each and (narrow or _wasteful(problem)):
-        raise NotSupportedError("it would mostly multiply zeros, or lanes that are not there")
-    if problem.columns == 1 or (problem.rows == 1 and problem.b.column != 1):
+    if _is_narrow(problem):
+        raise NotSupportedError("it would mostly multiply lanes that are not there")
+    if problem.windows is None and (problem.columns == 1 or (problem.rows == 1 and problem.b.column != 1)):
         raise NotSupportedError("libraries add such products in an order that is quicker")
     return problem
 
 
-def _wasteful(problem: MatrixProduct) -> bool:
-    """True where most windows see no pixel, since these lie apart."""
-    return problem.windows is not None and any(axis.divisor > 1 for axis in problem.windows.axes)
+def _is_narrow(problem: MatrixProduct) -> bool:
+    """True where tiles of windows have fewer lanes to fill than a loop nest finds."""
+    if problem.windows is None or problem.each:
+        return False
+    if problem.left == "columns":
+        return problem.rows < FEW_ROWS or problem.columns < FEW
+    return problem.columns == 1 and problem.length < FEW and not problem.parts
+
+
+def nest_is_quicker(command: Command) -> bool:
+    """Tell whether a convolution is left to its loop nest."""
+    try:
+        problem = problem_of(command)
+    except NotSupportedError:
+        return False
+    return problem.work >= WORTH and _is_narrow(problem)
 
 
 def problem_of(command: Command) -> MatrixProduct:

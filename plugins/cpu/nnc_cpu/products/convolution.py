@@ -16,6 +16,7 @@ from nnc_core.base.tiling import Tiling
 from nnc_core.shape.window import has_channels_last
 from nnc_cpu.products.joined import Factor, JoinedProduct, plain, width_of
 from nnc_cpu.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis, checked, in_panels
+from nnc_cpu.products.residues import Slide, in_residues
 
 
 class Sliding(NamedTuple):
@@ -35,7 +36,7 @@ def conv_problem(joined: JoinedProduct) -> MatrixProduct:
     channels, outputs = kernel.shape[-2], kernel.shape[-1] // groups
     shape = joined.others[-1].shape
     axes = tuple([
-        WindowAxis(count, image, stride, -before, dilation, 1, window, pixel)
+        WindowAxis(count, image, stride, -before, dilation, window, pixel)
         for count, image, stride, (before, _), dilation, window, pixel in zip(
             shape[1:-1], x.shape[1:-1], slide.strides, slide.padding, slide.dilation, kernel.shape[:-2],
             _steps(x)[1:-1], strict=True)])
@@ -73,24 +74,29 @@ def input_gradient_problem(joined: JoinedProduct) -> MatrixProduct:
     (g, kernel), groups = _layouts(joined), slide.groups
     channels, outputs = kernel.shape[-2], kernel.shape[-1] // groups
     shape = joined.others[-1].shape
-    axes = []
-    for pixels, count, stride, (before, _), dilation, window, pixel in zip(
-            shape[1:-1], g.shape[1:-1], slide.strides, slide.padding, slide.dilation, kernel.shape[:-2],
-            _steps(g)[1:-1], strict=True):
-        axes.append(WindowAxis(pixels, count, 1, before, dilation, stride, window, pixel))
-    if all(axis.divisor == 1 for axis in axes):
-        axes = [axis._replace(step=-axis.step) for axis in axes]
+    axes = tuple([
+        WindowAxis(pixels, count, 1, before, -dilation, window, pixel)
+        for pixels, count, (before, _), dilation, window, pixel in zip(
+            shape[1:-1], g.shape[1:-1], slide.padding, slide.dilation, kernel.shape[:-2], _steps(g)[1:-1],
+            strict=True)])
     taps, by_tap = prod(kernel.shape[:-2]), _merged(kernel.shape[:-2], _steps(kernel)[:-2])
     *_, by_channel, by_output = _steps(kernel)
-    windows = ImageWindows(tuple(axes), _steps(g)[0])
+    windows = ImageWindows(axes, _steps(g)[0])
     if _is_depthwise(channels, outputs, groups):
-        return _depthwise(joined, windows, taps, by_tap)
+        problem = _depthwise(joined, windows, taps, by_tap)
+        return _in_residues(problem, slide, kernel) if prod(slide.strides) > 1 else problem
     a = Strided(_first(g), (outputs * _steps(g)[-1],), 0, _steps(g)[-1])
     b = Strided(_first(kernel), (outputs * by_output,), by_output, by_channel)
     problem = MatrixProduct(
         g.dtype, (groups,), prod(shape[:-1]), channels, taps * outputs, a, b, _by_window(joined, channels),
         joined.ending, _order(joined), taps, by_tap, windows)
-    return checked(_pointwise(problem, g))
+    return checked(_in_residues(problem, slide, kernel) if prod(slide.strides) > 1 else _pointwise(problem, g))
+
+
+def _in_residues(problem: MatrixProduct, slide: Sliding, kernel: Layout) -> MatrixProduct:
+    """The gradient in parts, where windows lie apart."""
+    axes = zip(slide.strides, slide.padding, slide.dilation, _steps(kernel)[:-2], strict=True)
+    return in_residues(problem, [Slide(stride, before, dilation, tap) for stride, (before, _), dilation, tap in axes])
 
 
 def kernel_gradient_problem(joined: JoinedProduct) -> MatrixProduct:
@@ -100,7 +106,7 @@ def kernel_gradient_problem(joined: JoinedProduct) -> MatrixProduct:
     shape = joined.others[-1].shape
     channels, outputs = shape[-2], shape[-1] // groups
     axes = tuple([
-        WindowAxis(count, image, stride, -before, dilation, 1, window, pixel)
+        WindowAxis(count, image, stride, -before, dilation, window, pixel)
         for count, image, stride, (before, _), dilation, window, pixel in zip(
             g.shape[1:-1], x.shape[1:-1], slide.strides, slide.padding, slide.dilation, shape[:-2],
             _steps(x)[1:-1], strict=True)])

@@ -17,19 +17,19 @@ from nnc_cpu.products.ending import EndingWriter
 from nnc_cpu.products.kind import AXES, STEPS, TABLE, Kind
 from nnc_cpu.products.numbers import names_of, operand_names
 from nnc_cpu.products.panels import PanelWriter
+from nnc_cpu.products.parts import SIGNATURE, parts_text
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
 from nnc_cpu.products.tile import TileWriter
 from nnc_cpu.products.window_tables import WindowTableWriter
-from nnc_cpu.products.writing import Signature, difference, function_text, moved, product, smaller, total
-
-SIGNATURE: Signature = (("arguments", "ptr"), ("numbers", "ptr"), ("begin", "i64"), ("end", "i64"))
+from nnc_cpu.products.writing import difference, function_text, moved, product, smaller, total
 
 
 def render(name: str, kind: Kind, halves: bool, declared: dict[str, None]) -> str:
     """The text of all functions of a product; `name` is the one to call."""
     texts = [TileWriter(kind, kind.vectors, False, declared).text("tile")]
     if kind.last:
-        texts.append(TileWriter(kind, kind.last, kind.right == "panels", declared).text("last_tile"))
+        masked = kind.right == "panels" or kind.left == "each"
+        texts.append(TileWriter(kind, kind.last, masked, declared).text("last_tile"))
     if kind.right != "panels":
         texts.append(PanelWriter(kind, kind.vectors, halves, declared).text("pack"))
         if kind.last:
@@ -37,7 +37,9 @@ def render(name: str, kind: Kind, halves: bool, declared: dict[str, None]) -> st
     if kind.wide != kind.dtype:
         texts.append(ConvertedWriter(kind, halves, declared).text("convert"))
     texts.append(EndingWriter(kind, halves, declared).text("finish"))
-    return "".join([*texts, ProductWriter(kind, declared).text(name)])
+    if kind.windows != "apart":
+        return "".join([*texts, ProductWriter(kind, declared).text(name, "")])
+    return "".join([*texts, ProductWriter(kind, declared).text("part"), parts_text(name, kind, declared)])
 
 
 class ProductWriter:
@@ -49,7 +51,7 @@ class ProductWriter:
         self.numbers: dict[str, Register] = {}
         self.arguments: dict[str, Register] = {}
 
-    def text(self, name: str) -> str:
+    def text(self, name: str, linkage: str = "internal ") -> str:
         f, kind = self.function, self.kind
         for n, number in enumerate(names_of(kind)):
             place = moved(f, Register("%numbers", "ptr"), "i64", integer(n))
@@ -57,15 +59,16 @@ class ProductWriter:
         self.take_arguments()
         self.sums = f.variable(self.type, kind.lanes, (kind.most_rows + kind.rows) * kind.vectors)
         self.table = f.variable("ptr", 1, TABLE + ROW_LANES)
-        make = WindowTableWriter if kind.windows else TableWriter
-        self.tables = make(kind, f, stored(kind.dtype), self.numbers, self.table)
+        noted = (kind, f, stored(kind.dtype), self.numbers, self.table)
+        self.windows = WindowTableWriter(*noted) if kind.windows else None
+        self.tables = self.windows or TableWriter(*noted)
         if kind.wide != kind.dtype:
             self.room = f.variable(self.type, 1, room_size(kind))
         if kind.right != "panels":
             self.panel = f.variable(self.type, kind.lanes, STEPS * kind.vectors)
         with f.loop(Register("%begin", "i64"), Register("%end", "i64")) as task:
             self.task(task)
-        return function_text(f, name, SIGNATURE, linkage="")
+        return function_text(f, name, SIGNATURE, linkage)
 
     def take_arguments(self) -> None:
         """Find where the arrays begin."""
@@ -124,7 +127,9 @@ class ProductWriter:
     def outer_argument(self, name: str) -> Register:
         """The address at which the task's part of an operand or an output of the ending begins."""
         f, number = self.function, int(name[1:])
-        first = self.at(self.of_batch(name), name, product(f, self.first_row, self.numbers[f"{name}_row"]))
+        first = self.of_batch(name)
+        if self.kind.windows != "apart":
+            first = self.at(first, name, product(f, self.first_row, self.numbers[f"{name}_row"]))
         operands = self.kind.ending.operands
         if number < len(operands) and not operands[number].along:
             return first
@@ -135,6 +140,8 @@ class ProductWriter:
         """Go along an axis part by part."""
         f, whole, most = self.function, self.numbers[length], self.numbers[part]
         count = f.let(f"udiv {total(f, whole, difference(f, most, integer(1)))}, {most.name}", "i64")
+        if self.kind.windows == "apart":  # of no steps, too, there is a sum
+            count = f.call("llvm.smax.i64", "i64", count, integer(1))
         with f.loop(integer(0), count) as n:
             first = product(f, n, most)
             yield first, smaller(f, most, difference(f, whole, first))
@@ -142,17 +149,22 @@ class ProductWriter:
     # ---- a block of steps
     def block(self, segment: Register, segments: Register, step: Register, length: Register) -> None:
         f, numbers = self.function, self.numbers
-        b = self.at(self.b, "b", product(f, segment, numbers["b_segment"]))
-        b = self.at(b, "b", product(f, step, numbers["b_step"]))
+        b = self.at(self.b, "b", product(f, step, numbers["b_step"]))
         if self.kind.right == "panels":
-            panel, b_step = b, numbers["b_step"]
+            panel, b_step = self.at(b, "b", self.before(segment)), numbers["b_step"]
         else:
-            panel, b_step = self.panel, self.packed(b, segments, length)
+            panel, b_step = self.panel, self.packed(b, segment, segments, length)
         shift = self.tabled(segment, segments, step, length)
         fresh = self.both(self.is_zero(segment), self.is_zero(step))
         final = self.both(self.is_end(segment, segments, "segments"), self.is_end(step, length, "length"))
         with f.loop(integer(0), self.rows, self.kind.rows) as row:
             self.tile(row, shift, (segments, length, panel, b_step), fresh, final)
+
+    def before(self, segment: Register) -> Register:
+        """The elements of B before a segment."""
+        if self.windows is not None and self.kind.windows == "apart":
+            return self.windows.tap(segment)
+        return product(self.function, segment, self.numbers["b_segment"])
 
     def is_zero(self, x: Register) -> Register:
         return self.function.let(f"icmp eq {x}, 0", "i1")
@@ -163,14 +175,14 @@ class ProductWriter:
     def both(self, a: Register, b: Register) -> Register:
         return self.function.let(f"and {a}, {b.name}", "i1")
 
-    def packed(self, b: Register, segments: Register, length: Register) -> Register:
+    def packed(self, b: Register, segment: Register, segments: Register, length: Register) -> Register:
         """Pack the panel's steps; elements from one to the next."""
         f, numbers, kind = self.function, self.numbers, self.kind
         width: Register = integer(kind.width)
         if kind.last:
             width = f.let(f"select {self.in_last}, i64 {kind.last * kind.lanes}, {width}", "i64")
         with f.loop(integer(0), segments) as n:
-            source = self.at(b, "b", product(f, n, numbers["b_segment"]))
+            source = self.at(b, "b", self.before(total(f, segment, n)))
             target = moved(f, self.panel, self.type, product(f, product(f, n, length), width))
             self.call("pack", source, numbers["b_step"], numbers["b_column"], length, self.columns, target)
         return width
@@ -221,7 +233,10 @@ class ProductWriter:
     def finish(self, row: Register, rows: Register, sums: Register) -> None:
         f, names = self.function, operand_names(self.kind)[2:]
         operands = [sums, rows, self.columns]
+        targets = None if self.windows is None else self.windows.targets
+        if targets is not None:
+            operands.append(moved(f, targets, "i64", row))
         for name, pointer in zip(names, self.outer, strict=True):
             step = self.numbers[f"{name}_row"]
-            operands += [self.at(pointer, name, product(f, row, step)), step]
+            operands += [pointer if targets else self.at(pointer, name, product(f, row, step)), step]
         f.line(f"call void @finish({', '.join(map(str, operands))})")

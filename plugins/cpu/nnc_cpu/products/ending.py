@@ -42,11 +42,13 @@ def expanded(body: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
     return stage.body
 
 
-def signature(ending: Ending) -> Signature:
-    """`sums` of so many rows and columns; then each operand and output: its first element, and its rows' distance."""
-    arguments = range(len(ending.operands) + len(ending.outputs))
+def signature(kind: Kind) -> Signature:
+    """`sums` of so many rows and columns; in parts of a product `targets`, the numbers of these rows; then each operand
+    and output: its first element, and its rows' distance."""
+    arguments = range(len(kind.ending.operands) + len(kind.ending.outputs))
     given = [pair for n in arguments for pair in ((f"x{n}", "ptr"), (f"row{n}", "i64"))]
-    return (("sums", "ptr"), ("rows", "i64"), ("columns", "i64"), *given)
+    targets = [("targets", "ptr")] if kind.windows == "apart" else []
+    return (("sums", "ptr"), ("rows", "i64"), ("columns", "i64"), *targets, *given)
 
 
 class EndingWriter:
@@ -61,13 +63,15 @@ class EndingWriter:
                           *[Operand(dtype, True) for dtype in self.ending.outputs])
 
     def text(self, name: str) -> str:
-        f, given = self.function, signature(self.ending)
+        f, given = self.function, signature(self.kind)
         sums, rows, columns, *others = parameters(given)
+        targets = others.pop(0) if self.kind.windows == "apart" else None
         whole = f.let(f"and {columns}, {-self.lanes}", "i64")
         with f.loop(integer(0), rows) as row:
             self.starts = [moved(f, sums, held(self.kind.dtype), product(f, row, integer(self.kind.width)))]
+            target = row if targets is None else f.let(f"load i64, {moved(f, targets, 'i64', row)}", "i64")
             for argument, x, step in zip(self.arguments[1:], others[::2], others[1::2], strict=True):
-                self.starts.append(moved(f, x, stored(argument.dtype), product(f, row, step)))
+                self.starts.append(moved(f, x, stored(argument.dtype), product(f, target, step)))
             with f.loop(integer(0), whole, self.lanes) as column:
                 self.vector(column, None)
             with f.where(f.let(f"icmp slt {whole}, {columns.name}", "i1")):

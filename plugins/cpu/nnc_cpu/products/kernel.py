@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from math import prod
 from threading import Lock
 from weakref import WeakValueDictionary
 
@@ -63,7 +62,7 @@ class ProductCompiler:
 
     def kernel(self, problem: MatrixProduct, tile: Tile | None = None) -> ProductKernel:
         """The kernel of a problem; `tile`: one to be used."""
-        seconds = prod(problem.batch) * problem.rows * problem.columns * problem.steps * MULTIPLY_ADD
+        seconds = problem.work * MULTIPLY_ADD
         threads = max(1, min(wanted_threads(), int(seconds / WORTH)))
         plan = plan_of(problem, self.vector, tile, threads)
         return ProductKernel(self.code(plan.kind), plan, seconds)

@@ -18,7 +18,7 @@ AXES = 3
 
 Left: TypeAlias = Literal["rows", "columns", "each"]
 Right: TypeAlias = Literal["rows", "columns", "panels"]
-Windows: TypeAlias = Literal["", "whole", "divided"]
+Windows: TypeAlias = Literal["", "whole", "apart"]
 
 
 class Ending(NamedTuple):
@@ -56,7 +56,7 @@ class Kind(NamedTuple):
     right: Right
     """How B lies: rows or columns are contiguous, and packed first; or rows and panels can be read where they are."""
     windows: Windows
-    """A is what windows of images see; divided: in images whose pixels lie apart."""
+    """A is what windows of images see; apart: the product consists of parts, whose rows lie apart in the result."""
     ending: Ending
     order: tuple[int, ...]
     """Places of A, B, the operands of the ending and its outputs among the arguments."""

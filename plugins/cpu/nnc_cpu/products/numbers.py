@@ -15,8 +15,8 @@ LEFT, RIGHT = ("a_step",), ("b_segment", "b_step", "b_column", "b_panel")
 """Elements from one row of A, or one column, to the next; from one segment, step, column and panel of B to the next."""
 SPATIAL = 3
 """Spatial axes."""
-WINDOWS = (*[f"{name}{n}" for name in WindowAxis._fields for n in range(SPATIAL)], "image_step")
-"""See `WindowAxis`; elements from one image to the next."""
+WINDOWS = (*[f"{name}{n}" for name in WindowAxis._fields for n in range(SPATIAL)], "image_step", "image_rows")
+"""See `WindowAxis` and `ImageWindows`."""
 
 
 def operand_names(kind: Kind) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
 from math import prod
 from typing import NamedTuple
 
@@ -43,19 +44,34 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threa
     """The plan for a host whose vectors have so many bytes; `tile`: one of no more rows than there are; `threads`: that
     are to have tasks."""
     lanes = vector // accumulator(problem.dtype).itemsize
-    tile = tile or choose_tile(problem.rows, problem.columns, lanes, vector == WIDEST, problem.panel // lanes)
+    parts = problem.parts or (problem,)
+    rows = max([part.rows for part in parts])
+    tile = tile or choose_tile(rows, problem.columns, lanes, vector == WIDEST, problem.panel // lanes)
     right = _right(problem)
     width = tile.vectors * lanes
     panels = _parts(problem.columns, width)
     rest = problem.columns - (panels - 1) * width
     last = _parts(rest, lanes)
-    partial = last != tile.vectors or (right == "panels" and rest != width)
+    partial = last != tile.vectors or (rest != width and (right == "panels" or problem.each))
     kind = Kind(problem.dtype, lanes, tile.rows, tile.vectors, last if partial else 0, problem.left, right,
-                _way_of(problem.windows), problem.ending, problem.order)
-    shared = 1 if threads == 1 else _parts(SHARES * threads, panels * prod(problem.batch))
+                _way_of(problem), problem.ending, problem.order)
+    shared = 1 if threads == 1 else _parts(SHARES * threads, panels * prod(problem.batch) * len(parts))
+    planned = [_planned(part, kind, panels, shared) for part in parts]
+    return _joined(kind, planned) if problem.parts else planned[0]
+
+
+def _planned(problem: MatrixProduct, kind: Kind, panels: int, shared: int) -> ProductPlan:
+    """The plan of a product that is one by itself."""
     blocks, block_rows = _blocks(problem.rows, kind, shared)
     numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows}
     return ProductPlan(kind, tuple(numbers_of(kind, numbers)), prod(problem.batch) * blocks * panels)
+
+
+def _joined(kind: Kind, planned: Sequence[ProductPlan]) -> ProductPlan:
+    """The plan of a product in parts: their number, the tasks before each of them and before the end, their numbers."""
+    ends = tuple(accumulate([plan.tasks for plan in planned], initial=0))
+    numbers = chain.from_iterable([plan.numbers for plan in planned])
+    return ProductPlan(kind, (len(planned), *ends, *numbers), ends[-1])
 
 
 def choose_tile(rows: int, columns: int, lanes: int, wide: bool, vectors: int = 0) -> Tile:
@@ -88,19 +104,19 @@ def _step_cost(tile: Tile) -> float:
     return max(tile.rows * tile.vectors, LATENCY) + 0.2 * (tile.rows + tile.vectors) + max(0, tile.rows - ADDRESSES)
 
 
-def _way_of(windows: ImageWindows | None) -> Windows:
-    if windows is None:
+def _way_of(problem: MatrixProduct) -> Windows:
+    if problem.windows is None:
         return ""
-    return "whole" if all(axis.divisor == 1 for axis in windows.axes) else "divided"
+    return "apart" if problem.parts else "whole"
 
 
 def _right(problem: MatrixProduct) -> Right:
     """The way that B is read: where it lies if its rows are contiguous and packing it would not pay."""
-    if problem.panel or problem.each:
+    if problem.panel or (problem.each and not problem.parts):
         return "panels"
     if problem.b.column != 1 and problem.columns > 1:
         return "columns"
-    if problem.segments > 1 and problem.b_segment != problem.length * problem.b.row:
+    if problem.parts or (problem.segments > 1 and problem.b_segment != problem.length * problem.b.row):
         return "rows"  # steps of different segments do not lie at equal distances
     if accumulator(problem.dtype) != problem.dtype:
         return "rows"  # they are converted when they are packed
@@ -142,13 +158,13 @@ def _block_of_steps(problem: MatrixProduct, kind: Kind) -> tuple[int, int]:
         rows = _blocks(problem.rows, kind)[1]
         return max(1, min(STEPS // problem.length, TABLE // rows)), problem.length
     alone = kind.right == "panels" and problem.rows <= kind.rows and not kind.windows
-    return 1, min(TABLE if alone else STEPS, problem.length)
+    return 1, max(1, min(TABLE if alone else STEPS, problem.length))
 
 
 def _windows(windows: ImageWindows) -> dict[str, int]:
     axes = (*(WindowAxis(),) * (SPATIAL - len(windows.axes)), *windows.axes)
     numbers = {f"{name}{n}": value for n, axis in enumerate(axes) for name, value in axis._asdict().items()}
-    return numbers | {"image_step": windows.image_step}
+    return numbers | {"image_step": windows.image_step, "image_rows": windows.image_rows}
 
 
 def _places(name: str, x: Strided) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple
 
 from nnc_core.base.dtype import DType
@@ -25,7 +26,7 @@ class Strided(NamedTuple):
 class WindowAxis(NamedTuple):
     """A spatial axis of images that windows see.
 
-    Element e of window number w sees the pixel (w * stride + offset + e * step) / divisor, if that is one.
+    Element e of window number w sees the pixel w * stride + offset + e * step, if that is one.
     """
 
     places: int = 1
@@ -35,11 +36,14 @@ class WindowAxis(NamedTuple):
     stride: int = 0
     offset: int = 0
     step: int = 0
-    divisor: int = 1
     window: int = 1
     """Elements of a window."""
     pixel: int = 0
     """Elements of the array from one pixel to the next."""
+    tap: int = 0
+    """Of a part of a product: elements of B from one element of a window to the next."""
+    row: int = 0
+    """Of a part of a product: rows of the result from one window to the next."""
 
 
 class ImageWindows(NamedTuple):
@@ -49,6 +53,8 @@ class ImageWindows(NamedTuple):
     axes: tuple[WindowAxis, ...]
     image_step: int
     """Elements from one image to the next."""
+    image_rows: int = 0
+    """Of a part of a product: rows of the result from one image to the next."""
 
 
 class MatrixProduct(NamedTuple):
@@ -73,6 +79,16 @@ class MatrixProduct(NamedTuple):
     """A has an element for each column."""
     panel: int = 0
     """The columns of the panels that B is packed in; 0 where it lies as it is."""
+    parts: tuple[MatrixProduct, ...] = ()
+    """Products that this one consists of, each with some of its rows, which lie apart, and the steps that these need;
+    none where it is one by itself."""
+
+    @property
+    def work(self) -> int:
+        """Multiplications and additions."""
+        if self.parts:
+            return sum([part.work for part in self.parts])
+        return prod(self.batch) * self.rows * self.columns * self.steps
 
     @property
     def length(self) -> int:

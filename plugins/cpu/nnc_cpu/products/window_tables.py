@@ -31,8 +31,8 @@ class WindowTableWriter(TableWriter):
         self.axes = [{name: numbers[f"{name}{n}"] for name in WindowAxis._fields} for n in range(SPATIAL)]
         self.places = [f.variable("i64", 1, _MOST) for _ in range(SPATIAL)]
         """The pixel on each axis that the first element of each window sees, or would see."""
-        self.rests = [f.variable("i64", 1, _MOST) for _ in range(SPATIAL)] if kind.windows == "divided" else []
-        """What its division leaves."""
+        self.targets = f.variable("i64", 1, _MOST) if kind.windows == "apart" else None
+        """The row of the result, in a part of a product."""
         self.bases = f.variable("i64", 1, _MOST)
         """The bytes from A to it."""
         self.noted_row = f.variable("i64")
@@ -70,7 +70,7 @@ class WindowTableWriter(TableWriter):
         return self.function.let(f"urem {x}, {by.name}", "i64"), self.function.let(f"udiv {x}, {by.name}", "i64")
 
     def sighted(self, n: int) -> Register:
-        """The pixel that the first element of the window at hand sees on an axis, times the divisor."""
+        """The pixel that the first element of the window at hand sees on an axis."""
         f, axis = self.function, self.axes[n]
         return total(f, product(f, f.get(self.counters[n + 1], "i64"), axis["stride"]), axis["offset"])
 
@@ -110,13 +110,9 @@ class WindowTableWriter(TableWriter):
         f = self.function
         self.at(self.first_row)
         with f.loop(integer(0), count) as row:
-            places: list[Register] = []
-            for n in range(SPATIAL):
-                place = self.sighted(n)
-                if self.rests:
-                    rest, place = self.split(place, self.axes[n]["divisor"])
-                    f.line(f"store {rest}, {moved(f, self.rests[n], 'i64', row)}")
-                places.append(place)
+            places = [self.sighted(n) for n in range(SPATIAL)]
+            if self.targets is not None:
+                f.line(f"store {self.target()}, {moved(f, self.targets, 'i64', row)}")
             past = f.let(f"icmp sge {total(f, self.first_row, row)}, {self.numbers['rows'].name}", "i1")
             base = self.bytes_of(self.pixel(places))
             places[0] = f.let(f"select {past}, i64 {-(1 << 60)}, {places[0]}", "i64")
@@ -128,40 +124,43 @@ class WindowTableWriter(TableWriter):
     def rows(self, segment: Register, segments: Register, step: Register, count: Register) -> None:
         f = self.function
         with f.loop(integer(0), segments) as n:
-            moves, rests = self.moves(self.elements(total(f, segment, n)))
+            moves = [product(f, place, axis["step"])
+                     for axis, place in zip(self.axes, self.elements(total(f, segment, n)), strict=True)]
             elements = step
             for axis, move in zip(self.axes, moves, strict=True):
                 elements = total(f, elements, product(f, move, axis["pixel"]))
             further = self.number_of(moved(f, self.a, self.type, elements))
             table = moved(f, self.table, "i64", product(f, n, count))
             with f.loop(integer(0), count, ROW_LANES) as row:
-                seen = self.seen(row, moves, rests)
+                seen = self.seen(row, moves)
                 base = self.noted(self.bases, row)
                 address = f.let(f"add {base}, {f.spread(further, ROW_LANES).name}", "i64", ROW_LANES)
                 zeros = f.spread(self.zeros, ROW_LANES)
                 chosen = f.let(f"select {seen}, {address}, {zeros}", "i64", ROW_LANES)
                 f.line(f"store {chosen}, {moved(f, table, 'i64', row)}, align 8")
 
-    def moves(self, element: Sequence[Register]) -> tuple[list[Register], list[Register]]:
-        """The pixels from what the first element of a window sees to what another does, and what the division of that
-        leaves; the steps of what is divided count downwards."""
-        f = self.function
-        steps = [product(f, place, axis["step"]) for axis, place in zip(self.axes, element, strict=True)]
-        if not self.rests:
-            return steps, []
-        pairs = [self.split(step, axis["divisor"]) for axis, step in zip(self.axes, steps, strict=True)]
-        return [f.let(f"sub i64 0, {whole.name}", "i64") for _, whole in pairs], [rest for rest, _ in pairs]
+    def tap(self, segment: Register) -> Register:
+        """The elements of B before what an element of windows is multiplied by."""
+        f, elements = self.function, integer(0)
+        for axis, place in zip(self.axes, self.elements(segment), strict=True):
+            elements = total(f, elements, product(f, place, axis["tap"]))
+        return elements
 
-    def seen(self, row: Register, moves: Sequence[Register], rests: Sequence[Register]) -> Register:
+    def target(self) -> Register:
+        """The row of the result that the window at hand is."""
+        f = self.function
+        row = product(f, f.get(self.counters[0], "i64"), self.numbers["image_rows"])
+        for axis, counter in zip(self.axes, self.counters[1:], strict=True):
+            row = total(f, row, product(f, f.get(counter, "i64"), axis["row"]))
+        return row
+
+    def seen(self, row: Register, moves: Sequence[Register]) -> Register:
         """Tell which of some rows see a pixel."""
         f = self.function
         found = Register("true", "i1")
         for n, move in enumerate(moves):
             place = f.let(f"add {self.noted(self.places[n], row)}, {f.spread(move, ROW_LANES).name}", "i64", ROW_LANES)
             found = self.both(found, self.inside(n, place))
-        for n, rest in enumerate(rests):
-            same = f.spread(rest, ROW_LANES).name
-            found = self.both(found, f.let(f"icmp eq {self.noted(self.rests[n], row)}, {same}", "i1", ROW_LANES))
         return found
 
     def both(self, a: Register, b: Register) -> Register:
