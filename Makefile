@@ -59,7 +59,7 @@ install-intel:
 demo: $(READY)
 	@$(VENV)/bin/nnc demo
 
-# The conformance kit, once for each device that kit_devices.py names ($(1): quick or all).
+# The conformance kit, once for each device that kit_devices.py names ($(1): quick or all), with options ($(2)).
 define run_kit
 @devices="$$($(KIT_DEVICES) $(1))" || exit 1; for device in $$devices; do \
     echo "conformance kit on $$device"; \
@@ -71,7 +71,7 @@ test test-all: export NNC_CACHE_FOLDER = $(CURDIR)/.pytest_cache/nnc
 
 test: $(READY)
 	@$(RUN) pytest -q -n $(JOBS) --dist worksteal
-	$(call run_kit,quick)
+	$(call run_kit,quick,--nnc-one-dtype-in=3)
 
 test-all: export HYPOTHESIS_PROFILE = all
 test-all: $(READY)

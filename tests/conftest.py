@@ -91,6 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     session.config.stash[GENERATORS] = [(bits, bits.state) for bits in _bits_of_modules()]
+    memory.forget_what_is_left_out(session.config)
     memory.leave_alone_what_is_there()
     session.config.stash[FLOOR] = memory.Floor()
 

@@ -2,7 +2,8 @@
 device wherever there is a loop nest; and both ways against each other, to the bit, under `config.deterministic`.
 
 One test of either kind for each operator and dtype.  It runs a few of the cases, drawn with the seed that the summary
-prints; the rest of them is marked slow.  One more for each operator reads operands that are not packed.
+prints; the rest of them is marked slow, and so is all of the dtypes that --nnc-one-dtype-in leaves out.  One more test
+for each operator reads operands that are not packed.
 """
 
 from __future__ import annotations
@@ -72,17 +73,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return metafunc.parametrize(VIEWED, found)
     against_reference = "how" in metafunc.fixturenames
     size = 1 if not against_reference else SAMPLE_COMPILED if compiles_slowly(device) else SAMPLE
+    one_in = metafunc.config.getoption("--nnc-one-dtype-in")
     found = []
     for name in sorted(CASES.keys() - ELSEWHERE):
         dtypes = {dtype for case in CASES[name] for dtype in case.dtypes if dtype.name in device.spec.dtypes}
+        drawn = drawn_dtypes(name, [d for d in DTYPES.values() if d in dtypes], seed, one_in)
         for dtype in (d for d in DTYPES.values() if d in dtypes):
             sample, rest = split(name, dtype, seed, size)
             later = not against_reference and compiles_slowly(device) and dtype.name not in EVERYDAY
-            marks = [pytest.mark.slow] if later else []
+            marks = [pytest.mark.slow] if later or dtype not in drawn else []
             found.append(pytest.param(name, dtype, sample, id=f"{name}-{dtype}", marks=marks))
             if rest:
                 found.append(pytest.param(name, dtype, rest, id=f"{name}-{dtype}-rest", marks=pytest.mark.slow))
     metafunc.parametrize(SAMPLED, found)
+
+
+def drawn_dtypes(name: str, dtypes: Sequence[DType], seed: int, one_in: int) -> set[DType]:
+    """float32, where it is among them, and one of so many of the others, at least one."""
+    others = [d for d in dtypes if d.name != "float32"]
+    order = np.random.default_rng([seed, crc32(name.encode()), one_in]).permutation(len(others))
+    return {d for d in dtypes if d.name == "float32"} | {others[k] for k in order[: -(-len(others) // one_in)]}
 
 
 def split(name: str, dtype: DType, seed: int, size: int) -> tuple[list[Case], list[Case]]:

@@ -12,7 +12,7 @@ from nnc_core.base.dtype import DTYPES
 from nnc_core.operator import OPERATORS
 from nnc_plugins.conformance import agreement, coverage
 from nnc_plugins.conformance.coverage import CATEGORIES, COVERS, EXEMPT, RULES, Row, rows
-from nnc_plugins.conformance.test_operators import ELSEWHERE, one_to_view
+from nnc_plugins.conformance.test_operators import ELSEWHERE, drawn_dtypes, one_to_view
 
 KIT = Path(coverage.__file__).parent
 QUOTIENTS = {"_close", "test_equals_finite_differences"}
@@ -49,6 +49,14 @@ def test_what_can_be_a_view_is_read_as_one(seed: int) -> None:
     assert [name for name in sorted(found) if one_to_view(name, seed, DTYPES) is None] == []
     assert one_to_view("exp", seed, ("float16",)) is not None and one_to_view("exp", seed, ("int8",)) is None
     assert one_to_view("filled", seed, DTYPES) is None
+
+
+def test_a_sample_of_dtypes_has_float32_and_others_that_the_seed_draws() -> None:
+    every = list(DTYPES.values())
+    some = [drawn_dtypes("add", every, seed, 3) for seed in range(30)]
+    assert {len(s) for s in some} == {1 + -(-(len(every) - 1) // 3)} and all(DTYPES["float32"] in s for s in some)
+    assert set().union(*some) == set(every) == drawn_dtypes("add", every, 0, 1)
+    assert drawn_dtypes("logical_not", [DTYPES["bool"]], 0, 3) == {DTYPES["bool"]}
 
 
 def test_most_of_the_table_is_covered() -> None:

@@ -342,4 +342,4 @@ def test_pytest_knows_the_options_of_the_kit(tmp_path: Path) -> None:
     result = subprocess.run([sys.executable, "-m", "pytest", "-p", "nnc_plugins.pytest_options", "--help"],
                             cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert "--nnc-device=ID" in result.stdout
-    assert "--nnc-xfails=FILE" in result.stdout
+    assert "--nnc-xfails=FILE" in result.stdout and "--nnc-one-dtype-in=N" in result.stdout

@@ -105,6 +105,14 @@ class ConvolutionBackend(NumpyBackend):
         return super().refuse(command) or ("its loop nest is quicker" if left else None)
 
 
+class JoinBackend(NumpyBackend):
+    """Joins many arrays: machine code has instructions for each of them, of which thousands take minutes to compile."""
+
+    def refuse(self, command: Command) -> str | None:
+        few = len(command.inputs) <= MOST_JOINED
+        return super().refuse(command) or ("the loop nest of so few inputs is quicker" if few else None)
+
+
 class FusedBackend(NumpyBackend):
     """Runs the programs that there are loops for."""
 
@@ -120,6 +128,8 @@ class FusedBackend(NumpyBackend):
                       if (command.inputs[i].shape, command.inputs[i].dtype) == (out.shape, out.dtype)])
 
 
+MOST_JOINED = 64
+"""Inputs of a loop nest; compiling takes some milliseconds for each."""
 BETTER_THAN_NESTS = frozenset({
     "matmul", "conv", "conv_input_gradient", "conv_kernel_gradient",  # BLAS
     "sort", "argsort", "arg_top_k", "lexsort", "searchsorted", "earlier",  # fewer comparisons
@@ -141,5 +151,6 @@ def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ..
         name: (NumpyBackend(name, machine_code and _is_nest(name)),) for name in COMMANDS if name != FUSED.name}
     if not machine_code:
         return {**plain, FUSED.name: (FusedBackend(FUSED.name),)}
+    plain["concat"] = (JoinBackend("concat"), *plain["concat"])
     plain |= {name: (ConvolutionBackend(name), NumpyBackend(name, fallback=True)) for name in convolution.MAKERS}
     return {**plain, **{name: (backend, *plain[name]) for name, backend in PRODUCTS.items()}, FUSED.name: ()}
