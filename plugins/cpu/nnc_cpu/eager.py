@@ -6,11 +6,9 @@ They compute what the backends compute, bit for bit: the same function on the sa
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from types import EllipsisType, NoneType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -23,83 +21,21 @@ from nnc_core.type import TensorSpec, TupleSpec
 from nnc_cpu import random, whole
 from nnc_cpu.backends import MAKERS, routine_for
 from nnc_cpu.casts import converted
+from nnc_cpu.eager_items import get_item, set_item
 from nnc_cpu.elementwise import FUNCTIONS, UFUNCS, converts_as_numpy_does, write_sigmoid
+from nnc_cpu.guards import PLAIN, Eager, binary, guarded, is_number, unary
 from nnc_cpu.indexing import check_indices
 from nnc_cpu.linear import turned
 from nnc_cpu.memory import layout_of
 from nnc_cpu.movement import flip_view, slice_view
 from nnc_cpu.routine import Routine
-from nnc_cpu.silence import quietly, retry_quietly, run_quietly
+from nnc_cpu.silence import quietly
 
-Eager: TypeAlias = Callable[..., Any]
-
-_PLAIN = 13
-"""Dtypes that are summed as they are have numbers below this: not the halves."""
 _BFLOAT16 = dt.bfloat16.num
 _ZEROS = {dtype.num: np.zeros((), dtype) for dtype in dt.NUMBERS}
-_LIMITS = {dtype.num: (np.iinfo(dtype).min, np.iinfo(dtype).max) for dtype in dt.INTEGERS}
 _SMALL = 4096
 """Elements up to which `np.where` is quicker than selecting by bits."""
 NEVER_WARN = frozenset({"negative", "abs", "sign", "logical_and", "logical_or", "logical_xor", "logical_not"})
-
-
-def _is_number(x: Any) -> bool:
-    return x.__class__ in (float, int, bool)
-
-
-def guarded(f: Eager) -> Eager:
-    """f without warnings, the quick way."""
-
-    def call(*arguments: Any) -> Any:
-        try:
-            return run_quietly(f, *arguments)
-        except RuntimeError as error:
-            return retry_quietly(error, f, *arguments)
-
-    return call
-
-
-def unary(ufunc: np.ufunc) -> Eager:
-    """`guarded`, a little quicker."""
-
-    def call(x: Any) -> Any:
-        try:
-            return run_quietly(ufunc, x)
-        except RuntimeError as error:
-            return retry_quietly(error, ufunc, x)
-
-    return call
-
-
-def binary(ufunc: np.ufunc) -> Eager:
-    """A kernel of arrays of one dtype, or of an array and a Python number."""
-
-    def call(a: Any, b: Any) -> Any:
-        try:
-            if a.__class__ is not b.__class__:
-                a, b = admit(a, b)
-            return run_quietly(ufunc, a, b)
-        except RuntimeError as error:
-            return retry_quietly(error, ufunc, a, b)
-        except OverflowError:  # a Python integer that the dtype cannot hold
-            return NotImplemented
-
-    return call
-
-
-def admit(a: Any, b: Any) -> tuple[Any, Any]:
-    """bfloat16, which is foreign to NumPy, would give way to a Python float: make that float one of its own.
-    OverflowError for a Python integer that an array of integers cannot hold, which NumPy compares all the same."""
-    if b.__class__ is int or a.__class__ is int:
-        number, dtype = (b, a.dtype) if b.__class__ is int else (a, b.dtype)
-        if dtype.num in _LIMITS and not _LIMITS[dtype.num][0] <= number <= _LIMITS[dtype.num][1]:
-            raise OverflowError
-        return a, b
-    if b.__class__ is float:
-        return (a, dt.bfloat16.type(b)) if a.dtype.num == _BFLOAT16 else (a, b)
-    if a.__class__ is float:
-        return (dt.bfloat16.type(a), b) if b.dtype.num == _BFLOAT16 else (a, b)
-    return a, b
 
 
 @lru_cache(maxsize=4096)
@@ -119,7 +55,7 @@ def through_routine(name: str) -> Eager:
 
     def call(*arguments: Any) -> Any:
         arrays, attributes = arguments[:count], arguments[count:]
-        if any(map(_is_number, arrays)):
+        if any(map(is_number, arrays)):
             return NotImplemented
         ready = _ready(name, attributes, tuple(map(layout_of, arrays)))
         if ready is None:
@@ -156,7 +92,7 @@ def _clip() -> Eager:
     highest, lowest = binary(np.maximum), binary(np.minimum)
 
     def clip(x: Any, low: Any, high: Any) -> Any:
-        if low.__class__ is float is high.__class__ and x.size > _SMALL and x.dtype.num < _PLAIN:
+        if low.__class__ is float is high.__class__ and x.size > _SMALL and x.dtype.num < PLAIN:
             return np.clip(x, low, high)  # three times as quick as two calls with a number each
         least = highest(x, low)
         return NotImplemented if least is NotImplemented else lowest(least, high)
@@ -181,11 +117,11 @@ def power(a: Any, b: Any) -> Any:
 
 
 def relu(x: Any) -> Any:
-    return NotImplemented if _is_number(x) else _maximum(x, _ZEROS[x.dtype.num])
+    return NotImplemented if is_number(x) else _maximum(x, _ZEROS[x.dtype.num])
 
 
 def sigmoid(x: Any) -> Any:
-    if x.__class__ is not np.ndarray or x.dtype.num >= _PLAIN:
+    if x.__class__ is not np.ndarray or x.dtype.num >= PLAIN:
         return _ROUTINES["sigmoid"](x)
     out, room = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
     _write_sigmoid(x, out, room)
@@ -197,7 +133,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         a, b = _alike(a, b)
         if a is None:
             return NotImplemented
-    if condition.size <= _SMALL or _is_number(a) or not a.ndim or not b.ndim:
+    if condition.size <= _SMALL or is_number(a) or not a.ndim or not b.ndim:
         return np.where(condition, a, b)
     return _ROUTINES["where"](condition, a, b)
 
@@ -205,9 +141,9 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 def _alike(a: Any, b: Any) -> tuple[Any, Any]:
     """A Python number made an array of the other's dtype; None if it cannot be held."""
     try:
-        if _is_number(a):
+        if is_number(a):
             return np.asarray(a, b.dtype), b
-        return (a, np.asarray(b, a.dtype)) if _is_number(b) else (a, b)
+        return (a, np.asarray(b, a.dtype)) if is_number(b) else (a, b)
     except OverflowError:
         return None, None
 
@@ -226,7 +162,7 @@ def take(x: Any, indices: Any, axis: int, batch: int) -> Any:
 
 def summing(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     rows_first = bool(axis) and axis[0] == 0 and len(axis) < x.ndim
-    if x.dtype.num >= _PLAIN or rows_first or not x.flags.c_contiguous:
+    if x.dtype.num >= PLAIN or rows_first or not x.flags.c_contiguous:
         return _ROUTINES["sum"](x, axis, keepdims)
     return _add_reduce(x, axis, x.dtype, None, keepdims)
 
@@ -275,7 +211,7 @@ def _ordered(bits: Any) -> Any:
 def _blas_ready(x: Any) -> bool:
     """Matrices of a dtype that is multiplied as it is, each packed."""
     strides: tuple[int, ...] = x.strides
-    return len(strides) > 1 and x.dtype.num < _PLAIN and strides[-2:] == (x.itemsize * x.shape[-1], x.itemsize)
+    return len(strides) > 1 and x.dtype.num < PLAIN and strides[-2:] == (x.itemsize * x.shape[-1], x.itemsize)
 
 
 def matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
@@ -288,7 +224,7 @@ def matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
 
 def progression(start: Any, step: Any, size: int, dtype: dt.DType) -> Any:
     """As the routine does, without pieces: small or not, NumPy counts in the dtype itself where it can."""
-    if dtype.num >= _PLAIN:
+    if dtype.num >= PLAIN:
         return _ROUTINES["progression"](start, step, size, dtype)
     counts = dtype.kind == "f" or size <= np.iinfo(dtype).max
     k = np.arange(size, dtype=dtype) if counts else np.arange(size).astype(dtype)
@@ -315,70 +251,6 @@ def filled(shape: tuple[int, ...], number: Any) -> Any:
     out = np.empty(shape, number.dtype)
     out.fill(number.value)
     return out
-
-
-# ---- items
-_NO_SLICES = frozenset({int, NoneType, EllipsisType})
-_EXACT = 1 << 24
-"""Integers up to here are floats of every dtype that numbers are written into."""
-_write = guarded(operator.setitem)
-
-
-def _every_axis(key: Any) -> Any:
-    """A key of integers, slices with steps forward, ... and None, that gives a view even of one element; None for any
-    other."""
-    if key.__class__ is int:
-        return (key, ...)
-    keys, has_ellipsis = key if key.__class__ is tuple else (key,), False
-    for k in keys:
-        if k.__class__ is slice:
-            if k.step is not None and (k.step.__class__ is not int or k.step < 1):
-                return None
-        elif k.__class__ not in _NO_SLICES:
-            return None
-        elif k is ...:
-            has_ellipsis = True
-    return keys if has_ellipsis else (*keys, ...)
-
-
-def get_item(x: Any, key: Any) -> Any:
-    """A view; a packed copy where there are lists or arrays of integers, or masks, in the key."""
-    keys = _every_axis(key)
-    if keys is not None:
-        return x[keys]
-    keys = tuple(map(_index, key)) if key.__class__ is tuple else (_index(key),)
-    if any([k is NotImplemented for k in keys]):
-        return NotImplemented
-    found = x[keys]
-    return found if found.flags.c_contiguous else found.copy()
-
-
-def _index(k: Any) -> Any:
-    """One part of a key: those that the device and NumPy understand alike."""
-    if k.__class__ is list:
-        return np.array(k, np.intp) if k and set(map(type, k)) == {int} else NotImplemented
-    if k.__class__ is np.ndarray:
-        return k if k.ndim and k.dtype.kind in "iub" else NotImplemented
-    if k.__class__ is slice:
-        return k if k.step is None or (k.step.__class__ is int and k.step > 0) else NotImplemented
-    return k if k.__class__ in _NO_SLICES else NotImplemented
-
-
-def set_item(x: Any, key: Any, new: Any) -> Any:
-    """Write into x, if that gives what a cast of the number does."""
-    keys = _every_axis(key)
-    if keys is None or not _fits(x.dtype, new):
-        return NotImplemented
-    _write(x, keys, new)
-    return x
-
-
-def _fits(dtype: dt.DType, new: Any) -> bool:
-    if new.__class__ is float:
-        return dtype.kind == "f" and dtype.num < _PLAIN
-    if new.__class__ is int:
-        return dtype.kind in "iu" or (dtype.kind == "f" and dtype.num < _PLAIN and -_EXACT <= new <= _EXACT)
-    return True
 
 
 MADE_OF: Mapping[str, tuple[str, ...]] = {
