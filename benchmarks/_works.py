@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from benchmarks._inference import BATCHES, FLOPS
+
 
 class Work(NamedTuple):
     """A work; each framework that does it has a function of this name in its own file, `_works_<framework>.py`."""
@@ -11,6 +13,8 @@ class Work(NamedTuple):
     name: str
     flops: float = 0.0
     """Floating-point operations of a step's products; 0 where others count."""
+    agrees: bool = False
+    """True if a step gives what all frameworks compute alike."""
 
 
 LENET_BATCH, MLP_BATCH = 100, 128
@@ -23,6 +27,7 @@ WORKS = (
     Work("lenet training", 4.1e9),
     Work("mlp training", 6 * MLP_BATCH * (784 * 1024 + 1024 * 1024 + 1024 * 10)),
     Work("lstm training", 6 * LSTM_BATCH * LSTM_LENGTH * 8 * LSTM_SIZE**2),
+    *[Work(f"{name} b{batch}", batch * flops, agrees=True) for name, flops in FLOPS.items() for batch in BATCHES],
     Work("chain of 200"),
     Work("call with 10 arguments"),
     *[Work(f"{name} {size}") for size in ROWS for name in ("tanh(a*b+c)*d", "gelu", "softmax", "layer norm", "adam")],

@@ -38,6 +38,8 @@ def make(work: str, variant: str) -> Step | None:
         return waited(jax.jit(chained), uniform(CHAIN_SIZE))
     if work == "call with 10 arguments":
         return waited(jax.jit(lambda *xs: sum(xs[1:], xs[0])), *[uniform(8) for _ in range(10)])
+    if work not in NETWORKS:
+        return None
     forward, parameters, shape = NETWORKS[work]
     return training(forward, {k: uniform(*s) * 0.1 for k, s in parameters.items()}, uniform(*shape))
 

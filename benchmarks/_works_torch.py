@@ -7,6 +7,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from benchmarks import _inference_torch
+from benchmarks._inference import parts_of
 from benchmarks._works import (
     CHAIN,
     CHAIN_SIZE,
@@ -30,6 +32,8 @@ Step = Callable[[], object]
 def make(work: str, variant: str) -> Step | None:
     torch.manual_seed(0)
     compiled = torch.compile if variant == "compile" else lambda f: f
+    if parts := parts_of(work):
+        return inference(*parts, variant)
     if variant == "channels_last" and work != "lenet training":
         return None
     name, _, size = work.rpartition(" ")
@@ -46,6 +50,18 @@ def make(work: str, variant: str) -> Step | None:
     if variant == "channels_last":
         module, x = module.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
     return training(module, x, compiled)
+
+
+def inference(name: str, batch: int, variant: str) -> Step | None:
+    module, x = _inference_torch.network(name), _inference_torch.example(name, batch)
+    if variant == "channels_last":
+        if x.ndim != 4:
+            return None
+        module, x = module.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+    if variant == "compile":
+        import_module("torch._inductor.config").freezing = True
+        module = torch.compile(module)
+    return no_gradient(lambda: module(x))
 
 
 def no_gradient(f: Callable[[], object]) -> Step:

@@ -1,8 +1,8 @@
 """The same work in nnc and in whatever peers are installed, in turn: 25th percentile, ratio, peak memory.
 
-PyTorch, JAX and NumPy by hand.  Each has a process of its own, told when it is its turn to step, so that drift of the
-machine meets all of them.  `NNC_BENCHMARK_THREADS` (2) is what each may use; `NNC_BENCHMARK_WORKS` names the works that
-are wanted, with commas between.
+PyTorch, JAX, ONNX Runtime and OpenVINO (inference alone), and NumPy by hand.  Each has a process of its own, told when
+it is its turn to step, so that drift of the machine meets all of them.  `NNC_BENCHMARK_THREADS` (2) is what each may
+use; `NNC_BENCHMARK_WORKS` and `NNC_BENCHMARK_FRAMEWORKS` name those that are wanted, with commas between.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from benchmarks._measure import show
 from benchmarks._works import WORKS, Work
 
-FRAMEWORKS = ("nnc", "torch", "torch channels_last", "torch compile", "jax", "numpy")
+FRAMEWORKS = ("nnc", "torch", "torch channels_last", "torch compile", "onnxruntime", "openvino", "jax", "numpy")
 ROUNDS, SECONDS = 9, 0.12
 """Rounds of a work, and how long each turn takes at least."""
+AGREEMENT = 1e-4
+"""The largest difference of results, as a share of the largest number."""
 
 
 class Result(NamedTuple):
@@ -92,7 +96,7 @@ def measured(work: Work) -> tuple[dict[str, Result], dict[str, str]]:
     with ExitStack() as stack:
         ready: list[Runner] = []
         missing: dict[str, str] = {}
-        for name in FRAMEWORKS:
+        for name in wanted(FRAMEWORKS, "FRAMEWORKS"):
             one = stack.enter_context(runner(name, work))
             if one.ready is None:
                 missing[name] = one.end()
@@ -101,7 +105,21 @@ def measured(work: Work) -> tuple[dict[str, Result], dict[str, str]]:
         for _ in range(ROUNDS):
             for one in ready:
                 one.turn()
+        if work.agrees:
+            check_agreement(ready)
         return {one.framework: one.result() for one in ready}, missing
+
+
+def check_agreement(ready: Sequence[Runner]) -> None:
+    """Raise RuntimeError where two frameworks give other numbers."""
+    given = {one.framework: np.array((one.ready or {})["result"]) for one in ready}
+    first, expected = next(iter(given.items()))
+    for name, found in given.items():
+        if found.shape != expected.shape:
+            raise RuntimeError(f"{name} gives {found.size} numbers, {first} {expected.size}")
+        apart = np.abs(found - expected).max() / np.abs(expected).max()
+        if not apart <= AGREEMENT:
+            raise RuntimeError(f"{name} and {first} give numbers that are {apart:.1e} of the largest one apart")
 
 
 def rows_of(work: Work) -> Iterator[list[str]]:
@@ -122,11 +140,12 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e6:.1f} us" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
 
 
-def chosen() -> Sequence[Work]:
-    names = os.environ.get("NNC_BENCHMARK_WORKS")
-    return WORKS if names is None else [work for work in WORKS if work.name in names.split(",")]
+def wanted(names: Sequence[str], what: str) -> list[str]:
+    """Those that the environment names, or all."""
+    given = os.environ.get(f"NNC_BENCHMARK_{what}")
+    return [name for name in names if given is None or name in given.split(",")]
 
 
 def main() -> None:
-    rows = [row for work in chosen() for row in rows_of(work)]
+    rows = [row for work in WORKS if wanted([work.name], "WORKS") for row in rows_of(work)]
     show("the same work", ["", "", "a step", "/ nnc", "GF/s", "first step", "peak MB"], rows)

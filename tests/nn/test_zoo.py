@@ -16,6 +16,7 @@ from nnc_core.base.errors import ShapeError
 from nnc_core.nn import zoo
 from nnc_core.nn.zoo.densenet import DenseNet
 from nnc_core.nn.zoo.efficientnet import B0, EfficientNet
+from nnc_core.nn.zoo.mobilenet import V2, MobileNetV2
 from nnc_core.nn.zoo.resnet import Bottleneck, ResNet
 from tests.sizes import WHOLE
 from tests.support import to_the_bit
@@ -35,6 +36,7 @@ PUBLISHED = {
     "resnet152": 60_192_808,
     "densenet121": 7_978_856,
     "efficientnet_b0": 5_288_548,
+    "mobilenet_v2": 3_504_872,
     "inception_v3": 23_834_568,
     "mask_rcnn": 44_401_393,  # its batch normalisation is constant
 }
@@ -126,8 +128,9 @@ def in_layout(name: str, array: Any) -> Any:
     partial(ResNet, Bottleneck, (1, 1), 3, width=2),
     partial(DenseNet, (2, 2), 3, growth=2),
     partial(EfficientNet, B0[:2], 3, width=0.25),
+    partial(MobileNetV2, V2[:2], 3, width=0.25),
     partial(zoo.googlenet, 3, width=0.05),
-], ids=["resnet", "densenet", "efficientnet", "googlenet"])  # fmt: skip
+], ids=["resnet", "densenet", "efficientnet", "mobilenet", "googlenet"])  # fmt: skip
 def test_layouts_agree(build: Callable[..., Any], rng: np.random.Generator) -> None:
     last, first = build().eval(), build(layout="NCHW").eval()
     first.load_state_dict({name: in_layout(name, array) for name, array in last.state_dict().items()})
@@ -160,6 +163,7 @@ SMALL: dict[str, tuple[Build, Callable[[], tuple[nnc.Tensor, ...]]]] = {
     "resnet": (lambda: ResNet(Bottleneck, (1, 1, 1, 1), 3, width=2), partial(images, 4, 32)),
     "densenet": (lambda: DenseNet((2, 2), 3, growth=2), partial(images, 4, 32)),
     "efficientnet": (lambda: EfficientNet(B0[:2], 3, width=0.25, dropout=0.0), partial(images, 4, 32)),
+    "mobilenet": (lambda: MobileNetV2(V2[:2], 3, width=0.25, dropout=0.0), partial(images, 4, 32)),
     "googlenet": (lambda: zoo.googlenet(3, width=0.05, auxiliary=True, dropout=0.0), partial(images, 4, 48)),
     "inception": (lambda: zoo.inception_v3(3, width=0.05, dropout=0.0), partial(images, 2, 75)),
     "lstm": (lambda: zoo.lstm_language_model(11, features=4, hidden=5, dropout=0.0), lambda: (tokens(4, 7),)),

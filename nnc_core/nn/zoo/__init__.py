@@ -22,6 +22,7 @@ from nnc_core.nn.zoo.inception import InceptionV3, inception_v3
 from nnc_core.nn.zoo.inception_v1 import GoogLeNet, googlenet
 from nnc_core.nn.zoo.lenet import lenet5, owl_lenet
 from nnc_core.nn.zoo.lstm import LSTMClassifier, LSTMLanguageModel, lstm_classifier, lstm_language_model
+from nnc_core.nn.zoo.mobilenet import MobileNetV2, mobilenet_v2
 from nnc_core.nn.zoo.resnet import ResNet, resnet18, resnet34, resnet50, resnet101, resnet152
 from nnc_core.nn.zoo.transformers import (
     Transformer,
@@ -44,6 +45,7 @@ __all__ = [
     "LSTMLanguageModel",
     "Losses",
     "MaskRCNN",
+    "MobileNetV2",
     "ProposalSettings",
     "ResNet",
     "Targets",
@@ -58,6 +60,7 @@ __all__ = [
     "lstm_classifier",
     "lstm_language_model",
     "mask_rcnn",
+    "mobilenet_v2",
     "owl_lenet",
     "resnet101",
     "resnet152",
