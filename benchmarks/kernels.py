@@ -93,6 +93,10 @@ def along(name: str, axis: int) -> Callable[..., Any]:
     return lambda xp, x: getattr(xp, name)(x, axis=axis)
 
 
+def rows_at(xp: Any, x: Any, i: Any) -> Any:
+    return xp.take(x, i, axis=0) if xp in (np, nnc) else x[i]
+
+
 def running_sums(axis: int) -> Callable[..., Any]:
     return lambda xp, x: nnc.cumulative_sum(x, axis=axis) if xp is nnc else xp.cumsum(x, axis)
 
@@ -120,6 +124,12 @@ def cases(size: int) -> Iterator[KernelCase]:
     yield KernelCase("reversed rows", flipped, (a,), 2 * nbytes)
     yield KernelCase("transposed", turned, (a,), 2 * nbytes)
     yield KernelCase("a + transposed b", lambda xp, a, b: a + b.T, (a, b.reshape(COLUMNS, -1)), 3 * nbytes)
+    i, j = rng.integers(0, shape[0], shape[0]), rng.integers(0, size, size)
+    yield KernelCase("rows by index", rows_at, (a, i), 2 * nbytes)
+    yield KernelCase("elements by index", rows_at, (a.reshape(-1), j), 2 * nbytes + j.nbytes)
+    yield KernelCase("rows by index * 2 + 1", lambda xp, x, i: rows_at(xp, x, i) * 2 + 1, (a, i), 2 * nbytes)
+    yield KernelCase("layer norm of rows by index", lambda xp, x, i: layer_norm(xp, rows_at(xp, x, i)), (a, i),
+                     2 * nbytes)
     yield KernelCase("softmax", softmax, (a,), 2 * nbytes)
     yield KernelCase("layer norm", layer_norm, (a,), 2 * nbytes)
     yield KernelCase("gelu", gelu, (a,), 2 * nbytes)

@@ -84,6 +84,9 @@ class ProtocolError(OperandError, AttributeError):
 class OutOfRangeError(Error, IndexError):
     """An index outside its axis."""
 
+    noted: tuple[int, int] | None = None
+    """The number of the check that failed in a kernel, and the value on which: who knows the command says the rest."""
+
 
 class DeviceError(Error, ValueError):
     """An unknown device, or operands on different devices."""

@@ -64,6 +64,7 @@ class Instruction(NamedTuple):
 
     `constant` has `literal`; `axis` has `axis` (its int64 position); `load`, `store` and `valid` have `access`.
     An invalid load gives `literal` and touches no memory; an invalid store does nothing; `valid` says which it is.
+    A `note`, of a boolean and an int64, has `access` and `literal`: see NOTE_WORDS.
     All others are named in OPERATIONS and act on `operands`, whose dtypes are equal but for `select` (its first is
     boolean), `cast` and `bitcast`; comparisons give booleans.
     """
@@ -107,6 +108,14 @@ OPERATIONS: dict[str, int] = {
     "erfinv": 1, "ndtr": 1, "log_ndtr": 1, "dawsn": 1, "lgamma": 1, "digamma": 1, "i0": 1, "i1": 1, "i0e": 1, "i1e": 1,
 }  # fmt: skip
 COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+
+
+NOTE_WORDS = 8
+"""Words of 64 bits of an argument that notes are written to.  A `note` says that where its first operand is true, a
+check has failed: the one with the number `literal`, on the value of its second operand.  All that the nest stores is
+void then.  Of the notes of one run one stays, that with the lowest number and of these the first in the order of
+points, outer ones first.  The first word is 0 unless there is one; then the second has the number, the third the place
+of the point, the fourth the value.  The others are for whatever code has to remember.  A run begins with zeros."""
 
 
 class Reduction(NamedTuple):
@@ -177,6 +186,11 @@ class LoopNest:
     arguments: tuple[Argument, ...]
     axes: tuple[int, ...]
     stages: tuple[Stage, ...]
+
+    @property
+    def notes(self) -> bool:
+        """True if its last argument is for notes."""
+        return any(i.operation == "note" for stage in self.stages for i in stage.instructions)
 
     @property
     def points(self) -> int:

@@ -152,6 +152,9 @@ class _Run:
         operands = [self.values[operand] for operand in instruction.operands]
         if instruction.access is None:
             return compute(operation, dtype, operands)
+        if operation == "note":
+            self.note(instruction, operands, axes, lengths)
+            return operands[1]
         elements, valid = self.locate(instruction.access, axes)
         self.guard(operation, instruction.access, elements, valid, lengths)
         array = self.arrays[instruction.access.argument]
@@ -163,6 +166,23 @@ class _Run:
         if operation == "valid":
             return valid
         raise NotSupportedError(f"no access by the scalar instruction {operation}")
+
+    def note(self, instruction: Instruction, operands: Sequence[Values], axes: Sequence[Values],
+             lengths: Sequence[int]) -> None:
+        """Note the first of the points where a check fails, unless what is noted comes before it."""
+        wrong, value = operands
+        if not wrong.any():
+            return
+        place: Values = np.zeros((1, 1), np.int64)
+        for axis, length in zip(axes, lengths, strict=True):
+            place = place * length + axis
+        wrong, value, place = np.broadcast_arrays(wrong, value, place)
+        first = np.argmin(place[wrong])
+        found = (int(instruction.literal or 0), int(place[wrong][first]), int(value[wrong][first]))
+        assert instruction.access is not None
+        words = self.arrays[instruction.access.argument]
+        if not words[0] or found < tuple(words[1:4].tolist()):
+            words[0], words[1:4] = 1, found
 
     def locate(self, access: Access, axes: Sequence[Values]) -> tuple[Values, Values]:
         """Element numbers and validity at the points."""

@@ -13,7 +13,7 @@ from nnc_core.codegen.scalar import BodyBuilder, Scalar
 
 SELECTION = frozenset({"valid", "cast", "bitcast", "select"})
 """Instructions that take as long as an addition and compute nothing."""
-MOVEMENT = frozenset({"constant", "axis", "load", "store"}) | SELECTION
+MOVEMENT = frozenset({"constant", "axis", "load", "store", "note"}) | SELECTION
 """Instructions that compute nothing."""
 _COUNTS = {"fma": 2, "sin": 20, "cos": 20, "tan": 30, "power": 60}
 """Operations of instructions that are more than one; others that have an expansion count as many as that has."""
@@ -49,7 +49,7 @@ def touched(nest: LoopNest) -> dict[int, int]:
     counts = dict.fromkeys(range(len(nest.arguments)), 0)
     for stage in nest.stages:
         for instruction in stage.instructions:
-            if instruction.access is not None and instruction.operation != "valid":
+            if instruction.access is not None and instruction.operation not in ("valid", "note"):
                 counts[instruction.access.argument] += nest.points * prod(stage.axes)
     return counts
 

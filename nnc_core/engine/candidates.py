@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
-from nnc_core.base.loopnest import LoopNest
+from nnc_core.base.loopnest import NOTE_WORDS, LoopNest
 from nnc_core.device import CommandBackend, Device, Kernel
 from nnc_core.engine.host import HostKernel
 from nnc_core.engine.in_place_nest import inputs_read_where_written
 from nnc_core.engine.pinned_backends import HOST, NEST
-from nnc_core.operator.loops import elementwise_nest
+from nnc_core.operator.loops import NotedCommand, elementwise_nest
 from nnc_core.type import Op
 
 
@@ -32,7 +32,8 @@ class NestBackend(CommandBackend):
         """The nest for these layouts, made once if asked for again; NotSupportedError for what nests lack."""
         last = self._last
         if last is None or last[0] is not command:
-            last = self._last = command, loop_nest(self.op, command)
+            noted = "notes" in self.device.spec.features
+            last = self._last = command, loop_nest(self.op, NotedCommand(*command) if noted else command)
         return last[1]
 
     def forget(self) -> None:
@@ -49,6 +50,10 @@ class NestBackend(CommandBackend):
     def inplace_of(self, command: Command, output: int, offered: tuple[int, ...]) -> tuple[int, ...]:
         """Inputs that the nest reads just where it writes, whether the operator offers them or not."""
         return inputs_read_where_written(self.nest(command), command, output)
+
+    def workspace(self, command: Command) -> int:
+        """Room for notes, where the nest takes some."""
+        return 8 * NOTE_WORDS if self.nest(command).notes else 0
 
     def prepare(self, command: Command) -> Kernel:
         return self.device.compile(self.nest(command))

@@ -17,6 +17,7 @@ from nnc_core.base.line import user_line
 from nnc_core.device import Array, Device, HostArray, origin
 from nnc_core.engine.build import KernelBuilder
 from nnc_core.engine.host import download
+from nnc_core.engine.noted import say_noted
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.control import CONTROL, PICK
 from nnc_core.shape import show_operands
@@ -100,6 +101,7 @@ class Executor:
             scratch = [self.device.allocate(workspace)] if workspace else []
             kernel.launch([*buffers, *targets, *scratch])
         except Error as error:
+            say_noted(error, op, command)
             error.locate(operator=op.name, operands=str(command), device=self.device.spec.id)
             raise
         except MemoryError as error:

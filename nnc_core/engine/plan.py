@@ -8,7 +8,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
 from nnc_core.device import Device
 from nnc_core.engine.decide import Decider
-from nnc_core.engine.failing import may_fail
+from nnc_core.engine.failing import may_fail, takes_notes
 from nnc_core.engine.groups import COPY, NodeGroup
 from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.program_tree import CommandItem, PlannedCommand, ProgramTree
@@ -50,7 +50,7 @@ class CommandPlanner:
         for item in tree.every:
             if item.group.op is PICK:
                 self.picked.setdefault(item.group.inputs[0], {})[item.group.attributes[0]] = item.group.node
-        self.last_failing = max([item.end for item in tree.every if may_fail(item.group)], default=-1)
+        self.last_failing = max([item.end for item in tree.every if may_fail(item.group, self.device)], default=-1)
         self.depth = 0
 
     def command(self, item: CommandItem) -> list[PlannedCommand]:
@@ -198,6 +198,8 @@ class CommandPlanner:
         """New state lands in the memory of the old, if nothing reads the old one later and nothing can fail later."""
         target = self.updates.get(node)
         if target is None or target not in self.place or index < self.last_failing:
+            return None
+        if takes_notes(step.group, self.device):  # it says so when it has written
             return None
         storage = self.place[target].storage
         if storage.kind != "input" or storage.last > index:

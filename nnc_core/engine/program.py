@@ -19,6 +19,7 @@ from nnc_core.engine.explain import explain
 from nnc_core.engine.index_checks import check_indices
 from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.nonfinite import run_watched
+from nnc_core.engine.noted import say_noted
 from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.profile import Profile, measure
 from nnc_core.engine.storage import FOREVER
@@ -235,6 +236,7 @@ class ComputationGraph:
         error.lost = self._begun(position) if program.started and not kept else frozenset()
         if 0 <= position < len(self.plan.steps):
             step = self.plan.steps[position]
+            say_noted(error, step.group.op, step.command, step.group.lines)
             name = step.group.op.name
             own = error.operator in (None, name)  # a choice between branches is no command
             error.locate(operator=name, operands=str(step.command) if own else None,
@@ -268,9 +270,13 @@ class ComputationGraph:
         program = self._program()
         claims = self._bind(program, self._safe(given))
         step_of = dict(zip(map(id, calls_of(self.records)), self._step_of, strict=True))
-        found = measure(self.plan, step_of, program, self.device, repeats)
-        del claims
-        return found
+        try:
+            return measure(self.plan, step_of, program, self.device, repeats)
+        except Error as error:
+            self._locate(error, program, kept=True)
+            raise
+        finally:
+            del claims
 
 
 class TapeArray:

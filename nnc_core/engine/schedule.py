@@ -60,7 +60,7 @@ class Scheduler:
             self._inside[group.node] = max([bound for _, bound in arranged], default=0)
             if any(g.op is CALLBACK or g.node in self._effectful for _, inside in bodies for g in inside):
                 self._effectful.add(group.node)
-            if any(may_fail(g) or g.node in self._failing for _, inside in bodies for g in inside):
+            if any(may_fail(g, self.decider.device) or g.node in self._failing for _, inside in bodies for g in inside):
                 self._failing.add(group.node)
 
     def _groups(self, results: Sequence[Node], copies: BodyCopies) -> list[NodeGroup]:

@@ -47,16 +47,20 @@ def _take(x: Any, indices: Any, axis: int, batch: int) -> Any:
 
 
 def _take_nest(command: Command) -> LoopNest:
-    """Negative indices count from the end; one that is out of range reads nothing and gives zero."""
+    """Negative indices count from the end; one that is out of range reads nothing and gives zero, and is noted."""
     axis, batch = command.attributes
     assert isinstance(axis, int) and isinstance(batch, int)
     x, indices = command.inputs
     nest = open_nest(command)
     at = nest.outer(*command.output.shape)
     k = axis + len(indices.shape) - batch
-    index = nest.load(1, *at[:batch], *at[axis:k]).cast(dt.int64)
-    wrapped = (index < 0).select(index + x.shape[axis], index)
-    nest.store(0, nest.load(0, *at[:axis], Index(gather=wrapped, inside=False), *at[k:]), *at)
+    given = nest.load(1, *at[:batch], *at[axis:k])
+    index = given.cast(dt.int64)
+    wrapped = index if indices.dtype.kind == "u" else (index < 0).select(index + x.shape[axis], index)
+    found = Index(gather=wrapped, inside=False)
+    if nest.noting:
+        nest.note(~nest.valid(0, *[found if n == axis else 0 for n in range(len(x.shape))]), given)
+    nest.store(0, nest.load(0, *at[:axis], found, *at[k:]), *at)
     return nest.build()
 
 
@@ -77,9 +81,14 @@ def _index_offset_nest(command: Command) -> LoopNest:
     assert isinstance(length, int)
     nest = open_nest(command)
     at = nest.outer(*command.output.shape)
-    given = nest.load(0, *at).cast(dt.int64)
-    near = (given < 0).select(given + length, given) if signed else given
-    nest.store(0, ((near >= 0) & (near < length)).select(near * stride, nest.constant(-2 * size - 1, dt.int64)), *at)
+    given = nest.load(0, *at)
+    index = given.cast(dt.int64)
+    wraps = signed and command.inputs[0].dtype.kind != "u"
+    near = (index < 0).select(index + length, index) if wraps else index
+    inside = (near >= 0) & (near < length)
+    if nest.noting:
+        nest.note(~inside, given)
+    nest.store(0, inside.select(near * stride, nest.constant(-2 * size - 1, dt.int64)), *at)
     return nest.build()
 
 
@@ -131,7 +140,7 @@ def _repeat_index(counts: Any, size: DimLike) -> Any:
 class Indexing(Base[V], Generic[V]):
     """Indices are integers; negative ones count from the end."""
 
-    @op(infer=rule.take, reference=_take, nest=_take_nest, exact=True,
+    @op(infer=rule.take, reference=_take, nest=_take_nest, exact=True, notes=True,
         indices=lambda shapes, axis, batch: index_range.along(1, shapes[0][axis]),
         vjp=lambda F, g, y, x, i, axis, batch: (
             F.scatter(F.zeros_like(x), i, g, axis=axis, mode="add", batch=batch), None),
@@ -144,7 +153,8 @@ class Indexing(Base[V], Generic[V]):
         """
         ...
 
-    @op(infer=rule.index_offset, reference=_index_offset, nest=_index_offset_nest, exact=True, differentiable=False,
+    @op(infer=rule.index_offset, reference=_index_offset, nest=_index_offset_nest, exact=True, notes=True,
+        differentiable=False,
         indices=lambda shapes, length, stride, size, signed: _offsets(length, signed))
     def index_offset(self, indices: V, *, length: int, stride: int, size: int, signed: bool = True) -> V:
         """int64: indices of an axis of that length, `stride` elements apart, as offsets in an array of `size` elements.

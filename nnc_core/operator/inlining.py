@@ -205,7 +205,7 @@ class Composer:
             return self.value(Element(x, tuple(source), 0))
         if number == self.program.anchor:
             raise NotSupportedError(f"{step} is asked for elsewhere than where it is computed")
-        return _InlineBuilder(self, step, at).written()
+        return _InlineBuilder(self, number, at).written()
 
     def _filled(self, element: Element, value: Any) -> Any:
         """The fill where the index is outside."""
@@ -223,13 +223,14 @@ class Composer:
 class _StepBuilder(NestBuilder):
     """Lets the rule of an operator write on the nest of a program."""
 
-    def __init__(self, composer: Composer, step: Step) -> None:
+    def __init__(self, composer: Composer, number: int) -> None:
+        step = composer.program.steps[number]
         specs = [composer.program.spec_of(x) for x in step.operands]
         outputs = (step.spec.layout(),)
         command = InlinedCommand(step.op.name, step.attributes, tuple([x.layout() for x in specs]), outputs)
         super().__init__(command)
         command.builder = self
-        self.composer, self.step = composer, step
+        self.composer, self.step, self.number = composer, step, number
         self.stored: Any = None
 
     def rule(self) -> None:
@@ -257,6 +258,13 @@ class _StepBuilder(NestBuilder):
     def valid(self, argument: int, *indices: IndexLike) -> Scalar:
         return self.composer.valid(self.step.operands[argument], indices)
 
+    @property
+    def noting(self) -> bool:
+        return self.composer.nest.noting
+
+    def note(self, wrong: Scalar, given: Scalar, check: int = 0) -> None:
+        self.composer.nest.note(wrong, given, self.number)
+
     def build(self) -> LoopNest:
         return _WRITTEN
 
@@ -264,9 +272,9 @@ class _StepBuilder(NestBuilder):
 class _InlineBuilder(_StepBuilder):
     """Writes one element of a step, wherever it is asked for."""
 
-    def __init__(self, composer: Composer, step: Step, at: Indices) -> None:
-        super().__init__(composer, step)
-        self.at = tuple([0 if n == 1 else i for n, i in zip(step.spec.static_shape, at, strict=True)])
+    def __init__(self, composer: Composer, number: int, at: Indices) -> None:
+        super().__init__(composer, number)
+        self.at = tuple([0 if n == 1 else i for n, i in zip(self.step.spec.static_shape, at, strict=True)])
         self.may_be_outside = any(not isinstance(i, int) and not i.inside for i in self.at)
 
     def load(self, argument: int, *indices: IndexLike, fill: Any = 0) -> Any:
@@ -274,6 +282,11 @@ class _InlineBuilder(_StepBuilder):
         if self.may_be_outside:
             indices = tuple([i if isinstance(i, int) or i.gather is None else i.guarded() for i in indices])
         return super().load(argument, *indices, fill=fill)
+
+    def note(self, wrong: Scalar, given: Scalar, check: int = 0) -> None:
+        if self.may_be_outside:
+            raise NotSupportedError(f"{self.step} looks at indices, also where nothing is asked for")
+        super().note(wrong, given)
 
     def written(self) -> Any:
         self.rule()
@@ -296,10 +309,6 @@ class _InlineBuilder(_StepBuilder):
 
 class _AnchorBuilder(_StepBuilder):
     """Lets one operator go through its own loops; what follows it is written where it stores its result."""
-
-    def __init__(self, composer: Composer, number: int) -> None:
-        super().__init__(composer, composer.program.steps[number])
-        self.number = number
 
     def write(self) -> None:
         self.rule()

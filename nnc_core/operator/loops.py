@@ -37,6 +37,11 @@ def open_nest(command: Command) -> NestBuilder:
     return NestBuilder(command) if inlined is None else inlined
 
 
+class NotedCommand(Command):
+    """A command whose nest is to note what is wrong in its operands: it takes one more argument, behind the outputs,
+    in which it does."""
+
+
 class Index:
     """offset + sum(coefficient * axis), divided by `divisor`, plus a gathered integer; checked against the extent of
     its dimension if it may leave it."""
@@ -118,6 +123,8 @@ class NestBuilder:
         self.inner: tuple[int, ...] = ()
         self.folds: list[Reduction] = []
         self.running: list[Instruction] = []
+        self.looked_at: set[tuple[int, int]] = set()
+        """Numbers of checks and of values that may be noted."""
 
     def outer(self, *lengths: int) -> list[Index]:
         """The parallel axes; called once, first."""
@@ -191,6 +198,19 @@ class NestBuilder:
             access = self._access(argument, indices, part)
             self.append(Instruction("store", scalar.dtype, (scalar.number,), access=access))
 
+    @property
+    def noting(self) -> bool:
+        """True if what is wrong in the operands is to be noted."""
+        return isinstance(self.command, NotedCommand)
+
+    def note(self, wrong: Scalar, given: Scalar, check: int = 0) -> None:
+        """Note an integer for which a check fails, unless it was looked at before; see loopnest.NOTE_WORDS."""
+        if (check, given.number) not in self.looked_at:
+            self.looked_at.add((check, given.number))
+            access = Access(len(self.layouts), 0, ())
+            operands = (wrong.number, given.cast(dt.int64).number)
+            self.append(Instruction("note", dt.int64, operands, check, access=access))
+
     def fold(self, kind: str, value: Any, factor: Any = None) -> Any:
         """Fold over the stage's inner axes; see loopnest.Reduction.  Complex numbers and their products are summed."""
         assert not self.running, "what reads a running result comes after all folds of a stage"
@@ -224,6 +244,10 @@ class NestBuilder:
         self._end_stage()
         written = [False] * len(self.command.inputs) + [True] * len(self.command.outputs)
         arguments = tuple(Argument(real_of(x.dtype), w) for x, w in zip(self.layouts, written, strict=True))
+        if self.looked_at:
+            if 0 in self.axes:
+                raise NotSupportedError("a loop nest without points looks at no index")
+            arguments += (Argument(dt.int64, True),)
         return LoopNest(self.command.name, arguments, self.axes, tuple(self.stages))
 
 

@@ -31,8 +31,15 @@ class IndexRange(NamedTuple):
         wrong = host[(host >= self.high) | np.less(host, self.low)]
         wrong = wrong[np.not_equal(wrong, NO_INDEX)] if self.optional else wrong
         if wrong.size:
-            raise OutOfRangeError(self.said.format(wrong.flat[0]), operator=operator,
-                                  hint=f"{self.low} <= index < {self.high}")
+            raise OutOfRangeError(self.message(wrong.flat[0]), operator=operator, hint=self.hint)
+
+    def message(self, index: Any) -> str:
+        """The text of the error of an index that is outside."""
+        return self.said.format(index)
+
+    @property
+    def hint(self) -> str:
+        return f"{self.low} <= index < {self.high}"
 
     def _from_low(self, indices: Any) -> bool:
         return indices.dtype.kind == "u" or bool(indices.min() >= self.low)

@@ -80,6 +80,8 @@ class Op:
     """Raises for some values of its operands, as a singular matrix has no inverse."""
     indices: Callable[..., IndexRange] | None = None
     """(shapes, *attributes) -> the operand that holds indices, and which there are: for `config.check_indices`."""
+    notes: bool = False
+    """Its loop nest notes an index that is not in range, where it is asked to."""
     control_dependency: bool = False
     """The first operand is handed on after the others, the tokens, have been computed."""
     data_dependent: bool = False

@@ -22,7 +22,7 @@ Run = Callable[..., dict[str, np.ndarray[Any, Any]]]
 
 FUSED = {"test_fusion", "test_fusion_mistakes", "test_random_flow", "test_branch_gradients", "test_failing_steps",
          "test_joined_operators", "test_padded_operators", "test_refused_programs", "test_fused_lines", "test_offers",
-         "test_layout"}
+         "test_layout", "test_notes"}
 """Modules in whose tests operators are joined as they are for users; the others say which commands there are."""
 
 

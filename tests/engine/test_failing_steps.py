@@ -141,9 +141,13 @@ def test_a_watched_call_works_on_copies(device: str, mode: str) -> None:
 
 
 def test_what_may_fail() -> None:
-    def failing(f: Callable[..., Any], *args: Any) -> list[str]:
-        return [s.group.op.name for s in lowered(f, *args).plan.steps if may_fail(s.group)]
+    def failing(f: Callable[..., Any], *args: Any, device: str = "strict:0") -> list[str]:
+        run = lowered(f, *args, device=device)
+        return [s.group.label for s in run.plan.steps if may_fail(s.group, run.device)]
 
     assert failing(lambda x: nnc.sum(nnc.exp(x) @ nnc.ones((4, 2))), X) == []
     assert failing(lambda x: nnc.linalg.solve(x[:4], x[:4]), X) == ["solve"]
     assert failing(lambda x: nnc.callback(np.copy, x, x) + 1, X) == ["callback"]
+    indices = np.array([1, 2])
+    gathers = [failing(lambda x, i: nnc.exp(nnc.take(x, i, axis=0)), X, indices, device=d) for d in DEVICES[:2]]
+    assert gathers == [["fused(take exp)"], []]

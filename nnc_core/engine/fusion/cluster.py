@@ -94,6 +94,14 @@ class Cluster:
         at = tuple([_substituted(index, request.at, rank, user) for index in load.at])
         return Request(at, user if load.folded else request.scope)
 
+    def asks_for_all(self, node: Node) -> bool:
+        """Tell whether the nodes here are sure to ask for every element of an input, however often."""
+        whole = {self.result, *self.further}
+        for member, form in self.forms.items():
+            if member in whole:
+                whole.update([x for x in member.inputs if reads_all(member, form, x)])
+        return node in whole
+
     def times(self, requests: Iterable[Request]) -> int:
         """Count how often these are computed."""
         places = {(d.at, None if self._is_of_row(d) else (d.scope,)) for d in requests}
@@ -208,6 +216,26 @@ class Cluster:
         del self.forms[node], self._requests[node]
         kept = {x for member in self.forms for x in member.inputs if x not in self.forms}
         self.inputs = dict.fromkeys([x for x in (*self.inputs, node) if x in kept])
+
+
+def reads_all(node: Node, form: Form, x: Node) -> bool:
+    """Tell whether a node is sure to read every element of an operand, if every one of its own is asked for."""
+    if node.op.source is not None:  # only slices leave some out
+        return bool(prod(node.spec.static_shape) >= prod(x.spec.static_shape))
+    return any(_reaches_all(load, node, x) for load in form.loads if node.inputs[load.argument] is x)
+
+
+def _reaches_all(load: Load, node: Node, x: Node) -> bool:
+    lengths = dict(enumerate((*node.spec.static_shape, *(load.stage or ()))))
+    for n, index in zip(x.spec.static_shape, load.at, strict=True):
+        if n == 1:
+            continue
+        if index is None or index[0] or len(index[1]) != 1:
+            return False
+        ((axis, coefficient),) = index[1]
+        if coefficient != 1 or lengths.pop(axis, None) != n:
+            return False
+    return True
 
 
 @lru_cache(maxsize=128)

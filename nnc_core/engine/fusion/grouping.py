@@ -59,6 +59,7 @@ class Grouping:
         self.outputs = set(outputs)
         self.apart = decider.device.library_functions if config.deterministic else frozenset()
         """Instructions whose bits may depend on what is beside them."""
+        self.notes = "notes" in decider.device.spec.features
         self.cluster: dict[Node, Cluster] = {}
         self._forms: dict[NodeKind, Form] = {}
         self._joined: dict[NodeKind, Node] = {}
@@ -158,6 +159,8 @@ class Grouping:
         new = [x for x in node.inputs if x not in cluster.inputs and not is_number(x)]
         if len(cluster.forms) >= MOST_STEPS or len(cluster.inputs) - 1 + len(new) > MOST_INPUTS:
             return False
+        if node.op.notes and self.notes and not cluster.asks_for_all(node):
+            return False  # an index that nobody asks for is to be looked at all the same
         requests = cluster.requests_of(node)
         others = [user for user in self.users.get(node, ()) if self.cluster.get(user) is not cluster]
         given = bool(others) or node in self.outputs

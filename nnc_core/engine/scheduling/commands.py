@@ -103,7 +103,8 @@ class Commands:
             for target in dict.fromkeys([self.origin.get(x, x) for x in group.inputs]):
                 if target in update_of:
                     readers.setdefault(target, []).append(n)
-        fallible = [n for n, group in enumerate(self.groups) if may_fail(group) or group.node in failing]
+        device = self.decider.device
+        fallible = [n for n, group in enumerate(self.groups) if may_fail(group, device) or group.node in failing]
         users = self.users()
         late: dict[int, list[int]] = {}
         unsettled: set[int] = set()

@@ -133,7 +133,7 @@ MOST_JOINED = 64
 BETTER_THAN_NESTS = frozenset({
     "matmul", "conv", "conv_input_gradient", "conv_kernel_gradient",  # BLAS
     "sort", "argsort", "arg_top_k", "lexsort", "searchsorted", "earlier",  # fewer comparisons
-    "take", "region_product", "region_product_gradient", "roi_pool_index",  # an error for an index out of range
+    "region_product", "region_product_gradient", "roi_pool_index",  # what lies in a region, not all of its image
 })  # fmt: skip
 """Operators whose NumPy code goes before their loop nests, and those of their parts."""
 

@@ -35,7 +35,7 @@ class CpuDevice(Device):
         self.spec = DeviceSpec(
             "cpu:0", "cpu", host.processor_name(), vendor=host.vendor(), driver=f"NumPy {np.__version__}",
             memory=total, max_allocation=total, alignment=memory.ALIGNMENT, dtypes=frozenset(DTYPES),
-            features=frozenset({"codegen", "reproducible"} if machine_code else ()))
+            features=frozenset({"codegen", "notes", "reproducible"} if machine_code else ()))
         self.eager: Mapping[str, Callable[..., Array]] = EAGER
 
     def take(self, operator: str, backend: CommandBackend) -> None:

@@ -19,6 +19,7 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import expand, interpret
 from nnc_core.codegen.expansions import EXPANSIONS
 from nnc_core.device import Buffer, Kernel, Launch, Stream
+from nnc_cpu.notes import clear, look, words_at
 from nnc_cpu.partial_sums import in_parts
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class TieredKernel(Kernel):
         self.machine: Kernel | None = None
         """Its machine code, once it is there."""
         self.at_once = _work(nest) > AT_ONCE or not _agrees(nest)
+        self.notes = nest.notes
         self._expanded: LoopNest | None = None
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
@@ -64,9 +66,14 @@ class TieredKernel(Kernel):
         """Run it without machine code."""
         if self._expanded is None:
             self._expanded = expand(self.nest, EXPANSIONS)
+        words = words_at(buffers[-1].ctypes.data) if self.notes else None  # type: ignore[attr-defined]
         begin = perf_counter()
+        if words is not None:
+            clear(words)
         interpret(self._expanded, list(buffers), in_parts=in_parts)  # type: ignore[arg-type]
         self.together.spent += perf_counter() - begin
+        if words is not None:
+            look(words)
 
 
 def machine_of(kernel: Any) -> TaskKernel | None:

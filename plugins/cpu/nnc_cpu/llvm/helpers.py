@@ -1,4 +1,4 @@
-"""Functions that kernels call lane by lane: what has loops of its own."""
+"""Functions that kernels call lane by lane: what has loops of its own, and what threads take turns at."""
 
 from __future__ import annotations
 
@@ -61,7 +61,42 @@ end:
   ret {type} %large
 }}
 """
-_TEMPLATES = {"power": _POWER, "gcd": _GCD}
+_NOTE = """\
+define internal void @nnc_note_s64(ptr %note, i64 %check, i64 %place, i64 %value) noinline cold {{
+entry:
+  %check.at = getelementptr i64, ptr %note, i64 1
+  %place.at = getelementptr i64, ptr %note, i64 2
+  %value.at = getelementptr i64, ptr %note, i64 3
+  %lock = getelementptr i64, ptr %note, i64 4
+  br label %wait
+wait:
+  %taken = cmpxchg ptr %lock, i64 0, i64 1 acquire monotonic
+  %mine = extractvalue {{ i64, i1 }} %taken, 1
+  br i1 %mine, label %compare, label %wait
+compare:
+  %noted = load i64, ptr %note
+  %none = icmp eq i64 %noted, 0
+  %old.check = load i64, ptr %check.at
+  %old.place = load i64, ptr %place.at
+  %lower = icmp slt i64 %check, %old.check
+  %same = icmp eq i64 %check, %old.check
+  %before = icmp slt i64 %place, %old.place
+  %nearer = and i1 %same, %before
+  %earlier = or i1 %lower, %nearer
+  %first = or i1 %none, %earlier
+  br i1 %first, label %write, label %end
+write:
+  store i64 1, ptr %note
+  store i64 %check, ptr %check.at
+  store i64 %place, ptr %place.at
+  store i64 %value, ptr %value.at
+  br label %end
+end:
+  store atomic i64 0, ptr %lock release, align 8
+  ret void
+}}
+"""
+_TEMPLATES = {"power": _POWER, "gcd": _GCD, "note": _NOTE}
 _NAME = re.compile(r"@nnc_(\w+)_([su])(\d+)\(")
 
 

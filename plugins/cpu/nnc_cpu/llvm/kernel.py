@@ -33,11 +33,12 @@ class MachineCode:
 class NestKernel(TaskKernel):
     """A loop nest as machine code."""
 
-    def __init__(self, code: MachineCode, arguments: int, numbers: Sequence[int], seconds: float) -> None:
+    def __init__(self, code: MachineCode, nest: LoopNest, numbers: Sequence[int]) -> None:
         self.code = code
         self.numbers = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
-        count = code.shape.tasks(numbers[arguments:])
-        self._tasks = tasks_of(code.function, code.address, ctypes.addressof(self.numbers), count, seconds)
+        count = code.shape.tasks(numbers[len(nest.arguments) :])
+        self._tasks = tasks_of(code.function, code.address, ctypes.addressof(self.numbers), count, seconds(nest),
+                               nest.notes)
 
     @property
     def tasks(self) -> Tasks:
@@ -63,10 +64,10 @@ class NestCompiler:
             key: known for key in keys if (known := self._codes.get(key)) is not None}
         codes |= self._loaded({key: shared for key, (shared, _) in zip(keys, made, strict=True) if key not in codes})
         found: list[Kernel | NotSupportedError] = []
-        for nest, key, (shared, numbers) in zip(nests, keys, made, strict=True):
+        for nest, key, (_, numbers) in zip(nests, keys, made, strict=True):
             code = codes[key]
             if isinstance(code, MachineCode):
-                found.append(NestKernel(code, len(shared.nest.arguments), numbers, seconds(nest)))
+                found.append(NestKernel(code, nest, numbers))
             else:
                 found.append(code)
         return found

@@ -10,6 +10,7 @@ from nnc_core.base.loopnest import Access, Instruction, LoopNest
 from nnc_cpu.llvm.every_other import load_every_other, store_every_other
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer, suffix
 from nnc_cpu.llvm.logic import constant, held, stored
+from nnc_cpu.llvm.notes import NoteWriter
 from nnc_cpu.llvm.places import NOTHING, Place, PlaceWriter, plus
 from nnc_cpu.llvm.scalars import ScalarWriter
 
@@ -33,6 +34,9 @@ class PointWriter:
         """What some loads read at the points of a tile, in memory of the stack, by lanes."""
         self.row = NOTHING
         """The row of the tiles that is at hand."""
+        self._zeros: dict[str, Register] = {}
+        self.lengths: dict[int, Register] = {}
+        """The lengths of the outer axes."""
 
     def begin(self, axis: int | None, positions: Sequence[Register]) -> None:
         """Begin at other points: for each of some positions on an axis the vector of points there, which have values of
@@ -97,6 +101,9 @@ class PointWriter:
         if instruction.access is None:
             operands = [self.values[operand] for operand in instruction.operands]
             return self.scalars.instruction(operation, dtype, operands, self.dtypes[instruction.operands[0]])
+        if operation == "note":
+            NoteWriter(self, lengths).write(instruction)
+            return None
         if operation == "load" and instruction.access in self.tiles:
             return self.load_from_tile(instruction.access)
         place = self.places.place(instruction.access, lengths, self.index)
@@ -126,10 +133,13 @@ class PointWriter:
         if place.uniform and (place.valid is None or place.valid.lanes == 1):
             return self.load_one(access, place, dtype, fill)
         lanes = self.width
+        pointer = self.pointer(access, place.lowest(f, lanes)) if place.contiguous else None
+        if pointer is not None and place.valid is not None and place.valid.lanes == 1 and _is_zero(instruction):
+            pointer = f.let(f"select {place.valid}, {pointer}, {self.zeros(type)}", "ptr")
+            place = place._replace(valid=None)
         mask = self.masked(place.valid)
         vector = Register("", type, lanes)
-        if place.contiguous:
-            pointer = self.pointer(access, place.lowest(f, lanes))
+        if pointer is not None:
             mask = None if mask is None else self.in_memory_order(mask, place)
             if mask is None:
                 raw = f.let(f"load {vector.full}, {pointer}, align {dtype.itemsize}", type, lanes)
@@ -146,6 +156,14 @@ class PointWriter:
                          vector._replace(name="zeroinitializer"), lanes=lanes)
         value = self.scalars.loaded(raw, dtype)
         return value if place.valid is None else self.scalars.select(place.valid, value, fill)
+
+    def zeros(self, type: str) -> Register:
+        """The address of a vector of zeros."""
+        if type not in self._zeros:
+            self._zeros[type] = self.function.variable(type, self.width)
+            nothing = Register("zeroinitializer", type, self.width)
+            self.function.variables.append(f"  store {nothing}, {self._zeros[type]}")
+        return self._zeros[type]
 
     def load_from_tile(self, access: Access) -> Register:
         dtype = self.nest.arguments[access.argument].dtype
@@ -220,6 +238,11 @@ class PointWriter:
             index = plus(self.function, index, place.further)
         type = stored(self.nest.arguments[access.argument].dtype)
         return self.function.let(f"getelementptr {type}, {self.pointers[access.argument]}, {index}", "ptr", self.width)
+
+
+def _is_zero(load: Instruction) -> bool:
+    """True if a load gives zero, with the sign of plus, where it is invalid."""
+    return not load.literal and repr(load.literal) != "-0.0"
 
 
 def dtypes_of_values(nest: LoopNest) -> list[DType]:

@@ -112,6 +112,7 @@ class KernelWriter:
         for n, length in enumerate(self.nest.axes):
             place = open_lengths.index(n) if n in open_lengths else None
             self.lengths[n] = integer(length) if place is None else self.number(count + place)
+        self.points.lengths = self.lengths
 
     def number(self, n: int) -> Register:
         place = self.function.let(f"getelementptr i64, ptr %numbers, i64 {n}", "ptr")

@@ -18,6 +18,10 @@ WORTH = 8
 """Instructions that are worth a store and a load."""
 
 
+EFFECTS = ("store", "note")
+"""Instructions that nothing stands for."""
+
+
 class RepeatedValues(NamedTuple):
     """Values that are kept, and those that are left out for it, by number."""
 
@@ -71,7 +75,7 @@ class _Walk:
         found = dict[int, int]()
         for n, i in enumerate(stage.body, first):
             self.work[n] = min(WORTH, sum([self.work[x] for x in i.operands], int(bool(i.operands))))
-            if i.operation == "store" or (i.access is not None and i.access.argument in self.written):
+            if i.operation in EFFECTS or (i.access is not None and i.access.argument in self.written):
                 continue
             self.same[n] = self.known.setdefault((stage.axes, self._structure(i)), n)
             if self.same[n] < first and self.work[n] >= WORTH:
@@ -94,7 +98,7 @@ def _asked_for(stage: Stage, first: int, read: dict[int, int]) -> set[int]:
     asked = set[int]()
     for n in reversed(range(first, first + len(stage.body))):
         i = stage.body[n - first]
-        if i.operation == "store" or n in after or n in asked:
+        if i.operation in EFFECTS or n in after or n in asked:
             asked.add(n)
             if n not in read:
                 asked.update(_operands(i))

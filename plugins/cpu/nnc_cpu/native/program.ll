@@ -1,11 +1,12 @@
 ; Runs the records of a program: a list of words, each instruction an opcode and what it needs.
 ;
 ; `nnc_program` returns 0 at the end, or why Python is to go on: 1 for a call that is Python's, 2 for a look at signals,
-; 3 for a branch that there is not, 4 for a record of tapes.  When it is called again, the program continues at the word
-; `next`.
+; 3 for a branch that there is not, 4 for a record of tapes, 5 for a call that has noted a mistake.  When it is called
+; again, the program continues at the word `next`.
 
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 ; words, next, slots, rounds, arguments, pool, helpers, position, watched, fuel, branch, run
 %State = type { ptr, i64, ptr, ptr, ptr, ptr, i64, i64, i64, i64, i64, ptr }
@@ -56,8 +57,15 @@ define internal i1 @tired(ptr %state, i64 %spent) #0 {
   ret i1 %out
 }
 
-; position function numbers tasks threads nanoseconds count slots...
-define internal void @call(ptr %state, ptr %at) #0 {
+define internal ptr @last(ptr %arguments, i64 %count) #0 {
+  %n = sub i64 %count, 1
+  %place = getelementptr i64, ptr %arguments, i64 %n
+  %found = load ptr, ptr %place
+  ret ptr %found
+}
+
+; position function numbers tasks threads nanoseconds notes count slots...; whether a mistake is noted in the last slot
+define internal i1 @call(ptr %state, ptr %at) #0 {
 entry:
   %position = call i64 @word(ptr %at, i64 1)
   %position.at = getelementptr %State, ptr %state, i64 0, i32 7
@@ -66,19 +74,27 @@ entry:
   %arguments = load ptr, ptr %arguments.at
   %nanoseconds = call i64 @word(ptr %at, i64 6)
   %tired = call i1 @tired(ptr %state, i64 %nanoseconds)
-  %count = call i64 @word(ptr %at, i64 7)
+  %notes = call i64 @word(ptr %at, i64 7)
+  %takes.notes = icmp ne i64 %notes, 0
+  %count = call i64 @word(ptr %at, i64 8)
   br label %gather
 gather:
   %n = phi i64 [ 0, %entry ], [ %next, %one ]
   %more = icmp slt i64 %n, %count
-  br i1 %more, label %one, label %ready
+  br i1 %more, label %one, label %gathered
 one:
-  %place = add i64 %n, 8
+  %place = add i64 %n, 9
   %address = call i64 @address(ptr %state, ptr %at, i64 %place)
   %argument = getelementptr i64, ptr %arguments, i64 %n
   store i64 %address, ptr %argument
   %next = add i64 %n, 1
   br label %gather
+gathered:
+  br i1 %takes.notes, label %clear, label %ready
+clear:
+  %note = call ptr @last(ptr %arguments, i64 %count)
+  call void @llvm.memset.p0.i64(ptr %note, i8 0, i64 NOTE_BYTES, i1 false)
+  br label %ready
 ready:
   %function.word = call i64 @word(ptr %at, i64 2)
   %function = inttoptr i64 %function.word to ptr
@@ -90,7 +106,7 @@ ready:
   br i1 %single, label %serial, label %shared
 serial:
   call void %function(ptr %arguments, ptr %numbers, i64 0, i64 %tasks)
-  ret void
+  br label %done
 shared:
   %others = sub i64 %most, 1
   %helpers.at = getelementptr %State, ptr %state, i64 0, i32 6
@@ -105,7 +121,16 @@ shared:
   %run.at = getelementptr %State, ptr %state, i64 0, i32 11
   %run = load ptr, ptr %run.at
   call void %run(ptr %pool, ptr %function, ptr %arguments, ptr %numbers, i64 %tasks, i64 %grain, i64 %helpers)
-  ret void
+  br label %done
+done:
+  br i1 %takes.notes, label %look, label %well
+look:
+  %noted.at = call ptr @last(ptr %arguments, i64 %count)
+  %noted = load i64, ptr %noted.at
+  %mistaken = icmp ne i64 %noted, 0
+  ret i1 %mistaken
+well:
+  ret i1 false
 }
 
 ; The index of a branch: `kind` is the width in bits, negative if it is signed.
@@ -230,23 +255,26 @@ instruction:
 end:
   ret i64 0
 
-; 1 and 2 position function numbers tasks threads nanoseconds count slots...: run here, or by Python
+; 1 and 2 position function numbers tasks threads nanoseconds notes count slots...: run here, or by Python
 call:
   %watched = load i64, ptr %watched.at
   %alone = icmp ne i64 %watched, 0
   br i1 %alone, label %python, label %native
 native:
-  call void @call(ptr %state, ptr %at)
-  %count = call i64 @word(ptr %at, i64 7)
+  %mistaken = call i1 @call(ptr %state, ptr %at)
+  %count = call i64 @word(ptr %at, i64 8)
   %operands = add i64 %here, %count
-  %after.call = add i64 %operands, 8
-  br label %instruction
+  %after.call = add i64 %operands, 9
+  br i1 %mistaken, label %noted, label %instruction
+noted:
+  store i64 %after.call, ptr %next.at
+  ret i64 5
 python:
   %position = call i64 @word(ptr %at, i64 1)
   store i64 %position, ptr %position.at
-  %arguments = call i64 @word(ptr %at, i64 7)
+  %arguments = call i64 @word(ptr %at, i64 8)
   %behind = add i64 %here, %arguments
-  %after.python = add i64 %behind, 8
+  %after.python = add i64 %behind, 9
   store i64 %after.python, ptr %next.at
   ret i64 1
 

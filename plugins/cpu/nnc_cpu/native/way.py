@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from nnc_core.base.loopnest import NOTE_WORDS
 from nnc_core.base.record import TapePush, TapeReset
 from nnc_core.device import Around
 from nnc_core.device.interpret import no_branch, tape_slots
@@ -15,6 +16,7 @@ from nnc_cpu.llvm.resident import load_for_ever
 from nnc_cpu.native.slots import NativeSlots
 from nnc_cpu.native.words import Words
 from nnc_cpu.nests import TieredKernel, machine_of
+from nnc_cpu.notes import look, words_at
 from nnc_cpu.threads.pool import code, pool, wanted_threads
 from nnc_cpu.threads.tasks import PIECES
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 LOOK = 20_000_000
 """Nanoseconds, as estimated, after which Python may look at signals at the end of a round."""
-_PYTHONS_CALL, _LOOK, _NO_BRANCH, _TAPES_RECORD = range(1, 5)
+_PYTHONS_CALL, _LOOK, _NO_BRANCH, _TAPES_RECORD, _NOTED = range(1, 6)
 
 _ENTER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
@@ -41,7 +43,8 @@ class _State(ctypes.Structure):
 @cache
 def _enter() -> Any:
     names = ("nnc_program",)
-    return _ENTER(load_for_ever("nnc_cpu.native", "program.ll", names, PIECES=PIECES)["nnc_program"])
+    return _ENTER(load_for_ever("nnc_cpu.native", "program.ll", names, PIECES=PIECES,
+                                NOTE_BYTES=8 * NOTE_WORDS)["nnc_program"])
 
 
 class NativeWay(InLoops):
@@ -148,6 +151,9 @@ class NativeWay(InLoops):
             state.fuel = LOOK - 1  # here Python runs the handlers of signals
         elif status == _TAPES_RECORD:
             self._tapes_record(program, self.words.of_tapes[state.branch])
+        elif status == _NOTED:
+            program.position = state.position
+            look(words_at(self._arguments[len(program.calls[state.position].slots) - 1]))
         else:
             program.position = state.position
             raise no_branch(self.words.switches[state.next], state.branch)

@@ -27,7 +27,7 @@ from nnc_cpu.threads.tasks import Tasks
 (CALL, PYTHON, JUMP, JUMP_IF, SWITCH, ROTATE, REBIND, WINDOW, REPEAT, AGAIN, TAPE_READ, REPEAT_TAPE,
  TAPES_RECORD) = range(1, 14)
 END = 0
-HEAD = 8
+HEAD = 9
 """Words of a call before its slots."""
 
 _Target: TypeAlias = tuple[int, int]
@@ -62,8 +62,8 @@ class Words:
 
     def take_over(self, number: int, tasks: Tasks) -> dict[int, int]:
         """The words that let a call run without Python, by their places."""
-        words = (CALL, number, tasks.address, tasks.numbers, tasks.total, tasks.most_threads, 
-                 max(1, int(tasks.seconds * 1e9)))
+        words = (CALL, number, tasks.address, tasks.numbers, tasks.total, tasks.most_threads,
+                 max(1, int(tasks.seconds * 1e9)), int(tasks.notes))
         changed = {at + k: word for at in self.at[number] for k, word in enumerate(words)}
         for place, word in changed.items():
             self.written[place] = word
@@ -95,7 +95,7 @@ class Words:
         number = self.number_of(call)
         self.at.setdefault(number, []).append(len(self.written))
         self.most_slots = max(self.most_slots, len(call.slots))
-        self._write(PYTHON, number, 0, 0, 0, 0, 0, len(call.slots), *call.slots)
+        self._write(PYTHON, number, 0, 0, 0, 0, 0, 0, len(call.slots), *call.slots)
         return []
 
     def _jump(self, jump: Jump, round: int) -> list[_Target]:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from nnc_core.device import Buffer, Kernel, Launch, Stream
+from nnc_cpu.notes import LookingLaunch, words_at
 from nnc_cpu.threads.pool import code, pool, wanted_threads
 
 WORTH = 30e-6
@@ -37,11 +38,13 @@ class Tasks(NamedTuple):
     """About what one thread takes."""
     most_threads: int
     """The number of threads that are of use."""
+    notes: bool = False
+    """True if the last buffer is for notes."""
 
 
-def tasks_of(function: Any, address: int, numbers: int, total: int, seconds: float) -> Tasks:
+def tasks_of(function: Any, address: int, numbers: int, total: int, seconds: float, notes: bool = False) -> Tasks:
     """Tasks, with as many threads as that time is worth."""
-    return Tasks(function, address, numbers, total, seconds, max(1, min(total, int(seconds / WORTH))))
+    return Tasks(function, address, numbers, total, seconds, max(1, min(total, int(seconds / WORTH))), notes)
 
 
 def grain(count: int, threads: int) -> int:
@@ -64,13 +67,16 @@ class TaskKernel(Kernel):
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
         tasks, arguments = self.tasks, arguments_of(buffers)
         arguments.kept = [*buffers], self
+        launch: Launch = partial(launch_shared, tasks, arguments)
         if tasks.most_threads == 1:
-            return partial(tasks.function, arguments, tasks.numbers, 0, tasks.total)
-        return partial(launch_shared, tasks, arguments)
+            launch = partial(tasks.function, arguments, tasks.numbers, 0, tasks.total)
+        return LookingLaunch(launch, words_at(address_of(buffers[-1]))) if tasks.notes else launch
 
     def launch(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> None:
         tasks = self.tasks
-        if tasks.most_threads == 1:
+        if tasks.notes:
+            self.bind(buffers)()
+        elif tasks.most_threads == 1:
             tasks.function(arguments_of(buffers), tasks.numbers, 0, tasks.total)
         else:
             launch_shared(tasks, arguments_of(buffers))
