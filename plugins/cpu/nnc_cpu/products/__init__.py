@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nnc_core.device import CommandBackend
-from nnc_cpu.products.backend import PROBLEMS, PackedProducts
+from nnc_core.operator.products.arrange import PROBLEMS
+from nnc_cpu.products.backend import PackedProducts
 
 PRODUCTS: Mapping[str, CommandBackend] = {name: PackedProducts(name) for name in PROBLEMS}
 """The code of each operator that goes before NumPy's."""

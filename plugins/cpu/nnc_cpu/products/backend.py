@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import accumulator, bfloat16, float16, float32, float64
+from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.tiling import Tiling
 from nnc_core.device import CommandBackend, Kernel
-from nnc_core.operator.fused import FUSED
-from nnc_core.operator.program import Program
-from nnc_cpu.products.convolution import (
-    conv_problem,
-    input_gradient_problem,
-    kernel_gradient_problem,
-    kernel_tiling,
-)
-from nnc_cpu.products.ending import plain_ending
-from nnc_cpu.products.joined import Factor, JoinedProduct, joined_product
-from nnc_cpu.products.matmul import matmul_problem, weight_tiling
+from nnc_core.operator.products.arrange import arranged, joined_of, operator_of
+from nnc_core.operator.products.convolution import kernel_tiling
+from nnc_core.operator.products.matmul import weight_tiling
+from nnc_core.operator.products.problem import MatrixProduct
+from nnc_cpu.products.checked import checked
 from nnc_cpu.products.plan import panel_width
-from nnc_cpu.products.problem import MatrixProduct
 
 if TYPE_CHECKING:
     from nnc_cpu.products.kernel import ProductCompiler
@@ -36,10 +29,6 @@ FEW = 4
 FEW_ROWS = 3
 MANY = 1 << 16
 """Bytes of weights that are worth packing when a graph is compiled."""
-Arrange: TypeAlias = Callable[[JoinedProduct], MatrixProduct]
-PROBLEMS: dict[str, Arrange] = {
-    "matmul": matmul_problem, "conv": conv_problem, "conv_input_gradient": input_gradient_problem,
-    "conv_kernel_gradient": kernel_gradient_problem}  # fmt: skip
 
 
 class PackedProducts(CommandBackend):
@@ -54,7 +43,7 @@ class PackedProducts(CommandBackend):
         self.operator = operator
 
     def refuse(self, command: Command) -> str | None:
-        if _operator(command) != self.operator:
+        if operator_of(command) != self.operator:
             return f"it is made for {self.operator}"
         try:
             _worth_while(command)
@@ -128,29 +117,7 @@ def nest_is_quicker(command: Command) -> bool:
 
 def problem_of(command: Command) -> MatrixProduct:
     """The problem of a command; NotSupportedError where there is no code for it."""
-    joined = joined_of(command)
-    a, b = joined.factors
-    if a.layout.dtype not in (float16, bfloat16, float32, float64):
-        raise NotSupportedError(f"no products of {a.layout.dtype}")
-    if 0 in (*a.layout.shape, *b.layout.shape, *joined.others[-1].shape):
-        raise NotSupportedError("there is nothing to multiply")
-    problem = PROBLEMS[_operator(command)](joined)
+    problem = checked(arranged(command))
     if problem.each and accumulator(problem.dtype) != problem.dtype:
         raise NotSupportedError(f"no depthwise convolutions of {problem.dtype}")
     return problem
-
-
-def _operator(command: Command) -> str:
-    if command.name != FUSED.name:
-        return command.name
-    program: Program = command.attributes[0]
-    return "" if program.library is None else program.steps[program.library].op.name
-
-
-def joined_of(command: Command) -> JoinedProduct:
-    """The product of a command and what follows it."""
-    if command.name == FUSED.name:
-        return joined_product(command, command.attributes[0])
-    a, b = (Factor(x, n) for n, x in enumerate(command.inputs))
-    ending = plain_ending(accumulator(a.layout.dtype), command.output.dtype)
-    return JoinedProduct(command.attributes, (a, b), command.outputs, (2,), ending)

@@ -1,16 +1,17 @@
-"""The end of a product: what is made of finished sums, and stored."""
+"""The code of the end of a product: what is made of finished sums, and stored."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from nnc_core.base.dtype import DType
-from nnc_core.base.loopnest import Access, Instruction, LoopNest, Stage
+from nnc_core.base.loopnest import Instruction, LoopNest, Stage
 from nnc_core.codegen.expand import expand
+from nnc_core.operator.products.ending import PRODUCT, Operand
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import constant, held, stored
 from nnc_cpu.llvm.scalars import EXPANDED, ScalarWriter
-from nnc_cpu.products.kind import Ending, Kind, Operand
+from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.writing import (
     Signature,
     difference,
@@ -22,18 +23,6 @@ from nnc_cpu.products.writing import (
     product,
     store,
 )
-
-PRODUCT = 0
-"""The argument of an ending that is the product itself."""
-
-
-def plain_ending(wide: DType, output: DType) -> Ending:
-    """The product, cast to the dtype of its output."""
-    body = [Instruction("load", wide, access=Access(PRODUCT, 0, ()))]
-    if wide != output:
-        body.append(Instruction("cast", output, (0,)))
-    body.append(Instruction("store", output, (len(body) - 1,), access=Access(PRODUCT + 1, 0, ())))
-    return Ending(tuple(body), (), (output,))
 
 
 def expanded(body: tuple[Instruction, ...]) -> tuple[Instruction, ...]:

@@ -7,13 +7,13 @@ from functools import cache
 from threading import Lock
 from weakref import WeakValueDictionary
 
+from nnc_core.operator.products.problem import MatrixProduct
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.helpers import definitions
 from nnc_cpu.llvm.objects import Objects
 from nnc_cpu.products.driver import render
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.plan import ProductPlan, Tile, plan_of
-from nnc_cpu.products.problem import MatrixProduct
 from nnc_cpu.threads.pool import wanted_threads
 from nnc_cpu.threads.tasks import WORTH, TaskKernel, Tasks, tasks_of
 

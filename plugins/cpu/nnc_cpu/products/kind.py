@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 from nnc_core.base.dtype import DType, accumulator
-from nnc_core.base.loopnest import Instruction
+from nnc_core.operator.products.ending import Ending
+from nnc_core.operator.products.problem import Left
 
 STEPS = 256
 """Steps of the sum that are packed, and gone through by all tiles of a block of rows, at once."""
@@ -16,26 +17,8 @@ TABLE = 4096
 AXES = 3
 """Axes of batches."""
 
-Left: TypeAlias = Literal["rows", "columns", "each"]
 Right: TypeAlias = Literal["rows", "columns", "panels"]
 Windows: TypeAlias = Literal["", "whole", "apart"]
-
-
-class Ending(NamedTuple):
-    """The end of each element of a product: scalar instructions as in a loop nest, whose loads and stores touch the
-    element at hand.  Argument 0 is the product, in the dtype of its sums; operands follow, then outputs."""
-
-    body: tuple[Instruction, ...]
-    operands: tuple[Operand, ...]
-    outputs: tuple[DType, ...]
-
-
-class Operand(NamedTuple):
-    """An array that an ending reads."""
-
-    dtype: DType
-    along: bool
-    """It has an element for each column; if not, one for all."""
 
 
 class Kind(NamedTuple):

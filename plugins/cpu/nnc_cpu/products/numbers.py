@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from nnc_core.operator.products.problem import WindowAxis
 from nnc_cpu.products.kind import AXES, Kind
-from nnc_cpu.products.problem import WindowAxis
 
 SIZES = ("rows", "columns", "panels", "blocks", "block_rows", *[f"batch{n}" for n in range(1, AXES)],
          "segments", "length", "group", "part")

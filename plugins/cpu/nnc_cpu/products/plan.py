@@ -8,9 +8,9 @@ from math import prod
 from typing import NamedTuple
 
 from nnc_core.base.dtype import accumulator
+from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis
 from nnc_cpu.products.kind import STEPS, TABLE, Kind, Right, Windows
 from nnc_cpu.products.numbers import SPATIAL, numbers_of, operand_names
-from nnc_cpu.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis
 
 WIDEST = 64
 """Bytes of the vectors of processors that have 32 of them; others have 16."""

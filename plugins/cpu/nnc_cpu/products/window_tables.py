@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from nnc_core.operator.products.problem import WindowAxis
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.products.kind import ROWS, STEPS, Kind
 from nnc_cpu.products.numbers import SPATIAL
-from nnc_cpu.products.problem import WindowAxis
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
 from nnc_cpu.products.writing import moved, product, store, total
 

@@ -12,7 +12,7 @@ from itertools import product
 from math import gcd, prod
 from typing import NamedTuple
 
-from nnc_cpu.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis
+from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis
 
 
 class Slide(NamedTuple):

@@ -14,11 +14,10 @@ from nnc_core.base.tiling import Tiling
 from nnc_core.codegen.scalar import BodyBuilder, Scalar
 from nnc_core.operator.loops import broadcast_layout
 from nnc_core.operator.packing import UNPACK
+from nnc_core.operator.products.ending import PRODUCT, Ending, Operand
 from nnc_core.operator.program import Input, Literal, Program, Step, StepResult
 from nnc_core.operator.program import Operand as ProgramOperand
 from nnc_core.type import Attributes
-from nnc_cpu.products.ending import PRODUCT
-from nnc_cpu.products.kind import Ending, Operand
 
 REPEATED, RESHAPED = "broadcast_to", "reshape"
 """Operators whose elements are those of their input."""

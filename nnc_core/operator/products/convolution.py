@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.tiling import Tiling
+from nnc_core.operator.products.joined import Factor, JoinedProduct, plain, width_of
+from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis, in_panels
+from nnc_core.operator.products.residues import Slide, in_residues
 from nnc_core.shape.window import has_channels_last
-from nnc_cpu.products.joined import Factor, JoinedProduct, plain, width_of
-from nnc_cpu.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis, checked, in_panels
-from nnc_cpu.products.residues import Slide, in_residues
 
 
 class Sliding(NamedTuple):
@@ -50,7 +50,7 @@ def conv_problem(joined: JoinedProduct) -> MatrixProduct:
     problem = MatrixProduct(
         x.dtype, (groups,), prod(shape[:-1]), outputs, taps * channels, a, b, _by_window(joined, outputs),
         joined.ending, _order(joined), taps, by_tap, windows)
-    return checked(_packed(_pointwise(problem, x), joined.factors[1]))
+    return _packed(_pointwise(problem, x), joined.factors[1])
 
 
 def kernel_tiling(rank: int, width: int) -> Tiling:
@@ -90,7 +90,7 @@ def input_gradient_problem(joined: JoinedProduct) -> MatrixProduct:
     problem = MatrixProduct(
         g.dtype, (groups,), prod(shape[:-1]), channels, taps * outputs, a, b, _by_window(joined, channels),
         joined.ending, _order(joined), taps, by_tap, windows)
-    return checked(_in_residues(problem, slide, kernel) if prod(slide.strides) > 1 else _pointwise(problem, g))
+    return _in_residues(problem, slide, kernel) if prod(slide.strides) > 1 else _pointwise(problem, g)
 
 
 def _in_residues(problem: MatrixProduct, slide: Sliding, kernel: Layout) -> MatrixProduct:
@@ -114,10 +114,9 @@ def kernel_gradient_problem(joined: JoinedProduct) -> MatrixProduct:
                       _steps(y)[-1]) for y in joined.others]
     a = Strided(_first(x), (channels * _steps(x)[-1], 0), _steps(x)[-1], 0)
     b = Strided(_first(g), (outputs * _steps(g)[-1], 0), _merged(g.shape[:-1], _steps(g)[:-1]), _steps(g)[-1])
-    problem = MatrixProduct(
+    return MatrixProduct(
         x.dtype, (groups, prod(shape[:-2])), channels, outputs, prod(g.shape[:-1]), a, b, tuple(others),
         joined.ending, _order(joined), windows=ImageWindows(axes, _steps(x)[0]))
-    return checked(problem)
 
 
 def _is_depthwise(channels: int, outputs: int, groups: int) -> bool:
@@ -129,9 +128,9 @@ def _depthwise(joined: JoinedProduct, windows: ImageWindows, taps: int, by_tap: 
     image, kernel = _layouts(joined)
     shape = joined.others[-1].shape
     a, b = Strided(_first(image), (0,), 0, _steps(image)[-1]), Strided(_first(kernel), (0,), by_tap, _steps(kernel)[-1])
-    return checked(MatrixProduct(
+    return MatrixProduct(
         image.dtype, (1,), prod(shape[:-1]), shape[-1], taps, a, b, _by_window(joined, 0), joined.ending,
-        _order(joined), taps, by_tap, windows, each=True))
+        _order(joined), taps, by_tap, windows, each=True)
 
 
 def _sliding(attributes: Sequence[Any]) -> Sliding:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.tiling import Tiling
-from nnc_cpu.products.joined import JoinedProduct, plain, width_of
-from nnc_cpu.products.problem import MatrixProduct, in_panels, product_problem
+from nnc_core.operator.products.joined import JoinedProduct, plain, width_of
+from nnc_core.operator.products.problem import MatrixProduct, in_panels, product_problem
 
 
 def matmul_problem(joined: JoinedProduct) -> MatrixProduct:

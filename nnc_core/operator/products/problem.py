@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from nnc_core.base.dtype import DType
-from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.operator.loops import broadcast_layout, coalesce
-from nnc_cpu.products.kind import AXES, Ending, Left
+from nnc_core.operator.products.ending import Ending
+
+Left: TypeAlias = Literal["rows", "columns", "each"]
 
 
 class Strided(NamedTuple):
@@ -71,6 +72,7 @@ class MatrixProduct(NamedTuple):
     """Operands of the ending, then outputs."""
     ending: Ending
     order: tuple[int, ...]
+    """Places of A, B, the operands of the ending and its outputs among the arguments."""
     segments: int = 1
     """Parts of the steps that lie apart, each of as many."""
     b_segment: int = 0
@@ -107,9 +109,10 @@ class MatrixProduct(NamedTuple):
 
 def product_problem(a: Layout, b: Layout, transposed: tuple[bool, bool], others: Sequence[Layout],
                     ending: Ending, order: tuple[int, ...] = ()) -> MatrixProduct:
-    """The problem of a matrix product; NotSupportedError where elements lie so that its code cannot go along them.
+    """The problem of a matrix product.
 
-    others: operands of the ending, which may be broadcast, then the outputs, all of one shape; order: see `Kind`.
+    others: operands of the ending, which may be broadcast, then the outputs, all of one shape; order: see
+    `MatrixProduct`.
     """
     shape = others[-1].shape
     left, right = (_turned(x) if t else x for x, t in zip((a, b), transposed, strict=True))
@@ -126,8 +129,8 @@ def product_problem(a: Layout, b: Layout, transposed: tuple[bool, bool], others:
     inner = [left.strides[-1], right.strides[-1], *[x.strides[-1] for x in seen]]
     first, second, *rest = map(_strided, arrays, merged, inner)
     second = second._replace(row=right.strides[-2] // b.dtype.itemsize)
-    return checked(MatrixProduct(a.dtype, lengths[:-1], lengths[-1], shape[-1], steps, first, second, tuple(rest),
-                                  ending, order or tuple(range(len(arrays)))))
+    return MatrixProduct(a.dtype, lengths[:-1], lengths[-1], shape[-1], steps, first, second, tuple(rest), ending,
+                         order or tuple(range(len(arrays))))
 
 
 def _turned(x: Layout) -> Layout:
@@ -147,21 +150,3 @@ def in_panels(problem: MatrixProduct, width: int) -> MatrixProduct:
     """The problem with B packed in panels of so many columns, all steps of one after the other."""
     b = problem.b._replace(row=width, column=1)
     return problem._replace(b=b, b_segment=problem.length * width, panel=width)
-
-
-def checked(problem: MatrixProduct) -> MatrixProduct:
-    """The problem, if its code can go along all arrays."""
-    if len(problem.batch) > AXES:
-        raise NotSupportedError(f"more than {AXES} axes of batches that lie apart")
-    a, b, columns = problem.a, problem.b, problem.columns
-    if problem.windows is not None and (a.row or a.column) != 1:
-        raise NotSupportedError("channels of images are not contiguous")
-    if problem.left == "columns" and a.row != 1 and problem.rows > 1:
-        raise NotSupportedError("neither the rows nor the columns of the first matrix are contiguous")
-    if columns > 1 and b.column != 1 and b.row != 1 and problem.steps > 1:
-        raise NotSupportedError("neither the rows nor the columns of the second matrix are contiguous")
-    operands = problem.ending.operands
-    for n, x in enumerate(problem.others):
-        if columns > 1 and x.column != (operands[n].along if n < len(operands) else 1):
-            raise NotSupportedError("rows of the result, or of what is joined to it, are not contiguous")
-    return problem

@@ -1,0 +1,1 @@
+"""Products of matrices and convolutions as numbers: what library code of any device is written for."""

@@ -1,0 +1,51 @@
+"""The problem of a command: that of a product by itself, or of a fused command around one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from nnc_core.base.command import Command
+from nnc_core.base.dtype import accumulator, bfloat16, float16, float32, float64
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.operator.fused import FUSED
+from nnc_core.operator.products.convolution import conv_problem, input_gradient_problem, kernel_gradient_problem
+from nnc_core.operator.products.ending import plain_ending
+from nnc_core.operator.products.joined import Factor, JoinedProduct, joined_product
+from nnc_core.operator.products.matmul import matmul_problem
+from nnc_core.operator.products.problem import MatrixProduct
+from nnc_core.operator.program import Program
+
+Arrange: TypeAlias = Callable[[JoinedProduct], MatrixProduct]
+PROBLEMS: dict[str, Arrange] = {
+    "matmul": matmul_problem, "conv": conv_problem, "conv_input_gradient": input_gradient_problem,
+    "conv_kernel_gradient": kernel_gradient_problem}  # fmt: skip
+"""Operators that are products."""
+
+
+def arranged(command: Command) -> MatrixProduct:
+    """The problem of a command; NotSupportedError where it is none of products."""
+    joined = joined_of(command)
+    a, b = joined.factors
+    if a.layout.dtype not in (float16, bfloat16, float32, float64):
+        raise NotSupportedError(f"no products of {a.layout.dtype}")
+    if 0 in (*a.layout.shape, *b.layout.shape, *joined.others[-1].shape):
+        raise NotSupportedError("there is nothing to multiply")
+    return PROBLEMS[operator_of(command)](joined)
+
+
+def operator_of(command: Command) -> str:
+    """The operator whose code runs a command."""
+    if command.name != FUSED.name:
+        return command.name
+    program: Program = command.attributes[0]
+    return "" if program.library is None else program.steps[program.library].op.name
+
+
+def joined_of(command: Command) -> JoinedProduct:
+    """The product of a command and what follows it."""
+    if command.name == FUSED.name:
+        return joined_product(command, command.attributes[0])
+    a, b = (Factor(x, n) for n, x in enumerate(command.inputs))
+    ending = plain_ending(accumulator(a.layout.dtype), command.output.dtype)
+    return JoinedProduct(command.attributes, (a, b), command.outputs, (2,), ending)
