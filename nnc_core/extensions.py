@@ -1,4 +1,4 @@
-"""Additions of plugins besides devices: library code for operators, and rewrites."""
+"""Additions of plugins besides devices: library code for operators, rewrites, and copies between devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nnc_core.base.errors import (
     PluginError,
     ReplacementCycleError,
 )
-from nnc_core.device import CommandBackend, Device, Registry
+from nnc_core.device import CommandBackend, Device, DirectCopy, Registry
 from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.optimiser import REWRITES
 from nnc_core.optimiser.rewrite import TAGS, Rewrite, Rule
@@ -84,6 +84,17 @@ def extend(manager: Manager, registry: Registry) -> None:
             registry.add_backend(kind, operator, partial(_made, make, operator, record.name))
     for _, pipeline in manager.collect("nnc_passes", "pipeline", lambda record: Pipeline(record.name)):
         REWRITES.update({r.name: r for r in pipeline.rewrites})
+
+
+def direct_copy(manager: Manager, source: Device, target: Device) -> DirectCopy | None:
+    """The first copy between two devices that a plugin offers; None if there is none."""
+    for record, copy in manager.ask_each("nnc_transfer", source=source, target=target):
+        if callable(copy):
+            return copy  # type: ignore[no-any-return]
+        if copy is not None:
+            warnings.warn(f"plugin {record.name}: nnc_transfer gave {type(copy).__name__}, expected a function or None",
+                          FallbackWarning, stacklevel=2)
+    return None
 
 
 def _check_operators(*names: str) -> None:

@@ -7,14 +7,14 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from nnc_core.base.config import config
 from nnc_core.base.errors import DeviceError, Error, FallbackWarning, PluginError
 from nnc_core.base.line import count_as_inside
-from nnc_core.device import Device, DeviceSpec, Registry
-from nnc_core.engine import Engine
-from nnc_core.extensions import extend
+from nnc_core.device import Array, Device, DeviceSpec, DirectCopy, Registry
+from nnc_core.engine import Engine, transfer
+from nnc_core.extensions import direct_copy, extend
 from nnc_core.graph import Graph
 from nnc_core.operator import Operator
 from nnc_core.optimiser import Optimiser
@@ -40,6 +40,8 @@ class Stack:
     engine: Engine
     accepted: dict[tuple[Any, ...], Callable[..., Any]] = field(default_factory=dict)
     """Eager kernels by the operators and dtypes that inference has accepted here: the next call goes straight there."""
+    ways: WeakKeyDictionary[Stack, DirectCopy | None] = field(default_factory=WeakKeyDictionary)
+    """The copies that plugins offer from here to other stacks, asked for at the first transfer."""
 
     @property
     def infers_by_dtype(self) -> bool:
@@ -124,8 +126,8 @@ def register_plugin(plugin: object, name: str) -> PluginRecord:
     if not isinstance(name, str) or not any(hook.startswith("nnc_") for hook in dir(plugin)):
         raise PluginError(f"{name!r} with {type(plugin).__name__} is no name with a plugin", operator="register_plugin",
                           line=show_line(user_line()),
-                          hint="a text, and a module or object with functions nnc_devices, nnc_register or nnc_passes "
-                               "that nnc_plugins.hookimpl marks")
+                          hint="a text, and a module or object with functions nnc_devices, nnc_register, nnc_passes "
+                               "or nnc_transfer that nnc_plugins.hookimpl marks")
     manager = plugin_manager()
     with _lock:
         record = manager.register(plugin, name)
@@ -133,6 +135,7 @@ def register_plugin(plugin: object, name: str) -> PluginRecord:
         _look_for(None)
         for stack in list(_alive):
             stack.accepted.clear()  # kernels that added code may go before
+            stack.ways.clear()
     return record
 
 
@@ -177,6 +180,13 @@ def _stack_of(device: Device) -> Stack:
         if known is None or known.device is not device:
             known = _stacks[device.spec.id] = make_stack(device)
         return known
+
+
+def moved(array: Array, source: Stack, target: Stack) -> Array:
+    """A copy of an array of one stack on another."""
+    if target not in source.ways:
+        source.ways[target] = direct_copy(plugin_manager(), source.device, target.device)
+    return transfer(array, source.engine.executor, target.engine.executor, source.ways[target])
 
 
 def default_device_id() -> str:

@@ -1,4 +1,4 @@
-"""The hooks that a plugin may implement: five, all optional, each called with keyword arguments.
+"""The hooks that a plugin may implement: six, all optional, each called with keyword arguments.
 
 A plugin is a module (or any object) named by an entry point in the group `nnc.plugins.v1`; it marks its
 functions with `hookimpl`.  An implementation takes any subset of a hook's arguments.  Within one API major,
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 import pluggy
 
 if TYPE_CHECKING:
-    from nnc_core.device import Device
+    from nnc_core.device import Device, DirectCopy
     from nnc_core.extensions import BackendRegistry, Pipeline
 
 PROJECT = "nnc"
@@ -93,6 +93,17 @@ def nnc_passes(pipeline: Pipeline) -> None:
 
     `pipeline.rewrite(name, *operators, tag="simplify", exact=True, once="")` decorates a rule(F, node).
     Called once; if it raises, none of its rewrites counts.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def nnc_transfer(source: Device, target: Device) -> DirectCopy | None:
+    """Return a function that copies bytes between these two devices without the host's memory; None for others.
+
+    `copy(source_buffer, target_buffer, nbytes)` enqueues on `target.default_stream`, which waits for the source by
+    then, and returns an event behind the copy, or NotImplemented for what it cannot do, which then goes by way of the
+    host.  Called once for two devices, at their first transfer.
     """
     raise NotImplementedError
 

@@ -121,6 +121,13 @@ class Manager:
             self._speak()
         return found
 
+    def ask_each(self, hook: str, **arguments: Any) -> list[tuple[PluginRecord, Any]]:
+        """The results of a hook, of the usable plugins that have it and do not raise."""
+        with self._lock:
+            answers = [(record, self.ask(record, hook, **arguments)) for record in self._records if record.usable]
+            self._speak()
+        return [(record, answer[0]) for record, answer in answers if answer is not None]
+
     def ask(self, record: PluginRecord, hook: str, **arguments: Any) -> tuple[Any] | None:
         """The result of one plugin's hook, in a tuple; None if it has no such hook or it raised, which is
         recorded.

@@ -151,7 +151,7 @@ class StrictDevice(Device):
         return StrictKernel(self, nest)
 
     def stream(self) -> Stream:
-        return QueueStream(self.spec.id) if self.flavour.queues else SerialStream()
+        return QueueStream(self.spec.id, self.ledger) if self.flavour.queues else SerialStream()
 
     @property
     def default_stream(self) -> Stream:

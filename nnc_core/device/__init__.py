@@ -2,14 +2,14 @@
 
 from nnc_core.device.buffer import Array, Buffer, StridedArray
 from nnc_core.device.capture import Around, Program, PythonProgram, calls_of
-from nnc_core.device.device import Device, HostArray
+from nnc_core.device.device import Device, DirectCopy, HostArray
 from nnc_core.device.interpret import BufferTape
 from nnc_core.device.kernel import CommandBackend, Kernel, Launch
 from nnc_core.device.origin import enqueued_for, origin
 from nnc_core.device.pool import MemoryInfo, Pool
 from nnc_core.device.registry import Registry
 from nnc_core.device.spec import DeviceSpec
-from nnc_core.device.stream import DONE, DoneEvent, Event, SerialStream, Stream
+from nnc_core.device.stream import DONE, DoneEvent, Event, Gate, SerialStream, Stream
 
 __all__ = [
     "DONE",
@@ -20,8 +20,10 @@ __all__ = [
     "CommandBackend",
     "Device",
     "DeviceSpec",
+    "DirectCopy",
     "DoneEvent",
     "Event",
+    "Gate",
     "HostArray",
     "Kernel",
     "Launch",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from nnc_core.device.spec import DeviceSpec
 from nnc_core.device.stream import Event, SerialStream, Stream
 
 HostArray = np.ndarray[Any, Any]
+DirectCopy: TypeAlias = Callable[[Buffer, Buffer, int], Event]
+"""Copies that many bytes from the start of a buffer of one device to the start of one of another: enqueued on the
+default stream of the target, which waits for the source by then.  It returns NotImplemented for what it cannot do."""
 POOLED = 256 << 20
 """The most bytes that lie idle in a pool."""
 
@@ -31,7 +34,8 @@ class Device(ABC):
 
     Work may be asynchronous: `upload`, `download`, `copy`, `fill` and launches are enqueued on `stream` (None: the
     device's default stream) and run in its order.  A host array given to `upload` or `download` is not touched by the
-    caller before the event is waited for.
+    caller before the event is waited for; the device keeps it alive until then, and the buffer of an upload may be used
+    by work that is enqueued on the same stream at once.
 
     Everything that can reach the memory of a buffer refers to that buffer object: arrays, views, exports, launches, and
     work that waits on another stream than the one the memory is allocated for.  Any thread may call any method.

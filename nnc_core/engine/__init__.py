@@ -7,5 +7,6 @@ from nnc_core.engine.layer import Engine
 from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.profile import Profile
 from nnc_core.engine.program import ComputationGraph
+from nnc_core.engine.transfer import transfer
 
-__all__ = ["ComputationGraph", "Engine", "Executor", "MemoryPlan", "Profile"]
+__all__ = ["ComputationGraph", "Engine", "Executor", "MemoryPlan", "Profile", "transfer"]

@@ -20,7 +20,7 @@ from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import PLACEHOLDER
 from nnc_core.optimiser import rebuild
 from nnc_core.recording.partition import TRANSFER, Cut, Part, Place, cut
-from nnc_core.stacks import Stack, stack_for
+from nnc_core.stacks import Stack, moved, stack_for
 from nnc_core.symbol import Node, show_line
 from nnc_core.type import is_data_dependent, map_dims, specialised
 from nnc_core.values.data_dependent import count_on_host, names_in, size_attribute
@@ -117,20 +117,18 @@ class StagedProgram:
     # ---- running
     def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """One call.  Arrays by name in, arrays by name out, each on its own device."""
-        arrays = self._run(given, lambda part, arrays, sizes: part.run(arrays, sizes), lambda node, seconds: None)
+        arrays = self._run(given, CompiledPart.run, self._run_break)
         return {k: self._own(node, arrays) for k, node in self.graph.outputs.items()}
 
     def _run(self, given: Mapping[str, Array], run_part: Callable[[CompiledPart, Arrays, Sizes], None],
-             timed: Callable[[Node, float], None]) -> Arrays:
+             run_break: Callable[[Node, Arrays, Sizes], Array]) -> Arrays:
         arrays: Arrays = {(node, self.place(node)): given[k] for k, node in self.graph.inputs.items() if k in given}
         sizes: Sizes = {}
         for parts, stage, dropped in zip(self.parts, self.stages, self._dropped, strict=True):
             for part in parts:
                 run_part(part, arrays, sizes)
             for node in stage.breaks:
-                start = perf_counter()
-                arrays[node, self.place(node)] = self._run_break(node, arrays, sizes)
-                timed(node, perf_counter() - start)
+                arrays[node, self.place(node)] = run_break(node, arrays, sizes)
             for key in [key for key in arrays if key[0] in dropped]:
                 del arrays[key]
         return arrays
@@ -145,10 +143,12 @@ class StagedProgram:
         target = stack_for(self.place(node))
         source = stack_for(self.place_of(node.attributes[0])) if node.op is TRANSFER else target
         try:
-            host = source.engine.executor.download(arrays[node.inputs[0], source.device.spec.id])
-            if node.op.data_dependent:
-                host = count_on_host(node.op, [host], map_dims(node.attributes, lambda d: specialised(d, sizes)))
-                _learn(node, len(host), sizes)
+            array = arrays[node.inputs[0], source.device.spec.id]
+            if node.op is TRANSFER:
+                return moved(array, source, target)
+            attributes = map_dims(node.attributes, lambda d: specialised(d, sizes))
+            host = count_on_host(node.op, [source.engine.executor.download(array)], attributes)
+            _learn(node, len(host), sizes)
             return target.engine.executor.upload(host)
         except Error as error:
             error.locate(operator=node.op.name, line=show_line(node.line))
@@ -188,8 +188,14 @@ class StagedProgram:
             timings.extend(part.for_sizes(sizes).profile_arrays(part.given(arrays), repeats).timings)
             part.run(arrays, sizes)
 
-        self._run(given, measured, lambda node, seconds: timings.append(
-            Timing(node.op.name, "host", seconds, show_line(node.line))))
+        def measured_break(node: Node, arrays: Arrays, sizes: Sizes) -> Array:
+            start = perf_counter()
+            array = self._run_break(node, arrays, sizes)
+            stack_for(self.place(node)).device.default_stream.synchronize()
+            timings.append(Timing(node.op.name, "host", perf_counter() - start, show_line(node.line)))
+            return array
+
+        self._run(given, measured, measured_break)
         places = dict.fromkeys(part.place for stage in self.stages for part in stage.parts)
         return Profile(" + ".join(places), tuple(timings))
 

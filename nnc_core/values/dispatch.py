@@ -15,7 +15,7 @@ from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.device import enqueued_for
 from nnc_core.operator import OPERATORS, Namespace
 from nnc_core.operator.control import PICK
-from nnc_core.stacks import Stack
+from nnc_core.stacks import Stack, moved
 from nnc_core.symbol import checked_number, postorder, show_line, user_line
 from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, any_data_dependent, is_static
 from nnc_core.values import debug, memo
@@ -249,7 +249,7 @@ def _run(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSp
         with computing(), use_device(stack):
             return op.decompose(F, *plain, *attributes).array
     if op is _TRANSFER:
-        return stack.engine.executor.upload(values[0].stack.engine.executor.download(arrays[0]))
+        return moved(arrays[0], values[0].stack, stack)
     return executor.run(op, arrays, attributes, spec)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+import threading
 
+import numpy as np
+import pytest
+
+import nnc_core as nnc
 from nnc_core.base.dtype import int32
-from nnc_core.device import Device
-from nnc_core.stacks import Stack
+from nnc_core.device import DONE, Device
+from nnc_core.stacks import Stack, stack_for
 from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.running import get, kernel, put
 
@@ -89,3 +93,84 @@ def test_events_may_be_waited_for_often_and_of_nothing(device: Device) -> None:
     stream.record().wait()
     device.download(buffer, back, stream).wait()
     assert (back == sent).all()  # the streams still work, in order
+
+
+def test_events_say_when_they_are_reached(device: Device) -> None:
+    heard: list[Exception | None] = []
+    told = threading.Event()
+
+    def react(error: Exception | None) -> None:
+        heard.append(error)
+        told.set()
+
+    event = device.upload(np.zeros(N, np.int32), device.allocate(ONES.nbytes))
+    event.when_done(react)
+    event.wait()
+    assert event.done
+    assert told.wait(60) and heard == [None]
+    event.when_done(heard.append)
+    assert heard == [None, None]
+
+
+def test_a_clock_goes_forward(stack: Stack) -> None:
+    device = stack.device
+    a, out = put(device, ONES), device.allocate(ONES.nbytes)
+    launch = kernel(stack, "add", SPEC, SPEC).bind([a, a, out])
+    moments = [device.default_stream.record(timed=True)]
+    for _ in range(2):
+        launch()
+        moments.append(device.default_stream.record(timed=True))
+    device.default_stream.synchronize()
+    first, second, third = moments
+    if second.seconds_since(first) is None:
+        pytest.skip("the device has no clock")
+    parts = [second.seconds_since(first), third.seconds_since(second)]
+    whole = third.seconds_since(first)
+    assert whole is not None and all(part is not None and part >= 0 for part in parts)
+    assert whole == pytest.approx(sum(part or 0 for part in parts), abs=1e-6)
+
+
+def test_a_gate_holds_what_comes_after_it(device: Device) -> None:
+    stream, a, host = device.stream(), put(device, ONES), np.zeros(N, np.int32)
+    before = stream.record()
+    gate = stream.gate()
+    if gate is None:
+        pytest.skip("work is done when a call returns")
+    event = device.download(a, host, stream)
+    before.wait()
+    assert not event.done and not host.any()
+    gate.open()
+    event.wait()
+    assert (host == 1).all()
+
+
+def test_the_error_that_opens_a_gate_is_raised_by_what_waits_behind_it(device: Device) -> None:
+    stream = device.stream()
+    gate = stream.gate()
+    if gate is None:
+        pytest.skip("work is done when a call returns")
+    event = stream.record()
+    gate.open(nnc.errors.DeviceFailureError("lost on the way"))
+    with pytest.raises(nnc.errors.DeviceFailureError, match="lost on the way"):
+        event.wait()
+    stream.synchronize()
+
+
+@pytest.mark.parametrize("other", ["strict:0", "strict-async:0"])
+def test_a_stream_waits_for_another_device(device: Device, other: str) -> None:
+    """There and back through the host's memory, with nobody waiting before the end."""
+    there = stack_for(other).device
+    mine, theirs = put(device, ONES), there.allocate(ONES.nbytes)
+    for k in range(5):
+        sent, back = np.zeros(N, np.int32), np.zeros(N, np.int32)
+        device.fill(mine, bytes([k] * 4))
+        there.default_stream.wait(device.download(mine, sent))
+        there.upload(sent, theirs)
+        device.default_stream.wait(there.download(theirs, back))
+        device.upload(back, mine)
+        assert (get(device, mine, ONES) == int.from_bytes(bytes([k] * 4), "little")).all()
+
+
+def test_done_is_done(device: Device) -> None:
+    assert DONE.done
+    device.default_stream.wait(DONE)

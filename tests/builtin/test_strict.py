@@ -218,7 +218,7 @@ def test_what_belongs_to_others(plain) -> None:
         with pytest.raises(DeviceError, match="no buffer of this device"):
             plain.copy(stranger, mine)
     with pytest.raises(DeviceError, match="no stream of this device"):
-        plain.fill(mine, b"\0", QueueStream("elsewhere"))
+        plain.fill(mine, b"\0", QueueStream("elsewhere", None))
     with pytest.raises(DeviceError, match="no stream of this device"):
         queued = opened("async")
         queued.fill(queued.allocate(1), b"\0", SerialStream())

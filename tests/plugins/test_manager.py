@@ -323,7 +323,8 @@ def test_a_plugin_whose_registration_fails_offers_nothing_any_more() -> None:
 
 def test_every_hook_says_what_to_return() -> None:
     hooks = {name: f for name, f in vars(hookspecs).items() if name.startswith("nnc_")}
-    assert list(hooks) == ["nnc_plugin_info", "nnc_devices", "nnc_register", "nnc_passes", "nnc_diagnose"]
+    assert list(hooks) == ["nnc_plugin_info", "nnc_devices", "nnc_register", "nnc_passes", "nnc_transfer",
+                           "nnc_diagnose"]
     for function in hooks.values():
         assert "return" in function.__doc__.lower()
 

@@ -13,7 +13,7 @@ PAGE = ROOT / "docs" / "plugins.md"
 def test_the_example_runs() -> None:
     code = f"from pathlib import Path\nfrom tests.house.test_readme import run_snippets\n" \
            f"print(run_snippets(Path({str(PAGE)!r})))"
-    assert run_with([ROOT], code) == "4\n"
+    assert run_with([ROOT], code) == "5\n"
 
 
 def test_the_page_names_every_hook_and_every_setting() -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyopencl as cl
 
-from nnc_core.base.errors import Error
+from nnc_core.base.errors import Error, as_error
 from nnc_core.base.line import Line, show_line
-from nnc_core.device import Event, Stream, origin
+from nnc_core.device import Event, Gate, Stream, origin
 from nnc_opencl.failure import failure, failure_of_code
 
 REMEMBERED = 1024
@@ -84,14 +84,27 @@ class OpenCLStream(Stream):
             found += [source for source in tuple(stream._followed) if source not in found]
         return found
 
-    def record(self) -> OpenCLEvent:
+    def fail(self, error: Exception) -> None:
+        """Raise an error where the host waits."""
+        with self._lock:
+            self._failures.append(as_error(error))
+
+    def gate(self) -> OpenCLGate:
+        try:
+            opened = cl.UserEvent(self.context)
+        except cl.Error as error:
+            raise failure("making a gate", error, self.id) from error
+        self.submit("waiting for another device", cl.enqueue_barrier, wait_for=[opened])
+        return OpenCLGate(self, opened)
+
+    def record(self, timed: bool = False) -> OpenCLEvent:
         event = self.submit("marking a moment", cl.enqueue_marker)
         self.queue.flush()  # or another queue might wait for what has not been sent
         return event
 
     def wait(self, event: Event) -> None:
         if not isinstance(event, OpenCLEvent) or event.stream.context != self.context:
-            event.wait()
+            self.relay(event)
         elif event.stream is not self:
             self._followed.add(event.stream)
             self.submit("waiting for another stream", cl.enqueue_barrier, wait_for=[event.event])
@@ -104,6 +117,18 @@ class OpenCLStream(Stream):
         self.raise_failure()
 
 
+class OpenCLGate(Gate):
+    """An event of the host's, for which a queue waits.  It never fails, as drivers differ in what a queue does then."""
+
+    def __init__(self, stream: OpenCLStream, opened: cl.UserEvent) -> None:
+        self._stream, self._opened = stream, opened
+
+    def open(self, error: Exception | None = None) -> None:
+        if error is not None:
+            self._stream.fail(error)
+        self._opened.set_status(cl.command_execution_status.COMPLETE)
+
+
 class OpenCLEvent(Event):
     """A command of a stream, and so everything before it."""
 
@@ -111,6 +136,10 @@ class OpenCLEvent(Event):
 
     def __init__(self, stream: OpenCLStream, event: cl.Event) -> None:
         self.stream, self.event = stream, event
+
+    @property
+    def done(self) -> bool:
+        return bool(self.event.command_execution_status <= cl.command_execution_status.COMPLETE)
 
     def wait(self) -> None:
         try:
