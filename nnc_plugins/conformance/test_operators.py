@@ -68,8 +68,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return metafunc.parametrize(arguments, [])  # the run ends when all is collected
     seed, known = chosen_seed(metafunc.config), device.spec.dtypes
     if arguments is VIEWED:
-        drawn = [one_to_view(name, seed, known) for name in sorted(CASES.keys() - ELSEWHERE)]
-        found = [pytest.param(*one, id=f"{one[0]}-{one[1]}") for one in drawn if one is not None]
+        views = [one_to_view(name, seed, known) for name in sorted(CASES.keys() - ELSEWHERE)]
+        found = [pytest.param(*one, id=f"{one[0]}-{one[1]}") for one in views if one is not None]
         return metafunc.parametrize(VIEWED, found)
     against_reference = "how" in metafunc.fixturenames
     size = 1 if not against_reference else SAMPLE_COMPILED if compiles_slowly(device) else SAMPLE
