@@ -71,6 +71,14 @@ class CommandBackend(ABC):
         """
         return {}
 
+    def instead(self, F: Any, inputs: Sequence[Any], command: Command) -> Any:
+        """The result by other operators that suit this code better, equal but for roundings; None to leave it as it is.
+
+        Asked when a graph is laid out; `inputs` are nodes, F is their namespace.  A command that runs by itself is not
+        asked about, so that under `config.deterministic` the bits are to be those of the operator.
+        """
+        return None
+
     def workspace(self, command: Command) -> int:
         """Bytes of scratch memory that `bind` expects as one more buffer; 0 for none."""
         return 0

@@ -15,6 +15,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.tiling import Tiling
 from nnc_core.engine.decide import Decider, packed_command
 from nnc_core.engine.groups import is_number
+from nnc_core.engine.transposed import Transposed
 from nnc_core.graph import Graph, SymbolicGraph
 from nnc_core.operator import CONSTANT, Nodes, Operator
 from nnc_core.operator.fused import FUSED
@@ -31,7 +32,7 @@ Fetch: TypeAlias = Callable[[Any], Any]
 def lay_out(graph: SymbolicGraph, layer: Graph, decider: Decider, fetch: Fetch) -> SymbolicGraph:
     """The graph with inputs packed for those that want them so; itself, unseen, where no library code of the device
     does."""
-    if not decider.abilities.wanting:
+    if not decider.abilities.wanting and not decider.abilities.replacing:
         return graph
     open_one = partial(LayingOut, decider=decider, packed=Constants(fetch))
     laid = layer.rebuilt(graph, layer.optimiser.operator.open(open_one))
@@ -87,18 +88,35 @@ class LayingOut(Nodes):
     def __init__(self, operator: Operator, table: Table, decider: Decider, packed: Constants) -> None:
         super().__init__(operator, table)
         self.decider, self.packed = decider, packed
+        self.transposed = Transposed(self)
 
     def fresh(self) -> LayingOut:
         return self.operator.open(partial(LayingOut, decider=self.decider, packed=self.packed))
 
     def simplify(self, node: Node) -> Node:
+        if self.transposed.known and (sunk := self.transposed.sunk(node)) is not None:
+            return sunk
         if node.op is PACK:
             literal = self.packed.packed(node.inputs[0], node.attributes[0])
             return node if literal is None else self.constant(literal, node.spec)
-        if node.op.name not in self.decider.abilities.wanting or not _is_plain(node):
+        abilities, name = self.decider.abilities, node.op.name
+        if (name not in abilities.wanting and name not in abilities.replacing) or not _is_plain(node):
             return node
+        if name in abilities.replacing and (other := self._instead(node)) is not None:
+            return other
         wanted = self._wanted(node)
         return self._reading_packed(node, wanted) if wanted else node
+
+    def _instead(self, node: Node) -> Node | None:
+        """The result by other operators, which library code has asked for."""
+        command = packed_command(node)
+        if self.decider.pins.of(command) is not None:
+            return None
+        for backend in self.decider.device.all_backends(node.op.name):
+            found: Node | None = backend.instead(self, node.inputs, command)
+            if found is not None:
+                return self.transposed.note(found)
+        return None
 
     def _wanted(self, node: Node) -> Mapping[int, Tiling]:
         """The conversions that the node's code wants, and takes."""

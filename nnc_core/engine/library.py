@@ -1,4 +1,5 @@
-"""The operators whose library code does more than run them: joins others, or wants inputs in another order."""
+"""The operators whose library code does more than run them: joins others, wants inputs in another order, or other
+operators in place of them."""
 
 from __future__ import annotations
 
@@ -10,15 +11,17 @@ from nnc_core.operator import OPERATORS
 
 
 class Abilities(NamedTuple):
-    """Names of operators; both empty on most devices, so that nobody has to look at graphs for them."""
+    """Names of operators; all empty on most devices, so that nobody has to look at graphs for them."""
 
     fusing: frozenset[str]
     wanting: frozenset[str]
+    replacing: frozenset[str]
 
     @staticmethod
     def of(device: Device) -> Abilities:
         """The abilities of all library code of a device."""
-        return Abilities(_names(device, lambda backend: backend.fuses), _names(device, _wants))
+        able = (lambda backend: backend.fuses), _wants, _replaces
+        return Abilities(*[_names(device, ability) for ability in able])
 
 
 def _names(device: Device, able: Callable[[CommandBackend], bool]) -> frozenset[str]:
@@ -27,3 +30,7 @@ def _names(device: Device, able: Callable[[CommandBackend], bool]) -> frozenset[
 
 def _wants(backend: CommandBackend) -> bool:
     return type(backend).wants is not CommandBackend.wants
+
+
+def _replaces(backend: CommandBackend) -> bool:
+    return type(backend).instead is not CommandBackend.instead

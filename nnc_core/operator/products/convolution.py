@@ -18,6 +18,9 @@ from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, Stri
 from nnc_core.operator.products.residues import Slide, in_residues
 from nnc_core.shape.window import has_channels_last
 
+FEW_CHANNELS = 16
+"""Fewer make a short sum, or a low tile, of what one element of windows sees."""
+
 
 class Sliding(NamedTuple):
     """The attributes that all three operators have."""
@@ -47,10 +50,25 @@ def conv_problem(joined: JoinedProduct) -> MatrixProduct:
         return _depthwise(joined, windows, taps, by_tap)
     a = Strided(_first(x), (channels * _steps(x)[-1],), 0, _steps(x)[-1])
     b = Strided(_first(kernel), (outputs * by_output,), by_channel, by_output)
+    run = _run(windows, channels, groups) if by_tap == channels * by_channel else 1
     problem = MatrixProduct(
         x.dtype, (groups,), prod(shape[:-1]), outputs, taps * channels, a, b, _by_window(joined, outputs),
-        joined.ending, _order(joined), taps, by_tap, windows)
+        joined.ending, _order(joined), taps // run, by_tap * run, _with_runs(windows, run))
     return _packed(_pointwise(problem, x), joined.factors[1])
+
+
+def _run(windows: ImageWindows, channels: int, groups: int) -> int:
+    """The elements along the last axis of windows that are gone through as one, with their channels: all of them where
+    they are neighbours, and none lies outside of the image; worth the while where channels are few."""
+    axis = windows.axes[-1]
+    last = (axis.places - 1) * axis.stride + axis.offset + (axis.window - 1) * axis.step
+    whole = groups == 1 and axis.step == 1 and axis.pixel == channels and axis.offset >= 0 and last < axis.image
+    return axis.window if whole and channels < FEW_CHANNELS else 1
+
+
+def _with_runs(windows: ImageWindows, run: int) -> ImageWindows:
+    *outer, last = windows.axes
+    return windows._replace(axes=(*outer, last._replace(window=last.window // run)))
 
 
 def kernel_tiling(rank: int, width: int) -> Tiling:
@@ -110,13 +128,17 @@ def kernel_gradient_problem(joined: JoinedProduct) -> MatrixProduct:
         for count, image, stride, (before, _), dilation, window, pixel in zip(
             g.shape[1:-1], x.shape[1:-1], slide.strides, slide.padding, slide.dilation, shape[:-2],
             _steps(x)[1:-1], strict=True)])
-    others = [Strided(_first(y), (outputs * _steps(y)[-1], _merged(shape[:-2], _steps(y)[:-2])), _steps(y)[-2],
-                      _steps(y)[-1]) for y in joined.others]
+    windows = ImageWindows(axes, _steps(x)[0])
+    by_taps = [_merged(shape[:-2], _steps(y)[:-2]) for y in joined.others]
+    even = all(step == channels * _steps(y)[-2] for step, y in zip(by_taps, joined.others, strict=True))
+    run = _run(windows, channels, groups) if even else 1
+    others = [Strided(_first(y), (outputs * _steps(y)[-1], step * run), _steps(y)[-2], _steps(y)[-1])
+              for step, y in zip(by_taps, joined.others, strict=True)]
     a = Strided(_first(x), (channels * _steps(x)[-1], 0), _steps(x)[-1], 0)
     b = Strided(_first(g), (outputs * _steps(g)[-1], 0), _merged(g.shape[:-1], _steps(g)[:-1]), _steps(g)[-1])
     return MatrixProduct(
-        x.dtype, (groups, prod(shape[:-2])), channels, outputs, prod(g.shape[:-1]), a, b, tuple(others),
-        joined.ending, _order(joined), windows=ImageWindows(axes, _steps(x)[0]))
+        x.dtype, (groups, prod(shape[:-2]) // run), run * channels, outputs, prod(g.shape[:-1]), a, b, tuple(others),
+        joined.ending, _order(joined), windows=_with_runs(windows, run))
 
 
 def _is_depthwise(channels: int, outputs: int, groups: int) -> bool:

@@ -12,6 +12,7 @@ from nnc_core.base.command import Command
 from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.fused import FUSED
+from nnc_core.operator.packing import PACK
 from nnc_cpu import (
     convolution,
     creation,
@@ -30,6 +31,7 @@ from nnc_cpu import (
 from nnc_cpu.memory import array_in
 from nnc_cpu.products import PRODUCTS
 from nnc_cpu.products.backend import nest_is_quicker
+from nnc_cpu.products.instead import is_with_channels_first
 from nnc_cpu.reference import by_reference
 from nnc_cpu.routine import Make, Routine
 from nnc_cpu.silence import quiet_launch
@@ -98,10 +100,11 @@ class NumpyBackend(CommandBackend):
 
 class ConvolutionBackend(NumpyBackend):
     """Leaves convolutions of each channel by itself, and of few channels, to loop nests: there is next to nothing to
-    multiply by BLAS; and its threads, which go on turning for a while, would be in the way of ours."""
+    multiply by BLAS; and its threads, which go on turning for a while, would be in the way of ours.  Those that graphs
+    run with channels last are left to them too, so that their bits are the same alone."""
 
     def refuse(self, command: Command) -> str | None:
-        left = convolution.is_depthwise(command) or nest_is_quicker(command)
+        left = convolution.is_depthwise(command) or nest_is_quicker(command) or is_with_channels_first(command)
         return super().refuse(command) or ("its loop nest is quicker" if left else None)
 
 
@@ -140,7 +143,7 @@ BETTER_THAN_NESTS = frozenset({
 
 def _is_nest(operator: str) -> bool:
     """Tell whether loop nests can do what an operator does, and sooner."""
-    op = OPERATORS.get(operator)
+    op = PACK if operator == PACK.name else OPERATORS.get(operator)
     nested = op is not None and (op.nest is not None or op.scalar is not None or op.decompose is not None)
     return nested and operator not in BETTER_THAN_NESTS
 

@@ -53,6 +53,8 @@ CASES = {
     "depthwise": Windows((2, 6, 7, 70), (3, 3, 1, 70), (1, 1), ((1, 1), (1, 1)), (1, 1), 70),
     "depthwise with strides": Windows((2, 9, 8, 5), (3, 3, 1, 5), (2, 2), ((0, 1), (1, 1)), (1, 1), 5),
     "two filters for each channel": Windows((1, 6, 7, 5), (3, 3, 1, 10), (1, 1), ((1, 1), (1, 1)), (1, 1), 5),
+    "runs of elements and channels": Windows((2, 7, 9, 3), (5, 3, 3, 6), (1, 2), ((2, 2), (0, 0)), (2, 1)),
+    "runs that end inside": Windows((2, 7, 9, 1), (2, 4, 1, 5), (1, 2), ((1, 0), (0, 1)), (1, 1)),
     "one channel": Windows((2, 7, 7, 1), (5, 5, 1, 6), (1, 1), ((2, 2), (2, 2)), (1, 1)),
 }  # fmt: skip
 
@@ -176,6 +178,25 @@ def test_gradients_by_windows_that_lie_apart_are_one_command_each() -> None:
     run = nnc.export({"x": x, "w": w}, {"y": y, "by_x": by_x, "by_w": by_w}).compile()
     text = run.explain()
     assert "numpy" not in text and text.count("[packed; ") == 3
+
+
+def test_images_of_few_channels_are_padded_for_their_convolution_and_its_gradient() -> None:
+    rng = np.random.default_rng(0)
+    x, w = (nnc.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((6, 12, 13, 3), (5, 5, 3, 16)))
+
+    def both(x: nnc.Tensor, w: nnc.Tensor) -> Any:
+        def loss(w: nnc.Tensor) -> nnc.Tensor:
+            return nnc.sum(nnc.conv2d(x, w, strides=2, padding="SAME") ** 2)
+
+        return nnc.conv2d(x, w, strides=2, padding="SAME"), nnc.grad(loss)(w)
+
+    compiled = nnc.jit(both)
+    found = compiled(x, w)
+    text = compiled.explain(x, w)
+    assert text.count("pad(") == 1 and text.count("[packed; ") == 2
+    with nnc.config.using(deterministic=True):
+        for ours, theirs in zip(found, both(x, w), strict=True):
+            np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-4, atol=1e-4)
 
 
 def test_what_other_code_does_sooner_is_left_to_it() -> None:

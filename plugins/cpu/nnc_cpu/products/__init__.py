@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from nnc_core.device import CommandBackend
 from nnc_core.operator.products.arrange import PROBLEMS
-from nnc_cpu.products.backend import PackedProducts
+from nnc_cpu.products.backend import PackedConvolutions, PackedProducts
 
-PRODUCTS: Mapping[str, CommandBackend] = {name: PackedProducts(name) for name in PROBLEMS}
+PRODUCTS: Mapping[str, CommandBackend] = {
+    name: (PackedProducts if name == "matmul" else PackedConvolutions)(name) for name in PROBLEMS}
 """The code of each operator that goes before NumPy's."""

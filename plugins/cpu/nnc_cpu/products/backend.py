@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import accumulator
@@ -17,6 +17,7 @@ from nnc_core.operator.products.convolution import kernel_tiling
 from nnc_core.operator.products.matmul import weight_tiling
 from nnc_core.operator.products.problem import MatrixProduct
 from nnc_cpu.products.checked import checked
+from nnc_cpu.products.instead import suited
 from nnc_cpu.products.plan import panel_width
 
 if TYPE_CHECKING:
@@ -76,6 +77,13 @@ class PackedProducts(CommandBackend):
         out = command.outputs[output]
         return tuple([place for place in joined.places[: len(joined.ending.operands)]
                       if place not in factors and command.inputs[place] == out])
+
+
+class PackedConvolutions(PackedProducts):
+    """Convolutions, or gradients of them."""
+
+    def instead(self, F: Any, inputs: Sequence[Any], command: Command) -> Any:
+        return suited(F, inputs, command)
 
 
 def _compiler() -> ProductCompiler:
