@@ -1,9 +1,10 @@
 """sin, cos and tan, for arguments of every size.
 
-An argument beyond pi / 4 is multiplied by 2 / pi in integers, as Payne and Hanek do (ACM SIGNUM Newsletter 18, 1983):
-of the many digits of 2 / pi only those matter whose product with the argument lies around its point; the product's two
-bits before the point are the quadrant, the others the angle within it.  That takes 64-bit integers, and in float64 two
-hundred instructions, whatever the argument; a library's function, which may look at the argument first, is quicker.
+From an argument that is not too large the nearest multiple of pi / 2 is taken in three parts (Cody and Waite).  A
+larger one is multiplied by 2 / pi in integers, as Payne and Hanek do (ACM SIGNUM Newsletter 18, 1983): of the many
+digits of 2 / pi only those matter whose product with the argument lies around its point; the product's two bits before
+the point are the quadrant, the others the angle within it.  That takes 64-bit integers, and in float64 two hundred
+instructions; where they are computed in any case a library's function, which looks at the argument first, is quicker.
 
 The coefficients of sin interpolate (sin(r) - r) / r**3, those of cos (cos(r) - 1 + r**2 / 2) / r**4, in r**2 at
 Chebyshev nodes of |r| <= pi / 4, computed with 90 decimal digits and rounded once; error below 2**-28 (float32) and
@@ -16,7 +17,7 @@ from math import inf, nan
 from typing import NamedTuple
 
 from nnc_core.base.dtype import float32, float64, int64, uint64
-from nnc_core.codegen.formats import Coefficients, Format, form_of, polynomial
+from nnc_core.codegen.formats import Coefficients, Format, form_of, multiply_add, nearest_integer, polynomial
 from nnc_core.codegen.scalar import Scalar
 
 _SIN: Coefficients = {
@@ -40,7 +41,14 @@ _TWO_BY_PI = (
 """Its binary digits after the point."""
 _WORDS = [int(text, 16) for text in (("0" * 16 + _TWO_BY_PI)[k : k + 16] for k in range(0, 352, 16))]
 """The same as words of 64 bits, behind 64 zeros."""
-_QUARTER_PI = 0.7853981633974483
+_BY_HALF_PI = 0.6366197723675814
+_HALF_PI = {
+    float32: (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
+    float64: (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21),
+}
+"""pi / 2 in three parts; in float64 the first two have 33 bits: their products with small integers are exact."""
+_NEAR = {float32: 2.0**17, float64: 2.0**20}
+"""Arguments below are reduced by the three parts."""
 _UNIT = {
     float32: (8.515328097865888e-20, -2.4147648606397375e-25),
     float64: (8.515303944838236e-20, 5.378150071992814e-29),
@@ -49,7 +57,8 @@ _UNIT = {
 
 
 class Angle(NamedTuple):
-    """|x| = quadrant * pi / 2 + (angle + rest) with |angle| <= pi / 4; the quadrant counts up to 3."""
+    """|x| = quadrant * pi / 2 + (angle + rest) with |angle| <= pi / 4, hardly more; the last two bits of the quadrant
+    count."""
 
     angle: Scalar
     rest: Scalar
@@ -58,17 +67,16 @@ class Angle(NamedTuple):
 
 def sin(x: Scalar) -> Scalar:
     """Keeps -0; NaN at infinity."""
-    turned = _reduced(abs(x))
+    turned, form = _reduced(abs(x)), form_of(x)
     value = _odd(turned.quadrant).select(_cosine(turned), _sine(turned))
-    value = _beyond_half(turned.quadrant).select(-value, value)
-    return _with_ends(x, (x.bitcast(form_of(x).integer) < 0).select(-value, value))
+    return _with_ends(x, _turned_by(value, (turned.quadrant << _to_sign(form)) ^ x.bitcast(form.integer)))
 
 
 def cos(x: Scalar) -> Scalar:
     """NaN at infinity."""
     turned = _reduced(abs(x))
     value = _odd(turned.quadrant).select(_sine(turned), _cosine(turned))
-    return _with_ends(x, _beyond_half(turned.quadrant + 1).select(-value, value))
+    return _with_ends(x, _turned_by(value, (turned.quadrant + 1) << _to_sign(form_of(x))))
 
 
 def tan(x: Scalar) -> Scalar:
@@ -76,16 +84,22 @@ def tan(x: Scalar) -> Scalar:
     turned = _reduced(abs(x))
     sine, cosine, odd = _sine(turned), _cosine(turned), _odd(turned.quadrant)
     value = odd.select(-cosine, sine) / odd.select(sine, cosine)
-    return _with_ends(x, (x.bitcast(form_of(x).integer) < 0).select(-value, value))
+    return _with_ends(x, _turned_by(value, x.bitcast(form_of(x).integer)))
 
 
 def _odd(quadrant: Scalar) -> Scalar:
     return (quadrant & 1).equal(1)
 
 
-def _beyond_half(quadrant: Scalar) -> Scalar:
-    """Quadrants 2 and 3."""
-    return (quadrant & 2).equal(2)
+def _to_sign(form: Format) -> int:
+    """Places from the bit that quadrants 2 and 3 have to the sign."""
+    return 8 * form.dtype.itemsize - 2
+
+
+def _turned_by(value: Scalar, signs: Scalar) -> Scalar:
+    """The value, negative where an integer is."""
+    form = form_of(value)
+    return (value.bitcast(form.integer) ^ (signs & form.sign_bit)).bitcast(value.dtype)
 
 
 def _with_ends(x: Scalar, value: Scalar) -> Scalar:
@@ -95,20 +109,48 @@ def _with_ends(x: Scalar, value: Scalar) -> Scalar:
 def _sine(turned: Angle) -> Scalar:
     r = turned.angle
     square = r * r
-    low = turned.rest - turned.rest * square * 0.5
-    return r + (low + r * square * polynomial(_SIN[r.dtype], square))
+    return r + multiply_add(r * square, polynomial(_SIN[r.dtype], square), turned.rest)
 
 
 def _cosine(turned: Angle) -> Scalar:
     r = turned.angle
     square = r * r
-    half = square * 0.5
-    total = 1.0 - half
-    return total + (((1.0 - total) - half) + (square * square * polynomial(_COS[r.dtype], square) - r * turned.rest))
+    total = multiply_add(square, -0.5, 1.0)
+    rest = multiply_add(square, -0.5, 1.0 - total) - r * turned.rest
+    return total + multiply_add(square * square, polynomial(_COS[r.dtype], square), rest)
 
 
 def _reduced(a: Scalar) -> Angle:
-    form, near = form_of(a), a < _QUARTER_PI
+    near, far, is_near = _NEARLY[a.dtype](a), _reduced_by_digits(a), a < _NEAR[a.dtype]
+    return Angle(*[is_near.select(one, other) for one, other in zip(near, far, strict=True)])
+
+
+def _nearly_float32(a: Scalar) -> Angle:
+    """The first difference is exact."""
+    high, middle, low = _HALF_PI[float32]
+    whole, quadrant = nearest_integer(a, _BY_HALF_PI)
+    return Angle(whole.fma(-middle, whole.fma(-high, a)), whole * -low, quadrant)
+
+
+def _nearly_float64(a: Scalar) -> Angle:
+    """The first difference is exact, and so is the error of the second (Knuth); what is not in the angle is less than
+    its last bit."""
+    high, middle, low = _HALF_PI[float64]
+    whole, quadrant = nearest_integer(a, _BY_HALF_PI)
+    large, small = a - whole * high, whole * middle
+    angle = large - small
+    part = large - angle
+    error = (large - (angle + part)) - (small - part)
+    rest = error - whole * low
+    total = angle + rest
+    return Angle(total, rest - (total - angle), quadrant)
+
+
+_NEARLY = {float32: _nearly_float32, float64: _nearly_float64}
+
+
+def _reduced_by_digits(a: Scalar) -> Angle:
+    form = form_of(a)
     bits = a.bitcast(form.integer)
     digits = ((bits & ((1 << form.mantissa) - 1)) | (1 << form.mantissa)).cast(uint64)
     start = ((bits >> form.mantissa) - (form.bias + form.mantissa - 62)).maximum(0).cast(uint64)
@@ -119,8 +161,7 @@ def _reduced(a: Scalar) -> Angle:
     turn, rest = turn.bitcast(int64) ^ sign, (rest.bitcast(int64) ^ sign).bitcast(uint64)
     angle, low = _angle(turn, rest, form)
     negative = sign < 0
-    angle, low = negative.select(-angle, angle), negative.select(-low, low)
-    return Angle(near.select(a, angle), near.select(a.constant(0.0), low), near.select(quadrant.constant(0), quadrant))
+    return Angle(negative.select(-angle, angle), negative.select(-low, low), quadrant.cast(form.integer))
 
 
 def _angle(turn: Scalar, rest: Scalar, form: Format) -> tuple[Scalar, Scalar]:

@@ -1,10 +1,14 @@
 """The error function and its relatives: erf, erfc, erfcx, ndtr, log_ndtr, erfinv.
 
 erfc is e**(-x**2) times erfcx, and (1 + 2 x) erfcx(x) is one smooth function of t = (x - c) / (x + c) for all x >= 0
-(Shepherd and Laframboise, Mathematics of Computation 36, 1981).  x**2 is formed in two parts, so that the tails keep
-their digits.  erfinv(x) / x is a smooth function of w = -log(1 - x**2), and of its root where w is large (Giles, GPU
-Computing Gems, 2011).  The coefficients interpolate at Chebyshev nodes, computed with 90 decimal digits and rounded
-once; the error of every fit is below 2**-23 (float32) and 2**-54 (float64).
+(Shepherd and Laframboise, Mathematics of Computation 36, 1981).  In float32 (x + c) erfcx(x) takes its place, which
+needs one division.  x**2 is formed in two parts, so that the tails keep their digits.  erf in float32, where no tail is
+wanted, is 1 - 2**(x p(x)) far from 0.  erfinv(x) / x is a smooth function of w = -log(1 - x**2), and of its root where
+w is large (Giles, GPU Computing Gems, 2011).
+
+The coefficients were computed with 50 to 90 decimal digits.  Those of erfcx and far from 0 of erf in float32 minimise
+the largest error, the others interpolate at Chebyshev nodes; the error of every fit is below 2**-23 (float32) and
+2**-54 (float64).
 """
 
 from __future__ import annotations
@@ -13,7 +17,17 @@ from math import inf, nan, sqrt
 
 from nnc_core.base.dtype import float32, float64
 from nnc_core.codegen.exponentials import reduced
-from nnc_core.codegen.formats import Coefficients, form_of, head, polynomial, scaled, with_sign_of
+from nnc_core.codegen.formats import (
+    Coefficients,
+    form_of,
+    head,
+    multiply_add,
+    nearest_integer,
+    polynomial,
+    scaled,
+    scaled_down,
+    with_sign_of,
+)
 from nnc_core.codegen.logarithms import log, log_of_sum, one_plus
 from nnc_core.codegen.scalar import Scalar
 
@@ -27,13 +41,12 @@ _ERF: Coefficients = {
          1.6462045441468418e-06, -1.6364642158167616e-07, 1.4792401209404813e-08, -1.216456005728345e-09,
          8.709045129053106e-11, -4.230945824295338e-12),
 }  # fmt: skip
-"""(erf(x) / x - 1) of x**2 <= 1."""
+"""(erf(x) / x - 1) of x**2 <= 1; in float32 for erfc alone."""
 _ERFCX: Coefficients = {
     float32: (
-         0.0269783735275269, -0.0927637591958046, -0.1660303920507431, 0.1640494018793106,
-         -0.054220184683799744, -0.008018636144697666, 0.008724294602870941, 0.0012166654923930764,
-         -0.0014635117258876562, -0.0003571778943296522, 0.00022110545251052827, 6.310018216026947e-05,
-         -2.010893149417825e-05),
+         1.0215827226638794, -0.6871606707572937, 0.2794713079929352, -0.03644300252199173, -0.021502507850527763,
+         0.006485859863460064, 0.0030569119844585657, -0.000860072672367096, -0.0005976154934614897,
+         7.267506589414552e-05, 8.398109639529139e-05),
     float64: (
          -0.0170048813744474, -0.1396211168405625, 0.015379652102610162, 0.0680970542546862,
          -0.10103906603585294, 0.09373283499865172, -0.06633036582050367, 0.0371675155318432,
@@ -42,7 +55,19 @@ _ERFCX: Coefficients = {
          2.980596055322769e-07, -8.218020654813044e-07, 7.111912428010423e-08, 1.0683442926744586e-07,
          -1.6357383982124768e-08, -1.2544825403855518e-08, 1.5712153638319064e-09, 9.655408225482863e-10),
 }  # fmt: skip
-"""((1 + 2 x) erfcx(x) - 5/4) of t."""
+"""Of t: (x + 2) erfcx(x) in float32, (1 + 2 x) erfcx(x) - 5/4 in float64."""
+_ERF_NEAR = (
+         0.12837915122509003, -0.37612518668174744, 0.11282078176736832, -0.02677648700773716, 0.00500818807631731,
+         -0.0006069972296245396)  # fmt: skip
+"""(erf(x) / x - 1) of x**2, in float32 up to x = 0.9."""
+_ERF_FAR = (
+         -1.6281086206436157, -0.9171263575553894, -0.15188787877559662, 0.03304007276892662, -0.004643287044018507,
+         0.00030931393848732114)  # fmt: skip
+"""log2(erfc(x)) / x of x, in float32 from 0.9 to 4."""
+_EXP2 = (
+         1.0000001192092896, 0.6931469440460205, 0.24022120237350464, 0.05550713464617729, 0.009675540961325169,
+         0.0013276381650939584)  # fmt: skip
+"""2**x of |x| <= 1/2, in float32, for a number that is taken from 1."""
 _INVERSE_NEAR: Coefficients = {
     float32: (
          1.5014092922210693, 0.24664027988910675, -0.004177324939519167, -0.001252707908861339,
@@ -79,15 +104,34 @@ _INVERSE_FAR: Coefficients = {
          6.991455005495576e-11, 1.883626194327793e-11, -2.0469026960933108e-11, 5.029463831717124e-12),
 }  # fmt: skip
 """erfinv(x) / x of w or of its root."""
-_CENTRE = {float32: 2.0, float64: 4.0}  # c of erfcx
+_ERF_END = 3.9999919  # beyond it erf is 1 in float32; no power of two, whose sums NumPy would have to look at closely
 _END = {float32: 11.0, float64: 28.0}  # beyond it erfc is 0
 _NORMAL_END = {float32: 15.0, float64: 40.0}  # the same of ndtr
 
 
 def erf(x: Scalar) -> Scalar:
     """The error function, in [-1, 1]; keeps -0."""
+    return _ERFS[x.dtype](x)
+
+
+def _erf_float32(x: Scalar) -> Scalar:
+    a, square = abs(x), x * x
+    near = multiply_add(x, polynomial(_ERF_NEAR, square), x)
+    bounded = a.minimum(_ERF_END)
+    power = bounded * polynomial(_ERF_FAR, bounded)
+    whole, exponent = nearest_integer(power)
+    form = form_of(x)
+    mantissa = polynomial(_EXP2, power - whole).bitcast(form.integer)
+    tail = (mantissa + (exponent << form.mantissa)).bitcast(float32)
+    return (a < 0.9).select(near, with_sign_of(1.0 - tail, x))
+
+
+def _erf_float64(x: Scalar) -> Scalar:
     a = abs(x)
     return (a < 1.0).select(_inner(x), with_sign_of(1.0 - _tail(a), x))
+
+
+_ERFS = {float32: _erf_float32, float64: _erf_float64}
 
 
 def erfc(x: Scalar) -> Scalar:
@@ -102,7 +146,8 @@ def erfcx(x: Scalar) -> Scalar:
     a = abs(x)
     exponent, fraction = _exp_of_square(a.minimum(_END[x.dtype]), 1.0)
     grown = scaled(fraction + 1.0, exponent + 1, form_of(x))
-    return (x < 0.0).select(grown - _scaled_tail(a), _scaled_tail(a))
+    tail = a.equal(inf).select(x.constant(0.0), _scaled_tail(a))
+    return (x < 0.0).select(grown - tail, tail)
 
 
 def ndtr(x: Scalar) -> Scalar:
@@ -115,7 +160,7 @@ def log_ndtr(x: Scalar) -> Scalar:
     """log(ndtr(x)), finite in the left tail: log(erfcx(-x / sqrt(2)) / 2) - x**2 / 2."""
     a, right = abs(x), x > 0.0
     total, rest = one_plus(-_normal_tail(a))
-    left = _scaled_tail(a * sqrt(0.5)) * 0.5
+    left = _scaled_tail(a, sqrt(0.5)) * 0.5
     result = log_of_sum(right.select(total, left), right.select(rest, 0.0))
     result = right.select(result, result - x * 0.5 * x)
     return (x > -inf).select(result, x)
@@ -146,15 +191,27 @@ _INVERSES = {float32: _inverse_float32, float64: _inverse_float64}
 
 def _inner(x: Scalar) -> Scalar:
     """erf of |x| <= 1."""
-    a = abs(x).minimum(1.0)
-    return x + x * polynomial(_ERF[x.dtype], a * a)
+    return multiply_add(x, polynomial(_ERF[x.dtype], x * x), x)
 
 
-def _scaled_tail(a: Scalar) -> Scalar:
-    """erfcx of a >= 0."""
-    centre = _CENTRE[a.dtype]
-    t = (a < inf).select(a / (a + centre), 1.0) * 2.0 - 1.0  # (a - centre) / (a + centre)
-    return (polynomial(_ERFCX[a.dtype], t) + 1.25) * 0.5 / (a + 0.5)
+def _scaled_tail(a: Scalar, factor: float = 1.0) -> Scalar:
+    """erfcx of a times the factor, where a >= 0 is finite."""
+    return _SCALED_TAILS[a.dtype](a, factor)
+
+
+def _scaled_tail_float32(a: Scalar, factor: float) -> Scalar:
+    inverse = 1.0 / multiply_add(a, factor, 2.0)
+    t = multiply_add(a, factor, -2.0) * inverse
+    return inverse * polynomial(_ERFCX[float32], t)
+
+
+def _scaled_tail_float64(a: Scalar, factor: float) -> Scalar:
+    a = a if factor == 1.0 else a * factor
+    t = a / (a + 4.0) * 2.0 - 1.0  # (a - 4) / (a + 4)
+    return (polynomial(_ERFCX[float64], t) + 1.25) * 0.5 / (a + 0.5)
+
+
+_SCALED_TAILS = {float32: _scaled_tail_float32, float64: _scaled_tail_float64}
 
 
 def _tail(a: Scalar) -> Scalar:
@@ -162,18 +219,22 @@ def _tail(a: Scalar) -> Scalar:
     a = a.minimum(_END[a.dtype])
     exponent, fraction = _exp_of_square(a, -1.0)
     factor = _scaled_tail(a)
-    return scaled(factor + factor * fraction, exponent, form_of(a))
+    return scaled_down(multiply_add(factor, fraction, factor), exponent, form_of(a))
 
 
 def _normal_tail(a: Scalar) -> Scalar:
     """ndtr(-a) of a >= 0."""
     a = a.minimum(_NORMAL_END[a.dtype])
     exponent, fraction = _exp_of_square(a, -0.5)
-    factor = _scaled_tail(a * sqrt(0.5))
-    return scaled(factor + factor * fraction, exponent - 1, form_of(a))
+    factor = _scaled_tail(a, sqrt(0.5))
+    return scaled_down(multiply_add(factor, fraction, factor), exponent - 1, form_of(a))
 
 
 def _exp_of_square(a: Scalar, factor: float) -> tuple[Scalar, Scalar]:
     """(k, f) with e**(factor * a**2) = 2**k * (1 + f); the square is formed in two parts."""
+    if a.dtype == float32:
+        scaled_a = a * factor
+        square = scaled_a * a
+        return reduced(square, scaled_a.fma(a, -square))
     high = head(a)
     return reduced(high * high * factor, (a - high) * (a + high) * factor)

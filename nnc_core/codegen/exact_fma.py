@@ -12,19 +12,38 @@ from nnc_core.base.dtype import float32
 Values = np.ndarray[Any, Any]
 
 _SPLITTER = 2.0**27 + 1.0
+_ONE = np.uint64(1)
+_HALF, _BELOW = np.uint64(1 << 28), np.uint64((1 << 29) - 1)
+"""The bits of a float64 below those of a float32, in the middle between two of them; all of those bits."""
+_SMALLEST_NORMAL = np.uint64((1023 - 126) << 53)
+"""The bits of the smallest normal float32 as a float64, without a sign."""
 _SAFE = 2.0**400, 2.0**-400  # magnitudes whose products and their errors neither overflow nor underflow
 
 
 def fma(a: Values, b: Values, c: Values) -> Values:
     """a * b + c for equal dtypes, float32 or float64."""
-    if a.dtype == float32:
-        product = a.astype(np.float64) * b.astype(np.float64)  # exact
-        return add_rounded_once(product, c.astype(np.float64))
-    return _fma_float64(*np.broadcast_arrays(a, b, c))
+    if a.dtype != float32:
+        return _fma_float64(*np.broadcast_arrays(a, b, c))
+    product = np.multiply(a, b, dtype=np.float64)  # exact
+    total = np.asarray(np.add(product, c, dtype=np.float64))
+    rounded: Values = np.asarray(total.astype(float32))
+    wrong = rounding_twice_matters(total)
+    if wrong.any():
+        rounded[wrong] = add_rounded_once(*[np.broadcast_to(x, total.shape)[wrong] for x in (product, c)])
+    return rounded
+
+
+def rounding_twice_matters(total: Values) -> Values:
+    """Tell where float64 sums may round to another float32 than the exact sums: in the middle between two float32,
+    and below the normal ones, where the middle lies elsewhere."""
+    bits = total.view(np.uint64)
+    subnormal = (bits << _ONE) - _ONE < _SMALLEST_NORMAL
+    found: Values = ((bits & _BELOW) == _HALF) | subnormal
+    return found
 
 
 def add_rounded_once(a: Values, b: Values) -> Values:
-    """The sum of float64 values, rounded once, to float32."""
+    """The sum of values of which one at least is float64, rounded once, to float32."""
     return _round_to_odd(*two_sum(a, b)).astype(float32)
 
 

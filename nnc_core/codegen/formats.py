@@ -1,7 +1,7 @@
 """Float formats as the expansions need them, and the steps that they share.
 
-They use additions, multiplications, divisions, square roots and bit operations alone, and no `fma`, which is slow where
-the device has none: so CPU compilers vectorise them, and every device gives the same bits.
+They use additions, multiplications, divisions, square roots, bit operations and, in float32, fused multiply-adds: so
+CPU compilers vectorise them, and every device gives the same bits.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nnc_core.base.dtype import DType, float32, float64, int32, int64
-from nnc_core.codegen.scalar import Scalar
+from nnc_core.codegen.scalar import Number, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +50,25 @@ def form_of(x: Scalar) -> Format:
     return FORMATS[x.dtype]
 
 
+def multiply_add(a: Scalar, b: Scalar | Number, c: Scalar | Number) -> Scalar:
+    """a * b + c, rounded once in float32.  In float64 it is rounded twice: one rounding takes NumPy, which has no such
+    function, 40 operations, but 4 where a format is wider than the product."""
+    return a.fma(b, c) if a.dtype == float32 else a * b + c
+
+
 def polynomial(coefficients: Sequence[float], x: Scalar) -> Scalar:
     """Horner's rule; the constant term comes first."""
     total = x.constant(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
-        total = total * x + coefficient
+        total = multiply_add(total, x, coefficient)
     return total
 
 
-def nearest_integer(x: Scalar) -> tuple[Scalar, Scalar]:
-    """The integer nearest to a small x, halves to even: as a float, and as an integer of the same width."""
+def nearest_integer(x: Scalar, factor: float = 1.0) -> tuple[Scalar, Scalar]:
+    """The integer nearest to a small x, or to x times a factor: as a float, and as an integer of the same width.
+    Halves of x itself go to even."""
     form = form_of(x)
-    shifted = x + form.rounder
+    shifted = x + form.rounder if factor == 1.0 else multiply_add(x, factor, form.rounder)
     return shifted - form.rounder, shifted.bitcast(form.integer) - form.rounder_bits
 
 
@@ -73,6 +80,12 @@ def as_float(whole: Scalar, form: Format) -> Scalar:
 def power_of_two(exponent: Scalar, form: Format) -> Scalar:
     """2**exponent, which has to be a normal number."""
     return ((exponent + form.bias) << form.mantissa).bitcast(form.dtype)
+
+
+def scaled_down(x: Scalar, exponent: Scalar, form: Format) -> Scalar:
+    """x * 2**exponent for x near 1 and an exponent that is not positive; rounded once."""
+    room = form.bias // 2 + 1
+    return x * power_of_two(exponent + room, form) * 2.0**-room
 
 
 def scaled(x: Scalar, exponent: Scalar, form: Format) -> Scalar:

@@ -143,6 +143,10 @@ class Scalar:
     def maximum(self, other: Scalar | Number) -> Scalar:
         return self.apply("maximum", other)
 
+    def fma(self, factor: Scalar | Number, term: Scalar | Number) -> Scalar:
+        """This times a factor plus a term, rounded once."""
+        return self.apply("fma", factor, term)
+
     def sqrt(self) -> Scalar:
         return self.apply("sqrt")
 

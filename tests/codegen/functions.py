@@ -75,7 +75,7 @@ FUNCTIONS: dict[str, Function] = {
     "sin": Function(2, np.sin, ((-10, 10), (-1, 1), (-1e5, 1e5)), (*_ZERO, (INF, NAN), (-INF, NAN))),
     "cos": Function(2, np.cos, ((-10, 10), (-1, 1), (-1e5, 1e5)), (
         (0.0, 1.0), (-0.0, 1.0), (INF, NAN), (NAN, NAN))),
-    "tan": Function(2.5, np.tan, ((-10, 10), (-1, 1), (-1e5, 1e5)), (*_ZERO, (INF, NAN), (-INF, NAN))),
+    "tan": Function(3, np.tan, ((-10, 10), (-1, 1), (-1e5, 1e5)), (*_ZERO, (INF, NAN), (-INF, NAN))),
     "asin": Function(2.5, np.arcsin, ((-1, 1), (0.999, 1), (0.49, 0.52)), (*_ZERO, (1.5, NAN), (-INF, NAN))),
     "acos": Function(1.5, np.arccos, ((-1, 1), (0.999, 1), (-0.52, 0.52)), ((1.0, 0.0), (1.5, NAN), (INF, NAN))),
     "atan": Function(2.5, np.arctan, (_NEAR, (-100, 100), (0.4, 0.43)), _ZERO),
