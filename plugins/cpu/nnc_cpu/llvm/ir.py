@@ -80,6 +80,12 @@ class FunctionWriter:
         numbers = ", ".join([f"i32 {k}" for k in which])
         return self.let(f"shufflevector {a}, {b}, <{len(which)} x i32> <{numbers}>", a.type, len(which))
 
+    def any(self, condition: Register) -> Register:
+        """Tell whether a condition holds in a lane."""
+        if condition.lanes == 1:
+            return condition
+        return self.call(f"llvm.vector.reduce.or.v{condition.lanes}i1", "i1", condition)
+
     def backwards(self, x: Register) -> Register:
         """The lanes in reverse."""
         return self.shuffled(x, x._replace(name="poison"), range(x.lanes - 1, -1, -1))

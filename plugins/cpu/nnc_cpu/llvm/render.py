@@ -7,7 +7,7 @@ its own, or points of the inner axis of a stage, which fold together.  What is t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from nnc_core.base.loopnest import Instruction, LoopNest, Stage
 from nnc_core.codegen.expand import expand
 from nnc_core.codegen.general import AnyNest, GeneralNest
 from nnc_core.codegen.ranges import axis_lengths
+from nnc_cpu.llvm.branches import Branch, branches
 from nnc_cpu.llvm.folds import fold_of
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import held, stored
@@ -173,6 +174,7 @@ class StageWriter:
         self.lengths = axis_lengths(kernel.nest, stage)
         self.axis = vector_axis(kernel.nest, stage) if kernel.axis is None else None
         """The inner axis along which the lanes lie; None where they are points of an outer axis, or there is one."""
+        self.branches = branches(kernel.nest, stage, first, kernel.repeated.numbers)
         self.folds = [[fold_of(self, n, r, n in kernel.varying, in_parts(r, stage, kernel.nest))
                        for n, r in enumerate(stage.reductions, self.after)] for _ in self.points.vectors()]
         """Of each vector of points at hand."""
@@ -215,12 +217,36 @@ class StageWriter:
         """Everything at one inner point, or at those of all lanes."""
         points, stage = self.points, self.stage
         for n in points.vectors():
-            for number, instruction in enumerate(stage.body, self.first):
-                self.instruction(number, instruction)
+            self.instructions(range(self.first, self.after), None)
             for fold in self.folds[n]:
                 points.values[fold.number] = fold.fold()
             for number, instruction in enumerate(stage.running, self.after + len(stage.reductions)):
                 points.instruction(number, instruction, self.lengths)
+
+    def instructions(self, numbers: Iterable[int], within: Branch | None) -> None:
+        """Instructions of the body, those of a branch if there is one."""
+        for number in numbers:
+            if self.branches.home(number) is within:
+                for branch in self.branches.before(number):
+                    self.branch(branch)
+                self.instruction(number, self.stage.body[number - self.first])
+
+    def branch(self, branch: Branch) -> None:
+        """The instructions of a branch, where a lane needs them."""
+        points, f = self.points, self.points.function
+        condition = points.values[branch.condition]
+        if not branch.wanted:
+            condition = points.scalars.negated(condition)
+        kept: dict[int, Register] = {}
+        with f.where(f.any(condition)):
+            self.instructions(sorted(branch.members), branch)
+            for number in branch.results:
+                value = points.values[number]
+                kept[number] = f.variable(value.type, value.lanes)
+                f.set(kept[number], value)
+        for number, variable in kept.items():
+            value = points.values[number]
+            points.values[number] = f.get(variable, value.type, value.lanes)
 
     def instruction(self, number: int, instruction: Instruction) -> None:
         """An instruction of the body, or the value that an equal one has had."""

@@ -30,6 +30,11 @@ class RepeatedValues(NamedTuple):
     needless: frozenset[int]
     """Values that nothing asks for any more."""
 
+    @property
+    def numbers(self) -> frozenset[int]:
+        """All of these values."""
+        return self.needless.union(self.sources, self.sources.values())
+
 
 NOTHING_REPEATED = RepeatedValues({}, frozenset())
 
