@@ -17,6 +17,7 @@ from nnc_core.device import DONE, Array, CommandBackend, Device, DeviceSpec, Eve
 from nnc_cpu import host, memory
 from nnc_cpu.backends import backends_beside
 from nnc_cpu.eager import EAGER, MADE_OF
+from nnc_cpu.expanded import beside_machine_code
 from nnc_cpu.nests import NestKernels, has_llvm
 from nnc_cpu.program import NumpyProgram
 
@@ -37,6 +38,8 @@ class CpuDevice(Device):
             memory=total, max_allocation=total, alignment=memory.ALIGNMENT, dtypes=frozenset(DTYPES),
             features=frozenset({"codegen", "notes", "reproducible"} if machine_code else ()))
         self.eager: Mapping[str, Callable[..., Array]] = EAGER
+        if machine_code:
+            self.eager = beside_machine_code(EAGER, lambda: self._kernels)
 
     def take(self, operator: str, backend: CommandBackend) -> None:
         super().take(operator, backend)

@@ -1,6 +1,6 @@
 """Kernels that allocate their result: the quickest way through NumPy for each operator.
 
-They compute what the backends compute, bit for bit: the same function on the same values, or the same routine.
+They compute what NumPy's backends compute, bit for bit: the same function on the same values, or the same routine.
 """
 
 from __future__ import annotations
