@@ -86,6 +86,8 @@ PREFERENCE = ("cpu", "opencl", "cuda", "strict")
 
 registry = Registry()
 _stacks: dict[str, Stack] = {}
+_names: dict[str, str] = {}
+"""The ids of devices that were asked for, by what was asked for."""
 _alive: WeakSet[Stack] = WeakSet()
 _lock = threading.RLock()
 _manager: Manager | None = None
@@ -133,6 +135,7 @@ def register_plugin(plugin: object, name: str) -> PluginRecord:
         record = manager.register(plugin, name)
         _take_in(manager)
         _look_for(None)
+        _names.clear()
         for stack in list(_alive):
             stack.accepted.clear()  # kernels that added code may go before
             stack.ways.clear()
@@ -140,7 +143,8 @@ def register_plugin(plugin: object, name: str) -> PluginRecord:
 
 
 def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:
-    """The stack of a device: by id or spec, by kind ("cpu" is "cpu:0"), or the default one for None."""
+    """The stack of a device: by id or spec, by kind ("cpu" is "cpu:0"), by a word of its vendor, driver or name
+    ("opencl:intel"), or the default one for None."""
     if device is None:
         return _stack_with(config.default_device or _default_id or default_device_id())
     if isinstance(device, Stack):
@@ -158,16 +162,14 @@ def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:
 
 
 def _stack_with(id: str) -> Stack:
-    stack = _stacks.get(id)
+    stack = _stacks.get(id) or _stacks.get(_names.get(id, ""))
     if stack is None:
-        id = id if ":" in id else f"{id}:0"
-        stack = _stacks.get(id)
-    if stack is None:
-        _look_for(id.partition(":")[0])
-        if id not in registry.ids:  # the error says what there is
+        _look_for(id.partition(":")[0].lower())
+        if registry.find(id) is None:  # the error says what there is
             _look_for(None)
+        found = _names[id] = registry.find(id) or id
         try:
-            stack = _stack_of(registry.get(id))
+            stack = _stack_of(registry.get(found))
         except Error as error:
             error.locate(line=show_line(user_line()))
             raise

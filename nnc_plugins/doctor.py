@@ -39,6 +39,7 @@ class DeviceProbe:
     detail: str
     spec: Mapping[str, Any] = field(default_factory=dict)
     testing: bool = False
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

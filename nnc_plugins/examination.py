@@ -71,7 +71,8 @@ def _diagnosis(manager: Manager, record: PluginRecord) -> list[str]:
 
 def _use(offer: DeviceOffer, report: Report) -> dict[str, Any]:
     """Open a device, move numbers through it and run a kernel built on the spot."""
-    facts: dict[str, Any] = {"id": offer.id, "describe": str(offer.describe), "testing": bool(offer.testing)}
+    facts: dict[str, Any] = {"id": offer.id, "describe": str(offer.describe), "testing": bool(offer.testing),
+                             "uid": str(offer.uid)}
     try:
         report.tell(step=f"opening {offer.id}")
         device = offer.open()

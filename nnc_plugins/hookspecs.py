@@ -37,6 +37,9 @@ class DeviceOffer:
     id: str
     open: Callable[[], Device]
     describe: str = ""
+    uid: str = ""
+    """A name that stays when other drivers and devices come and go, as numbers do not: kind, vendor, driver and name,
+    such as "opencl:intel-corporation/intel-opencl/xeon".  Users may say a word of it: "opencl:intel"."""
     testing: bool = False
     """For tests alone: used when it is named, listed on request only."""
 

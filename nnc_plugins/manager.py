@@ -10,7 +10,7 @@ import inspect
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 from types import MappingProxyType, ModuleType
@@ -35,7 +35,7 @@ SETUP_HOOKS = frozenset({"nnc_plugin_info", "nnc_devices", "nnc_register"})
 class DeviceTable(Protocol):
     """The table that `Manager.fill` fills: core's `Registry` of devices."""
 
-    def add(self, id: str, open: Callable[[], Device], testing: bool) -> object: ...
+    def add(self, id: str, open: Callable[[], Device], testing: bool, texts: Sequence[str]) -> object: ...
 
 
 class Manager:
@@ -106,7 +106,8 @@ class Manager:
             offers = self.offers(kind)
             given = self._given_to(registry)
             for id in [id for id in offers if id not in given]:
-                registry.add(id, _Opener(offers[id], self._holders[id]), offers[id].testing)
+                offer = offers[id]
+                registry.add(id, _Opener(offer, self._holders[id]), offer.testing, _texts(offer))
                 given.add(id)
 
     def collect(self, hook: str, argument: str, make: Callable[[PluginRecord], T]) -> list[tuple[PluginRecord, T]]:
@@ -294,6 +295,11 @@ class _Opener:
             raise
 
 
+def _texts(offer: DeviceOffer) -> list[str]:
+    """The parts of its stable name, and its description."""
+    return [part for part in (*str(offer.uid).split("/"), str(offer.describe)) if part]
+
+
 def _place_of(plugin: object) -> str:
     """The place of a module's code: its folder if it is a package, or its file."""
     if not isinstance(plugin, ModuleType) or plugin.__name__ == "__main__":
@@ -315,6 +321,8 @@ def _checked(offer: Any) -> DeviceOffer:
         raise ValueError(f"gave the device id {offer.id!r}, expected kind and number, such as 'cpu:0'")
     if not callable(offer.open):
         raise TypeError(f"device {offer.id!r}: `open` is {type(offer.open).__name__}, expected a function")
+    if not isinstance(offer.uid, str):
+        raise TypeError(f"device {offer.id!r}: `uid` is {type(offer.uid).__name__}, expected a text")
     return offer
 
 

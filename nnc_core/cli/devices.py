@@ -136,6 +136,8 @@ def _print_device(device: DeviceProbe, console: Console) -> None:
 
     name = device.spec.get("name") or device.describe
     console.print(Text.assemble(f"  {device.id:<20} ", (device.state, STYLES.get(device.state, "red")), f"  {name}"))
+    if device.uid:
+        console.print(Text(f"    {device.uid}"), style="dim")
     if device.detail:
         console.print(Text(f"    {device.detail}"))
     elif device.spec:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from nnc_core.base.errors import DeviceError, Error
 from nnc_core.device.device import Device
 from nnc_core.device.kernel import CommandBackend
+from nnc_core.device.names import named, similar
 
 Make: TypeAlias = Callable[[Device], CommandBackend | None]
 """Library code for a device; None where it cannot be had."""
@@ -21,16 +22,19 @@ class Registry:
 
     def __init__(self) -> None:
         self._openers: dict[str, Callable[[], Device]] = {}
+        self._texts: dict[str, tuple[str, ...]] = {}
         self._testing: set[str] = set()
         self._open: dict[str, Device] = {}
         self._backends: list[tuple[str, str, Make]] = []
         self._lock = threading.RLock()
 
-    def add(self, id: str, open: Callable[[], Device], testing: bool = False) -> None:
-        """Offer a device, perhaps one for tests alone; the first offer of an id wins."""
+    def add(self, id: str, open: Callable[[], Device], testing: bool = False, texts: Sequence[str] = ()) -> None:
+        """Offer a device, perhaps one for tests alone; the first offer of an id wins.  `texts` say which device it is,
+        the most telling ones first: `find` looks for words in them."""
         if testing and id not in self._openers:
             self._testing.add(id)
         self._openers.setdefault(id, open)
+        self._texts.setdefault(id, tuple(texts))
 
     def is_testing(self, id: str) -> bool:
         """Tell whether a device is there for tests alone."""
@@ -42,6 +46,10 @@ class Registry:
             self._backends.append((kind, operator, make))
             for device in self._open.values():
                 _extend(device, kind, operator, make)
+
+    def find(self, name: str) -> str | None:
+        """The id of a device by its id, its kind, or its kind and a word: "opencl:0", "opencl", "opencl:intel"."""
+        return named(name, self._texts)
 
     @property
     def ids(self) -> list[str]:
@@ -60,8 +68,10 @@ class Registry:
         if id not in self._openers:
             more = len(self._openers) - _NAMED
             there = ", ".join(self.ids[:_NAMED]) + (f" and {more} more" if more > 0 else "") or "none"
+            meant = " or ".join(map(repr, similar(id, self._texts)))
             raise DeviceError(f"no device {id!r}; there are: {there}",
-                              hint="`nnc devices` says which plugins are installed and what is wrong with them")
+                              hint=(f"did you mean {meant}? " if meant else "") +
+                                   "`nnc devices` says which plugins are installed and what is wrong with them")
         try:
             return self._openers[id]()
         except Error as error:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,9 +36,11 @@ def raising(error: BaseException) -> Callable[..., Any]:
 class Registry:
     def __init__(self) -> None:
         self.openers: dict[str, Callable[[], Any]] = {}
+        self.texts: dict[str, tuple[str, ...]] = {}
 
-    def add(self, id: str, open: Callable[[], Any], testing: bool) -> None:
+    def add(self, id: str, open: Callable[[], Any], testing: bool, texts: Sequence[str]) -> None:
         assert id not in self.openers
+        self.texts[id] = tuple(texts)
         self.openers[id] = open
 
 
@@ -103,6 +105,7 @@ def test_a_generator_that_raises_halfway_offers_nothing() -> None:
     ([DeviceOffer("cpu", object)], "expected kind and number"),
     ([DeviceOffer("CPU:0\n", object)], "expected kind and number"),
     ([DeviceOffer("cpu:0", "cpu")], "expected a function"),
+    ([DeviceOffer("cpu:0", object, uid=5)], "`uid` is int, expected a text"),
 ])  # fmt: skip
 def test_what_is_no_offer_is_the_fault_of_its_plugin(result: Any, complaint: str) -> None:
     manager = Manager()
@@ -247,6 +250,14 @@ def test_fill_adds_each_device_once_and_late_ones_later() -> None:
     manager.fill(other)
     assert list(registry.openers) == list(other.openers) == ["a:0", "a:1", "b:0"]
     assert registry.openers["a:0"]() == "an a"
+
+
+def test_the_parts_of_a_stable_name_are_what_a_device_is_found_by() -> None:
+    manager, registry = Manager(), Registry()
+    offers = [DeviceOffer("a:0", object, "An A", uid="a:acme/driver/model"), DeviceOffer("a:1", object, "Another")]
+    manager.register(plugin(nnc_devices=lambda: offers), "a")
+    manager.fill(registry)
+    assert registry.texts == {"a:0": ("a:acme", "driver", "model", "An A"), "a:1": ("Another",)}
 
 
 def of_kinds(*kinds: str, ids: Iterable[str], asked: list[str]) -> SimpleNamespace:

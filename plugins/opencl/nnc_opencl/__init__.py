@@ -28,13 +28,14 @@ def nnc_plugin_info() -> PluginInfo:
 @hookimpl
 def nnc_devices() -> Iterable[DeviceOffer]:
     """All devices of all platforms; nothing is built before one is opened."""
-    from nnc_opencl.drivers import describe, list_devices, require_installed_runtime
+    from nnc_opencl.drivers import describe, list_devices, require_installed_runtime, stable_names
 
     devices = list_devices()
     if not devices:
         require_installed_runtime()
     ids = [f"opencl:{place}" for place in range(len(devices))]
-    return [DeviceOffer(i, partial(_open, d, i), describe(d)) for i, d in zip(ids, devices, strict=True)]
+    return [DeviceOffer(i, partial(_open, d, i), describe(d), uid)
+            for i, d, uid in zip(ids, devices, stable_names(devices), strict=True)]
 
 
 @hookimpl

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import pyopencl as cl
@@ -58,6 +59,21 @@ def device_type(device: cl.Device) -> str:
 
 def describe(device: cl.Device) -> str:
     return f"{device.name.strip()} ({device.platform.name.strip()}, driver {device.driver_version.strip()})"
+
+
+def stable_names(devices: Sequence[cl.Device]) -> list[str]:
+    """Vendor, driver and name of each, with a number behind those that have come before."""
+    names: list[str] = []
+    for device in devices:
+        name = "opencl:" + "/".join(map(_plain, (device.vendor, device.platform.name, device.name)))
+        before = sum(known.partition("#")[0] == name for known in names)
+        names.append(f"{name}#{before}" if before else name)
+    return names
+
+
+def _plain(text: str) -> str:
+    """Words of letters and digits, "Intel(R) OpenCL" as "intel-opencl"."""
+    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"\((r|tm|c)\)", "", text.lower())).strip("-")
 
 
 def features(device: cl.Device) -> frozenset[str]:
