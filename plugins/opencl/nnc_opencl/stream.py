@@ -29,7 +29,7 @@ class OpenCLStream(Stream):
         """`keeps`: hold the buffers of commands until these are done.  Memory is used again in the order of the default
         stream, which needs no hold of it for that reason."""
         self.context, self.id, self.keeps = context, id, keeps
-        self.queue = cl.CommandQueue(context, device)
+        self.queue = cl.CommandQueue(context, device, properties=cl.command_queue_properties.PROFILING_ENABLE)
         self._commands: deque[tuple[cl.Event, str, Line | None, object]] = deque()
         self._failures: list[Error] = []
         self._followed: set[OpenCLStream] = set()
@@ -98,9 +98,15 @@ class OpenCLStream(Stream):
         return OpenCLGate(self, opened)
 
     def record(self, timed: bool = False) -> OpenCLEvent:
-        event = self.submit("marking a moment", cl.enqueue_marker)
+        last = self._last() if timed else None  # it ends then as well, and a marker takes longer than most kernels
+        event = self.submit("marking a moment", cl.enqueue_marker) if last is None else OpenCLEvent(self, last)
         self.queue.flush()  # or another queue might wait for what has not been sent
         return event
+
+    def _last(self) -> cl.Event | None:
+        """The command enqueued last, if it is remembered."""
+        with self._lock:
+            return self._commands[-1][0] if self._commands else None
 
     def wait(self, event: Event) -> None:
         if not isinstance(event, OpenCLEvent) or event.stream.context != self.context:
@@ -140,6 +146,14 @@ class OpenCLEvent(Event):
     @property
     def done(self) -> bool:
         return bool(self.event.command_execution_status <= cl.command_execution_status.COMPLETE)
+
+    def seconds_since(self, earlier: Event) -> float | None:
+        if not isinstance(earlier, OpenCLEvent):
+            return None
+        try:
+            return float(self.event.profile.end - earlier.event.profile.end) * 1e-9
+        except cl.Error:  # there are drivers without a clock
+            return None
 
     def wait(self) -> None:
         try:
