@@ -1,4 +1,4 @@
-"""What the code of products can go along."""
+"""Refusal of problems whose arrays the code of products cannot go along."""
 
 from __future__ import annotations
 
