@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from nnc_core.base.cache_folder import PLUGIN_MARKS, cache_folder
 from nnc_core.base.config import config
 from nnc_core.base.errors import DeviceError, Error, FallbackWarning, PluginError
 from nnc_core.base.line import count_as_inside
@@ -99,9 +100,10 @@ def plugin_manager() -> Manager:
     global _manager
     with _lock:
         if _manager is None:
-            from nnc_plugins import Manager
+            from nnc_plugins import Manager, Marks
 
-            _manager = Manager(config.as_dict()).discover()
+            marks = Marks(cache_folder() / PLUGIN_MARKS) if config.cache_limit else None
+            _manager = Manager(config.as_dict(), marks=marks).discover()
             _take_in(_manager)
         return _manager
 
@@ -196,8 +198,8 @@ def default_device_id() -> str:
     global _default_id
     if _default_id:
         return _default_id
-    for kind in PREFERENCE:
-        _look_for(kind)
+    for kind, asked in (*((kind, kind) for kind in PREFERENCE[:-1]), *((kind, None) for kind in PREFERENCE)):
+        _look_for(asked)  # plugins that name no kinds are asked only if there is none of those that do
         found = [id for id in registry.ids if id.split(":")[0] == kind]
         if found:
             if kind == "strict":

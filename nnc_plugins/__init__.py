@@ -5,6 +5,7 @@ Imports nothing of nnc_core, so that either package may be imported first.
 
 from nnc_plugins.hookspecs import API, DeviceOffer, PluginInfo, hookimpl, hookspec
 from nnc_plugins.manager import DeviceTable, Manager
+from nnc_plugins.marks import Marks
 from nnc_plugins.records import PluginRecord, PluginWarning
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "DeviceOffer",
     "DeviceTable",
     "Manager",
+    "Marks",
     "PluginInfo",
     "PluginRecord",
     "PluginWarning",

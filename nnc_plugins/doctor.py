@@ -15,11 +15,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from nnc_plugins.discovery import BLOCK_VARIABLE, find_plugins
+from nnc_plugins.marks import Marks
 
 _CHILD = ("import json, sys; request = sys.argv[1]; sys.path[:] = json.loads(request)['path']; "
           "from nnc_plugins.examination import main; main(request)")
@@ -49,7 +50,8 @@ class ProbeResult:
     `state` is that of the plugin's record ("ok", "no device", "import failed", "probe failed",
     "incompatible", "blocked") or "device failed" (one of `devices` did), "crashed" (by a signal, or by
     leaving), "hung", "not found".  `diagnosis` is what the plugin says itself; `stderr` the last line it
-    wrote there; `seconds` the time it took.
+    wrote there; `seconds` the time it took.  `crashed` is the step in which it has ended another process before, so
+    that programs leave it alone; that is over if it works now.
     """
 
     name: str
@@ -60,6 +62,7 @@ class ProbeResult:
     diagnosis: tuple[str, ...] = ()
     stderr: str = ""
     seconds: float = 0.0
+    crashed: str = ""
 
     @property
     def healthy(self) -> bool:
@@ -67,15 +70,20 @@ class ProbeResult:
         return self.state in ("ok", "no device")
 
 
-def diagnose_all(timeout: float = 60, *, block: Iterable[str] = (),
-                 options: Mapping[str, Any] | None = None) -> Iterator[ProbeResult]:
+def diagnose_all(timeout: float = 60, *, block: Iterable[str] = (), options: Mapping[str, Any] | None = None,
+                 marks: Marks | None = None) -> Iterator[ProbeResult]:
     """Probe the installed plugins one after another, yielding each result as it comes.
 
-    Plugins that are not to be imported (blocked, incompatible) are listed without a probe.
+    Plugins that are not to be imported (blocked, incompatible) are listed without a probe.  `marks` of plugins that
+    have ended processes are removed where the plugin works now.
     """
     for candidate in find_plugins(block):
         if candidate.state == "found":
-            yield probe(candidate.name, timeout, options)
+            left = None if marks is None else marks.left(candidate.name, candidate.source)
+            result = replace(probe(candidate.name, timeout, options), crashed=left or "")
+            if marks is not None and result.healthy:
+                marks.clear(candidate.name)
+            yield result
         else:
             yield ProbeResult(candidate.name, candidate.source, candidate.state, candidate.detail)
 

@@ -11,6 +11,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from threading import RLock
 from types import MappingProxyType, ModuleType
@@ -21,12 +22,16 @@ import pluggy
 from nnc_plugins import hookspecs
 from nnc_plugins.discovery import Candidate, find_plugins
 from nnc_plugins.hookspecs import API, PROJECT, DeviceOffer
+from nnc_plugins.marks import Marks
 from nnc_plugins.records import PluginRecord, PluginWarning, State, one_line
 
 if TYPE_CHECKING:
     from nnc_core.device import Device
 
 T = TypeVar("T")
+REGISTERED = "registered by the program"
+CRASHED = ("crashed last time: a process ended while it was {step}; `nnc devices` tries it by itself, and lets it in "
+           "again if it works")
 DEVICE_ID = re.compile(r"[a-z][a-z0-9_-]*:\d+")
 SETUP_HOOKS = frozenset({"nnc_plugin_info", "nnc_devices", "nnc_register"})
 """A plugin that raises in one of these is used no further; in another hook it loses only that call."""
@@ -43,13 +48,14 @@ class Manager:
 
     `options` (core's settings) are handed to the hooks, read-only.  `block` and the environment variable
     NNC_PLUGINS_BLOCK (comma separated) name installed plugins to leave alone; `only` restricts discovery to
-    the names given.
+    the names given.  `marks`: where plugins are noted while they are imported and set up, so that one which ends or
+    hangs this process is left alone by the next.
     """
 
     def __init__(self, options: Mapping[str, Any] | None = None, *, block: Iterable[str] = (),
-                 only: Iterable[str] | None = None) -> None:
+                 only: Iterable[str] | None = None, marks: Marks | None = None) -> None:
         self.options: Mapping[str, Any] = MappingProxyType(dict(options or {}))
-        self._block = tuple(block)
+        self._block, self._marks = tuple(block), marks
         self._only = None if only is None else frozenset(only)
         self._hooks = pluggy.PluginManager(PROJECT)
         self._hooks.add_hookspecs(hookspecs)
@@ -80,21 +86,22 @@ class Manager:
     def register(self, plugin: object, name: str) -> PluginRecord:
         """Take in a plugin that no distribution announces; `block` does not concern it."""
         with self._lock:
-            record = PluginRecord(name, "registered by the program")
+            record = PluginRecord(name, REGISTERED)
             self._records.append(record)
             self._load(record, lambda: plugin)
         return record
 
     def offers(self, kind: str | None = None) -> dict[str, DeviceOffer]:
-        """The devices by id of all plugins, or of those asked so far and of all that may have some of a kind.  Warns,
-        once for each, of plugins that cannot be used."""
+        """The devices by id of all plugins, or of those asked so far and of those that name a kind, or are named like
+        it.  Warns, once for each, of plugins that cannot be used."""
         with self._lock:
             if not self._listing:  # a plugin that asks while it lists its own gets what is known so far
                 self._listing = True
                 try:
                     for record in self._records:
-                        if record.state == "loaded" and record.may_offer(kind):
-                            self._list_devices(record)
+                        if record.state == "loaded" and record.is_asked_for(kind):
+                            with self._trying(record, "listing its devices"):
+                                self._list_devices(record)
                 finally:
                     self._listing = False
                 self._speak()
@@ -117,8 +124,10 @@ class Manager:
             for record in [r for r in self._records if r.usable and (r.name, hook) not in self._collected]:
                 self._collected.add((record.name, hook))
                 collector = make(record)
-                if self.ask(record, hook, **{argument: collector}) is not None:
-                    found.append((record, collector))
+                if self._implementation(record, hook) is not None:
+                    with self._trying(record, f"running {hook}"):
+                        answer = self.ask(record, hook, **{argument: collector})
+                    found += [(record, collector)] if answer is not None else []
             self._speak()
         return found
 
@@ -151,9 +160,19 @@ class Manager:
         record = PluginRecord(candidate.name, candidate.source, candidate.state, candidate.detail)
         self._records.append(record)
         if candidate.entry_point is not None:
-            self._load(record, candidate.entry_point.load)
+            step = None if self._marks is None else self._marks.left(record.name, record.source)
+            if step is not None:
+                return self._fail(record, "blocked", CRASHED.format(step=step))
+            with self._trying(record, "being imported"):
+                self._load(record, candidate.entry_point.load)
         elif not candidate.unwanted:
             self._complain(record)
+
+    def _trying(self, record: PluginRecord, step: str) -> AbstractContextManager[None]:
+        """Mark an installed plugin while it does something for the first time."""
+        if self._marks is None or record.source == REGISTERED:
+            return nullcontext()
+        return self._marks.trying(record.name, record.source, step)
 
     def _load(self, record: PluginRecord, load: Callable[[], object]) -> None:
         if self._hooks.has_plugin(record.name):

@@ -41,10 +41,13 @@ class PluginRecord:
         """Imported, and no hook needed to set it up has failed."""
         return self.state in ("loaded", "ok", "no device")
 
-    def may_offer(self, kind: str | None) -> bool:
-        """True if there may be devices of a kind (None: of any) among those of the plugin."""
-        kinds = self.info.get("kinds")
-        return kind is None or kinds is None or kind in kinds
+    def may_offer(self, kind: str) -> bool:
+        """True if there may be devices of a kind among those of the plugin."""
+        return kind in self.info.get("kinds", (kind,))
+
+    def is_asked_for(self, kind: str | None) -> bool:
+        """True if it names a kind (None: any), or is named like it and names none."""
+        return kind is None or kind in self.info.get("kinds", (self.name,))
 
     @property
     def remarks(self) -> str:

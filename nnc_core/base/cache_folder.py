@@ -8,6 +8,8 @@ from pathlib import Path
 from nnc_core.base.config import config
 
 VARIABLE = "NNC_CACHE_FOLDER"
+PLUGIN_MARKS = "plugins"
+"""The folder there in which plugins are marked while they are tried."""
 
 
 def cache_folder() -> Path:

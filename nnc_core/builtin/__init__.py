@@ -17,7 +17,7 @@ __all__ = ["FLAVOURS", "NullDevice", "StrictDevice"]
 
 @hookimpl
 def nnc_plugin_info() -> PluginInfo:
-    return {"name": "builtin", "api": API}
+    return {"name": "builtin", "api": API, "kinds": (*(flavour.id.partition(":")[0] for flavour in FLAVOURS), "null")}
 
 
 @hookimpl

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nnc_core.base.cache_folder import PLUGIN_MARKS, cache_folder
 from nnc_core.base.config import config
 from nnc_core.base.dtype import DTYPES
 from nnc_core.stacks import PREFERENCE
+from nnc_plugins import Marks
 from nnc_plugins.discovery import BLOCK_VARIABLE
 from nnc_plugins.doctor import DeviceProbe, ProbeResult, diagnose_all
 
@@ -43,12 +45,16 @@ def devices(timeout: float, all_devices: bool, as_json: bool) -> None:
     The exit status is 0 unless no device works.
     """
     if as_json:
-        results = list(diagnose_all(timeout, options=config.as_dict()))
+        results = list(_diagnosed(timeout))
         click.echo(json.dumps(_report(results, all_devices), indent=2))
     else:
-        results = list(_printed(diagnose_all(timeout, options=config.as_dict()), all_devices))
+        results = list(_printed(_diagnosed(timeout), all_devices))
     if not any(_computes(device) for result in results for device in result.devices):
         raise click.exceptions.Exit(1)
+
+
+def _diagnosed(timeout: float) -> Iterator[ProbeResult]:
+    return diagnose_all(timeout, options=config.as_dict(), marks=Marks(cache_folder() / PLUGIN_MARKS))
 
 
 def _computes(device: DeviceProbe) -> bool:
@@ -111,7 +117,7 @@ def _print_plugin(result: ProbeResult, console: Console, all_devices: bool) -> N
     head = Text.assemble((result.name, "bold"), f"  {result.source}  ",
                          (result.state, STYLES.get(result.state, "red")), f"  {result.seconds:.1f} s")
     console.print(head)
-    for line in filter(None, (_remarks(result), *result.diagnosis)):
+    for line in filter(None, (_remarks(result), _earlier(result), *result.diagnosis)):
         console.print(Text(f"    {line}"))
     shown = [device for device in result.devices if all_devices or _is_of_users(device)]
     for device in shown:
@@ -121,6 +127,14 @@ def _print_plugin(result: ProbeResult, console: Console, all_devices: bool) -> N
     if step := next_step(result):
         console.print(Text.assemble(("    next: ", "bold"), step))
     console.print()
+
+
+def _earlier(result: ProbeResult) -> str:
+    """The crash that keeps a plugin out of programs, or did until now."""
+    if not result.crashed:
+        return ""
+    now = "it works now: programs use it again" if result.healthy else "programs leave it alone until it works here"
+    return f"crashed last time, while it was {result.crashed}; {now}"
 
 
 def _remarks(result: ProbeResult) -> str:

@@ -41,7 +41,7 @@ def test_what_works(run: Run) -> None:
 def test_devices_for_tests_are_listed_on_request(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(path, "good")
     found = [*devices.diagnose_all(options=config.as_dict())]  # asked once, shown in four ways
-    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, options: iter(found))
+    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, options, marks: iter(found))
     few, many = run("devices").output, run("devices", "--all").output
     assert "good:0" in few and "strict:0 " not in few.partition("default device")[0] and "null:0" not in few
     assert "8 devices for tests: --all lists them" in few

@@ -276,8 +276,9 @@ def test_a_plugin_is_asked_only_for_devices_of_its_kinds() -> None:
     manager.register(of_kinds("quick", "both", ids=["both:0", "quick:0"], asked=asked), "quick")
     manager.register(offering("any:0"), "any")
     manager.fill(registry, "quick")
-    assert (asked, list(registry.openers), slow.state) == (["quick"], ["both:0", "quick:0", "any:0"], "loaded")
-    manager.fill(registry, "quick")
+    assert (asked, list(registry.openers), slow.state) == (["quick"], ["both:0", "quick:0"], "loaded")
+    manager.fill(registry, "any")
+    assert list(registry.openers) == ["both:0", "quick:0", "any:0"]  # it names no kinds and is called so
     manager.fill(registry)
     manager.fill(registry)
     assert (asked, list(registry.openers), slow.state) == (

@@ -1,0 +1,118 @@
+"""A plugin that ends or hangs a process does so once: the next processes leave it alone until it works again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nnc_core.base.cache_folder import PLUGIN_MARKS, VARIABLE
+from nnc_plugins import Manager, Marks
+from nnc_plugins import marks as marks_module
+from nnc_plugins.discovery import BLOCK_VARIABLE
+from nnc_plugins.doctor import diagnose_all
+from tests.plugins.fixtures.distributions import ROOT, install
+
+ONE = "import nnc_core as nnc; print(nnc.ones(2, device='strict:0').tolist())"
+ALL = "import nnc_core as nnc; print([d.id for d in nnc.devices()])"
+CRASHED = "plugin break (nnc-fake-break 1.0): blocked, crashed last time"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """A program where one more plugin is installed, which breaks as `how` says."""
+    path = [str(install(tmp_path / "site", "break")), str(ROOT), *filter(None, sys.path)]
+
+    def program(code: str, how: str = "", timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "FAKE_BREAK": how, VARIABLE: str(tmp_path / "cache"), BLOCK_VARIABLE: "cpu,opencl"}
+        return subprocess.run([sys.executable, "-P", "-c", f"import sys; sys.path[:] = {path!r}\n{code}"],
+                              env=environment, capture_output=True, text=True, check=False, timeout=timeout)
+
+    return program
+
+
+@pytest.mark.parametrize(("how", "code"), [
+    ("import segfault", ONE), ("import leave", ONE), ("passes abort", ONE), ("listing segfault", ALL),
+])
+def test_a_crash_happens_once(run: Callable[..., subprocess.CompletedProcess[str]], how: str, code: str) -> None:
+    assert run(code, how).returncode != 0
+    again = run(code, how)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout in ("[1.0, 1.0]\n", "['strict:0']\n") and CRASHED in again.stderr
+
+
+def test_who_uses_another_kind_meets_no_crash_in_listing(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = run(ONE, "listing segfault")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[1.0, 1.0]\n", "")
+
+
+def test_a_hang_that_was_killed_happens_once(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        run(ONE, "import hang", timeout=15)
+    assert CRASHED in run(ONE, "import hang").stderr
+
+
+def test_the_doctor_lets_in_what_works_again(
+        run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(ALL, "listing abort")
+    marks = Marks(tmp_path / "cache" / PLUGIN_MARKS)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), str(ROOT), *sys.path])
+    monkeypatch.setenv(BLOCK_VARIABLE, "cpu,opencl,builtin")
+    for how, state in (("listing abort", "crashed"), ("", "ok")):
+        monkeypatch.setenv("FAKE_BREAK", how)
+        assert CRASHED in run(ONE).stderr  # until it was seen to work
+        found = {result.name: result for result in diagnose_all(marks=marks)}
+        assert (found["break"].state, found["break"].crashed) == (state, "listing its devices")
+    assert run(ALL).stdout == "['strict:0', 'break:0']\n"
+
+
+# ---- marks themselves
+def die_in(step: str, folder: Path, source: str = "one 1.0") -> None:
+    """Leave a mark as a process does that is killed."""
+    code = (f"import os, sys; sys.path[:] = {sys.path!r}\nfrom pathlib import Path\nfrom nnc_plugins import Marks\n"
+            f"with Marks(Path({str(folder)!r})).trying('a/b', {source!r}, {step!r}): os.kill(os.getpid(), 9)")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+
+
+def test_a_mark_is_found_when_its_process_is_gone(tmp_path: Path) -> None:
+    marks = Marks(tmp_path / "marks")
+    assert marks.left("a/b", "one 1.0") is None
+    with marks.trying("a/b", "one 1.0", "alive"):
+        assert marks.left("a/b", "one 1.0") is None
+        marks.clear("a/b")
+    assert list(marks.folder.iterdir()) == []
+    die_in("dying", marks.folder)
+    assert (marks.left("a/b", "one 1.0"), marks.left("a", "one 1.0")) == ("dying", None)
+    marks.clear("a/b")
+    assert marks.left("a/b", "one 1.0") is None
+
+
+def test_another_version_starts_afresh(tmp_path: Path) -> None:
+    die_in("dying", tmp_path)
+    assert Marks(tmp_path).left("a/b", "one 1.1") is None
+    assert Marks(tmp_path).left("a/b", "one 1.0") is None
+
+
+@pytest.mark.parametrize(("patience", "kept"), [(1000.0, 0), (-1.0, 1)])
+def test_an_interrupt_is_the_end_of_a_hang_only_after_a_while(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float, kept: int) -> None:
+    monkeypatch.setattr(marks_module, "PATIENCE", patience)
+    with pytest.raises(KeyboardInterrupt), Marks(tmp_path).trying("a", "one 1.0", "hanging"):
+        raise KeyboardInterrupt
+    assert len(list(tmp_path.iterdir())) == kept
+
+
+def test_without_a_folder_nothing_is_marked(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    marks = Marks(file / "marks")
+    with marks.trying("a", "one 1.0", "trying"):
+        assert marks.left("a", "one 1.0") is None
+    marks.clear("a")
+    assert Manager(only=(), marks=marks).discover().records == ()
