@@ -21,6 +21,7 @@ from typing import Any
 
 from nnc_plugins.discovery import BLOCK_VARIABLE, find_plugins
 from nnc_plugins.marks import Marks
+from nnc_plugins.patience import wait_patiently
 
 _CHILD = ("import json, sys; request = sys.argv[1]; sys.path[:] = json.loads(request)['path']; "
           "from nnc_plugins.examination import main; main(request)")
@@ -91,7 +92,7 @@ def diagnose_all(timeout: float = 60, *, block: Iterable[str] = (), options: Map
 def probe(name: str, timeout: float = 60, options: Mapping[str, Any] | None = None) -> ProbeResult:
     """Load one plugin in a child process, list its devices, and open and use each of them.
 
-    `timeout` is in seconds, for all of it.  `options` (JSON values) are core's settings.  A plugin named here
+    `timeout` is in seconds, for all of it: those that the plugin itself computes, or does nothing.  `options` (JSON values) are core's settings.  A plugin named here
     is probed even if NNC_PLUGINS_BLOCK names it.
     """
     started = time.monotonic()
@@ -112,9 +113,7 @@ def _run(request: str, complaints: Path, timeout: float) -> int | None:
             [sys.executable, "-P", "-c", _CHILD, request], env=environment, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
         try:
-            return child.wait(timeout)
-        except subprocess.TimeoutExpired:
-            return None
+            return wait_patiently(child, timeout)
         finally:
             if child.poll() is None:
                 _kill(child)

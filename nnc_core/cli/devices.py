@@ -36,7 +36,7 @@ STYLES = {"ok": "green", "no device": "yellow", "blocked": "yellow"}  # whatever
 
 @click.command()
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
-              help="Seconds that each plugin may take.")
+              help="Seconds that each plugin may compute, or do nothing.")
 @click.option("--all", "all_devices", is_flag=True, help="List the devices for tests too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def devices(timeout: float, all_devices: bool, as_json: bool) -> None:

@@ -104,6 +104,22 @@ def test_a_hang_ends_with_everything_it_started(path: Path, monkeypatch: pytest.
         os.close(reader)
 
 
+def test_an_endless_computation_is_a_hang(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(path, "break")
+    monkeypatch.setenv("FAKE_BREAK", "listing spin")
+    found = probe("break", timeout=3)
+    assert (found.state, found.detail) == ("hung", "no answer in 3 s while listing its devices")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not tell what a process has run")
+def test_who_goes_on_slowly_is_not_hung(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its steps take longer than the timeout together, as all do on a machine that is busy."""
+    install(path, "break")
+    monkeypatch.setenv("FAKE_BREAK", "listing dawdle")
+    assert probe("break", timeout=6).state == "ok"
+
+
 def test_devices_that_list_and_do_not_work(path: Path) -> None:
     install(path, "wrong")
     result = probe("wrong")
