@@ -92,8 +92,8 @@ def diagnose_all(timeout: float = 60, *, block: Iterable[str] = (), options: Map
 def probe(name: str, timeout: float = 60, options: Mapping[str, Any] | None = None) -> ProbeResult:
     """Load one plugin in a child process, list its devices, and open and use each of them.
 
-    `timeout` is in seconds, for all of it: those that the plugin itself computes, or does nothing.  `options` (JSON values) are core's settings.  A plugin named here
-    is probed even if NNC_PLUGINS_BLOCK names it.
+    `timeout` is in seconds, for all of it: those that the plugin itself computes, or does nothing.  `options` (JSON
+    values) are core's settings.  A plugin named here is probed even if NNC_PLUGINS_BLOCK names it.
     """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="nnc-doctor-", ignore_cleanup_errors=True) as folder:
