@@ -12,11 +12,13 @@ from nnc_core.base.cache import LRU
 from nnc_core.base.dtype import float32
 from nnc_core.base.errors import DeviceError, DeviceFailureError, Error, NotSupportedError, OutOfRangeError
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
-from nnc_core.device import DONE, Buffer, Device, Event, HostArray, Kernel, Stream
+from nnc_core.device import DONE, Buffer, CommandBackend, Device, Event, HostArray, Kernel, Stream
 from nnc_opencl.drivers import INSTALL, describe, spec_of
 from nnc_opencl.failure import failure
 from nnc_opencl.kernel import OpenCLKernel
 from nnc_opencl.memory import Account, OpenCLBuffer, reserve
+from nnc_opencl.products.backend import products
+from nnc_opencl.products.kernel import ProductCompiler
 from nnc_opencl.programs import FittedCode, ProgramBuilder, Refusal, library_functions
 from nnc_opencl.stream import OpenCLStream
 
@@ -43,6 +45,8 @@ class OpenCLDevice(Device):
         self._account = Account()
         self._kernels: LRU[LoopNest, OpenCLKernel] = LRU(KERNELS)
         self._builder, self._building = ProgramBuilder(self._context, self.spec), threading.Lock()
+        grouped = "cpu" not in self.spec.features
+        self._products = products(ProductCompiler(self._builder, self._default, grouped))
 
     def reserve(self, nbytes: int) -> OpenCLBuffer:
         return reserve(self._context, nbytes, self._account, self.spec)
@@ -132,6 +136,9 @@ class OpenCLDevice(Device):
         kernel = OpenCLKernel(nest, code, self._device, self._default)
         self._kernels.put(nest, kernel)
         return kernel
+
+    def backends(self, name: str) -> Sequence[CommandBackend]:
+        return (self._products[name],) if name in self._products else ()
 
     def stream(self) -> OpenCLStream:
         return OpenCLStream(self._context, self._device, self.spec.id)

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 
 from nnc_core.base.errors import DeviceError
@@ -13,7 +14,7 @@ from nnc_core.base.line import Line
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import Buffer, Kernel, Launch, Stream, origin
 from nnc_opencl.failure import failure
-from nnc_opencl.programs import FittedCode, KernelHandle
+from nnc_opencl.programs import Code, FittedCode, KernelHandle
 from nnc_opencl.stream import OpenCLStream
 
 
@@ -48,19 +49,21 @@ class OpenCLKernel(Kernel):
         assert isinstance(queue, OpenCLStream), f"{stream!r} is no stream of an OpenCL device"
         if not self._points:
             return _launch_nothing
-        return OpenCLLaunch(self.name, self._lend(buffers), self._code.free, self._sizes, buffers, queue)
+        handle = lend(self._code, buffers, self._numbers, self.name, self._default.id)
+        return OpenCLLaunch(self.name, handle, self._code.free, self._sizes, buffers, queue)
 
-    def _lend(self, buffers: Sequence[Any]) -> KernelHandle:
-        """A handle with its arguments set."""
-        try:
-            handle = self._code.free.pop()
-        except IndexError:
-            handle = self._code.handle()
-        try:
-            handle.set_arguments(buffers, self._numbers)
-        except cl.Error as error:
-            raise failure(f"binding {self.name}", error, self._default.id) from error
-        return handle
+
+def lend(code: Code, buffers: Sequence[Any], numbers: tuple[np.int64, ...], name: str, id: str) -> KernelHandle:
+    """A handle with its arguments set, for a kernel of this name on the device `id`."""
+    try:
+        handle = code.free.pop()
+    except IndexError:
+        handle = code.handle()
+    try:
+        handle.set_arguments(buffers, numbers)
+    except cl.Error as error:
+        raise failure(f"binding {name}", error, id) from error
+    return handle
 
 
 class OpenCLLaunch:

@@ -126,7 +126,7 @@ class ProgramBuilder:
         names = [f"{entry_name(nest)}_{place}" for place, nest in enumerate(nests)]
         try:
             source = render_program({n: expand(nest) for n, nest in zip(names, nests, strict=True)}, OPENCL)
-            program = self._program(source)
+            program = self.program(source)
         except (NotSupportedError, cl.Error) as error:
             if len(nests) == 1:
                 yield error if isinstance(error, NotSupportedError) else self._failure(nests[0], error)
@@ -141,7 +141,8 @@ class ProgramBuilder:
         message = f"the driver cannot build the kernel of {_loops(nest).name}: {last_words(str(error))}"
         return DeviceFailureError(message, device=self.spec.id, hint="`nnc devices` examines the driver")
 
-    def _program(self, source: str) -> cl.Program:
+    def program(self, source: str) -> cl.Program:
+        """A built program; cl.Error if the driver cannot."""
         return _small(_build_source(source, self.context, self.options), self.context, self.options)
 
 

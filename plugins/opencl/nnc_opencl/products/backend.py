@@ -1,0 +1,72 @@
+"""Library code for products and convolutions, with what follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from nnc_core.base.command import Command
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.device import CommandBackend, Kernel
+from nnc_core.operator.products.arrange import PROBLEMS, arranged, joined_of, operator_of
+from nnc_core.operator.products.problem import MatrixProduct
+from nnc_opencl.products.source import uses_float64
+
+if TYPE_CHECKING:
+    from nnc_opencl.products.kernel import ProductCompiler
+
+WORTH = 1 << 13
+"""Multiply-adds from which on packing pays."""
+FEW = 4
+"""Columns that are too few for vectors."""
+
+
+class OpenCLProducts(CommandBackend):
+    """Products of one operator."""
+
+    name = "tiles"
+    fuses = True
+    several = True
+
+    def __init__(self, operator: str, compiler: ProductCompiler) -> None:
+        self.operator, self.compiler = operator, compiler
+
+    def refuse(self, command: Command) -> str | None:
+        if operator_of(command) != self.operator:
+            return f"it is made for {self.operator}"
+        try:
+            plan = self.compiler.plan(worth_while(command))
+        except NotSupportedError as error:
+            return error.message
+        if uses_float64(plan.kind) and "float64" not in self.compiler.builder.spec.dtypes:
+            return "the device has no float64"
+        most = self.compiler.builder.most_arguments
+        return None if len(command.inputs) + len(command.outputs) < most else "there are too many arguments"
+
+    def prepare(self, command: Command) -> Kernel:
+        return self.compiler.kernel(worth_while(command))
+
+    def inplace_of(self, command: Command, output: int, offered: tuple[int, ...]) -> tuple[int, ...]:
+        """Operands of the ending that are read just where the output is written."""
+        joined = joined_of(command)
+        factors = [factor.place for factor in joined.factors]
+        out = command.outputs[output]
+        return tuple([place for place in joined.places[: len(joined.ending.operands)]
+                      if place not in factors and command.inputs[place] == out])
+
+
+@lru_cache(maxsize=1024)
+def worth_while(command: Command) -> MatrixProduct:
+    """The problem of a command; NotSupportedError where there is no code for it, or where loop nests are as quick."""
+    problem = arranged(command)
+    if problem.work < WORTH:
+        raise NotSupportedError("it is too small to pay")
+    if problem.columns < FEW:
+        raise NotSupportedError("it would mostly multiply lanes that are not there")
+    return problem
+
+
+def products(compiler: ProductCompiler) -> Mapping[str, CommandBackend]:
+    """The library code of a device."""
+    return {name: OpenCLProducts(name, compiler) for name in PROBLEMS}

@@ -1,0 +1,96 @@
+"""Kernels of products: code that products of one kind share, and the numbers of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pyopencl as cl
+
+from nnc_core.base.errors import DeviceFailureError
+from nnc_core.device import Buffer, Kernel, Launch, Stream
+from nnc_core.operator.products.problem import MatrixProduct
+from nnc_opencl.failure import last_words
+from nnc_opencl.kernel import OpenCLLaunch, lend
+from nnc_opencl.products.groups import GROUP, group_source
+from nnc_opencl.products.kind import Kind, Tile
+from nnc_opencl.products.plan import ProductPlan, plan_of
+from nnc_opencl.products.source import NAME
+from nnc_opencl.products.tiles import tile_source
+from nnc_opencl.programs import Code, ProgramBuilder
+from nnc_opencl.stream import OpenCLStream
+
+
+class Numbers:
+    """The numbers of a part of a product, in the device's memory, and its work items."""
+
+    def __init__(self, context: cl.Context, numbers: Sequence[int], items: int) -> None:
+        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+        self.memory = cl.Buffer(context, flags, hostbuf=np.array(numbers, np.int64))
+        self.items = items
+
+
+class ProductKernel(Kernel):
+    """A product: one launch for each of its parts."""
+
+    def __init__(self, code: Code, parts: Sequence[Numbers], group: int, default: OpenCLStream) -> None:
+        self.code, self.parts, self.group, self.default = code, parts, group, default
+
+    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
+        queue = self.default if stream is None else stream
+        assert isinstance(queue, OpenCLStream), f"{stream!r} is no stream of an OpenCL device"
+        launches = [self._launch(buffers, part, queue) for part in self.parts]
+        return launches[0] if len(launches) == 1 else _all_of(launches)
+
+    def _launch(self, buffers: Sequence[Any], part: Numbers, queue: OpenCLStream) -> OpenCLLaunch:
+        given = [*buffers, part]
+        handle = lend(self.code, given, (), NAME, self.default.id)
+        return OpenCLLaunch(NAME, handle, self.code.free, (part.items, self.group), given, queue)
+
+
+def _all_of(launches: Sequence[Launch]) -> Launch:
+    def run() -> None:
+        for launch in launches:
+            launch()
+
+    return run
+
+
+class ProductCompiler:
+    """Compiles products for one device; code lives as long as any kernel that uses it."""
+
+    def __init__(self, builder: ProgramBuilder, default: OpenCLStream, grouped: bool) -> None:
+        self.builder, self.default, self.grouped = builder, default, grouped
+        self._codes: WeakValueDictionary[Kind, Code] = WeakValueDictionary()
+        self._lock = Lock()
+
+    def kernel(self, problem: MatrixProduct, tile: Tile | None = None) -> ProductKernel:
+        """The kernel of a problem; `tile`: one to be used."""
+        plan = self.plan(problem, tile)
+        group = GROUP if self.grouped else 1
+        code = self.code(plan.kind)
+        parts = [Numbers(self.builder.context, numbers, tasks * group) for numbers, tasks in plan.parts if tasks]
+        return ProductKernel(code, parts, group, self.default)
+
+    def plan(self, problem: MatrixProduct, tile: Tile | None = None) -> ProductPlan:
+        return plan_of(problem, self.grouped, self.builder.device.max_compute_units, tile)
+
+    def code(self, kind: Kind) -> Code:
+        """The code of a kind, compiled once."""
+        with self._lock:
+            found = self._codes.get(kind)
+            if found is None:
+                found = self._codes[kind] = self._built(kind)
+        return found
+
+    def _built(self, kind: Kind) -> Code:
+        write: Callable[[Kind], str] = group_source if self.grouped else tile_source
+        try:
+            return Code(self.builder.program(write(kind)), NAME, self.builder.device)
+        except cl.Error as error:
+            message = f"the driver cannot build the kernel of a product: {last_words(str(error))}"
+            hint = "`nnc devices` examines the driver"
+            raise DeviceFailureError(message, device=self.default.id, hint=hint) from error

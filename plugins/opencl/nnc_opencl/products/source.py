@@ -1,0 +1,108 @@
+"""The source of a kind of products: what kernels of all devices have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nnc_core.base.dtype import DType, bfloat16, float16, float64
+from nnc_core.codegen import OPENCL
+from nnc_core.codegen.clike_helpers import Helpers
+from nnc_core.codegen.clike_scalars import Scalars
+from nnc_opencl.products.kind import AXES, Kind
+
+NAME = "product"
+"""The kernel's name."""
+
+
+class SourceWriter:
+    """Writes what is before the body of a kernel, and around it."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind, self.helpers = kind, Helpers(OPENCL)
+        self.scalars = Scalars(self.helpers)
+        self.real = self.scalars.held(kind.wide)
+        self.vector = f"{self.real}{kind.tile.lanes}"
+
+    def source(self, body: str, functions: str, group: int) -> str:
+        """The whole program, whose kernel runs `body` in groups of so many work items."""
+        used = self.macros()
+        head = f"__attribute__((reqd_work_group_size({group}, 1, 1)))\n__kernel void {NAME}({self.parameters()}) {{"
+        preamble = OPENCL.preamble + (OPENCL.float64_preamble if self.helpers.uses_float64 else "")
+        return "\n".join([preamble, *self.helpers.definitions.values(), used, functions, head, *self.numbers(), body,
+                          "}", ""])
+
+    def macros(self) -> str:
+        kind = self.kind
+        loaded = self.scalars.load("(x)", kind.dtype)
+        return "\n".join([
+            f"typedef {self.real} real;", f"typedef {OPENCL.types[kind.dtype.name]} stored;",
+            f"typedef {self.vector} vector;", f"#define LOADED(x) ({loaded})",
+            f"#define VLOAD(p) vload{kind.tile.lanes}(0, p)",
+            f"#define VSTORE(x, p) vstore{kind.tile.lanes}(x, 0, p)",
+            f"#define WIDENED(p) {widened(kind.dtype, kind.tile.lanes)}",
+            f"#define LANES {kind.tile.lanes}", f"#define HEIGHT {kind.tile.rows}", f"#define WIDTH {kind.tile.width}",
+            f"#define STEPS {kind.tile.steps}"])
+
+    def parameters(self) -> str:
+        kind = self.kind
+        written = len(kind.ending.operands) + 2
+        named: dict[int, str] = {}
+        for n, (dtype, place) in enumerate(zip(kind.dtypes, kind.order, strict=True)):
+            if place not in named:
+                const = "" if n >= written else "const "
+                named[place] = f"__global {const}{OPENCL.types[dtype.name]} *g{place}"
+        return ", ".join([*[named[place] for place in sorted(named)], "__global const long *numbers"])
+
+    def numbers(self) -> Iterator[str]:
+        """Declarations of the numbers, and of where the arrays of this batch begin."""
+        for n, name in enumerate(self.kind.numbers):
+            yield f"const long {name} = numbers[{n}];"
+
+    def places(self, task: str) -> Iterator[str]:
+        """Declarations of the panel, the rows and the first elements of a task."""
+        kind = self.kind
+        yield f"long rest = {task};"
+        yield "const long panel = rest % panels; rest /= panels;"
+        yield "const long block = rest % blocks; rest /= blocks;"
+        for axis in range(AXES - 1, 0, -1):
+            yield f"const long place{axis} = rest % batch{axis}; rest /= batch{axis};"
+        yield "const long place0 = rest;"
+        yield "const long first_row = block * block_rows, height = min(block_rows, rows - first_row);"
+        yield "const long first_column = panel * WIDTH, width = min((long)WIDTH, columns - first_column);"
+        for name, place in zip(kind.arrays, kind.order, strict=True):
+            steps = " + ".join([f"place{axis} * {name}_batch{axis}" for axis in range(AXES)])
+            column = "" if name == "a" else f" + first_column * {name}_column"
+            const = "" if int(name[1:] or -1) >= len(kind.ending.operands) else "const "
+            yield f"__global {const}{self.stored_of(name)} *{name} = g{place} + {name}_first + {steps}{column};"
+
+    def stored_of(self, name: str) -> str:
+        dtype = self.kind.dtypes[self.kind.arrays.index(name)]
+        return OPENCL.types[dtype.name]
+
+    def element(self, name: str, row: str, column: str) -> str:
+        """The element of an operand or output of the ending."""
+        how = self.kind.columns[int(name[1:])]
+        along = {"one": "", "dense": f" + {column}", "apart": f" + {column} * {name}_column"}[how]
+        return f"{name}[{row} * {name}_row{along}]"
+
+
+def widened(dtype: DType, lanes: int) -> str:
+    """A vector of stored elements at p in the dtype of sums."""
+    if dtype == float16:
+        return f"vload_half{lanes}(0, (__global const half *)(p))"
+    if dtype == bfloat16:
+        return f"as_float{lanes}(convert_uint{lanes}(vload{lanes}(0, p)) << 16)"
+    return f"vload{lanes}(0, p)"
+
+
+def uses_float64(kind: Kind) -> bool:
+    return float64 in (*kind.dtypes, *[instruction.dtype for instruction in kind.ending.body])
+
+
+def split(names: list[str], lengths: list[str], number: str, type: str = "long") -> list[str]:
+    """Declarations of places on axes, the last of which is gone through first, from a number that counts through all;
+    the first name takes what is left."""
+    lines = [f"{type} {names[0]} = {number};"]
+    for name, length in reversed(list(zip(names[1:], lengths[1:], strict=True))):
+        lines.append(f"const {type} {name} = {names[0]} % {length}; {names[0]} /= {length};")
+    return lines

@@ -1,0 +1,50 @@
+"""Products run on an OpenCL device and by core's interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base.command import Command
+from nnc_core.device import Device
+from nnc_core.operator.fused import FUSED
+from nnc_core.operator.products.arrange import arranged
+from nnc_core.operator.program import Program
+from nnc_opencl.products.kernel import ProductCompiler, ProductKernel
+from nnc_opencl.products.kind import Tile
+from tests.cpu.products.running import interpreted, same_bits, values
+
+Values = np.ndarray[Any, Any]
+SMALL_TILE = Tile(3, 1, 16, 32)
+
+
+def run(device: Device, kernel: ProductKernel, arrays: Sequence[Values]) -> None:
+    """Run a kernel; the arrays are as it leaves them."""
+    buffers = [device.allocate(array.nbytes) for array in arrays]
+    for array, buffer in zip(arrays, buffers, strict=True):
+        device.upload(array, buffer)
+    kernel.bind(buffers)()
+    for array, buffer in zip(arrays, buffers, strict=True):
+        device.download(buffer, array).wait()
+
+
+def check(device: Device, compiler: ProductCompiler, command: Command, tile: Tile | None = None,
+          given: Sequence[Values] | None = None) -> list[Values]:
+    """The same bits as the interpreter's, whatever lies beside the results untouched; the storages of the results."""
+    inputs = list(given or [values(x, seed) for seed, x in enumerate(command.inputs)])
+    ours, theirs = ([values(x, 99 + n) for n, x in enumerate(command.outputs)] for _ in range(2))
+    kernel = compiler.kernel(arranged(command), None if compiler.grouped else tile)
+    run(device, kernel, [*[x.copy() for x in inputs], *ours])
+    interpreted(_by_itself(command), [*inputs, *theirs])
+    for a, b in zip(ours, theirs, strict=True):
+        assert same_bits(a, b)
+    return ours
+
+
+def _by_itself(command: Command) -> Command:
+    if command.name != FUSED.name:
+        return command
+    program: Program = command.attributes[0]
+    return command._replace(attributes=(program._replace(library=None),))
