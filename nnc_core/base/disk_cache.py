@@ -78,6 +78,10 @@ class DiskCache:
         self._said: set[str] = set()
         self._dice = Random()  # apart from the one that users seed
 
+    def has(self, key: str) -> bool:
+        """Tell whether there is an entry, which may turn out to be no use."""
+        return os.path.exists(self.path / key)
+
     def read(self, key: str) -> bytes | None:
         """Return what is kept for a key; None if that is nothing, or nothing that can be relied on."""
         try:

@@ -30,6 +30,7 @@ def test_the_bits_before_and_after_machine_code_are_the_same(name: str, monkeypa
         x = np.concatenate([x[:3000], x[-3000:]])
         with monkeypatch.context() as patch:
             patch.setattr(nests, "PATIENCE", np.inf)
+            patch.setattr(nests, "LOADING", np.inf)
             before = [call(part, *attributes) for part in (x, x[:1], x[:0], x[1])]
         with monkeypatch.context() as patch:
             patch.setattr(nests, "PATIENCE", -1.0)
@@ -48,7 +49,7 @@ def test_machine_code_comes_when_numpy_has_cost_as_much() -> None:
     call, x = kernel("erf"), np.ones((3, 5), np.float32)
     while (tiered := call._tiered.get(x.dtype)) is None or tiered.machine is None:
         found = call(x)
-    assert tiered.together.spent > nests.PATIENCE
+    assert tiered.together.spent > nests.LOADING, "its code may be on disk"
     assert agree(call(x), found).all() and call(x).shape == (3, 5)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from math import prod
 from threading import Lock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
 from nnc_core.base.config import config
@@ -25,11 +27,21 @@ from nnc_cpu.partial_sums import in_parts
 if TYPE_CHECKING:
     from nnc_cpu.threads.tasks import TaskKernel
 
-Compiler: TypeAlias = "Callable[[Sequence[LoopNest]], Sequence[Kernel | NotSupportedError | None]]"
-"""Machine code of nests, in order; for one that is refused the error itself, None where there is no compiler."""
+
+class Compiler(Protocol):
+    """Makes machine code of nests."""
+
+    def kernels(self, nests: Sequence[LoopNest]) -> Sequence[Kernel | NotSupportedError | None]:
+        """A kernel of each, in order; for one that is refused the error itself, None where there is no compiler."""
+
+    def kept(self, nests: Sequence[LoopNest]) -> list[bool]:
+        """Tell of each whether its code has been made, by this process or one before."""
+
 
 PATIENCE = 0.008
 """Seconds that interpreting may take for each kernel before it is compiled: about what compiling takes."""
+LOADING, LOADING_LLVM = 0.0005, 0.05
+"""Seconds that it takes to find and to load the code of a kernel that is on disk, and LLVM itself."""
 AT_ONCE = 1 << 19
 """Scalar instructions of one run that are compiled before they are run at all."""
 
@@ -57,9 +69,12 @@ class TieredKernel(Kernel):
             self.interpret(buffers)
 
     def ready(self) -> Kernel | None:
-        """Its machine code, compiled now if that pays."""
-        if self.machine is None and self.together.pays(self):
-            self.together.compile()
+        """Its machine code, compiled or loaded now if that pays."""
+        if self.machine is None:
+            if self.together.pays(self):
+                self.together.compile()
+            elif self.together.may_be_kept():
+                self.together.load()
         return self.machine
 
     def interpret(self, buffers: Sequence[Buffer]) -> None:
@@ -113,12 +128,14 @@ class _TieredLaunch:
 
 
 class Together:
-    """Kernels that were asked for at once are compiled at once, when interpreting them has cost what that will."""
+    """Kernels that were asked for at once are compiled at once, when interpreting them has cost what that will; before,
+    those whose code is on disk are loaded at once, when it has cost what that will."""
 
-    def __init__(self, compiler: Compiler | None) -> None:
-        self.compiler = compiler
+    def __init__(self, source: NestKernels | None) -> None:
+        self.source = source
         self.spent = 0.0
         """Seconds that interpreting has taken."""
+        self._looked = False
         self._kernels: list[ref[TieredKernel]] = []
         self._lock = Lock()
 
@@ -129,41 +146,60 @@ class Together:
 
     def pays(self, kernel: TieredKernel) -> bool:
         """Tell whether it is time to compile."""
-        if self.compiler is None:
+        if self.source is None:
             return False
         return kernel.at_once or self.spent > PATIENCE * len(self._kernels) or config.compile_at_once
+
+    def may_be_kept(self) -> bool:
+        """Tell whether it is time to look for code that is on disk, which is done once."""
+        if self._looked or self.source is None:
+            return False
+        more = LOADING_LLVM if sys.modules.get("llvmlite") is None else 0.0
+        return self.spent > LOADING * len(self._kernels) + more
 
     def compile(self) -> None:
         """Make the machine code of all kernels that are still in use.  One that LLVM refuses stays interpreted."""
         with self._lock:
-            left = [kernel for found in self._kernels if (kernel := found()) is not None and kernel.machine is None]
-            if self.compiler is None or not left:
-                return
-            for kernel, machine in zip(left, self.compiler([kernel.nest for kernel in left]), strict=True):
-                if isinstance(machine, Kernel):
-                    kernel.machine = machine
-                    continue
-                kernel.together = Together(None)
-                if machine is not None:
-                    warnings.warn(f"a loop nest of {kernel.nest.name} is interpreted on cpu:0, which is slow: "
-                                  f"{machine.message}", FallbackWarning, stacklevel=2)
+            self._compile(self._left())
+
+    def load(self) -> None:
+        """Load the machine code that is there already."""
+        self._looked = True
+        with self._lock:
+            left = self._left()
+            if self.source is not None and left:
+                is_kept = self.source.compiler.kept([kernel.nest for kernel in left])
+                self._compile([kernel for kernel, kept in zip(left, is_kept, strict=True) if kept])
+
+    def _left(self) -> list[TieredKernel]:
+        return [kernel for found in self._kernels if (kernel := found()) is not None and kernel.machine is None]
+
+    def _compile(self, kernels: Sequence[TieredKernel]) -> None:
+        if self.source is None or not kernels:
+            return
+        made = self.source.compiler.kernels([kernel.nest for kernel in kernels])
+        for kernel, machine in zip(kernels, made, strict=True):
+            if isinstance(machine, Kernel):
+                kernel.machine = machine
+                continue
+            kernel.together = Together(None)
+            if machine is not None:
+                warnings.warn(f"a loop nest of {kernel.nest.name} is interpreted on cpu:0, which is slow: "
+                              f"{machine.message}", FallbackWarning, stacklevel=2)
 
 
 class NestKernels:
     """Makes the kernels of loop nests; LLVM, a tenth of a second to load, comes when one pays."""
 
-    def __init__(self) -> None:
-        self._compiler: Compiler | None = None
-
     def of(self, nests: Sequence[LoopNest]) -> list[TieredKernel]:
         """A kernel of each."""
-        together = Together(self._compile)
+        together = Together(self)
         return [together.kernel(nest) for nest in nests]
 
-    def _compile(self, nests: Sequence[LoopNest]) -> Sequence[Kernel | NotSupportedError | None]:
-        if self._compiler is None:
-            self._compiler = make_compiler()
-        return self._compiler(nests)
+    @cached_property
+    def compiler(self) -> Compiler:
+        """Maker of machine code."""
+        return make_compiler()
 
 
 def has_llvm() -> bool:
@@ -178,10 +214,16 @@ def make_compiler() -> Compiler:
     except ImportError as error:
         warnings.warn(f"loop nests of cpu:0 are interpreted, which is slow: LLVM cannot be loaded ({error}); "
                       "`pip install llvmlite`", FallbackWarning, stacklevel=2)
-        return _none
-    found: Compiler = llvm.NestCompiler(llvm.host(), kept=True).kernels
+        return NoCompiler()
+    found: Compiler = llvm.NestCompiler(llvm.host(), kept=True)
     return found
 
 
-def _none(nests: Sequence[LoopNest]) -> Sequence[None]:
-    return [None] * len(nests)
+class NoCompiler:
+    """The compiler where there is none."""
+
+    def kernels(self, nests: Sequence[LoopNest]) -> Sequence[None]:
+        return [None] * len(nests)
+
+    def kept(self, nests: Sequence[LoopNest]) -> list[bool]:
+        return [False] * len(nests)

@@ -6,6 +6,7 @@ import gc
 import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -115,6 +116,35 @@ def test_small_work_is_interpreted_until_machine_code_pays(monkeypatch: pytest.M
     np.testing.assert_array_equal(y, 2 * x)
 
 
+def test_code_that_is_there_is_loaded_when_interpreting_has_cost_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nnc_cpu.nests, "PATIENCE", 1e9)
+    kernels = NestKernels()
+    first, second = kernels.of([twice(7), twice(8)])
+    monkeypatch.setattr(kernels.compiler, "kept", lambda nests: [nest.axes == (8,) for nest in nests])
+    doubled(first, 7)
+    assert second.machine is None
+    first.together.spent = 1.0
+    doubled(first, 7)
+    assert first.machine is None and second.machine is not None
+    monkeypatch.setattr(kernels.compiler, "kept", lambda nests: pytest.fail("it was looked for before"))
+    doubled(first, 7)
+    assert first.machine is None
+    doubled(second, 8)
+
+
+def test_code_of_this_process_and_of_others_is_known(tmp_path: Path) -> None:
+    with config.using(cache_folder=str(tmp_path)):
+        made = NestCompiler(host(), kept=True)
+        assert made.kept([twice(7), twice(8)]) == [False, False]
+        kernels = made.kernels([twice(7)])
+        assert made.kept([twice(7), twice(8)]) == [True, False]
+        assert NestCompiler(host(), kept=True).kept([twice(7), twice(8)]) == [True, False]
+        assert NestCompiler(host()).kept([twice(7)]) == [False]
+    with config.using(cache_limit=0):
+        assert made.kept([twice(7)]) == [True], "it is still loaded"
+    del kernels
+
+
 def test_large_work_is_compiled_before_it_is_run() -> None:
     small, large = NestKernels().of([twice(7), twice(1 << 20)])
     doubled(small, 7)
@@ -132,8 +162,9 @@ def test_what_the_interpreter_rounds_otherwise_is_compiled_before_it_is_run() ->
 
 def test_kernels_that_are_gone_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    first, second, third = NestKernels().of([twice(7), twice(8), twice(9)])
-    monkeypatch.setattr(first.together, "compiler", lambda nests: asked.append(len(nests)) or [None] * len(nests))
+    kernels = NestKernels()
+    first, second, third = kernels.of([twice(7), twice(8), twice(9)])
+    monkeypatch.setattr(kernels.compiler, "kernels", lambda nests: asked.append(len(nests)) or [None] * len(nests))
     del second
     with config.using(compile_at_once=True):
         doubled(first, 7)
@@ -143,10 +174,10 @@ def test_kernels_that_are_gone_are_not_compiled(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_kernel_that_llvm_refuses_is_interpreted_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = NestKernels().of([twice(7), twice(8)])
-    good = first.together.compiler
-    assert good is not None
-    monkeypatch.setattr(first.together, "compiler",
+    kernels = NestKernels()
+    first, second = kernels.of([twice(7), twice(8)])
+    good = kernels.compiler.kernels
+    monkeypatch.setattr(kernels.compiler, "kernels",
                         lambda nests: [NotSupportedError("not today"), *good(nests)[1:]])
     with config.using(compile_at_once=True):
         with pytest.warns(FallbackWarning, match="twice is interpreted.*not today"):

@@ -72,6 +72,11 @@ class NestCompiler:
                 found.append(code)
         return found
 
+    def kept(self, nests: Sequence[LoopNest]) -> list[bool]:
+        """Tell of each nest whether its code has been made, by this process or one before."""
+        keys = [self.objects.key(general(nest)[0]) for nest in nests]
+        return [key in self._codes or self.objects.has(key) for key in keys]
+
     def _loaded(self, nests: Mapping[str, GeneralNest]) -> dict[str, MachineCode | NotSupportedError]:
         objects = dict[str, ObjectCode]()
         codes: dict[str, MachineCode | NotSupportedError] = {}

@@ -62,6 +62,11 @@ class Objects:
         """A digest of the nest and of all that decides what becomes of it."""
         return key_of(self._surroundings, repr(structure(nest)).encode())
 
+    def has(self, key: str) -> bool:
+        """Tell whether there is object code of this key on disk, without reading it."""
+        kept = disk_cache(CACHE) if self.kept else None
+        return kept is not None and kept.has(key)
+
     def _kept_or(self, key: str, make: Callable[[], bytes]) -> bytes:
         kept = disk_cache(CACHE) if self.kept else None
         content = kept.read(key) if kept else None
