@@ -19,7 +19,7 @@ from nnc_core.engine.build import KernelBuilder
 from nnc_core.engine.host import download
 from nnc_core.engine.noted import say_noted
 from nnc_core.operator import OPERATORS
-from nnc_core.operator.control import CONTROL, PICK
+from nnc_core.operator.control import CONTROL, PICK, TOGETHER
 from nnc_core.shape import show_operands
 from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec
 
@@ -64,6 +64,8 @@ class Executor:
         this operator would run."""
         if op is PICK:
             return arrays[0][attributes[0]]
+        if op is TOGETHER:
+            return tuple(arrays)
         if op.name in CONTROL:
             assert self.run_control is not None
             return self.run_control(op, arrays, attributes, spec)

@@ -65,7 +65,8 @@ def scaled_dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayL
     heads / key heads neighbouring ones of the queries; layout "BLHE" has the heads behind the length.  A mask is
     boolean, true where a query may look at a key, or float and added; it is broadcast to (batch, heads, queries, keys).
     If `causal`, query i sees keys up to i + `offset`.  A query that sees nothing gives 0.  `scale` is
-    1 / sqrt(features) where it is not said.  `dropout` is the rate at which weights are left out.
+    1 / sqrt(features) where it is not said.  `dropout` is the rate at which weights are left out; without it a device
+    may compute block by block, as cpu:0 does, so that memory is linear in the lengths.
     """
     check_rate(dropout)
     if layout not in LAYOUTS:
@@ -91,7 +92,7 @@ def attended(q: Value, k: Value, v: Value, mask: tuple[Value, ...], causal: bool
         scale = 1 / sqrt(features) if features else 1.0
     named: dict[str, Any] = {"scale": float(scale), "causal": bool(causal), "offset": int(offset)}
     if dropout == 0:
-        return F.scaled_dot_product_attention(q, k, v, *mask, **named)
+        return F.pick(F.scaled_dot_product_attention(q, k, v, *mask, **named), index=0)
     weights = kept(F.attention_weights(q, k, *mask, **named), dropout, generator)
     return product(F, weights, v, False, (*weights.shape[:-1], v.shape[-1]))
 

@@ -56,6 +56,7 @@ def reverse(
             continue
         for x, gx in zip(value.inputs, _cotangents(F, g, value, live), strict=True):
             if gx is not None and id(x) in live:
+                gx = gx() if callable(gx) else gx
                 known = cotangents.get(id(x))
                 cotangents[id(x)] = gx if known is None else _sum_of_two(F, known, gx)
     return [cotangents.get(id(w)) for w in wrt]

@@ -202,3 +202,18 @@ def _window(F: Any, node: Node, values: list[Any], batched: list[bool], size: Di
     ready = [F.reshape(v, shape=(size * x.shape[0], *x.shape[1:])) if b else v
              for v, b, x in zip(values, batched, node.inputs, strict=True)]
     return F.reshape(F.apply(node.op, tuple(ready), node.attributes), shape=(size, *node.shape))
+
+
+ATTENTIONS = {"attention_weights": 2, "scaled_dot_product_attention": 3, "attention_gradients": 6}
+"""The operands of operators of attention that are not masks."""
+
+
+@rule(*ATTENTIONS)
+def _attention(F: Any, node: Node, values: list[Any], batched: list[bool], size: DimLike) -> Any:
+    """Examples are one more axis before the heads; masks are broadcast to them."""
+    split = ATTENTIONS[node.op.name]
+    full = _all_batched(F, values[:split], batched[:split], size)
+    rows = len(node.inputs[0].shape)
+    masks = [_aligned(F, v, len(x.shape), rows, size) if b else v
+             for v, b, x in zip(values[split:], batched[split:], node.inputs[split:], strict=True)]
+    return F.apply(node.op, (*full, *masks), node.attributes)

@@ -10,7 +10,7 @@ from nnc_core.operator.activation import Activations
 from nnc_core.operator.attention import Attention
 from nnc_core.operator.bits import Bits
 from nnc_core.operator.complex import Complex
-from nnc_core.operator.control import CONTROL, Control
+from nnc_core.operator.control import CONTROL, PICK, TOGETHER, Control
 from nnc_core.operator.creation import CONSTANT, PLACEHOLDER, Creation, Transfer
 from nnc_core.operator.cumulative import Cumulative
 from nnc_core.operator.declare import OPERATORS, Base, V
@@ -72,6 +72,8 @@ class Nodes(Namespace[Node]):
 
     def apply(self, op: Op, inputs: tuple[Node | float, ...], attributes: Attributes) -> Node:
         operands = self._promoted_nodes(op, inputs)
+        if op is PICK and operands[0].op is TOGETHER:
+            return operands[0].inputs[attributes[0]]
         if self.operator.replaced:
             found = self.operator.instead(self, op, operands, attributes)
             if found is not None:

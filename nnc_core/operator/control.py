@@ -26,7 +26,9 @@ CASE_OF = Op("case_of", ("index", "*operands"), ("branches", "otherwise"), rule.
              doc="One of several bodies, chosen by an integer.", bodies=True)
 CALL = Op("call", ("*operands",), ("body", "name"), rule.call, doc="A body run once: a compiled function.",
           bodies=True)
-CONTROL = {op.name: op for op in (PICK, LOOP, CASE_OF, CALL)}
+TOGETHER = Op("together", ("*x",), (), rule.together, doc="Several values as the results of one operator.",
+              reference=lambda *arrays: arrays, vjp=lambda F, g, y, *x: g, jvp=lambda F, tangents, y, *x: tangents)
+CONTROL = {op.name: op for op in (PICK, TOGETHER, LOOP, CASE_OF, CALL)}
 """They are not among OPERATORS, whose members all have kernels, expressions or bodies of their own."""
 
 TRIPS = Dim("trips")
@@ -106,6 +108,10 @@ class Control(Base[V], Generic[V]):
         """All results."""
         parts: Any = x.spec
         return [self.pick(x, index=i) for i in range(len(parts.parts))]
+
+    def together(self, *x: V) -> V:
+        """Several values as the results of one operator: the end of a composite that has several."""
+        return self.apply(TOGETHER, x, ())
 
     def loop(self, carried: Sequence[V], scanned: Sequence[V], captured: Sequence[V], *, body: Body,
              cond: Body | None = None, length: DimLike = TRIPS, reverse: bool = False) -> V:

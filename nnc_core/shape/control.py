@@ -18,6 +18,10 @@ def pick(x: TensorSpec, index: int) -> TensorSpec:
     return x.parts[index]
 
 
+def together(*x: TensorSpec) -> TupleSpec:
+    return TupleSpec(x)
+
+
 def _fits(what: str, wanted: Sequence[TensorSpec], found: Sequence[TensorSpec]) -> None:
     if len(wanted) != len(found):
         raise ShapeError(f"{what}: {len(found)} values where {len(wanted)} are needed")

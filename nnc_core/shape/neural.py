@@ -6,7 +6,7 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.shape.axes import check_axes
 from nnc_core.shape.elementwise import floating, show
-from nnc_core.type import DimLike, Dims, TensorSpec
+from nnc_core.type import DimLike, Dims, TensorSpec, TupleSpec
 
 
 # ---- softmax and what is made of it
@@ -105,11 +105,22 @@ def check_heads(heads: DimLike, key_heads: DimLike) -> None:
         raise ShapeError(f"{heads} heads of the query do not divide among {key_heads} heads of keys and values")
 
 
-def attention(query: TensorSpec, key: TensorSpec, value: TensorSpec, *mask_and_attributes: object) -> TensorSpec:
-    """(..., heads, queries, features of a value)"""
+def attention(query: TensorSpec, key: TensorSpec, value: TensorSpec, *mask_and_attributes: object) -> TupleSpec:
+    """(..., heads, queries, features of a value), and (..., heads, queries) of the dtype of sums."""
     weights = attention_weights(query, key, *mask_and_attributes)
     if value.dtype != query.dtype:
         raise DTypeError(f"the query is {query.dtype}, the value {value.dtype}", hint="cast one of them with astype")
     if value.shape[:-1] != key.shape[:-1]:
         raise ShapeError(f"value {value} and key {key} differ in more than their features")
-    return TensorSpec((*weights.shape[:-1], value.shape[-1]), query.dtype)
+    sums = TensorSpec(weights.shape[:-1], dt.accumulator(query.dtype))
+    return TupleSpec((TensorSpec((*sums.shape, value.shape[-1]), query.dtype), sums))
+
+
+def attention_gradients(query: TensorSpec, key: TensorSpec, value: TensorSpec, cotangent: TensorSpec, sums: TensorSpec,
+                        shift: TensorSpec, *mask_and_attributes: object) -> TupleSpec:
+    """Those of query, key and value."""
+    result, row = attention(query, key, value, *mask_and_attributes).parts
+    for name, part, wanted in (("cotangent", cotangent, result), ("sums", sums, row), ("shift", shift, row)):
+        if (part.shape, part.dtype) != (wanted.shape, wanted.dtype):
+            raise ShapeError(f"the {name} is {part}, expected {wanted}")
+    return TupleSpec((query, key, value))

@@ -38,7 +38,7 @@ class Op:
     or 1, -1, or None for zero."""
     vjp: Rule | tuple[Rule | None, ...] | None = None
     """Reverse rules: for each input (F, g, y, *inputs, *attributes) -> its cotangent, None for zero; or one
-    rule that gives all."""
+    rule that gives all, functions without arguments in place of those that are costly and seldom wanted."""
     jvp: Rule | None = None
     """(F, tangents, y, *inputs, *attributes) -> the tangent of y; a tangent may be None, which means zero."""
     linear: str = ""

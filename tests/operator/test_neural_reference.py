@@ -159,42 +159,63 @@ def test_batch_norm_by_channels(rng) -> None:
         assert_near(found, wanted, example)
 
 
-def one_query(query, key, value, allowed, bias, scale):
-    """The mixture of values that one query gets."""
-    scores = [scale * math.fsum(map(float, query * k)) + b for k, b in zip(key, bias, strict=True)]
-    left = [j for j, keep in enumerate(allowed) if keep]
-    if not left:
-        return np.zeros(len(scores)), np.zeros(value.shape[-1])
-    high = max(scores[j] for j in left)
-    weights = np.array([math.exp(s - high) if j in left else 0.0 for j, s in enumerate(scores)])
-    weights /= weights.sum()
-    return weights, weights @ value
+def scored_queries(query, key, mask, attributes):
+    """For each query its place, the head of its keys, and its scores, -inf where it may not look."""
+    batch, heads, queries, _ = query.shape
+    keys = key.shape[-2]
+    m = np.broadcast_to(mask[0] if mask else np.True_, (batch, heads, queries, keys))
+    for b, h, i in np.ndindex(batch, heads, queries):
+        shared, row = h // (heads // key.shape[1]), m[b, h, i]
+        scores = np.array([attributes["scale"] * math.fsum(map(float, query[b, h, i] * k)) for k in key[b, shared]])
+        scores = np.where(row, scores, -np.inf) if row.dtype == bool else scores + row
+        if attributes["causal"]:
+            scores = np.where(np.arange(keys) <= i + attributes["offset"], scores, -np.inf)
+        yield (b, h, i), (b, shared), scores
+
+
+def assert_close(found, wanted, example) -> None:
+    tolerance = 1e-5 if example.dtype == dt.float32 else 1e-12
+    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=1e-6, err_msg=str(example))
 
 
 @pytest.mark.parametrize("name", ["attention_weights", "scaled_dot_product_attention"])
 def test_attention_query_by_query(name, rng) -> None:
     for example in cases(name, dtypes=(dt.float32, dt.float64), large=False):
         inputs, attributes = arguments(example, rng)
-        query, key = (x.astype(np.float64) for x in inputs[:2])
-        value = inputs[2].astype(np.float64) if name != "attention_weights" else np.zeros((*key.shape[:-1], 1))
-        mask = inputs[2 if name == "attention_weights" else 3 :]
-        batch, heads, queries, _ = query.shape
-        keys = key.shape[-2]
-        m = np.broadcast_to(mask[0] if mask else np.True_, (batch, heads, queries, keys))
-        weights = np.zeros((batch, heads, queries, keys))
-        out = np.zeros((batch, heads, queries, value.shape[-1]))
-        for b, h, i in np.ndindex(batch, heads, queries):
-            shared = h // (heads // key.shape[1])
-            row = m[b, h, i]
-            allowed = [(row.dtype != bool or row[j]) and (not attributes["causal"] or j <= i + attributes["offset"])
-                       for j in range(keys)]  # fmt: skip
-            bias = row if row.dtype != bool else np.zeros(keys)
-            weights[b, h, i], out[b, h, i] = one_query(query[b, h, i], key[b, shared], value[b, shared], allowed,
-                                                       bias.astype(np.float64), attributes["scale"])
+        count = 2 if name == "attention_weights" else 3
+        query, key, *value = (x.astype(np.float64) for x in inputs[:count])
+        weights = np.zeros((*query.shape[:-1], key.shape[-2]))
+        out, sums = np.zeros((*query.shape[:-1], value[0].shape[-1] if value else 0)), np.zeros(query.shape[:-1])
+        hides = attributes["causal"] or bool(inputs[count:])
+        for place, shared, scores in scored_queries(query, key, inputs[count:], attributes):
+            if not hides or (scores > -np.inf).any():
+                with np.errstate(invalid="ignore"):
+                    e = np.exp(scores - scores.max())
+                weights[place], sums[place] = e / e.sum(), np.log(e.sum()) + scores.max()
+            if value:
+                out[place] = weights[place] @ value[0][shared]
         found = call(example.op, *inputs, *attributes.values())
-        wanted = weights if name == "attention_weights" else out
-        np.testing.assert_allclose(found, wanted, rtol=1e-5 if example.dtype == dt.float32 else 1e-12, atol=1e-6,
-                                   err_msg=str(example))
+        if value:
+            assert_close(found[0], out, example)
+            assert_close(found[1], sums, example)
+        else:
+            assert_close(found, weights, example)
+
+
+def test_attention_gradients_query_by_query(rng) -> None:
+    for example in cases("attention_gradients", dtypes=(dt.float32, dt.float64), large=False):
+        inputs, attributes = arguments(example, rng)
+        query, key, value, cotangent, sums, shift = (x.astype(np.float64) for x in inputs[:6])
+        gradients = [np.zeros(x.shape) for x in (query, key, value)]
+        with np.errstate(all="ignore"):
+            for place, shared, scores in scored_queries(query, key, inputs[6:], attributes):
+                weights = np.exp(scores - sums[place])
+                of_scores = weights * (value[shared] @ cotangent[place] - shift[place]) * attributes["scale"]
+                gradients[0][place] += of_scores @ key[shared]
+                gradients[1][shared] += np.outer(of_scores, query[place])
+                gradients[2][shared] += np.outer(weights, cotangent[place])
+        for found, wanted in zip(call(example.op, *inputs, *attributes.values()), gradients, strict=True):
+            assert_close(found, wanted, example)
 
 
 def test_halves_are_computed_in_float32() -> None:
@@ -205,4 +226,4 @@ def test_halves_are_computed_in_float32() -> None:
     q = np.full((1, 1, 2, 4), 300, np.float16)
     found = host("scaled_dot_product_attention", q, q, np.ones((1, 1, 2, 3), np.float16), scale=1.0, causal=False,
                  offset=0)
-    np.testing.assert_array_equal(found, np.ones((1, 1, 2, 3)))
+    np.testing.assert_array_equal(found[0], np.ones((1, 1, 2, 3)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 
 import numpy as np
 
@@ -150,6 +151,21 @@ def _attentions(several: bool) -> list[Case]:
     ]  # fmt: skip
 
 
+def _attention_gradients() -> list[Case]:
+    """The cases of attention; cotangents, sums and shifts need not come from one."""
+
+    def of(case: Case) -> Case:
+        def make(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+            query, key, value, *mask = case.make(rng, dtype)
+            rows, wide = query.shape[:-1], dt.accumulator(dtype)
+            return (query, key, value, draw(rng, dtype, (*rows, value.shape[-1]), -1, 1), draw(rng, wide, rows, 0, 2),
+                    draw(rng, wide, rows, -1, 1), *mask)
+
+        return replace(case, make=make)
+
+    return list(map(of, _attentions(several=True)))
+
+
 # ---- recurrent networks
 def _recurrent(name: str, gates: int, **attributes: Hashable) -> list[Case]:
     """Sequences of 4 features and states of 3."""
@@ -194,6 +210,7 @@ CASES: dict[str, list[Case]] = {
     "masked_softmax": _masked_softmaxes(),
     "standardise": _normalised(), "rms_normalise": _normalised(), "batch_norm": _batch_norms(),
     "attention_weights": _attentions(several=False), "scaled_dot_product_attention": _attentions(several=True),
+    "attention_gradients": _attention_gradients(),
     "rnn": [*_recurrent("rnn", 1, nonlinearity="tanh"), *_recurrent("rnn", 1, nonlinearity="relu")],
     "gru": [*_recurrent("gru", 3, reset_after=True), *_recurrent("gru", 3, reset_after=False)],
     "lstm": _recurrent("lstm", 4),

@@ -75,6 +75,55 @@ def test_derivatives(name: str) -> None:
     assert_derivatives(lambda n, *xs: ours(name, *xs), [Q[:1], K[:1], VALUES[:1]])
 
 
+def test_gradients_of_masks() -> None:
+    """Of one that is added: also where it is broadcast, and where some of it hides."""
+    for shape in ((H, L, S), (S,), (L, 1)):
+        mask = RNG.normal(size=shape)
+        assert_derivatives(lambda n, q, m: nnc.scaled_dot_product_attention(q, K[:1], VALUES[:1], m), [Q[:1], mask])
+    hiding = np.where(KEEP, 0.5, -np.inf)
+    found = nnc.grad(lambda m: nnc.sum(nnc.scaled_dot_product_attention(Q, K, VALUES, m) ** 2))(nnc.asarray(hiding))
+    assert ((found.numpy() == 0) == ~KEEP).all()
+
+
+def test_nan_is_not_hidden() -> None:
+    """Neither by a mask that is added, nor by other queries; a boolean mask hides it."""
+    q, k = Q.copy(), K.copy()
+    q[0, 0, 1] = np.nan
+    found = nnc.scaled_dot_product_attention(q, k, VALUES, np.zeros((L, S))).numpy()
+    assert np.isnan(found[0, 0, 1]).all() and np.isfinite(np.delete(found[0, 0], 1, 0)).all()
+    k[:, :, 2] = np.nan
+    keep = np.arange(S) != 2
+    assert np.isfinite(nnc.scaled_dot_product_attention(Q, k, VALUES, keep).numpy()).all()
+
+
+def test_nothing_at_all(device: str) -> None:
+    """No keys give zeros; no queries give nothing."""
+    q = nnc.ones((1, 2, 3, 4))
+    none = nnc.zeros((1, 2, 0, 4))
+    gradients = nnc.grad(lambda *xs: nnc.sum(nnc.scaled_dot_product_attention(*xs)), (0, 1, 2))
+    np.testing.assert_array_equal(nnc.scaled_dot_product_attention(q, none, none).numpy(), np.zeros((1, 2, 3, 4)))
+    assert nnc.scaled_dot_product_attention(none, q, q).shape == (1, 2, 0, 4)
+    assert [g.shape for g in gradients(q, none, none)] == [(1, 2, 3, 4), (1, 2, 0, 4), (1, 2, 0, 4)]
+    assert [float(nnc.sum(nnc.abs(g))) for g in gradients(none, q, q)] == [0, 0, 0]
+
+
+def test_length_one(device: str) -> None:
+    given = [nnc.asarray(a[:, :, :1].astype(np.float32)) for a in (Q, K, VALUES)]
+    np.testing.assert_allclose(nnc.scaled_dot_product_attention(*given).numpy(), given[2].numpy(), rtol=1e-6)
+
+
+def test_mapped_masks_and_shared_keys(device: str) -> None:
+    """Examples of which some arguments are the same for all."""
+    q, k, v = (nnc.asarray(a.astype(np.float32)) for a in (Q, K, VALUES))
+    masks = RNG.random((B, L, S)) < 0.7
+    found = nnc.vmap(lambda q, m: nnc.scaled_dot_product_attention(q, k[0], v[0], m))(q, nnc.asarray(masks))
+    for n in range(B):
+        np.testing.assert_allclose(found.numpy()[n], attend(Q[n], K[0], VALUES[0], masks[n]), rtol=1e-4, atol=1e-5)
+    each = nnc.vmap(nnc.grad(lambda q: nnc.sum(nnc.scaled_dot_product_attention(q, k[0], v[0]) ** 2)))(q)
+    one = nnc.grad(lambda q: nnc.sum(nnc.scaled_dot_product_attention(q, k[0], v[0]) ** 2))(q[1])
+    np.testing.assert_allclose(each.numpy()[1], one.numpy(), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("heads", [1, 2])
 def test_heads_that_share_keys(heads: int, device: str) -> None:
     k, v = K[:, :heads], VALUES[:, :heads]
