@@ -28,6 +28,7 @@ from nnc_cpu import (
     reductions,
     scans,
 )
+from nnc_cpu.attention import ATTENTION
 from nnc_cpu.memory import array_in
 from nnc_cpu.products import PRODUCTS
 from nnc_cpu.products.backend import nest_is_quicker
@@ -156,4 +157,6 @@ def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ..
         return {**plain, FUSED.name: (FusedBackend(FUSED.name),)}
     plain["concat"] = (JoinBackend("concat"), *plain["concat"])
     plain |= {name: (ConvolutionBackend(name), NumpyBackend(name, fallback=True)) for name in convolution.MAKERS}
-    return {**plain, **{name: (backend, *plain[name]) for name, backend in PRODUCTS.items()}, FUSED.name: ()}
+    products = {name: (backend, *plain[name]) for name, backend in PRODUCTS.items()}
+    attention = {name: (backend,) for name, backend in ATTENTION.items()}
+    return {**plain, **products, **attention, FUSED.name: ()}

@@ -85,12 +85,15 @@ class PanelWriter:
                 target = self.place(panel, k)
                 for n, column in enumerate(columns):
                     raw = f.let(f"load {self.source}, {moved(f, column, self.source, k)}", self.source)
-                    value = self.scalars.loaded(raw, self.kind.dtype)
-                    store(f, value, moved(f, target, self.type, integer(n)), self.size, None)
+                    store(f, self.converted(raw), moved(f, target, self.type, integer(n)), self.size, None)
 
     def loaded(self, place: Register, mask: Register | None) -> Register:
         """A vector of B in the dtype of sums."""
         raw = loaded(self.function, place, self.source, self.lanes, self.source_size, mask)
+        return self.converted(raw)
+
+    def converted(self, raw: Register) -> Register:
+        """Elements of B in the dtype of sums."""
         return self.scalars.loaded(raw, self.kind.dtype)
 
     def place(self, panel: Register, k: Register) -> Register:
