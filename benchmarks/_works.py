@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from benchmarks import _attention
 from benchmarks._inference import BATCHES, FLOPS
 
 
@@ -28,6 +29,8 @@ WORKS = (
     Work("mlp training", 6 * MLP_BATCH * (784 * 1024 + 1024 * 1024 + 1024 * 10)),
     Work("lstm training", 6 * LSTM_BATCH * LSTM_LENGTH * 8 * LSTM_SIZE**2),
     *[Work(f"{name} b{batch}", batch * flops, agrees=True) for name, flops in FLOPS.items() for batch in BATCHES],
+    *[Work(f"{name} {length}", _attention.flops(name, length), agrees=True) for name in _attention.PRODUCTS
+      for length in _attention.LENGTHS],
     Work("chain of 200"),
     Work("call with 10 arguments"),
     *[Work(f"{name} {size}") for size in ROWS for name in ("tanh(a*b+c)*d", "gelu", "softmax", "layer norm", "adam")],

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 import nnc_core as nnc
+from benchmarks._attention import sized
+from benchmarks._attention_nnc import attention
 from benchmarks._inference import parts_of
 from benchmarks._inference_nnc import inference
 from benchmarks._works import (
@@ -30,6 +32,8 @@ Step = Callable[[], object]
 def make(work: str, variant: str) -> Step | None:
     if parts := parts_of(work):
         return inference(*parts)
+    if found := sized(work):
+        return attention(found)
     name, _, size = work.rpartition(" ")
     if size in ROWS:
         return Kept(nnc.jit(ELEMENTWISE[name]), *arrays(ROWS[size], 4))

@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from benchmarks import _inference_torch
+from benchmarks._attention import sized
+from benchmarks._attention_torch import attention
 from benchmarks._inference import parts_of
 from benchmarks._works import (
     CHAIN,
@@ -34,6 +36,8 @@ def make(work: str, variant: str) -> Step | None:
     compiled = torch.compile if variant == "compile" else lambda f: f
     if parts := parts_of(work):
         return inference(*parts, variant)
+    if (found := sized(work)) and variant != "channels_last":
+        return attention(found, compiled)
     if variant == "channels_last" and work != "lenet training":
         return None
     name, _, size = work.rpartition(" ")
