@@ -46,7 +46,7 @@ from nnc_core.graph import SymbolicGraph
 from nnc_core.io.graph_file import load_graph, save_graph
 from nnc_core.random.generator import Generator, manual_seed
 from nnc_core.recording.export import export
-from nnc_core.stacks import Stack, devices, make_stack, register_plugin, stack_for
+from nnc_core.stacks import Stack, devices, make_stack, register_plugin, reopen, stack_for
 from nnc_core.symbols.assigned import eval_graph, is_iopair_safe, make_graph, make_iopair, update_iopair
 from nnc_core.symbols.snapshot import restore, snapshot
 from nnc_core.symbols.symbolic import (
@@ -100,9 +100,9 @@ __all__ = [
     "host_fold", "host_map", "host_scan", "inf", "int16", "int32", "int64", "int8", "invalidate", "is_assigned",
     "is_deferred_mode", "is_frozen", "is_iopair_safe", "is_valid", "jacobian", "jacobianv", "jit", "jvp", "laplacian",
     "lazy_print", "linalg", "load_graph", "make_graph", "make_iopair", "make_stack", "manual_seed", "map",
-    "memo_info", "memoise", "nan", "newaxis", "no_grad", "pi", "realize", "register_plugin", "restore", "save_graph",
-    "scan", "snapshot", "stack_for", "synchronize", "uint16", "uint32", "uint64", "uint8", "unfreeze", "unpack_arr",
-    "unpack_elt", "update_iopair", "use_device", "value_and_grad", "var_arr", "var_elt", "var_random", "variable",
+    "memo_info", "memoise", "nan", "newaxis", "no_grad", "pi", "realize", "register_plugin", "reopen", "restore",
+    "save_graph", "scan", "snapshot", "stack_for", "synchronize", "uint16", "uint32", "uint64", "uint8", "unfreeze",
+    "unpack_arr", "unpack_elt", "update_iopair", "use_device", "value_and_grad", "var_arr", "var_elt", "var_random", "variable",
     "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 __all__ += [name for name in vars(public) if not name.startswith("_")]

@@ -15,6 +15,7 @@ from nnc_core.base.errors import (
     DetachedWarning,
     DeviceError,
     DeviceFailureError,
+    DeviceLostError,
     DeviceMemoryError,
     DonatedError,
     DroppedWriteWarning,
@@ -59,8 +60,8 @@ from nnc_core.base.missing import MissingFileError, MissingPackageError, NotAFil
 
 __all__ = [
     "AttributeValueError", "AxisError", "ConcretizationError", "DTypeError", "DataError",
-    "DeferredInplaceError", "DetachedWarning", "DeviceError", "DeviceFailureError", "DeviceMemoryError",
-    "DonatedError", "DroppedWriteWarning", "Error", "ExchangeError", "ExecutionError", "FallbackWarning",
+    "DeferredInplaceError", "DetachedWarning", "DeviceError", "DeviceFailureError", "DeviceLostError",
+    "DeviceMemoryError", "DonatedError", "DroppedWriteWarning", "Error", "ExchangeError", "ExecutionError", "FallbackWarning",
     "FileFormatError",
     "GradientError", "GraphError", "ImplicitComputeError", "ImplicitComputeWarning", "JitWarning",
     "LeakedTraceError", "LinAlgError", "LostCellError", "MissingFileError", "MissingPackageError",

@@ -163,6 +163,18 @@ def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:
     return _stack_with(id)
 
 
+def reopen(device: str | DeviceSpec) -> DeviceSpec:
+    """Open a device anew, after a DeviceLostError for example; its spec.
+
+    Arrays, compiled functions and minimisers on it as it was are lost.  What is made from now on is on the new one,
+    outside of blocks of `use_device` that name the device.
+    """
+    id = stack_for(device).device.spec.id
+    with _lock:
+        fresh = registry.reopen(id)
+        return _stack_of(fresh).device.spec
+
+
 def _stack_with(id: str) -> Stack:
     stack = _stacks.get(id) or _stacks.get(_names.get(id, ""))
     if stack is None:

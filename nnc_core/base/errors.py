@@ -96,6 +96,10 @@ class DeviceFailureError(Error, RuntimeError):
     """A driver or device that failed while it was used."""
 
 
+class DeviceLostError(DeviceFailureError):
+    """A device that does nothing any more, and has lost what was in its memory: `nnc.reopen` opens it anew."""
+
+
 class DeviceMemoryError(Error, MemoryError):
     """An allocation that the device cannot serve."""
 

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnc_core.base.dtype import DTYPES
-from nnc_core.device import DeviceSpec
-
-NO_VIEWS = "no-views"
-"""Feature of a device whose kernels see whole buffers only: planners give every array storage of its own."""
+from nnc_core.device import CODEGEN, NO_VIEWS, REPRODUCIBLE, DeviceSpec
 
 _MIB = 1 << 20
 _GIB = 1 << 30
@@ -39,7 +36,7 @@ class Flavour:
             self.id, "strict", self.description, vendor="nnc", driver=f"NumPy {np.__version__}",
             memory=self.memory, max_allocation=self.max_allocation, alignment=self.alignment,
             dtypes=frozenset(DTYPES) - self.lacks,
-            features=frozenset({"codegen", "reproducible"}) | (frozenset() if self.views else frozenset({NO_VIEWS})),
+            features=frozenset({CODEGEN, REPRODUCIBLE}) | (frozenset() if self.views else frozenset({NO_VIEWS})),
         )  # fmt: skip
 
 

@@ -10,7 +10,10 @@ from nnc_core.base.errors import AttributeValueError, DeviceError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.builtin.ledger import Ledger
 from nnc_core.device import (
+    CODEGEN,
     DONE,
+    NO_VALUES,
+    REPRODUCIBLE,
     Buffer,
     CommandBackend,
     Device,
@@ -37,7 +40,7 @@ class NullDevice(Device):
 
     def __init__(self, id: str = "null:0") -> None:
         self.spec = DeviceSpec(id, "null", "plans and counts, computes nothing", vendor="nnc",
-                               features=frozenset({"no-values", "codegen", "reproducible"}))
+                               features=frozenset({NO_VALUES, CODEGEN, REPRODUCIBLE}))
         self.ledger = Ledger(id)
         self.launches = 0
         self.transfers = 0

@@ -12,7 +12,7 @@ from nnc_core.base.dtype import name_of
 from nnc_core.base.errors import (
     AttributeValueError,
     DeviceError,
-    DeviceFailureError,
+    DeviceLostError,
     DeviceMemoryError,
     DTypeError,
     Error,
@@ -202,7 +202,7 @@ class StrictDevice(Device):
 
     def _check_open(self) -> None:
         if self.closed:
-            raise DeviceFailureError("the device is closed", device=self.spec.id, hint="open it again")
+            raise DeviceLostError("the device is closed", device=self.spec.id, hint=f"nnc.reopen({self.spec.id!r})")
 
     def _misuse(self, message: str, hint: str | None = None) -> AttributeValueError:
         return AttributeValueError(message, device=self.spec.id, hint=hint)

@@ -8,11 +8,16 @@ from nnc_core.device.kernel import CommandBackend, Kernel, Launch
 from nnc_core.device.origin import enqueued_for, origin
 from nnc_core.device.pool import MemoryInfo, Pool
 from nnc_core.device.registry import Registry
-from nnc_core.device.spec import DeviceSpec
+from nnc_core.device.spec import CODEGEN, NO_VALUES, NO_VIEWS, NOTES, REPRODUCIBLE, DeviceSpec
 from nnc_core.device.stream import DONE, DoneEvent, Event, Gate, SerialStream, Stream
 
 __all__ = [
+    "CODEGEN",
     "DONE",
+    "NOTES",
+    "NO_VALUES",
+    "NO_VIEWS",
+    "REPRODUCIBLE",
     "Around",
     "Array",
     "Buffer",

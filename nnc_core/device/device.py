@@ -38,7 +38,13 @@ class Device(ABC):
     by work that is enqueued on the same stream at once.
 
     Everything that can reach the memory of a buffer refers to that buffer object: arrays, views, exports, launches, and
-    work that waits on another stream than the one the memory is allocated for.  Any thread may call any method.
+    work that waits on another stream than the one the memory is allocated for.
+
+    Any thread may call any method, and several threads do so at once; only `close` comes alone, after everything else.
+
+    Errors are those of `nnc_core.base.errors` and say `device=spec.id`: DeviceMemoryError where memory is short (the
+    pool answers with a `trim` and one more attempt), DeviceLostError where the device does nothing any more
+    (`nnc.reopen` opens it anew), DeviceFailureError for whatever else its driver says.
     """
 
     spec: DeviceSpec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from nnc_core.base.errors import DeviceError, Error
@@ -63,6 +64,15 @@ class Registry:
                 for backend in self._backends:
                     _extend(device, *backend)
             return self._open[id]
+
+    def reopen(self, id: str) -> Device:
+        """Open a device anew, whatever has become of it: what lay in its memory is lost."""
+        with self._lock:
+            old = self._open.pop(id, None)
+            if old is not None:
+                with suppress(Exception):  # it may be past closing
+                    old.close()
+            return self.get(id)
 
     def _start(self, id: str) -> Device:
         if id not in self._openers:

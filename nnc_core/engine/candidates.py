@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.loopnest import NOTE_WORDS, LoopNest
-from nnc_core.device import CommandBackend, Device, Kernel
+from nnc_core.device import NOTES, CommandBackend, Device, Kernel
 from nnc_core.engine.host import HostKernel
 from nnc_core.engine.in_place_nest import inputs_read_where_written
 from nnc_core.engine.pinned_backends import HOST, NEST
@@ -32,7 +32,7 @@ class NestBackend(CommandBackend):
         """The nest for these layouts, made once if asked for again; NotSupportedError for what nests lack."""
         last = self._last
         if last is None or last[0] is not command:
-            noted = "notes" in self.device.spec.features
+            noted = NOTES in self.device.spec.features
             last = self._last = command, loop_nest(self.op, NotedCommand(*command) if noted else command)
         return last[1]
 

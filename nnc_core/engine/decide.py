@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nnc_core.base.cache import LRU
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
-from nnc_core.device import CommandBackend, Device
+from nnc_core.device import CODEGEN, CommandBackend, Device
 from nnc_core.engine.candidates import HostBackend, NestBackend, candidates
 from nnc_core.engine.library import Abilities
 from nnc_core.engine.measured_times import NO_TIMES, MeasuredTimes, tunes
@@ -239,7 +239,7 @@ class Decider:
     def keeps_together(self, decisions: Iterable[Decision]) -> bool:
         """True unless there are fused commands among these that the device has no code of its own for.  Their programs
         are remembered: their operators are to be grouped otherwise, so that no more than need be goes to the host."""
-        other = (HOST, "") if "codegen" in self.device.spec.features else (HOST, "", NEST)
+        other = (HOST, "") if CODEGEN in self.device.spec.features else (HOST, "", NEST)
         apart = {decision.command.attributes[0] for decision in decisions
                  if decision.op is FUSED and decision.backend in other}
         self.refused_programs |= apart

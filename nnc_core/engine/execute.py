@@ -14,7 +14,7 @@ from nnc_core.base.errors import DeviceMemoryError, Error
 from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.base.layout import Layout
 from nnc_core.base.line import user_line
-from nnc_core.device import Array, Device, HostArray, origin
+from nnc_core.device import NO_VIEWS, Array, Device, HostArray, origin
 from nnc_core.engine.build import KernelBuilder
 from nnc_core.engine.host import download
 from nnc_core.engine.noted import say_noted
@@ -56,7 +56,7 @@ class Executor:
     def __init__(self, device: Device, builder: KernelBuilder,
                  run_control: Callable[[Op, Sequence[Array], Attributes, Any], Array] | None = None) -> None:
         self.device, self.builder, self.run_control = device, builder, run_control
-        self.views = "no-views" not in device.spec.features
+        self.views = NO_VIEWS not in device.spec.features
 
     def run(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TensorSpec) -> Array:
         """The result, by the device's own eager kernel if it has one, by a prepared command otherwise; of an operator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnc_core.device import Device
+from nnc_core.device import NOTES, Device
 from nnc_core.engine.groups import NodeGroup
 from nnc_core.operator.control import CASE_OF
 from nnc_core.operator.fused import FUSED
@@ -17,6 +17,6 @@ def may_fail(group: NodeGroup, device: Device) -> bool:
 
 def takes_notes(group: NodeGroup, device: Device) -> bool:
     """True if a command notes indices that are out of range, and raises when it has run."""
-    if "notes" not in device.spec.features:
+    if NOTES not in device.spec.features:
         return False
     return any(step.op.notes for step in group.attributes[0].steps) if group.op is FUSED else group.op.notes

@@ -12,7 +12,7 @@ from typing import Any
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import int64
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.device import DeviceSpec
+from nnc_core.device import NO_VIEWS, DeviceSpec
 from nnc_core.operator import Nodes, Operator
 from nnc_core.operator.control import LOOP, PICK, LoopAttributes
 from nnc_core.operator.loops import open_nest
@@ -60,7 +60,7 @@ class IndexedScan(Nodes):
         return node if results is None else results[index]
 
     def _needs_index(self, row: TensorSpec) -> bool:
-        return "no-views" in self.device.features or bool(row.nbytes % self.device.alignment)
+        return NO_VIEWS in self.device.features or bool(row.nbytes % self.device.alignment)
 
     def _indexed(self, loop: Node) -> list[Node] | None:
         """All results of a loop that takes and puts rows by index; None if windows will do."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
-from nnc_core.device import Device
+from nnc_core.device import NO_VIEWS, Device
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.failing import may_fail, takes_notes
 from nnc_core.engine.groups import COPY, NodeGroup
@@ -31,7 +31,7 @@ class CommandPlanner:
         self.tree, self.joins, self.aliases = tree, tree.joins, tree.aliases
         self.outputs, self.updates, self.decider = set(outputs), updates, decider
         self.device: Device = decider.device
-        self.views = "no-views" not in self.device.spec.features
+        self.views = NO_VIEWS not in self.device.spec.features
         self.plan = Plan(tree.items)
         self.place = self.plan.place
         self.reads = last_reads(tree)

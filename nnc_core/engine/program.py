@@ -11,7 +11,7 @@ from nnc_core.base.config import config
 from nnc_core.base.errors import Error, GraphError, as_error
 from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call
-from nnc_core.device import Around, Array, Buffer, BufferTape, Launch, Program, calls_of
+from nnc_core.device import NO_VIEWS, Around, Array, Buffer, BufferTape, Launch, Program, calls_of
 from nnc_core.device.arenas import tick
 from nnc_core.engine.emit import Emitter
 from nnc_core.engine.execute import Executor
@@ -215,7 +215,7 @@ class ComputationGraph:
 
     @property
     def _scattered(self) -> bool:
-        return "no-views" in self.device.spec.features
+        return NO_VIEWS in self.device.spec.features
 
     def _arena(self) -> list[Buffer]:
         """One buffer a storage: parts of the arena, or of their own where the device has no views."""

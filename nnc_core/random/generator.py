@@ -9,6 +9,7 @@ import numpy as np
 
 from nnc_core.base.dtype import DType, accumulator, boolean, is_integer, uint64
 from nnc_core.base.errors import AttributeValueError, DTypeError, OperandError, ShapeError
+from nnc_core.device import NO_VALUES
 from nnc_core.random.distributions import Distributions, Parameter, Shape, dims_of, dtype_of, shape_of
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.type import admit_numpy, whole
@@ -232,7 +233,7 @@ def default_generator() -> Generator:
 
 
 def _default_on(stack: Stack) -> Generator:
-    if "no-values" in stack.device.spec.features:
+    if NO_VALUES in stack.device.spec.features:
         return Generator(0, stack)
     if not _default:
         _default.append(Generator(0))

@@ -13,7 +13,7 @@ from nnc_core.base.dtype import DTYPES, float32, int32
 from nnc_core.base.errors import DeviceMemoryError
 from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call
-from nnc_core.device import Buffer, Device
+from nnc_core.device import NO_VIEWS, Buffer, Device
 from nnc_core.operator import OPERATORS
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Number
@@ -23,7 +23,7 @@ from nnc_plugins.conformance.running import eager, get, kernel, put
 
 SHAPES = ((), (1,), (3,), (64,), (7, 11), (2, 0, 3), (65_537,))
 MIB = 1 << 20
-NO_VIEWS = "the device has no views of buffers, and says so"
+WITHOUT_VIEWS = "the device has no views of buffers, and says so"
 
 
 def test_says_what_it_is(device: Device) -> None:
@@ -356,5 +356,5 @@ def _adds(stack: Stack) -> bool:
 
 
 def _need_views(device: Device) -> None:
-    if "no-views" in device.spec.features:
-        pytest.skip(NO_VIEWS)
+    if NO_VIEWS in device.spec.features:
+        pytest.skip(WITHOUT_VIEWS)

@@ -25,7 +25,7 @@ from nnc_core.base.record import (
     TapeReverse,
     Window,
 )
-from nnc_core.device import Buffer, BufferTape, Launch, Program
+from nnc_core.device import NO_VIEWS, Buffer, BufferTape, Launch, Program
 from nnc_core.stacks import Stack
 from nnc_core.type import TensorSpec
 from nnc_plugins.conformance.running import get, kernel, put
@@ -254,7 +254,7 @@ def test_point_follows_a_slot_that_moves(machine: Machine) -> None:
 
 def _strip(machine: Machine, values: Sequence[int]) -> tuple[int, int]:
     """A slot with numbers at the beginnings of aligned parts, and how far they are apart."""
-    if "no-views" in machine.device.spec.features:
+    if NO_VIEWS in machine.device.spec.features:
         pytest.skip("the device has no views of buffers, and says so")
     step = max(machine.device.spec.alignment, 4)
     host = np.full((len(values), step // 4), -1, np.int32)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from nnc_core.base.config import config
+from nnc_core.device import CODEGEN, REPRODUCIBLE
 from nnc_core.engine.fusion.grouping import Grouping
 from nnc_core.engine.fusion.offers import accepted_offers
 from nnc_core.engine.fusion.templates import match
@@ -31,7 +32,7 @@ def fuse(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> li
     if not config.fusion:
         return match(nodes, outputs, (), (), {})
     offers = accepted_offers(nodes, outputs, decider)
-    exact = "reproducible" in device.spec.features or not config.deterministic
-    if "codegen" in device.spec.features and exact:
+    exact = REPRODUCIBLE in device.spec.features or not config.deterministic
+    if CODEGEN in device.spec.features and exact:
         return Grouping(nodes, outputs, decider, offers).groups()
     return match(nodes, outputs, device.all_backends(FUSED.name), decider.refused_programs, offers)

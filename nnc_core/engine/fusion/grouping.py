@@ -11,6 +11,7 @@ from math import prod
 from typing import TypeAlias
 
 from nnc_core.base.config import config
+from nnc_core.device import NOTES
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.fusion.cluster import Cluster, Request
 from nnc_core.engine.fusion.cost import pays
@@ -59,7 +60,7 @@ class Grouping:
         self.outputs = set(outputs)
         self.apart = decider.device.library_functions if config.deterministic else frozenset()
         """Instructions whose bits may depend on what is beside them."""
-        self.notes = "notes" in decider.device.spec.features
+        self.notes = NOTES in decider.device.spec.features
         self.cluster: dict[Node, Cluster] = {}
         self._forms: dict[NodeKind, Form] = {}
         self._joined: dict[NodeKind, Node] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from nnc_core.base.layout import Layout
+from nnc_core.device import NO_VIEWS
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.failing import may_fail
 from nnc_core.engine.groups import NodeGroup
@@ -27,7 +28,7 @@ class Commands:
     def __init__(self, groups: Sequence[NodeGroup], outputs: Sequence[Node], updates: Mapping[Node, Node],
                  decider: Decider, effectful: Container[Node] = (), failing: Container[Node] = ()) -> None:
         self.decider, self.outputs, self.updates = decider, list(outputs), updates
-        self.views = "no-views" not in decider.device.spec.features
+        self.views = NO_VIEWS not in decider.device.spec.features
         self.groups: list[NodeGroup] = []
         self.number: dict[Node, int] = {}
         self.aliases: list[NodeGroup] = []

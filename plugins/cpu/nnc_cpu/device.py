@@ -13,7 +13,21 @@ from nnc_core.base.errors import DeviceError, NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.base.record import Record
-from nnc_core.device import DONE, Array, CommandBackend, Device, DeviceSpec, Event, HostArray, Kernel, Program, Stream
+from nnc_core.device import (
+    CODEGEN,
+    DONE,
+    NOTES,
+    REPRODUCIBLE,
+    Array,
+    CommandBackend,
+    Device,
+    DeviceSpec,
+    Event,
+    HostArray,
+    Kernel,
+    Program,
+    Stream,
+)
 from nnc_cpu import host, memory
 from nnc_cpu.backends import backends_beside
 from nnc_cpu.eager import EAGER, MADE_OF
@@ -36,7 +50,7 @@ class CpuDevice(Device):
         self.spec = DeviceSpec(
             "cpu:0", "cpu", host.processor_name(), vendor=host.vendor(), driver=f"NumPy {np.__version__}",
             memory=total, max_allocation=total, alignment=memory.ALIGNMENT, dtypes=frozenset(DTYPES),
-            features=frozenset({"codegen", "notes", "reproducible"} if machine_code else ()))
+            features=frozenset({CODEGEN, NOTES, REPRODUCIBLE} if machine_code else ()))
         self.eager: Mapping[str, Callable[..., Array]] = EAGER
         if machine_code:
             self.eager = beside_machine_code(EAGER, lambda: self._kernels)

@@ -11,7 +11,7 @@ import pyopencl as cl
 
 from nnc_core.base.dtype import DTYPES
 from nnc_core.base.errors import PluginError
-from nnc_core.device import DeviceSpec
+from nnc_core.device import CODEGEN, REPRODUCIBLE, DeviceSpec
 from nnc_opencl import icd
 
 NO_PLATFORM = cl.status_code.PLATFORM_NOT_FOUND_KHR
@@ -86,7 +86,7 @@ def features(device: cl.Device) -> frozenset[str]:
         "subgroups": any(name in extensions for name in ("cl_khr_subgroups", "cl_intel_subgroups")),
         "unified_memory": bool(device.host_unified_memory),
     }
-    return frozenset([device_type(device), "codegen", "reproducible", *(name for name, has in having.items() if has)])
+    return frozenset([device_type(device), CODEGEN, REPRODUCIBLE, *(name for name, has in having.items() if has)])
 
 
 def spec_of(device: cl.Device, id: str) -> DeviceSpec:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pyopencl as cl
 
-from nnc_core.base.errors import DeviceFailureError, DeviceMemoryError, Error
+from nnc_core.base.errors import DeviceFailureError, DeviceLostError, DeviceMemoryError, Error
 
 OUT_OF_MEMORY = (cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.OUT_OF_HOST_MEMORY)
 """Drivers may allocate lazily: then a transfer or a launch reports these."""
+
+LOST = (cl.status_code.DEVICE_NOT_AVAILABLE, cl.status_code.INVALID_CONTEXT, cl.status_code.INVALID_COMMAND_QUEUE)
+"""Reports on a device that was good when it was opened: it has gone, or its context died of a kernel."""
 
 
 def failure(action: str, error: cl.Error, device: str) -> Error:
@@ -20,6 +23,8 @@ def failure_of_code(action: str, code: int, device: str, detail: str = "") -> Er
     text = f"{action} failed: {detail or status_name(code)}"
     if code in OUT_OF_MEMORY:
         return DeviceMemoryError(text, device=device, hint="free buffers, or use smaller batches")
+    if code in LOST:
+        return DeviceLostError(text, device=device, hint=f"nnc.reopen({device!r}); what lay in its memory is lost")
     return DeviceFailureError(text, device=device, hint="`nnc devices` examines the driver")
 
 
