@@ -102,8 +102,8 @@ __all__ = [
     "lazy_print", "linalg", "load_graph", "make_graph", "make_iopair", "make_stack", "manual_seed", "map",
     "memo_info", "memoise", "nan", "newaxis", "no_grad", "pi", "realize", "register_plugin", "reopen", "restore",
     "save_graph", "scan", "snapshot", "stack_for", "synchronize", "uint16", "uint32", "uint64", "uint8", "unfreeze",
-    "unpack_arr", "unpack_elt", "update_iopair", "use_device", "value_and_grad", "var_arr", "var_elt", "var_random", "variable",
-    "vjp", "vmap", "while_loop",
+    "unpack_arr", "unpack_elt", "update_iopair", "use_device", "value_and_grad", "var_arr", "var_elt", "var_random",
+    "variable", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 __all__ += [name for name in vars(public) if not name.startswith("_")]
 

@@ -61,8 +61,8 @@ from nnc_core.base.missing import MissingFileError, MissingPackageError, NotAFil
 __all__ = [
     "AttributeValueError", "AxisError", "ConcretizationError", "DTypeError", "DataError",
     "DeferredInplaceError", "DetachedWarning", "DeviceError", "DeviceFailureError", "DeviceLostError",
-    "DeviceMemoryError", "DonatedError", "DroppedWriteWarning", "Error", "ExchangeError", "ExecutionError", "FallbackWarning",
-    "FileFormatError",
+    "DeviceMemoryError", "DonatedError", "DroppedWriteWarning", "Error", "ExchangeError", "ExecutionError",
+    "FallbackWarning", "FileFormatError",
     "GradientError", "GraphError", "ImplicitComputeError", "ImplicitComputeWarning", "JitWarning",
     "LeakedTraceError", "LinAlgError", "LostCellError", "MissingFileError", "MissingPackageError",
     "NonfiniteError", "NonfiniteWarning", "NotAFileError", "NotSupportedError", "OperandError",
