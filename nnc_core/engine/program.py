@@ -16,7 +16,7 @@ from nnc_core.device.arenas import tick
 from nnc_core.engine.emit import Emitter
 from nnc_core.engine.execute import Executor
 from nnc_core.engine.explain import explain
-from nnc_core.engine.index_checks import check_indices
+from nnc_core.engine.index_checks import check_indices, check_program
 from nnc_core.engine.memory import MemoryPlan
 from nnc_core.engine.nonfinite import run_watched
 from nnc_core.engine.noted import say_noted
@@ -130,11 +130,12 @@ class ComputationGraph:
         def watched(call: Call, launch: Launch) -> None:
             step = self.plan.steps[self._step_of[program.position]]
             command, buffers = step.command, [program.buffer(s) for s in call.slots]
-            if step.group.op is FUSED:
-                watch_program(self.device, step.group, list(zip(command.inputs, buffers, strict=False)), nonfinite,
-                              indices)
+            operands = list(zip(command.inputs, buffers, strict=False))
+            if step.group.op is FUSED and nonfinite != "off":
+                watch_program(self.device, step.group, operands, nonfinite, indices)
+            elif step.group.op is FUSED:
+                check_program(self.device, step.group, operands)
             elif indices:
-                operands = list(zip(command.inputs, buffers, strict=False))
                 check_indices(self.device, step.group.op, command.attributes, operands)
             if nonfinite == "off":
                 launch()

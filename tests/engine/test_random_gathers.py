@@ -1,4 +1,4 @@
-"""Random expressions with gathers among what may be fused: the bits, and the error, of one command for each operator."""
+"""Random expressions with gathers among what may be fused: the bits and the error of a command for each operator."""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.config import config
+from nnc_core.engine import index_checks
+from nnc_core.engine.host import download
 from nnc_core.errors import OutOfRangeError
 from nnc_core.operator import OPERATORS
 from tests.tensors.faults import fails
@@ -220,3 +222,25 @@ def test_each_operator_that_takes_indices_says_so() -> None:
     named = {name for name, op in OPERATORS.items() if {"indices", "index", "labels", "images"} & set(op.inputs)}
     silent = {name for name in named if OPERATORS[name].indices is None and OPERATORS[name].decompose is None}
     assert silent <= computed, silent - computed
+
+
+def test_what_indices_are_made_of_is_looked_at_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of fused commands too: the others are not computed on the host, nor is what they read waited for."""
+    seen: list[tuple[int, ...]] = []
+
+    def counted(device: Any, buffer: Any, layout: Any, *rest: Any) -> Any:
+        seen.append(layout.shape)
+        return download(device, buffer, layout, *rest)
+
+    monkeypatch.setattr(index_checks, "download", counted)
+    f = nnc.jit(lambda x, y, i: nnc.tanh(nnc.exp(x) * nnc.take(y, i + 1, axis=0)))
+    with nnc.use_device("strict:0"), checking():
+        x, y = nnc.asarray(np.zeros((2, 5), np.float32)), nnc.asarray(np.zeros((3, 5), np.float32))
+        assert [s.group.op.name for s in f.lower(x, y, nnc.asarray([0, 1])).program.plan.steps] == ["fused"]
+        f(x, y, nnc.asarray([0, 1]))
+        assert seen == [(2,)]
+        with fails(OutOfRangeError, "index 3 is out of range", operator="take"):
+            f(x, y, nnc.asarray([0, 2]))
+        seen.clear()
+        nnc.jit(lambda x, y: nnc.tanh(x + y))(x, x)
+        assert not seen
