@@ -42,11 +42,17 @@ class Load(NamedTuple):
     """Lengths of the axes of the fold within which it is read; None outside of folds."""
     times: int
     """How often it is read for the whole result."""
+    scattered: bool = False
+    """True if it is gathered, and few neighbours of it with it: reading it again costs as much as at first."""
 
     @property
     def folded(self) -> int:
         """Points of the fold within which it is read; 0 outside of folds."""
         return 0 if self.stage is None else prod(self.stage)
+
+
+NEIGHBOURS = 16
+"""Elements side by side that are worth reading again: a line of the cache."""
 
 
 class Form(NamedTuple):
@@ -58,6 +64,11 @@ class Form(NamedTuple):
     """About how many additions one element takes as long as; of a fold, all that it is folded of."""
     operations: frozenset[str] = frozenset()
     """The names of its instructions."""
+
+    @property
+    def scattered(self) -> bool:
+        """True if what it reads lies here and there."""
+        return any(load.scattered for load in self.loads)
 
 
 _FORMS: LRU[Any, Form] = LRU(FORMS_KEPT)
@@ -124,8 +135,14 @@ class _Reader(Composer):
         if isinstance(element.operand, Input):
             at = tuple(map(_affine, element.at))
             times = self.points * (1 if self.lengths is None else max(prod(self.lengths), 1))
-            self.loads.append(Load(element.operand.number, at, self.lengths, times))
+            self.loads.append(Load(element.operand.number, at, self.lengths, times, self._is_scattered(element)))
         return super()._written(element)
+
+
+    def _is_scattered(self, element: Element) -> bool:
+        shape = self.program.spec_of(element.operand).static_shape
+        gathered = [k for k, i in enumerate(element.at) if not isinstance(i, int) and i.gather is not None]
+        return bool(gathered) and prod(shape[gathered[-1] + 1 :]) < NEIGHBOURS
 
 
 def _affine(index: IndexLike) -> Affine:

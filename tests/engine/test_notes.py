@@ -37,11 +37,11 @@ CHAINS: dict[str, Function] = {
     "in a sum of all": lambda x, i: nnc.sum(nnc.square(nnc.take(x, i, axis=0))),
     "of a chain": lambda x, i: nnc.take(nnc.exp(x), i, axis=0) * 2,
     "by what is computed": lambda x, i: nnc.take(x, i + 0, axis=0) * 2,
-    "repeated": lambda x, i: nnc.expand_dims(nnc.take(x, i, axis=0), 1) + nnc.ones((1, 5, 3)),
+    "repeated": lambda x, i: nnc.expand_dims(nnc.take(x, i, axis=0), 1) + nnc.ones((1, 5, 1)),
     "a part of it": lambda x, i: nnc.take(x, i, axis=0)[:1] * 2,
     "padded": lambda x, i: nnc.pad(nnc.take(x, i, axis=0), ((1, 1), (0, 0))) * 2,
     "in one line": lambda x, i: nnc.reshape(nnc.take(x, i, axis=0), (-1,)) * 2,
-    "in another shape": lambda x, i: nnc.reshape(nnc.take(x, i, axis=0), (-1, 3, 1)) * 2,
+    "split": lambda x, i: nnc.reshape(nnc.take(x, i, axis=0), (-1, x.shape[1] // 3, 3)) * 2,
     "transposed": lambda x, i: nnc.take(x, i, axis=0).T * 2,
     "of a gather": lambda x, i: nnc.take(nnc.take(x, i, axis=0), nnc.arange(2), axis=0) * 2,
     "by a gather": lambda x, i: nnc.take(x, nnc.take(i, nnc.arange(i.shape[0]), axis=0), axis=0) * 2,
@@ -79,10 +79,17 @@ def test_deferred_code_too() -> None:
 
 
 def test_what_reads_all_rows_is_one_command() -> None:
-    x, i = nnc.asarray(X), nnc.asarray([3, -4, 0])
+    x, i = nnc.asarray(np.tile(X, 8)), nnc.asarray([3, -4, 0])
     fused = ("by itself", "in a chain", "in a fold", "in a sum of all", "by what is computed", "repeated",
-             "in another shape", "transposed", "x[i]")
+             "split", "transposed", "x[i]")
     assert {name: len(commands(CHAINS[name], x, i)) for name in fused} == dict.fromkeys(fused, 1)
+
+
+def test_single_elements_are_gathered_in_their_own_order() -> None:
+    """A fold would gather them again for each pass, or go across the indices."""
+    x, i = nnc.zeros(50), nnc.asarray(np.zeros((6, 20), np.int64))
+    assert commands(lambda x, i: nnc.softmax(nnc.take(x, i, axis=0), axis=1), x, i)[0] == "take"
+    assert len(commands(lambda x, i: nnc.tanh(nnc.take(x, i, axis=0)) * 2, x, i)) == 1
 
 
 def test_what_nobody_asks_for_is_looked_at() -> None:

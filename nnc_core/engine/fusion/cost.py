@@ -23,6 +23,8 @@ def pays(node: Node, form: Form, cluster: Cluster, requests: list[Request], *, g
     if form.kind is Kind.FOLD:
         rows = size
         return rows == cluster.row_count or rows >= SIDE_BY_SIDE or cluster.points <= SMALL
+    if form.scattered and (cluster.rows is not None or cluster.anchor is not None):
+        return False  # a fold goes through its rows in another order than the indices, or several times
     if given and cluster.row_count < min(size, SIDE_BY_SIDE) and size > SMALL:
         return False
     again = 0 if cluster.is_whole(node, requests) else max(cluster.times(requests) - size, 0)

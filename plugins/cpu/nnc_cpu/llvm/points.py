@@ -23,6 +23,8 @@ class PointWriter:
         self.scalars = ScalarWriter(function, halves)
         self.places = PlaceWriter(self.scalars, width)
         self.dtypes = dtypes_of_values(nest)
+        self.steady: dict[int, Register] = {}
+        """Values that are the same wherever the points at hand are."""
         self.values: dict[int, Register] = {}
         """Those of the vector of points that is at hand."""
         self._vectors: list[tuple[Register | None, dict[int, Register]]] = []
@@ -42,7 +44,7 @@ class PointWriter:
         """Begin at other points: for each of some positions on an axis the vector of points there, which have values of
         their own; without positions the points at hand."""
         self._axis = axis
-        self._vectors = [(x, {}) for x in positions] or [(None, {})]
+        self._vectors = [(x, dict(self.steady)) for x in positions] or [(None, {})]
 
     def vectors(self) -> Iterator[int]:
         """Have each of the vectors at hand in turn."""

@@ -66,6 +66,8 @@ class KernelWriter:
         steps = {self.axis: self.block(lanes * self.abreast), self.tile: lanes}
         self.repeated = NOTHING_REPEATED if self.abreast > 1 else repeated_values(
             self.nest, 1 if self.axis is None else lanes)
+        self.steady: set[int] = set()
+        """Values that are computed once for each task."""
         self.rows: dict[int, Register] = {}
         """Where kept values lie, in memory of the stack."""
         self.shape = TaskShape(self.nest.axes, () if self.general is None else self.general.lengths,
@@ -129,12 +131,26 @@ class KernelWriter:
             return
         first = self.places.axes[self.axis]
         stop = self.end_of(self.axis)
+        self.steadily()
         for positions in self.points.along(self.axis, first, stop, self.known_length(self.axis), self.abreast):
             if self.tile is None:
                 self.stages(positions)
             else:
                 left = f.let(f"sub {stop}, {self.places.axes[self.axis].name}", "i64")
                 self.tile_of(self.tile, left)
+
+    def steadily(self) -> None:
+        """Compute what is the same at all points of a task, before it goes through them."""
+        [stage, *others] = self.nest.stages
+        if others or stage.axes or stage.reductions or stage.running or self.tile is not None:
+            return
+        self.points.begin(None, ())
+        for _ in self.points.vectors():
+            for number, instruction in enumerate(stage.body):
+                if number not in self.varying and instruction.operation != "store":
+                    self.points.instruction(number, instruction, self.nest.axes)
+                    self.steady.add(number)
+            self.points.steady = self.points.values
 
     def tile_of(self, axis: int, left: Register) -> None:
         """The points of a tile; so many are left along the axis of the lanes."""
@@ -251,6 +267,8 @@ class StageWriter:
     def instruction(self, number: int, instruction: Instruction) -> None:
         """An instruction of the body, or the value that an equal one has had."""
         points, repeated = self.points, self.kernel.repeated
+        if number in self.kernel.steady:
+            return
         if number in repeated.sources:
             row = self.place_in_row(self.kernel.rows[repeated.sources[number]], points.dtypes[number])
             points.values[number] = points.function.get(row, held(points.dtypes[number]), self.lanes)
