@@ -29,8 +29,7 @@ class NoteWriter:
             return
         lanes, value = points.width, f.spread(value, points.width)
         wrong = wrong if points.mask is None else points.scalars.both(wrong, points.mask)
-        any_wrong = f.call(f"llvm.vector.reduce.or.v{lanes}i1", "i1", wrong)
-        with f.where(any_wrong), f.loop(NOTHING, integer(lanes)) as lane, f.where(
+        with f.where(f.any(wrong)), f.loop(NOTHING, integer(lanes)) as lane, f.where(
                 f.let(f"extractelement {wrong}, {lane}", "i1")):
             self.call(instruction, lane, f.let(f"extractelement {value}, {lane}", "i64"))
 
