@@ -24,9 +24,9 @@ def inference(name: str, batch: int) -> Callable[[], object]:
     for number, cell in enumerate([x for x in weights if x.spec.dtype == nnc.float32]):
         cell.write(nnc.asarray(drawn(number, cell.spec.static_shape)))
     x = nnc.var_arr("x", array.shape)
-    run = nnc.export({"x": x}, {"y": network(x)}, capture="constant").compile()
-    del network, weights
-    return Step(run, nnc.asarray(array))
+    graph = nnc.export({"x": x}, {"y": network(x)}, capture="constant")
+    del network, weights, cell
+    return Step(graph.compile(consume=True), nnc.asarray(array))
 
 
 class Step:

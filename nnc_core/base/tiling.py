@@ -55,9 +55,11 @@ class Tiling:
 
     def pack(self, x: HostArray) -> HostArray:
         """The array packed."""
-        whole = np.zeros(self.whole(x.shape), x.dtype)
-        whole[tuple(map(slice, x.shape))] = x
-        return np.ascontiguousarray(self.cut(whole))
+        whole = x
+        if x.shape != self.whole(x.shape):
+            whole = np.zeros(self.whole(x.shape), x.dtype)
+            whole[tuple(map(slice, x.shape))] = x
+        return np.array(self.cut(whole), order="C")
 
     def unpack(self, y: HostArray, shape: tuple[int, ...]) -> HostArray:
         """The array of that shape which `y` was made of."""

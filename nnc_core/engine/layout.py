@@ -7,13 +7,15 @@ unpacks the input and runs the operator: a fused command whose code is that of t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from nnc_core.base.command import Command
 from nnc_core.base.tiling import Tiling
 from nnc_core.engine.decide import Decider, packed_command
+from nnc_core.engine.execute import Executor
 from nnc_core.engine.groups import is_number
 from nnc_core.engine.transposed import Transposed
 from nnc_core.graph import Graph, SymbolicGraph
@@ -25,26 +27,34 @@ from nnc_core.operator.program import Literal as Number
 from nnc_core.symbol import Literal, Node, Table
 from nnc_core.type import TupleSpec, is_static
 
-Fetch: TypeAlias = Callable[[Any], Any]
-"""From an array of the device to one of the host."""
+TOGETHER = 1 << 22
+"""Bytes of constants that are given up before memory goes back to the system."""
 
 
-def lay_out(graph: SymbolicGraph, layer: Graph, decider: Decider, fetch: Fetch) -> SymbolicGraph:
+def lay_out(graph: SymbolicGraph, layer: Graph, decider: Decider, executor: Executor) -> SymbolicGraph:
     """The graph with inputs packed for those that want them so; itself, unseen, where no library code of the device
     does."""
     if not decider.abilities.wanting and not decider.abilities.replacing:
         return graph
-    open_one = partial(LayingOut, decider=decider, packed=Constants(fetch))
+    open_one = partial(LayingOut, decider=decider, packed=Constants(executor, readers_of(graph)))
     laid = layer.rebuilt(graph, layer.optimiser.operator.open(open_one))
     moved = layer.hoist(laid)
     return laid if moved is laid else layer.rebuilt(moved, layer.optimiser.operator.open(open_one))
 
 
-class Constants:
-    """Constants packed by now."""
+def readers_of(graph: SymbolicGraph) -> Counter[Literal]:
+    """Count how often each constant is read; none is counted where bodies may read it as well."""
+    if any(node.op.bodies for node in graph.nodes):
+        return Counter()
+    read = [*graph.outputs.values(), *[x for node in graph.nodes for x in node.inputs]]
+    return Counter([x.attributes[0] for x in read if x.op is CONSTANT])
 
-    def __init__(self, fetch: Fetch) -> None:
-        self.fetch = fetch
+
+class Constants:
+    """Constants packed by now, on the device."""
+
+    def __init__(self, executor: Executor, readers: Mapping[Literal, int]) -> None:
+        self.executor, self.readers, self._given_up = executor, readers, 0
         self._known: dict[tuple[Node, Tiling], Literal] = {}
 
     def packed(self, x: Node, tiling: Tiling) -> Literal | None:
@@ -54,8 +64,24 @@ class Constants:
             host = self._host(x)
             if host is None:
                 return None
-            self._known[key] = Literal(tiling.pack(host))
+            packed = Literal(self.executor.upload(tiling.pack(host)), self.executor.device.spec.id)
+            del host
+            self._known[key] = packed
+            if x.op is CONSTANT and x.attributes[0].spare and self.readers[x.attributes[0]] == 1:
+                self._give_up(x, partial(self._unpacked, packed, tiling, x.spec.static_shape))
         return self._known[key]
+
+    def _give_up(self, x: Node, make: Callable[[], Any]) -> None:
+        """Let the memory of a constant go: of several together, since that takes a while."""
+        x.attributes[0].give_up(make)
+        self._given_up += x.spec.nbytes
+        if self._given_up >= TOGETHER:
+            self.executor.device.trim()
+            self._given_up = 0
+
+    def _unpacked(self, packed: Literal, tiling: Tiling, shape: tuple[int, ...]) -> Any:
+        """Undo the packing, for whoever wants a constant as it was all the same."""
+        return tiling.unpack(self.executor.seen(packed.array), shape)
 
     def knows(self, x: Node) -> bool:
         """Tell whether a node is a constant, or a view of one."""
@@ -66,7 +92,7 @@ class Constants:
         if x.op is not CONSTANT:
             return None
         literal: Literal = x.attributes[0]
-        host = self.fetch(literal.array) if literal.device else literal.array
+        host = self.executor.seen(literal.array) if literal.device else literal.array
         for view in reversed(views):
             assert view.op.reference is not None
             host = view.op.reference(host, *view.attributes)

@@ -91,7 +91,7 @@ class Phases:
     # ---- commands
     def lay_out(self, graph: SymbolicGraph) -> SymbolicGraph:
         """Inputs are packed for library code that wants them in another order of elements."""
-        return lay_out(graph, self.graph, self.decider, self.executor.download)
+        return lay_out(graph, self.graph, self.decider, self.executor)
 
     def fuse(self, graph: SymbolicGraph) -> Grouped:
         """Group nodes into commands; outputs get memory of their own."""

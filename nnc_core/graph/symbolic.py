@@ -82,7 +82,9 @@ class SymbolicGraph:
         """Optimise, plan and bind for a device, named by id; None means the one in use.
 
         Options: `optimise=False` leaves the graph as it is written, `memory_steps` is how many steps the memory
-        planners may take, and `places` says which devices the graph's places are.
+        planners may take, and `places` says which devices the graph's places are.  With `consume=True` the graph's
+        constants, such as the weights of a network, are given up as the result takes them over, in the order in which
+        its code wants them, so that they are in memory once: the graph cannot be compiled, run or saved after that.
         """
         compiler = SymbolicGraph._compiler
         if compiler is None:

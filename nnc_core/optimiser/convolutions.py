@@ -5,19 +5,20 @@ Only for convolutions that nothing else reads; elsewhere there would be two.
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from nnc_core.base import dtype as dt
-from nnc_core.operator import OPERATORS, Nodes
-from nnc_core.optimiser.inspect import host_array
+from nnc_core.operator import CONSTANT, OPERATORS, Nodes
+from nnc_core.optimiser.inspect import host_array, is_known
 from nnc_core.optimiser.rewrite import rewrite
 from nnc_core.optimiser.rewriting import used_once
 from nnc_core.shape.window import LAYOUTS, has_channels_last
 from nnc_core.symbol import Literal, Node
-from nnc_core.type import is_static
+from nnc_core.type import Op, is_static
 
 CONV = OPERATORS["conv"]
 SHIFTS = ("add", "subtract")
@@ -41,11 +42,7 @@ def _scalable(F: Nodes, conv: Node, scale: Node) -> bool:
     kernel = conv.inputs[1]
     if not _by_channel(scale, conv) or not is_static(kernel.shape) or not is_static(conv.shape):
         return False
-    return _known(kernel, scale) or prod(kernel.spec.static_shape) <= prod(conv.spec.static_shape)
-
-
-def _known(*nodes: Node) -> bool:
-    return all(host_array(x) is not None for x in nodes)
+    return (is_known(kernel) and is_known(scale)) or prod(kernel.spec.static_shape) <= prod(conv.spec.static_shape)
 
 
 @rewrite("scale-into-conv", "multiply", "divide", tag="fuse", exact=False, once="conv")
@@ -70,14 +67,18 @@ def _of_kernel(scale: Node, conv: Node) -> Any:
 
 
 def _scaled(F: Nodes, node: Node, kernel: Node, by: Node) -> Node:
-    """Known kernels are scaled now, however large: the scaled one takes the other's place."""
+    """Known kernels are scaled when they are read, however large: the scaled one takes the other's place."""
     found: Node = F.apply(node.op, (kernel, by), ())
-    if found.inputs != (kernel, by) or not _known(kernel, by):
+    if found.inputs != (kernel, by) or not (is_known(kernel) and is_known(by)):
         return found
-    assert node.op.reference is not None
+    sources = [kernel.attributes[0]] if kernel.op is CONSTANT and used_once(F, kernel) else []
+    return F.constant(Literal.made(partial(_scaled_array, node.op, kernel, by), sources), kernel.spec)
+
+
+def _scaled_array(op: Op, kernel: Node, by: Node) -> Any:
+    assert op.reference is not None
     with np.errstate(all="ignore"):
-        array = np.ascontiguousarray(node.op.reference(host_array(kernel), host_array(by)), kernel.dtype)
-    return F.constant(Literal(array), kernel.spec)
+        return np.ascontiguousarray(op.reference(host_array(kernel), host_array(by)), kernel.dtype)
 
 
 @rewrite("scale-past-shift", "multiply", "divide", tag="fuse", exact=False, once="conv")

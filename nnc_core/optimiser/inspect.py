@@ -52,6 +52,11 @@ def host_array(node: Node) -> Any:
     return None
 
 
+def is_known(node: Node) -> bool:
+    """True where `host_array` gives an array, which may have to be computed."""
+    return node.op is FILLED or (node.op is CONSTANT and not node.attributes[0].device)
+
+
 def like(F: Nodes, x: Node, node: Node) -> Node | None:
     """x in place of `node`: broadcast where the shapes differ, refused where the dtypes do."""
     if x.dtype != node.dtype:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from nnc_core.base.cache import LRU
-from nnc_core.base.errors import ShapeError
+from nnc_core.base.errors import AttributeValueError, ShapeError
+from nnc_core.device import Device
 from nnc_core.graph import SymbolicGraph
+from nnc_core.operator import CONSTANT
 from nnc_core.recording.compiled import CompiledGraph
 from nnc_core.recording.partition import needs_stages
 from nnc_core.recording.staged import StagedProgram
@@ -66,21 +69,48 @@ class PolymorphicGraph:
 
 def compile_graph(graph: SymbolicGraph, device: Any = None, *, optimise: bool = True,
                   places: Mapping[str, Any] | None = None, on: Mapping[str, Any] | None = None,
-                  memory_steps: int | None = None) -> Any:
+                  memory_steps: int | None = None, consume: bool = False) -> Any:
     """Compile for a device, the one in use by default; named dimensions get their numbers when the result is called.
 
     Copies between places that `places` gives devices, and sizes that depend on data, make a graph that runs in stages.
     A place without a device is the one compiled for, a device's id is itself.  `on` names the devices of inputs that
     are elsewhere.  `memory_steps` is how many steps the memory planners may take (None: `config.memory_steps`).
+    `consume` gives the graph's constants up to the result.
     """
     stack = current_stack() if device is None else stack_for(device)
     options = {"optimise": optimise, "places": places, "on": on, "memory_steps": memory_steps}
     if not all([is_static(n.shape) for n in graph.inputs.values()]):
+        _check_compiled_once(graph, consume)
         return PolymorphicGraph(graph, stack, options)
     staged = in_stages(graph, stack, optimise, places, on, memory_steps)
     if staged is not None:
+        _check_compiled_once(graph, consume)
         return staged
-    return CompiledGraph(stack.engine.compile(graph, optimise=optimise, memory_steps=memory_steps), graph, stack)
+    with giving_up_constants(graph, stack.device) if consume else nullcontext():
+        return CompiledGraph(stack.engine.compile(graph, optimise=optimise, memory_steps=memory_steps), graph, stack)
+
+
+def _check_compiled_once(graph: SymbolicGraph, consume: bool) -> None:
+    if consume:
+        raise AttributeValueError(f"consume=True, but {graph.name!r} is compiled in parts, or for each size that comes",
+                                  operator="compile", hint="leave consume out, or give all sizes as numbers")
+
+
+@contextmanager
+def giving_up_constants(graph: SymbolicGraph, device: Device) -> Iterator[None]:
+    """Let what is compiled in the block have the memory of a graph's constants; afterwards nobody has them."""
+    literals = [node.attributes[0] for node in graph.nodes if node.op is CONSTANT]
+    for literal in literals:
+        literal.spare = True
+    device.trim()
+    try:
+        yield
+        for literal in literals:
+            literal.give_up()
+        device.trim()
+    finally:
+        for literal in literals:
+            literal.spare = False
 
 
 def in_stages(graph: SymbolicGraph, stack: Stack, optimise: bool, places: Mapping[str, Any] | None,

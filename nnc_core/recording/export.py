@@ -27,7 +27,7 @@ from nnc_core.values.arguments import located
 from nnc_core.values.history import is_forgotten
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.unshaped import Unshaped, text_of
-from nnc_core.values.value import Value, is_snapshot, made_at
+from nnc_core.values.value import Value, is_snapshot, made_at, owned
 
 Outside = Callable[[Nodes, Value], Node]
 """Makes the node of a value that has no history and is no input."""
@@ -63,7 +63,7 @@ def to_nodes(F: Nodes, outputs: Sequence[Value], inputs: Mapping[int, Node], out
 
 def constant(F: Nodes, v: Value) -> Node:
     """An array as a constant of the graph; a scalar by its value."""
-    array = v.stack.engine.executor.download(v.array)
+    array = v.stack.engine.executor.seen(owned(v).array)
     if v.shape == ():
         return F.filled(shape=(), number=Number(array, v.dtype))
     return F.constant(Literal(array), v.spec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import copysign
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import DType
-from nnc_core.base.errors import AttributeValueError
+from nnc_core.base.errors import AttributeValueError, GraphError
 
 _LEAST, _MOST = 1e-4, 6e4
 """Sizes of numbers that every dtype takes without a warning."""
@@ -103,12 +104,44 @@ _known_checked = lru_cache(maxsize=1024, typed=True)(_checked)
 
 
 class Literal:
-    """A constant array with the id of the device that it is on ("" for the host); compared by identity."""
+    """A constant array with the id of the device that it is on ("" for the host); compared by identity.
 
-    __slots__ = ("array", "device")
+    One that is made of others is computed each time that it is read, so that nobody holds it besides what it becomes.
+    """
+
+    __slots__ = ("_array", "_make", "device", "sources", "spare")
 
     def __init__(self, array: Any, device: str = "") -> None:
-        self.array, self.device = array, device
+        self._array, self.device = array, device
+        self._make: Callable[[], Any] | None = None
+        self.sources: Sequence[Literal] = ()
+        """Constants that it is made of, which nothing else reads."""
+        self.spare = False
+        """True if its memory may be had as soon as what it becomes is there."""
+
+    @classmethod
+    def made(cls, make: Callable[[], Any], sources: Sequence[Literal] = ()) -> Literal:
+        """An array of the host that a function computes."""
+        literal = cls(None)
+        literal._make, literal.sources = make, sources
+        literal.spare = any([source.spare for source in sources])
+        return literal
+
+    def give_up(self, make: Callable[[], Any] | None = None) -> None:
+        """Hold no array any more; `make` computes it if it is read all the same, which is an error otherwise."""
+        for source in self.sources:
+            source.give_up()
+        self._array, self._make, self.device, self.sources, self.spare = None, make or _given_up, "", (), False
+
+    @property
+    def array(self) -> Any:
+        """The elements."""
+        return self._array if self._make is None else self._make()
 
     def __repr__(self) -> str:
         return f"literal of {self.device or 'the host'}"
+
+
+def _given_up() -> Any:
+    raise GraphError("the constants of this graph were given up to what it was compiled to",
+                     hint="compile it without consume=True, or export it again")

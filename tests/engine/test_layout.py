@@ -104,6 +104,21 @@ def test_constants_are_packed_when_the_graph_is_compiled_and_given_up() -> None:
     assert kept() is None, "the program holds what it does not read"
 
 
+def test_a_constant_that_is_to_spare_is_unpacked_again_for_who_reads_it_later() -> None:
+    stack = stack_with(panels())
+    F = stack.operator.open()
+    a, weights = floats(F, "a", 5, 3), GIVEN["b"].copy()
+    kept, spare, shared = weakref.ref(weights), constant(F, weights), constant(F, GIVEN["c"].reshape(3, 6))
+    for w in (spare, shared):
+        w.attributes[0].spare = True
+    run = compiled(stack, {"a": a}, F.matmul(a, spare), F.matmul(a, shared), F.exp(shared))
+    del weights
+    assert kept() is None
+    assert np.array_equal(spare.attributes[0].array, GIVEN["b"])
+    assert shared.attributes[0].spare, "another reads it as it is"
+    np.testing.assert_allclose(results(run)[0], GIVEN["a"] @ GIVEN["b"], rtol=1e-6)
+
+
 def test_constants_on_the_device_and_views_of_constants() -> None:
     stack = stack_with(panels())
     F = stack.operator.open()

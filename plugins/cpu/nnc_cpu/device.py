@@ -62,6 +62,11 @@ class CpuDevice(Device):
     def reserve(self, nbytes: int) -> Any:
         return memory.reserve(nbytes)
 
+    def trim(self) -> int:
+        given_back = super().trim()
+        host.give_back_heap()
+        return given_back
+
     def alias(self, buffer: Any) -> Any:
         return buffer.view(np.ndarray)
 
