@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import float32
-from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.dtype import float32, int32
+from nnc_core.base.errors import NotSupportedError, OutOfRangeError
 from nnc_core.base.layout import Layout
-from nnc_core.base.loopnest import LoopNest
+from nnc_core.base.loopnest import NOTE_WORDS, LoopNest
 from nnc_core.device import Device, Kernel
 from nnc_core.engine.candidates import loop_nest
 from nnc_core.engine.in_place_nest import inputs_read_where_written
 from nnc_core.operator import OPERATORS
+from nnc_core.operator.loops import NotedCommand
 from nnc_plugins.conformance.running import get, put
 
 
@@ -87,6 +88,34 @@ def test_an_input_that_is_read_just_where_it_is_written_may_be_overwritten(
         buffers = [put(device, x) for x in hosts]
         kernel.bind([*buffers, buffers[i]])()
         np.testing.assert_array_equal(get(device, buffers[i], hosts[i]), get(device, apart, hosts[i]))
+
+
+@pytest.mark.parametrize("count", [3, 70, 5000])
+def test_an_index_out_of_range_is_noted_and_raised(device: Device, count: int) -> None:
+    """The launch says which, whatever lies in the room for notes before it, and the next launch goes on."""
+    if "notes" not in device.spec.features:
+        pytest.skip("kernels note nothing here")
+    layouts = [Layout.packed((n,), dtype) for n, dtype in ((50, float32), (count, int32), (count, float32))]
+    command = NotedCommand("take", (0, 0), tuple(layouts[:2]), (layouts[2],))
+    wanted = loop_nest(OPERATORS["take"], command)
+    assert wanted.notes
+    x, indices = np.arange(50, dtype=np.float32), np.arange(count, dtype=np.int32) % 100 - 50
+    given, target = put(device, indices), put(device, np.zeros(count, np.float32))
+    buffers = [put(device, x), given, target, put(device, np.full(NOTE_WORDS, -1, np.int64))]
+    launch = device.compile(wanted).bind(buffers)
+    launch()
+    np.testing.assert_array_equal(get(device, target, x[indices]), x[indices])
+    for wrong in (50, -51):
+        bad = indices.copy()
+        bad[count // 2 :: 7] = wrong
+        bad[count // 2 + 1 :: 5] = 1 << 20
+        device.upload(bad, given).wait()
+        with pytest.raises(OutOfRangeError) as caught:
+            launch()
+        assert caught.value.noted == (0, wrong)
+    device.upload(indices, given).wait()
+    launch()
+    np.testing.assert_array_equal(get(device, target, x[indices]), x[indices])
 
 
 def test_no_nests(device: Device) -> None:
