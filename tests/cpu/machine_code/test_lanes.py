@@ -11,13 +11,13 @@ import pytest
 from nnc_core.base.dtype import bfloat16, boolean, float16, float32, float64, int8, int64, uint8
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import interpret
-from nnc_cpu.llvm.strategy import vectors_abreast
+from nnc_cpu.llvm.strategy import chains, vectors_abreast
 from nnc_cpu.partial_sums import in_parts
 from tests.codegen.nests import Writer, as_bytes, at
 from tests.cpu.machine_code.running import HOSTS, kernels, run
 
 Values = np.ndarray[Any, Any]
-LENGTHS = (1, 2, 3, 15, 16, 17, 40, 64, 100)
+LENGTHS = (1, 2, 3, 15, 16, 17, 40, 64, 100, 150, 257)
 
 
 def positions(kind: str, rows: int, length: int, dtype: Any) -> LoopNest:
@@ -53,6 +53,48 @@ def test_positions_are_the_first_of_equals_in_whatever_lane(dtype: Any, host: st
         run(kernel, [rows, found])
         expected = getattr(np, kind)(rows.astype(np.float64) if dtype == bfloat16 else rows, axis=1)
         np.testing.assert_array_equal(found, expected, err_msg=f"{kind} of {length}")
+
+
+def folded(kind: str, rows: int, length: int, dtype: Any, result: Any) -> LoopNest:
+    n = Writer(f"{kind} of {length}", (rows,), [(dtype, False), (result, True)])
+    n.stage(length)
+    x = n.load(0, at({0: length, 1: 1}, 1))
+    found = n.reduce(kind, x if dtype == result else n.op("cast", result, x), result)
+    n.stage()
+    n.store(1, found, at({0: 1}, 1))
+    return n.build()
+
+
+FREE = (("sum", int8, int64), ("sum", int64, int64), ("product", int8, int8), ("maximum", uint8, uint8),
+        ("minimum", int64, int64), ("all", boolean, boolean), ("any", boolean, boolean))
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize(("kind", "dtype", "result"), FREE, ids=str)
+def test_what_has_no_order_is_folded_in_chains(kind: str, dtype: Any, result: Any, host: str,
+                                               rng: np.random.Generator) -> None:
+    nests = [folded(kind, 24, length, dtype, result) for length in LENGTHS]
+    for nest, kernel, length in zip(nests, kernels(nests, host), LENGTHS, strict=True):
+        rows = rng.integers(0, 2, (24, length)).astype(bool) if dtype == boolean else rng.integers(
+            np.iinfo(dtype).min, np.iinfo(dtype).max, (24, length), dtype)
+        if dtype == boolean:
+            rows[:6], rows[6:12] = kind == "all", kind != "any"
+            rows[3:9, -1] ^= True
+        got, wanted = np.zeros(24, result), np.zeros(24, result)
+        run(kernel, [rows, got])
+        interpret(nest, [as_bytes(rows), as_bytes(wanted)])
+        np.testing.assert_array_equal(got, wanted, err_msg=nest.name)
+
+
+def test_floats_that_have_an_order_are_folded_in_one_chain() -> None:
+    def of(kind: str, dtype: Any, result: Any) -> int:
+        nest = folded(kind, 24, 640, dtype, result) if kind != "argmax" else positions(kind, 24, 640, dtype)
+        [stage] = [stage for stage in nest.stages if stage.reductions]
+        return chains(nest, stage, 40)
+
+    assert [of(kind, float32, float32) for kind in ("sum", "product", "maximum", "minimum")] == [1, 1, 1, 1]
+    assert [of(*case) for case in FREE] == [4, 2, 4, 4, 2, 4, 4]
+    assert (of("argmax", float32, int64), of("argmax", float64, int64)) == (4, 2)
 
 
 def backwards(size: int, dtype: Any, stores: bool, margin: int) -> LoopNest:

@@ -69,6 +69,11 @@ class FoldWriter:
         self.function.set(self.total, after)
         return after
 
+    def take_in(self, other: FoldWriter) -> None:
+        """Fold in what another one of the same reduction has folded, in whatever order."""
+        totals = [self.function.get(fold.total, self.type, self.lanes) for fold in (self, other)]
+        self.function.set(self.total, self.merged(*totals))
+
     def finished(self) -> Register:
         total = self.function.get(self.total, self.type, self.lanes)
         return self.across(total) if self.shared else total
@@ -194,16 +199,31 @@ class PositionFoldWriter(FoldWriter):
         better = self.function.let(f"fcmp {order} {a}, {b.name}", "i1", a.lanes)
         return self.scalars.both(better, self.function.let(f"fcmp ord {b}, {b.name}", "i1", b.lanes))
 
+    def found(self) -> tuple[Register, Register]:
+        """The values that nothing beats so far, and where they are."""
+        f = self.function
+        return f.get(self.best, held(self.source), self.lanes), f.get(self.total, self.type, self.lanes)
+
+    def take_in(self, other: FoldWriter) -> None:
+        assert isinstance(other, PositionFoldWriter), "folds of one reduction are of one kind"
+        value, place = self.better(self.found(), other.found())
+        self.function.set(self.best, value)
+        self.function.set(self.total, place)
+
     def finished(self) -> Register:
-        f, s = self.function, self.scalars
-        value, place = f.get(self.best, held(self.source), self.lanes), f.get(self.total, self.type, self.lanes)
+        value, place = self.found()
         while self.shared and place.lanes > 1:
             half = place.lanes // 2
-            (a, b), (p, q) = ([self.part(x, begin, half) for begin in (0, half)] for x in (value, place))
-            before = f.let(f"icmp slt {q}, {p.name}", "i1", half)
-            second = s.either(self.beats(b, a), s.both(before, s.negated(self.beats(a, b))))
-            value, place = s.select(second, b, a), s.select(second, q, p)
+            first, second = ((self.part(value, begin, half), self.part(place, begin, half)) for begin in (0, half))
+            value, place = self.better(first, second)
         return self.position(place)
+
+    def better(self, first: tuple[Register, Register], second: tuple[Register, Register]) -> tuple[Register, Register]:
+        """Those of two values and places that beat the other, or come before an equal one."""
+        s, (a, p), (b, q) = self.scalars, first, second
+        before = self.function.let(f"icmp slt {q}, {p.name}", "i1", p.lanes)
+        wins = s.either(self.beats(b, a), s.both(before, s.negated(self.beats(a, b))))
+        return s.select(wins, b, a), s.select(wins, q, p)
 
     def position(self, place: Register) -> Register:
         """A position as an index."""

@@ -7,7 +7,7 @@ its own, or points of the inner axis of a stage, which fold together.  What is t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from nnc_cpu.llvm.places import plus, times
 from nnc_cpu.llvm.points import PointWriter
 from nnc_cpu.llvm.repeated import NOTHING_REPEATED, repeated_values
 from nnc_cpu.llvm.scalars import EXPANDED
-from nnc_cpu.llvm.strategy import choose, crossing, tile_axis, varying, vector_axis, vectors_abreast
+from nnc_cpu.llvm.strategy import chains, choose, crossing, tile_axis, varying, vector_axis, vectors_abreast
 from nnc_cpu.llvm.tiles import TileReader
 from nnc_cpu.partial_sums import in_parts
 
@@ -192,8 +192,9 @@ class StageWriter:
         """The inner axis along which the lanes lie; None where they are points of an outer axis, or there is one."""
         self.branches = branches(kernel.nest, stage, first, kernel.repeated.numbers)
         self.folds = [[fold_of(self, n, r, n in kernel.varying, in_parts(r, stage, kernel.nest))
-                       for n, r in enumerate(stage.reductions, self.after)] for _ in self.points.vectors()]
-        """Of each vector of points at hand."""
+                       for n, r in enumerate(stage.reductions, self.after)] for _ in self.vectors_or_chains()]
+        """Of each vector of points at hand, or of each chain of vectors along the stage's own axis."""
+        self.chain = 0
 
     @property
     def shared(self) -> bool:
@@ -203,11 +204,23 @@ class StageWriter:
     def count(self) -> int:
         return prod(self.stage.axes)
 
+    @property
+    def chains(self) -> int:
+        if self.axis is None:
+            return 1
+        return chains(self.kernel.nest, self.stage, self.lengths[self.axis] // self.points.width)
+
+    def vectors_or_chains(self) -> Iterator[int]:
+        return self.points.vectors() if self.chains == 1 else iter(range(self.chains))
+
     def write(self) -> None:
-        for n in self.points.vectors():
+        for n in self.vectors_or_chains():
             for fold in self.folds[n]:
                 fold.start()
         self.along(self.outer)
+        for chain in self.folds[1 : self.chains]:
+            for fold, other in zip(self.folds[0], chain, strict=True):
+                fold.take_in(other)
         for n in self.points.vectors():
             for fold in self.folds[n]:
                 self.points.values[fold.number] = fold.finished()
@@ -219,8 +232,9 @@ class StageWriter:
             self.point()
         elif axis == self.axis:
             length = self.lengths[axis]
-            for _ in points.along(axis, integer(0), integer(length), length):
-                self.along(axis + 1)
+            for positions in points.along(axis, integer(0), integer(length), length, self.chains):
+                for self.chain, points.places.axes[axis] in enumerate(positions):
+                    self.along(axis + 1)
         elif self.lengths[axis] == 1:
             points.places.axes[axis] = integer(0)
             self.along(axis + 1)
@@ -234,7 +248,7 @@ class StageWriter:
         points, stage = self.points, self.stage
         for n in points.vectors():
             self.instructions(range(self.first, self.after), None)
-            for fold in self.folds[n]:
+            for fold in self.folds[n + self.chain]:
                 points.values[fold.number] = fold.fold()
             for number, instruction in enumerate(stage.running, self.after + len(stage.reductions)):
                 points.instruction(number, instruction, self.lengths)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from nnc_core.base.loopnest import PARTS, Access, Instruction, LoopNest, Stage, Subscript
+from nnc_core.base.dtype import is_float
+from nnc_core.base.loopnest import PARTS, Access, Instruction, LoopNest, Reduction, Stage, Subscript
 from nnc_core.codegen.ranges import always_valid, axis_lengths
 from nnc_cpu.partial_sums import in_parts
 
 IN_ANY_ORDER = frozenset({"sum", "product", "maximum", "minimum", "all", "any", "argmax", "argmin"})
 """Reductions that lanes may share: see `in_parts`."""
+IN_EVERY_ORDER = frozenset({"all", "any", "argmax", "argmin"})
+"""Those whose result no order changes, whatever the dtype.  An extreme zero of floats may have either sign."""
+CHAINS = 4
+"""Vectors that are folded apart where the order is free; half as many of 64 bits, for which processors would no longer
+see what is read next."""
 NARROW = 8
 """Points of an axis that are too few for tiles, and one more."""
 SHORT = 12
@@ -95,6 +101,22 @@ def vectors_abreast(nest: LoopNest, axis: int) -> int:
     folds = any(prod(stage.axes) > 1 and stage.reductions for stage in nest.stages)
     rows = all(_step(access, axis) in (0, 1) for stage in nest.stages for access in _accesses(stage))
     return 4 if folds and rows and count <= SHORT else 1
+
+
+def chains(nest: LoopNest, stage: Stage, vectors: int) -> int:
+    """The number of vectors along a stage's own axis to fold apart, of so many: each instruction of a fold waits for
+    the one before."""
+    if not stage.reductions or vectors < CHAINS or not all(map(_is_free, stage.reductions)):
+        return 1
+    if len(stage.instructions) + len(stage.reductions) > SHORT:
+        return 1
+    wide = any(nest.arguments[access.argument].dtype.itemsize > 4 for access in _accesses(stage))
+    return CHAINS // 2 if wide else CHAINS
+
+
+def _is_free(reduction: Reduction) -> bool:
+    """True if every order gives the same bits."""
+    return reduction.kind in IN_EVERY_ORDER or (reduction.kind in IN_ANY_ORDER and not is_float(reduction.dtype))
 
 
 def tile_axis(nest: LoopNest, axis: int) -> int | None:
