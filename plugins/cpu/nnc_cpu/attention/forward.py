@@ -18,7 +18,7 @@ from nnc_cpu.llvm.ir import Register, integer
 from nnc_cpu.llvm.logic import constant
 from nnc_cpu.llvm.scalars import ScalarWriter
 from nnc_cpu.products.ending import expanded
-from nnc_cpu.products.writing import difference, either, lanes_below, loaded, moved, smaller, store, total
+from nnc_cpu.products.writing import difference, either, lanes_below, loaded, moved, product, smaller, store, total
 
 NAME = "attend"
 
@@ -50,7 +50,7 @@ class ForwardWriter(DriverWriter):
         f, numbers, width = self.function, self.numbers, integer(self.kind.width)
         panel, batch = self.split(task, "panels")
         self.places = self.axes(batch)
-        self.first = f.let(f"mul {panel}, {width.name}", "i64")
+        self.first = product(f, panel, width)
         self.count = smaller(f, width, difference(f, numbers["queries"], self.first))
         query = self.row("query", self.matrix("query", self.places), self.first)
         self.call("turn", query, integer(1), numbers["query_row"], numbers["features"], self.count, self.queries)
@@ -80,7 +80,7 @@ class ForwardWriter(DriverWriter):
         self.beside(self.key_table, count, numbers["features"], self.queries, self.scores, fresh=True)
         if self.kind.mask is not None:
             mask = self.row("mask", self.matrix("mask", self.places), self.first)
-            mask = self.at("mask", mask, f.let(f"mul {first}, {numbers['mask_column'].name}", "i64"))
+            mask = self.at("mask", mask, product(f, first, numbers["mask_column"]))
             self.lay_mask(mask, False, count, self.count, self.bias)
         self.weigh(first, count)
         self.along("along_values", self.kind.value_rows, numbers["value_features"], self.value_table, count,
@@ -102,8 +102,8 @@ class ForwardWriter(DriverWriter):
         f, kind, lanes = self.function, self.kind, self.kind.lanes
         sums = self.matrix("sums", self.places)
         sums = self.row("sums", sums, self.first)
-        for v in range(kind.vectors):
-            highest, whole = self.state_of(v), self.state_of(kind.vectors + v)
+        with f.loop(integer(0), integer(kind.vectors)) as v:
+            highest, whole = self.state_of(v), self.state_of(total(f, v, integer(kind.vectors)))
             if kind.hides:
                 highest = self.where(highest, -inf, 0.0)
                 whole = self.where(whole, 0.0, 1.0)
@@ -111,16 +111,16 @@ class ForwardWriter(DriverWriter):
                 whole = self.where(highest, -inf, nan, whole)
             self.divide(v, whole)
             logarithm = f.let(f"fadd {highest}, {self.logarithm(whole).name}", self.type, lanes)
-            inside = lanes_below(f, difference(f, self.count, integer(v * lanes)), lanes)
-            store(f, logarithm, moved(f, sums, self.type, integer(v), lanes), self.size, inside)
+            inside = lanes_below(f, difference(f, self.count, product(f, v, integer(lanes))), lanes)
+            store(f, logarithm, moved(f, sums, self.type, v, lanes), self.size, inside)
         target = self.row("result", self.matrix("result", self.places), self.first)
         self.give(self.mixture, self.numbers["value_features"], kind.value_rows, self.count, "result", target)
 
-    def divide(self, v: int, by: Register) -> None:
+    def divide(self, v: Register, by: Register) -> None:
         """Divide the mixtures of a vector of queries."""
         f, lanes = self.function, self.kind.lanes
         with f.loop(integer(0), self.mixed_rows) as row:
-            place = moved(f, self.in_panel(self.mixture, row), self.type, integer(v), lanes)
+            place = moved(f, self.in_panel(self.mixture, row), self.type, v, lanes)
             value = loaded(f, place, self.type, lanes, self.size, None)
             store(f, f.let(f"fdiv {value}, {by.name}", self.type, lanes), place, self.size, None)
 
@@ -141,8 +141,8 @@ class ForwardWriter(DriverWriter):
     def lanes_of(self, number: float) -> Register:
         return self.function.spread(constant(number, self.kind.dtype), self.kind.lanes)
 
-    def state_of(self, n: int) -> Register:
-        place = moved(self.function, self.state, self.type, integer(n), self.kind.lanes)
+    def state_of(self, n: Register) -> Register:
+        place = moved(self.function, self.state, self.type, n, self.kind.lanes)
         return loaded(self.function, place, self.type, self.kind.lanes, self.size, None)
 
     def set_state(self, n: int, value: Register) -> None:
