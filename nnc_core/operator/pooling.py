@@ -17,7 +17,7 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator import window_reference as numpy_rule
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import Index, NestBuilder, open_nest
-from nnc_core.operator.window_nest import at, image_of, row_major, seeing, seen
+from nnc_core.operator.window_nest import at, candidates, image_of, row_major, seeing, seeing_one, seen
 from nnc_core.shape import window as rule
 from nnc_core.shape.window import Image, Padding, Sizes, has_channels_last
 from nnc_core.type import Dims
@@ -40,29 +40,31 @@ def _pool_nest(command: Command, kind: str) -> LoopNest:
 
 
 def _sum_pool_gradient_nest(command: Command) -> LoopNest:
-    return _windows_over(command, lambda nest, where, k: nest.load(0, *where))
+    return _windows_over(command, lambda nest, where, element: nest.load(0, *where))
 
 
 def _pool_put_nest(command: Command) -> LoopNest:
     window: Any = command.attributes[1]
 
-    def share(nest: NestBuilder, where: Any, k: list[Index]) -> Any:
+    def share(nest: NestBuilder, where: Any, element: list[Index]) -> Any:
         """The window's cotangent, if this element is the one that its index names."""
         value = nest.load(0, *where)
         named = nest.load(1, *where, fill=-1).cast(int64)
-        return named.equal(nest.position(row_major(k, window))).select(value, 0)
+        return named.equal(nest.position(row_major(element, window))).select(value, 0)
 
     return _windows_over(command, share)
 
 
 def _windows_over(command: Command, share: Any) -> LoopNest:
     """For each input position the sum of `share` over all windows that see it."""
-    _, window, *slide, order = command.attributes
+    _, window, strides, padding, dilation, order = command.attributes
     image = image_of(command.output, order)
     nest = open_nest(command)
     n, *place, c = nest.outer(image.n, *image.size, image.c)
-    with nest.stage(*window) as k:
-        value = share(nest, at(order, n, seeing(place, k, *slide), c), k)
+    with nest.stage(*candidates(window, strides, dilation)) as k:
+        seeing = [seeing_one(nest, x, e, length, stride, before, step) for x, e, length, stride, (before, _), step
+                  in zip(place, k, window, strides, padding, dilation, strict=True)]
+        value = share(nest, at(order, n, [w for w, _ in seeing], c), [element for _, element in seeing])
         total = nest.fold("sum", value.cast(accumulator(value.dtype)))
     nest.store(0, total, *at(order, n, place, c))
     return nest.build()

@@ -44,6 +44,26 @@ def seeing(place: Sequence[Index], k: Sequence[IndexLike], strides: Sizes, paddi
             for x, e, s, (p, _), d in zip(place, k, strides, padding, dilation, strict=True)]
 
 
+def candidates(window: Sizes, strides: Sizes, dilation: Sizes) -> list[int]:
+    """The windows on each axis that may see one place: one for each element where elements or windows lie otherwise."""
+    return [-(-n // s) if d == 1 else n for n, s, d in zip(window, strides, dilation, strict=True)]
+
+
+def seeing_one(nest: NestBuilder, x: Index, k: Index, window: int, stride: int, before: int,
+               dilation: int) -> tuple[Index, Index]:
+    """Candidate k of the windows that may see a place on an axis, and the element of it that does, the first element's
+    first; no window where there is none."""
+    if dilation != 1 or stride == 1:
+        return (x + before - k * dilation).over(stride).guarded(), k
+    place = nest.position(x + before)
+    last = place.apply("floor_divide", stride)
+    element = place - last * stride + nest.position(k * stride)
+    found = last - nest.position(k)
+    if window % stride:
+        found = element.apply("less", window).select(found, -1)
+    return Index(gather=found).guarded(), Index(gather=element)
+
+
 def row_major(k: Sequence[Index], window: Sizes) -> Index:
     """The number of element k in a window."""
     number = k[0]

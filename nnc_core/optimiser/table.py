@@ -11,6 +11,7 @@ from nnc_core.optimiser import (
     integers,
     logic,
     movement,
+    pools,
     reductions,
     slices,
     stabilise,
@@ -20,7 +21,7 @@ from nnc_core.optimiser.rewrite import Rewrite
 _ALL = (
     *casts.REWRITES, *logic.REWRITES, *convolutions.REWRITES, *fold.REWRITES, *identities.REWRITES,
     *integers.REWRITES, *movement.REWRITES, *complex.REWRITES, *slices.REWRITES, *reductions.REWRITES,
-    *stabilise.REWRITES,
+    *stabilise.REWRITES, *pools.REWRITES,
 )  # fmt: skip
 
 REWRITES: dict[str, Rewrite] = {entry.name: entry for entry in _ALL}

@@ -31,6 +31,18 @@ def conv(F: Nodes, x: Node, kernel: Node, layout: str = "NHWC") -> Node:
     return F.conv(x, kernel, strides=(1, 1), padding=((0, 0), (0, 0)), dilation=(1, 1), groups=1, layout=layout)
 
 
+POOL: dict[str, Any] = {"window": (2, 2), "strides": (2, 2), "padding": ((0, 0), (0, 0)), "dilation": (1, 1),
+                        "layout": "NHWC"}  # fmt: skip
+
+
+def max_pool(F: Nodes, x: Node) -> Node:
+    return F.max_pool(x, **POOL)
+
+
+def put_back(F: Nodes, g: Node, x: Node) -> Node:
+    return F.pool_put(g, F.max_pool_index(x, **POOL), size=(6, 6), **POOL)
+
+
 def as_cast(F: Nodes, x: Node, *dtypes: Any) -> Node:
     for dtype in dtypes:
         x = F.cast(x, dtype=dtype)
@@ -291,6 +303,12 @@ CASES: Cases = {
          lambda F, x, k: conv(F, x, F.permute(k, axes=(2, 3, 1, 0)))),
         (["float32 2 6 6 3", "float32 4 3 3 3"],
          lambda F, x, k: F.permute(conv(F, F.permute(x, axes=(0, 3, 1, 2)), k, "NCHW"), axes=(0, 3, 2, 1)), KEPT),
+    ],
+    "mask-of-pool": [
+        ([IMAGE, "float32 2 3 3 3"], lambda F, x, g: F.where(F.greater(x, 0.0), put_back(F, g, x), 0.0),
+         lambda F, x, g: put_back(F, F.where(F.greater(max_pool(F, x), 0.0), g, 0.0), x)),
+        ([IMAGE, "float32 2 3 3 3"], lambda F, x, g: F.where(F.greater(F.exp(x), 0.0), put_back(F, g, x), 0.0), KEPT),
+        ([IMAGE, "float32 2 3 3 3"], lambda F, x, g: F.where(F.greater(x, 0.0), put_back(F, g, x), 1.0), KEPT),
     ],
     "log-of-sigmoid": [
         ([F4], lambda F, x: F.log(F.sigmoid(x)), lambda F, x: F.negative(F.softplus(F.negative(x)))),

@@ -131,10 +131,19 @@ class Grouping:
 
     def _waits_long(self, one: Cluster, other: Cluster, node: Node) -> bool:
         """Tell whether results would lie in memory for long before anything wants them, and be much beside what is
-        read once less: as those of the way back, were they computed on the way forward."""
+        read once less: as those of the way back, were they computed on the way forward.  Where what is read would lie
+        there for their sake alone, they take its place."""
         first, later = sorted([one, other], key=lambda cluster: self.position[cluster.result])
         far = self.position[later.result] - self.position[first.result] > NEAR
-        return far and sum([x.spec.nbytes for x in later.results]) * MUCH > node.spec.nbytes
+        size = sum([x.spec.nbytes for x in later.results])
+        much = size * 2 > node.spec.nbytes or (size * MUCH > node.spec.nbytes and self._is_kept(node, first, later))
+        return far and much
+
+    def _is_kept(self, node: Node, first: Cluster, later: Cluster) -> bool:
+        """Tell whether a value is wanted by others too when two clusters have read it."""
+        end = self.position[first.result] + NEAR
+        return node in self.outputs or any(
+            x not in first.forms and x not in later.forms and self.position[x] > end for x in self.users[node])
 
     def _form(self, node: Node) -> Form:
         kind = _kind(node)
