@@ -29,6 +29,7 @@ from nnc_cpu import (
     scans,
 )
 from nnc_cpu.attention import ATTENTION
+from nnc_cpu.blas import is_in_the_way, on_one_thread
 from nnc_cpu.memory import array_in
 from nnc_cpu.products import PRODUCTS
 from nnc_cpu.products.backend import nest_is_quicker
@@ -99,6 +100,21 @@ class NumpyBackend(CommandBackend):
                      if i in willing and (command.inputs[i].shape, command.inputs[i].dtype) == (out.shape, out.dtype))
 
 
+class LoneMatmulKernel(NumpyKernel):
+    """A matrix product on one thread."""
+
+    def bind_arrays(self, arrays: Iterable[np.ndarray[Any, Any]]) -> Launch:
+        return on_one_thread(super().bind_arrays(arrays))
+
+
+class MatmulBackend(NumpyBackend):
+    """Keeps BLAS's threads out of the way of ours."""
+
+    def prepare(self, command: Command) -> Kernel:
+        steps = command.inputs[0].shape[-2 if command.attributes[0] else -1]
+        return (LoneMatmulKernel if is_in_the_way(command.output.size * steps) else NumpyKernel)(command)
+
+
 class ConvolutionBackend(NumpyBackend):
     """Leaves convolutions of each channel by itself, and of few channels, to loop nests: there is next to nothing to
     multiply by BLAS; and its threads, which go on turning for a while, would be in the way of ours.  Those that graphs
@@ -156,6 +172,7 @@ def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ..
     if not machine_code:
         return {**plain, FUSED.name: (FusedBackend(FUSED.name),)}
     plain["concat"] = (JoinBackend("concat"), *plain["concat"])
+    plain["matmul"] = (MatmulBackend("matmul"),)
     plain |= {name: (ConvolutionBackend(name), NumpyBackend(name, fallback=True)) for name in convolution.MAKERS}
     products = {name: (backend, *plain[name]) for name, backend in PRODUCTS.items()}
     attention = {name: (backend,) for name, backend in ATTENTION.items()}
