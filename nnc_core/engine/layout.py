@@ -134,14 +134,17 @@ class LayingOut(Nodes):
         return self._reading_packed(node, wanted) if wanted else node
 
     def _instead(self, node: Node) -> Node | None:
-        """The result by other operators, which library code has asked for."""
+        """The result by other operators, which library code asks for that would go before the node's, or is that."""
         command = packed_command(node)
         if self.decider.pins.of(command) is not None:
             return None
+        chosen = self.decider.decide(node.op, command).candidate
         for backend in self.decider.device.all_backends(node.op.name):
             found: Node | None = backend.instead(self, node.inputs, command)
             if found is not None:
                 return self.transposed.note(found)
+            if backend is chosen:
+                return None
         return None
 
     def _wanted(self, node: Node) -> Mapping[int, Tiling]:

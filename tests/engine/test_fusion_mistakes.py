@@ -200,3 +200,16 @@ def test_what_is_wanted_much_later_is_not_computed_beside(stack: Stack, F: Nodes
             run = compiled(stack, graph({"x": x}, {"y": F.add(between, F.cumulative_sum(fold, axis=0))}))
             folding = [label for label in commands(run) if "max" in label or "sum" in label.split("_sum")[0]]
             assert len(folding) == wanted, (fold.shape, steps, commands(run)[:4])
+
+
+def test_what_is_wanted_much_later_takes_the_place_of_what_it_is_computed_of(stack: Stack, F: Nodes) -> None:
+    """A fold of a value that nobody else wants by then is taken along, large as it is."""
+    x = floats(F, "x", 8, 2, 4)
+    for kept in (False, True):
+        y = F.sort(x, axis=2)
+        near, fold = F.sum(y, axis=(1,), keepdims=False), F.max(y, axis=(1,), keepdims=False)
+        for _ in range(grouping.NEAR):
+            near = F.sort(near, axis=0)
+        outputs = {"z": F.add(near, F.cumulative_sum(fold, axis=0))} | ({"y": y} if kept else {})
+        labels = commands(compiled(stack, graph({"x": x}, outputs)))
+        assert any("sum max" in label for label in labels) != kept, labels

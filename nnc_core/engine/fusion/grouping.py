@@ -142,7 +142,7 @@ class Grouping:
     def _is_kept(self, node: Node, first: Cluster, later: Cluster) -> bool:
         """Tell whether a value is wanted by others too when two clusters have read it."""
         end = self.position[first.result] + NEAR
-        return node in self.outputs or any(
+        return node in self.outputs or node.op in LEAVES or any(
             x not in first.forms and x not in later.forms and self.position[x] > end for x in self.users[node])
 
     def _form(self, node: Node) -> Form:
