@@ -23,13 +23,13 @@ NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "o
 
 
 class ThreadCount(NamedTuple):
-    """What a BLAS asks for the number of its threads."""
+    """Functions of a BLAS that say and take the number of its threads."""
 
     get: Callable[[], int]
     set: Callable[[int], Any]
 
 
-class _Process:
+class _Held:
     """State that a child of a fork makes anew."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class _Process:
         self.before = 1
 
 
-_HERE = _Process()
+_HERE = _Held()
 system.after_fork(lambda: _HERE.__init__())  # type: ignore[misc]
 
 
