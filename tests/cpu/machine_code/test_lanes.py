@@ -157,7 +157,7 @@ def running_maxima(columns: int, rows: int) -> LoopNest:
 def test_columns_are_taken_several_vectors_at_a_time(rows: int, host: str, rng: np.random.Generator) -> None:
     sizes = (3, 15, 16, 17, 63, 64, 65, 100, 128, 300)
     nests = [make(columns, rows) for make in (of_columns, running_maxima) for columns in sizes]
-    assert min(vectors_abreast(nest, 0) for nest in nests) == (4 if rows > 1 else 1)
+    assert {vectors_abreast(nest, 0) for nest in nests} == ({4, 8} if rows > 1 else {1})
     for nest, kernel in zip(nests, kernels(nests, host), strict=True):
         columns = nest.axes[0]
         arrays = [rng.standard_normal((rows, columns)).astype(np.float32)]

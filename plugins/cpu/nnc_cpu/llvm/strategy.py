@@ -19,8 +19,8 @@ CHAINS = 4
 see what is read next."""
 NARROW = 8
 """Points of an axis that are too few for tiles, and one more."""
-SHORT = 12
-"""Instructions that may be written several times."""
+SHORT, FEWEST = 12, 4
+"""Instructions that may be written several times, and twice as often."""
 TURNED = 3
 """The cost of an access through a tile; one along the lanes costs 1."""
 
@@ -100,7 +100,9 @@ def vectors_abreast(nest: LoopNest, axis: int) -> int:
     count = sum([len(stage.instructions) + len(stage.reductions) for stage in nest.stages])
     folds = any(prod(stage.axes) > 1 and stage.reductions for stage in nest.stages)
     rows = all(_step(access, axis) in (0, 1) for stage in nest.stages for access in _accesses(stage))
-    return 4 if folds and rows and count <= SHORT else 1
+    if not folds or not rows or count > SHORT:
+        return 1
+    return 8 if count <= FEWEST else 4
 
 
 def chains(nest: LoopNest, stage: Stage, vectors: int) -> int:
