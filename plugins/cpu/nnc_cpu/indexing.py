@@ -12,6 +12,7 @@ from nnc_core.base.dtype import accumulator
 from nnc_core.device import Launch
 from nnc_core.operator.indexing import check_indices, indices_first, positions
 from nnc_core.operator.scattering import COMBINE, scatter_into
+from nnc_cpu.combining import combining
 from nnc_cpu.memory import Array, same_start
 from nnc_cpu.routine import Make, Routine, attributes_of, converting, in_order, prepared
 
@@ -71,11 +72,14 @@ def scatter(command: Command) -> Routine:
         else:
             scatter_into(out, indices, updates, axis, mode, batch)
 
+    kernel = combining(command, write)
+
     def bind(x: Array, indices: Array, updates: Array, out: Array) -> Launch:
         steps: list[Launch] = [partial(check_indices, "scatter", indices, length)]
         if not same_start(x, out):
             steps.append(converting(x, out))
-        return in_order([*steps, partial(write, indices, updates, out)])
+        change = partial(write, indices, updates, out) if kernel is None else kernel.bind([indices, updates, out])
+        return in_order([*steps, change])
 
     return Routine(bind)
 

@@ -139,10 +139,10 @@ class Together:
         self._kernels: list[ref[TieredKernel]] = []
         self._lock = Lock()
 
-    def kernel(self, nest: LoopNest) -> TieredKernel:
-        found = TieredKernel(nest, self)
-        self._kernels.append(ref(found))
-        return found
+    def follow(self, kernel: TieredKernel) -> TieredKernel:
+        """Compile a kernel with the others, for as long as somebody has it."""
+        self._kernels.append(ref(kernel))
+        return kernel
 
     def pays(self, kernel: TieredKernel) -> bool:
         """Tell whether it is time to compile."""
@@ -194,7 +194,7 @@ class NestKernels:
     def of(self, nests: Sequence[LoopNest]) -> list[TieredKernel]:
         """A kernel of each."""
         together = Together(self)
-        return [together.kernel(nest) for nest in nests]
+        return [together.follow(TieredKernel(nest, together)) for nest in nests]
 
     @cached_property
     def compiler(self) -> Compiler:
