@@ -16,9 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^(?P<indent>[ ]*)```python[^\n]*\n(?P<source>.*?)^(?P=indent)```[ ]*$", re.M | re.S)
 
 
+ELSEWHERE = ("plugins.md", "devices.md")
+"""They change what devices there are, or what these compute: tests/plugins runs them, each in a process of its own."""
 FILES = [str(file.relative_to(ROOT)) for file in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
          if BLOCK.search(file.read_text(encoding="utf-8"))
-         and file.name != "plugins.md"]  # it changes what a device computes: tests/plugins/test_plugin_page.py runs it
+         and file.name not in ELSEWHERE]
 
 
 def test_documents_with_snippets_are_found() -> None:
