@@ -78,15 +78,33 @@ def diagnose_all(timeout: float = 60, *, block: Iterable[str] = (), options: Map
     Plugins that are not to be imported (blocked, incompatible) are listed without a probe.  `marks` of plugins that
     have ended processes are removed where the plugin works now.
     """
+    holders: dict[str, str] = {}
     for candidate in find_plugins(block):
         if candidate.state == "found":
             left = None if marks is None else marks.left(candidate.name, candidate.source)
-            result = replace(probe(candidate.name, timeout, options), crashed=left or "")
+            result = replace(_without_taken(probe(candidate.name, timeout, options), holders), crashed=left or "")
             if marks is not None and result.healthy:
                 marks.clear(candidate.name)
             yield result
         else:
             yield ProbeResult(candidate.name, candidate.source, candidate.state, candidate.detail)
+
+
+def _without_taken(result: ProbeResult, holders: dict[str, str]) -> ProbeResult:
+    """The result with a fault for each device whose id another plugin has, by `holders`, which learns the others."""
+    taken = {}
+    for device in result.devices:
+        if holders.setdefault(device.id, result.name) != result.name:
+            taken[device.id] = (f"plugin {holders[device.id]!r}, which comes first, offers a device of this id: "
+                                "programs take that one")
+    if not taken:
+        return result
+    devices = tuple([replace(device, state="failed", detail=taken[device.id]) if device.id in taken else device
+                     for device in result.devices])
+    detail = "; ".join(f"{id}: {fault}" for id, fault in taken.items())
+    if result.state != "ok":
+        return replace(result, devices=devices)
+    return replace(result, devices=devices, state="device failed", detail=detail)
 
 
 def probe(name: str, timeout: float = 60, options: Mapping[str, Any] | None = None) -> ProbeResult:

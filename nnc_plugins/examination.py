@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nnc_plugins.hookspecs import DeviceOffer
 from nnc_plugins.manager import Manager
@@ -70,7 +70,7 @@ def _diagnosis(manager: Manager, record: PluginRecord) -> list[str]:
 
 
 def _use(offer: DeviceOffer, report: Report) -> dict[str, Any]:
-    """Open a device, move numbers through it and run a kernel built on the spot."""
+    """Open a device, move numbers through it and run kernels built on the spot."""
     facts: dict[str, Any] = {"id": offer.id, "describe": str(offer.describe), "testing": bool(offer.testing),
                              "uid": str(offer.uid)}
     try:
@@ -78,7 +78,7 @@ def _use(offer: DeviceOffer, report: Report) -> dict[str, Any]:
         device = offer.open()
         try:
             facts["spec"] = _json_spec(device)
-            fault = _work(device, report)
+            fault = _work(device, report) if device.spec.id == offer.id else f"calls itself {device.spec.id}"
         finally:
             report.tell(step=f"closing {offer.id}")
             device.close()
@@ -102,23 +102,30 @@ def _work(device: Device, report: Report) -> str:
         return ""
     numbers = np.arange(COUNT, dtype=np.float32)
     result = np.full_like(numbers, np.nan)
-    source, target = device.allocate(numbers.nbytes), device.allocate(numbers.nbytes)
 
     report.tell(step=f"copying to and from {device.spec.id}")
-    device.upload(numbers, source).wait()
-    device.download(source, result).wait()
+    device.download(_sent(device, numbers), result).wait()
     if not np.array_equal(result, numbers):
         return f"copied {COUNT} floats to the device and back; {_differences(result, numbers)}"
 
-    report.tell(step=f"building a kernel for {device.spec.id}")
-    launch = device.compile(doubling_nest()).bind([source, target])
-    report.tell(step=f"running a kernel on {device.spec.id}")
-    launch()
-    device.default_stream.synchronize()
-    device.download(target, result).wait()
-    if not np.array_equal(result, numbers + numbers):
-        return f"doubled {COUNT} floats on the device; {_differences(result, numbers + numbers)}"
+    for task in _tasks():
+        report.tell(step=f"building a kernel for {device.spec.id}")
+        buffers = [_sent(device, x) for x in (*task.inputs, np.full_like(task.expected, -1))]
+        launch = device.compile(task.nest).bind(buffers)
+        report.tell(step=f"running a kernel on {device.spec.id}")
+        launch()
+        device.default_stream.synchronize()
+        result = np.full_like(task.expected, -1)
+        device.download(buffers[-1], result).wait()
+        if not np.array_equal(result, task.expected):
+            return f"{task.done} on the device; {_differences(result, task.expected)}"
     return ""
+
+
+def _sent(device: Device, array: Any) -> Any:
+    buffer = device.allocate(array.nbytes)
+    device.upload(array, buffer).wait()
+    return buffer
 
 
 def _differences(given: Any, expected: Any) -> str:
@@ -127,19 +134,37 @@ def _differences(given: Any, expected: Any) -> str:
     return f"{len(wrong)} are wrong, the first at {first}: {given[first]}, expected {expected[first]}"
 
 
-def doubling_nest() -> LoopNest:
-    """y[i] = x[i] + x[i]: the smallest kernel that reads, computes and writes."""
-    from nnc_core.base.dtype import float32
-    from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
+class Task(NamedTuple):
+    """A loop nest with numbers to run it on, whose results are exact in any order."""
 
-    each = (Subscript(0, ((0, 1),), 1, extent=COUNT),)
-    body = (
-        Instruction("load", float32, access=Access(0, 0, each)),
-        Instruction("add", float32, (0, 0)),
-        Instruction("store", float32, (1,), access=Access(1, 0, each)),
-    )
-    arguments = (Argument(float32, written=False), Argument(float32, written=True))
-    return LoopNest("nnc_doctor", arguments, (COUNT,), (Stage((), body),))
+    done: str
+    nest: LoopNest
+    inputs: tuple[Any, ...]
+    expected: Any
+
+
+def _tasks() -> Iterator[Task]:
+    """Kernels that differ in kind: point by point, a reduction whose sizes no tile divides, a gather."""
+    import numpy as np
+
+    floats = np.arange(COUNT, dtype=np.float32)
+    yield _task(f"doubled {COUNT} floats", "multiply", (floats, np.full_like(floats, 2)), (), floats + floats)
+    rows = (np.arange(37 * 1021) % 97).astype(np.float32).reshape(37, 1021)
+    yield _task("added the 1021 numbers of each of 37 rows", "sum", (rows,), ((1,), False), rows.sum(1))
+    indices = np.arange(257, dtype=np.int32) * 7 % 101
+    yield _task("took 257 of 101 floats", "take", (floats[:101], indices), (0, 0), floats[indices])
+
+
+def _task(done: str, name: str, inputs: tuple[Any, ...], attributes: tuple[Any, ...], expected: Any) -> Task:
+    from nnc_core.base.command import Command
+    from nnc_core.base.layout import Layout
+    from nnc_core.engine.candidates import loop_nest
+    from nnc_core.operator import OPERATORS
+
+    layouts = [Layout.packed(x.shape, x.dtype) for x in (*inputs, expected)]
+    nest = loop_nest(OPERATORS[name], Command(name, attributes, tuple(layouts[:-1]), (layouts[-1],)))
+    assert nest is not None
+    return Task(done, nest, inputs, expected)
 
 
 def main(request: str) -> None:

@@ -59,7 +59,7 @@ def demo(seed: int, epochs: int, device: str | None, out: Path, eager: bool, res
             _take_up(lenet, progress, out, console)
         _introduce(lenet, digits, console)
         _train(lenet, digits, epochs, progress, out, checkpoint, console)
-    _draw(lenet, progress.history, out, console)
+        _draw(lenet, progress.history, out, console)
     click.echo(f"accuracy: {100 * progress.history[-1].accuracy:.1f} %")
 
 

@@ -18,6 +18,7 @@ from nnc_core.data import load_mnist
 from nnc_core.io import load_arrays
 from nnc_core.io.training_state import load_training_state
 from tests.cli.conftest import Run
+from tests.devices import devices
 
 LAST_LINE = re.compile(r"accuracy: (\d{1,3}\.\d) %")
 
@@ -132,3 +133,11 @@ def test_resuming_what_is_not_there_or_was_started_otherwise(run: Run, tmp_path:
 def test_the_promise(run: Run, tmp_path: Path, seed: int) -> None:
     result = run("demo", "--seed", seed, "--out", tmp_path)
     assert accuracy_said(result.output) >= 97.0
+
+
+@pytest.mark.skipif("opencl:0" not in devices(), reason="no OpenCL device works")
+def test_another_device_is_used_to_the_end(run: Run, tmp_path: Path) -> None:
+    output = run("demo", "--device", "opencl", "--epochs", 1, "--limit", 100, "--out", tmp_path).output
+    assert "device: opencl:0" in output
+    accuracy_said(output)
+    assert {"lenet.svg", "curve.svg", "lenet.safetensors"} <= {file.name for file in tmp_path.iterdir()}

@@ -80,6 +80,35 @@ def test_a_crash_keeps_what_was_found_before_it(path: Path) -> None:
     assert result.source == "nnc-fake-crash 1.0"
 
 
+@pytest.mark.parametrize(("how", "state", "detail"), [
+    ("import segfault", "crashed", "killed by SIGSEGV while being imported"),
+    ("import exit", "import failed", "SystemExit: 3"),
+    ("listing raise", "probe failed", "nnc_devices: RuntimeError: broken on purpose"),
+    ("opening leave", "crashed", "left with exit status 3 while opening break:0"),
+    ("opening exit", "device failed", "break:0: SystemExit: 3"),
+    ("launch abort", "crashed", "killed by SIGABRT while running a kernel on break:0"),
+    ("launch raise", "device failed", "break:0: RuntimeError: broken on purpose"),
+])  # fmt: skip
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_each_way_to_break_has_its_line(path: Path, monkeypatch: pytest.MonkeyPatch, how: str, state: str,
+                                        detail: str) -> None:
+    install(path, "break")
+    monkeypatch.setenv("FAKE_BREAK", how)
+    found = probe("break")
+    assert (found.state, found.detail) == (state, detail)
+
+
+def test_a_device_with_the_id_of_another_plugin_is_seen(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [candidate.name for candidate in find_plugins()]
+    install(path, "good")
+    install(path, "thief")
+    first, second = (result for result in diagnose_all(block=others) if result.name not in others)
+    assert (first.name, first.state, second.name, second.state) == ("good", "ok", "thief", "device failed")
+    assert second.detail == ("good:0: plugin 'good', which comes first, offers a device of this id: "
+                             "programs take that one")
+    assert [(device.id, device.state) for device in second.devices] == [("good:0", "failed"), ("thief:0", "ok")]
+
+
 def test_a_crash_at_the_very_end_is_seen_too(path: Path) -> None:
     install(path, "late_exit")
     result = probe("late_exit")
@@ -129,8 +158,13 @@ def test_devices_that_list_and_do_not_work(path: Path) -> None:
         "doubled 1000 floats on the device; 999 are wrong, the first at 1: 3.0, expected 2.0",
         "copied 1000 floats to the device and back; 999 are wrong, the first at 1: 0.0, expected 1.0",
         "",
+        "added the 1021 numbers of each of 37 rows on the device; 37 are wrong, the first at 0: 23917.5, expected "
+        "47835.0",
+        "copied 1000 floats to the device and back; 1 are wrong, the first at 999: nan, expected 999.0",
+        f"DeviceMemoryError: {40 << 30} bytes asked for",
+        "calls itself elsewhere:0",
     ]
-    assert [device.state for device in result.devices] == ["failed", "failed", "failed", "ok"]
+    assert [device.state for device in result.devices] == [*["failed"] * 3, "ok", *["failed"] * 4]
     assert "wrong:0: RuntimeError: cannot build programs; wrong:1: doubled" in result.detail
 
 
