@@ -127,7 +127,7 @@ def test_a_clock_goes_forward(stack: Stack) -> None:
     parts = [second.seconds_since(first), third.seconds_since(second)]
     whole = third.seconds_since(first)
     assert whole is not None and all(part is not None and part >= 0 for part in parts)
-    assert whole == pytest.approx(sum(part or 0 for part in parts), abs=1e-6)
+    assert abs(whole - sum(part or 0 for part in parts)) <= 1e-6  # what clocks tell
 
 
 def test_a_gate_holds_what_comes_after_it(device: Device) -> None:
