@@ -31,7 +31,8 @@ def chained(x: Any) -> Any:
 
 @pytest.fixture(params=DEVICES)
 def device(request: pytest.FixtureRequest) -> Iterator[Device]:
-    with nnc.use_device(request.param):
+    """With the kernels that stay: going over to machine code binds anew, whenever that pays."""
+    with nnc.use_device(request.param), nnc.config.using(compile_at_once=True):
         yield current_stack().device
 
 
