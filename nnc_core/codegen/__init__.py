@@ -3,8 +3,10 @@
 Imports nothing but `nnc_core.base`.
 """
 
-from nnc_core.codegen.clike import entry_name, render, render_program
-from nnc_core.codegen.dialect import C99, OPENCL, Dialect
+from nnc_core.codegen.clike import KernelWriter, entry_name, program_of, render, render_program
+from nnc_core.codegen.clike_columns import ColumnsWriter, is_by_columns
+from nnc_core.codegen.clike_runs import RunsWriter, is_in_runs
+from nnc_core.codegen.dialect import C99, OPENCL, OPENCL_LOOPS, Dialect
 from nnc_core.codegen.expand import expand
 from nnc_core.codegen.expansions import LIBRARY_FUNCTIONS
 from nnc_core.codegen.general import AnyNest, GeneralNest, general, specific
@@ -15,14 +17,21 @@ __all__ = [
     "C99",
     "LIBRARY_FUNCTIONS",
     "OPENCL",
+    "OPENCL_LOOPS",
     "AnyNest",
+    "ColumnsWriter",
     "Dialect",
     "GeneralNest",
+    "KernelWriter",
+    "RunsWriter",
     "entry_name",
     "expand",
     "general",
     "index_type",
     "interpret",
+    "is_by_columns",
+    "is_in_runs",
+    "program_of",
     "render",
     "render_program",
     "specific",

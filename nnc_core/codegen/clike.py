@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import log, prod
 from typing import NamedTuple
 
@@ -36,8 +36,14 @@ def render_program(kernels: Mapping[str, AnyNest], dialect: Dialect) -> str:
 
     Functions that the language lacks are expanded; the others are its own, unless `expand` has been called before.
     """
+    return program_of(kernels, dialect, lambda nest: KernelWriter)
+
+
+def program_of(kernels: Mapping[str, AnyNest], dialect: Dialect,
+               writer: Callable[[AnyNest], type[KernelWriter]]) -> str:
+    """The same with kernels written by the writers that are chosen for them."""
     helpers = Helpers(dialect)
-    sources = [_Kernel(name, expand(nest, LACKING), helpers).source() for name, nest in kernels.items()]
+    sources = [writer(nest)(name, expand(nest, LACKING), helpers).source() for name, nest in kernels.items()]
     preamble = dialect.preamble + (dialect.float64_preamble if helpers.uses_float64 else "")
     return "\n".join([preamble, *helpers.definitions.values(), *sources])
 
@@ -49,7 +55,7 @@ class _Place(NamedTuple):
     valid: str
 
 
-class _Kernel:
+class KernelWriter:
     """Writes one kernel: arguments are a0 ..., axes x0 ..., values v0 ..., subscripts s<value>_<place>; of a general
     nest the first elements are o<argument>, lengths n<axis>."""
 

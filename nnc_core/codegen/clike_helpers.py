@@ -138,6 +138,8 @@ class Helpers:
 
     def math(self, name: str, dtype: DType) -> str:
         """A function of the language for float32 or float64."""
+        if name in self.dialect.builtins:
+            return f"__builtin_{name}" + ("" if dtype == float64 else "f")
         return name if dtype == float64 or not self.dialect.suffixed_math else name + "f"
 
     def bitcast(self, source: DType, target: DType) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,11 @@ class Dialect:
     float64_preamble: str = ""  # only where a program uses float64
     function: str = "static inline"  # qualifiers of helper functions
     ordered_loop: str = ""  # before loops that add up floats, for compilers that would change the order
+    apart_loop: str = ""  # before loops whose rounds may run at once
+    alone: str = ""  # before kernels whose work items go through many points each
+    items: str = ""  # the number of work items
     suffixed_math: bool = True  # fmodf beside fmod
+    builtins: frozenset[str] = frozenset()  # functions that the compiler has as __builtin_NAME, and makes vectors of
     long_suffix: str = "LL"
     infinity: str = "INFINITY"
     nan: str = "NAN"
@@ -65,6 +69,9 @@ OPENCL = Dialect(
     preamble="#pragma OPENCL FP_CONTRACT OFF\n",
     float64_preamble="#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n",
     ordered_loop='_Pragma("clang loop vectorize(disable) interleave(disable)") ',
+    apart_loop='_Pragma("clang loop vectorize(assume_safety)") ',
+    alone="__attribute__((reqd_work_group_size(1, 1, 1)))\n",
+    items="get_global_size(0)",
     suffixed_math=False,
     long_suffix="L",
 )  # fmt: skip
@@ -76,3 +83,8 @@ Build with -cl-fp32-correctly-rounded-divide-sqrt where the device has it: witho
 unless a pragma forbids it, which others ignore.  No extension is needed for float16, which is stored as bits and
 computed in float32.
 """
+
+OPENCL_LOOPS = replace(
+    OPENCL, builtins=frozenset({"fma", "fabs", "floor", "ceil", "trunc", "rint", "sqrt", "copysign"}))
+"""OpenCL C for CPUs, whose drivers all compile with Clang: with its builtins, which are exact as well, loops become
+vectors; with functions of OpenCL C they do not, and take fifteen times as long."""

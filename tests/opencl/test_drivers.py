@@ -17,7 +17,7 @@ import pytest
 import nnc_opencl
 from nnc_core.base.errors import DeviceFailureError, PluginError
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import Dialect, render_program
+from nnc_core.codegen import Dialect, program_of
 from nnc_opencl import drivers, icd, programs
 from nnc_opencl.device import OpenCLDevice, open_device
 from nnc_opencl.failure import failure_of_code, status_name
@@ -137,7 +137,7 @@ def test_diagnosis_names_the_device(device: OpenCLDevice) -> None:
 def test_a_driver_that_lists_and_cannot_build(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     """Opening it is one error that says which driver, why, and what to do; the next opening works."""
     with monkeypatch.context() as patch:
-        patch.setattr(programs, "render_program", lambda nests, dialect: "__kernel void kernel_self_test() { wrong; }")
+        patch.setattr(programs, "program_of", lambda *_: "__kernel void kernel_self_test() { wrong; }")
         with pytest.raises(DeviceFailureError) as caught:
             open_device(device._device, "opencl:7")
     text = str(caught.value)
@@ -148,10 +148,10 @@ def test_a_driver_that_lists_and_cannot_build(device: OpenCLDevice, monkeypatch:
 
 
 def test_a_driver_that_computes_wrongly(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    def render_wrongly(nests: Mapping[str, LoopNest], dialect: Dialect) -> str:
-        return render_program(nests, dialect).replace("v0 + v0", "v0 * v0")
+    def render_wrongly(nests: Mapping[str, LoopNest], dialect: Dialect, writer: Any) -> str:
+        return program_of(nests, dialect, writer).replace("v0 + v0", "v0 * v0")
 
-    monkeypatch.setattr(programs, "render_program", render_wrongly)
+    monkeypatch.setattr(programs, "program_of", render_wrongly)
     with pytest.raises(DeviceFailureError, match="cannot use it: a kernel that doubles numbers is wrong"):
         open_device(device._device, "opencl:7")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,17 @@ import pyopencl as cl
 from nnc_core.base.errors import DeviceError
 from nnc_core.base.line import Line
 from nnc_core.base.loopnest import LoopNest
+from nnc_core.codegen import is_by_columns
+from nnc_core.codegen.clike_columns import COLUMNS
 from nnc_core.device import Buffer, Kernel, Launch, Stream, origin
 from nnc_opencl.failure import failure
 from nnc_opencl.programs import Code, FittedCode, KernelHandle
 from nnc_opencl.stream import OpenCLStream
+
+RUN = 2048
+"""Points that are worth a work item."""
+SHARES = 8
+"""Work items for each core."""
 
 
 def work_sizes(points: int, device: cl.Device, largest: int) -> tuple[int, int]:
@@ -31,6 +39,14 @@ def work_sizes(points: int, device: cl.Device, largest: int) -> tuple[int, int]:
     return -(-points // local) * local, local
 
 
+def run_sizes(nest: LoopNest, device: cl.Device) -> tuple[int, int]:
+    """The same for items that share the points among themselves: enough for all cores, each with much to do."""
+    inner = max([prod(stage.axes) for stage in nest.stages])
+    least = COLUMNS if is_by_columns(nest) else 1
+    items = min(nest.points * max(inner, 1) // RUN, nest.points // least, SHARES * device.max_compute_units)
+    return max(items, 1), 1
+
+
 class OpenCLKernel(Kernel):
     """A built nest: code that it may share, and the numbers that the code takes behind the buffers.
 
@@ -40,7 +56,8 @@ class OpenCLKernel(Kernel):
     def __init__(self, nest: LoopNest, fitted: FittedCode, device: cl.Device, default: OpenCLStream) -> None:
         self.name, self._arguments, self._points = nest.name, len(nest.arguments), nest.points
         self._code, self._numbers, self._default = fitted.code, fitted.numbers, default
-        self._sizes = work_sizes(nest.points, device, fitted.code.largest_group)
+        self._sizes = (run_sizes(nest, device) if fitted.code.in_runs
+                       else work_sizes(nest.points, device, fitted.code.largest_group))
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
         if len(buffers) != self._arguments:

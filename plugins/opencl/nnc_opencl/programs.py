@@ -14,7 +14,21 @@ import pyopencl as cl
 from nnc_core.base.dtype import float64
 from nnc_core.base.errors import DeviceFailureError, FallbackWarning, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import LIBRARY_FUNCTIONS, OPENCL, AnyNest, entry_name, expand, general, render_program
+from nnc_core.codegen import (
+    LIBRARY_FUNCTIONS,
+    OPENCL,
+    OPENCL_LOOPS,
+    AnyNest,
+    ColumnsWriter,
+    KernelWriter,
+    RunsWriter,
+    entry_name,
+    expand,
+    general,
+    is_by_columns,
+    is_in_runs,
+    program_of,
+)
 from nnc_core.device import DeviceSpec
 from nnc_opencl.failure import last_words
 
@@ -53,10 +67,11 @@ class KernelHandle:
 
 
 class Code:
-    """A nest's function in a program, and handles of it that nobody holds."""
+    """A nest's function in a program, and handles of it that nobody holds; in_runs: its work items go through many
+    points each."""
 
-    def __init__(self, program: cl.Program, entry: str, device: cl.Device) -> None:
-        self.program, self.entry = program, entry
+    def __init__(self, program: cl.Program, entry: str, device: cl.Device, in_runs: bool = False) -> None:
+        self.program, self.entry, self.in_runs = program, entry, in_runs
         first = self.handle()
         self.free = deque([first], maxlen=HANDLES)
         largest: Any = cl.kernel_work_group_info.WORK_GROUP_SIZE
@@ -81,6 +96,7 @@ class ProgramBuilder:
         self.context, self.spec = context, spec
         [self.device] = context.devices
         self.options = _options(self.device)
+        self.dialect = OPENCL_LOOPS if self.device.type & cl.device_type.CPU else OPENCL
         self.most_arguments = self.device.max_parameter_size // POINTER
         self._codes: WeakValueDictionary[AnyNest, Code] = WeakValueDictionary()  # with its last kernel code goes
 
@@ -125,8 +141,8 @@ class ProgramBuilder:
         found and spoils nothing."""
         names = [f"{entry_name(nest)}_{place}" for place, nest in enumerate(nests)]
         try:
-            source = render_program({n: expand(nest) for n, nest in zip(names, nests, strict=True)}, OPENCL)
-            program = self.program(source)
+            expanded = {name: expand(nest) for name, nest in zip(names, nests, strict=True)}
+            program = self.program(program_of(expanded, self.dialect, self._writer))
         except (NotSupportedError, cl.Error) as error:
             if len(nests) == 1:
                 yield error if isinstance(error, NotSupportedError) else self._failure(nests[0], error)
@@ -135,7 +151,17 @@ class ProgramBuilder:
             yield from self._together(nests[:middle])
             yield from self._together(nests[middle:])
             return
-        yield from (Code(program, name, self.device) for name in names)
+        for name, nest in zip(names, nests, strict=True):
+            yield Code(program, name, self.device, self.in_runs(nest))
+
+    def _writer(self, nest: AnyNest) -> type[KernelWriter]:
+        if not self.in_runs(nest):
+            return KernelWriter
+        return ColumnsWriter if is_by_columns(nest) else RunsWriter
+
+    def in_runs(self, nest: AnyNest) -> bool:
+        """Tell whether work items of a nest's kernel go through many points each."""
+        return self.dialect is OPENCL_LOOPS and is_in_runs(nest)
 
     def _failure(self, nest: AnyNest, error: cl.Error) -> DeviceFailureError:
         message = f"the driver cannot build the kernel of {_loops(nest).name}: {last_words(str(error))}"

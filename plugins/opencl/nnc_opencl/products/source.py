@@ -8,6 +8,7 @@ from nnc_core.base.dtype import DType, bfloat16, float16, float64
 from nnc_core.codegen import OPENCL
 from nnc_core.codegen.clike_helpers import Helpers
 from nnc_core.codegen.clike_scalars import Scalars
+from nnc_core.codegen.dialect import Dialect
 from nnc_opencl.products.kind import AXES, Kind
 
 NAME = "product"
@@ -17,8 +18,8 @@ NAME = "product"
 class SourceWriter:
     """Writes what is before the body of a kernel, and around it."""
 
-    def __init__(self, kind: Kind) -> None:
-        self.kind, self.helpers = kind, Helpers(OPENCL)
+    def __init__(self, kind: Kind, dialect: Dialect = OPENCL) -> None:
+        self.kind, self.helpers = kind, Helpers(dialect)
         self.scalars = Scalars(self.helpers)
         self.real = self.scalars.held(kind.wide)
         self.vector = f"{self.real}{kind.tile.lanes}"

@@ -6,13 +6,12 @@ of steps.
 
 from __future__ import annotations
 
+from nnc_core.codegen import OPENCL_LOOPS
 from nnc_opencl.products.ending import ending_lines, is_plain
 from nnc_opencl.products.kind import Kind
 from nnc_opencl.products.plan import ROWS
 from nnc_opencl.products.source import SourceWriter, split
 
-SAFE = '_Pragma("clang loop vectorize(assume_safety)")'
-"""Elements of a result are computed apart, so neighbours may be at once, also where results take operands' memory."""
 COPY = """
 static inline void copy(__global const stored *from, __local real *to, long count) {
   long k = 0;
@@ -41,7 +40,7 @@ class TileWriter(SourceWriter):
     """Writes the kernel in which each work item computes some rows of a panel."""
 
     def __init__(self, kind: Kind) -> None:
-        super().__init__(kind)
+        super().__init__(kind, OPENCL_LOOPS)
         tile = kind.tile
         self.most = max(ROWS // tile.rows * tile.rows, tile.rows)
         self.by_rows = kind.left == "rows"
@@ -212,5 +211,5 @@ class TileWriter(SourceWriter):
             stores = " ".join([f"VSTORE(VLOAD(kept + {j} * LANES), x0 + target * x0_row + {j} * LANES);"
                                for j in range(kind.tile.vectors)])
             lines.append(f"if (width == WIDTH) {{ {stores} }} else")
-        return [*lines, f"{SAFE} for (long c = 0; c < width; ++c) {{",
+        return [*lines, f"{OPENCL_LOOPS.apart_loop}for (long c = 0; c < width; ++c) {{",
                 *ending_lines(kind, self.scalars, "kept[c]", places), "}", "}"]

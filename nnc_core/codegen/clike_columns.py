@@ -1,0 +1,104 @@
+"""Kernels that fold along rows for many neighbouring columns at once: what they read lies along the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from nnc_core.base.loopnest import PARTS, Access, LoopNest, Stage
+from nnc_core.codegen.clike_runs import SHORT, RunsWriter, is_split
+from nnc_core.codegen.general import AnyNest, GeneralNest
+
+COLUMNS = 64
+"""Columns that are folded at once."""
+
+
+def is_by_columns(nest: AnyNest) -> bool:
+    """Tell whether a nest folds, in its first stages, what lies along its last outer axis rather than along rows."""
+    loops = nest if isinstance(nest, LoopNest) else nest.nest
+    lengths = nest.lengths if isinstance(nest, GeneralNest) else ()
+    last = len(loops.axes) - 1
+    if last < 0 or (last not in lengths and loops.axes[last] < SHORT):
+        return False
+    folding = [stage for stage in loops.stages if stage.axes]
+    if not folding or tuple(folding) != loops.stages[: len(folding)]:
+        return False
+    return all(_folds(stage) for stage in folding) and _lies_along(loops, folding)
+
+
+def _folds(stage: Stage) -> bool:
+    """True where every point is folded in parts, and nothing else happens."""
+    stores = any(i.operation == "store" for i in stage.body)
+    return bool(stage.reductions) and not stage.running and not stores and all(map(is_split, stage.reductions))
+
+
+def _lies_along(nest: LoopNest, folding: Sequence[Stage]) -> bool:
+    """True where more loads go along the last outer axis than along inner ones."""
+    outer, votes = len(nest.axes) - 1, 0
+    for stage in folding:
+        for i in stage.body:
+            if i.access is not None:
+                inner = len(nest.axes) + len(stage.axes) - 1
+                votes += (abs(_step(i.access, outer)) == 1) - (abs(_step(i.access, inner)) == 1)
+    return votes > 0
+
+
+def _step(access: Access, axis: int) -> int:
+    """Elements from one point of an axis to the next; 0 where that is not the same everywhere."""
+    plain = [s for s in access.subscripts if s.divisor == 1 and s.gather is None]
+    return sum([s.stride * c for s in plain for moved, c in s.coefficients if moved == axis])
+
+
+class ColumnsWriter(RunsWriter):
+    """Writes a kernel whose items each fold some neighbouring columns."""
+
+    def many_points(self) -> None:
+        last = len(self.nest.axes) - 1
+        folding = [stage for stage in self.nest.stages if stage.axes]
+        self.folded: list[int] = []
+        self.open("while (point < end)")
+        self.begin_run(f"min(({self.index})(end - point), ({self.index}){COLUMNS})")
+        for stage in folding:
+            self.columns(stage, last)
+        self.across(last)
+        for stage in self.nest.stages[len(folding) :]:
+            self.stage(stage)
+        self.close()
+        self.line("point += run;")
+        self.close()
+
+    def across(self, last: int) -> None:
+        """Open a loop over the columns at hand, with what has been folded for each."""
+        self.open(f"{self.dialect.apart_loop}for ({self.index} i = 0; i < run; ++i)")
+        self.line(f"const {self.index} x{last} = first + i;")
+        for number in self.folded:
+            self.line(f"const {self.scalars.held(self.dtypes[number])} v{number} = v{number}_of[i];")
+
+    def columns(self, stage: Stage, last: int) -> None:
+        """Fold the columns at hand, row by row."""
+        after, count = self.written + len(stage.body), min(PARTS, prod(stage.axes))
+        numbered = list(enumerate(stage.reductions, after))
+        for number, reduction in numbered:
+            held, first = self.scalars.held(reduction.dtype), self.identity(reduction)
+            self.line(f"{held} v{number}_of[{COLUMNS}], v{number}_parts[{max(count, 1)}][{COLUMNS}];")
+            self.line(f"for (int n = 0; n < {max(count, 1)}; ++n) for (int i = 0; i < {COLUMNS}; ++i) "
+                      f"v{number}_parts[n][i] = {first};")
+        which = f"part_of{after}"
+        self.line(f"int {which} = 0;")
+        self.inner_loops(stage, self.axes_of(stage))
+        self.across(last)
+        self.body(stage)
+        for number, reduction in numbered:
+            part = f"v{number}_parts[{which}][i]"
+            self.line(f"{part} = {self.folded_pair(reduction, part, f'({self.term(reduction)})')};")
+        self.close()
+        self.line(f"{which} = ({which} + 1) % {PARTS};")
+        for _ in stage.axes:
+            self.close()
+        self.open(f"{self.dialect.apart_loop}for ({self.index} i = 0; i < run; ++i)")
+        for number, reduction in numbered:
+            self.tree(reduction, count, [f"v{number}_parts[{n}][i]" for n in range(max(count, 1))])
+            self.line(f"v{number}_of[i] = v{number}_parts[0][i];")
+        self.close()
+        self.folded += [number for number, _ in numbered]
+        self.written += len(numbered)

@@ -1,0 +1,246 @@
+"""Kernels whose work items each go through many points, for devices whose compilers make vectors of loops.
+
+Drivers for CPUs take long for each work item.  So an item goes through neighbouring points of the last outer axis, or
+through rows, along whose inner points loops are written that have no order.  Sums, products, maxima and minima of
+floats are always folded as PARTS partial results, whatever else a kernel does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from nnc_core.base.dtype import DType, float32, float64, is_float
+from nnc_core.base.loopnest import PARTS, Access, LoopNest, Reduction, Stage
+from nnc_core.codegen.clike import KernelWriter
+from nnc_core.codegen.general import AnyNest, GeneralNest
+from nnc_core.codegen.numpy_reductions import identity
+from nnc_core.codegen.ranges import axis_lengths
+
+TERMS = 256
+"""Terms of a sum that are computed before they are added."""
+SHORT = 16
+"""Points of an axis that are too few for vectors."""
+_SPLIT = {"sum": "add", "product": "multiply", "maximum": "maximum", "minimum": "minimum"}
+_VECTOR_FOLDS = {
+    "sum": "{a} + {b}", "product": "{a} * {b}", "maximum": "select({b}, {a}, ({a} >= {b}) | ({a} != {a}))",
+    "minimum": "select({b}, {a}, ({a} <= {b}) | ({a} != {a}))"}  # fmt: skip
+
+
+def is_in_runs(nest: AnyNest) -> bool:
+    """Tell whether items of a nest's kernel go through many points each: not where points are neighbours along short
+    axes alone, which compilers rather compute abreast in several work items."""
+    loops = nest if isinstance(nest, LoopNest) else nest.nest
+    lengths = nest.lengths if isinstance(nest, GeneralNest) else ()
+    if any(map(is_split, _reductions(loops))):
+        return True
+    if any(stage.axes for stage in loops.stages):
+        return False
+    last = len(loops.axes) - 1
+    return last >= 0 and (last in lengths or loops.axes[last] >= SHORT)
+
+
+def _reductions(nest: LoopNest) -> Iterator[Reduction]:
+    for stage in nest.stages:
+        if stage.axes and not stage.running:
+            yield from stage.reductions
+
+
+def is_split(reduction: Reduction) -> bool:
+    """Tell whether a reduction is folded in parts, where no point of it is read on the way."""
+    return reduction.kind in _SPLIT and is_float(reduction.dtype)
+
+
+class RunsWriter(KernelWriter):
+    """Writes a kernel whose items share the points among themselves."""
+
+    def source(self) -> str:
+        return self.dialect.alone + super().source()
+
+    def points(self) -> None:
+        self.move_arguments()
+        self.line(f"const ulong all = {self.count()}, each = (all + {self.dialect.items} - 1) / {self.dialect.items};")
+        self.line(f"ulong point = {self.dialect.point} * each;")
+        self.line("const ulong end = min(point + each, all);")
+        self.many_points()
+
+    def many_points(self) -> None:
+        """Go through the points from `point` to `end`."""
+        if any(stage.axes for stage in self.nest.stages):
+            self.open("for (; point < end; ++point)")
+            self.point("point")
+            self.close()
+        else:
+            self.runs()
+
+    def begin_run(self, most: str) -> None:
+        """Declare the place of the point at hand, and how many follow it on the last axis, at most so many."""
+        last = len(self.nest.axes) - 1
+        self.line(f"{self.index} rest = ({self.index})point;")
+        self.line(f"const {self.index} first = rest % {self.length(last)};")
+        self.line(f"rest /= {self.length(last)};")
+        for axis in reversed(range(last)):
+            self.line(f"const {self.index} x{axis} = rest % {self.length(axis)};")
+            self.line(f"rest /= {self.length(axis)};")
+        self.line(f"const {self.index} run = min({most}, {self.length(last)} - first);")
+
+    def runs(self) -> None:
+        """Points that follow one another on the last axis, at once."""
+        last = len(self.nest.axes) - 1
+        self.open("while (point < end)")
+        self.begin_run(f"({self.index})(end - point)")
+        self.open(f"{self.dialect.apart_loop}for ({self.index} i = 0; i < run; ++i)")
+        self.line(f"const {self.index} x{last} = first + i;")
+        for stage in self.nest.stages:
+            self.stage(stage)
+        self.close()
+        self.line("point += run;")
+        self.close()
+
+    # ---- inner points
+    def stage(self, stage: Stage) -> None:
+        split = {number: reduction for number, reduction in enumerate(stage.reductions, self.written + len(stage.body))
+                 if is_split(reduction)}
+        if stage.running or not stage.axes:
+            super().stage(stage)
+        elif not stage.reductions and self.is_apart(stage):
+            self.apart(stage)
+        elif not split:
+            super().stage(stage)
+        elif len(split) == len(stage.reductions) and self.is_long(stage):
+            self.by_vectors(stage, split)
+        else:
+            self.one_by_one(stage, split)
+
+    def is_apart(self, stage: Stage) -> bool:
+        """True where inner points neither read what others write nor write the same element."""
+        stores = [i.access for i in stage.body if i.operation == "store" and i.access is not None]
+        written = {access.argument for access in stores}
+        loads = {i.access.argument for i in stage.body if i.operation == "load" and i.access is not None}
+        last = len(self.nest.axes) + len(stage.axes) - 1
+        return not written & loads and all(_is_along(access, last) for access in stores) and stage.axes[-1] >= SHORT
+
+    def is_long(self, stage: Stage) -> bool:
+        """True where vectors of terms can be added: rows of them begin with the first part."""
+        rows = prod(stage.axes[:-1])
+        simple = all(reduction.dtype in (float32, float64) for reduction in stage.reductions)
+        return simple and stage.axes[-1] >= 2 * PARTS and (rows == 1 or stage.axes[-1] % PARTS == 0)
+
+    def inner_loops(self, stage: Stage, axes: Sequence[int], before: str = "") -> None:
+        for axis in axes:
+            length = self.number(stage.axes[axis - len(self.nest.axes)])
+            self.open(f"{before}for ({self.index} x{axis} = 0; x{axis} < {length}; ++x{axis})")
+
+    def axes_of(self, stage: Stage) -> range:
+        return range(len(self.nest.axes), len(self.nest.axes) + len(stage.axes))
+
+    def body(self, stage: Stage) -> None:
+        for instruction in stage.body:
+            self.instruction(instruction, axis_lengths(self.nest, stage))
+
+    def apart(self, stage: Stage) -> None:
+        """A loop without an order."""
+        *outer, last = self.axes_of(stage)
+        self.inner_loops(stage, outer)
+        self.inner_loops(stage, [last], self.dialect.apart_loop)
+        self.body(stage)
+        for _ in stage.axes:
+            self.close()
+
+    def by_vectors(self, stage: Stage, split: dict[int, Reduction]) -> None:
+        """Terms are computed in a loop without an order, and then added, a vector of parts at a time."""
+        *outer, last = self.axes_of(stage)
+        for number, reduction in split.items():
+            held = self.scalars.held(reduction.dtype)
+            self.line(f"{held}{PARTS} v{number}_parts = ({held}{PARTS})({self.identity(reduction)});")
+            self.line(f"{held} v{number}_terms[{TERMS}];")
+        self.inner_loops(stage, outer)
+        length = self.number(stage.axes[-1])
+        self.open(f"for ({self.index} first = 0; first < {length}; first += {TERMS})")
+        self.line(f"const {self.index} some = min(({self.index}){TERMS}, {length} - first);")
+        self.open(f"{self.dialect.apart_loop}for ({self.index} i = 0; i < some; ++i)")
+        self.line(f"const {self.index} x{last} = first + i;")
+        self.body(stage)
+        for number, reduction in split.items():
+            self.line(f"v{number}_terms[i] = {self.term(reduction)};")
+        self.close()
+        self.line(f"{self.index} done = 0;")
+        self.open(f"for (; done + {PARTS} <= some; done += {PARTS})")
+        for number, reduction in split.items():
+            parts, terms = f"v{number}_parts", f"vload{PARTS}(0, v{number}_terms + done)"
+            self.line(f"const {self.scalars.held(reduction.dtype)}{PARTS} v{number}_some = {terms};")
+            self.line(f"{parts} = {_VECTOR_FOLDS[reduction.kind].format(a=parts, b=f'v{number}_some')};")
+        self.close()
+        for number, reduction in split.items():
+            self.rest_of(number, reduction)
+        for _ in stage.axes:
+            self.close()
+        for number, reduction in split.items():
+            held = self.scalars.held(reduction.dtype)
+            self.line(f"{held} v{number}_part[{PARTS}]; vstore{PARTS}(v{number}_parts, 0, v{number}_part);")
+            self.tree(reduction, PARTS, [f"v{number}_part[{n}]" for n in range(PARTS)])
+            self.line(f"const {held} v{number} = v{number}_part[0];")
+        self.written += len(split)
+
+    def rest_of(self, number: int, reduction: Reduction) -> None:
+        """Terms that fill no vector."""
+        held = self.scalars.held(reduction.dtype)
+        self.open("if (done < some)")
+        self.line(f"{held} part[{PARTS}]; vstore{PARTS}(v{number}_parts, 0, part);")
+        term = f"v{number}_terms[i]"
+        self.line(f"for ({self.index} i = done; i < some; ++i) "
+                  f"part[i - done] = {self.folded_pair(reduction, 'part[i - done]', term)};")
+        self.line(f"v{number}_parts = vload{PARTS}(0, part);")
+        self.close()
+
+    def one_by_one(self, stage: Stage, split: dict[int, Reduction]) -> None:
+        """Each term is added to its part when it has been computed."""
+        after = self.written + len(stage.body)
+        for number, reduction in enumerate(stage.reductions, after):
+            if number in split:
+                held = self.scalars.held(reduction.dtype)
+                self.line(f"{held} v{number}_part[{PARTS}];")
+                self.line(f"for (int n = 0; n < {PARTS}; ++n) v{number}_part[n] = {self.identity(reduction)};")
+            else:
+                self.start_reduction(number, reduction)
+        which = f"part_of{after}"
+        self.line(f"int {which} = 0;")
+        self.inner_loops(stage, self.axes_of(stage), self.dialect.ordered_loop)
+        self.body(stage)
+        for number, reduction in enumerate(stage.reductions, after):
+            if number in split:
+                part = f"v{number}_part[{which}]"
+                self.line(f"{part} = {self.folded_pair(reduction, part, f'({self.term(reduction)})')};")
+            else:
+                self.fold(number, reduction)
+        self.line(f"{which} = ({which} + 1) % {PARTS};")
+        for _ in stage.axes:
+            self.close()
+        for number, reduction in split.items():
+            self.tree(reduction, min(PARTS, prod(stage.axes)), [f"v{number}_part[{n}]" for n in range(PARTS)])
+            self.line(f"const {self.scalars.held(reduction.dtype)} v{number} = v{number}_part[0];")
+        self.written += len(stage.reductions)
+
+    def tree(self, reduction: Reduction, count: int, parts: Sequence[str]) -> None:
+        """Fold the parts, of which so many have points, into the first."""
+        half = PARTS // 2
+        while half:
+            for n in range(min(half, count - half)):
+                self.line(f"{parts[n]} = {self.folded_pair(reduction, parts[n], parts[n + half])};")
+            half //= 2
+
+    def identity(self, reduction: Reduction) -> str:
+        return self.scalars.literal(identity(reduction.kind, reduction.dtype), reduction.dtype)
+
+    def term(self, reduction: Reduction) -> str:
+        source: DType = self.dtypes[reduction.value]
+        return self.scalars.cast(f"v{reduction.value}", source, reduction.dtype)
+
+    def folded_pair(self, reduction: Reduction, a: str, b: str) -> str:
+        return self.scalars.expression(_SPLIT[reduction.kind], reduction.dtype, (a, b), reduction.dtype)
+
+
+def _is_along(access: Access, axis: int) -> bool:
+    """Tell whether neighbours on an axis are other elements."""
+    return any(axis == moved and subscript.divisor == 1 and subscript.gather is None and subscript.stride
+               for subscript in access.subscripts for moved, _ in subscript.coefficients)

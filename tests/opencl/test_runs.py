@@ -1,0 +1,107 @@
+"""Kernels whose work items go through many points: the interpreter's bits, with sums folded in parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.base.command import Command
+from nnc_core.base.config import config
+from nnc_core.base.dtype import DType, float16, float32, float64
+from nnc_core.base.layout import Layout
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.codegen import expand, interpret, is_in_runs
+from nnc_core.operator import OPERATORS
+from nnc_core.operator.loops import elementwise_nest
+from nnc_core.type import TensorSpec
+from nnc_opencl.device import OpenCLDevice
+from tests.cpu.products.running import same_bits, values, whole
+
+Values = np.ndarray[Any, Any]
+
+
+@pytest.fixture(autouse=True)
+def _cpus_alone(device: OpenCLDevice) -> None:
+    if "cpu" not in device.spec.features:
+        pytest.skip("GPUs compute each point in a work item of its own")
+
+
+def nest_of(name: str, x: Layout, *attributes: Any, others: tuple[Layout, ...] = ()) -> tuple[LoopNest, Layout]:
+    """The nest of an operator on arrays, and its result."""
+    op = OPERATORS[name]
+    inputs = (x, *others)
+    y = op.infer(*[TensorSpec(z.shape, z.dtype) for z in inputs], *attributes).layout()
+    command = Command(name, attributes, inputs, (y,))
+    return op.nest(command) if op.nest is not None else elementwise_nest(op.scalar, command), y
+
+
+def check(device: OpenCLDevice, nest: LoopNest, y: Layout, *layouts: Layout, given: Values | None = None) -> Values:
+    inputs = [values(x, n) for n, x in enumerate(layouts)] if given is None else [given]
+    ours, theirs = (np.full(whole(y), 9).astype(y.dtype) for _ in range(2))
+    buffers = [device.allocate(array.nbytes) for array in (*inputs, ours)]
+    for array, buffer in zip((*inputs, ours), buffers, strict=True):
+        device.upload(array, buffer)
+    assert is_in_runs(nest)
+    device.compile(nest).bind(buffers)()
+    device.download(buffers[-1], ours).wait()
+    interpret(expand(nest), [array.reshape(-1).view(np.uint8) for array in (*inputs, theirs)],
+              in_parts=lambda reduction, stage, nest: reduction.kind != "dot")
+    assert same_bits(ours, theirs)
+    return ours
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "min", "prod"])
+@pytest.mark.parametrize(("shape", "axes"), [
+    ((3, 700), (1,)), ((700, 3), (0,)), ((2, 5), (1,)), ((4, 6, 48), (0, 2)), ((4, 6, 50), (1, 2)), ((1, 16), (1,)),
+    ((5003,), (0,)), ((7, 31), (1,)), ((9, 33), (0, 1)),
+    ((40, 130), (0,)), ((5, 70), (0,)), ((3, 6, 5, 33), (0, 2)), ((2, 18, 3, 20), (1, 2))])  # fmt: skip
+def test_folds_in_parts(device: OpenCLDevice, name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    x = Layout.packed(shape, float32)
+    check(device, *nest_of(name, x, axes, False), x)
+
+
+@pytest.mark.parametrize("dtype", [float16, float64], ids=str)
+def test_folds_of_other_dtypes(device: OpenCLDevice, dtype: DType) -> None:
+    if dtype.name not in device.spec.dtypes:
+        pytest.skip(f"no {dtype} here")
+    for shape in ((3, 700), (700, 3)):
+        x = Layout.packed(shape, dtype)
+        check(device, *nest_of("sum", x, (1,), False), x)
+
+
+def test_numbers_that_are_none_and_no_numbers_at_all(device: OpenCLDevice) -> None:
+    x = Layout.packed((3, 100), float32)
+    given = np.random.default_rng(0).standard_normal((3, 100)).astype(np.float32)
+    given[0, 40], given[1, 99], given[2, 3] = np.nan, np.inf, -np.inf
+    for name in ("sum", "max", "min"):
+        check(device, *nest_of(name, x, (1,), False), x, given=given)
+    assert nnc.sum(nnc.zeros((3, 0), device=device.spec.id), axis=1).numpy().tolist() == [0, 0, 0]
+    assert nnc.max(nnc.full((1,), -3.0, device=device.spec.id)).item() == -3
+
+
+@pytest.mark.parametrize("layout", [
+    Layout.packed((5000,), float32), Layout((33, 40), float32, 8, (400, 4)), Layout((40, 33), float32, 0, (4, 160)),
+    Layout((3, 40, 50), float32, 0, (0, 200, 4)), Layout((70, 20), float32, 6000, (-80, 4))], ids=str)
+def test_neighbouring_points(device: OpenCLDevice, layout: Layout) -> None:
+    for name in ("tanh", "floor", "sqrt", "sign"):
+        check(device, *nest_of(name, layout), layout)
+
+
+def test_rows_are_the_same_alone_and_fused(device: OpenCLDevice) -> None:
+    x = nnc.asarray(np.random.default_rng(0).standard_normal((37, 203)).astype(np.float32), device=device.spec.id)
+
+    def normed(x: Any) -> Any:
+        y = nnc.softmax(x * 3)
+        return (y - nnc.mean(y, axis=1, keepdims=True)) / nnc.sqrt(nnc.var(y, axis=0))
+
+    with config.using(deterministic=True, fusion=True):
+        fused = nnc.jit(normed)(x).numpy()
+    with config.using(deterministic=True, fusion=False):
+        apart = nnc.jit(normed)(x).numpy()
+    assert same_bits(fused, apart)
+    y = np.exp(x.numpy().astype(np.float64) * 3)
+    y /= y.sum(1, keepdims=True)
+    np.testing.assert_allclose(fused, (y - y.mean(1, keepdims=True)) / np.sqrt(y.var(0)), rtol=1e-3, atol=1e-4)
