@@ -7,6 +7,7 @@ import itertools
 import threading
 import warnings
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -14,6 +15,8 @@ import pyopencl as cl
 import pytest
 
 from nnc_core.base.cache import LRU
+from nnc_core.base.config import config
+from nnc_core.base.disk_cache import disk_cache
 from nnc_core.base.dtype import float32, float64
 from nnc_core.base.errors import (
     DeviceError,
@@ -24,7 +27,7 @@ from nnc_core.base.errors import (
 )
 from nnc_core.codegen import AnyNest, Dialect, general
 from nnc_core.device import DONE
-from nnc_opencl import drivers, kernel, programs
+from nnc_opencl import binaries, drivers, kernel, programs
 from nnc_opencl.device import OpenCLDevice
 from nnc_opencl.failure import last_words
 from nnc_opencl.kernel import OpenCLKernel
@@ -60,21 +63,14 @@ def test_the_cache_of_kernels_is_bounded(device: OpenCLDevice, monkeypatch: pyte
 
 def test_a_kernel_keeps_nothing_of_its_compiler(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch,
                                                 tmp_path: Path) -> None:
-    """Freshly built it is of its binary alone, and computes; where a driver cannot make it of that, as it was built."""
+    """Freshly built it is of its binary alone, and computes."""
     if not device._device.type & cl.device_type.CPU:
         pytest.skip("drivers for CPUs only: others may compile a binary again")
-    context, nest, inputs = device._context, nest_of(sum_of(7).command), sum_of(7).inputs
-    monkeypatch.setattr(context, "cache_dir", str(tmp_path), raising=False)
+    nest, inputs = nest_of(sum_of(7).command), sum_of(7).inputs
     forget_kernels(device, monkeypatch, 2)
-    assert not device.compile(nest)._code.program.get_info(cl.program_info.SOURCE)
+    with config.using(cache_folder=str(tmp_path)):
+        assert not device.compile(nest)._code.program.get_info(cl.program_info.SOURCE)
     np.testing.assert_array_equal(run(device, nest, inputs, inputs[0]), np.arange(7) + 1)
-
-    def refused(self: cl.Program, *arguments: object) -> None:
-        raise cl.RuntimeError("no binaries here")
-
-    whole = cl.Program(context, "kernel void f(global float *x) { x[0] = 1; }").build()
-    monkeypatch.setattr(cl.Program, "build", refused)
-    assert programs._small(whole, context, []) is whole
 
 
 def test_many_binds_of_one_kernel(device: OpenCLDevice) -> None:
@@ -179,7 +175,7 @@ def test_a_kernel_that_does_not_build(device: OpenCLDevice, monkeypatch: pytest.
     """The error has the kernel's name and what the compiler said; the next kernel builds."""
     forget_kernels(device, monkeypatch, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(programs, "render_program", lambda nests, dialect: "__kernel void kernel_add() { wrong here; }")
+        patch.setattr(programs, "program_of", lambda *_: "__kernel void kernel_add() { wrong here; }")
         with pytest.raises(DeviceFailureError, match=r"kernel of add: .*error.*") as caught:
             device.compile(nest_of(sum_of(3).command))
     assert caught.value.device == device.spec.id
@@ -242,12 +238,12 @@ def test_a_nest_that_the_driver_cannot_build_spoils_no_other(device: OpenCLDevic
                                                              monkeypatch: pytest.MonkeyPatch) -> None:
     forget_kernels(device, monkeypatch, 64)
     nests = [nest_of(sum_of(count).command) for count in (2, 3, 4, 5, 6)]
-    whole = programs.render_program
+    whole = programs.program_of
 
-    def spoilt(kernels: dict[str, AnyNest], dialect: Dialect) -> str:
-        return whole(kernels, dialect) + ("wrong here;" if general(nests[3])[0] in kernels.values() else "")
+    def spoilt(kernels: dict[str, AnyNest], dialect: Dialect, writer: Any) -> str:
+        return whole(kernels, dialect, writer) + ("wrong here;" if general(nests[3])[0] in kernels.values() else "")
 
-    monkeypatch.setattr(programs, "render_program", spoilt)
+    monkeypatch.setattr(programs, "program_of", spoilt)
     with pytest.raises(DeviceFailureError, match="kernel of add"):
         device.compile_all(nests)
     assert {nest for nest, _ in device._kernels.items()} == set(nests) - {nests[3]}
@@ -260,17 +256,28 @@ def test_last_words_of_a_build_log() -> None:
     assert last_words("") == "no log"
 
 
-def test_an_unusable_cache_on_disk(
-    device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_programs_are_kept_on_disk(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The second time nothing is compiled; a binary that the driver does not take is made again."""
+    context, source = device._context, "kernel void f(global float *x) { x[0] = 1; }"
+    with config.using(cache_folder=str(tmp_path)):
+        binaries.built(source, context, [])
+        [entry] = disk_cache(binaries.CACHE).entries()  # type: ignore[union-attr]
+        with monkeypatch.context() as patch:
+            patch.setattr(binaries, "of_source", lambda *_: pytest.fail("compiled again"))
+            cl.Kernel(binaries.built(source, context, []), "f")
+        monkeypatch.setattr(binaries, "of_binary", lambda *_: None)
+        cl.Kernel(binaries.built(source, context, []), "f")
+    assert entry.nbytes
+    with config.using(cache_limit=0):
+        cl.Kernel(binaries.built(source, context, []), "f")
+
+
+def test_an_unusable_cache_on_disk(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One warning, and the kernel is built without it."""
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     forget_kernels(device, monkeypatch, 2)
-    if cl.characterize.has_src_build_cache(device._device):
-        pytest.skip("this driver has a cache of its own")
     case = sum_of(9)
-    with pytest.warns(FallbackWarning, match="cache on disk"):
+    with config.using(cache_folder=str(tmp_path / "file")), pytest.warns(FallbackWarning, match="cache"):
         result = run(device, nest_of(case.command), case.inputs, case.expected)
     np.testing.assert_array_equal(result, case.expected)
 

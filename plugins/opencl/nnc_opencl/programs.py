@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -12,7 +11,7 @@ import numpy as np
 import pyopencl as cl
 
 from nnc_core.base.dtype import float64
-from nnc_core.base.errors import DeviceFailureError, FallbackWarning, NotSupportedError
+from nnc_core.base.errors import DeviceFailureError, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import (
     LIBRARY_FUNCTIONS,
@@ -30,6 +29,7 @@ from nnc_core.codegen import (
     program_of,
 )
 from nnc_core.device import DeviceSpec
+from nnc_opencl.binaries import built
 from nnc_opencl.failure import last_words
 
 TOGETHER = 16
@@ -169,7 +169,7 @@ class ProgramBuilder:
 
     def program(self, source: str) -> cl.Program:
         """A built program; cl.Error if the driver cannot."""
-        return _small(_build_source(source, self.context, self.options), self.context, self.options)
+        return built(source, self.context, self.options)
 
 
 def _fitted(code: Code | Refusal | None, numbers: tuple[int, ...]) -> FittedCode | Refusal:
@@ -201,34 +201,3 @@ def _divides_exactly(device: cl.Device) -> bool:
 def _options(device: cl.Device) -> list[str]:
     """IEEE results: nothing relaxed; without the option float32's division may be wrong by 2.5 ULP."""
     return ["-cl-fp32-correctly-rounded-divide-sqrt"] if _divides_exactly(device) else []
-
-
-def _build_source(source: str, context: cl.Context, options: list[str]) -> cl.Program:
-    """Built through PyOpenCL's cache on disk, or without where that cannot be written or read."""
-    _hush_remarks()
-    try:
-        return cl.Program(context, source).build(options)  # type: ignore[no-any-return]
-    except (KeyError, OSError) as error:  # KeyError: PyOpenCL asks for a variable that says how to fail
-        cause = error.__context__ or error
-        message = f"PyOpenCL's cache on disk fails, building without: {cause}"
-        warnings.warn(message, FallbackWarning, stacklevel=2)
-        program = cl.Program(context, source)
-        return program.build(options, cache_dir=False)  # type: ignore[no-any-return, arg-type]
-
-
-def _small(program: cl.Program, context: cl.Context, options: list[str]) -> cl.Program:
-    """Made again of its binary: with a program built from source, drivers for CPUs keep what their compiler knew."""
-    [device] = context.devices
-    if not device.type & cl.device_type.CPU or not program.get_info(cl.program_info.SOURCE):
-        return program
-    binaries: Any = program.get_info(cl.program_info.BINARIES)
-    try:
-        return cl.Program(context, [device], binaries).build(options)  # type: ignore[no-any-return]
-    except cl.Error:
-        return program
-
-
-def _hush_remarks() -> None:
-    """Intel's driver reports success in words, and PyOpenCL warns; PYOPENCL_COMPILER_OUTPUT=1 shows them."""
-    if not warnings.filters or warnings.filters[0][2] is not cl.CompilerWarning:
-        warnings.filterwarnings("ignore", "Non-empty compiler output", cl.CompilerWarning)
