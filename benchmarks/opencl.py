@@ -1,13 +1,14 @@
-"""OpenCL devices beside `cpu:0` of the same run: products and convolutions as shares of the machine's peak, elementwise
-functions and sums as shares of the bandwidth of copies, a LeNet training step.
+"""OpenCL devices beside `cpu:0` of the same run: products, convolutions, functions, sums, a LeNet training step.
 
-The peak is measured in the same run and by the same driver: multiply-adds of vectors in registers, on all cores.
+Products are shares of the machine's peak, which is measured by the same driver: multiply-adds of vectors in registers,
+on all cores.  Functions and sums are to be held against the bandwidth of -x, which copies.  Words after
+`-m benchmarks.opencl` choose rows.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,8 +113,7 @@ def lenet(device: str) -> Function:
     return step
 
 
-def main() -> None:
-    chosen = sys.argv[1:]
+def main(chosen: Sequence[str] = ()) -> None:
     opencl = "opencl:0"
     device = stack_for(opencl).device
     assert isinstance(device, OpenCLDevice)
@@ -138,4 +138,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

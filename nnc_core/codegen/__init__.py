@@ -3,7 +3,7 @@
 Imports nothing but `nnc_core.base`.
 """
 
-from nnc_core.codegen.clike import KernelWriter, entry_name, program_of, render, render_program
+from nnc_core.codegen.clike import CLikeKernel, entry_name, program_of, render, render_program
 from nnc_core.codegen.clike_columns import ColumnsWriter, is_by_columns
 from nnc_core.codegen.clike_runs import RunsWriter, is_in_runs
 from nnc_core.codegen.dialect import C99, OPENCL, OPENCL_LOOPS, Dialect
@@ -19,10 +19,10 @@ __all__ = [
     "OPENCL",
     "OPENCL_LOOPS",
     "AnyNest",
+    "CLikeKernel",
     "ColumnsWriter",
     "Dialect",
     "GeneralNest",
-    "KernelWriter",
     "RunsWriter",
     "entry_name",
     "expand",

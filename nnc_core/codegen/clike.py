@@ -36,11 +36,11 @@ def render_program(kernels: Mapping[str, AnyNest], dialect: Dialect) -> str:
 
     Functions that the language lacks are expanded; the others are its own, unless `expand` has been called before.
     """
-    return program_of(kernels, dialect, lambda nest: KernelWriter)
+    return program_of(kernels, dialect, lambda nest: CLikeKernel)
 
 
 def program_of(kernels: Mapping[str, AnyNest], dialect: Dialect,
-               writer: Callable[[AnyNest], type[KernelWriter]]) -> str:
+               writer: Callable[[AnyNest], type[CLikeKernel]]) -> str:
     """The same with kernels written by the writers that are chosen for them."""
     helpers = Helpers(dialect)
     sources = [writer(nest)(name, expand(nest, LACKING), helpers).source() for name, nest in kernels.items()]
@@ -55,7 +55,7 @@ class _Place(NamedTuple):
     valid: str
 
 
-class KernelWriter:
+class CLikeKernel:
     """Writes one kernel: arguments are a0 ..., axes x0 ..., values v0 ..., subscripts s<value>_<place>; of a general
     nest the first elements are o<argument>, lengths n<axis>."""
 

@@ -12,7 +12,7 @@ from math import prod
 
 from nnc_core.base.dtype import DType, float32, float64, is_float
 from nnc_core.base.loopnest import PARTS, Access, LoopNest, Reduction, Stage
-from nnc_core.codegen.clike import KernelWriter
+from nnc_core.codegen.clike import CLikeKernel
 from nnc_core.codegen.general import AnyNest, GeneralNest
 from nnc_core.codegen.numpy_reductions import identity
 from nnc_core.codegen.ranges import axis_lengths
@@ -51,7 +51,7 @@ def is_split(reduction: Reduction) -> bool:
     return reduction.kind in _SPLIT and is_float(reduction.dtype)
 
 
-class RunsWriter(KernelWriter):
+class RunsWriter(CLikeKernel):
     """Writes a kernel whose items share the points among themselves."""
 
     def source(self) -> str:

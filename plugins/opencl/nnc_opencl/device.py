@@ -18,7 +18,7 @@ from nnc_opencl.failure import failure
 from nnc_opencl.kernel import OpenCLKernel
 from nnc_opencl.memory import Account, OpenCLBuffer, reserve
 from nnc_opencl.products.backend import products
-from nnc_opencl.products.kernel import ProductCompiler
+from nnc_opencl.products.kernel import TiledCompiler
 from nnc_opencl.programs import FittedCode, ProgramBuilder, Refusal, library_functions
 from nnc_opencl.stream import OpenCLStream
 
@@ -46,7 +46,7 @@ class OpenCLDevice(Device):
         self._kernels: LRU[LoopNest, OpenCLKernel] = LRU(KERNELS)
         self._builder, self._building = ProgramBuilder(self._context, self.spec), threading.Lock()
         grouped = "cpu" not in self.spec.features
-        self._products = products(ProductCompiler(self._builder, self._default, grouped))
+        self._products = products(TiledCompiler(self._builder, self._default, grouped))
 
     def reserve(self, nbytes: int) -> OpenCLBuffer:
         return reserve(self._context, nbytes, self._account, self.spec)

@@ -18,8 +18,8 @@ from nnc_core.codegen import (
     OPENCL,
     OPENCL_LOOPS,
     AnyNest,
+    CLikeKernel,
     ColumnsWriter,
-    KernelWriter,
     RunsWriter,
     entry_name,
     expand,
@@ -154,9 +154,9 @@ class ProgramBuilder:
         for name, nest in zip(names, nests, strict=True):
             yield Code(program, name, self.device, self.in_runs(nest))
 
-    def _writer(self, nest: AnyNest) -> type[KernelWriter]:
+    def _writer(self, nest: AnyNest) -> type[CLikeKernel]:
         if not self.in_runs(nest):
-            return KernelWriter
+            return CLikeKernel
         return ColumnsWriter if is_by_columns(nest) else RunsWriter
 
     def in_runs(self, nest: AnyNest) -> bool:

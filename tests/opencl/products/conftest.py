@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from nnc_opencl.device import OpenCLDevice
-from nnc_opencl.products.kernel import ProductCompiler
+from nnc_opencl.products.kernel import TiledCompiler
 from nnc_opencl.programs import ProgramBuilder
 
 
 @pytest.fixture(scope="session")
-def _compilers(_opened: tuple[OpenCLDevice | None, str]) -> dict[str, ProductCompiler]:
+def _compilers(_opened: tuple[OpenCLDevice | None, str]) -> dict[str, TiledCompiler]:
     device, _ = _opened
     if device is None:
         return {}
     builder = ProgramBuilder(device.default_stream.context, device.spec)
-    return {way: ProductCompiler(builder, device.default_stream, way == "groups") for way in ("tiles", "groups")}
+    return {way: TiledCompiler(builder, device.default_stream, way == "groups") for way in ("tiles", "groups")}
 
 
 @pytest.fixture(params=["tiles", "groups"])
 def compiler(request: pytest.FixtureRequest, device: OpenCLDevice,
-             _compilers: dict[str, ProductCompiler]) -> ProductCompiler:
+             _compilers: dict[str, TiledCompiler]) -> TiledCompiler:
     """Kernels for GPUs run on CPUs too, so that their values are looked at."""
     return _compilers[request.param]

@@ -12,15 +12,15 @@ from nnc_core.device import Device
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.products.arrange import arranged
 from nnc_core.operator.program import Program
-from nnc_opencl.products.kernel import ProductCompiler, ProductKernel
-from nnc_opencl.products.kind import Tile
+from nnc_opencl.products.kernel import TiledCompiler, TiledKernel
+from nnc_opencl.products.kind import SumTile
 from tests.cpu.products.running import interpreted, same_bits, values
 
 Values = np.ndarray[Any, Any]
-SMALL_TILE = Tile(3, 1, 16, 32)
+SMALL_TILE = SumTile(3, 1, 16, 32)
 
 
-def run(device: Device, kernel: ProductKernel, arrays: Sequence[Values]) -> None:
+def run(device: Device, kernel: TiledKernel, arrays: Sequence[Values]) -> None:
     """Run a kernel; the arrays are as it leaves them."""
     buffers = [device.allocate(array.nbytes) for array in arrays]
     for array, buffer in zip(arrays, buffers, strict=True):
@@ -30,7 +30,7 @@ def run(device: Device, kernel: ProductKernel, arrays: Sequence[Values]) -> None
         device.download(buffer, array).wait()
 
 
-def check(device: Device, compiler: ProductCompiler, command: Command, tile: Tile | None = None,
+def check(device: Device, compiler: TiledCompiler, command: Command, tile: SumTile | None = None,
           given: Sequence[Values] | None = None) -> list[Values]:
     """The same bits as the interpreter's, whatever lies beside the results untouched; the storages of the results."""
     inputs = list(given or [values(x, seed) for seed, x in enumerate(command.inputs)])

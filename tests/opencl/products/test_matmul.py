@@ -11,17 +11,17 @@ from nnc_core.base.layout import Layout
 from nnc_core.operator.loops import broadcast_layout
 from nnc_core.operator.products.arrange import arranged
 from nnc_opencl.device import OpenCLDevice
-from nnc_opencl.products.kernel import ProductCompiler
-from nnc_opencl.products.kind import Tile
+from nnc_opencl.products.kernel import TiledCompiler
+from nnc_opencl.products.kind import SumTile
 from nnc_opencl.products.plan import choose_tile
 from tests.cpu.products.test_matmul import TURNED, command_of, matrices, packed
 from tests.opencl.products.running import SMALL_TILE, check
 
-WIDE = Tile(4, 2, 16, 32)
+WIDE = SumTile(4, 2, 16, 32)
 
 
 @pytest.mark.parametrize(("ta", "tb"), TURNED)
-def test_all_remainders(device: OpenCLDevice, compiler: ProductCompiler, ta: bool, tb: bool) -> None:
+def test_all_remainders(device: OpenCLDevice, compiler: TiledCompiler, ta: bool, tb: bool) -> None:
     """Rows, columns and steps around those of tiles, panels and vectors."""
     for size in ((3, 16, 32), (4, 17, 33), (5, 31, 1), (6, 5, 70), (67, 66, 31), (1, 4, 2)):
         check(device, compiler, matrices(*size, float32, ta, tb), SMALL_TILE)
@@ -29,23 +29,23 @@ def test_all_remainders(device: OpenCLDevice, compiler: ProductCompiler, ta: boo
 
 
 @pytest.mark.parametrize("dtype", [float16, bfloat16, float64], ids=str)
-def test_other_dtypes(device: OpenCLDevice, compiler: ProductCompiler, dtype: DType) -> None:
+def test_other_dtypes(device: OpenCLDevice, compiler: TiledCompiler, dtype: DType) -> None:
     """float16 and bfloat16 are added as float32."""
     if dtype.name not in device.spec.dtypes:
         pytest.skip(f"no {dtype} here")
-    tile = Tile(3, 2, 8 if dtype == float64 else 16, 32)
+    tile = SumTile(3, 2, 8 if dtype == float64 else 16, 32)
     for ta, tb in TURNED[1:3]:
         check(device, compiler, matrices(7, 35, 67, dtype, ta, tb), tile)
 
 
-def test_matrices_in_batches(device: OpenCLDevice, compiler: ProductCompiler) -> None:
+def test_matrices_in_batches(device: OpenCLDevice, compiler: TiledCompiler) -> None:
     check(device, compiler, packed((3, 7, 9), (3, 9, 20)), SMALL_TILE)
     check(device, compiler, packed((2, 1, 7, 9), (3, 9, 20)), SMALL_TILE)
     check(device, compiler, packed((2, 3, 7, 9), (9, 20)), SMALL_TILE)
     check(device, compiler, packed((3, 9, 7), (3, 20, 9), ta=True, tb=True), SMALL_TILE)
 
 
-def test_matrices_that_lie_apart(device: OpenCLDevice, compiler: ProductCompiler) -> None:
+def test_matrices_that_lie_apart(device: OpenCLDevice, compiler: TiledCompiler) -> None:
     """Offsets, distances, steps of rows and columns, one row many times, neither axis dense."""
     a, b = Layout((7, 9), float32, 8, (52, 4)), Layout((9, 20), float32, 4, (84, 4))
     out = Layout((7, 20), float32, 12, (96, 4))
@@ -56,7 +56,7 @@ def test_matrices_that_lie_apart(device: OpenCLDevice, compiler: ProductCompiler
     check(device, compiler, command_of(a._replace(strides=(-52, 4), offset=400), b), SMALL_TILE)
 
 
-def test_what_is_no_number_stays_in_its_row(device: OpenCLDevice, compiler: ProductCompiler) -> None:
+def test_what_is_no_number_stays_in_its_row(device: OpenCLDevice, compiler: TiledCompiler) -> None:
     command = matrices(5, 40, 33, float32)
     a, b = (np.random.default_rng(n).standard_normal(x.shape).astype(np.float32) for n, x in enumerate(command.inputs))
     a[1, 3], a[2, 7], b[5, 11] = np.nan, np.inf, -np.inf
@@ -67,15 +67,15 @@ def test_what_is_no_number_stays_in_its_row(device: OpenCLDevice, compiler: Prod
     assert np.delete(finite[[0, 3, 4]], 11, 1).all()
 
 
-def test_tiles_that_are_chosen(device: OpenCLDevice, compiler: ProductCompiler) -> None:
+def test_tiles_that_are_chosen(device: OpenCLDevice, compiler: TiledCompiler) -> None:
     for size in ((100, 70, 260), (2, 130, 150)):
         check(device, compiler, matrices(*size, float32))
 
 
 def test_tiles_waste_few_rows() -> None:
-    assert choose_tile(arranged(matrices(100, 1024, 64, float32)), 100) == Tile(10, 2, 16, 256)
+    assert choose_tile(arranged(matrices(100, 1024, 64, float32)), 100) == SumTile(10, 2, 16, 256)
     assert choose_tile(arranged(matrices(2, 1024, 64, float32)), 2).vectors == 4
-    assert choose_tile(arranged(matrices(1024, 10, 64, float64)), 1024) == Tile(12, 2, 8, 256)
+    assert choose_tile(arranged(matrices(1024, 10, 64, float64)), 1024) == SumTile(12, 2, 8, 256)
 
 
 def test_they_run_in_graphs_and_add_up_to_what_numpy_says(device: OpenCLDevice) -> None:

@@ -14,7 +14,7 @@ from nnc_core.operator.products.problem import MatrixProduct
 from nnc_opencl.products.source import uses_float64
 
 if TYPE_CHECKING:
-    from nnc_opencl.products.kernel import ProductCompiler
+    from nnc_opencl.products.kernel import TiledCompiler
 
 WORTH = 1 << 13
 """Multiply-adds from which on packing pays."""
@@ -29,7 +29,7 @@ class OpenCLProducts(CommandBackend):
     fuses = True
     several = True
 
-    def __init__(self, operator: str, compiler: ProductCompiler) -> None:
+    def __init__(self, operator: str, compiler: TiledCompiler) -> None:
         self.operator, self.compiler = operator, compiler
 
     def refuse(self, command: Command) -> str | None:
@@ -67,6 +67,6 @@ def worth_while(command: Command) -> MatrixProduct:
     return problem
 
 
-def products(compiler: ProductCompiler) -> Mapping[str, CommandBackend]:
+def products(compiler: TiledCompiler) -> Mapping[str, CommandBackend]:
     """The library code of a device."""
     return {name: OpenCLProducts(name, compiler) for name in PROBLEMS}

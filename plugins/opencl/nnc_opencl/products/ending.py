@@ -8,7 +8,7 @@ from nnc_core.base.loopnest import Instruction, LoopNest, Stage
 from nnc_core.codegen import expand
 from nnc_core.codegen.clike_scalars import LACKING, Scalars
 from nnc_core.operator.products.ending import PRODUCT, Ending
-from nnc_opencl.products.kind import Kind
+from nnc_opencl.products.kind import TiledKind
 
 
 def expanded(ending: Ending) -> tuple[Instruction, ...]:
@@ -18,13 +18,13 @@ def expanded(ending: Ending) -> tuple[Instruction, ...]:
     return stage.body
 
 
-def is_plain(kind: Kind) -> bool:
+def is_plain(kind: TiledKind) -> bool:
     """Tell whether a sum is stored as it is, along memory."""
     stored = [instruction.operation for instruction in kind.ending.body] == ["load", "store"]
     return stored and kind.columns == ("dense",) and kind.dtype == kind.wide
 
 
-def ending_lines(kind: Kind, scalars: Scalars, sum: str, places: Mapping[str, str]) -> list[str]:
+def ending_lines(kind: TiledKind, scalars: Scalars, sum: str, places: Mapping[str, str]) -> list[str]:
     """Statements for one element; `sum`: the finished sum; `places`: the element of each array, as an expression."""
     lines: list[str] = []
     body = expanded(kind.ending)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nnc_opencl.products.ending import ending_lines
-from nnc_opencl.products.kind import Kind
+from nnc_opencl.products.kind import TiledKind
 from nnc_opencl.products.source import SourceWriter, split
 
 GROUP = 256
@@ -11,7 +11,7 @@ GROUP = 256
 EACH = 4
 
 
-def group_source(kind: Kind) -> str:
+def group_source(kind: TiledKind) -> str:
     """The program for devices that run groups of work items together."""
     return GroupWriter(kind).text()
 

@@ -16,8 +16,8 @@ from nnc_core.operator.products.problem import MatrixProduct
 from nnc_opencl.failure import last_words
 from nnc_opencl.kernel import OpenCLLaunch, lend
 from nnc_opencl.products.groups import GROUP, group_source
-from nnc_opencl.products.kind import Kind, Tile
-from nnc_opencl.products.plan import ProductPlan, plan_of
+from nnc_opencl.products.kind import SumTile, TiledKind
+from nnc_opencl.products.plan import TiledPlan, plan_of
 from nnc_opencl.products.source import NAME
 from nnc_opencl.products.tiles import tile_source
 from nnc_opencl.programs import Code, ProgramBuilder
@@ -33,7 +33,7 @@ class Numbers:
         self.items = items
 
 
-class ProductKernel(Kernel):
+class TiledKernel(Kernel):
     """A product: one launch for each of its parts."""
 
     def __init__(self, code: Code, parts: Sequence[Numbers], group: int, default: OpenCLStream) -> None:
@@ -59,26 +59,26 @@ def _all_of(launches: Sequence[Launch]) -> Launch:
     return run
 
 
-class ProductCompiler:
+class TiledCompiler:
     """Compiles products for one device; code lives as long as any kernel that uses it."""
 
     def __init__(self, builder: ProgramBuilder, default: OpenCLStream, grouped: bool) -> None:
         self.builder, self.default, self.grouped = builder, default, grouped
-        self._codes: WeakValueDictionary[Kind, Code] = WeakValueDictionary()
+        self._codes: WeakValueDictionary[TiledKind, Code] = WeakValueDictionary()
         self._lock = Lock()
 
-    def kernel(self, problem: MatrixProduct, tile: Tile | None = None) -> ProductKernel:
+    def kernel(self, problem: MatrixProduct, tile: SumTile | None = None) -> TiledKernel:
         """The kernel of a problem; `tile`: one to be used."""
         plan = self.plan(problem, tile)
         group = GROUP if self.grouped else 1
         code = self.code(plan.kind)
         parts = [Numbers(self.builder.context, numbers, tasks * group) for numbers, tasks in plan.parts if tasks]
-        return ProductKernel(code, parts, group, self.default)
+        return TiledKernel(code, parts, group, self.default)
 
-    def plan(self, problem: MatrixProduct, tile: Tile | None = None) -> ProductPlan:
+    def plan(self, problem: MatrixProduct, tile: SumTile | None = None) -> TiledPlan:
         return plan_of(problem, self.grouped, self.builder.device.max_compute_units, tile)
 
-    def code(self, kind: Kind) -> Code:
+    def code(self, kind: TiledKind) -> Code:
         """The code of a kind, compiled once."""
         with self._lock:
             found = self._codes.get(kind)
@@ -86,8 +86,8 @@ class ProductCompiler:
                 found = self._codes[kind] = self._built(kind)
         return found
 
-    def _built(self, kind: Kind) -> Code:
-        write: Callable[[Kind], str] = group_source if self.grouped else tile_source
+    def _built(self, kind: TiledKind) -> Code:
+        write: Callable[[TiledKind], str] = group_source if self.grouped else tile_source
         try:
             return Code(self.builder.program(write(kind)), NAME, self.builder.device)
         except cl.Error as error:

@@ -16,7 +16,7 @@ Order: TypeAlias = Literal["rows", "columns"]
 Column: TypeAlias = Literal["one", "dense", "apart"]
 
 
-class Tile(NamedTuple):
+class SumTile(NamedTuple):
     """Sums that are kept in registers at once: some rows, each of some vectors of lanes; and the steps of the sums
     that are packed at once."""
 
@@ -31,12 +31,12 @@ class Tile(NamedTuple):
         return self.vectors * self.lanes
 
 
-class Kind(NamedTuple):
+class TiledKind(NamedTuple):
     """Products that share their source: C[m, n] = sum over k of A[m, k] B[k, n], in order, by fused multiply-add."""
 
     dtype: DType
     """Of the elements of both factors; float16 and bfloat16 are converted to float32 where they are packed."""
-    tile: Tile
+    tile: SumTile
     grouped: bool
     """A tile for each group of work items, with factors in local memory, rather than for each work item."""
     left: Order

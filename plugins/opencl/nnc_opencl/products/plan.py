@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis
-from nnc_opencl.products.kind import AXES, Column, Kind, Tile
+from nnc_opencl.products.kind import AXES, Column, SumTile, TiledKind
 
 STEPS = 256
 """Steps that are packed at once."""
@@ -20,20 +20,20 @@ MOST_ROWS, FEWEST_ROWS = 12, 8
 """Rows of tiles, where there are as many."""
 FEW_ROWS = 6
 """Rows with which a tile is wide."""
-GROUP_TILE = Tile(64, 4, 16, 16)
+GROUP_TILE = SumTile(64, 4, 16, 16)
 """Of a group of 256 work items: 4 x 4 sums each."""
 SHARES = 4
 """Tasks that each core should have."""
 
 
-class ProductPlan(NamedTuple):
+class TiledPlan(NamedTuple):
     """The kind of a product, and the numbers and the tasks of each of its parts."""
 
-    kind: Kind
+    kind: TiledKind
     parts: tuple[tuple[tuple[int, ...], int], ...]
 
 
-def plan_of(problem: MatrixProduct, grouped: bool, cores: int, tile: Tile | None = None) -> ProductPlan:
+def plan_of(problem: MatrixProduct, grouped: bool, cores: int, tile: SumTile | None = None) -> TiledPlan:
     """The plan for devices that run groups of work items, or for CPUs of so many cores; `tile`: one to be used."""
     if problem.each:
         raise NotSupportedError("channels are multiplied one by one")
@@ -44,26 +44,26 @@ def plan_of(problem: MatrixProduct, grouped: bool, cores: int, tile: Tile | None
     parts = problem.parts or (problem,)
     tile = tile or (GROUP_TILE if grouped else choose_tile(problem, max([part.rows for part in parts])))
     kind = kind_of(problem, tile, grouped, run)
-    return ProductPlan(kind, tuple([_planned(part, kind, cores) for part in parts]))
+    return TiledPlan(kind, tuple([_planned(part, kind, cores) for part in parts]))
 
 
-def choose_tile(problem: MatrixProduct, rows: int) -> Tile:
+def choose_tile(problem: MatrixProduct, rows: int) -> SumTile:
     """The tile that multiplies the fewest rows and lanes that are not there."""
     lanes = VECTOR // accumulator(problem.dtype).itemsize
     vectors = _parts(problem.columns, lanes)
     if rows <= FEW_ROWS and vectors > 2:
-        return Tile(rows, 4, lanes, STEPS // 2)
+        return SumTile(rows, 4, lanes, STEPS // 2)
     height = min(range(MOST_ROWS, FEWEST_ROWS - 1, -1), key=lambda n: _parts(rows, n) * (n + 1))
-    return Tile(min(rows, height), min(vectors, 2), lanes, STEPS)
+    return SumTile(min(rows, height), min(vectors, 2), lanes, STEPS)
 
 
-def kind_of(problem: MatrixProduct, tile: Tile, grouped: bool, run: bool) -> Kind:
+def kind_of(problem: MatrixProduct, tile: SumTile, grouped: bool, run: bool) -> TiledKind:
     """The kind of a product."""
     a, b = problem.a, problem.b
     windows = problem.windows
     by_rows = a.row == 0 if windows else a.column == 1 or a.row != 1
     right = "rows" if b.column == 1 or problem.columns == 1 else "columns" if b.row == 1 else "apart"
-    return Kind(
+    return TiledKind(
         problem.dtype, tile, grouped, "rows" if by_rows else "columns", (a.column if by_rows else a.row) == 1,
         right, len(windows.axes) if windows else 0, run, bool(problem.parts), problem.ending,  # type: ignore[arg-type]
         tuple([_column(x, problem.columns) for x in problem.others]), problem.order)
@@ -104,7 +104,7 @@ def with_runs(problem: MatrixProduct) -> MatrixProduct:
     return problem._replace(batch=(groups, taps // count), rows=problem.rows * count, others=outputs, windows=windows)
 
 
-def _planned(problem: MatrixProduct, kind: Kind, cores: int) -> tuple[tuple[int, ...], int]:
+def _planned(problem: MatrixProduct, kind: TiledKind, cores: int) -> tuple[tuple[int, ...], int]:
     """The numbers of a product that is one by itself, and its tasks."""
     panels = _parts(problem.columns, kind.tile.width)
     blocks, block_rows = _blocks(problem, kind, panels, cores)
@@ -120,7 +120,7 @@ def _planned(problem: MatrixProduct, kind: Kind, cores: int) -> tuple[tuple[int,
     return tuple([numbers[name] for name in kind.numbers]), panels * blocks * prod(problem.batch)
 
 
-def _blocks(problem: MatrixProduct, kind: Kind, panels: int, cores: int) -> tuple[int, int]:
+def _blocks(problem: MatrixProduct, kind: TiledKind, panels: int, cores: int) -> tuple[int, int]:
     """Blocks of rows of about the same height, and their height."""
     tile = kind.tile.rows
     if kind.grouped:

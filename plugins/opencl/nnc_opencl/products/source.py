@@ -9,7 +9,7 @@ from nnc_core.codegen import OPENCL
 from nnc_core.codegen.clike_helpers import Helpers
 from nnc_core.codegen.clike_scalars import Scalars
 from nnc_core.codegen.dialect import Dialect
-from nnc_opencl.products.kind import AXES, Kind
+from nnc_opencl.products.kind import AXES, TiledKind
 
 NAME = "product"
 """The kernel's name."""
@@ -18,7 +18,7 @@ NAME = "product"
 class SourceWriter:
     """Writes what is before the body of a kernel, and around it."""
 
-    def __init__(self, kind: Kind, dialect: Dialect = OPENCL) -> None:
+    def __init__(self, kind: TiledKind, dialect: Dialect = OPENCL) -> None:
         self.kind, self.helpers = kind, Helpers(dialect)
         self.scalars = Scalars(self.helpers)
         self.real = self.scalars.held(kind.wide)
@@ -96,7 +96,7 @@ def widened(dtype: DType, lanes: int) -> str:
     return f"vload{lanes}(0, p)"
 
 
-def uses_float64(kind: Kind) -> bool:
+def uses_float64(kind: TiledKind) -> bool:
     return float64 in (*kind.dtypes, *[instruction.dtype for instruction in kind.ending.body])
 
 

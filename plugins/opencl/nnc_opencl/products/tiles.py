@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nnc_core.codegen import OPENCL_LOOPS
 from nnc_opencl.products.ending import ending_lines, is_plain
-from nnc_opencl.products.kind import Kind
+from nnc_opencl.products.kind import TiledKind
 from nnc_opencl.products.plan import ROWS
 from nnc_opencl.products.source import SourceWriter, split
 
@@ -31,15 +31,15 @@ static inline void zero(__local real *to, long count) {
 """
 
 
-def tile_source(kind: Kind) -> str:
+def tile_source(kind: TiledKind) -> str:
     """The program for a CPU."""
-    return TileWriter(kind).text()
+    return ItemWriter(kind).text()
 
 
-class TileWriter(SourceWriter):
+class ItemWriter(SourceWriter):
     """Writes the kernel in which each work item computes some rows of a panel."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: TiledKind) -> None:
         super().__init__(kind, OPENCL_LOOPS)
         tile = kind.tile
         self.most = max(ROWS // tile.rows * tile.rows, tile.rows)
