@@ -164,6 +164,7 @@ with nnc.use_device("strict:0"):
     x = nnc.asarray([-1.5, 2.5], dtype="float32")
     print(nnc.sign(x).tolist(), nnc.jit(lambda x: nnc.sign(x) + 1)(x).tolist())
     print(nnc.jit(lambda x: nnc.floor(nnc.ceil(x)))(x).tolist())
+nnc.devices()  # asks all plugins, also those that name no kinds
 import fake_extends
 print(fake_extends.SEEN == nnc.config.as_dict(), fake_extends.SEEN["trace_limit"])
 """
