@@ -107,7 +107,7 @@ class RunsWriter(CLikeKernel):
             self.apart(stage)
         elif not split:
             super().stage(stage)
-        elif len(split) == len(stage.reductions) and self.is_long(stage):
+        elif len(split) == len(stage.reductions) and self.is_long(stage) and self.is_apart(stage):
             self.by_vectors(stage, split)
         else:
             self.one_by_one(stage, split)
