@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nnc_core.base.record import (
@@ -65,6 +65,7 @@ class Emitter:
         for item in items:
             out += [self.call(step, moved, roles) for step in item.planned]
             if isinstance(item, LoopItem):
+                _move(moved, item.plan.stacked_into, roles)
                 _LoopWriter(self, item, moved, out).write()
             elif isinstance(item, BranchesItem):
                 self.branches(item, moved, out)
@@ -72,10 +73,7 @@ class Emitter:
 
     def call(self, step: PlannedCommand, moved: dict[Any, Any], roles: Any = None) -> Call:
         reads = [self.slot(moved.get(s, s)) for s in step.reads]
-        if roles is not None:
-            for s in step.writes:
-                if s in roles.movable():
-                    moved[s] = roles.target(s, moved)
+        _move(moved, step.writes, roles)
         rest = [moved.get(s, s) for s in step.writes] + ([step.workspace] if step.workspace is not None else [])
         call = Call(self.kernels[step.decision.key], (*reads, *[self.slot(s) for s in rest]), step.group.label,
                     line=step.group.line)
@@ -99,6 +97,13 @@ class Emitter:
         dtype = item.group.inputs[0].dtype.name
         out[at] = Switch(self.slot(moved.get(item.index, item.index)), dtype, tuple(starts[:split]), otherwise,
                          show_line(item.group.node.line))
+
+
+def _move(moved: dict[Any, Any], written: Iterable[Storage], roles: Any) -> None:
+    """Roles of a loop's values that are written now have the buffers that they are written to."""
+    for storage in written if roles is not None else ():
+        if storage in roles.movable():
+            moved[storage] = roles.target(storage, moved)
 
 
 class _LoopWriter:

@@ -217,5 +217,10 @@ def _has_to_copy(item: LoopItem, i: int, role: Any) -> bool:
 
 
 def _written(items: Sequence[Item], roles: set[Any]) -> list[Storage]:
-    """Roles in the order in which the commands of a body write them."""
-    return [s for item in walk(items) for step in item.planned for s in step.writes if s in roles]
+    """Roles in the order in which the commands of a body write them, and loops in it the rows that they stack."""
+    found: list[Storage] = []
+    for item in walk(items):
+        found += [s for step in item.planned for s in step.writes]
+        if isinstance(item, LoopItem):
+            found += item.plan.stacked_into
+    return [s for s in found if s in roles]

@@ -61,6 +61,11 @@ class LoopPlan:
     scanned: list[Rows]
     stacked: list[Rows]
 
+    @property
+    def stacked_into(self) -> list[Storage]:
+        """Storages that the loop writes row by row."""
+        return [rows.whole for rows in self.stacked]
+
 
 @dataclass(slots=True, eq=False)
 class CommandItem:

@@ -51,6 +51,28 @@ def test_a_condition_that_looks_at_nothing_that_changes() -> None:
     np.testing.assert_array_equal(both_ways(f, X, np.array(False))[0], X)
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 5, 6])
+@pytest.mark.parametrize("changed", [False, True])
+def test_what_an_inner_loop_stacks_is_carried_on(rounds: int, changed: bool) -> None:
+    """What was carried before is read when the inner loop has written: it lies in another memory."""
+    xs = np.arange(32 * rounds, dtype=np.float32).reshape(rounds, 2, 16) + 1
+
+    def f(a: Any, xs: Any) -> Any:
+        def body(a: Any, x: Any) -> tuple[Any, Any]:
+            last, stacked = nnc.scan(lambda c, row: (nnc.flip(row), c * row), x[0], x)
+            return -stacked if changed else stacked, a * last
+
+        return nnc.scan(body, a, xs)
+
+    wanted, a = [], np.ones((2, 16), np.float32)
+    for x in xs:
+        wanted.append(a * x[1, ::-1])
+        a = np.stack([x[0] * x[0], x[0, ::-1] * x[1]])
+        a = -a if changed else a
+    for found, w in zip(both_ways(f, np.ones((2, 16), np.float32), xs), [a, np.stack(wanted)], strict=True):
+        np.testing.assert_array_equal(found, w)
+
+
 def test_nothing_carried() -> None:
     xs = np.arange(48, dtype=np.float32).reshape(3, 16)
     np.testing.assert_array_equal(both_ways(lambda xs: nnc.map(lambda x: nnc.flip(x) * 2.0, xs), xs)[0],
