@@ -98,7 +98,7 @@ def test_json(run: Run, path: Path) -> None:
 def test_where_nothing_works_the_status_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = ProbeResult("broken", "broken 1.0", "crashed", "killed by SIGSEGV")
     null = ProbeResult("counting", "counting 1.0", "ok", devices=(DeviceProbe("null:0", "counts", "ok", ""),))
-    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, options: iter([broken, null]))
+    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, options, marks: iter([broken, null]))
     result = run("devices")
     assert result.exit_code == 1
     assert "no device works" in result.output
@@ -107,7 +107,7 @@ def test_where_nothing_works_the_status_says_so(run: Run, monkeypatch: pytest.Mo
 
 def test_text_of_a_plugin_is_no_markup(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = ProbeResult("odd", "odd [bold]1.0", "probe failed", "[/red] is what it says")
-    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, options: iter([odd]))
+    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, options, marks: iter([odd]))
     output = run("devices").output
     assert "odd [bold]1.0" in output and "[/red] is what it says" in output
 
