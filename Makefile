@@ -71,7 +71,7 @@ test test-all: export NNC_CACHE_FOLDER = $(CURDIR)/.pytest_cache/nnc
 
 test: $(READY)
 	@$(RUN) pytest -q -n $(JOBS) --dist worksteal
-	$(call run_kit,quick,--nnc-one-dtype-in=3)
+	$(call run_kit,quick,--nnc-one-dtype-in=6)
 
 test-all: export HYPOTHESIS_PROFILE = all
 test-all: $(READY)

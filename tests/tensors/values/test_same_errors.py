@@ -13,7 +13,6 @@ from nnc_core.base.errors import (
     Error,
     ExecutionError,
     LinAlgError,
-    LostCellError,
     NonfiniteError,
     OutOfRangeError,
     ShapeError,
@@ -110,7 +109,7 @@ def test_an_index_outside_is_the_same_error_in_each_mode(run: Callable[..., nnc.
     check_same(run, taken, np.arange(4.0), OutOfRangeError, "index 9")
 
 
-def test_a_call_that_lost_a_cell_raises_the_same_class_and_names_the_cell() -> None:
+def test_a_call_that_fails_raises_the_same_class_and_leaves_cells_as_they_were() -> None:
     weight = nnc.Cell(nnc.ones(4), "weight")
 
     @nnc.jit
@@ -121,7 +120,5 @@ def test_a_call_that_lost_a_cell_raises_the_same_class_and_names_the_cell() -> N
     step(nnc.asarray([0]))
     with pytest.raises(OutOfRangeError, match="index 9") as caught:
         step(nnc.asarray([9]))
-    assert caught.value.lost == {"weight"} and "overwrite weight, now lost" in str(caught.value)
     assert caught.value.operator == "take" and "in step" in str(caught.value.line)
-    with pytest.raises(LostCellError, match="'weight' is lost"):
-        weight.read()
+    assert not caught.value.lost and weight.read().tolist() == [2.0] * 4
