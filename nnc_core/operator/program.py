@@ -117,6 +117,11 @@ class Program(_ProgramFields):
         operands = tuple([self.spec_of(x).layout() for x in step.operands])
         return Command(step.op.name, step.attributes, operands, (step.spec.layout(),))
 
+    @property
+    def library_operator(self) -> str:
+        """The name of the operator whose library code runs all steps; "" where there is none."""
+        return "" if self.library is None else self.steps[self.library].op.name
+
     def pattern(self) -> Pattern:
         """Operators and operands without shapes and dtypes: what library code knows a program by."""
         return tuple([(step.op.name, step.operands) for step in self.steps])

@@ -19,6 +19,7 @@ from nnc_core.engine.groups import LEAVES, NodeGroup, is_number
 from nnc_core.operator.control import PICK
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.packing import PACK
+from nnc_core.operator.program import Program
 from nnc_core.symbol import Node
 from nnc_core.type import TupleSpec, is_static
 
@@ -50,8 +51,8 @@ def accepted_offers(nodes: Sequence[Node], outputs: Iterable[Node], decider: Dec
 def _anchor_name(node: Node) -> str:
     if node.op is not FUSED:
         return node.op.name
-    program = node.attributes[0]
-    return "" if program.library is None else program.steps[program.library].op.name
+    program: Program = node.attributes[0]
+    return program.library_operator
 
 
 class Offers:

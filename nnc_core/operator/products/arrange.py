@@ -39,7 +39,15 @@ def operator_of(command: Command) -> str:
     if command.name != FUSED.name:
         return command.name
     program: Program = command.attributes[0]
-    return "" if program.library is None else program.steps[program.library].op.name
+    return program.library_operator
+
+
+def read_where_written(command: Command, output: int) -> tuple[int, ...]:
+    """Operands of a command's ending that are read just where an output is written: it may lie in their memory."""
+    joined, out = joined_of(command), command.outputs[output]
+    factors = [factor.place for factor in joined.factors]
+    return tuple([place for place in joined.places[: len(joined.ending.operands)]
+                  if place not in factors and command.inputs[place] == out])
 
 
 def joined_of(command: Command) -> JoinedProduct:

@@ -18,8 +18,10 @@ from nnc_cpu.products.writing import (
     function_text,
     loaded,
     moved,
+    places_in,
     product,
     smaller,
+    split,
     store,
     total,
 )
@@ -87,16 +89,11 @@ class DriverWriter:
 
     def split(self, x: Register, by: str) -> tuple[Register, Register]:
         """(x modulo a number, x divided by it)."""
-        number = self.numbers[by].name
-        return self.function.let(f"urem {x}, {number}", "i64"), self.function.let(f"udiv {x}, {number}", "i64")
+        return split(self.function, x, self.numbers[by])
 
     def axes(self, batch: Register) -> list[Register]:
         """The place on each axis of batches."""
-        places: list[Register] = []
-        for axis in range(AXES - 1, 0, -1):
-            place, batch = self.split(batch, f"axis{axis}")
-            places.append(place)
-        return [batch, *reversed(places)]
+        return places_in(self.function, batch, [self.numbers[f"axis{axis}"] for axis in range(1, AXES)])
 
     def matrix(self, array: str, places: Sequence[Register]) -> Register:
         """The address at which a matrix of the batch begins."""

@@ -12,7 +12,7 @@ from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.tiling import Tiling
 from nnc_core.device import CommandBackend, Kernel
-from nnc_core.operator.products.arrange import arranged, joined_of, operator_of
+from nnc_core.operator.products.arrange import arranged, operator_of, read_where_written
 from nnc_core.operator.products.convolution import kernel_tiling
 from nnc_core.operator.products.matmul import weight_tiling
 from nnc_core.operator.products.problem import MatrixProduct
@@ -71,12 +71,7 @@ class PackedProducts(CommandBackend):
         return _compiler().kernel(_worth_while(command))
 
     def inplace_of(self, command: Command, output: int, offered: tuple[int, ...]) -> tuple[int, ...]:
-        """Operands of the ending that are read just where the output is written."""
-        joined = joined_of(command)
-        factors = [factor.place for factor in joined.factors]
-        out = command.outputs[output]
-        return tuple([place for place in joined.places[: len(joined.ending.operands)]
-                      if place not in factors and command.inputs[place] == out])
+        return read_where_written(command, output)
 
 
 class PackedConvolutions(PackedProducts):

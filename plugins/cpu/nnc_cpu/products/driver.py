@@ -21,7 +21,7 @@ from nnc_cpu.products.parts import SIGNATURE, parts_text
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
 from nnc_cpu.products.tile import TileWriter
 from nnc_cpu.products.window_tables import WindowTableWriter
-from nnc_cpu.products.writing import difference, function_text, moved, product, smaller, total
+from nnc_cpu.products.writing import difference, function_text, moved, places_in, product, smaller, split, total
 
 
 def render(name: str, kind: Kind, halves: bool, declared: dict[str, None]) -> str:
@@ -85,9 +85,9 @@ class ProductWriter:
     # ---- a task
     def task(self, task: Register) -> None:
         f, numbers, width = self.function, self.numbers, integer(self.kind.width)
-        panel, rest = self.split(task, "panels")
-        block, batch = self.split(rest, "blocks")
-        self.batch = self.axes(batch)
+        panel, rest = split(self.function, task, self.numbers["panels"])
+        block, batch = split(self.function, rest, self.numbers["blocks"])
+        self.batch = places_in(self.function, batch, [self.numbers[f"batch{axis}"] for axis in range(1, AXES)])
         self.first_row = product(f, block, numbers["block_rows"])
         self.rows = smaller(f, numbers["block_rows"], difference(f, numbers["rows"], self.first_row))
         self.first_column = product(f, panel, width)
@@ -103,19 +103,6 @@ class ProductWriter:
         self.outer = [self.outer_argument(name) for name in operand_names(self.kind)[2:]]
         with self.parts("segments", "group") as (segment, segments), self.parts("length", "part") as (step, length):
             self.block(segment, segments, step, length)
-
-    def split(self, x: Register, by: str) -> tuple[Register, Register]:
-        """(x modulo a number, x divided by it)."""
-        number = self.numbers[by].name
-        return self.function.let(f"urem {x}, {number}", "i64"), self.function.let(f"udiv {x}, {number}", "i64")
-
-    def axes(self, batch: Register) -> list[Register]:
-        """The place on each axis of batches."""
-        places: list[Register] = []
-        for axis in range(AXES - 1, 0, -1):
-            place, batch = self.split(batch, f"batch{axis}")
-            places.append(place)
-        return [batch, *reversed(places)]
 
     def of_batch(self, name: str) -> Register:
         """The address at which a matrix of the batch begins."""

@@ -9,7 +9,7 @@ from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.products.kind import ROWS, STEPS, Kind
 from nnc_cpu.products.numbers import SPATIAL
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
-from nnc_cpu.products.writing import moved, product, store, total
+from nnc_cpu.products.writing import moved, product, split, store, total
 
 BEFORE = 16
 """Zeros before the place: a tile may begin so many rows before its block's first."""
@@ -51,7 +51,7 @@ class WindowTableWriter(TableWriter):
         """Set the counters (image, then place on each axis) to a window."""
         f, rest = self.function, window
         for n in reversed(range(SPATIAL)):
-            place, rest = self.split(rest, self.axes[n]["places"])
+            place, rest = split(self.function, rest, self.axes[n]["places"])
             f.set(self.counters[n + 1], place)
         f.set(self.counters[0], rest)
 
@@ -65,9 +65,6 @@ class WindowTableWriter(TableWriter):
             f.set(self.counters[n + 1], f.let(f"select {over}, i64 0, {following}", "i64"))
             carry = f.let(f"zext {over} to i64", "i64")
         f.set(self.counters[0], total(f, f.get(self.counters[0], "i64"), carry))
-
-    def split(self, x: Register, by: Register) -> tuple[Register, Register]:
-        return self.function.let(f"urem {x}, {by.name}", "i64"), self.function.let(f"udiv {x}, {by.name}", "i64")
 
     def sighted(self, n: int) -> Register:
         """The pixel that the first element of the window at hand sees on an axis."""
@@ -90,7 +87,7 @@ class WindowTableWriter(TableWriter):
         """The place on each axis of an element of windows."""
         found: list[Register] = []
         for axis in reversed(self.axes):
-            place, number = self.split(number, axis["window"])
+            place, number = split(self.function, number, axis["window"])
             found.append(place)
         return found[::-1]
 

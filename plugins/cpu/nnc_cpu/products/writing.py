@@ -38,6 +38,20 @@ def difference(f: FunctionWriter, a: Register, b: Register) -> Register:
     return f.let(f"sub {a}, {b.name}", "i64")
 
 
+def split(f: FunctionWriter, x: Register, by: Register) -> tuple[Register, Register]:
+    """(x modulo a number, x divided by it)."""
+    return f.let(f"urem {x}, {by.name}", "i64"), f.let(f"udiv {x}, {by.name}", "i64")
+
+
+def places_in(f: FunctionWriter, number: Register, lengths: Sequence[Register]) -> list[Register]:
+    """The place on each axis of what has this number in row-major order; the first axis needs no length."""
+    places: list[Register] = []
+    for length in reversed(lengths):
+        place, number = split(f, number, length)
+        places.append(place)
+    return [number, *reversed(places)]
+
+
 def smaller(f: FunctionWriter, a: Register, b: Register) -> Register:
     return f.call("llvm.smin.i64", "i64", a, b)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Kernel
-from nnc_core.operator.products.arrange import PROBLEMS, arranged, joined_of, operator_of
+from nnc_core.operator.products.arrange import PROBLEMS, arranged, operator_of, read_where_written
 from nnc_core.operator.products.problem import MatrixProduct
 from nnc_opencl.products.source import uses_float64
 
@@ -48,12 +48,7 @@ class OpenCLProducts(CommandBackend):
         return self.compiler.kernel(worth_while(command))
 
     def inplace_of(self, command: Command, output: int, offered: tuple[int, ...]) -> tuple[int, ...]:
-        """Operands of the ending that are read just where the output is written."""
-        joined = joined_of(command)
-        factors = [factor.place for factor in joined.factors]
-        out = command.outputs[output]
-        return tuple([place for place in joined.places[: len(joined.ending.operands)]
-                      if place not in factors and command.inputs[place] == out])
+        return read_where_written(command, output)
 
 
 @lru_cache(maxsize=1024)
