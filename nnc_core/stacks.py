@@ -154,8 +154,7 @@ def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:
     if isinstance(device, Device):
         return _stack_of(device)
     if not isinstance(device, (str, DeviceSpec)):
-        raise DeviceError(f"{device!r} names no device", line=show_line(user_line()),
-                          hint='"cpu:0" for example; nnc.devices() lists what there is')
+        raise _names_none(device)
     id = device.id if isinstance(device, DeviceSpec) else device
     if id == "":
         raise DeviceError("an empty text names no device", line=show_line(user_line()),
@@ -167,12 +166,20 @@ def reopen(device: str | DeviceSpec) -> DeviceSpec:
     """Open a device anew, after a DeviceLostError for example; its spec.
 
     Arrays, compiled functions and minimisers on it as it was are lost.  What is made from now on is on the new one,
-    outside of blocks of `use_device` that name the device.
+    outside of blocks of `use_device` that name the device.  DeviceError for what names none: the default device is
+    opened anew only by its name, since all that is on it is lost.
     """
+    if not isinstance(device, (str, DeviceSpec)):
+        raise _names_none(device)
     id = stack_for(device).device.spec.id
     with _lock:
         fresh = registry.reopen(id)
         return _stack_of(fresh).device.spec
+
+
+def _names_none(device: object) -> DeviceError:
+    return DeviceError(f"{device!r} names no device", line=show_line(user_line()),
+                       hint='"cpu:0" for example; nnc.devices() lists what there is')
 
 
 def _stack_with(id: str) -> Stack:

@@ -53,3 +53,11 @@ def test_a_device_that_was_never_open_is_opened(registry: Registry) -> None:
     assert registry.reopen("strict:0") is registry.get("strict:0")
     with pytest.raises(nnc.errors.DeviceError, match="no device 'x:0'"):
         registry.reopen("x:0")
+
+
+@pytest.mark.parametrize("wrong", [None, 5])
+def test_the_default_device_is_not_opened_anew_without_its_name(wrong: object) -> None:
+    x = nnc.ones(2, device="strict:0")
+    with pytest.raises(nnc.errors.DeviceError, match="names no device"):
+        nnc.reopen(wrong)  # type: ignore[arg-type]
+    assert (x + nnc.ones(2, device="strict:0")).tolist() == [2, 2]
