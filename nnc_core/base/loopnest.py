@@ -193,6 +193,15 @@ class LoopNest:
         return any(i.operation == "note" for stage in self.stages for i in stage.instructions)
 
     @property
+    def dtypes(self) -> list[DType]:
+        """The dtypes of all values, by number."""
+        found: list[DType] = []
+        for stage in self.stages:
+            found += [i.dtype for i in stage.body] + [r.dtype for r in stage.reductions]
+            found += [i.dtype for i in stage.running]
+        return found
+
+    @property
     def points(self) -> int:
         """Number of points of the outer axes."""
         return prod(self.axes)

@@ -66,8 +66,9 @@ class CLikeKernel:
         self.scalars = Scalars(helpers)
         self.integer = index_type(self.nest) if self.general is None else self.general.index
         self.index = self.dialect.types[self.integer.name]
-        self.dtypes = _dtypes(self.nest)
+        self.dtypes = self.nest.dtypes
         self.written = 0  # values so far
+        self.limits: set[int] = set()  # constants that are numbers
         self.lines: list[str] = []
         self.depth = 0
 
@@ -248,11 +249,15 @@ class CLikeKernel:
     def value(self, instruction: Instruction) -> str:
         """An instruction without an access, as an expression."""
         if instruction.operation == "constant":
+            if is_float(instruction.dtype) and instruction.literal == instruction.literal:
+                self.limits.add(self.written - 1)
             return self.scalars.literal(instruction.literal, instruction.dtype)
         if instruction.operation == "axis":
             return f"({self.scalars.held(int64)})x{instruction.axis}"
         names = [f"v{operand}" for operand in instruction.operands]
         source = self.dtypes[instruction.operands[0]]
+        if instruction.operation in ("minimum", "maximum") and instruction.operands[1] in self.limits:
+            return self.scalars.extreme_beside_number(instruction.operation, *names)
         return self.scalars.expression(instruction.operation, instruction.dtype, names, source)
 
     def locate(self, access: Access, number: int, lengths: Sequence[int]) -> _Place:
@@ -331,13 +336,3 @@ LOG_ADD_EXP = """\
   return (a > b ? a : b) + {log1p}({exp}(-{fabs}(a - b)));
 }}
 """
-
-
-def _dtypes(nest: LoopNest) -> list[DType]:
-    """The dtypes of all values, by number."""
-    dtypes: list[DType] = []
-    for stage in nest.stages:
-        dtypes += [instruction.dtype for instruction in stage.body]
-        dtypes += [reduction.dtype for reduction in stage.reductions]
-        dtypes += [instruction.dtype for instruction in stage.running]
-    return dtypes

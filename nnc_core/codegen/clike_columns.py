@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from nnc_core.base.loopnest import PARTS, Access, LoopNest, Stage
-from nnc_core.codegen.clike_runs import SHORT, RunsWriter, is_split
+from nnc_core.base.loopnest import PARTS, LoopNest, Stage
+from nnc_core.codegen.clike_runs import SHORT, RunsWriter, is_split, step_along
 from nnc_core.codegen.general import AnyNest, GeneralNest
 
 COLUMNS = 64
@@ -39,14 +39,8 @@ def _lies_along(nest: LoopNest, folding: Sequence[Stage]) -> bool:
         for i in stage.body:
             if i.access is not None:
                 inner = len(nest.axes) + len(stage.axes) - 1
-                votes += (abs(_step(i.access, outer)) == 1) - (abs(_step(i.access, inner)) == 1)
+                votes += (abs(step_along(i.access, outer)) == 1) - (abs(step_along(i.access, inner)) == 1)
     return votes > 0
-
-
-def _step(access: Access, axis: int) -> int:
-    """Elements from one point of an axis to the next; 0 where that is not the same everywhere."""
-    plain = [s for s in access.subscripts if s.divisor == 1 and s.gather is None]
-    return sum([s.stride * c for s in plain for moved, c in s.coefficients if moved == axis])
 
 
 class ColumnsWriter(RunsWriter):

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from nnc_core.base.dtype import DType, float32, float64, is_float
-from nnc_core.base.loopnest import PARTS, Access, LoopNest, Reduction, Stage
+from nnc_core.base.loopnest import PARTS, Access, Instruction, LoopNest, Reduction, Stage
 from nnc_core.codegen.clike import CLikeKernel
 from nnc_core.codegen.general import AnyNest, GeneralNest
 from nnc_core.codegen.numpy_reductions import identity
-from nnc_core.codegen.ranges import axis_lengths
+from nnc_core.codegen.ranges import always_valid, axis_lengths
+from nnc_core.codegen.repeated import NOTHING_REPEATED, repeated_values
 
 TERMS = 256
 """Terms of a sum that are computed before they are added."""
@@ -23,8 +24,12 @@ SHORT = 16
 """Points of an axis that are too few for vectors."""
 _SPLIT = {"sum": "add", "product": "multiply", "maximum": "maximum", "minimum": "minimum"}
 _VECTOR_FOLDS = {
-    "sum": "{a} + {b}", "product": "{a} * {b}", "maximum": "select({b}, {a}, ({a} >= {b}) | ({a} != {a}))",
-    "minimum": "select({b}, {a}, ({a} <= {b}) | ({a} != {a}))"}  # fmt: skip
+    "sum": "{a} + {b}", "product": "{a} * {b}", "maximum": "select({a}, {b}, {b} > {a})",
+    "minimum": "select({a}, {b}, {b} < {a})"}  # fmt: skip
+"""Of vectors; NaN is looked for besides, since vectors wait for their own last values."""
+_HALVES = {"maximum": "select({b}, {a}, ({a} >= {b}) | ({a} != {a}))",
+           "minimum": "select({b}, {a}, ({a} <= {b}) | ({a} != {a}))"}
+_EXTREMES = ("maximum", "minimum")
 
 
 def is_in_runs(nest: AnyNest) -> bool:
@@ -54,6 +59,9 @@ def is_split(reduction: Reduction) -> bool:
 class RunsWriter(CLikeKernel):
     """Writes a kernel whose items share the points among themselves."""
 
+    repeated = NOTHING_REPEATED
+    """Values of inner points that a later stage asks for again, which are kept in arrays."""
+
     def source(self) -> str:
         return self.dialect.alone + super().source()
 
@@ -67,11 +75,22 @@ class RunsWriter(CLikeKernel):
     def many_points(self) -> None:
         """Go through the points from `point` to `end`."""
         if any(stage.axes for stage in self.nest.stages):
+            self.keep_repeated()
             self.open("for (; point < end; ++point)")
             self.point("point")
             self.close()
         else:
             self.runs()
+
+    def keep_repeated(self) -> None:
+        """Declare arrays for the values of inner points that are kept."""
+        self.repeated = repeated_values(self.nest, 1)
+        first = 0
+        for stage in self.nest.stages:
+            for number in range(first, first + len(stage.body)):
+                if number in self.repeated.sources.values():
+                    self.line(f"{self.scalars.held(self.dtypes[number])} v{number}_kept[{prod(stage.axes)}];")
+            first += stage.values
 
     def begin_run(self, most: str) -> None:
         """Declare the place of the point at hand, and how many follow it on the last axis, at most so many."""
@@ -135,8 +154,29 @@ class RunsWriter(CLikeKernel):
         return range(len(self.nest.axes), len(self.nest.axes) + len(stage.axes))
 
     def body(self, stage: Stage) -> None:
+        place = self.place_in(stage)
         for instruction in stage.body:
+            self.kept_or_computed(instruction, stage, place)
+
+    def kept_or_computed(self, instruction: Instruction, stage: Stage, place: str) -> None:
+        """Write an instruction, unless its value has been kept or nothing asks for it."""
+        number, repeated = self.written, self.repeated
+        if number in repeated.sources:
+            self.declare(number, instruction.dtype, f"v{repeated.sources[number]}_kept[{place}]")
+            self.written += 1
+        elif number in repeated.needless:
+            self.written += 1
+        else:
             self.instruction(instruction, axis_lengths(self.nest, stage))
+        if number in repeated.sources.values():
+            self.line(f"v{number}_kept[{place}] = v{number};")
+
+    def place_in(self, stage: Stage) -> str:
+        """The place of the inner point at hand."""
+        place = "0"
+        for axis, length in zip(self.axes_of(stage), stage.axes, strict=True):
+            place = f"({place}) * {self.number(length)} + x{axis}" if place != "0" else f"x{axis}"
+        return place
 
     def apart(self, stage: Stage) -> None:
         """A loop without an order."""
@@ -153,15 +193,22 @@ class RunsWriter(CLikeKernel):
         for number, reduction in split.items():
             held = self.scalars.held(reduction.dtype)
             self.line(f"{held}{PARTS} v{number}_parts = ({held}{PARTS})({self.identity(reduction)});")
-            self.line(f"{held} v{number}_terms[{TERMS}];")
+            if reduction.kind in _EXTREMES:
+                self.line(f"{self.signed(reduction)}{PARTS} v{number}_nan = 0;")
+        computed = {number: reduction for number, reduction in split.items() if not self.load_of(reduction, stage)}
+        for number, reduction in computed.items():
+            self.line(f"{self.scalars.held(reduction.dtype)} v{number}_terms[{TERMS}];")
         self.inner_loops(stage, outer)
         length = self.number(stage.axes[-1])
         self.open(f"for ({self.index} first = 0; first < {length}; first += {TERMS})")
         self.line(f"const {self.index} some = min(({self.index}){TERMS}, {length} - first);")
+        self.line(f"const {self.index} x{last} = first;")
+        for number, reduction in split.items():
+            self.read_in_place(number, reduction, stage)
         self.open(f"{self.dialect.apart_loop}for ({self.index} i = 0; i < some; ++i)")
         self.line(f"const {self.index} x{last} = first + i;")
         self.body(stage)
-        for number, reduction in split.items():
+        for number, reduction in computed.items():
             self.line(f"v{number}_terms[i] = {self.term(reduction)};")
         self.close()
         self.line(f"{self.index} done = 0;")
@@ -170,6 +217,8 @@ class RunsWriter(CLikeKernel):
             parts, terms = f"v{number}_parts", f"vload{PARTS}(0, v{number}_terms + done)"
             self.line(f"const {self.scalars.held(reduction.dtype)}{PARTS} v{number}_some = {terms};")
             self.line(f"{parts} = {_VECTOR_FOLDS[reduction.kind].format(a=parts, b=f'v{number}_some')};")
+            if reduction.kind in _EXTREMES:
+                self.line(f"v{number}_nan |= v{number}_some != v{number}_some;")
         self.close()
         for number, reduction in split.items():
             self.rest_of(number, reduction)
@@ -177,10 +226,37 @@ class RunsWriter(CLikeKernel):
             self.close()
         for number, reduction in split.items():
             held = self.scalars.held(reduction.dtype)
-            self.line(f"{held} v{number}_part[{PARTS}]; vstore{PARTS}(v{number}_parts, 0, v{number}_part);")
-            self.tree(reduction, PARTS, [f"v{number}_part[{n}]" for n in range(PARTS)])
-            self.line(f"const {held} v{number} = v{number}_part[0];")
+            if reduction.kind in _EXTREMES:
+                nan = f"({held}{PARTS})({self.scalars.literal(float('nan'), reduction.dtype)})"
+                self.line(f"v{number}_parts = select(v{number}_parts, {nan}, v{number}_nan);")
+            self.tree_of_vectors(number, reduction)
         self.written += len(split)
+
+    def load_of(self, reduction: Reduction, stage: Stage) -> Access | None:
+        """The access of what is folded, if that is read as it lies, one element after another; else None."""
+        number = reduction.value - self.first_of(stage)
+        if not 0 <= number < len(stage.body) or reduction.value in self.repeated.numbers:
+            return None
+        access, lengths = stage.body[number].access, axis_lengths(self.nest, stage)
+        if stage.body[number].operation != "load" or access is None or step_along(access, len(lengths) - 1) != 1:
+            return None
+        same = self.nest.arguments[access.argument].dtype == reduction.dtype
+        plain = all(s.divisor == 1 and s.gather is None and always_valid(s, lengths) for s in access.subscripts)
+        return access if same and plain else None
+
+    def first_of(self, stage: Stage) -> int:
+        """The number of a stage's first value."""
+        place = next(n for n, other in enumerate(self.nest.stages) if other is stage)
+        return sum([other.values for other in self.nest.stages[:place]])
+
+    def read_in_place(self, number: int, reduction: Reduction, stage: Stage) -> None:
+        """Declare where the terms of a reduction begin, if they need not be computed."""
+        access = self.load_of(reduction, stage)
+        if access is not None:
+            element = self.locate(access, number, axis_lengths(self.nest, stage)).element
+            pointer = (self.dialect.parameter or "{const}{type} *{name}").format(
+                const="const ", type=self.stored(reduction.dtype), name=f"v{number}_terms")
+            self.line(f"{pointer} = a{access.argument} + ({element});")
 
     def rest_of(self, number: int, reduction: Reduction) -> None:
         """Terms that fill no vector."""
@@ -229,8 +305,21 @@ class RunsWriter(CLikeKernel):
                 self.line(f"{parts[n]} = {self.folded_pair(reduction, parts[n], parts[n + half])};")
             half //= 2
 
+    def tree_of_vectors(self, number: int, reduction: Reduction) -> None:
+        """Declare what a vector of parts is folded to, by halves."""
+        held, whole, count = self.scalars.held(reduction.dtype), f"v{number}_parts", PARTS // 2
+        while count > 1:
+            folded = _HALVES.get(reduction.kind, _VECTOR_FOLDS[reduction.kind])
+            self.line(f"const {held}{count} v{number}_{count} = {folded.format(a=whole + '.lo', b=whole + '.hi')};")
+            whole, count = f"v{number}_{count}", count // 2
+        self.line(f"const {held} v{number} = {self.folded_pair(reduction, whole + '.x', whole + '.y')};")
+
     def identity(self, reduction: Reduction) -> str:
         return self.scalars.literal(identity(reduction.kind, reduction.dtype), reduction.dtype)
+
+    def signed(self, reduction: Reduction) -> str:
+        """The type of comparisons of a reduction's vectors."""
+        return self.dialect.types["int64" if reduction.dtype == float64 else "int32"]
 
     def term(self, reduction: Reduction) -> str:
         source: DType = self.dtypes[reduction.value]
@@ -238,6 +327,12 @@ class RunsWriter(CLikeKernel):
 
     def folded_pair(self, reduction: Reduction, a: str, b: str) -> str:
         return self.scalars.expression(_SPLIT[reduction.kind], reduction.dtype, (a, b), reduction.dtype)
+
+
+def step_along(access: Access, axis: int) -> int:
+    """Elements from one point of an axis to the next; 0 where that is not the same everywhere."""
+    plain = [s for s in access.subscripts if s.divisor == 1 and s.gather is None]
+    return sum([s.stride * c for s in plain for moved, c in s.coefficients if moved == axis])
 
 
 def _is_along(access: Access, axis: int) -> bool:

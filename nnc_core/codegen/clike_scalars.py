@@ -114,6 +114,11 @@ class Scalars:
         order = f"{a} {'<=' if operation == 'minimum' else '>='} {b}"
         return f"({order} || {a} != {a}) ? {a} : {b}" if is_float(source) else f"{order} ? {a} : {b}"
 
+    def extreme_beside_number(self, operation: str, value: str, number: str) -> str:
+        """The same of a value and of a constant that is a number: one comparison, which processors have as a minimum
+        or maximum."""
+        return f"{number} {'<' if operation == 'minimum' else '>'} {value} ? {number} : {value}"
+
     def _boolean(self, operation: str, dtype: DType, operands: Sequence[str]) -> str:
         if operation in _BITWISE:
             return f"({operands[0]} {_BITWISE[operation]} {operands[1]}) != 0"

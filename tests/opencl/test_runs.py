@@ -15,7 +15,7 @@ from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import expand, interpret, is_in_runs
 from nnc_core.operator import OPERATORS
-from nnc_core.operator.loops import elementwise_nest
+from nnc_core.operator.loops import elementwise_nest, open_nest
 from nnc_core.type import TensorSpec
 from nnc_opencl.device import OpenCLDevice
 from tests.cpu.products.running import same_bits, values, whole
@@ -53,6 +53,20 @@ def check(device: OpenCLDevice, nest: LoopNest, y: Layout, *layouts: Layout, giv
     return ours
 
 
+def softmax_nest(x: Layout, y: Layout) -> LoopNest:
+    """The rows of x as shares of the sum of their exponentials."""
+    nest = open_nest(Command("softmax", (1,), (x,), (y,)))
+    rows, columns = x.shape
+    (row,) = nest.outer(rows)
+    with nest.stage(columns) as (k,):
+        highest = nest.fold("maximum", nest.load(0, row, k))
+    with nest.stage(columns) as (k,):
+        total = nest.fold("sum", (nest.load(0, row, k) - highest).apply("exp"))
+    with nest.stage(columns) as (k,):
+        nest.store(0, (nest.load(0, row, k) - highest).apply("exp") / total, row, k)
+    return nest.build()
+
+
 @pytest.mark.parametrize("name", ["sum", "max", "min", "prod"])
 @pytest.mark.parametrize(("shape", "axes"), [
     ((3, 700), (1,)), ((700, 3), (0,)), ((2, 5), (1,)), ((4, 6, 48), (0, 2)), ((4, 6, 50), (1, 2)), ((1, 16), (1,)),
@@ -80,6 +94,25 @@ def test_numbers_that_are_none_and_no_numbers_at_all(device: OpenCLDevice) -> No
         check(device, *nest_of(name, x, (1,), False), x, given=given)
     assert nnc.sum(nnc.zeros((3, 0), device=device.spec.id), axis=1).numpy().tolist() == [0, 0, 0]
     assert nnc.max(nnc.full((1,), -3.0, device=device.spec.id)).item() == -3
+
+
+@pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+@pytest.mark.parametrize("columns", [40, 203, 700, 9000])
+def test_what_rows_compute_once_and_read_twice(device: OpenCLDevice, columns: int, dtype: DType) -> None:
+    if dtype.name not in device.spec.dtypes:
+        pytest.skip(f"no {dtype} here")
+    for x in (Layout.packed((3, columns), dtype), Layout((3, columns), dtype, 8, (columns * 16, 16))):
+        y = Layout.packed(x.shape, dtype)
+        check(device, softmax_nest(x, y), y, x)
+
+
+def test_zeros_of_both_signs(device: OpenCLDevice) -> None:
+    x = Layout.packed((6, 100), float32)
+    given = np.where(np.random.default_rng(0).random((6, 100)) < 0.5, 0.0, -0.0).astype(np.float32)
+    given[:3] -= np.random.default_rng(1).random((3, 100)) < 0.9
+    given[4, 17], given[5, 99] = np.nan, -np.nan
+    for name in ("max", "min"):
+        check(device, *nest_of(name, x, (1,), False), x, given=given)
 
 
 @pytest.mark.parametrize("layout", [

@@ -11,7 +11,7 @@ from nnc_core.base.dtype import float16, float32, float64
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import expand, interpret
 from nnc_core.codegen.expansions import EXPANSIONS
-from nnc_cpu.llvm.repeated import NOTHING_REPEATED, RepeatedValues, repeated_values
+from nnc_core.codegen.repeated import NOTHING_REPEATED, RepeatedValues, repeated_values
 from nnc_cpu.partial_sums import in_parts
 from tests.codegen.nests import Writer, as_bytes, at
 from tests.cpu.machine_code.running import HOSTS, kernels, run

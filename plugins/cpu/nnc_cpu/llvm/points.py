@@ -22,7 +22,7 @@ class PointWriter:
         self.nest, self.width, self.function = nest, width, function
         self.scalars = ScalarWriter(function, halves)
         self.places = PlaceWriter(self.scalars, width)
-        self.dtypes = dtypes_of_values(nest)
+        self.dtypes = nest.dtypes
         self.steady: dict[int, Register] = {}
         """Values that are the same wherever the points at hand are."""
         self.values: dict[int, Register] = {}
@@ -245,12 +245,3 @@ class PointWriter:
 def _is_zero(load: Instruction) -> bool:
     """True if a load gives zero, with the sign of plus, where it is invalid."""
     return not load.literal and repr(load.literal) != "-0.0"
-
-
-def dtypes_of_values(nest: LoopNest) -> list[DType]:
-    """The dtypes of all values, by number."""
-    dtypes: list[DType] = []
-    for stage in nest.stages:
-        dtypes += [i.dtype for i in stage.body] + [r.dtype for r in stage.reductions]
-        dtypes += [i.dtype for i in stage.running]
-    return dtypes

@@ -16,6 +16,7 @@ from nnc_core.base.loopnest import Instruction, LoopNest, Stage
 from nnc_core.codegen.expand import expand
 from nnc_core.codegen.general import AnyNest, GeneralNest
 from nnc_core.codegen.ranges import axis_lengths
+from nnc_core.codegen.repeated import NOTHING_REPEATED, repeated_values
 from nnc_cpu.llvm.branches import Branch, branches
 from nnc_cpu.llvm.folds import fold_of
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
@@ -23,7 +24,6 @@ from nnc_cpu.llvm.logic import held, stored
 from nnc_cpu.llvm.outer import BLOCK, TILED_BLOCK, TaskCounter, TaskShape
 from nnc_cpu.llvm.places import plus, times
 from nnc_cpu.llvm.points import PointWriter
-from nnc_cpu.llvm.repeated import NOTHING_REPEATED, repeated_values
 from nnc_cpu.llvm.scalars import EXPANDED
 from nnc_cpu.llvm.strategy import chains, choose, crossing, tile_axis, varying, vector_axis, vectors_abreast
 from nnc_cpu.llvm.tiles import TileReader

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from nnc_core.base.dtype import boolean
 from nnc_core.base.loopnest import Access, Instruction, LoopNest, Stage
-from nnc_cpu.llvm.points import dtypes_of_values
 
 ROOM = 1 << 15
 """Bytes that may be kept of a value."""
@@ -63,7 +62,7 @@ class _Walk:
     def __init__(self, nest: LoopNest) -> None:
         self.written = {i.access.argument for stage in nest.stages for i in stage.instructions
                         if i.operation == "store" and i.access}
-        self.dtypes = dtypes_of_values(nest)
+        self.dtypes = nest.dtypes
         self.same: dict[int, int] = {}
         self.work: dict[int, int] = {}
         self.known: dict[object, int] = {}
