@@ -18,6 +18,7 @@ import nnc_opencl
 from nnc_core.base.errors import DeviceFailureError, PluginError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import Dialect, program_of
+from nnc_core.device.names import named
 from nnc_opencl import drivers, icd, programs
 from nnc_opencl.device import OpenCLDevice, open_device
 from nnc_opencl.failure import failure_of_code, status_name
@@ -93,6 +94,50 @@ def test_a_platform_without_devices_hides_no_other(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(drivers, "list_platforms", lambda: platforms)
     assert [device.name for device in drivers.list_devices()] == ["gpu"]
     assert any("Empty" in line and "no device" in line for line in drivers.diagnosis())
+
+
+def from_vendor(vendor: str, platform: str, version: str, name: str, kind: int = cl.device_type.CPU) -> Any:
+    device = fake(name, kind)
+    device.vendor, device.platform = vendor, SimpleNamespace(name=platform, version=version)
+    return device
+
+
+INTEL = ("Intel(R) Corporation", "Intel(R) OpenCL", "OpenCL 3.0 LINUX")
+POCL = ("AuthenticAMD", drivers.POCL, "OpenCL 3.0 PoCL 3.0-rc2  Linux, Release, LLVM 14.0.6, SLEEF")
+
+
+def test_devices_of_two_vendors_have_names_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever comes first, a word of the vendor, or of what a driver is known as, finds it."""
+    both = [from_vendor(*INTEL, "AMD EPYC"), from_vendor(*POCL, "pthread-AMD EPYC"), from_vendor(*POCL, "other")]
+    for order in (both, both[::-1]):
+        monkeypatch.setattr(drivers, "list_platforms", lambda order=order: [platform_of(device) for device in order])
+        offers = {offer.id: (*offer.uid.split("/"), offer.describe) for offer in nnc_opencl.nnc_devices()}
+        assert list(offers) == ["opencl:0", "opencl:1", "opencl:2"]
+        found = {word: offers[named(f"opencl:{word}", offers) or ""][2] for word in ("intel", "pthread", "other")}
+        assert found == {"intel": "amd-epyc", "pthread": "pthread-amd-epyc", "other": "other"}
+        assert offers[named("opencl:pocl", offers) or ""][1] == "portable-computing-language"
+
+
+def test_a_platform_that_is_listed_twice_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    platforms = [SimpleNamespace(name=name, int_ptr=number) for name, number in (("a", 1), ("b", 2), ("a", 1))]
+    monkeypatch.setattr(cl, "get_platforms", lambda: platforms)
+    assert [platform.name for platform in drivers.list_platforms()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("device", "builds"), [
+    (from_vendor(*INTEL, "cpu"), True), (from_vendor(*INTEL, "gpu", cl.device_type.GPU), False),
+    (from_vendor(*POCL, "cpu"), False), (from_vendor("AMD", drivers.POCL, "PoCL 5.0 LLVM 16.0.6", "cpu"), True),
+])  # fmt: skip
+def test_who_builds_loops_over_vectors(device: Any, builds: bool) -> None:
+    assert drivers.builds_loops(device) == builds
+
+
+def test_a_driver_that_builds_and_has_no_kernel_is_an_error_of_ours(
+        device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PoCL after a crash of its compiler: the program that it keeps on disk is empty."""
+    monkeypatch.setattr(programs, "program_of", lambda *_: "__kernel void another() {}")
+    with pytest.raises(DeviceFailureError, match="cannot build the kernel of self_test"):
+        open_device(device._device, "opencl:7")
 
 
 def test_a_device_without_double_precision() -> None:

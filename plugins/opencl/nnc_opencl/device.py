@@ -13,7 +13,7 @@ from nnc_core.base.dtype import float32
 from nnc_core.base.errors import DeviceError, DeviceFailureError, Error, NotSupportedError, OutOfRangeError
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
 from nnc_core.device import DONE, Buffer, CommandBackend, Device, Event, HostArray, Kernel, Stream
-from nnc_opencl.drivers import INSTALL, describe, spec_of
+from nnc_opencl.drivers import INSTALL, builds_loops, describe, spec_of
 from nnc_opencl.failure import failure
 from nnc_opencl.kernel import OpenCLKernel
 from nnc_opencl.memory import Account, OpenCLBuffer, reserve
@@ -45,7 +45,7 @@ class OpenCLDevice(Device):
         self._account = Account()
         self._kernels: LRU[LoopNest, OpenCLKernel] = LRU(KERNELS)
         self._builder, self._building = ProgramBuilder(self._context, self.spec), threading.Lock()
-        grouped = "cpu" not in self.spec.features
+        grouped = not builds_loops(device)
         self._products = products(TiledCompiler(self._builder, self._default, grouped))
 
     def reserve(self, nbytes: int) -> OpenCLBuffer:

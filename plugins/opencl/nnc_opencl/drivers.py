@@ -16,16 +16,19 @@ from nnc_opencl import icd
 
 NO_PLATFORM = cl.status_code.PLATFORM_NOT_FOUND_KHR
 INSTALL = "`pip install nnc-opencl[intel]` (any x86-64 CPU), Debian's pocl-opencl-icd, or your GPU's driver"
+POCL = "Portable Computing Language"
+LEAST_LLVM = 15
+"""PoCL with an older LLVM compiles some loops over vectors for minutes, and then ends the process."""
 TYPES = {"gpu": cl.device_type.GPU, "accelerator": cl.device_type.ACCELERATOR, "cpu": cl.device_type.CPU}
 
 _first_query = threading.Lock()
 
 
 def list_platforms() -> list[cl.Platform]:
-    """All platforms; none is no error."""
+    """All platforms, each once, however many files name its driver; none is no error."""
     with _first_query, icd.visible_drivers():
         try:
-            return list(cl.get_platforms())
+            return list({platform.int_ptr: platform for platform in cl.get_platforms()}.values())
         except cl.Error as error:
             if error.code == NO_PLATFORM:
                 return []
@@ -58,7 +61,17 @@ def device_type(device: cl.Device) -> str:
 
 
 def describe(device: cl.Device) -> str:
-    return f"{device.name.strip()} ({device.platform.name.strip()}, driver {device.driver_version.strip()})"
+    platform = device.platform.name.strip()
+    known_as = f"{platform} PoCL" if platform == POCL else platform
+    return f"{device.name.strip()} ({known_as}, driver {device.driver_version.strip()})"
+
+
+def builds_loops(device: cl.Device) -> bool:
+    """Tell whether work items that go through many points in loops are built, and pay: on CPUs, as vectors."""
+    if not device.type & cl.device_type.CPU:
+        return False
+    found = re.search(r"LLVM (\d+)", device.platform.version) if device.platform.name.strip() == POCL else None
+    return found is None or int(found[1]) >= LEAST_LLVM
 
 
 def stable_names(devices: Sequence[cl.Device]) -> list[str]:

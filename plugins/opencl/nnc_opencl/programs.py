@@ -30,6 +30,7 @@ from nnc_core.codegen import (
 )
 from nnc_core.device import DeviceSpec
 from nnc_opencl.binaries import built
+from nnc_opencl.drivers import builds_loops
 from nnc_opencl.failure import last_words
 
 TOGETHER = 16
@@ -96,7 +97,7 @@ class ProgramBuilder:
         self.context, self.spec = context, spec
         [self.device] = context.devices
         self.options = _options(self.device)
-        self.dialect = OPENCL_LOOPS if self.device.type & cl.device_type.CPU else OPENCL
+        self.dialect = OPENCL_LOOPS if builds_loops(self.device) else OPENCL
         self.most_arguments = self.device.max_parameter_size // POINTER
         self._codes: WeakValueDictionary[AnyNest, Code] = WeakValueDictionary()  # with its last kernel code goes
 
@@ -143,6 +144,8 @@ class ProgramBuilder:
         try:
             expanded = {name: expand(nest) for name, nest in zip(names, nests, strict=True)}
             program = self.program(program_of(expanded, self.dialect, self._writer))
+            made = [Code(program, name, self.device, self.in_runs(nest))
+                    for name, nest in zip(names, nests, strict=True)]
         except (NotSupportedError, cl.Error) as error:
             if len(nests) == 1:
                 yield error if isinstance(error, NotSupportedError) else self._failure(nests[0], error)
@@ -151,8 +154,7 @@ class ProgramBuilder:
             yield from self._together(nests[:middle])
             yield from self._together(nests[middle:])
             return
-        for name, nest in zip(names, nests, strict=True):
-            yield Code(program, name, self.device, self.in_runs(nest))
+        yield from made
 
     def _writer(self, nest: AnyNest) -> type[CLikeKernel]:
         if not self.in_runs(nest):
