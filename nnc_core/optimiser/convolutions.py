@@ -108,7 +108,7 @@ def merge_shifts(F: Nodes, node: Node) -> Node | None:
         if shifted.op.name not in SHIFTS or not used_once(F, shifted):
             continue
         conv, first = _parts(shifted)
-        if conv.op is CONV and _by_channel(first, conv) and _by_channel(last, conv):
+        if conv.op is CONV and last.op is not CONV and _by_channel(first, conv) and _by_channel(last, conv):
             signed = last if node.op.name == "add" else F.negative(last)
             return F.add(conv, (F.add if shifted.op.name == "add" else F.subtract)(signed, first))
     return None

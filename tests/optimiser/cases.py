@@ -297,6 +297,8 @@ CASES: Cases = {
         ([IMAGE, KERNEL, CHANNELS, CHANNELS], lambda F, x, k, m, b: F.add(F.subtract(conv(F, x, k), m), b),
          lambda F, x, k, m, b: F.add(conv(F, x, k), F.subtract(b, m))),
         ([IMAGE, KERNEL, CHANNELS], lambda F, x, k, b: F.add(conv(F, x, k), b), KEPT),
+        (["float32 1 3 3 3", "float32 1 3 3 3", KERNEL, CHANNELS],  # results of one pixel are no shifts of each other
+         lambda F, x, y, k, b: F.add(F.add(conv(F, x, k), b), conv(F, y, k)), KEPT),
     ],
     "transpose-into-conv": [
         (["float32 2 6 6 3", "float32 4 3 3 3"], moved_conv,
