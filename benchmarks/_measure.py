@@ -52,16 +52,27 @@ def in_turn(functions: dict[str, Callable[[], object]], repeats: int = 7,
 
 
 def peak_megabytes() -> float:
-    """Largest resident size of this process so far.
+    """Largest resident size of this process so far, or since `forget_peak`.
 
     Linux keeps the parent's figure in getrusage across exec, so the kernel's own count comes first.
     """
+    return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def forget_peak() -> float:
+    """Megabytes that this process has resident now; what it had at most counts from here, where Linux lets it."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return peak_megabytes()
+    return _status("VmRSS")
+
+
+def _status(field: str) -> float:
+    """Megabytes by the kernel's count, 0 where it does not say."""
     status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:")), 0.0)
 
 
 def child(module: str, *arguments: str) -> str:

@@ -7,22 +7,21 @@ use; `NNC_BENCHMARK_WORKS` and `NNC_BENCHMARK_FRAMEWORKS` name those that are wa
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks._measure import show
+from benchmarks._runner import Runner, runner
 from benchmarks._works import WORKS, Work
 
 FRAMEWORKS = ("nnc", "torch", "torch channels_last", "torch compile", "onnxruntime", "openvino", "jax", "numpy")
 ROUNDS, SECONDS = 9, 0.12
 """Rounds of a work, and how long each turn takes at least."""
+ON_CPU = {"JAX_PLATFORMS": "cpu"}
 AGREEMENT = 1e-4
 """The largest difference of results, as a share of the largest number."""
 
@@ -38,81 +37,49 @@ class Result(NamedTuple):
     """Megabytes that the process had resident at most."""
 
 
-class Runner:
-    """A framework's process."""
+class Framework:
+    """A framework's process, and what its steps took."""
 
-    def __init__(self, framework: str, work: Work) -> None:
-        threads = os.environ.get("NNC_BENCHMARK_THREADS", "2")
-        limits = {f"{name}_NUM_THREADS": threads for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
-        self.framework, self.samples = framework, list[float]()
-        self.process = subprocess.Popen([sys.executable, "-m", "benchmarks._peer", framework, work.name],
-                                        env={**os.environ, **limits, "JAX_PLATFORMS": "cpu"}, text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.ready: dict[str, Any] | None = self._answer()
+    def __init__(self, name: str, process: Runner) -> None:
+        self.name, self.process, self.samples = name, process, list[float]()
 
     def turn(self) -> None:
         """Let it make steps for a while."""
-        self.samples.append(self._asked({"seconds": SECONDS})["step"])
+        self.samples.append(self.process.asked(seconds=SECONDS)["step"])
 
     def result(self) -> Result:
-        assert self.ready is not None
-        peak = self._asked({"seconds": 0})["peak"]
-        return Result(sorted(self.samples)[len(self.samples) // 4], self.ready["first"], peak)
+        peak = self.process.asked(seconds=0)["peak"]
+        return Result(sorted(self.samples)[len(self.samples) // 4], self.said["first"], peak)
 
-    def end(self) -> str:
-        """Stop it; what it said on its way out."""
-        assert self.process.stdin is not None and self.process.stderr is not None
-        self.process.stdin.close()
-        said = self.process.stderr.read()
-        self.process.wait()
-        return said.strip().splitlines()[-1] if said.strip() else ""
-
-    def _asked(self, question: dict[str, float]) -> dict[str, Any]:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(question) + "\n")
-        self.process.stdin.flush()
-        answer = self._answer()
-        if answer is None:
-            raise RuntimeError(f"{self.framework} ended: {self.end()}")
-        return answer
-
-    def _answer(self) -> dict[str, Any] | None:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        return json.loads(line) if line else None
-
-
-@contextmanager
-def runner(framework: str, work: Work) -> Iterator[Runner]:
-    found = Runner(framework, work)
-    try:
-        yield found
-    finally:
-        found.end()
+    @property
+    def said(self) -> dict[str, Any]:
+        """What it said when it was ready."""
+        assert self.process.ready is not None
+        return self.process.ready
 
 
 def measured(work: Work) -> tuple[dict[str, Result], dict[str, str]]:
     """Results by framework, and why the others have none."""
     with ExitStack() as stack:
-        ready: list[Runner] = []
+        ready: list[Framework] = []
         missing: dict[str, str] = {}
         for name in wanted(FRAMEWORKS, "FRAMEWORKS"):
-            one = stack.enter_context(runner(name, work))
-            if one.ready is None:
-                missing[name] = one.end()
+            process = stack.enter_context(runner("benchmarks._peer", name, work.name, environment=ON_CPU))
+            if process.ready is None:
+                missing[name] = process.end()
             else:
-                ready.append(one)
+                ready.append(Framework(name, process))
         for _ in range(ROUNDS):
             for one in ready:
                 one.turn()
         if work.agrees:
             check_agreement(ready)
-        return {one.framework: one.result() for one in ready}, missing
+        return {one.name: one.result() for one in ready}, missing
 
 
-def check_agreement(ready: Sequence[Runner]) -> None:
+def check_agreement(ready: Sequence[Framework]) -> None:
     """Raise RuntimeError where two frameworks give other numbers."""
-    given = {one.framework: np.array((one.ready or {})["result"]) for one in ready}
+    given = {one.name: np.array(one.said["result"]) for one in ready}
     first, expected = next(iter(given.items()))
     for name, found in given.items():
         if found.shape != expected.shape:
