@@ -29,6 +29,7 @@ from nnc_core.functions.grids import *
 from nnc_core.functions.histograms import *
 from nnc_core.functions.index_arrays import *
 from nnc_core.functions.indexing import *
+from nnc_core.functions.integer_products import *
 from nnc_core.functions.joining import *
 from nnc_core.functions.linear import *
 from nnc_core.functions.loss import *
@@ -43,6 +44,7 @@ from nnc_core.functions.polynomials import *
 from nnc_core.functions.pooling import *
 from nnc_core.functions.predicates import *
 from nnc_core.functions.quantiles import *
+from nnc_core.functions.quantisation import *
 from nnc_core.functions.ranges import *
 from nnc_core.functions.recurrent import *
 from nnc_core.functions.reduction import *

@@ -23,6 +23,7 @@ from nnc_core.operator.fft import Fourier
 from nnc_core.operator.gamma import GammaFunctions
 from nnc_core.operator.host import Hosted
 from nnc_core.operator.indexing import Indexing
+from nnc_core.operator.integer_products import IntegerProducts
 from nnc_core.operator.linear import Linear
 from nnc_core.operator.movement import Movement
 from nnc_core.operator.normalisation import Normalisations
@@ -53,7 +54,7 @@ class Namespace(
     Arithmetic[V], Functions[V], Exponentials[V], Trigonometry[V], Hyperbolic[V], Roots[V], Rounding[V],
     Representation[V], Bits[V], ErrorFunctions[V], BesselFunctions[V], GammaFunctions[V], Comparison[V], Logic[V],
     Casts[V], Complex[V], Reduction[V], Summaries[V],
-    Cumulative[V], Ordering[V], Linear[V], Solvers[V], Decompositions[V], Eigen[V], Equations[V],
+    Cumulative[V], Ordering[V], Linear[V], IntegerProducts[V], Solvers[V], Decompositions[V], Eigen[V], Equations[V],
     Fourier[V], Movement[V],
     Indexing[V], Scattering[V], Selection[V], Windows[V], Activations[V], Softmaxes[V], Normalisations[V],
     Attention[V], Recurrent[V], Random[V], Creation[V], Transfer[V], Control[V], Hosted[V], Palettes[V], Generic[V],

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nnc_core.operator import Namespace
 
 
-def _conv_nest(command: Command) -> LoopNest:
+def conv_nest(command: Command) -> LoopNest:
     strides, padding, dilation, groups, order = command.attributes
     slide: Any = strides, padding, dilation
     image, filter = image_of(command.output, order), filter_of(command.inputs[1], order)
@@ -32,7 +32,7 @@ def _conv_nest(command: Command) -> LoopNest:
     with nest.stage(*filter.size, filter.i) as (*k, i):
         x = nest.load(0, *at(order, n, seen(place, k, *slide), group * filter.i + i))
         weight = nest.load(1, *kernel_at(order, k, i, group * outputs + o))
-        total = dot(nest, x, weight)
+        total = dot(nest, x, weight, command.output.dtype)
     nest.store(0, total, *at(order, n, place, group * outputs + o))
     return nest.build()
 
@@ -47,7 +47,7 @@ def _conv_input_gradient_nest(command: Command) -> LoopNest:
     with nest.stage(*filter.size, outputs) as (*k, o):
         channel = group * outputs + o
         g = nest.load(0, *at(order, n, seeing(place, k, *slide), channel))
-        total = dot(nest, g, nest.load(1, *kernel_at(order, k, i, channel)))
+        total = dot(nest, g, nest.load(1, *kernel_at(order, k, i, channel)), g.dtype)
     nest.store(0, total, *at(order, n, place, group * filter.i + i))
     return nest.build()
 
@@ -62,7 +62,7 @@ def _conv_kernel_gradient_nest(command: Command) -> LoopNest:
     channel = group * outputs + o
     with nest.stage(image.n, *image.size) as (n, *place):
         x = nest.load(0, *at(order, n, seen(place, k, *slide), group * filter.i + i))
-        total = dot(nest, x, nest.load(1, *at(order, n, place, channel)))
+        total = dot(nest, x, nest.load(1, *at(order, n, place, channel)), x.dtype)
     nest.store(0, total, *kernel_at(order, k, i, channel))
     return nest.build()
 
@@ -113,7 +113,7 @@ def _input_gradient_flops(command: Command) -> float:
 class Convolution(Base[V], Generic[V]):
     """`strides` and `dilation` have a number for each spatial dimension, `padding` a pair (before, after)."""
 
-    @op(infer=rule.conv, reference=numpy_rule.conv, nest=_conv_nest, promote=ALL_INPUTS, linear="each",
+    @op(infer=rule.conv, reference=numpy_rule.conv, nest=conv_nest, promote=ALL_INPUTS, linear="each",
         vjp=(_conv_by_x, _conv_by_kernel))
     def conv(self, x: V, kernel: V, *, strides: Sizes, padding: Padding, dilation: Sizes, groups: int,
              layout: str) -> V:

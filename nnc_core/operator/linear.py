@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nnc_core.operator import Namespace
 
 
-def _matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
+def matmul_reference(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
     """float16 and bfloat16 are multiplied in float32."""
     wide = accumulator(a.dtype)
     x, y = np.asarray(a, wide), np.asarray(b, wide)
@@ -26,14 +26,14 @@ def _matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
     return out.astype(a.dtype, copy=False)
 
 
-def _matmul_nest(command: Command) -> LoopNest:
+def matmul_nest(command: Command) -> LoopNest:
     transpose_a, transpose_b = command.attributes
     a, b = command.inputs
     nest = open_nest(command)
     *batch, m, n = nest.outer(*command.output.shape)
     stacks = [[0 if d == 1 else i for i, d in zip(batch[len(batch) + 2 - len(x.shape) :], x.shape[:-2], strict=True)]
               for x in (a, b)]
-    wide = accumulator(a.dtype)
+    wide = accumulator(command.output.dtype)
     with nest.stage(a.shape[-2] if transpose_a else a.shape[-1]) as (k,):
         left = nest.load(0, *stacks[0], *((k, m) if transpose_a else (m, k))).cast(wide)
         right = nest.load(1, *stacks[1], *((n, k) if transpose_b else (k, n))).cast(wide)
@@ -57,7 +57,8 @@ def _by_b(F: Namespace[V], g: V, y: V, a: V, b: V, ta: bool, tb: bool) -> V:
 
 
 class Linear(Base[V], Generic[V]):
-    @op(infer=rule.matmul, reference=_matmul, nest=_matmul_nest, promote=ALL_INPUTS, linear="each", vjp=(_by_a, _by_b))
+    @op(infer=rule.matmul, reference=matmul_reference, nest=matmul_nest, promote=ALL_INPUTS, linear="each",
+        vjp=(_by_a, _by_b))
     def matmul(self, a: V, b: V, *, transpose_a: bool = False, transpose_b: bool = False) -> V:
         """Products of the last two axes, the others broadcast; `transpose_*` swap the last two axes first."""
         ...

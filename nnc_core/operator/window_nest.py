@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nnc_core.base.dtype import accumulator
+from nnc_core.base.dtype import DType, accumulator
 from nnc_core.base.layout import Layout
 from nnc_core.operator.loops import Index, IndexLike, NestBuilder
 from nnc_core.shape.window import Filter, Image, Padding, Sizes, has_channels_last
@@ -72,7 +72,7 @@ def row_major(k: Sequence[Index], window: Sizes) -> Index:
     return number
 
 
-def dot(nest: NestBuilder, a: Any, b: Any) -> Any:
-    """The sum of products over the stage, in the wide dtype."""
-    wide = accumulator(a.dtype)
+def dot(nest: NestBuilder, a: Any, b: Any, dtype: DType) -> Any:
+    """The sum of products over the stage, in the dtype that results of `dtype` are added in."""
+    wide = accumulator(dtype)
     return nest.fold("dot", a.cast(wide), b.cast(wide))

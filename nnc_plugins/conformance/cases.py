@@ -21,6 +21,7 @@ from nnc_plugins.conformance.tables import (
     fft,
     functions,
     indexing,
+    integer_products,
     linalg,
     movement,
     neural,
@@ -41,7 +42,7 @@ CASES: dict[str, list[Case]] = {
     **elementwise.CASES, **functions.CASES, **numbers.CASES, **reduction.CASES, **movement.CASES, **window.CASES,
     **creation.CASES, **resampling.CASES, **regions.CASES, **selection.CASES, **linalg.CASES, **fft.CASES,
     **cumulative.CASES, **ordering.CASES, **indexing.CASES, **neural.CASES, **random.CASES,
-    **palettes.CASES,
+    **palettes.CASES, **integer_products.CASES,
 }  # fmt: skip
 """Cases by operator name."""
 for _name, _cases in complex_numbers.CASES.items():

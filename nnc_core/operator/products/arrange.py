@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import accumulator, bfloat16, float16, float32, float64
+from nnc_core.base.dtype import FLOATS
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.products.convolution import conv_problem, input_gradient_problem, kernel_gradient_problem
 from nnc_core.operator.products.ending import plain_ending
 from nnc_core.operator.products.joined import Factor, JoinedProduct, joined_product
 from nnc_core.operator.products.matmul import matmul_problem
-from nnc_core.operator.products.problem import MatrixProduct
+from nnc_core.operator.products.problem import MatrixProduct, sum_dtype
 from nnc_core.operator.program import Program
 
 Arrange: TypeAlias = Callable[[JoinedProduct], MatrixProduct]
@@ -21,17 +21,21 @@ PROBLEMS: dict[str, Arrange] = {
     "matmul": matmul_problem, "conv": conv_problem, "conv_input_gradient": input_gradient_problem,
     "conv_kernel_gradient": kernel_gradient_problem}  # fmt: skip
 """Operators that are products."""
+INTEGER_PROBLEMS: dict[str, Arrange] = {"matmul_integer": matmul_problem, "conv_integer": conv_problem}
+"""Those of integers of 8 bits, which are added as int32."""
+_ALL = PROBLEMS | INTEGER_PROBLEMS
 
 
 def arranged(command: Command) -> MatrixProduct:
     """The problem of a command; NotSupportedError where it is none of products."""
     joined = joined_of(command)
     a, b = joined.factors
-    if a.layout.dtype not in (float16, bfloat16, float32, float64):
+    operator = operator_of(command)
+    if a.layout.dtype not in FLOATS and operator not in INTEGER_PROBLEMS:
         raise NotSupportedError(f"no products of {a.layout.dtype}")
     if 0 in (*a.layout.shape, *b.layout.shape, *joined.others[-1].shape):
         raise NotSupportedError("there is nothing to multiply")
-    return PROBLEMS[operator_of(command)](joined)
+    return _ALL[operator](joined)._replace(b_dtype=b.layout.dtype)
 
 
 def operator_of(command: Command) -> str:
@@ -55,5 +59,5 @@ def joined_of(command: Command) -> JoinedProduct:
     if command.name == FUSED.name:
         return joined_product(command, command.attributes[0])
     a, b = (Factor(x, n) for n, x in enumerate(command.inputs))
-    ending = plain_ending(accumulator(a.layout.dtype), command.output.dtype)
+    ending = plain_ending(sum_dtype(a.layout.dtype), command.output.dtype)
     return JoinedProduct(command.attributes, (a, b), command.outputs, (2,), ending)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Literal, NamedTuple, TypeAlias
 
-from nnc_core.base.dtype import DType
+from nnc_core.base.dtype import DType, accumulator, int32, is_integer
 from nnc_core.base.layout import Layout
 from nnc_core.operator.loops import broadcast_layout, coalesce
 from nnc_core.operator.products.ending import Ending
@@ -84,6 +84,13 @@ class MatrixProduct(NamedTuple):
     parts: tuple[MatrixProduct, ...] = ()
     """Products that this one consists of, each with some of its rows, which lie apart, and the steps that these need;
     none where it is one by itself."""
+    b_dtype: DType | None = None
+    """Of the elements of B; None: that of A's."""
+
+    @property
+    def wide(self) -> DType:
+        """The dtype of sums."""
+        return sum_dtype(self.dtype)
 
     @property
     def work(self) -> int:
@@ -105,6 +112,11 @@ class MatrixProduct(NamedTuple):
         if self.windows is not None:
             return "rows" if self.a.row == 0 else "columns"
         return "rows" if self.a.column == 1 or self.steps == 1 else "columns"
+
+
+def sum_dtype(dtype: DType) -> DType:
+    """The dtype in which products of elements of this one are added; there are none that stay integers of 8 bits."""
+    return int32 if is_integer(dtype) else accumulator(dtype)
 
 
 def product_problem(a: Layout, b: Layout, transposed: tuple[bool, bool], others: Sequence[Layout],

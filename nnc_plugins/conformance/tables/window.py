@@ -85,10 +85,10 @@ GROUPED = (
 )
 
 
-SHARED = tuple([(g, layout) for g in GROUPED for layout in g.layouts])
+CONVOLUTIONS = (*PLACES, *[(g, layout) for g in GROUPED for layout in g.layouts])
 
 
-def _kernel(g: WindowCase, layout: str) -> Shape:
+def kernel_shape(g: WindowCase, layout: str) -> Shape:
     return Filter(g.window, g.channels // g.groups, g.outputs).spec(layout, dt.float32).static_shape
 
 
@@ -96,7 +96,7 @@ def _for(g: WindowCase, dtypes: tuple[DType, ...]) -> tuple[DType, ...]:
     return few(dtypes) if g is BIG else dtypes
 
 
-def _convolution(g: WindowCase, layout: str) -> dict[str, Hashable]:
+def convolution_attributes(g: WindowCase, layout: str) -> dict[str, Hashable]:
     return {"strides": g.strides, "padding": g.padding, "dilation": g.dilation, "groups": g.groups, "layout": layout}
 
 
@@ -106,9 +106,9 @@ def _pool(g: WindowCase, layout: str) -> dict[str, Hashable]:
 
 def _convolutions(name: str) -> list[Case]:
     cases = []
-    for g, layout in PLACES + SHARED:
-        image, kernel = g.shape(layout), _kernel(g, layout)
-        result, attributes = g.shape(layout, g.windows(), g.outputs), _convolution(g, layout)
+    for g, layout in CONVOLUTIONS:
+        image, kernel = g.shape(layout), kernel_shape(g, layout)
+        result, attributes = g.shape(layout, g.windows(), g.outputs), convolution_attributes(g, layout)
         shapes, size = {
             "conv": ((image, kernel), None), "conv_input_gradient": ((result, kernel), g.size),
             "conv_kernel_gradient": ((image, result), g.window)}[name]  # fmt: skip

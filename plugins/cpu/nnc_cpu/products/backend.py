@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import accumulator
+from nnc_core.base.dtype import is_integer
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.tiling import Tiling
 from nnc_core.device import CommandBackend, Kernel
@@ -56,7 +56,7 @@ class PackedProducts(CommandBackend):
         """Weights in panels, where there are many and they are the second factor."""
         problem = _worth_while(command)
         size = problem.dtype.itemsize
-        if accumulator(problem.dtype) != problem.dtype:
+        if problem.wide != problem.dtype:
             return {}
         if self.operator not in ("matmul", "conv") or problem.steps * problem.columns * size < MANY:
             return {}
@@ -95,7 +95,8 @@ def _worth_while(command: Command) -> MatrixProduct:
         raise NotSupportedError("it is too small to pay")
     if _is_narrow(problem):
         raise NotSupportedError("it would mostly multiply lanes that are not there")
-    if problem.windows is None and (problem.columns == 1 or (problem.rows == 1 and problem.b.column != 1)):
+    along_memory = problem.columns == 1 or (problem.rows == 1 and problem.b.column != 1)
+    if problem.windows is None and along_memory and not is_integer(problem.dtype):
         raise NotSupportedError("libraries add such products in an order that is quicker")
     return problem
 
@@ -121,6 +122,6 @@ def nest_is_quicker(command: Command) -> bool:
 def problem_of(command: Command) -> MatrixProduct:
     """The problem of a command; NotSupportedError where there is no code for it."""
     problem = checked(arranged(command))
-    if problem.each and accumulator(problem.dtype) != problem.dtype:
+    if problem.each and problem.wide != problem.dtype:
         raise NotSupportedError(f"no depthwise convolutions of {problem.dtype}")
     return problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import held, stored
 from nnc_cpu.llvm.scalars import ScalarWriter
-from nnc_cpu.products.kind import STEPS, Kind
+from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.writing import (
     Signature,
     difference,
@@ -26,7 +26,7 @@ become addresses in `room`."""
 
 def room_size(kind: Kind) -> int:
     """Elements of the room for those of a block of steps; rows of an entry may be filled up to whole vectors."""
-    return (kind.most_rows + 2 * kind.rows + kind.lanes) * (STEPS + kind.lanes)
+    return (kind.most_rows + 2 * kind.rows + kind.lanes) * (kind.most_words + kind.lanes)
 
 
 class ConvertedWriter:

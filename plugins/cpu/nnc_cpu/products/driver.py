@@ -14,13 +14,16 @@ from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import held, stored
 from nnc_cpu.products.converted import ConvertedWriter, room_size, wanted
 from nnc_cpu.products.ending import EndingWriter
-from nnc_cpu.products.kind import AXES, STEPS, TABLE, Kind
+from nnc_cpu.products.kind import AXES, TABLE, Kind
 from nnc_cpu.products.numbers import names_of, operand_names
 from nnc_cpu.products.panels import PanelWriter
 from nnc_cpu.products.parts import SIGNATURE, parts_text
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
 from nnc_cpu.products.tile import TileWriter
 from nnc_cpu.products.window_tables import WindowTableWriter
+from nnc_cpu.products.word_panels import WordPanelWriter, excess_text
+from nnc_cpu.products.word_rows import WordRowsWriter
+from nnc_cpu.products.words import word_count
 from nnc_cpu.products.writing import difference, function_text, moved, places_in, product, smaller, split, total
 
 
@@ -30,11 +33,12 @@ def render(name: str, kind: Kind, halves: bool, declared: dict[str, None]) -> st
     if kind.last:
         masked = kind.right == "panels" or kind.left == "each"
         texts.append(TileWriter(kind, kind.last, masked, declared).text("last_tile"))
-    if kind.right != "panels":
-        texts.append(PanelWriter(kind, kind.vectors, halves, declared).text("pack"))
-        if kind.last:
-            texts.append(PanelWriter(kind, kind.last, halves, declared).text("last_pack"))
-    if kind.wide != kind.dtype:
+    for prefix, vectors in (("", kind.vectors), ("last_", kind.last)):
+        if vectors:
+            texts += packing(prefix, kind, vectors, halves, declared)
+    if kind.dots is not None:
+        texts.append(WordRowsWriter(kind, declared).text("convert"))
+    elif kind.wide != kind.dtype:
         texts.append(ConvertedWriter(kind, halves, declared).text("convert"))
     texts.append(EndingWriter(kind, halves, declared).text("finish"))
     if kind.windows != "apart":
@@ -42,12 +46,22 @@ def render(name: str, kind: Kind, halves: bool, declared: dict[str, None]) -> st
     return "".join([*texts, ProductWriter(kind, declared).text("part"), parts_text(name, kind, declared)])
 
 
+def packing(prefix: str, kind: Kind, vectors: int, halves: bool, declared: dict[str, None]) -> Iterator[str]:
+    """The functions that go through panels of so many vectors before the tiles."""
+    if kind.right != "panels":
+        writer = PanelWriter(kind, vectors, halves, declared) if kind.dots is None else WordPanelWriter(
+            kind, vectors, declared)
+        yield writer.text(f"{prefix}pack")
+    if kind.is_moved:
+        yield excess_text(f"{prefix}exceed", kind, vectors, declared)
+
+
 class ProductWriter:
     """Writes the function of a kind of products."""
 
     def __init__(self, kind: Kind, declared: dict[str, None]) -> None:
         self.kind, self.function = kind, FunctionWriter(declared)
-        self.type = held(kind.dtype)
+        self.type = held(kind.wide)
         self.numbers: dict[str, Register] = {}
         self.arguments: dict[str, Register] = {}
 
@@ -65,7 +79,9 @@ class ProductWriter:
         if kind.wide != kind.dtype:
             self.room = f.variable(self.type, 1, room_size(kind))
         if kind.right != "panels":
-            self.panel = f.variable(self.type, kind.lanes, STEPS * kind.vectors)
+            self.panel = f.variable(self.type, kind.lanes, kind.most_words * kind.vectors)
+        if kind.is_moved:
+            self.excess = f.variable(self.type, kind.lanes, kind.vectors)
         with f.loop(Register("%begin", "i64"), Register("%end", "i64")) as task:
             self.task(task)
         return function_text(f, name, SIGNATURE, linkage)
@@ -73,7 +89,8 @@ class ProductWriter:
     def take_arguments(self) -> None:
         """Find where the arrays begin."""
         f, ending = self.function, self.kind.ending
-        dtypes = (self.kind.dtype, self.kind.dtype, *[x.dtype for x in ending.operands], *ending.outputs)
+        factors = self.kind.dtype, self.kind.b_dtype or self.kind.dtype
+        dtypes = (*factors, *[x.dtype for x in ending.operands], *ending.outputs)
         self.types = dict(zip(operand_names(self.kind), map(stored, dtypes), strict=True))
         for n, name in zip(self.kind.order, self.types, strict=True):
             pointer = f.let(f"load ptr, {moved(f, Register('%arguments', 'ptr'), 'ptr', integer(n))}", "ptr")
@@ -144,8 +161,15 @@ class ProductWriter:
         shift = self.tabled(segment, segments, step, length)
         fresh = self.both(self.is_zero(segment), self.is_zero(step))
         final = self.both(self.is_end(segment, segments, "segments"), self.is_end(step, length, "length"))
+        length = self.elements(length)
+        if self.kind.is_moved:
+            self.call("exceed", panel, product(f, segments, length), b_step, self.excess)
         with f.loop(integer(0), self.rows, self.kind.rows) as row:
             self.tile(row, shift, (segments, length, panel, b_step), fresh, final)
+
+    def elements(self, steps: Register) -> Register:
+        """The elements of A and of B, as they are packed, that a number of steps are."""
+        return steps if self.kind.dots is None else word_count(self.function, steps, self.kind.dots)
 
     def before(self, segment: Register) -> Register:
         """The elements of B before a segment."""
@@ -170,7 +194,7 @@ class ProductWriter:
             width = f.let(f"select {self.in_last}, i64 {kind.last * kind.lanes}, {width}", "i64")
         with f.loop(integer(0), segments) as n:
             source = self.at(b, "b", self.before(total(f, segment, n)))
-            target = moved(f, self.panel, self.type, product(f, product(f, n, length), width))
+            target = moved(f, self.panel, self.type, product(f, product(f, n, self.elements(length)), width))
             self.call("pack", source, numbers["b_step"], numbers["b_column"], length, self.columns, target)
         return width
 
@@ -213,7 +237,8 @@ class ProductWriter:
         else:
             table = moved(f, self.table, "ptr", row)
         sums = moved(f, self.sums, self.type, product(f, row, integer(kind.width)))
-        self.call("tile", table, shift, segments, length, panel, b_step, self.columns, sums, fresh)
+        excess = [self.excess] if kind.is_moved else []
+        self.call("tile", table, shift, segments, length, panel, b_step, self.columns, sums, fresh, *excess)
         with f.where(final):
             self.finish(row, rows, moved(f, sums, self.type, product(f, skipped, integer(kind.width))))
 

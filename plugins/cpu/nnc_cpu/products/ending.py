@@ -57,7 +57,7 @@ class EndingWriter:
         targets = others.pop(0) if self.kind.windows == "apart" else None
         whole = f.let(f"and {columns}, {-self.lanes}", "i64")
         with f.loop(integer(0), rows) as row:
-            self.starts = [moved(f, sums, held(self.kind.dtype), product(f, row, integer(self.kind.width)))]
+            self.starts = [moved(f, sums, held(self.kind.wide), product(f, row, integer(self.kind.width)))]
             target = row if targets is None else f.let(f"load i64, {moved(f, targets, 'i64', row)}", "i64")
             for argument, x, step in zip(self.arguments[1:], others[::2], others[1::2], strict=True):
                 self.starts.append(moved(f, x, stored(argument.dtype), product(f, target, step)))

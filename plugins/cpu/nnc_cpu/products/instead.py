@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import is_float
+from nnc_core.base.dtype import is_complex
 from nnc_core.base.tiling import Tiling
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.packing import PACK
@@ -15,7 +15,7 @@ from nnc_core.shape.window import has_channels_last
 
 WORTH_TURNING = 1 << 18
 """Multiply-adds from which on transposing pays; below, a BLAS has one thread."""
-OF_IMAGES = ("conv", "conv_kernel_gradient")
+OF_IMAGES = ("conv", "conv_integer", "conv_kernel_gradient")
 """Operators whose first input are the images that windows see."""
 
 
@@ -24,17 +24,17 @@ def suited(F: Any, inputs: Sequence[Any], command: Command) -> Any:
     if is_with_channels_first(command):
         return _with_channels_last(F, inputs, command)
     size, slide = command.attributes[:-5], Sliding(*command.attributes[-5:])
-    if command.name in OF_IMAGES and has_channels_last(slide.order) and is_float(command.inputs[0].dtype):
+    if command.name in OF_IMAGES and has_channels_last(slide.order) and not is_complex(command.inputs[0].dtype):
         return _inside(F, inputs, command, size, slide)
     return None
 
 
 def is_with_channels_first(command: Command) -> bool:
     """Tell whether an operator on images with their channels first is run with channels last instead."""
-    if has_channels_last(command.attributes[-1]) or not is_float(command.inputs[0].dtype):
+    if has_channels_last(command.attributes[-1]) or is_complex(command.inputs[0].dtype):
         return False
     x, y, z = *command.inputs, command.output
-    windows, kernel = {"conv": (z, y), "conv_input_gradient": (x, y)}.get(command.name, (y, z))
+    windows, kernel = {"conv": (z, y), "conv_integer": (z, y), "conv_input_gradient": (x, y)}.get(command.name, (y, z))
     return windows.size * kernel.size // max(kernel.shape[0], 1) >= WORTH_TURNING
 
 

@@ -11,6 +11,7 @@ from nnc_core.operator.products.problem import MatrixProduct
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.helpers import definitions
 from nnc_cpu.llvm.objects import Objects
+from nnc_cpu.products.dots import dots_of
 from nnc_cpu.products.driver import render
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.plan import ProductPlan, Tile, plan_of
@@ -64,7 +65,7 @@ class ProductCompiler:
         """The kernel of a problem; `tile`: one to be used."""
         seconds = problem.work * MULTIPLY_ADD
         threads = max(1, min(wanted_threads(), int(seconds / WORTH)))
-        plan = plan_of(problem, self.vector, tile, threads)
+        plan = plan_of(problem, self.vector, tile, threads, dots_of(problem, self.target))
         return ProductKernel(self.code(plan.kind), plan, seconds)
 
     def code(self, kind: Kind) -> ProductCode:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from nnc_core.base.dtype import DType, accumulator
+from nnc_core.base.dtype import DType
 from nnc_core.operator.products.ending import Ending
-from nnc_core.operator.products.problem import Left
+from nnc_core.operator.products.problem import Left, sum_dtype
+from nnc_cpu.products.dots import Dots, is_moved
 
 STEPS = 256
 """Steps of the sum that are packed, and gone through by all tiles of a block of rows, at once."""
+WORDS = 128
+"""The same of words of several steps."""
 ROWS = 192
 """Rows of a task, at most."""
 TABLE = 4096
@@ -25,7 +28,7 @@ class Kind(NamedTuple):
     """Products that share their code: C[m, n] = sum over k of A[m, k] B[k, n], in order, by fused multiply-add."""
 
     dtype: DType
-    """Of the elements of both factors; float16 and bfloat16 are converted to float32 when they are packed."""
+    """Of the elements of A; float16 and bfloat16 are converted to float32 when they are packed."""
     lanes: int
     rows: int
     """Of a register tile."""
@@ -43,15 +46,36 @@ class Kind(NamedTuple):
     ending: Ending
     order: tuple[int, ...]
     """Places of A, B, the operands of the ending and its outputs among the arguments."""
+    b_dtype: DType | None = None
+    """Of the elements of B; None: that of A's."""
+    dots: Dots | None = None
+    """Several steps are one word, in A and B as they are packed; None: each step is by itself."""
 
     @property
     def wide(self) -> DType:
         """The dtype of sums."""
-        return accumulator(self.dtype)
+        return sum_dtype(self.dtype)
+
+    @property
+    def is_moved(self) -> bool:
+        """True where the elements of A that are multiplied are 128 greater than they are."""
+        return is_moved(self.dots, self.dtype)
+
+    @property
+    def most_steps(self) -> int:
+        """Steps of a block, at most."""
+        return STEPS if self.dots is None else WORDS * self.dots.steps
+
+    @property
+    def most_words(self) -> int:
+        """Elements of A and of B, as they are packed, that the steps of a block are."""
+        return STEPS if self.dots is None else WORDS
 
     @property
     def most_rows(self) -> int:
         """Rows of a task, at most: those of A that are converted lie on the stack."""
+        if self.dots is not None:
+            return 2 * ROWS // 3
         return ROWS if self.wide == self.dtype else ROWS // 4
 
     @property

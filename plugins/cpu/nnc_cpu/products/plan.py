@@ -7,9 +7,9 @@ from itertools import accumulate, chain
 from math import prod
 from typing import NamedTuple
 
-from nnc_core.base.dtype import accumulator
 from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis
-from nnc_cpu.products.kind import STEPS, TABLE, Kind, Right, Windows
+from nnc_cpu.products.dots import Dots
+from nnc_cpu.products.kind import TABLE, Kind, Right, Windows
 from nnc_cpu.products.numbers import SPATIAL, numbers_of, operand_names
 
 WIDEST = 64
@@ -40,10 +40,11 @@ class ProductPlan(NamedTuple):
     tasks: int
 
 
-def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threads: int = 1) -> ProductPlan:
+def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threads: int = 1,
+            dots: Dots | None = None) -> ProductPlan:
     """The plan for a host whose vectors have so many bytes; `tile`: one of no more rows than there are; `threads`: that
-    are to have tasks."""
-    lanes = vector // accumulator(problem.dtype).itemsize
+    are to have tasks; `dots`: see `Kind`."""
+    lanes = vector // problem.wide.itemsize
     parts = problem.parts or (problem,)
     rows = max([part.rows for part in parts])
     tile = tile or choose_tile(rows, problem.columns, lanes, vector == WIDEST, problem.panel // lanes)
@@ -54,7 +55,7 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threa
     last = _parts(rest, lanes)
     partial = last != tile.vectors or (rest != width and (right == "panels" or problem.each))
     kind = Kind(problem.dtype, lanes, tile.rows, tile.vectors, last if partial else 0, problem.left, right,
-                _way_of(problem), problem.ending, problem.order)
+                _way_of(problem), problem.ending, problem.order, problem.b_dtype, dots)
     shared = 1 if threads == 1 else _parts(SHARES * threads, panels * prod(problem.batch) * len(parts))
     planned = [_planned(part, kind, panels, shared) for part in parts]
     return _joined(kind, planned) if problem.parts else planned[0]
@@ -118,7 +119,7 @@ def _right(problem: MatrixProduct) -> Right:
         return "columns"
     if problem.parts or (problem.segments > 1 and problem.b_segment != problem.length * problem.b.row):
         return "rows"  # steps of different segments do not lie at equal distances
-    if accumulator(problem.dtype) != problem.dtype:
+    if problem.wide != problem.dtype:
         return "rows"  # they are converted when they are packed
     size = problem.steps * problem.columns * problem.dtype.itemsize
     return "panels" if problem.rows <= FEW_ROWS or size <= SMALL else "rows"
@@ -154,11 +155,12 @@ def _numbers(problem: MatrixProduct, kind: Kind) -> dict[str, int]:
 
 def _block_of_steps(problem: MatrixProduct, kind: Kind) -> tuple[int, int]:
     """The segments, and the steps of each, that are gone through at once."""
-    if problem.segments > 1 and problem.length <= STEPS // 2:
+    most, words = kind.most_steps, problem.length if kind.dots is None else _parts(problem.length, kind.dots.steps)
+    if problem.segments > 1 and words <= kind.most_words // 2:
         rows = _blocks(problem.rows, kind)[1]
-        return max(1, min(STEPS // problem.length, TABLE // rows)), problem.length
-    alone = kind.right == "panels" and problem.rows <= kind.rows and not kind.windows
-    return 1, max(1, min(TABLE if alone else STEPS, problem.length))
+        return max(1, min(kind.most_words // max(words, 1), TABLE // rows)), problem.length
+    alone = kind.right == "panels" and problem.rows <= kind.rows and not kind.windows and kind.wide == kind.dtype
+    return 1, max(1, min(TABLE if alone else most, problem.length))
 
 
 def _windows(windows: ImageWindows) -> dict[str, int]:

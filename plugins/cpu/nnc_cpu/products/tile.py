@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import constant, held
+from nnc_cpu.products.dots import added
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.writing import (
     Signature,
@@ -24,7 +25,13 @@ SIGNATURE: Signature = (
     ("columns", "i64"), ("sums", "ptr"), ("fresh", "i1"))  # fmt: skip
 """`table`: addresses in A, `shift`: see the two writers; `segments` of `length` steps each; `step`: elements of B from
 one step of the sum to the next; `columns`: those that B has; `sums`: where the sums are kept between blocks of steps,
-`fresh`: there are none yet."""
+`fresh`: there are none yet.  Where steps are words, words are counted, as elements of A and B are then."""
+EXCESS: Signature = (("excess", "ptr"),)
+"""What is to be taken from the sums of each column, where elements of A are moved."""
+
+
+def signature(kind: Kind) -> Signature:
+    return (*SIGNATURE, *EXCESS) if kind.is_moved else SIGNATURE
 
 
 class TileWriter:
@@ -34,10 +41,10 @@ class TileWriter:
         self.kind, self.vectors, self.lanes = kind, vectors, kind.lanes
         self.masked = masked
         """The last vector of B may not be whole."""
-        self.type, self.size = held(kind.dtype), kind.wide.itemsize
+        self.type, self.size = held(kind.wide), kind.wide.itemsize
         self.function = FunctionWriter(declared)
         (self.table, self.shift, self.segments, self.length, self.b, self.step, self.columns, self.sums,
-         self.fresh) = parameters(SIGNATURE)
+         self.fresh, *self.excess) = parameters(signature(kind))
 
     def text(self, name: str) -> str:
         f = self.function
@@ -47,18 +54,28 @@ class TileWriter:
             self.mask = lanes_below(f, difference(f, self.columns, whole), self.lanes)
         places = [(row, v) for row in range(self.kind.rows) for v in range(self.vectors)]
         self.totals = {place: f.variable(self.type, self.lanes) for place in places}
-        zero = f.spread(constant(0.0, self.kind.dtype), self.lanes)
+        zero = f.spread(constant(0, self.kind.wide), self.lanes)
         for variable in self.totals.values():
             f.set(variable, zero)
         with f.where(f.let(f"xor {self.fresh}, true", "i1")):
             for place, variable in self.totals.items():
                 f.set(variable, loaded(f, self.kept(place), self.type, self.lanes, self.size, None))
+        for excess in self.excess:
+            self.take(excess)
         self.right = f.variable("ptr")
         f.set(self.right, self.b)
         self.steps()
         for place, variable in self.totals.items():
             store(f, f.get(variable, self.type, self.lanes), self.kept(place), self.size, None)
-        return function_text(f, name, SIGNATURE)
+        return function_text(f, name, signature(self.kind))
+
+    def take(self, excess: Register) -> None:
+        """Take so much from the sums."""
+        f = self.function
+        for (_, v), variable in self.totals.items():
+            place = moved(f, excess, self.type, integer(v), self.lanes)
+            less, before = (f.get(x, self.type, self.lanes) for x in (place, variable))
+            f.set(variable, f.let(f"sub {before}, {less.name}", self.type, self.lanes))
 
     def kept(self, place: tuple[int, int]) -> Register:
         row, v = place
@@ -94,9 +111,15 @@ class TileWriter:
         for row, place in enumerate(places):
             for v, (left, vector) in enumerate(zip(self.left_at(place), right, strict=True)):
                 variable = self.totals[row, v]
-                before = f.get(variable, self.type, self.lanes)
-                name = f"llvm.fma.v{self.lanes}{'f32' if self.type == 'float' else 'f64'}"
-                f.set(variable, f.call(name, self.type, left, vector, before, lanes=self.lanes))
+                f.set(variable, self.added(f.get(variable, self.type, self.lanes), left, vector))
+
+    def added(self, before: Register, left: Register, right: Register) -> Register:
+        """Sums with the products of a step, or of the steps of a word."""
+        f, dots = self.function, self.kind.dots
+        if dots is not None:
+            return added(f, dots, before, left, right)
+        name = f"llvm.fma.v{self.lanes}{'f32' if self.type == 'float' else 'f64'}"
+        return f.call(name, self.type, left, right, before, lanes=self.lanes)
 
     def left_at(self, place: Register) -> list[Register]:
         """The factors of a row for all its vectors."""

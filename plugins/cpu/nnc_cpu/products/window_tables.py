@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from nnc_core.operator.products.problem import WindowAxis
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
-from nnc_cpu.products.kind import ROWS, STEPS, Kind
+from nnc_cpu.products.kind import ROWS, Kind
 from nnc_cpu.products.numbers import SPATIAL
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
 from nnc_cpu.products.writing import moved, product, split, store, total
@@ -23,8 +23,9 @@ class WindowTableWriter(TableWriter):
                  table: Register) -> None:
         super().__init__(kind, function, type, numbers, table)
         f, lanes = function, kind.lanes
-        zeros = f.variable(type, lanes, (STEPS + 2 * BEFORE) // lanes)
-        with f.loop(integer(0), integer((STEPS + 2 * BEFORE) // lanes)) as n:
+        vectors = (kind.most_steps + 2 * BEFORE) // lanes
+        zeros = f.variable(type, lanes, vectors)
+        with f.loop(integer(0), integer(vectors)) as n:
             nothing = Register("zeroinitializer", type, lanes)
             store(f, nothing, moved(f, zeros, type, n, lanes), kind.dtype.itemsize, None)
         self.zeros = self.number_of(moved(f, zeros, type, integer(BEFORE)))

@@ -1,0 +1,140 @@
+"""Products of 8-bit integers, several steps by one instruction: exact on every width and every instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nnc_core.base.command import Command
+from nnc_core.base.dtype import DType, int8, int32, uint8
+from nnc_core.base.layout import Layout
+from nnc_core.operator import OPERATORS
+from nnc_core.type import TensorSpec
+from nnc_cpu.llvm.compiler import TargetHost
+from nnc_cpu.products.backend import problem_of
+from nnc_cpu.products.dots import dots_of
+from nnc_cpu.products.kernel import ProductCompiler
+from nnc_cpu.products.plan import Tile
+from tests.cpu.products.running import HOSTS, interpreted, run
+from tests.cpu.products.test_convolution import CASES, Windows
+from tests.cpu.products.test_matmul import TURNED
+
+Values = np.ndarray[Any, Any]
+
+SMALL_TILE = Tile(3, 2)
+PAIRS = [(a, b) for a in (int8, uint8) for b in (int8, uint8)]
+WORDS = ("avx512vnni", "avxvnni")
+
+
+def without_words(host: TargetHost) -> TargetHost:
+    """A host that does not add products of words."""
+    features = [x.replace("+", "-") if x[1:] in WORDS else x for x in host.features.split(",")]
+    return host._replace(features=",".join(features))
+
+
+EVERY = {**HOSTS, **{f"{name}, without words": without_words(HOSTS[name])
+                     for name in ("here", "eight lanes")},
+         "plain instructions": HOSTS["any of its kind"]._replace(x86=False)}
+_COMPILERS = {name: ProductCompiler(host) for name, host in EVERY.items()}
+
+
+def integers(layout: Layout, seed: int) -> Values:
+    """The whole range, with many of its ends."""
+    ends = np.iinfo(layout.dtype)
+    rng = np.random.default_rng(seed)
+    found = rng.integers(ends.min, ends.max, max(layout.extent // layout.dtype.itemsize, 1), endpoint=True)
+    found[rng.random(found.shape) < 0.2] = ends.min
+    found[rng.random(found.shape) < 0.2] = ends.max
+    return found.astype(layout.dtype)
+
+
+def check(command: Command, host: str = "here", tile: Tile | None = None, given: Sequence[Values] = ()) -> None:
+    arrays = list(given) or [integers(x, seed) for seed, x in enumerate(command.inputs)]
+    ours, theirs = (np.full(max(command.output.extent // 4, 1), 77, np.int32) for _ in range(2))
+    run(_COMPILERS[host].kernel(problem_of(command), tile), [*arrays, ours])
+    interpreted(command, [*arrays, theirs])
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def command_of(a: Layout, b: Layout, ta: bool = False, tb: bool = False, out: Layout | None = None) -> Command:
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    shape = (*batch, a.shape[-1 if ta else -2], b.shape[-2 if tb else -1])
+    return Command("matmul_integer", (ta, tb), (a, b), (out or Layout.packed(shape, int32),))
+
+
+def matrices(m: int, n: int, k: int, pair: tuple[DType, DType], ta: bool = False, tb: bool = False) -> Command:
+    a, b = pair
+    return command_of(Layout.packed((k, m) if ta else (m, k), a), Layout.packed((n, k) if tb else (k, n), b), ta, tb)
+
+
+@pytest.mark.parametrize("host", EVERY)
+def test_all_remainders(host: str) -> None:
+    """Rows, columns and steps around those of tiles, panels, vectors and words."""
+    lanes = _COMPILERS[host].vector // 4
+    width = 2 * lanes
+    sizes = ((3, width, 4 * lanes), (4, width + 1, 4 * lanes + 1), (5, 2 * width - 1, 1), (7, 3, 31), (8, 1, 2),
+             (6, 5, 3))
+    for (ta, tb), pair in zip(TURNED, PAIRS, strict=True):
+        for size in sizes:
+            check(matrices(*size, pair, ta, tb), host, SMALL_TILE)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+@pytest.mark.parametrize(("ta", "tb"), TURNED)
+def test_blocks_of_rows_and_steps(pair: tuple[DType, DType], ta: bool, tb: bool) -> None:
+    """More rows than a task has, more steps than are packed at once, tiles that are chosen."""
+    check(matrices(143, 70, 1030, pair, ta, tb))
+
+
+@pytest.mark.parametrize(("a", "b"), [
+    ((4, 5, 7), (4, 7, 33)), ((5, 7), (4, 7, 33)), ((2, 3, 1, 4, 1, 7), (3, 1, 4, 7, 5)),
+])  # fmt: skip
+def test_batches(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    check(command_of(Layout.packed(a, int8), Layout.packed(b, int8)), tile=Tile(1, 2))
+
+
+def test_arrays_that_lie_apart() -> None:
+    for ta, tb in TURNED:
+        a, b = (Layout((2, 3, rows, width), int8, offset, (rows * 3 * 51, 51, 153, 1)) for rows, width, offset in (
+            (*((9, 5) if ta else (5, 9)), 3), (*((21, 9) if tb else (9, 21)), 1)))
+        check(command_of(a, b, ta, tb), tile=SMALL_TILE)
+
+
+def test_sums_wrap_around() -> None:
+    """As no network's do: 34,000 times 255 times 255 is beyond int32."""
+    command = matrices(2, 20, 34_000, (uint8, uint8))
+    check(command, given=[np.full(x.size, 255, np.uint8) for x in command.inputs])
+
+
+def convolution(windows: Windows, pair: tuple[DType, DType]) -> Command:
+    x, kernel = map(Layout.packed, (windows.image, windows.kernel), pair)
+    spec = OPERATORS["conv_integer"].infer(*[TensorSpec(y.shape, y.dtype) for y in (x, kernel)], *windows.attributes)
+    return Command("conv_integer", windows.attributes, (x, kernel), (spec.layout(),))
+
+
+@pytest.mark.parametrize("host", EVERY)
+def test_convolutions(host: str) -> None:
+    for n, (name, windows) in enumerate(CASES.items()):
+        if "depthwise" not in name:
+            made = convolution(windows, PAIRS[n % 4])
+            check(made, host, Tile(min(SMALL_TILE.rows, problem_of(made).rows), 2))
+
+
+@pytest.mark.parametrize("windows", [
+    Windows((2, 12, 13, 300), (2, 2, 300, 20), (1, 1), ((1, 0), (0, 1)), (1, 1)),
+    Windows((1, 18, 17, 60), (3, 3, 60, 40), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+    Windows((1, 9, 8, 700), (3, 3, 700, 30), (2, 2), ((1, 1), (1, 1)), (1, 1)),
+], ids=["many channels", "many rows", "more channels than a block"])  # fmt: skip
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_blocks_of_convolutions(windows: Windows, pair: tuple[DType, DType]) -> None:
+    check(convolution(windows, pair))
+
+
+def test_what_hosts_do() -> None:
+    found = {host: dots_of(problem_of(matrices(8, 8, 8, pair)), _COMPILERS[host].target)
+             for host, pair in (("any of its kind", PAIRS[0]), ("plain instructions", PAIRS[0]))}
+    assert {host: dots and dots.instruction for host, dots in found.items()} == {
+        "any of its kind": "llvm.x86.sse2.pmadd.wd" if HOSTS["here"].x86 else "", "plain instructions": ""}
