@@ -101,6 +101,7 @@ OPERATIONS: dict[str, int] = {
     "bitwise_and": 2, "bitwise_or": 2, "bitwise_xor": 2, "bitwise_invert": 1,
     "shift_left": 2, "shift_right": 2, "multiply_high": 2,  # upper half of the product of two uint32
     "select": 3, "cast": 1, "bitcast": 1,
+    "scale": 2,  # x * 2**n for a whole n, which expansions ask for where the target has it: see `expand`
     # functions; atan2 takes y before x
     "sqrt": 1, "cbrt": 1, "hypot": 2, "power": 2, "exp": 1, "exp2": 1, "expm1": 1, "log": 1, "log2": 1, "log10": 1,
     "log1p": 1, "sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "atan2": 2, "sinh": 1, "cosh": 1,

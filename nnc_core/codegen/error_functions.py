@@ -3,12 +3,13 @@
 erfc is e**(-x**2) times erfcx, and (1 + 2 x) erfcx(x) is one smooth function of t = (x - c) / (x + c) for all x >= 0
 (Shepherd and Laframboise, Mathematics of Computation 36, 1981).  In float32 (x + c) erfcx(x) takes its place, which
 needs one division.  x**2 is formed in two parts, so that the tails keep their digits.  erf in float32, where no tail is
-wanted, is 1 - 2**(x p(x)) far from 0.  erfinv(x) / x is a smooth function of w = -log(1 - x**2), and of its root where
-w is large (Giles, GPU Computing Gems, 2011).
+wanted, is 1 - 2**(x p(x)) far from 0.  Near 0, ndtr(-a) in float32 is
+2**(t - a**2 log2(e) / 2), where t is a times a polynomial, so that nothing is divided.  erfinv(x) / x is a smooth
+function of w = -log(1 - x**2), and of its root where w is large (Giles, GPU Computing Gems, 2011).
 
-The coefficients were computed with 50 to 90 decimal digits.  Those of erfcx and far from 0 of erf in float32 minimise
-the largest error, the others interpolate at Chebyshev nodes; the error of every fit is below 2**-23 (float32) and
-2**-54 (float64).
+The coefficients were computed with 50 to 90 decimal digits.  Those of erfcx, of ndtr near 0 and of erf far from it in
+float32 minimise the largest error, the others interpolate at Chebyshev nodes; the error of every fit is below 2**-23
+(float32) and 2**-54 (float64).
 """
 
 from __future__ import annotations
@@ -68,6 +69,16 @@ _EXP2 = (
          1.0000001192092896, 0.6931469440460205, 0.24022120237350464, 0.05550713464617729, 0.009675540961325169,
          0.0013276381650939584)  # fmt: skip
 """2**x of |x| <= 1/2, in float32, for a number that is taken from 1."""
+_NORMAL = (
+         -0.7862955927848816, 0.12392967939376831, -0.020747637376189232, 0.0032377569004893303,
+         -0.00043353153159841895, 4.1931365558411926e-05, -6.383200457094063e-07, -1.033099579217378e-06,
+         3.8213133279896283e-07, -6.256906459611855e-08)  # fmt: skip
+"""(log2(2 ndtr(-a)) + _BEND a**2) / a of a - 2, in float32 up to a = 4."""
+_BEND = 0.7213475108146667  # log2(e) / 2 as float32; what it is too small by is in the polynomial
+_QUARTER_EXP2 = (
+         0.25, 0.1732867956161499, 0.060056619346141815, 0.01387589517980814, 0.0024046257603913546,
+         0.00033479725243523717, 3.832308721030131e-05)  # fmt: skip
+"""2**(x - 2) of |x| <= 1/2, in float32."""
 _INVERSE_NEAR: Coefficients = {
     float32: (
          1.5014092922210693, 0.24664027988910675, -0.004177324939519167, -0.001252707908861339,
@@ -224,10 +235,22 @@ def _tail(a: Scalar) -> Scalar:
 
 def _normal_tail(a: Scalar) -> Scalar:
     """ndtr(-a) of a >= 0."""
-    a = a.minimum(_NORMAL_END[a.dtype])
-    exponent, fraction = _exp_of_square(a, -0.5)
-    factor = _scaled_tail(a, sqrt(0.5))
-    return scaled_down(multiply_add(factor, fraction, factor), exponent - 1, form_of(a))
+    end = a.minimum(_NORMAL_END[a.dtype])
+    exponent, fraction = _exp_of_square(end, -0.5)
+    factor = _scaled_tail(end, sqrt(0.5))
+    far = scaled_down(multiply_add(factor, fraction, factor), exponent - 1, form_of(a))
+    return far if a.dtype == float64 else (a > 4.0).select(far, _near_normal_tail(a))
+
+
+def _near_normal_tail(a: Scalar) -> Scalar:
+    """ndtr(-a) of 0 <= a <= 4 in float32.  What is whole in the power of two is taken off its two parts before they are
+    added, so that the rest keeps its digits."""
+    square = a * a
+    t = multiply_add(a, polynomial(_NORMAL, a - 2.0), 1.0)
+    whole, exponent = nearest_integer(multiply_add(square, -_BEND, t))
+    power = multiply_add(square, -_BEND, -whole) + t
+    power = multiply_add(multiply_add(a, a, -square), -_BEND, power)
+    return scaled_down(polynomial(_QUARTER_EXP2, power), exponent, form_of(a))
 
 
 def _exp_of_square(a: Scalar, factor: float) -> tuple[Scalar, Scalar]:

@@ -18,40 +18,42 @@ Numbering = Mapping[int, int]
 AnyKind = TypeVar("AnyKind", LoopNest, GeneralNest, AnyNest)
 
 
-def expand(nest: AnyKind, functions: Collection[str] = BY_DEFAULT) -> AnyKind:
+def expand(nest: AnyKind, functions: Collection[str] = BY_DEFAULT, direct: Collection[str] = ()) -> AnyKind:
     """The nest with `functions` (of EXPANSIONS; all but sin, cos and tan) written out in scalar instructions.
 
     float16 and bfloat16 are computed in float32 between casts.  Values are renumbered.  A nest without such
-    instructions is returned as it is.
+    instructions is returned as it is.  direct: instructions that not every target has and this one does; there is one,
+    `scale`, which takes the place of several and gives the same bits.
     """
     if unknown := set(functions) - set(EXPANSIONS):
         raise ValueError(f"no expansion of {sorted(unknown)}; there are {sorted(EXPANSIONS)}")
     if isinstance(nest, GeneralNest):
-        return replace(nest, nest=expand(nest.nest, functions))
+        return replace(nest, nest=expand(nest.nest, functions, direct))
     if not any(i.operation in functions for stage in nest.stages for i in stage.instructions):
         return nest
     renumbered: dict[int, int] = {}
     stages: list[Stage] = []
     first = 0
     for stage in nest.stages:
-        stages.append(_expand_stage(stage, first, renumbered, functions))
+        stages.append(_expand_stage(stage, BodyBuilder(first, direct), renumbered, functions))
         first += stages[-1].values
     return LoopNest(nest.name, nest.arguments, nest.axes, tuple(stages))
 
 
-def _expand_stage(stage: Stage, first: int, renumbered: dict[int, int], functions: Collection[str]) -> Stage:
-    """Expand one stage; `renumbered` holds the new numbers of all values before it and gets this stage's."""
-    body = _expand_body(stage.body, first, renumbered, functions)
+def _expand_stage(stage: Stage, body: BodyBuilder, renumbered: dict[int, int], functions: Collection[str]) -> Stage:
+    """Expand one stage into an empty body; `renumbered` holds the new numbers of all values before it and gets this
+    stage's."""
+    _expand_body(stage.body, body, renumbered, functions)
     reductions = tuple(_renumber_reduction(r, renumbered) for r in stage.reductions)
     for place in range(len(reductions)):
         renumbered[len(renumbered)] = body.next + place
-    running = _expand_body(stage.running, body.next + len(reductions), renumbered, functions)
+    running = BodyBuilder(body.next + len(reductions), body.direct)
+    _expand_body(stage.running, running, renumbered, functions)
     return Stage(stage.axes, tuple(body.instructions), reductions, tuple(running.instructions))
 
 
-def _expand_body(instructions: Sequence[Instruction], first: int, renumbered: dict[int, int],
-                 functions: Collection[str]) -> BodyBuilder:
-    body = BodyBuilder(first)
+def _expand_body(instructions: Sequence[Instruction], body: BodyBuilder, renumbered: dict[int, int],
+                 functions: Collection[str]) -> None:
     for instruction in instructions:
         operands = tuple(renumbered[operand] for operand in instruction.operands)
         if instruction.operation in functions:
@@ -60,7 +62,6 @@ def _expand_body(instructions: Sequence[Instruction], first: int, renumbered: di
             access = _renumber_access(instruction.access, renumbered)
             number = body.append(instruction._replace(operands=operands, access=access))
         renumbered[len(renumbered)] = number
-    return body
 
 
 def _renumber_reduction(reduction: Reduction, renumbered: Numbering) -> Reduction:

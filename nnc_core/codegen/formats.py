@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nnc_core.base.dtype import DType, float32, float64, int32, int64
-from nnc_core.codegen.scalar import Number, Scalar
+from nnc_core.codegen.scalar import BodyBuilder, Number, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +84,23 @@ def power_of_two(exponent: Scalar, form: Format) -> Scalar:
 
 def scaled_down(x: Scalar, exponent: Scalar, form: Format) -> Scalar:
     """x * 2**exponent for x near 1 and an exponent that is not positive; rounded once."""
+    if _scales(x):
+        return x.apply("scale", as_float(exponent, form))
     room = form.bias // 2 + 1
     return x * power_of_two(exponent + room, form) * 2.0**-room
 
 
 def scaled(x: Scalar, exponent: Scalar, form: Format) -> Scalar:
     """x * 2**exponent for |x| near 1: in two steps, as the power itself may be out of range; rounded once."""
+    if _scales(x):
+        return x.apply("scale", as_float(exponent, form))
     half = exponent >> 1
     return x * power_of_two(half, form) * power_of_two(exponent - half, form)
+
+
+def _scales(x: Scalar) -> bool:
+    """Tell whether the target of an expansion has an instruction for it."""
+    return isinstance(x.builder, BodyBuilder) and "scale" in x.builder.direct
 
 
 def with_sign_of(magnitude: Scalar, x: Scalar) -> Scalar:

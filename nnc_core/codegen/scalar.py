@@ -6,6 +6,7 @@ so that one formula, and one nest for moving, summing and multiplying, serves bo
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Protocol, TypeVar
 
 from nnc_core.base.dtype import DType, boolean, complex_of, is_complex, real_of
@@ -24,10 +25,13 @@ class Builder(Protocol):
 
 
 class BodyBuilder:
-    """Instructions of a stage's body, numbered from `first`; equal constants are made once."""
+    """Instructions of a stage's body, numbered from `first`; equal constants are made once.
 
-    def __init__(self, first: int) -> None:
-        self.first = first
+    direct: instructions that expansions may use beside those that every target has.
+    """
+
+    def __init__(self, first: int, direct: Collection[str] = ()) -> None:
+        self.first, self.direct = first, direct
         self.instructions: list[Instruction] = []
         self._constants: dict[tuple[str, str], int] = {}
 

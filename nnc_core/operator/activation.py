@@ -10,6 +10,7 @@ import numpy as np
 
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import AttributeValueError
+from nnc_core.codegen.formats import multiply_add
 from nnc_core.codegen.numpy_expansions import evaluate
 from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
@@ -50,10 +51,11 @@ def _sigmoid(x: Any) -> Any:
 # Their limit at -inf is zero, not NaN.  Where the factor is smaller than any normal number the product may not be: it
 # is multiplied by the root of an exponential twice.
 def _gated(product: Callable[..., Scalar]) -> Callable[..., Scalar]:
-    def scalar(x: Scalar, *attributes: Any) -> Scalar:
-        return x.equal(-inf).select(x.constant(-0.0), product(x, *attributes))
+    return in_wide(lambda x, *attributes: _ending(x, product(x, *attributes)))
 
-    return in_wide(scalar)
+
+def _ending(x: Scalar, product: Scalar) -> Scalar:
+    return x.equal(-inf).select(x.constant(-0.0), product)
 
 
 def _numpy_gated(gate: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,8 +71,14 @@ def _times_sigmoid(x: Scalar, u: Scalar) -> Scalar:
 def _gelu(x: Scalar, approximate: str) -> Scalar:
     """(1 + tanh(u)) / 2 is sigmoid(2 u), without the difference of nearly equal numbers."""
     if approximate == "none":
-        return x * x.apply("ndtr")
-    return _times_sigmoid(x, x * (x * x * _BEND + 1.0) * _SLOPE)
+        return _gelu_by_tail(x)
+    return _ending(x, _times_sigmoid(x, x * (x * x * _BEND + 1.0) * _SLOPE))
+
+
+def _gelu_by_tail(x: Scalar) -> Scalar:
+    """x, or nothing below 0, less |x| times what lies beyond |x|: keeps -0, and ends in -0."""
+    magnitude = abs(x).minimum(FAR)
+    return multiply_add(magnitude, -(-magnitude).apply("ndtr"), x.maximum(-0.0))
 
 
 def _numpy_gelu_gate(x: Any, approximate: str) -> Any:
@@ -180,7 +188,7 @@ class Activations(Base[V], Generic[V]):
         ...
 
     @op(infer=_gelu_spec, reference=_with_attribute(_numpy_gated(_numpy_gelu_gate)), promote=ALL_INPUTS, to_float=True,
-        inplace=(0,), scalar=_gated(_gelu), partials=(_gelu_slope,))
+        inplace=(0,), scalar=in_wide(_gelu), partials=(_gelu_slope,))
     def gelu(self, x: V | float, *, approximate: str = "none") -> V:
         """x times the probability that a standard normal number is below x, or "tanh"'s approximation of it."""
         ...

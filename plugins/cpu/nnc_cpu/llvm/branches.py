@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from nnc_core.base.loopnest import Instruction, LoopNest, Stage
 
-MUCH = 40
+MUCH = 38
 """Instructions that take longer than a branch that is predicted wrongly."""
 
 

@@ -29,6 +29,8 @@ class TargetHost(NamedTuple):
     halves: bool
     """It converts float16 by itself."""
     x86: bool = True
+    scales: bool = False
+    """It multiplies by powers of two by itself."""
 
 
 @cache
@@ -36,9 +38,10 @@ def host() -> TargetHost:
     """The machine that this process runs on.  Its vectors are told from what it can do: a hypervisor may give the
     processor another name."""
     has = llvm.get_host_cpu_features()
-    lanes = 16 if all(has.get(f"avx512{part}") for part in ("f", "dq", "bw", "vl")) else 8 if has.get("avx2") else 4
+    widest = all(has.get(f"avx512{part}") for part in ("f", "dq", "bw", "vl"))
+    lanes = 16 if widest else 8 if has.get("avx2") else 4
     x86 = llvm.get_process_triple().startswith("x86_64")
-    return TargetHost(llvm.get_host_cpu_name(), has.flatten(), lanes, bool(has.get("f16c")), x86)
+    return TargetHost(llvm.get_host_cpu_name(), has.flatten(), lanes, bool(has.get("f16c")), x86, widest)
 
 
 class HostCompiler:

@@ -88,7 +88,7 @@ class Objects:
 def text_of(name: str, nest: GeneralNest, machine: HostCompiler) -> tuple[str, TaskShape]:
     """The text of a module with the function of a nest, the same in every process, and how its work is divided."""
     declared: dict[str, None] = {}
-    body, shape = render(name, nest, machine.target.lanes, machine.target.halves, declared)
+    body, shape = render(name, nest, machine.target.lanes, machine.target.halves, declared, machine.target.scales)
     defined = definitions(declared)
     return "\n".join([*declared, *defined, body]), shape
 

@@ -37,13 +37,15 @@ class Rendered(NamedTuple):
     shape: TaskShape
 
 
-def render(name: str, nest: AnyNest, lanes: int, halves: bool, declared: dict[str, None]) -> Rendered:
+def render(name: str, nest: AnyNest, lanes: int, halves: bool, declared: dict[str, None], scales: bool = False
+           ) -> Rendered:
     """The function of a nest; NotSupportedError for what it cannot say.
 
     lanes: elements of a vector, a power of two up to PARTS; halves: the host converts float16 by itself; declared:
-    gathers what the module has to declare.
+    gathers what the module has to declare; scales: the host multiplies by powers of two by itself.
     """
-    return KernelWriter(expand(nest, EXPANDED), lanes, halves, declared).rendered(name)
+    direct = ("scale",) if scales else ()
+    return KernelWriter(expand(nest, EXPANDED, direct), lanes, halves, declared).rendered(name)
 
 
 class KernelWriter:

@@ -14,6 +14,7 @@ from nnc_core.codegen.expansions import EXPANSIONS
 from nnc_cpu.llvm.conversions import ConversionWriter
 from nnc_cpu.llvm.integers import IntegerWriter
 from nnc_cpu.llvm.ir import Register
+from nnc_cpu.llvm.scaling import scaled
 
 _ARITHMETIC = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
 _BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
@@ -68,6 +69,8 @@ class ScalarWriter(ConversionWriter, IntegerWriter):
             return self.function.let(f"fneg {a}", a.type, a.lanes)
         if operation == "sign":
             return self._sign(a, dtype)
+        if operation == "scale":
+            return scaled(self.function, *operands)
         if operation == "remainder":
             return self._float_remainder(a, operands[1], dtype)
         if operation == "floor_divide":
