@@ -13,7 +13,7 @@ from nnc_core.base.config import config
 from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64, int32
 from nnc_core.base.layout import Layout
 from nnc_core.operator.loops import broadcast_layout
-from nnc_cpu.products import backend
+from nnc_cpu.products import backend, plan
 from nnc_cpu.products.plan import Tile, plan_of
 from nnc_cpu.threads.tasks import arguments_of
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values
@@ -88,6 +88,19 @@ def test_b_is_read_where_it_lies() -> None:
     check(matrices(200, 40, 300, float32), tile=SMALL_TILE)
     check(matrices(3, 40, 4100, float32), tile=SMALL_TILE)
     check(matrices(3, 40, 4100, float32, ta=True), tile=SMALL_TILE)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_the_first_tile_packs_b(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FEW_ROWS", "SMALL"):
+        monkeypatch.setattr(plan, name, 0)
+    width = 2 * compiler(host).vector // 4
+    for size in ((203, 2 * width + 5, 530), (3, width, 257), (4, width + 1, 3), (7, 3, 40), (100, 4 * width, 512)):
+        command = matrices(*size, float32)
+        assert plan_of(backend.problem_of(command), compiler(host).vector, SMALL_TILE).kind.right == "rows"
+        check(command, host, SMALL_TILE)
+    check(matrices(130, 70, 300, float32), host)
+    check(matrices(130, 70, 300, float64, ta=True), host)
 
 
 @pytest.mark.parametrize(("a", "b"), [

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import held, stored
+from nnc_cpu.products.ahead import AheadTileWriter, AheadWriter, PackingTileWriter
 from nnc_cpu.products.converted import ConvertedWriter, room_size, wanted
 from nnc_cpu.products.ending import EndingWriter
 from nnc_cpu.products.kind import AXES, TABLE, Kind
@@ -29,12 +30,15 @@ from nnc_cpu.products.writing import difference, function_text, moved, places_in
 
 def render(name: str, kind: Kind, halves: bool, declared: dict[str, None]) -> str:
     """The text of all functions of a product; `name` is the one to call."""
-    texts = [TileWriter(kind, kind.vectors, False, declared).text("tile")]
+    writer = AheadTileWriter if kind.looks_ahead else TileWriter
+    texts = [writer(kind, kind.vectors, False, declared).text("tile")]
     if kind.last:
         masked = kind.right == "panels" or kind.left == "each"
-        texts.append(TileWriter(kind, kind.last, masked, declared).text("last_tile"))
+        texts.append(writer(kind, kind.last, masked, declared).text("last_tile"))
     for prefix, vectors in (("", kind.vectors), ("last_", kind.last)):
-        if vectors:
+        if vectors and kind.packs_in_tiles:
+            texts.append(PackingTileWriter(kind, vectors, True, declared).text(f"{prefix}packing_tile"))
+        elif vectors:
             texts += packing(prefix, kind, vectors, halves, declared)
     if kind.dots is not None:
         texts.append(WordRowsWriter(kind, declared).text("convert"))
@@ -76,8 +80,10 @@ class ProductWriter:
         noted = (kind, f, stored(kind.dtype), self.numbers, self.table)
         self.windows = WindowTableWriter(*noted) if kind.windows else None
         self.tables = self.windows or TableWriter(*noted)
+        self.ahead = AheadWriter(kind, f, self.numbers)
         if kind.wide != kind.dtype:
             self.room = f.variable(self.type, 1, room_size(kind))
+        self.panel = Register("null", "ptr")
         if kind.right != "panels":
             self.panel = f.variable(self.type, kind.lanes, kind.most_words * kind.vectors)
         if kind.is_moved:
@@ -154,17 +160,22 @@ class ProductWriter:
     def block(self, segment: Register, segments: Register, step: Register, length: Register) -> None:
         f, numbers = self.function, self.numbers
         b = self.at(self.b, "b", product(f, step, numbers["b_step"]))
+        self.ahead.begin(b, self.is_end(step, length, "length"), length, self.b)
+        panel, b_step = self.panel, self.width()
         if self.kind.right == "panels":
             panel, b_step = self.at(b, "b", self.before(segment)), numbers["b_step"]
-        else:
-            panel, b_step = self.panel, self.packed(b, segment, segments, length)
+        elif not self.kind.packs_in_tiles:
+            self.pack(b, segment, segments, length)
         shift = self.tabled(segment, segments, step, length)
         fresh = self.both(self.is_zero(segment), self.is_zero(step))
         final = self.both(self.is_end(segment, segments, "segments"), self.is_end(step, length, "length"))
-        length = self.elements(length)
+        length, first = self.elements(length), integer(0)
         if self.kind.is_moved:
             self.call("exceed", panel, product(f, segments, length), b_step, self.excess)
-        with f.loop(integer(0), self.rows, self.kind.rows) as row:
+        if self.kind.packs_in_tiles:
+            self.tile(first, shift, (segments, length, b, numbers["b_step"]), fresh, final, "packing_tile")
+            first = integer(self.kind.rows)
+        with f.loop(first, self.rows, self.kind.rows) as row:
             self.tile(row, shift, (segments, length, panel, b_step), fresh, final)
 
     def elements(self, steps: Register) -> Register:
@@ -186,17 +197,21 @@ class ProductWriter:
     def both(self, a: Register, b: Register) -> Register:
         return self.function.let(f"and {a}, {b.name}", "i1")
 
-    def packed(self, b: Register, segment: Register, segments: Register, length: Register) -> Register:
-        """Pack the panel's steps; elements from one to the next."""
-        f, numbers, kind = self.function, self.numbers, self.kind
-        width: Register = integer(kind.width)
-        if kind.last:
-            width = f.let(f"select {self.in_last}, i64 {kind.last * kind.lanes}, {width}", "i64")
+    def pack(self, b: Register, segment: Register, segments: Register, length: Register) -> None:
+        """Pack the panel's steps."""
+        f, numbers, width = self.function, self.numbers, self.width()
         with f.loop(integer(0), segments) as n:
             source = self.at(b, "b", self.before(total(f, segment, n)))
             target = moved(f, self.panel, self.type, product(f, product(f, n, self.elements(length)), width))
             self.call("pack", source, numbers["b_step"], numbers["b_column"], length, self.columns, target)
-        return width
+
+    def width(self) -> Register:
+        """Columns of the panel at hand, those that fill its last vector up included."""
+        kind = self.kind
+        if not kind.last:
+            return integer(kind.width)
+        last = integer(kind.last * kind.lanes)
+        return self.function.let(f"select {self.in_last}, {last}, {integer(kind.width)}", "i64")
 
     def call(self, name: str, *operands: Register) -> None:
         """Call a function, or that for the last panel in the last panel."""
@@ -224,7 +239,7 @@ class ProductWriter:
         self.function.line(f"call void @convert({operands})")
 
     def tile(self, row: Register, shift: Register, steps: tuple[Register, ...], fresh: Register,
-             final: Register) -> None:
+             final: Register, name: str = "tile") -> None:
         """Go through the steps with the tile at a row, and end it if they are the last."""
         f, kind = self.function, self.kind
         segments, length, panel, b_step = steps
@@ -237,8 +252,9 @@ class ProductWriter:
         else:
             table = moved(f, self.table, "ptr", row)
         sums = moved(f, self.sums, self.type, product(f, row, integer(kind.width)))
-        excess = [self.excess] if kind.is_moved else []
-        self.call("tile", table, shift, segments, length, panel, b_step, self.columns, sums, fresh, *excess)
+        others = [*self.ahead.of_tile(row, sums), self.panel] if kind.looks_ahead else []
+        others += [self.excess] if kind.is_moved else []
+        self.call(name, table, shift, segments, length, panel, b_step, self.columns, sums, fresh, *others)
         with f.where(final):
             self.finish(row, rows, moved(f, sums, self.type, product(f, skipped, integer(kind.width))))
 

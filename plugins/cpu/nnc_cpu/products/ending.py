@@ -20,6 +20,7 @@ from nnc_cpu.products.writing import (
     loaded,
     moved,
     parameters,
+    prefetch,
     product,
     store,
 )
@@ -61,11 +62,23 @@ class EndingWriter:
             target = row if targets is None else f.let(f"load i64, {moved(f, targets, 'i64', row)}", "i64")
             for argument, x, step in zip(self.arguments[1:], others[::2], others[1::2], strict=True):
                 self.starts.append(moved(f, x, stored(argument.dtype), product(f, target, step)))
+            if targets is None:
+                self.send_for(others[1::2])
             with f.loop(integer(0), whole, self.lanes) as column:
                 self.vector(column, None)
             with f.where(f.let(f"icmp slt {whole}, {columns.name}", "i1")):
                 self.vector(whole, lanes_below(f, difference(f, columns, whole), self.lanes))
         return function_text(f, name, given)
+
+    def send_for(self, steps: Sequence[Register]) -> None:
+        """Have the operands of a row of the next tile come into the cache while that is computed."""
+        f = self.function
+        for operand, start, step in zip(self.ending.operands, self.starts[1:], steps, strict=False):
+            if operand.along:
+                type = stored(operand.dtype)
+                row = moved(f, start, type, product(f, step, integer(self.kind.rows)))
+                for v in range(self.kind.vectors):
+                    prefetch(f, moved(f, row, type, integer(v), self.lanes))
 
     def vector(self, column: Register, mask: Register | None) -> None:
         """The ending of neighbouring columns."""

@@ -79,6 +79,16 @@ class Kind(NamedTuple):
         return ROWS if self.wide == self.dtype else ROWS // 4
 
     @property
+    def packs_in_tiles(self) -> bool:
+        """The first tile of rows packs B as it goes through it: copies, while multiply-adders are busy anyhow."""
+        return self.right == "rows" and self.looks_ahead and self.wide == self.dtype
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Tiles have the next steps of B come into the cache."""
+        return not self.windows and self.left != "each" and self.dots is None
+
+    @property
     def width(self) -> int:
         """Columns of a panel."""
         return self.vectors * self.lanes

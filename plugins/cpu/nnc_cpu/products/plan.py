@@ -20,6 +20,8 @@ LATENCY = 8
 """Sums that are needed to keep multiply-adders busy."""
 SHARES, FEW_TILES = 4, 3
 """Tasks for each thread, and tiles of rows that a task should have."""
+MOST_SHIFT = 2
+"""Of the steps at which tiles send for what comes next."""
 FEW_ROWS = 64
 SMALL = 1 << 19
 """Rows that are too few, and bytes of B that are too few, for packing to pay."""
@@ -64,7 +66,8 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threa
 def _planned(problem: MatrixProduct, kind: Kind, panels: int, shared: int) -> ProductPlan:
     """The plan of a product that is one by itself."""
     blocks, block_rows = _blocks(problem.rows, kind, shared)
-    numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows}
+    numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows,
+                                         "ahead_shift": _ahead_shift(kind, _parts(block_rows, kind.rows))}
     return ProductPlan(kind, tuple(numbers_of(kind, numbers)), prod(problem.batch) * blocks * panels)
 
 
@@ -92,7 +95,10 @@ def _tiles(rows: int, wide: bool) -> Iterator[Tile]:
     registers = 32 if wide else 16
     for vectors in range(4 if wide else 3, 0, -1):
         most = min((registers - 1 - vectors) // vectors, 14)
-        yield Tile(min(most, rows) if rows > 4 * most else _parts(rows, _parts(rows, most)), vectors)
+        if rows > 4 * most:
+            yield from (Tile(most, vectors), Tile(most - 1, vectors))
+        else:
+            yield Tile(_parts(rows, _parts(rows, most)), vectors)
 
 
 def _cost(tile: Tile, rows: int, vectors: int) -> float:
@@ -136,6 +142,12 @@ def _blocks(rows: int, kind: Kind, least: int = 1) -> tuple[int, int]:
     blocks = max(_parts(rows, kind.most_rows // tile * tile), min(least, rows // (FEW_TILES * tile)))
     height = _parts(_parts(rows, blocks), tile) * tile
     return _parts(rows, height), height
+
+
+def _ahead_shift(kind: Kind, tiles: int) -> int:
+    """The shift with which so many tiles of a block send for all of the next one, as evenly as they can."""
+    times = kind.most_steps // kind.width if kind.right == "columns" else tiles // kind.vectors
+    return min(MOST_SHIFT, max(1, times).bit_length() - 1)
 
 
 def _numbers(problem: MatrixProduct, kind: Kind) -> dict[str, int]:

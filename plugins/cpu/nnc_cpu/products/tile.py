@@ -30,10 +30,6 @@ EXCESS: Signature = (("excess", "ptr"),)
 """What is to be taken from the sums of each column, where elements of A are moved."""
 
 
-def signature(kind: Kind) -> Signature:
-    return (*SIGNATURE, *EXCESS) if kind.is_moved else SIGNATURE
-
-
 class TileWriter:
     """Writes the function of one tile, which goes through some steps of its sums."""
 
@@ -44,7 +40,7 @@ class TileWriter:
         self.type, self.size = held(kind.wide), kind.wide.itemsize
         self.function = FunctionWriter(declared)
         (self.table, self.shift, self.segments, self.length, self.b, self.step, self.columns, self.sums,
-         self.fresh, *self.excess) = parameters(signature(kind))
+         self.fresh, *self.others) = parameters(self.signature)
 
     def text(self, name: str) -> str:
         f = self.function
@@ -60,14 +56,18 @@ class TileWriter:
         with f.where(f.let(f"xor {self.fresh}, true", "i1")):
             for place, variable in self.totals.items():
                 f.set(variable, loaded(f, self.kept(place), self.type, self.lanes, self.size, None))
-        for excess in self.excess:
-            self.take(excess)
+        if self.kind.is_moved:
+            self.take(self.others[0])
         self.right = f.variable("ptr")
         f.set(self.right, self.b)
         self.steps()
         for place, variable in self.totals.items():
             store(f, f.get(variable, self.type, self.lanes), self.kept(place), self.size, None)
-        return function_text(f, name, signature(self.kind))
+        return function_text(f, name, self.signature)
+
+    @property
+    def signature(self) -> Signature:
+        return (*SIGNATURE, *EXCESS) if self.kind.is_moved else SIGNATURE
 
     def take(self, excess: Register) -> None:
         """Take so much from the sums."""
@@ -92,21 +92,26 @@ class TileWriter:
             first = moved(f, self.table, "ptr", product(f, segment, self.shift))
             rows = [f.let(f"load ptr, {moved(f, first, 'ptr', integer(row))}", "ptr") for row in range(self.kind.rows)]
             with f.loop(integer(0), self.length) as k:
+                self.begin_step(k)
                 self.one_step([moved(f, row, self.type, k) for row in rows])
 
     def by_columns(self) -> None:
         """`table` has the address of the column of each step, whose row number `shift` is the tile's first."""
         f = self.function
         with f.loop(integer(0), self.length) as k:
+            self.begin_step(k)
             column = f.let(f"load ptr, {moved(f, self.table, 'ptr', k)}", "ptr")
             first = moved(f, column, self.type, self.shift)
             self.one_step([moved(f, first, self.type, integer(row)) for row in range(self.kind.rows)])
+
+    def begin_step(self, k: Register) -> None:
+        """Do whatever else there is to do at a step."""
 
     def one_step(self, places: Sequence[Register]) -> None:
         """One step of all sums, with elements of A at these places."""
         f = self.function
         b = f.get(self.right, "ptr")
-        right = self.vectors_at(b)
+        right = self.right_at(b)
         f.set(self.right, moved(f, b, self.type, self.step))
         for row, place in enumerate(places):
             for v, (left, vector) in enumerate(zip(self.left_at(place), right, strict=True)):
@@ -120,6 +125,10 @@ class TileWriter:
             return added(f, dots, before, left, right)
         name = f"llvm.fma.v{self.lanes}{'f32' if self.type == 'float' else 'f64'}"
         return f.call(name, self.type, left, right, before, lanes=self.lanes)
+
+    def right_at(self, place: Register) -> list[Register]:
+        """The vectors of B of a step."""
+        return self.vectors_at(place)
 
     def left_at(self, place: Register) -> list[Register]:
         """The factors of a row for all its vectors."""

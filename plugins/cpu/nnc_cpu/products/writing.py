@@ -77,6 +77,11 @@ def suffix(type: str) -> str:
     return {"float": "f32", "double": "f64"}.get(type, type)
 
 
+def prefetch(f: FunctionWriter, place: Register) -> None:
+    """Have the line of a place come into the second cache, if there is memory at all."""
+    f.call_void("llvm.prefetch.p0", place, integer(0, 32), integer(2, 32), integer(1, 32))
+
+
 def lanes_below(f: FunctionWriter, count: Register, lanes: int) -> Register:
     """The lanes whose number is below a count."""
     numbers = Register("<" + ", ".join([f"i64 {k}" for k in range(lanes)]) + ">", "i64", lanes)
