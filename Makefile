@@ -12,9 +12,10 @@ VENV := $(if $(NEWEST),.venv-newest,.venv)
 VERSIONS := $(if $(NEWEST),--upgrade --upgrade-strategy eager,--constraint $(CONSTRAINTS))
 RUN := $(VENV)/bin/python -m
 PIP := $(RUN) pip --disable-pip-version-check --quiet
-PROJECTS := pyproject.toml plugins/cpu/pyproject.toml plugins/opencl/pyproject.toml $(CONSTRAINTS)
+PROJECTS := pyproject.toml plugins/cpu/pyproject.toml plugins/opencl/pyproject.toml plugins/cuda/pyproject.toml $(CONSTRAINTS)
 BASE := $(VENV)/base.stamp
 INTEL := $(VENV)/intel.stamp
+NVRTC := $(VENV)/nvrtc.stamp
 # Two makes at once must not install into one environment at once.
 LOCK := $(if $(shell command -v flock),flock .venv.lock)
 # The tests start some hundred processes: none of them should compile every module anew.
@@ -47,7 +48,7 @@ install-base:
 	@if [ -n "$(NEWEST)" ] || [ ! -e $(BASE) ] || [ -n "$$(find $(PROJECTS) -newer $(BASE))" ]; then \
 	    echo "installing into $(VENV) ..." && \
 	    { $(RUN) pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV); } && \
-	    $(PIP) install $(VERSIONS) -e ".[test,check,demo]" -e plugins/cpu -e plugins/opencl && \
+	    $(PIP) install $(VERSIONS) -e ".[test,check,demo]" -e plugins/cpu -e plugins/opencl -e plugins/cuda && \
 	    touch $(BASE); fi
 
 install-intel:
@@ -55,6 +56,11 @@ install-intel:
 	    echo "installing Intel's OpenCL driver into $(VENV) ..." && \
 	    $(PIP) install $(VERSIONS) -e . -e "plugins/opencl[intel]" && \
 	    touch $(INTEL); fi
+
+# The compiler of CUDA C, which needs no GPU.
+$(NVRTC): $(BASE)
+	@echo "installing NVRTC into $(VENV) ..."
+	@$(LOCK) $(PIP) install $(VERSIONS) -e . -e "plugins/cuda[nvrtc]" && touch $@
 
 demo: $(READY)
 	@$(VENV)/bin/nnc demo
@@ -74,7 +80,7 @@ test: $(READY)
 	$(call run_kit,quick,--nnc-one-dtype-in=6)
 
 test-all: export HYPOTHESIS_PROFILE = all
-test-all: $(READY)
+test-all: $(READY) $(NVRTC)
 	@$(RUN) pytest -q -n $(JOBS) --dist worksteal -m ""
 	$(call run_kit,all,-m "")
 

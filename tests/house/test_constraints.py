@@ -10,7 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECTS = ("pyproject.toml", "plugins/cpu/pyproject.toml", "plugins/opencl/pyproject.toml")
+PROJECTS = ("pyproject.toml", "plugins/cpu/pyproject.toml", "plugins/opencl/pyproject.toml",
+            "plugins/cuda/pyproject.toml")
 OURS = "nnc-"
 
 

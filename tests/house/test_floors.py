@@ -113,7 +113,7 @@ def test_what_is_allowed_passes(tmp_path: Path, module: str, source: str) -> Non
 
 def test_this_house() -> None:
     units = {unit_of(name) for name in modules_of(ROOT)}
-    assert {"nnc_core", "nnc_core.base", "nnc_core.engine", "nnc_plugins", "nnc_cpu", "nnc_opencl"} <= units
+    assert {"nnc_core", "nnc_core.base", "nnc_core.engine", "nnc_plugins", "nnc_cpu", "nnc_opencl", "nnc_cuda"} <= units
     assert list(violations(ROOT)) == []
 
 

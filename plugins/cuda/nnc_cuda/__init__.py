@@ -1,0 +1,68 @@
+"""NVIDIA's GPUs as devices of nnc, through CuPy and NVRTC; see `nnc_cuda.device` for the device itself.
+
+The hooks below are all that nnc calls.  CuPy is imported when devices are listed, not before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import partial
+from importlib import metadata, util
+from typing import TYPE_CHECKING
+
+from nnc_plugins import DeviceOffer, PluginInfo, hookimpl
+
+if TYPE_CHECKING:
+    from nnc_core.device import Device
+
+__all__ = ["nnc_devices", "nnc_diagnose", "nnc_plugin_info"]
+
+
+@hookimpl
+def nnc_plugin_info() -> PluginInfo:
+    return {"name": "cuda", "api": (1, 0), "version": _version(), "kinds": ("cuda",)}
+
+
+@hookimpl
+def nnc_devices() -> Iterable[DeviceOffer]:
+    """All devices of the driver; none without CuPy or a driver."""
+    if util.find_spec("cupy_backends") is None:
+        return []
+    from nnc_cuda.cupy_driver import CuPyDriver, device_count
+
+    offers = []
+    for number in range(device_count()):
+        facts = CuPyDriver(number).facts()
+        text = "{} (compute capability {}.{}, driver {})".format(facts.name, *facts.capability, facts.version)
+        uid = "cuda:" + "/".join(map(_plain, (facts.name, facts.bus)))
+        offers.append(DeviceOffer(f"cuda:{number}", partial(_open, number, f"cuda:{number}"), text, uid))
+    return offers
+
+
+@hookimpl
+def nnc_diagnose() -> Iterable[str]:
+    from nnc_cuda.diagnosis import diagnosis
+
+    return diagnosis()
+
+
+def _open(number: int, id: str) -> Device:
+    from nnc_cuda.cupy_driver import CuPyDriver
+    from nnc_cuda.device import CudaDevice
+    from nnc_cuda.nvrtc import NVRTC
+
+    driver = CuPyDriver(number)
+    return CudaDevice(driver, NVRTC(driver.facts().capability), id)
+
+
+def _plain(text: str) -> str:
+    """Words of letters and digits."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _version() -> str:
+    try:
+        return metadata.version("nnc-cuda")
+    except metadata.PackageNotFoundError:  # a source tree on the path
+        return "unknown"

@@ -1,0 +1,31 @@
+"""CUDA C as a dialect of the renderer of loop nests."""
+
+from __future__ import annotations
+
+from nnc_core.codegen import Dialect
+
+CUDA = Dialect(
+    name="CUDA C",
+    types={
+        "bool": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long long",
+        "uint8": "unsigned char", "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long long",
+        "float16": "unsigned short", "bfloat16": "unsigned short", "float32": "float", "float64": "double",
+    },
+    head='extern "C" __global__ void {name}({parameters})',
+    parameter="{const}{type} *{name}",
+    point="((unsigned long long)blockIdx.x * blockDim.x + threadIdx.x)",
+    preamble=(
+        "#ifndef INFINITY\n"
+        "#define INFINITY __int_as_float(0x7f800000)\n"
+        "#define NAN __int_as_float(0x7fc00000)\n"
+        "#endif\n"
+    ),
+    function="static __device__ inline",
+    items="((unsigned long long)gridDim.x * blockDim.x)",
+)  # fmt: skip
+"""One thread for each outer point, in one dimension; the grid may be rounded up.  The numbers of a general nest are
+arguments of type long long behind its pointers.
+
+Compile without contraction (--fmad=false); division and square root of NVRTC are rounded correctly unless it is told
+otherwise.  float16 and bfloat16 are stored as bits and computed in float32.
+"""

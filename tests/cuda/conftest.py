@@ -1,0 +1,27 @@
+"""The CUDA plugin's device on the processor; without a C compiler its tests are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from nnc_cuda.device import CudaDevice
+
+from tests.cuda.host_compiler import HostCompiler, compiler
+from tests.cuda.host_driver import HostDriver
+from tests.cuda.host_plugin import ID
+
+
+@pytest.fixture
+def driver() -> HostDriver:
+    return HostDriver()
+
+
+@pytest.fixture
+def device(driver: HostDriver) -> Iterator[CudaDevice]:
+    if compiler() is None:
+        pytest.skip("there is no C compiler")
+    device = CudaDevice(driver, HostCompiler(), ID)
+    yield device
+    if driver.sick is None:
+        device.close()

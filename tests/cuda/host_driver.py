@@ -1,0 +1,216 @@
+"""A driver of CUDA without a GPU: memory is the host's, kernels are a host compiler's, and streams are as late as CUDA
+allows, so that whoever forgets to wait sees old memory."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from nnc_cuda.driver import CudaError, DeviceFacts
+
+MEMORY = 4 << 30
+ALIGNMENT = 256
+POISON = 0xA5
+INVALID, OUT_OF_MEMORY, NOT_READY_TO_CAPTURE = 1, 2, 900
+
+Command = Callable[[], object]
+
+
+class HostDriver:
+    """One device.  Nothing that is enqueued runs before somebody waits for it."""
+
+    def __init__(self, memory: int = MEMORY) -> None:
+        self.total, self.used = memory, 0
+        self.sick: CudaError | None = None
+        """What everything says from now on, as after a kernel that wrote where it must not."""
+        self.launches = self.graph_launches = 0
+        self._numbers = count(1)
+        self._memory: dict[int, Any] = {}
+        self._streams: dict[int, deque[Command]] = {}
+        self._events: dict[int, tuple[int, int]] = {}
+        """The stream of an event, and how many of its commands come before it."""
+        self._moments: dict[int, float] = {}
+        self._enqueued: dict[int, int] = {}
+        self._begun: dict[int, int] = {}
+        self._modules: dict[int, ctypes.CDLL] = {}
+        self._functions: dict[int, tuple[Any, int]] = {}
+        self._graphs: dict[int, list[Command]] = {}
+        self._capturing: list[Command] | None = None
+        self._lock = threading.RLock()
+
+    def facts(self) -> DeviceFacts:
+        return DeviceFacts("CUDA C on the processor", self.total, (8, 0), 1, "0.0", "0000:00:00.0")
+
+    # ---- memory
+    def free_memory(self) -> tuple[int, int]:
+        self._check()
+        return self.total - self.used, self.total
+
+    def allocate(self, nbytes: int) -> int:
+        self._check()
+        with self._lock:
+            if self.used + nbytes > self.total:
+                raise CudaError(OUT_OF_MEMORY, "out of memory")
+            room = (ctypes.c_char * (nbytes + ALIGNMENT))()
+            address = -(-ctypes.addressof(room) // ALIGNMENT) * ALIGNMENT
+            ctypes.memset(address, POISON, nbytes)
+            self._memory[address] = room, nbytes
+            self.used += nbytes
+            return address
+
+    def free(self, address: int) -> None:
+        with self._lock:
+            self._finish()
+            _, nbytes = self._memory.pop(address)
+            self.used -= nbytes
+
+    def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
+        self._enqueue(stream, lambda: ctypes.memmove(target, source, nbytes))
+
+    def fill(self, address: int, byte: int, nbytes: int, stream: int) -> None:
+        self._enqueue(stream, lambda: ctypes.memset(address, byte, nbytes))
+
+    # ---- order
+    def new_stream(self) -> int:
+        self._check()
+        stream = next(self._numbers)
+        self._streams[stream], self._enqueued[stream], self._begun[stream] = deque(), 0, 0
+        return stream
+
+    def end_stream(self, stream: int) -> None:
+        self.synchronize(stream)
+
+    def synchronize(self, stream: int) -> None:
+        with self._lock:
+            self._until(stream, self._enqueued[stream])
+        self._check()
+
+    def new_event(self, timed: bool) -> int:
+        self._check()
+        return next(self._numbers)
+
+    def end_event(self, event: int) -> None:
+        self._events.pop(event, None)
+        self._moments.pop(event, None)
+
+    def record(self, event: int, stream: int) -> None:
+        self._enqueue(stream, lambda: self._moments.update({event: time.perf_counter()}))
+        self._events[event] = stream, self._enqueued[stream]
+
+    def order(self, stream: int, event: int) -> None:
+        before = self._events[event]
+        self._enqueue(stream, lambda: self._until(*before))
+
+    def is_done(self, event: int) -> bool:
+        """True once it is reached; each question lets one command run."""
+        self._check()
+        stream, number = self._events[event]
+        with self._lock:
+            if self._begun[stream] < number:
+                self._until(stream, self._begun[stream] + 1)
+            return self._begun[stream] >= number
+
+    def wait(self, event: int) -> None:
+        with self._lock:
+            self._until(*self._events[event])
+        self._check()
+
+    def seconds(self, earlier: int, later: int) -> float:
+        return self._moments[later] - self._moments[earlier]
+
+    # ---- code
+    def load(self, code: bytes) -> int:
+        self._check()
+        with TemporaryDirectory() as folder:
+            file = Path(folder, f"module{next(self._numbers)}.so")
+            file.write_bytes(code)
+            try:
+                library = ctypes.CDLL(os.fspath(file))
+            except OSError as error:
+                raise CudaError(200, "device kernel image is invalid") from error
+        module = next(self._numbers)
+        self._modules[module] = library
+        return module
+
+    def unload(self, module: int) -> None:
+        with self._lock:
+            self._finish()
+            del self._modules[module]
+
+    def function(self, module: int, name: str) -> int:
+        library, function = self._modules[module], next(self._numbers)
+        self._functions[function] = library["run_" + name], ctypes.c_int.in_dll(library, "arguments_" + name).value
+        return function
+
+    def launch(self, function: int, blocks: int, threads: int, stream: int, arguments: int) -> None:
+        if not 0 < blocks < 1 << 31 or not 0 < threads <= 1024:
+            raise CudaError(INVALID, f"invalid argument: {blocks} blocks of {threads} threads")
+        run, many = self._functions[function]
+        kept = _copied(arguments, many)
+        self.launches += 1
+        self._enqueue(stream, lambda: run(kept[1], ctypes.c_uint(blocks), ctypes.c_uint(threads)))
+
+    # ---- graphs
+    def capture(self, stream: int, enqueue: Callable[[], object]) -> int:
+        with self._lock:
+            self._capturing = []
+            try:
+                enqueue()
+            finally:
+                commands, self._capturing = self._capturing, None
+            graph = next(self._numbers)
+            self._graphs[graph] = commands
+            return graph
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        self.graph_launches += 1
+        commands = self._graphs[graph]
+        self._enqueue(stream, lambda: [command() for command in commands])
+
+    def end_graph(self, graph: int) -> None:
+        with self._lock:
+            self._finish()
+            del self._graphs[graph]
+
+    # ---- running
+    def _enqueue(self, stream: int, command: Command) -> None:
+        self._check()
+        with self._lock:
+            if self._capturing is not None:
+                self._capturing.append(command)
+                return
+            self._streams[stream].append(command)
+            self._enqueued[stream] += 1
+
+    def _until(self, stream: int, number: int) -> None:
+        """Run the commands of a stream up to that many since its beginning."""
+        commands = self._streams[stream]
+        while self._begun[stream] < number and commands:
+            command = commands.popleft()
+            self._begun[stream] += 1
+            if self.sick is None:
+                command()
+
+    def _finish(self) -> None:
+        for stream in [*self._streams]:
+            self._until(stream, self._enqueued[stream])
+
+    def _check(self) -> None:
+        if self.sick is not None:
+            raise self.sick
+
+
+def _copied(arguments: int, many: int) -> tuple[Any, Any]:
+    """Copies of so many arguments, all of eight bytes, and of their addresses: CUDA reads them when it launches."""
+    places = (ctypes.c_void_p * max(many, 1)).from_address(arguments)
+    values = (ctypes.c_int64 * max(many, 1))(*[ctypes.c_int64.from_address(places[n]).value for n in range(many)])
+    first = ctypes.addressof(values)
+    return values, (ctypes.c_void_p * max(many, 1))(*[first + 8 * n for n in range(many)])
