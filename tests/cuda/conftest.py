@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from nnc_cuda.device import CudaDevice
 
+from nnc_cuda.device import CudaDevice
 from tests.cuda.host_compiler import HostCompiler, compiler
 from tests.cuda.host_driver import HostDriver
 from tests.cuda.host_plugin import ID

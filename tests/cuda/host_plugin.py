@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nnc_cuda.device import CudaDevice
-
 from nnc_plugins import API, DeviceOffer, PluginInfo, hookimpl
 from tests.cuda.host_compiler import HostCompiler
 from tests.cuda.host_driver import HostDriver

@@ -7,11 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nnc_cuda.device import ALIGNMENT, CudaDevice
-from nnc_cuda.driver import CudaError
-from nnc_cuda.graphs import CudaProgram
-from nnc_cuda.kernel import THREADS
-from nnc_cuda.modules import MOST_ARGUMENTS, last_words
 
 from nnc_core.base.dtype import float32
 from nnc_core.base.errors import (
@@ -26,6 +21,11 @@ from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
 from nnc_core.base.record import Call
 from nnc_core.device import Buffer
+from nnc_cuda.device import ALIGNMENT, CudaDevice
+from nnc_cuda.driver import CudaError
+from nnc_cuda.graphs import CudaProgram
+from nnc_cuda.kernel import THREADS
+from nnc_cuda.modules import MOST_ARGUMENTS, last_words
 from tests.cuda.host_driver import HostDriver
 
 Values = np.ndarray[Any, Any]

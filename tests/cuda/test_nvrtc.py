@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+
+from nnc_core.base.errors import PluginError
+from nnc_core.codegen import AnyNest, entry_name, expand, general, render_program
 from nnc_cuda import nvrtc
 from nnc_cuda.dialect import CUDA
 from nnc_cuda.driver import CompileError
 from nnc_cuda.modules import TOGETHER
-
-from nnc_core.base.errors import PluginError
-from nnc_core.codegen import AnyNest, entry_name, expand, general, render_program
 from tests.cuda.operator_nests import operator_nests
 
 SAMPLE = 24

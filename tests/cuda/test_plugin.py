@@ -1,4 +1,4 @@
-"""The plugin from outside: what it says where there is no GPU, what it imports, and the conformance kit on its device."""
+"""The plugin from outside: what it says without a GPU, what it imports, and the conformance kit on its device."""
 
 from __future__ import annotations
 
