@@ -1,4 +1,4 @@
-"""What there is of CUDA here, and what is missing, for a person."""
+"""The state of CUDA here, and what is missing, for a person."""
 
 from __future__ import annotations
 

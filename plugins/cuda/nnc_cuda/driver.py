@@ -1,4 +1,4 @@
-"""What a device asks of CUDA, as an interface: memory, streams, events, modules and launches."""
+"""The interface of CUDA that a device is written against: memory, streams, events, modules and launches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 
 class DeviceFacts(NamedTuple):
-    """What a driver says of one device.  Memory in bytes."""
+    """Properties of one device.  Memory in bytes."""
 
     name: str
     memory: int
