@@ -24,12 +24,12 @@ from nnc_core.device import (
     Program,
     Stream,
 )
-from nnc_cuda.driver import Compiler, CudaError, DeviceFacts, Driver
+from nnc_cuda.driver import CudaCompiler, CudaError, DeviceFacts, Driver
 from nnc_cuda.failure import OUT_OF_MEMORY, explained, failure
 from nnc_cuda.graphs import CudaProgram
 from nnc_cuda.kernel import CudaKernel
 from nnc_cuda.memory import Allocation, CudaBuffer
-from nnc_cuda.modules import FittedCode, ModuleBuilder, Refusal
+from nnc_cuda.modules import FittedFunction, ModuleBuilder, Refusal
 from nnc_cuda.stream import CudaStream
 
 ALIGNMENT = 256
@@ -55,7 +55,7 @@ class CudaDevice(Device):
     kept_launches = 4096
     library_functions = frozenset[str]()
 
-    def __init__(self, driver: Driver, compiler: Compiler, id: str) -> None:
+    def __init__(self, driver: Driver, compiler: CudaCompiler, id: str) -> None:
         with explained("asking a device for its properties", id):
             self.spec = spec_of(driver.facts(), id)
         self.driver = driver
@@ -146,8 +146,8 @@ class CudaDevice(Device):
             found |= {nest: self._kernel(nest, code) for nest, code in zip(new, codes, strict=True)}
         return [_unless_failed(found[nest]) for nest in nests]
 
-    def _kernel(self, nest: LoopNest, code: FittedCode | Refusal) -> Kernel | Refusal:
-        if not isinstance(code, FittedCode):
+    def _kernel(self, nest: LoopNest, code: FittedFunction | Refusal) -> Kernel | Refusal:
+        if not isinstance(code, FittedFunction):
             return code
         kernel = CudaKernel(nest.name, len(nest.arguments), nest.points, code, self._default)
         self._kernels.put(nest, kernel)

@@ -106,7 +106,7 @@ class Driver(Protocol):
     def end_graph(self, graph: int) -> None: ...
 
 
-class Compiler(Protocol):
+class CudaCompiler(Protocol):
     """Makes machine code of CUDA C."""
 
     identity: str

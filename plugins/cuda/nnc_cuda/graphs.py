@@ -17,7 +17,7 @@ WORTH = 2
 """Kernels from which on a graph takes less time than the launches that it stands for."""
 
 
-class Graph:
+class CapturedGraph:
     """A captured list of launches, which it keeps alive."""
 
     def __init__(self, launches: Sequence[Launch], stream: CudaStream) -> None:
@@ -45,14 +45,14 @@ class Graph:
             self.stream.hold(self.launches)
 
 
-class Captured(InLine):
+class CapturedLaunches(InLine):
     """Launches that are captured when their buffers come together for the second time: results go round through a few
     blocks of the pool, and what comes once is not worth a graph."""
 
     def __init__(self, count: int, stream: CudaStream) -> None:
         super().__init__(count)
         self.stream = stream
-        self.graphs: dict[int, Graph | None] = {}
+        self.graphs: dict[int, CapturedGraph | None] = {}
         """The graph of each list of launches by its id; None for those that have run once."""
 
     def run(self, program: PythonProgram) -> None:
@@ -66,7 +66,7 @@ class Captured(InLine):
         program.position = -1  # which of its kernels fails nobody says
         graph.launch()
 
-    def _graph(self) -> Graph | None:
+    def _graph(self) -> CapturedGraph | None:
         kept = {id(launches): launches for launches, _ in self.bindings.values()}
         self.graphs = {key: graph for key, graph in self.graphs.items() if key in kept}
         key = id(self.launches)
@@ -77,7 +77,7 @@ class Captured(InLine):
             return None
         found = self.graphs[key]
         if found is None:
-            found = self.graphs[key] = Graph(self.launches, self.stream)
+            found = self.graphs[key] = CapturedGraph(self.launches, self.stream)
         return found
 
     def release(self) -> None:
@@ -93,4 +93,4 @@ class CudaProgram(PythonProgram):
         super().__init__(device, records, slots, stream)
         if isinstance(self.way, InLine) and len(self.calls) >= WORTH and all(
                 [isinstance(call.kernel, CudaKernel) for call in self.calls]):
-            self.way = Captured(len(self.calls), stream)
+            self.way = CapturedLaunches(len(self.calls), stream)

@@ -10,7 +10,7 @@ from nnc_core.base.errors import DeviceError
 from nnc_core.base.line import Line
 from nnc_core.device import Buffer, Kernel, Launch, Stream, origin
 from nnc_cuda.driver import CudaError
-from nnc_cuda.modules import FittedCode
+from nnc_cuda.modules import FittedFunction
 from nnc_cuda.stream import CudaStream
 
 THREADS = 256
@@ -20,7 +20,7 @@ THREADS = 256
 class CudaKernel(Kernel):
     """A built nest: code that it may share, and the numbers that the code takes behind the addresses of buffers."""
 
-    def __init__(self, name: str, arguments: int, points: int, fitted: FittedCode, default: CudaStream) -> None:
+    def __init__(self, name: str, arguments: int, points: int, fitted: FittedFunction, default: CudaStream) -> None:
         self.name, self.arguments, self.points = name, arguments, points
         self.code, self.numbers, self.default = fitted.code, fitted.numbers, default
         self.blocks = -(-points // THREADS)

@@ -13,7 +13,7 @@ from nnc_core.base.errors import DeviceFailureError, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import AnyNest, entry_name, expand, general, render_program
 from nnc_cuda.dialect import CUDA
-from nnc_cuda.driver import CompileError, Compiler, CudaError, Driver
+from nnc_cuda.driver import CompileError, CudaCompiler, CudaError, Driver
 from nnc_cuda.failure import explained
 
 CACHE = "cuda"
@@ -39,7 +39,7 @@ class Module:
                 self.driver.unload(self.handle)
 
 
-class Code:
+class ModuleFunction:
     """A nest's function in a module."""
 
     __slots__ = ("__weakref__", "function", "module")
@@ -48,34 +48,34 @@ class Code:
         self.module, self.function = module, module.driver.function(module.handle, name)
 
 
-class FittedCode(NamedTuple):
+class FittedFunction(NamedTuple):
     """Code that nests may share, and the numbers that make it one nest's: arguments behind the buffers."""
 
-    code: Code
+    code: ModuleFunction
     numbers: tuple[int, ...]
 
 
 class ModuleBuilder:
     """Builds modules for one device."""
 
-    def __init__(self, driver: Driver, compiler: Compiler, id: str) -> None:
+    def __init__(self, driver: Driver, compiler: CudaCompiler, id: str) -> None:
         self.driver, self.compiler, self.id = driver, compiler, id
-        self._codes: WeakValueDictionary[AnyNest, Code] = WeakValueDictionary()  # with its last kernel code goes
+        self._codes: WeakValueDictionary[AnyNest, ModuleFunction] = WeakValueDictionary()  # code goes with its kernels
         self._lock = threading.Lock()
 
-    def build(self, nests: Sequence[LoopNest]) -> list[FittedCode | Refusal]:
+    def build(self, nests: Sequence[LoopNest]) -> list[FittedFunction | Refusal]:
         """The code of each nest, built where there is none yet; NotSupportedError if the device cannot have it,
         DeviceFailureError if the compiler fails at it."""
         made = [_general(nest) for nest in nests]
         with self._lock:
-            codes: dict[AnyNest, Code | Refusal | None] = {shared: self._codes.get(shared) or self._refusal(shared)
-                                                           for shared, _ in made}
+            codes: dict[AnyNest, ModuleFunction | Refusal | None] = {
+                shared: self._codes.get(shared) or self._refusal(shared) for shared, _ in made}
             new = [shared for shared, known in codes.items() if known is None]
             for begin in range(0, len(new), TOGETHER):
                 some = new[begin : begin + TOGETHER]
                 codes |= zip(some, self._together(some), strict=True)
             for shared in new:
-                if isinstance(code := codes[shared], Code):
+                if isinstance(code := codes[shared], ModuleFunction):
                     self._codes[shared] = code
         return [_fitted(codes[shared], numbers) for shared, numbers in made]
 
@@ -87,7 +87,7 @@ class ModuleBuilder:
             f"{nest.name} takes {len(nest.arguments)} buffers; a kernel takes at most {MOST_ARGUMENTS} here",
             device=self.id, hint="give it fewer inputs at a time")
 
-    def _together(self, nests: Sequence[AnyNest]) -> Iterator[Code | Refusal]:
+    def _together(self, nests: Sequence[AnyNest]) -> Iterator[ModuleFunction | Refusal]:
         """The code of nests in one module; halves of them apart where that cannot be built, so that a bad one is found
         and spoils nothing."""
         names = [f"{entry_name(nest)}_{place}" for place, nest in enumerate(nests)]
@@ -103,7 +103,7 @@ class ModuleBuilder:
             yield from self._together(nests[middle:])
             return
         for name in names:
-            yield Code(module, name)
+            yield ModuleFunction(module, name)
 
     def module(self, source: str) -> Module:
         """The loaded code of a program: compiled once, and taken from the disk from then on."""
@@ -136,9 +136,9 @@ def _general(nest: LoopNest) -> tuple[AnyNest, tuple[int, ...]]:
     return (made, numbers) if len(nest.arguments) + len(numbers) <= MOST_ARGUMENTS else (nest, ())
 
 
-def _fitted(code: Code | Refusal | None, numbers: tuple[int, ...]) -> FittedCode | Refusal:
+def _fitted(code: ModuleFunction | Refusal | None, numbers: tuple[int, ...]) -> FittedFunction | Refusal:
     assert code is not None
-    return FittedCode(code, numbers) if isinstance(code, Code) else code
+    return FittedFunction(code, numbers) if isinstance(code, ModuleFunction) else code
 
 
 def _loops(nest: AnyNest) -> LoopNest:
