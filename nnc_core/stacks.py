@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -240,7 +241,8 @@ def devices(*, all: bool = False) -> list[DeviceSpec]:
 
 def _spec_of(id: str) -> DeviceSpec | None:
     try:
-        return stack_for(id).device.spec
+        with nullcontext() if id in _stacks else plugin_manager().listing(id):
+            return stack_for(id).device.spec
     except Exception as error:
         warnings.warn(f"device {id} is left out: {error}", FallbackWarning, stacklevel=3)
         return None

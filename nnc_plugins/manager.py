@@ -117,6 +117,11 @@ class Manager:
                 registry.add(id, _Opener(offer, self._holders[id]), offer.testing, _texts(offer))
                 given.add(id)
 
+    def listing(self, id: str) -> AbstractContextManager[None]:
+        """Mark the plugin of a device while that is opened because it is there, not because anybody wants it."""
+        record = self._holders.get(id)
+        return nullcontext() if record is None else self._trying(record, f"opening {id}")
+
     def collect(self, hook: str, argument: str, make: Callable[[PluginRecord], T]) -> list[tuple[PluginRecord, T]]:
         """Hand a hook of each usable plugin a collector of its own, once; the collectors of those that return."""
         with self._lock:
@@ -308,10 +313,21 @@ class _Opener:
 
     def __call__(self) -> Device:
         try:
-            return self.offer.open()
-        except Exception as error:
+            device = self.offer.open()
+            _check_device(device, self.offer.id)
+            return device
+        except BaseException as error:  # plugins exit, too
             error.add_note(f"{self.offer.id} is offered by plugin {self.record.name} ({self.record.source})")
             raise
+
+
+def _check_device(device: Any, id: str) -> None:
+    """Raise unless what was opened is the device that was offered: another id would take another device's place."""
+    found = getattr(getattr(device, "spec", None), "id", None)
+    if found is None:
+        raise TypeError(f"opening gave {type(device).__name__}, expected a nnc_core.device.Device")
+    if found != id:
+        raise ValueError(f"the device calls itself {found}")
 
 
 def _texts(offer: DeviceOffer) -> list[str]:

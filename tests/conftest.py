@@ -52,11 +52,13 @@ SAMPLED = (
     ("tests/operator/test_nests.py", "test_packed", 3), ("tests/cpu/machine_code/test_nests.py", "", 3),
     ("tests/graph/test_batching.py", "test_every_operator", 2), ("tests/graph/test_autodiff.py", "_order[", 2),
     ("tests/optim/test_owl.py", "test_each_option", 2), ("tests/integration/test_resume.py", "test_killed", 2),
+    ("tests/plugins/test_breakages.py", "-", 5),
     ("tests/graph/test_control_flow.py", "test_derivatives_are_those_of_the_unrolled_program", 2),
 )  # fmt: skip
 """Where there are thousands of tests of one kind, what is in their names, and how many there are for one that runs:
 those that build or interpret a kernel for each shape, those of each operator with each dtype and layout, and the
-gradients of all branches in all surroundings.  The seed draws those that run; the others are slow."""
+gradients of all branches in all surroundings; and those that start processes.  The seed draws those that run; the
+others are slow."""
 GENERATORS = pytest.StashKey[list[tuple[np.random.BitGenerator, Any]]]()
 FLOOR = pytest.StashKey[memory.Floor]()
 TABLE = Table()  # here, where all reports arrive, also those of other processes

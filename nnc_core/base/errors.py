@@ -172,7 +172,7 @@ class GradientError(Error, ValueError):
 
 
 class ExecutionError(Error, RuntimeError):
-    """A command of a compiled graph that failed."""
+    """A command that failed for a reason that is none of nnc's: a host function, or a device's kernel, has raised."""
 
 
 class NonfiniteError(Error, FloatingPointError):

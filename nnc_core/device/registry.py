@@ -87,8 +87,11 @@ class Registry:
         except Error as error:
             error.locate(device=id)
             raise
-        except Exception as error:
-            raise DeviceError(f"device {id!r} cannot be opened: {type(error).__name__}: {error}",
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # plugins exit, too
+            notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+            raise DeviceError(f"device {id!r} cannot be opened: {type(error).__name__}: {error}{notes}",
                               hint="`nnc devices` examines the driver") from error
 
 

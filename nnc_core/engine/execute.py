@@ -10,7 +10,7 @@ import numpy as np
 
 from nnc_core.base.command import Command
 from nnc_core.base.config import config
-from nnc_core.base.errors import DeviceMemoryError, Error
+from nnc_core.base.errors import DeviceMemoryError, Error, as_error
 from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.base.layout import Layout
 from nnc_core.base.line import user_line
@@ -106,8 +106,10 @@ class Executor:
             say_noted(error, op, command)
             error.locate(operator=op.name, operands=str(command), device=self.device.spec.id)
             raise
-        except MemoryError as error:
-            raise DeviceMemoryError(str(error), operator=op.name, device=self.device.spec.id) from error
+        except Exception as error:  # of a plugin's own, as in compiled graphs
+            known = as_error(error)
+            known.locate(operator=op.name, operands=str(command), device=self.device.spec.id)
+            raise known from error
         made = tuple([self.device.array(target, out) for target, out in zip(targets, outs, strict=True)])
         return made if isinstance(spec, TupleSpec) else made[0]
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from nnc_core.base import dtype as dt
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage
 from nnc_core.builtin import FLAVOURS, StrictDevice
+from nnc_core.builtin.flavours import Flavour
 
 BY_NAME = {flavour.suffix or "plain": flavour for flavour in FLAVOURS}
 
 
 def opened(name: str) -> StrictDevice:
     return StrictDevice(BY_NAME[name])
+
+
+def called(id: str, kind: type[StrictDevice] = StrictDevice) -> Callable[[], StrictDevice]:
+    """Opens a strict device that goes by another id."""
+    flavour: Any = type("Named", (Flavour,), {"__slots__": (), "id": id})()
+    return lambda: kind(flavour)
 
 
 def stray_store(element: int) -> LoopNest:

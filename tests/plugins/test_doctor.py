@@ -80,24 +80,6 @@ def test_a_crash_keeps_what_was_found_before_it(path: Path) -> None:
     assert result.source == "nnc-fake-crash 1.0"
 
 
-@pytest.mark.parametrize(("how", "state", "detail"), [
-    ("import segfault", "crashed", "killed by SIGSEGV while being imported"),
-    ("import exit", "import failed", "SystemExit: 3"),
-    ("listing raise", "probe failed", "nnc_devices: RuntimeError: broken on purpose"),
-    ("opening leave", "crashed", "left with exit status 3 while opening break:0"),
-    ("opening exit", "device failed", "break:0: SystemExit: 3"),
-    ("launch abort", "crashed", "killed by SIGABRT while running a kernel on break:0"),
-    ("launch raise", "device failed", "break:0: RuntimeError: broken on purpose"),
-])  # fmt: skip
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_each_way_to_break_has_its_line(path: Path, monkeypatch: pytest.MonkeyPatch, how: str, state: str,
-                                        detail: str) -> None:
-    install(path, "break")
-    monkeypatch.setenv("FAKE_BREAK", how)
-    found = probe("break")
-    assert (found.state, found.detail) == (state, detail)
-
-
 def test_a_device_with_the_id_of_another_plugin_is_seen(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     others = [candidate.name for candidate in find_plugins()]
     install(path, "good")

@@ -243,13 +243,14 @@ def test_a_plugin_may_ask_for_devices_while_it_lists_its_own() -> None:
 
 def test_fill_adds_each_device_once_and_late_ones_later() -> None:
     manager, registry, other = Manager(), Registry(), Registry()
-    manager.register(offering("a:0", "a:1", opener=lambda: "an a"), "a")
+    device = SimpleNamespace(spec=SimpleNamespace(id="a:0"))
+    manager.register(offering("a:0", "a:1", opener=lambda: device), "a")
     manager.fill(registry)
     manager.register(offering("b:0"), "b")
     manager.fill(registry)
     manager.fill(other)
     assert list(registry.openers) == list(other.openers) == ["a:0", "a:1", "b:0"]
-    assert registry.openers["a:0"]() == "an a"
+    assert registry.openers["a:0"]() is device
 
 
 def test_the_parts_of_a_stable_name_are_what_a_device_is_found_by() -> None:
