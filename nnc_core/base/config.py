@@ -46,6 +46,11 @@ class Settings:
     """Seconds that each compiled graph may take to measure commands that several backends take, so that the quickest
     runs; what was measured is kept in the cache.  Under `deterministic` nothing is measured.  0: the order of
     preference decides."""
+    fallback: str = "warn"
+    """Response to an operator that a device has no kernel for: "warn" runs it on the host, with transfers, and says so
+    once for each operator; "host" does so without a word; "error" is a NotSupportedError, at the latest where a graph
+    is compiled.  What runs on the host by nature, such as counting and callbacks, is none; kernels that are there
+    already stay."""
     trace_limit: int = 8
     """A compiled function that is traced more often than this says so once, and what changed."""
     memory_steps: int = 1 << 28
@@ -126,6 +131,7 @@ KINDS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "fusion": (_switch, "True or False"),
     "compile_at_once": (_switch, "True or False"),
     "autotune": (_seconds, "a number of seconds that is not negative"),
+    "fallback": (_one_of("warn", "host", "error"), "one of warn, host, error"),
     "trace_limit": (_count, "an integer that is not negative"),
     "memory_steps": (_count, "an integer that is not negative"),
     "arena_limit": (_count, "a number of bytes, or None"),

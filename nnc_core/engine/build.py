@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 from nnc_core.base.cache import LRU
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.errors import Error, FallbackWarning, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import Device, Kernel
@@ -89,21 +90,27 @@ class KernelBuilder:
             if isinstance(kernel, NotSupportedError):
                 self.decider.strike(decision, kernel.message)
                 continue
+            if decision.backend == HOST:
+                self._announce(asked[key])
             self._kernels[key] = kernels[key] = kernel
             self.decider.use(decision)
-            if decision.backend == HOST:
-                self._announce(decision)
         self.decider.forget_nests()
         return kernels.keys() >= asked.keys()
 
-    def _announce(self, decision: Decision) -> None:
-        """Say once for each operator that it runs on the host, and why, unless it does by nature."""
-        op = decision.op
-        if not op.host and op.name not in self.announced:
+    def _announce(self, want: Wanted) -> None:
+        """Say once for each operator that it runs on the host, and why, unless it does by nature; or raise that, as
+        `config.fallback` has it."""
+        op, refusals = want.decision.op, "; ".join(want.decision.refusals)
+        if op.host or config.fallback == "host":
+            return
+        missing = f"{op.name} has no kernel on {self.device.spec.id}" + (f" ({refusals})" if refusals else "")
+        if config.fallback == "error":
+            line = None if want.line is None else show_line(want.line)
+            raise NotSupportedError(missing, operands=str(want.decision.command), device=self.device.spec.id, line=line,
+                                    hint='another device, or config.fallback = "warn", which runs it on the host')
+        if op.name not in self.announced:
             self.announced.add(op.name)
-            why = f" ({'; '.join(decision.refusals)})" if decision.refusals else ""
-            warnings.warn(f"{op.name} has no kernel on {self.device.spec.id}{why}: it runs on the host, with transfers",
-                          FallbackWarning, stacklevel=2)
+            warnings.warn(f"{missing}: it runs on the host, with transfers", FallbackWarning, stacklevel=2)
 
     def _attempt(self, want: Wanted) -> Built:
         """One kernel, or the error with which it was refused."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from nnc_core.base.errors import DeviceMemoryError
 from nnc_core.device import Device
 from nnc_core.engine.allocation import ArenaAllocation, Lifetime, allocate
 from nnc_core.engine.allocation.lifetime import make_demand
 from nnc_core.engine.program_tree import Item, PlannedCommand
 from nnc_core.engine.storage import FOREVER, Storage, ValuePlace
-from nnc_core.symbol import Node
+from nnc_core.symbol import Node, show_line
 
 
 @dataclass(slots=True)
@@ -38,6 +39,19 @@ class Plan:
 def arena_bound(plan: Plan, device: Device) -> int:
     """The most bytes of the arena that live at once."""
     return make_demand(_lifetimes(plan), alignment=device.spec.alignment).bound
+
+
+def check_sizes(plan: Plan, device: Device) -> None:
+    """DeviceMemoryError, naming the command, for a value that no single allocation of the device holds."""
+    limit = device.spec.max_allocation or FOREVER
+    for step in plan.steps:
+        for storage in step.writes if step.workspace is None else (*step.writes, step.workspace):
+            if storage.nbytes > limit:
+                raise DeviceMemoryError(
+                    f"{storage.nbytes} bytes in one piece are more than the {limit} of one allocation",
+                    operator=step.group.op.name, operands=str(step.command), device=device.spec.id,
+                    line=show_line(step.group.line),
+                    hint="a smaller batch, a smaller dtype, the value in parts, or another device")
 
 
 def lay_out_arena(plan: Plan, device: Device, budget: int) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nnc_core.engine.decide import Decider
 from nnc_core.engine.groups import NodeGroup
 from nnc_core.engine.plan_control import ProgramPlanner
-from nnc_core.engine.plan_types import Plan, arena_bound, lay_out_arena
+from nnc_core.engine.plan_types import Plan, arena_bound, check_sizes, lay_out_arena
 from nnc_core.engine.program_tree import ProgramTree
 from nnc_core.engine.schedule import Scheduler
 from nnc_core.symbol import Node
@@ -45,5 +45,6 @@ def best_plan(grouped: Grouped, decider: Decider, budget: int) -> Plan:
     plan = planned(False)
     if any(group.op.bodies for group in grouped.groups):
         plan = min(plan, planned(True), key=lambda plan: arena_bound(plan, decider.device))
+    check_sizes(plan, decider.device)
     lay_out_arena(plan, decider.device, budget)
     return plan

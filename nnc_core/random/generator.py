@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import DType, accumulator, boolean, is_integer, uint64
-from nnc_core.base.errors import AttributeValueError, DTypeError, OperandError, ShapeError
+from nnc_core.base.errors import AttributeValueError, DeviceLostError, DTypeError, OperandError, ShapeError
 from nnc_core.device import NO_VALUES
 from nnc_core.random.distributions import Distributions, Parameter, Shape, dims_of, dtype_of, shape_of
 from nnc_core.stacks import Stack, stack_for
@@ -249,14 +249,22 @@ def generator_for(generator: Generator | None, stack: Stack) -> Generator:
         return generator
     default = _default_on(stack)
     if default.key.stack is not stack and current_trace.get() is None:
-        default.key.move(stack)
+        _bring(default, stack)
     return default
+
+
+def _bring(default: Generator, stack: Stack) -> None:
+    try:
+        default.key.move(stack)
+    except DeviceLostError as error:
+        raise DeviceLostError("the state of the default generator was on a device that is lost",
+                              device=default.key.device.id, hint="nnc.manual_seed(seed) starts it again") from error
 
 
 def manual_seed(seed: int) -> Generator:
     """Start the default generator again, on the current device; code that was compiled with it follows."""
     generator, stack = default_generator(), current_stack()
-    if generator.key.stack is not stack:
-        generator.key.move(stack)
+    if generator.key.stack is not stack:  # which may be lost
+        generator.key.put(host_value(_host_key((seed, 0)), stack=stack))
     generator.seed(seed)
     return generator

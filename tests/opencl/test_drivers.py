@@ -15,13 +15,14 @@ import pyopencl as cl
 import pytest
 
 import nnc_opencl
+from nnc_core.base.cache_folder import VARIABLE
 from nnc_core.base.errors import DeviceFailureError, PluginError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import Dialect, program_of
 from nnc_core.device.names import named
 from nnc_opencl import drivers, icd, programs
 from nnc_opencl.device import OpenCLDevice, open_device
-from nnc_opencl.failure import failure_of_code, status_name
+from nnc_opencl.failure import FAILURES, failure_of_code, status_name
 from nnc_plugins import API
 
 
@@ -179,13 +180,20 @@ def test_diagnosis_names_the_device(device: OpenCLDevice) -> None:
     assert any(device.spec.name in line and "alignment" in line for line in nnc_opencl.nnc_diagnose())
 
 
-def test_a_driver_that_lists_and_cannot_build(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Opening it is one error that says which driver, why, and what to do; the next opening works."""
+def test_a_driver_that_lists_and_cannot_build(
+        device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Opening it is one error that says which driver, why, where the source is, and what to do; the next opening
+    works."""
     with monkeypatch.context() as patch:
         patch.setattr(programs, "program_of", lambda *_: "__kernel void kernel_self_test() { wrong; }")
+        patch.setenv(VARIABLE, str(tmp_path))
         with pytest.raises(DeviceFailureError) as caught:
             open_device(device._device, "opencl:7")
     text = str(caught.value)
+    [kept] = (tmp_path / FAILURES).iterdir()
+    assert str(kept) in text
+    source, _, log = kept.read_text(encoding="utf-8").partition("/*")
+    assert source.strip() == "__kernel void kernel_self_test() { wrong; }" and "error" in log
     for part in (device.spec.name, device._device.platform.name.strip(), device._device.driver_version.strip(),
                  "error", "opencl:7", "pip install nnc-opencl[intel]"):  # fmt: skip
         assert part in text

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import pyopencl as cl
 
+from nnc_core.base.cache_folder import cache_folder
 from nnc_core.base.errors import DeviceFailureError, DeviceLostError, DeviceMemoryError, Error
 
 OUT_OF_MEMORY = (cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.OUT_OF_HOST_MEMORY)
 """Drivers may allocate lazily: then a transfer or a launch reports these."""
+
+FAILURES = "opencl-failures"
+"""The folder, in that of the caches, of programs that could not be built."""
 
 LOST = (cl.status_code.DEVICE_NOT_AVAILABLE, cl.status_code.INVALID_CONTEXT, cl.status_code.INVALID_COMMAND_QUEUE)
 """Reports on a device that was good when it was opened: it has gone, or its context died of a kernel."""
@@ -39,3 +45,15 @@ def last_words(log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith("(")]
     errors = [line for line in lines if "error:" in line.lower()]
     return (errors or lines or ["no log"])[-1]
+
+
+def kept_source(source: str, log: str) -> str:
+    """The name of a file with a program that a driver does not build, for its author; "" where none can be written."""
+    folder, words = cache_folder() / FAILURES, log.replace("*/", "* /")
+    file = folder / f"{sha256(source.encode()).hexdigest()[:16]}.cl"
+    try:
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        file.write_text(f"{source}\n/*\n{words}\n*/\n", encoding="utf-8")
+    except OSError:
+        return ""
+    return str(file)

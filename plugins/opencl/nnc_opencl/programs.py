@@ -31,7 +31,7 @@ from nnc_core.codegen import (
 from nnc_core.device import DeviceSpec
 from nnc_opencl.binaries import built
 from nnc_opencl.drivers import builds_loops
-from nnc_opencl.failure import last_words
+from nnc_opencl.failure import kept_source, last_words
 
 TOGETHER = 16
 """Nests of one program.  Drivers for CPUs take 45 ms for a program of one and 14 ms a nest from here on; the code of a
@@ -143,12 +143,13 @@ class ProgramBuilder:
         names = [f"{entry_name(nest)}_{place}" for place, nest in enumerate(nests)]
         try:
             expanded = {name: expand(nest) for name, nest in zip(names, nests, strict=True)}
-            program = self.program(program_of(expanded, self.dialect, self._writer))
+            source = program_of(expanded, self.dialect, self._writer)
+            program = self.program(source)
             made = [Code(program, name, self.device, self.in_runs(nest))
                     for name, nest in zip(names, nests, strict=True)]
         except (NotSupportedError, cl.Error) as error:
             if len(nests) == 1:
-                yield error if isinstance(error, NotSupportedError) else self._failure(nests[0], error)
+                yield error if isinstance(error, NotSupportedError) else self._failure(nests[0], error, source)
                 return
             middle = len(nests) // 2
             yield from self._together(nests[:middle])
@@ -165,9 +166,11 @@ class ProgramBuilder:
         """Tell whether work items of a nest's kernel go through many points each."""
         return self.dialect is OPENCL_LOOPS and is_in_runs(nest)
 
-    def _failure(self, nest: AnyNest, error: cl.Error) -> DeviceFailureError:
+    def _failure(self, nest: AnyNest, error: cl.Error, source: str) -> DeviceFailureError:
         message = f"the driver cannot build the kernel of {_loops(nest).name}: {last_words(str(error))}"
-        return DeviceFailureError(message, device=self.spec.id, hint="`nnc devices` examines the driver")
+        kept = kept_source(source, str(error))
+        where = f" (its source, with the driver's words: {kept})" if kept else ""
+        return DeviceFailureError(message + where, device=self.spec.id, hint="`nnc devices` examines the driver")
 
     def program(self, source: str) -> cl.Program:
         """A built program; cl.Error if the driver cannot."""
