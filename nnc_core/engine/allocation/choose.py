@@ -11,7 +11,7 @@ from nnc_core.base.errors import AttributeValueError
 from nnc_core.engine.allocation.blocks import pebble
 from nnc_core.engine.allocation.flow import allocation_graph
 from nnc_core.engine.allocation.greedy import greedy_by_breadth, greedy_by_size
-from nnc_core.engine.allocation.lifetime import ArenaAllocation, Demand, IntArray, Lifetime, make_demand
+from nnc_core.engine.allocation.lifetime import ArenaAllocation, Demand, IntArray, Lifetime, distinct, make_demand
 from nnc_core.engine.allocation.search import least_steps, search
 from nnc_core.engine.allocation.size_classes import size_classes
 
@@ -43,7 +43,7 @@ def _square(demand: Demand) -> int:
 
 def _times_distinct_sizes(demand: Demand) -> int:
     """Python's own time for a lifetime, and what an insertion into the sorted list of free blocks moves."""
-    return len(demand) * (PYTHON_STEPS + len(np.unique(demand.sizes)))
+    return len(demand) * (PYTHON_STEPS + len(distinct(demand.sizes)))
 
 
 def _times_edges(demand: Demand) -> int:

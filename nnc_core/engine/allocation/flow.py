@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nnc_core.engine.allocation.blocks import lay_out
-from nnc_core.engine.allocation.lifetime import Demand, IntArray
+from nnc_core.engine.allocation.lifetime import Demand, IntArray, distinct
 
 START = -1
 END = -2
@@ -23,7 +23,7 @@ def allocation_graph(demand: Demand) -> IntArray:
     Among equals the one with most overlaps is tried first, and the next one if no edge can hold it.
     """
     graph, overlaps = AllocationGraph(demand), _overlaps(demand)
-    for size in np.unique(demand.sizes)[::-1]:
+    for size in distinct(demand.sizes)[::-1]:
         largest = np.flatnonzero(demand.sizes == size)
         while largest.size:
             chosen, edge = graph.find(largest[np.argsort(-overlaps[largest], kind="stable")])

@@ -17,6 +17,12 @@ IntArray = NDArray[np.int64]
 ADDRESSABLE = 1 << 62
 
 
+def distinct(numbers: IntArray) -> IntArray:
+    """The distinct numbers, ascending.  (`np.unique` imports all of NumPy's masked arrays when it is first called.)"""
+    ordered = np.sort(numbers)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]]
+
+
 class Lifetime(NamedTuple):
     """`nbytes` bytes that must stay untouched from step `first` to step `last`, both included."""
 
@@ -71,7 +77,7 @@ class Demand:
     @cached_property
     def births(self) -> IntArray:
         """The steps at which something begins, ascending: memory in use can only grow there."""
-        return np.unique(self.first)
+        return distinct(self.first)
 
     @cached_property
     def breadth(self) -> IntArray:

@@ -22,6 +22,7 @@ from nnc_cpu.llvm import objects
 from nnc_cpu.llvm.compiler import HostCompiler
 from nnc_cpu.llvm.kernel import NestCompiler, host
 from nnc_cpu.llvm.objects import Objects, source_digest, structure, text_of
+from nnc_cpu.products.kernel import compiler
 from tests.codegen.nests import Writer, at
 from tests.codegen.test_nests import CASES
 from tests.cpu.machine_code.running import HOSTS, run
@@ -189,3 +190,24 @@ def test_texts_written_elsewhere_are_kept(folder: Path) -> None:
     assert reader.of_text(text) == code
     module = reader.machine.load([code], ["here"])
     assert CFUNCTYPE(c_int64)(module.addresses["here"])() == 7
+
+
+def written_by_nobody() -> str:
+    raise AssertionError("the code is on disk")
+
+
+def test_texts_whose_code_is_on_disk_are_not_written(folder: Path) -> None:
+    text = "define i64 @here() {\n  ret i64 7\n}\n"
+    code = Objects(HostCompiler(host()), kept=True).of_kind(("seven", np.float32(7)), lambda: text)
+    reader = Objects(HostCompiler(host()), kept=True)
+    assert reader.of_kind(("seven", np.float32(7)), written_by_nobody) == code
+    with pytest.raises(AssertionError, match="on disk"):
+        reader.of_kind(("eight", np.float32(7)), written_by_nobody)
+
+
+def test_what_the_code_of_products_depends_on_is_said_in_the_same_words_by_every_process() -> None:
+    images, kernel = nnc.ones((2, 16, 16, 8)), nnc.ones((3, 3, 8, 32))
+    step = nnc.jit(lambda x, k: nnc.gelu(nnc.conv2d(x, k)) @ nnc.ones((32, 32)))
+    step(images, kernel)
+    kinds = [*compiler()._codes]
+    assert kinds and not any(" at 0x" in repr(kind) or "object" in repr(kind) for kind in kinds)

@@ -98,10 +98,13 @@ class AttentionCompiler:
         return found
 
     def _loaded(self, kind: AttentionKind) -> LoadedModule:
+        code = self.objects.of_kind(("attention", kind), lambda: self._text(kind))
+        return self.machine.load([code], backward.NAMES if kind.back else [forward.NAME])
+
+    def _text(self, kind: AttentionKind) -> str:
         declared: dict[str, None] = {}
         text = (backward if kind.back else forward).render(kind, self.target.halves, declared)
-        code = self.objects.of_text("\n".join([*declared, *definitions(declared), text]))
-        return self.machine.load([code], backward.NAMES if kind.back else [forward.NAME])
+        return "\n".join([*declared, *definitions(declared), text])
 
 
 @cache

@@ -56,7 +56,12 @@ class Objects:
 
     def of_text(self, text: str) -> bytes:
         """The object code of a module that is written elsewhere."""
-        return self._kept_or(key_of(self._surroundings, text.encode()), lambda: self.machine.compile(text))
+        return self.of_kind(text, lambda: text)
+
+    def of_kind(self, what: object, write: Callable[[], str]) -> bytes:
+        """The object code of a module that is written elsewhere, where it is not on disk: `what` says all that its
+        text depends on, besides the code that writes it."""
+        return self._kept_or(key_of(self._surroundings, repr(what).encode()), lambda: self.machine.compile(write()))
 
     def key(self, nest: GeneralNest) -> str:
         """A digest of the nest and of all that decides what becomes of it."""

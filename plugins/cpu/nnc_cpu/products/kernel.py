@@ -77,10 +77,12 @@ class ProductCompiler:
         return found
 
     def _loaded(self, kind: Kind) -> LoadedModule:
+        return self.machine.load([self.objects.of_kind(("product", kind), lambda: self._text(kind))], [_NAME])
+
+    def _text(self, kind: Kind) -> str:
         declared: dict[str, None] = {}
         text = render(_NAME, kind, self.target.halves, declared)
-        code = self.objects.of_text("\n".join([*declared, *definitions(declared), text]))
-        return self.machine.load([code], [_NAME])
+        return "\n".join([*declared, *definitions(declared), text])
 
 
 @cache
