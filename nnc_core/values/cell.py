@@ -13,6 +13,7 @@ from nnc_core.type import TensorSpec
 from nnc_core.values.copies import reduce_value
 from nnc_core.values.dispatch import F, evaluate
 from nnc_core.values.from_host import host_value
+from nnc_core.values.in_place import is_held_once, references
 from nnc_core.values.modes import current_trace
 from nnc_core.values.reading import WrittenAsTensor
 from nnc_core.values.tensor import Tensor
@@ -29,7 +30,8 @@ class Cell(WrittenAsTensor):
     """A mutable place for one tensor: a weight, a running statistic, a step count, a random key.
 
     Read in a trace it is an input of the graph, written an output that takes the input's memory.  A compiled graph
-    overwrites a cell's array only if nobody else can hold it: a cell that was read out is copied first.
+    overwrites a cell's array only if nobody else can hold it: a cell that was read out is copied first, unless its
+    array is seen to have no other holder.
 
     Operators and functions take a cell for the tensor that is there.
     """
@@ -137,7 +139,12 @@ class Cell(WrittenAsTensor):
     def take(self) -> Any:
         """The array, to be overwritten."""
         v = self.lend()
-        return v.stack.engine.executor.duplicate(v.array) if self._shared else v.array
+        if self._shared:
+            counted = references(v)
+            if not is_held_once(v, counted):
+                return v.stack.engine.executor.duplicate(v.array)
+            self._shared = False  # whoever it was read out to is gone
+        return v.array
 
     def put(self, value: Value) -> None:
         """Put in an array that a compiled graph has made; nobody else holds it."""

@@ -52,7 +52,7 @@ def write_in_place(tensor: Tensor, key: Any, new: Any) -> bool:
         return False
     try:
         tensor.__class__ = _BeingWritten  # who has not got the value by now does not get it before it is written
-        counted = _references(old)
+        counted = references(old)
         if not _is_alone(old, counted) or kernel(old.array, key, item) is NotImplemented:
             return False
         _value.__set__(tensor, Value(old.array, old.stack, old._spec))
@@ -64,11 +64,20 @@ def write_in_place(tensor: Tensor, key: Any, new: Any) -> bool:
         _lock.release()
 
 
+def is_held_once(v: Value, counted: tuple[int, int, int]) -> bool:
+    """Tell whether a value is an array and nothing else, and has one holder; `counted` are its `references`, counted
+    by itself in a line of the caller, who refers to the value in one variable."""
+    return _is_array(v) and _is_alone(v, counted)
+
+
+def _is_array(v: Value) -> bool:
+    return (v.__class__ is Value and v.array.__class__ is np.ndarray and v.step is None and not v.tracked
+            and v.adjoint is None and v.trace is None)
+
+
 def _may_change(v: Value) -> bool:
     """Tell whether a value is an array and nothing else, and nothing that runs around has to see it change."""
-    return (v.__class__ is Value and v.array.__class__ is np.ndarray and v.step is None and not v.tracked
-            and v.adjoint is None and v.trace is None and not CLOSED_BY and not lazy.get()
-            and current_trace.get() is None)
+    return _is_array(v) and not CLOSED_BY and not lazy.get() and current_trace.get() is None
 
 
 def _item(new: Any, old: Value) -> Any:
@@ -83,9 +92,11 @@ def _item(new: Any, old: Value) -> Any:
 
 
 # ---- who else is there
-def _references(v: Value) -> tuple[int, int, int]:
-    """The references to a value, to its array, and to what owns the array's memory."""
+def references(v: Value) -> tuple[int, int, int]:
+    """The references to a value, to its array, and to what owns the array's memory; zeros where it is not in NumPy's."""
     array = v.array
+    if array.__class__ is not np.ndarray:
+        return 0, 0, 0
     base = array.base  # type: ignore[union-attr]
     return getrefcount(v), getrefcount(array), 0 if base is None else getrefcount(base)
 
@@ -109,7 +120,7 @@ def _references_of(array: Any, also: Any = None) -> tuple[int, int, int]:
     tensor = Tensor(Value(array, None))  # type: ignore[arg-type]
     del array
     held, old = also and tensor._value, tensor._value
-    counted = _references(old)
+    counted = references(old)
     del held
     return counted
 

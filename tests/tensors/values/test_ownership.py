@@ -178,3 +178,58 @@ def test_functions_that_are_differentiated_may_change_their_arguments(device: st
         return nnc.sum(x * x)
 
     assert nnc.grad(f)(nnc.asarray([1.0, 2.0])).tolist() == [0, 16]
+
+
+# ---- cells that compiled code overwrites
+LOOKS: dict[str, Callable[[Any], Any]] = {
+    "the tensor": lambda c: c.read(), "a view": lambda c: c.read()[1:], "a shape": lambda c: c.read().reshape(2, 2),
+    "detached": lambda c: c.read().detach(), "NumPy": lambda c: np.asarray(c.read()),
+    "DLPack": lambda c: np.from_dlpack(c.read()), "another cell": lambda c: nnc.Cell(c.read()),
+    "a part": lambda c: c.read()[::2], "a list": lambda c: [c.read()],
+}  # fmt: skip
+
+
+def _numbers(seen: Any) -> Any:
+    held = seen[0] if isinstance(seen, list) else seen
+    return np.array(held.read() if isinstance(held, nnc.Cell) else held)
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+@pytest.mark.parametrize("calls", [0, 1])
+def test_what_has_been_read_of_a_cell_never_changes(look: Callable[[Any], Any], calls: int) -> None:
+    cell = nnc.Cell(nnc.asarray([1.0, 2.0, 3.0, 4.0]))
+    step = nnc.jit(lambda: cell.write(cell.read() * 2.0))
+    for _ in range(calls):
+        step()
+    seen = look(cell)
+    before = _numbers(seen)
+    step()
+    np.testing.assert_array_equal(_numbers(seen), before)
+    assert float(cell.read()[0]) == 2.0 ** (calls + 1)
+
+
+def test_deferred_results_of_a_cell_never_change() -> None:
+    cell = nnc.Cell(nnc.asarray([1.0, 2.0]))
+    with nnc.deferred():
+        y = cell.read() + 1.0
+    nnc.jit(lambda: cell.write(cell.read() * 2.0))()
+    assert y.numpy().tolist() == [2.0, 3.0]
+
+
+def test_a_cell_whose_tensor_nobody_keeps_is_overwritten_where_it_lies() -> None:
+    step = nnc.jit(lambda: cell.write(cell.read() * 2.0))
+    cell = nnc.Cell(nnc.ones(1000))
+    for kept in (None, cell.read()):
+        cell.write(nnc.asarray(np.arange(1000.0, dtype=np.float32)) + 1.0)
+        kept = None if kept is None else cell.read()
+        at = cell.lend().array.ctypes.data  # type: ignore[union-attr]
+        step()
+        assert (cell.lend().array.ctypes.data == at) == (kept is None)  # type: ignore[union-attr]
+        assert float(cell.read()[0]) == 2.0 and (kept is None or float(kept[0]) == 1.0)
+
+
+def test_a_cell_that_was_read_out_is_lost_with_its_array() -> None:
+    cell = nnc.Cell(nnc.asarray([1.0, 2.0]))
+    assert float(cell.read()[0]) == 1.0
+    assert cell.take() is cell.lend().array
+    assert not cell._shared
