@@ -50,7 +50,10 @@ class Device(ABC):
     spec: DeviceSpec
     eager: Mapping[str, Callable[..., Array]] = {}
     """Optional fast path: kernels by operator name that allocate their result, called f(*arrays, *attributes) with
-    arrays of this device and Python numbers.  A kernel that cannot serve a call returns NotImplemented.  Under
+    arrays of this device and Python numbers.  A kernel that cannot serve a call returns NotImplemented.  One with a
+    method `for_dtypes(dtypes)` is asked once for the kernel of arrays of certain dtypes: one of all of them, or the
+    first, and place and dtype of another one, which nest.  One with a method `claims(*arrays, *attributes)` says
+    whether it runs a composite, which is expanded otherwise.  Under
     `config.deterministic` none is asked, so that they may round in another way than the commands of graphs."""
 
     added: Mapping[str, Sequence[CommandBackend]] = {}

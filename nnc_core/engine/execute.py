@@ -116,8 +116,11 @@ class Executor:
     def claims(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TensorSpec) -> bool:
         """Tell whether the device runs a composite whole."""
         as_compiled = runs_as_compiled()
-        if op.name in self.device.eager and not as_compiled:
-            return True
+        kernel = None if as_compiled else self.device.eager.get(op.name)
+        if kernel is not None:
+            claims = getattr(kernel, "claims", None)
+            if claims is None or claims(*arrays, *attributes):
+                return True
         if not self.device.all_backends(op.name):
             return False
         layouts = tuple([self.device.layout_of(a) for a in arrays])

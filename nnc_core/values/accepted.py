@@ -43,6 +43,9 @@ def accept(op: Op, inputs: tuple[Any, ...], attributes: Attributes, stack: Stack
         _remember((op, attributes), kernel, stack)
         return
     dtypes, numbers = _dtypes(inputs)
+    for_dtypes = getattr(kernel, "for_dtypes", None)
+    if for_dtypes is not None:
+        kernel = for_dtypes(dtypes)
     promoted = _promoted(op, inputs) if dtypes.__class__ is tuple and op.promote else dtypes
     if promoted is None:
         return

@@ -93,11 +93,12 @@ def _item(new: Any, old: Value) -> Any:
 
 # ---- who else is there
 def references(v: Value) -> tuple[int, int, int]:
-    """The references to a value, to its array, and to what owns the array's memory; zeros where it is not in NumPy's."""
+    """The references to a value, to its array, and to what owns the array's memory; zeros for other arrays than
+    NumPy's."""
     array = v.array
     if array.__class__ is not np.ndarray:
         return 0, 0, 0
-    base = array.base  # type: ignore[union-attr]
+    base = array.base
     return getrefcount(v), getrefcount(array), 0 if base is None else getrefcount(base)
 
 

@@ -17,7 +17,8 @@ from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.loops import elementwise_nest
-from nnc_cpu.guards import Eager, is_number
+from nnc_cpu.guards import Eager
+from nnc_cpu.left import LARGE, LEFT
 from nnc_cpu.nests import NestKernels, TieredKernel
 from nnc_cpu.threads.tasks import arguments_of
 
@@ -25,30 +26,16 @@ if TYPE_CHECKING:
     from nnc_core.base.dtype import DType
     from nnc_cpu.llvm.kernel import NestKernel
 
-LARGE = 1 << 15
-"""Elements from which on the command of a graph is worth its launch: threads may share it."""
 EXPANDED: Mapping[str, tuple[Any, ...]] = {
     **dict.fromkeys(("logit", "lgamma", "digamma", "erf", "erfc", "erfcx", "erfinv", "ndtr", "log_ndtr", "dawsn", "i0",
                      "i1", "i0e", "i1e"), ()), "gelu": ("none",)}
 """Operators that are functions of one array which NumPy does not have, with these attributes."""
-IN_PASSES = ("silu", "mish", "softplus", "elu", "sigmoid", "sinc", "xlogy", "xlog1py", "entr")
-"""Functions of elements for which NumPy goes through several arrays: the command of a graph is some times as quick
-where these are large."""
 
 
 def beside_machine_code(eager: Mapping[str, Eager], kernels: Callable[[], NestKernels]) -> Mapping[str, Eager]:
     """The eager kernels of a device whose loop nests become machine code."""
-    return {**eager, **{name: unless_large(eager[name]) for name in IN_PASSES},
+    return {**eager, **{name: kind(eager[name], leaves) for name, (kind, leaves) in LEFT.items()},
             **{name: ExpandedFunction(name, eager[name], kernels) for name in EXPANDED}}
-
-
-def unless_large(kernel: Eager) -> Eager:
-    """Leave large arrays to the command of a graph."""
-
-    def call(x: Any, *more: Any) -> Any:
-        return NotImplemented if not is_number(x) and x.size >= LARGE else kernel(x, *more)
-
-    return call
 
 
 class ExpandedFunction:

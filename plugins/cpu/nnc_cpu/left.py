@@ -1,0 +1,84 @@
+"""Eager calls that NumPy is slow at where arrays are large: the commands of graphs run them, as machine code.
+
+NumPy computes with halves one by one, and goes through several arrays where machine code keeps what is between in
+registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from nnc_core.base import dtype as dt
+from nnc_cpu.elementwise import FUNCTIONS, UFUNCS, converts_as_numpy_does
+from nnc_cpu.guards import PLAIN, Eager, is_number
+
+LARGE = 1 << 15
+"""Elements from which on the command of a graph is worth its launch: threads may share it."""
+MANY_HALVES = 1 << 13
+HALVES = frozenset({dt.float16.num, dt.bfloat16.num})
+
+
+class LeavesLarge:
+    """A kernel that leaves some calls to the command of a graph."""
+
+    def __init__(self, kernel: Eager, leaves: Callable[..., bool]) -> None:
+        self.kernel, self.leaves = kernel, leaves
+
+    def __call__(self, *arguments: Any) -> Any:
+        return NotImplemented if self.leaves(*arguments) else self.kernel(*arguments)
+
+
+class LeavesHalves(LeavesLarge):
+    """One that leaves halves alone."""
+
+    def for_dtypes(self, dtypes: Any) -> Eager:
+        """The kernel for arrays of these dtypes."""
+        while dtypes.__class__ is tuple and dtypes[-1].num not in HALVES:
+            dtypes = dtypes[0]
+        return self.kernel if isinstance(dtypes, np.dtype) and dtypes.num not in HALVES else self
+
+
+class LeavesWhole(LeavesLarge):
+    """One of an operator that is made up of others, which are quicker one by one."""
+
+    def claims(self, *arguments: Any) -> bool:
+        """Tell whether it runs the operator as a whole."""
+        return not self.leaves(*arguments)
+
+
+def is_large(x: Any, *more: Any) -> bool:
+    return not is_number(x) and x.size >= LARGE
+
+
+def are_many_halves(*arguments: Any) -> bool:
+    return any([x.__class__ is np.ndarray and x.size >= MANY_HALVES and x.dtype.num in HALVES for x in arguments])
+
+
+def are_many(key: Any, shape: tuple[int, ...], *more: Any) -> bool:
+    return prod(shape) >= LARGE
+
+
+def is_widened(x: Any, axis: tuple[int, ...], keepdims: bool) -> bool:
+    """Tell whether NumPy makes a copy of an array first: of halves and integers, or to go along the memory."""
+    return x.size >= LARGE and (x.dtype.kind != "f" or x.dtype.num >= PLAIN or not x.flags.c_contiguous)
+
+
+def is_bounded(x: Any, dtype: dt.DType) -> bool:
+    """Tell whether NumPy does not convert as operators do, or one by one."""
+    return x.size >= LARGE and (x.dtype.num in HALVES or not converts_as_numpy_does(x.dtype, dtype))
+
+
+IN_PASSES = ("silu", "mish", "softplus", "elu", "sigmoid", "sinc", "xlogy", "xlog1py", "entr", "ldexp", "mantissa",
+             "exponent")
+"""Functions of elements for which NumPy goes through several arrays."""
+LEFT: Mapping[str, tuple[type[LeavesLarge], Callable[..., bool]]] = {
+    **dict.fromkeys((*UFUNCS, *FUNCTIONS, "clip", "relu"), (LeavesHalves, are_many_halves)),
+    **dict.fromkeys(IN_PASSES, (LeavesLarge, is_large)), "random_bits": (LeavesLarge, are_many),
+    **dict.fromkeys(("uniform", "bernoulli"), (LeavesWhole, are_many)),
+    "sum": (LeavesLarge, is_widened), "mean": (LeavesWhole, are_many_halves), "cast": (LeavesLarge, is_bounded),
+}
+"""Who leaves what, by the names of operators."""
