@@ -9,7 +9,7 @@ from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.products.kind import ROWS, Kind
 from nnc_cpu.products.numbers import SPATIAL
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
-from nnc_cpu.products.writing import moved, product, split, store, total
+from nnc_cpu.products.writing import difference, moved, product, smaller, split, store, total
 
 BEFORE = 16
 """Zeros before the place: a tile may begin so many rows before its block's first."""
@@ -39,6 +39,8 @@ class WindowTableWriter(TableWriter):
         self.noted_row = f.variable("i64")
         """The first of the rows that have been noted."""
         f.set(self.noted_row, integer(-1))
+        self.noted_steps = f.variable("i64")
+        """Of a block, while they are noted."""
         self.counters = [f.variable("i64") for _ in range(SPATIAL + 1)]
 
     def number_of(self, pointer: Register) -> Register:
@@ -170,17 +172,43 @@ class WindowTableWriter(TableWriter):
 
     # ---- windows as steps
     def columns(self, step: Register, length: Register) -> None:
-        f = self.function
+        """Runs of windows that are neighbours on the last axis, one after another."""
+        f, counter, most = self.function, self.counters[-1], self.axes[-1]["places"]
         element = [product(f, place, axis["step"])
                    for axis, place in zip(self.axes, self.elements(self.element), strict=True)]
+        lanes = Register("<" + ", ".join([f"i64 {k}" for k in range(ROW_LANES)]) + ">", "i64", ROW_LANES)
+        further = self.bytes_of(product(f, self.axes[-1]["stride"], self.axes[-1]["pixel"]))
+        moves = [f.let(f"mul {lanes}, {f.spread(by, ROW_LANES).name}", "i64", ROW_LANES)
+                 for by in (self.axes[-1]["stride"], further)]
         self.at(step)
-        with f.loop(integer(0), length) as k:
-            places = [total(f, self.sighted(n), element[n]) for n in range(SPATIAL)]
-            seen = Register("true", "i1")
-            for n, place in enumerate(places):
-                seen = self.both(seen, self.inside(n, place))
-            elements = total(f, self.pixel(places), self.first_row)
-            address = self.number_of(moved(f, self.a, self.type, elements))
-            chosen = f.let(f"select {seen}, {address}, {self.zeros}", "i64")
-            f.line(f"store {chosen}, {moved(f, self.table, 'i64', k)}")
+        first = smaller(f, length, difference(f, most, f.get(counter, "i64")))
+        rest = total(f, difference(f, length, first), difference(f, most, integer(1)))
+        f.set(self.noted_steps, integer(0))
+        with f.loop(integer(0), total(f, f.let(f"udiv {rest}, {most.name}", "i64"), integer(1))):
+            start, before = f.get(self.noted_steps, "i64"), f.get(counter, "i64")
+            count = smaller(f, difference(f, length, start), difference(f, most, before))
+            self.note_run(start, count, element, moves, further)
+            f.set(self.noted_steps, total(f, start, count))
+            f.set(counter, total(f, before, difference(f, count, integer(1))))
             self.advance()
+
+    def note_run(self, start: Register, count: Register, element: Sequence[Register], moves: Sequence[Register],
+                 further: Register) -> None:
+        """Note what `count` neighbours see, from the window at hand on; `moves`: pixels and bytes of lanes behind it,
+        `further`: bytes from one to the next."""
+        f, stride = self.function, self.axes[-1]["stride"]
+        places = [total(f, self.sighted(n), element[n]) for n in range(SPATIAL)]
+        inside = Register("true", "i1")
+        for n, place in enumerate(places[:-1]):
+            inside = self.both(inside, self.inside(n, place))
+        seen = f.spread(inside, ROW_LANES)
+        base = self.number_of(moved(f, self.a, self.type, total(f, self.pixel(places), self.first_row)))
+        with f.loop(integer(0), count, ROW_LANES) as k:
+            place, address = (self.plus(by, total(f, of_first, product(f, k, step))) for by, of_first, step in zip(
+                moves, (places[-1], base), (stride, further), strict=True))
+            known = self.both(seen, self.inside(SPATIAL - 1, place))
+            chosen = f.let(f"select {known}, {address}, {f.spread(self.zeros, ROW_LANES)}", "i64", ROW_LANES)
+            f.line(f"store {chosen}, {moved(f, self.table, 'i64', total(f, start, k))}, align 8")
+
+    def plus(self, lanes: Register, by: Register) -> Register:
+        return self.function.let(f"add {lanes}, {self.function.spread(by, lanes.lanes).name}", "i64", lanes.lanes)
