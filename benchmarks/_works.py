@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from benchmarks import _attention
 from benchmarks._inference import BATCHES, FLOPS
@@ -16,6 +17,17 @@ class Work(NamedTuple):
     """Floating-point operations of a step's products; 0 where others count."""
     agrees: bool = False
     """True if a step gives what all frameworks compute alike."""
+
+
+class Kept:
+    """Calls a function and keeps its result until the next call has given another, as loops do."""
+
+    def __init__(self, f: Callable[..., Any], *arguments: Any) -> None:
+        self.f, self.arguments = f, arguments
+        self.result: Any = None
+
+    def __call__(self) -> None:
+        self.result = self.f(*self.arguments)
 
 
 LENET_BATCH, MLP_BATCH = 100, 128

@@ -19,6 +19,7 @@ from benchmarks._works import (
     MLP_BATCH,
     RATE,
     ROWS,
+    Kept,
 )
 
 jax: Any = import_module("jax")
@@ -49,7 +50,7 @@ def uniform(*shape: int) -> Any:
 
 
 def waited(f: Callable[..., Any], *arguments: Any) -> Step:
-    return lambda: jax.block_until_ready(f(*arguments))
+    return Kept(lambda *xs: jax.block_until_ready(f(*xs)), *arguments)
 
 
 def training(forward: Forward, parameters: Any, x: Any) -> Step:

@@ -22,6 +22,7 @@ from benchmarks._works import (
     MLP_BATCH,
     RATE,
     ROWS,
+    Kept,
 )
 from nnc_core import nn, optim
 from nnc_core.cli.lenet import LeNet
@@ -38,17 +39,6 @@ def make(work: str, variant: str) -> Step | None:
     if size in ROWS:
         return Kept(nnc.jit(ELEMENTWISE[name]), *arrays(ROWS[size], 4))
     return MADE[work]()
-
-
-class Kept:
-    """Calls a function and keeps its result until the next call, as loops do."""
-
-    def __init__(self, f: Callable[..., Any], *arguments: Any) -> None:
-        self.f, self.arguments = f, arguments
-        self.result: Any = None
-
-    def __call__(self) -> None:
-        self.result = self.f(*self.arguments)
 
 
 def arrays(shape: tuple[int, ...], count: int) -> list[nnc.Tensor]:

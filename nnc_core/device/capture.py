@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import ref
 
 from nnc_core.base.record import Call, Record
 from nnc_core.device.buffer import Buffer
@@ -35,6 +37,14 @@ class Program(ABC):
     def bind(self, slot: int, buffer: Any) -> None:
         """Put a buffer, or a tape, into a slot.  Blocks of the pool may be held until `forget`, others until the slot
         is bound again."""
+
+    def has(self, slot: int, array: Any) -> bool:
+        """Tell whether a slot has the buffer of an array that was noted: it needs not be bound again then."""
+        return False
+
+    def note(self, slot: int, array: Any) -> bool:
+        """Take note of an array that has been bound by its own buffer; False where `has` will not know it."""
+        return False
 
     @abstractmethod
     def buffer(self, slot: int) -> Any:
@@ -78,6 +88,9 @@ class PythonProgram(Program):
         for n, call in enumerate(self.calls):
             for slot in set(call.slots):
                 self.users.setdefault(slot, []).append(n)
+        self.noted: dict[int, tuple[int, ref[Any] | None, int]] = {}
+        """By slots: ids of arrays that were bound to them, what refers to these if they came twice, ids of their
+        buffers."""
         in_line, count = list(self.records) == self.calls, len(self.calls)
         self.way: InLine | InLoops = InLine(count) if in_line else InLoops(self.calls, tape_slots(self.records))
 
@@ -88,6 +101,20 @@ class PythonProgram(Program):
             self.varying[slot] = None
             self.way.varies()
         self.put(slot, buffer)
+
+    def has(self, slot: int, array: Any) -> bool:
+        known = self.noted.get(slot)
+        if known is None or known[0] != id(array) or known[1] is None:
+            return False
+        return known[1]() is array and id(self.slots[slot]) == known[2]
+
+    def note(self, slot: int, array: Any) -> bool:
+        known, again = self.noted.get(slot), None
+        if known is not None and known[0] == id(array):
+            with suppress(TypeError):  # a device's arrays may be anything
+                again = ref(array)
+        self.noted[slot] = id(array), again, id(self.slots[slot])
+        return again is not None
 
     def put(self, slot: int, buffer: Any) -> None:
         """Let a slot have a buffer, as records do."""

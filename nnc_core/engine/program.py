@@ -156,15 +156,20 @@ class ComputationGraph:
         claims: dict[int, Buffer] = {}
         for name, slot in slots.inputs.items():
             array = given[name]
+            if program.has(slot, array):
+                continue
             if array.__class__ is TapeArray:
                 program.bind(slot, array.buffers)
                 continue
             buffer = device.pooled_buffer(array)
             if buffer is None:
-                buffer = self._unpooled(array, claims)
-            elif slot in slots.overwritten:
-                claims[id(buffer)] = device.buffer_of(array)
+                program.bind(slot, self._unpooled(array, claims))
+                continue
             program.bind(slot, buffer)
+            if slot in slots.overwritten:
+                claims[id(buffer)] = device.buffer_of(array)
+            else:
+                program.note(slot, array)
         for slot, nbytes in slots.fresh.items():
             if not nbytes:
                 program.bind(slot, BufferTape())
