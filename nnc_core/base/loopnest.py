@@ -13,12 +13,13 @@ its running instructions.  Instructions of one stage are visible in that stage o
 running ones; reductions (and the instructions of stages without inner axes) are visible in all later stages.  Axes are
 numbered outer first, then the inner ones of the stage at hand.
 
-The order of sums.  A device may fold inner points in one of two ways, and no other, so that its results do not depend
+The order of sums.  A device may fold inner points in one of two ways, so that its results do not depend
 on the width of its vectors, on tiles or on threads: in row-major order, in one accumulator; or, for sums, products,
 dots, maxima and minima of floats in a stage without running instructions, as PARTS partial results, of which number p
 folds the points whose place in row-major order is p modulo PARTS, in order, and which are then folded as a tree: part p
 with part p + 8 for p < 8, those with p + 4 for p < 4, and so on.  A dot's partial results are added.  Nothing but a dot
-and an `fma` multiplies and adds with one rounding.
+and an `fma` multiplies and adds with one rounding.  Devices that run work items in groups have more partial results,
+and scan in blocks (`codegen.clike_groups`): as many as the count of inner points says, and nothing else.
 """
 
 from __future__ import annotations

@@ -4,14 +4,17 @@ Imports nothing but `nnc_core.base`.
 """
 
 from nnc_core.codegen.clike import CLikeKernel, entry_name, program_of, render, render_program
-from nnc_core.codegen.clike_columns import ColumnsWriter, is_by_columns
+from nnc_core.codegen.clike_columns import is_by_columns
+from nnc_core.codegen.clike_groups import GroupsWriter
 from nnc_core.codegen.clike_runs import RunsWriter, is_in_runs
+from nnc_core.codegen.clike_two_pass import results_size
 from nnc_core.codegen.dialect import C99, OPENCL, OPENCL_LOOPS, Dialect
 from nnc_core.codegen.expand import expand
 from nnc_core.codegen.expansions import LIBRARY_FUNCTIONS
 from nnc_core.codegen.general import AnyNest, GeneralNest, general, specific
 from nnc_core.codegen.interpret import interpret
 from nnc_core.codegen.ranges import index_type
+from nnc_core.codegen.writers import plain_writers, writers_for_groups, writers_for_loops
 
 __all__ = [
     "C99",
@@ -20,9 +23,9 @@ __all__ = [
     "OPENCL_LOOPS",
     "AnyNest",
     "CLikeKernel",
-    "ColumnsWriter",
     "Dialect",
     "GeneralNest",
+    "GroupsWriter",
     "RunsWriter",
     "entry_name",
     "expand",
@@ -31,8 +34,12 @@ __all__ = [
     "interpret",
     "is_by_columns",
     "is_in_runs",
+    "plain_writers",
     "program_of",
     "render",
     "render_program",
+    "results_size",
     "specific",
+    "writers_for_groups",
+    "writers_for_loops",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import log, prod
 from typing import NamedTuple
 
@@ -36,14 +36,13 @@ def render_program(kernels: Mapping[str, AnyNest], dialect: Dialect) -> str:
 
     Functions that the language lacks are expanded; the others are its own, unless `expand` has been called before.
     """
-    return program_of(kernels, dialect, lambda nest: CLikeKernel)
+    return program_of({name: (nest, CLikeKernel) for name, nest in kernels.items()}, dialect)
 
 
-def program_of(kernels: Mapping[str, AnyNest], dialect: Dialect,
-               writer: Callable[[AnyNest], type[CLikeKernel]]) -> str:
+def program_of(kernels: Mapping[str, tuple[AnyNest, type[CLikeKernel]]], dialect: Dialect) -> str:
     """The same with kernels written by the writers that are chosen for them."""
     helpers = Helpers(dialect)
-    sources = [writer(nest)(name, expand(nest, LACKING), helpers).source() for name, nest in kernels.items()]
+    sources = [writer(name, expand(nest, LACKING), helpers).source() for name, (nest, writer) in kernels.items()]
     preamble = dialect.preamble + (dialect.float64_preamble if helpers.uses_float64 else "")
     return "\n".join([preamble, *helpers.definitions.values(), *sources])
 
@@ -69,6 +68,7 @@ class CLikeKernel:
         self.dtypes = self.nest.dtypes
         self.written = 0  # values so far
         self.limits: set[int] = set()  # constants that are numbers
+        self.guard = ""  # the condition under which this work item stores
         self.lines: list[str] = []
         self.depth = 0
 
@@ -141,6 +141,12 @@ class CLikeKernel:
         return self.number(self.nest.axes[axis])
 
     def point(self, flat: str) -> None:
+        self.place(flat)
+        for stage in self.nest.stages:
+            self.stage(stage)
+
+    def place(self, flat: str) -> None:
+        """Declare the place on outer axes of a point that is counted through them."""
         self.line(f"{self.index} rest = ({self.index}){flat};")
         axes = self.nest.axes
         for axis in reversed(range(len(axes))):
@@ -151,13 +157,18 @@ class CLikeKernel:
             else:
                 self.line(f"const {self.index} x{axis} = rest % {self.length(axis)};")
                 self.line(f"rest /= {self.length(axis)};")
-        for stage in self.nest.stages:
-            self.stage(stage)
 
     def stage(self, stage: Stage) -> None:
-        after = self.written + len(stage.body)
-        for number, reduction in enumerate(stage.reductions, after):
+        self.start_reductions(stage)
+        self.in_order(stage)
+
+    def start_reductions(self, stage: Stage) -> None:
+        for number, reduction in enumerate(stage.reductions, self.written + len(stage.body)):
             self.start_reduction(number, reduction)
+
+    def in_order(self, stage: Stage) -> None:
+        """Go through the inner points of a stage, one after another."""
+        after = self.written + len(stage.body)
         adds_floats = any(r.kind in _ORDERED and is_float(r.dtype) for r in stage.reductions)
         order = self.dialect.ordered_loop if adds_floats else ""
         for axis, length in enumerate(stage.axes, len(self.nest.axes)):
@@ -180,9 +191,8 @@ class CLikeKernel:
             self.line(f"{self.scalars.held(self.dtypes[reduction.value])} v{number}_best = 0;")
 
     def fold(self, number: int, reduction: Reduction) -> None:
-        source = self.dtypes[reduction.value]
         if reduction.kind in ("argmax", "argmin"):
-            self.fold_position(number, reduction, source)
+            self.fold_position(number, reduction)
             return
         if reduction.kind == "dot":
             terms = [self.scalars.cast(f"v{term}", self.dtypes[term], reduction.dtype) for term in reduction.operands]
@@ -190,8 +200,7 @@ class CLikeKernel:
             self.line(f"v{number} = {folded};")
             return
         value = f"v{number}_next"
-        converted = self.scalars.cast(f"v{reduction.value}", source, reduction.dtype)
-        self.line(f"const {self.scalars.held(reduction.dtype)} {value} = {converted};")
+        self.line(f"const {self.scalars.held(reduction.dtype)} {value} = {self.term(reduction)};")
         if reduction.kind == "logsumexp":
             self.line(f"v{number} = {self.log_add_exp(reduction.dtype)}(v{number}, {value});")
             return
@@ -199,9 +208,13 @@ class CLikeKernel:
             factors = f"v{number}", f"v{reduction.factor}"
             scaled = self.scalars.expression("multiply", reduction.dtype, factors, reduction.dtype)
             self.line(f"v{number} = {scaled};")
-        operation = _FOLDS[reduction.kind]
+        operation = FOLDS[reduction.kind]
         folded = self.scalars.expression(operation, reduction.dtype, (f"v{number}", value), reduction.dtype)
         self.line(f"v{number} = {folded};")
+
+    def term(self, reduction: Reduction) -> str:
+        """The value at the point at hand that is folded."""
+        return self.scalars.cast(f"v{reduction.value}", self.dtypes[reduction.value], reduction.dtype)
 
     def log_add_exp(self, dtype: DType) -> str:
         """The name of log(exp(a) + exp(b)), as a helper."""
@@ -210,13 +223,16 @@ class CLikeKernel:
         return helpers.define(f"nnc_log_add_exp_{dtype.name}", LOG_ADD_EXP, type=self.scalars.held(dtype),
                               dtype=dtype.name, log2=self.scalars.literal(log(2), dtype), **words)
 
-    def fold_position(self, number: int, reduction: Reduction, source: DType) -> None:
-        """The first of equals; a NaN beats numbers, and nothing beats it."""
+    def better(self, reduction: Reduction, best: str, value: str) -> str:
+        """The condition under which a value beats the best so far: a NaN beats numbers, and nothing beats it."""
+        beats = f"{value} {'>' if reduction.kind == 'argmax' else '<'} {best}"
+        return f"({best} == {best} && ({beats} || {value} != {value}))" if is_float(
+            self.dtypes[reduction.value]) else beats
+
+    def fold_position(self, number: int, reduction: Reduction) -> None:
+        """The first of equals."""
         best, value = f"v{number}_best", f"v{reduction.value}"
-        better = f"{value} {'>' if reduction.kind == 'argmax' else '<'} {best}"
-        if is_float(source):
-            better = f"({best} == {best} && ({better} || {value} != {value}))"
-        self.open(f"if (v{number}_seen == 0 || {better})")
+        self.open(f"if (v{number}_seen == 0 || {self.better(reduction, best, value)})")
         self.line(f"{best} = {value};")
         self.line(f"v{number} = ({self.scalars.held(reduction.dtype)})v{number}_seen;")
         self.close()
@@ -238,7 +254,8 @@ class CLikeKernel:
                 loaded = f"{place.valid} ? ({loaded}) : {otherwise}"
             self.declare(number, instruction.dtype, loaded)
         elif instruction.operation == "store":
-            guard = f"if ({place.valid}) " if place.valid else ""
+            conditions = " && ".join([condition for condition in (self.guard, place.valid) if condition])
+            guard = f"if ({conditions}) " if conditions else ""
             stored = self.scalars.store(f"v{instruction.operands[0]}", argument.dtype)
             self.line(f"{guard}{element} = {stored};")
         elif instruction.operation == "valid":
@@ -324,7 +341,7 @@ class CLikeKernel:
         self.line("}")
 
 
-_FOLDS = {
+FOLDS = {
     "sum": "add", "product": "multiply", "maximum": "maximum", "minimum": "minimum",
     "all": "bitwise_and", "any": "bitwise_or", "recurrence": "add",
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 from nnc_core.base.loopnest import PARTS, LoopNest, Stage
@@ -15,6 +15,11 @@ COLUMNS = 64
 
 def is_by_columns(nest: AnyNest) -> bool:
     """Tell whether a nest folds, in its first stages, what lies along its last outer axis rather than along rows."""
+    return folds_along_columns(nest, lambda stage: all(map(is_split, stage.reductions)))
+
+
+def folds_along_columns(nest: AnyNest, folds: Callable[[Stage], bool]) -> bool:
+    """The same, where `folds` tells whether a stage's reductions may be folded so."""
     loops = nest if isinstance(nest, LoopNest) else nest.nest
     lengths = nest.lengths if isinstance(nest, GeneralNest) else ()
     last = len(loops.axes) - 1
@@ -23,13 +28,13 @@ def is_by_columns(nest: AnyNest) -> bool:
     folding = [stage for stage in loops.stages if stage.axes]
     if not folding or tuple(folding) != loops.stages[: len(folding)]:
         return False
-    return all(_folds(stage) for stage in folding) and _lies_along(loops, folding)
+    return all(_only_folds(stage) and folds(stage) for stage in folding) and _lies_along(loops, folding)
 
 
-def _folds(stage: Stage) -> bool:
-    """True where every point is folded in parts, and nothing else happens."""
+def _only_folds(stage: Stage) -> bool:
+    """True where every point is folded, and nothing else happens."""
     stores = any(i.operation == "store" for i in stage.body)
-    return bool(stage.reductions) and not stage.running and not stores and all(map(is_split, stage.reductions))
+    return bool(stage.reductions) and not stage.running and not stores
 
 
 def _lies_along(nest: LoopNest, folding: Sequence[Stage]) -> bool:

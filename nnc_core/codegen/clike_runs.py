@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from nnc_core.base.dtype import DType, float32, float64, is_float
+from nnc_core.base.dtype import float32, float64, is_float
 from nnc_core.base.loopnest import PARTS, Access, Instruction, LoopNest, Reduction, Stage
 from nnc_core.codegen.clike import CLikeKernel
 from nnc_core.codegen.general import AnyNest, GeneralNest
@@ -63,7 +63,7 @@ class RunsWriter(CLikeKernel):
     """Values of inner points that a later stage asks for again, which are kept in arrays."""
 
     def source(self) -> str:
-        return self.dialect.alone + super().source()
+        return self.dialect.group_of.format(items=1) + super().source()
 
     def points(self) -> None:
         self.move_arguments()
@@ -320,10 +320,6 @@ class RunsWriter(CLikeKernel):
     def signed(self, reduction: Reduction) -> str:
         """The type of comparisons of a reduction's vectors."""
         return self.dialect.types["int64" if reduction.dtype == float64 else "int32"]
-
-    def term(self, reduction: Reduction) -> str:
-        source: DType = self.dtypes[reduction.value]
-        return self.scalars.cast(f"v{reduction.value}", source, reduction.dtype)
 
     def folded_pair(self, reduction: Reduction, a: str, b: str) -> str:
         return self.scalars.expression(_SPLIT[reduction.kind], reduction.dtype, (a, b), reduction.dtype)

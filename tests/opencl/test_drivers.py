@@ -17,7 +17,6 @@ import pytest
 import nnc_opencl
 from nnc_core.base.cache_folder import VARIABLE
 from nnc_core.base.errors import DeviceFailureError, PluginError
-from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import Dialect, program_of
 from nnc_core.device.names import named
 from nnc_opencl import drivers, icd, programs
@@ -201,8 +200,8 @@ def test_a_driver_that_lists_and_cannot_build(
 
 
 def test_a_driver_that_computes_wrongly(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    def render_wrongly(nests: Mapping[str, LoopNest], dialect: Dialect, writer: Any) -> str:
-        return program_of(nests, dialect, writer).replace("v0 + v0", "v0 * v0")
+    def render_wrongly(kernels: Mapping[str, Any], dialect: Dialect) -> str:
+        return program_of(kernels, dialect).replace("v0 + v0", "v0 * v0")
 
     monkeypatch.setattr(programs, "program_of", render_wrongly)
     with pytest.raises(DeviceFailureError, match="cannot use it: a kernel that doubles numbers is wrong"):

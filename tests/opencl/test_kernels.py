@@ -240,8 +240,9 @@ def test_a_nest_that_the_driver_cannot_build_spoils_no_other(device: OpenCLDevic
     nests = [nest_of(sum_of(count).command) for count in (2, 3, 4, 5, 6)]
     whole = programs.program_of
 
-    def spoilt(kernels: dict[str, AnyNest], dialect: Dialect, writer: Any) -> str:
-        return whole(kernels, dialect, writer) + ("wrong here;" if general(nests[3])[0] in kernels.values() else "")
+    def spoilt(kernels: dict[str, tuple[AnyNest, Any]], dialect: Dialect) -> str:
+        spoils = any(nest == general(nests[3])[0] for nest, _ in kernels.values())
+        return whole(kernels, dialect) + ("wrong here;" if spoils else "")
 
     monkeypatch.setattr(programs, "program_of", spoilt)
     with pytest.raises(DeviceFailureError, match="kernel of add"):

@@ -13,10 +13,12 @@ from nnc_core.base.dtype import float32
 from nnc_core.base.errors import DeviceError, DeviceFailureError, Error, NotSupportedError, OutOfRangeError
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
 from nnc_core.device import DONE, Buffer, CommandBackend, Device, Event, HostArray, Kernel, Stream
-from nnc_opencl.drivers import INSTALL, builds_loops, describe, spec_of
+from nnc_opencl.drivers import INSTALL, builds_loops, describe, runs_groups, spec_of
 from nnc_opencl.failure import failure
 from nnc_opencl.kernel import OpenCLKernel
 from nnc_opencl.memory import Account, OpenCLBuffer, reserve
+from nnc_opencl.ordering import ordering
+from nnc_opencl.ordering.sorting import StepsCompiler
 from nnc_opencl.products.backend import products
 from nnc_opencl.products.kernel import TiledCompiler
 from nnc_opencl.programs import FittedCode, ProgramBuilder, Refusal, library_functions
@@ -34,9 +36,11 @@ class OpenCLDevice(Device):
 
     kept_launches = 512  # making the cl.Kernel of each takes longer than binding a hundred
 
-    def __init__(self, device: cl.Device, id: str) -> None:
+    def __init__(self, device: cl.Device, id: str, grouped: bool | None = None) -> None:
+        """`grouped`: kernels for devices that run work items in groups, as GPUs do; None: those for its type."""
         self.spec, self.library_functions = spec_of(device, id), library_functions(device)
         self._device = device
+        grouped = runs_groups(device) if grouped is None else grouped
         try:
             self._context = cl.Context([device])
             self._default = OpenCLStream(self._context, device, id, keeps=False)
@@ -44,9 +48,10 @@ class OpenCLDevice(Device):
             raise failure("making a context", error, id) from error
         self._account = Account()
         self._kernels: LRU[LoopNest, OpenCLKernel] = LRU(KERNELS)
-        self._builder, self._building = ProgramBuilder(self._context, self.spec), threading.Lock()
-        grouped = not builds_loops(device)
-        self._products = products(TiledCompiler(self._builder, self._default, grouped))
+        self._builder, self._building = ProgramBuilder(self._context, self.spec, grouped), threading.Lock()
+        tiles = grouped or not builds_loops(device)
+        self._library = {**products(TiledCompiler(self._builder, self._default, tiles)),
+                         **ordering(StepsCompiler(self._builder, self._default, grouped))}
 
     def reserve(self, nbytes: int) -> OpenCLBuffer:
         return reserve(self._context, nbytes, self._account, self.spec)
@@ -138,7 +143,7 @@ class OpenCLDevice(Device):
         return kernel
 
     def backends(self, name: str) -> Sequence[CommandBackend]:
-        return (self._products[name],) if name in self._products else ()
+        return (self._library[name],) if name in self._library else ()
 
     def stream(self) -> OpenCLStream:
         return OpenCLStream(self._context, self._device, self.spec.id)

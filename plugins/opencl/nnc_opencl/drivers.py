@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,8 @@ POCL = "Portable Computing Language"
 LEAST_LLVM = 15
 """PoCL with an older LLVM compiles some loops over vectors for minutes, and then ends the process."""
 TYPES = {"gpu": cl.device_type.GPU, "accelerator": cl.device_type.ACCELERATOR, "cpu": cl.device_type.CPU}
+GROUPS = "NNC_OPENCL_GROUPS"
+"""The environment variable for kernels of GPUs on CPUs."""
 
 _first_query = threading.Lock()
 
@@ -58,6 +61,12 @@ def _is_usable(device: cl.Device) -> bool:
 def device_type(device: cl.Device) -> str:
     """gpu, accelerator or cpu; "" for devices that run no kernels of ours."""
     return next((name for name, bit in TYPES.items() if device.type & bit), "")
+
+
+def runs_groups(device: cl.Device) -> bool:
+    """Tell whether kernels are to be those for devices that run work items in groups; NNC_OPENCL_GROUPS=1 has them on
+    CPUs too, where they are slow, to test them."""
+    return device_type(device) != "cpu" or os.environ.get(GROUPS, "0") not in ("", "0")
 
 
 def describe(device: cl.Device) -> str:

@@ -13,8 +13,9 @@ import pyopencl as cl
 from nnc_core.base.errors import DeviceError
 from nnc_core.base.line import Line
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import is_by_columns
-from nnc_core.codegen.clike_columns import COLUMNS
+from nnc_core.codegen import GroupsWriter, RunsWriter, results_size
+from nnc_core.codegen.clike_columns import COLUMNS, ColumnsWriter
+from nnc_core.codegen.group_states import GROUP
 from nnc_core.device import Buffer, Kernel, Launch, Stream, origin
 from nnc_opencl.failure import failure
 from nnc_opencl.programs import Code, FittedCode, KernelHandle
@@ -39,10 +40,19 @@ def work_sizes(points: int, device: cl.Device, largest: int) -> tuple[int, int]:
     return -(-points // local) * local, local
 
 
-def run_sizes(nest: LoopNest, device: cl.Device) -> tuple[int, int]:
-    """The same for items that share the points among themselves: enough for all cores, each with much to do."""
+def sizes_of(nest: LoopNest, code: Code, device: cl.Device) -> tuple[int, int]:
+    """The same for the code of a nest."""
+    if issubclass(code.writer, GroupsWriter):
+        return code.writer.groups(nest) * GROUP, GROUP
+    if issubclass(code.writer, RunsWriter):
+        return run_sizes(nest, device, COLUMNS if code.writer is ColumnsWriter else 1)
+    return work_sizes(nest.points, device, code.largest_group)
+
+
+def run_sizes(nest: LoopNest, device: cl.Device, least: int) -> tuple[int, int]:
+    """The same for items that share the points among themselves: enough for all cores, each with much to do, `least`
+    points or more."""
     inner = max([prod(stage.axes) for stage in nest.stages])
-    least = COLUMNS if is_by_columns(nest) else 1
     items = min(nest.points * max(inner, 1) // RUN, nest.points // least, SHARES * device.max_compute_units)
     return max(items, 1), 1
 
@@ -56,8 +66,10 @@ class OpenCLKernel(Kernel):
     def __init__(self, nest: LoopNest, fitted: FittedCode, device: cl.Device, default: OpenCLStream) -> None:
         self.name, self._arguments, self._points = nest.name, len(nest.arguments), nest.points
         self._code, self._numbers, self._default = fitted.code, fitted.numbers, default
-        self._sizes = (run_sizes(nest, device) if fitted.code.in_runs
-                       else work_sizes(nest.points, device, fitted.code.largest_group))
+        self._sizes = sizes_of(nest, fitted.code, device)
+        after = fitted.code.after
+        self._after = None if after is None else OpenCLKernel(nest, FittedCode(after, fitted.numbers), device, default)
+        self._results = 0 if after is None else results_size(nest)
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
         if len(buffers) != self._arguments:
@@ -66,8 +78,42 @@ class OpenCLKernel(Kernel):
         assert isinstance(queue, OpenCLStream), f"{stream!r} is no stream of an OpenCL device"
         if not self._points:
             return _launch_nothing
+        if self._after is None:
+            return self._launch(buffers, queue)
+        results = Results(queue.context, self._results)
+        return all_of([kernel._launch([*buffers, results], queue) for kernel in (self, self._after)])
+
+    def _launch(self, buffers: Sequence[Any], queue: OpenCLStream) -> OpenCLLaunch:
         handle = lend(self._code, buffers, self._numbers, self.name, self._default.id)
         return OpenCLLaunch(self.name, handle, self._code.free, self._sizes, buffers, queue)
+
+
+class Numbers:
+    """Numbers that a kernel reads, in the device's memory, and the work items of its launch."""
+
+    def __init__(self, context: cl.Context, numbers: Sequence[int], items: int) -> None:
+        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+        self.memory = cl.Buffer(context, flags, hostbuf=np.array(numbers, np.int64))
+        self.items = items
+
+
+class Results:
+    """Memory for the results that one pass of a kernel leaves to the next: of each launch its own, and small."""
+
+    def __init__(self, context: cl.Context, nbytes: int) -> None:
+        self.memory = cl.Buffer(context, cl.mem_flags.READ_WRITE, nbytes)
+
+
+def all_of(launches: Sequence[Launch]) -> Launch:
+    """Several launches as one."""
+    if len(launches) == 1:
+        return launches[0]
+
+    def run() -> None:
+        for launch in launches:
+            launch()
+
+    return run
 
 
 def lend(code: Code, buffers: Sequence[Any], numbers: tuple[np.int64, ...], name: str, id: str) -> KernelHandle:

@@ -19,14 +19,13 @@ from nnc_core.codegen import (
     OPENCL_LOOPS,
     AnyNest,
     CLikeKernel,
-    ColumnsWriter,
-    RunsWriter,
     entry_name,
     expand,
     general,
-    is_by_columns,
-    is_in_runs,
+    plain_writers,
     program_of,
+    writers_for_groups,
+    writers_for_loops,
 )
 from nnc_core.device import DeviceSpec
 from nnc_opencl.binaries import built
@@ -68,11 +67,12 @@ class KernelHandle:
 
 
 class Code:
-    """A nest's function in a program, and handles of it that nobody holds; in_runs: its work items go through many
-    points each."""
+    """A function of a program, and handles of it that nobody holds; `writer`: who has written it, if it is a nest's;
+    `after`: the code that finishes what it leaves."""
 
-    def __init__(self, program: cl.Program, entry: str, device: cl.Device, in_runs: bool = False) -> None:
-        self.program, self.entry, self.in_runs = program, entry, in_runs
+    def __init__(self, program: cl.Program, entry: str, device: cl.Device, writer: type[CLikeKernel] = CLikeKernel,
+                 after: Code | None = None) -> None:
+        self.program, self.entry, self.writer, self.after = program, entry, writer, after
         first = self.handle()
         self.free = deque([first], maxlen=HANDLES)
         largest: Any = cl.kernel_work_group_info.WORK_GROUP_SIZE
@@ -91,13 +91,15 @@ class FittedCode(NamedTuple):
 
 
 class ProgramBuilder:
-    """Builds programs for one device."""
+    """Builds programs for one device; `grouped`: one that runs work items in groups."""
 
-    def __init__(self, context: cl.Context, spec: DeviceSpec) -> None:
+    def __init__(self, context: cl.Context, spec: DeviceSpec, grouped: bool) -> None:
         self.context, self.spec = context, spec
         [self.device] = context.devices
         self.options = _options(self.device)
-        self.dialect = OPENCL_LOOPS if builds_loops(self.device) else OPENCL
+        loops = not grouped and builds_loops(self.device)
+        self.dialect = OPENCL_LOOPS if loops else OPENCL
+        self._writers = writers_for_groups if grouped else writers_for_loops if loops else plain_writers
         self.most_arguments = self.device.max_parameter_size // POINTER
         self._codes: WeakValueDictionary[AnyNest, Code] = WeakValueDictionary()  # with its last kernel code goes
 
@@ -140,13 +142,13 @@ class ProgramBuilder:
     def _together(self, nests: Sequence[AnyNest]) -> Iterator[Code | Refusal]:
         """The code of nests in one program; halves of them apart where that cannot be built, so that a bad one is
         found and spoils nothing."""
-        names = [f"{entry_name(nest)}_{place}" for place, nest in enumerate(nests)]
+        written = [self._named(nest, place) for place, nest in enumerate(nests)]
         try:
-            expanded = {name: expand(nest) for name, nest in zip(names, nests, strict=True)}
-            source = program_of(expanded, self.dialect, self._writer)
+            kernels = {name: (expand(nest), writer) for nest, of_nest in zip(nests, written, strict=True)
+                       for name, writer in of_nest.items()}
+            source = program_of(kernels, self.dialect)
             program = self.program(source)
-            made = [Code(program, name, self.device, self.in_runs(nest))
-                    for name, nest in zip(names, nests, strict=True)]
+            made = [self._code(program, of_nest) for of_nest in written]
         except (NotSupportedError, cl.Error) as error:
             if len(nests) == 1:
                 yield error if isinstance(error, NotSupportedError) else self._failure(nests[0], error, source)
@@ -157,14 +159,18 @@ class ProgramBuilder:
             return
         yield from made
 
-    def _writer(self, nest: AnyNest) -> type[CLikeKernel]:
-        if not self.in_runs(nest):
-            return CLikeKernel
-        return ColumnsWriter if is_by_columns(nest) else RunsWriter
+    def _code(self, program: cl.Program, of_nest: dict[str, type[CLikeKernel]]) -> Code:
+        """The code of a nest, which may be several kernels."""
+        code: Code | None = None
+        for name, writer in reversed(of_nest.items()):
+            code = Code(program, name, self.device, writer, code)
+        assert code is not None
+        return code
 
-    def in_runs(self, nest: AnyNest) -> bool:
-        """Tell whether work items of a nest's kernel go through many points each."""
-        return self.dialect is OPENCL_LOOPS and is_in_runs(nest)
+    def _named(self, nest: AnyNest, place: int) -> dict[str, type[CLikeKernel]]:
+        """The writers of a nest's kernels, in the order in which they run, by the names of these."""
+        name = f"{entry_name(nest)}_{place}"
+        return {f"{name}_{number}" if number else name: writer for number, writer in enumerate(self._writers(nest))}
 
     def _failure(self, nest: AnyNest, error: cl.Error, source: str) -> DeviceFailureError:
         message = f"the driver cannot build the kernel of {_loops(nest).name}: {last_words(str(error))}"

@@ -7,14 +7,13 @@ from threading import Lock
 from typing import Any
 from weakref import WeakValueDictionary
 
-import numpy as np
 import pyopencl as cl
 
 from nnc_core.base.errors import DeviceFailureError
 from nnc_core.device import Buffer, Kernel, Launch, Stream
 from nnc_core.operator.products.problem import MatrixProduct
 from nnc_opencl.failure import last_words
-from nnc_opencl.kernel import OpenCLLaunch, lend
+from nnc_opencl.kernel import Numbers, OpenCLLaunch, all_of, lend
 from nnc_opencl.products.groups import GROUP, group_source
 from nnc_opencl.products.kind import SumTile, TiledKind
 from nnc_opencl.products.plan import TiledPlan, plan_of
@@ -22,15 +21,6 @@ from nnc_opencl.products.source import NAME
 from nnc_opencl.products.tiles import tile_source
 from nnc_opencl.programs import Code, ProgramBuilder
 from nnc_opencl.stream import OpenCLStream
-
-
-class Numbers:
-    """The numbers of a part of a product, in the device's memory, and its work items."""
-
-    def __init__(self, context: cl.Context, numbers: Sequence[int], items: int) -> None:
-        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-        self.memory = cl.Buffer(context, flags, hostbuf=np.array(numbers, np.int64))
-        self.items = items
 
 
 class TiledKernel(Kernel):
@@ -43,20 +33,12 @@ class TiledKernel(Kernel):
         queue = self.default if stream is None else stream
         assert isinstance(queue, OpenCLStream), f"{stream!r} is no stream of an OpenCL device"
         launches = [self._launch(buffers, part, queue) for part in self.parts]
-        return launches[0] if len(launches) == 1 else _all_of(launches)
+        return all_of(launches)
 
     def _launch(self, buffers: Sequence[Any], part: Numbers, queue: OpenCLStream) -> OpenCLLaunch:
         given = [*buffers, part]
         handle = lend(self.code, given, (), NAME, self.default.id)
         return OpenCLLaunch(NAME, handle, self.code.free, (part.items, self.group), given, queue)
-
-
-def _all_of(launches: Sequence[Launch]) -> Launch:
-    def run() -> None:
-        for launch in launches:
-            launch()
-
-    return run
 
 
 class TiledCompiler:
