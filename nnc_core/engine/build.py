@@ -51,7 +51,8 @@ class KernelBuilder:
         self._kernels: WeakValueDictionary[Key, Kernel] = WeakValueDictionary()
         self._of_nests: WeakValueDictionary[LoopNest, Kernel] = WeakValueDictionary()
         """Different commands may have equal nests."""
-        self._eager: LRU[tuple[Op, Command], Prepared] = LRU(EAGER_KERNELS)
+        self._eager: LRU[tuple[Op, Command, bool], Prepared] = LRU(EAGER_KERNELS)
+        """By operator, command, and whether every bit is promised."""
         self._version = decider.version
 
     def prepare(self, op: Op, command: Command) -> Prepared:
@@ -60,11 +61,12 @@ class KernelBuilder:
         if self._version != self.decider.version:
             self._version = self.decider.version
             self._eager.clear()
-        found = self._eager.get((op, command))
+        key = (op, command, config.deterministic)
+        found = self._eager.get(key)
         if found is None:
             found = self._prepared(op, command)
             if op is not CALLBACK:  # which is used once, and would keep its function alive
-                self._eager.put((op, command), found)
+                self._eager.put(key, found)
         return found
 
     def _prepared(self, op: Op, command: Command) -> Prepared:

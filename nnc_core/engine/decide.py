@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from nnc_core.base.cache import LRU
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CODEGEN, CommandBackend, Device
 from nnc_core.engine.candidates import HostBackend, NestBackend, candidates
@@ -84,8 +85,9 @@ def anchor_of(op: Op, command: Command) -> tuple[Op, Command] | None:
 
 
 class Decider:
-    """Decides for one device.  What is decided depends on the command alone, and on what the driver has refused to
-    build before, so that eager and compiled run the same code."""
+    """Decides for one device.  What is decided depends on the command, on whether every bit is promised
+    (`config.deterministic`), and on what the driver has refused to build before, so that eager and compiled run the
+    same code."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -94,8 +96,8 @@ class Decider:
         """Counts how often pinned or added backends have made earlier decisions void: what was compiled then is out of
         date."""
         self.times = MeasuredTimes(device.spec)
-        self._decisions: LRU[tuple[Op, Command, bool], Decision] = LRU(DECISIONS)
-        """By operator, command, and whether measured times decide."""
+        self._decisions: LRU[tuple[Op, Command, bool, bool], Decision] = LRU(DECISIONS)
+        """By operator, command, whether every bit is promised, and whether measured times decide."""
         self._used: LRU[tuple[Op, Command], str] = LRU(DECISIONS)
         self._written: list[NestBackend] = []
         """Those that hold the nest that they were asked about."""
@@ -117,7 +119,7 @@ class Decider:
     def decide(self, op: Op, command: Command) -> Decision:
         """The first candidate that does not refuse; that which is pinned goes first (see `PinnedBackends`)."""
         self.look_for_more()
-        key = (op, command, tunes())
+        key = (op, command, config.deterministic, tunes())
         decision = self._decisions.get(key)
         if decision is None:
             decision = self._first_willing(op, command)
@@ -210,7 +212,7 @@ class Decider:
     def learn(self, decision: Decision, seconds: Mapping[str, float]) -> None:
         """Remember what the code for a command took; it decides from now on."""
         self.times.put(decision.command, seconds)
-        self._decisions.pop((decision.op, decision.command, True))
+        self._decisions.pop((decision.op, decision.command, False, True))
 
     # ---- what became of decisions
     def use(self, decision: Decision) -> None:
@@ -225,8 +227,8 @@ class Decider:
         """The code cannot be built for this command: from now on the next candidate is taken."""
         key = (decision.op, decision.command)
         self._struck.setdefault(key, {})[decision.backend] = reason
-        for tuned in (False, True):
-            self._decisions.pop((*key, tuned))
+        for exact, tuned in ((False, False), (False, True), (True, False)):
+            self._decisions.pop((*key, exact, tuned))
         if decision.op is FUSED:
             self.keeps_together([self.decide(*key)])
 

@@ -174,6 +174,6 @@ def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ..
     plain["concat"] = (JoinBackend("concat"), *plain["concat"])
     plain["matmul"] = (MatmulBackend("matmul"),)
     plain |= {name: (ConvolutionBackend(name), NumpyBackend(name, fallback=True)) for name in convolution.MAKERS}
-    products = {name: (backend, *plain.get(name, ())) for name, backend in PRODUCTS.items()}
+    products = {name: (*found, *plain.get(name, ())) for name, found in PRODUCTS.items()}
     attention = {name: (backend,) for name, backend in ATTENTION.items()}
     return {**plain, **products, **attention, FUSED.name: ()}

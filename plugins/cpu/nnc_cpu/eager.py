@@ -17,6 +17,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.errors import OutOfRangeError
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
+from nnc_core.shape.window import has_channels_last
 from nnc_core.type import TensorSpec, TupleSpec
 from nnc_cpu import random, whole
 from nnc_cpu.backends import MAKERS, routine_for
@@ -32,6 +33,7 @@ from nnc_cpu.routine import Routine
 from nnc_cpu.silence import quietly
 
 _BFLOAT16 = dt.bfloat16.num
+_HALVES = frozenset((dt.float16.num, _BFLOAT16))
 _ZEROS = {dtype.num: np.zeros((), dtype) for dtype in dt.NUMBERS}
 _SMALL = 4096
 """Elements up to which `np.where` is quicker than selecting by bits."""
@@ -215,11 +217,24 @@ def _blas_ready(x: Any) -> bool:
 
 
 def matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
-    if a.__class__ is not b.__class__:
-        return NotImplemented
+    if a.__class__ is not b.__class__ or a.dtype.num in _HALVES:
+        return NotImplemented  # halves have machine code of their own
     if not (_blas_ready(a) and _blas_ready(b)) or (transpose_a != transpose_b and a.shape == b.shape):
         return _ROUTINES["matmul"](a, b, transpose_a, transpose_b)
     return _matmul(turned(a, transpose_a), turned(b, transpose_b))
+
+
+def convolution(name: str) -> Eager:
+    """Leave halves with channels last to the command, which has machine code for them."""
+    routine = _ROUTINES[name]
+
+    def call(*arguments: Any) -> Any:
+        x, layout = arguments[0], arguments[-1]
+        if x.dtype.num in _HALVES and has_channels_last(layout):
+            return NotImplemented
+        return routine(*arguments)
+
+    return call
 
 
 def progression(start: Any, step: Any, size: int, dtype: dt.DType) -> Any:
@@ -272,6 +287,7 @@ EAGER: Mapping[str, Eager] = {
     "all": reducing(np.logical_and), "any": reducing(np.logical_or),
     "argmax": lambda x, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
     "argmin": lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
+    **{name: convolution(name) for name in ("conv", "conv_input_gradient", "conv_kernel_gradient")},
     "matmul": matmul, "take": take, "filled": filled, "progression": progression,
     "reshape": reshape, "permute": lambda x, axes: x.transpose(axes),
     "broadcast_to": np.broadcast_to, "slice": slice_view, "flip": lambda x, axes: flip_view(x, axes).copy(),

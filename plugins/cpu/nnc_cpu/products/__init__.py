@@ -6,9 +6,14 @@ from collections.abc import Mapping
 
 from nnc_core.device import CommandBackend
 from nnc_core.operator.products.arrange import INTEGER_PROBLEMS, PROBLEMS
-from nnc_cpu.products.backend import PackedConvolutions, PackedProducts
+from nnc_cpu.products.backend import PackedConvolutions, PackedProducts, PairedConvolutions, PairedProducts
 
-PRODUCTS: Mapping[str, CommandBackend] = {
-    name: (PackedProducts if name.startswith("matmul") else PackedConvolutions)(name)
-    for name in (*PROBLEMS, *INTEGER_PROBLEMS)}
-"""The code of each operator that goes before NumPy's."""
+
+def _backends(name: str) -> tuple[CommandBackend, ...]:
+    if name.startswith("matmul"):
+        return PackedProducts(name), PairedProducts(name)
+    return PackedConvolutions(name), PairedConvolutions(name)
+
+
+PRODUCTS: Mapping[str, tuple[CommandBackend, ...]] = {name: _backends(name) for name in (*PROBLEMS, *INTEGER_PROBLEMS)}
+"""The code of each operator that goes before NumPy's, which refuse what another of them is quicker for."""

@@ -8,7 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import is_integer
+from nnc_core.base.config import config
+from nnc_core.base.dtype import bfloat16, is_integer
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.tiling import Tiling
 from nnc_core.device import CommandBackend, Kernel
@@ -17,6 +18,7 @@ from nnc_core.operator.products.convolution import kernel_tiling
 from nnc_core.operator.products.matmul import weight_tiling
 from nnc_core.operator.products.problem import MatrixProduct
 from nnc_cpu.products.checked import checked
+from nnc_cpu.products.dots import has_bfloat16
 from nnc_cpu.products.instead import suited
 from nnc_cpu.products.plan import panel_width
 
@@ -39,6 +41,8 @@ class PackedProducts(CommandBackend):
     fuses = True
     several = True
     packs = True
+    exact = True
+    """Every bit is that of sums in order."""
 
     def __init__(self, operator: str) -> None:
         self.operator = operator
@@ -47,10 +51,14 @@ class PackedProducts(CommandBackend):
         if operator_of(command) != self.operator:
             return f"it is made for {self.operator}"
         try:
-            _worth_while(command)
+            return self.reason(_worth_while(command))
         except NotSupportedError as error:
             return error.message
-        return None
+
+    def reason(self, problem: MatrixProduct) -> str | None:
+        """The reason to leave a problem to other code."""
+        pairs = problem.dtype == bfloat16 and not config.deterministic and has_bfloat16(_compiler().target)
+        return "the processor's instruction for pairs of bfloat16 is quicker" if pairs else None
 
     def wants(self, command: Command) -> Mapping[int, Tiling]:
         """Weights in panels, where there are many and they are the second factor."""
@@ -68,7 +76,7 @@ class PackedProducts(CommandBackend):
         return {}
 
     def prepare(self, command: Command) -> Kernel:
-        return _compiler().kernel(_worth_while(command))
+        return _compiler().kernel(_worth_while(command), exact=self.exact)
 
     def inplace_of(self, command: Command, output: int, offered: tuple[int, ...]) -> tuple[int, ...]:
         return read_where_written(command, output)
@@ -79,6 +87,24 @@ class PackedConvolutions(PackedProducts):
 
     def instead(self, F: Any, inputs: Sequence[Any], command: Command) -> Any:
         return suited(F, inputs, command)
+
+
+class PairedProducts(PackedProducts):
+    """Products of bfloat16 by the processor's instruction for pairs, where bits need not be those of sums in order."""
+
+    name = "bfloat16 pairs"
+    exact = False
+
+    def reason(self, problem: MatrixProduct) -> str | None:
+        if problem.dtype != bfloat16:
+            return f"it is made for bfloat16, not {problem.dtype}"
+        if config.deterministic:
+            return "sums are in order under config.deterministic"
+        return None if has_bfloat16(_compiler().target) else "the processor has no AVX512-BF16"
+
+
+class PairedConvolutions(PairedProducts, PackedConvolutions):
+    """Convolutions of bfloat16, or gradients of them, by the same instruction."""
 
 
 def _compiler() -> ProductCompiler:

@@ -1,14 +1,16 @@
 """Several steps of a sum by one instruction: a lane of a vector is a word of 32 bits, in which the elements of
 neighbouring steps lie side by side.
 
-Sums of integers are exact, so that they have the bits of sums in order, whatever the instruction.
+Sums of integers are exact, so that they have the bits of sums in order, whatever the instruction.  Those of bfloat16
+are float32, but neither in order nor by fused multiply-add, and numbers below the normal ones count as zeros: near
+enough, but not to the bit.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nnc_core.base.dtype import DType, int8, is_integer
+from nnc_core.base.dtype import DType, bfloat16, int8, is_integer
 from nnc_core.operator.products.problem import MatrixProduct
 from nnc_cpu.llvm.ir import FunctionWriter, Register
 
@@ -23,9 +25,9 @@ class Dots(NamedTuple):
     """The way that the steps of a word are multiplied and added."""
 
     element: str
-    """The type of the elements of a word: i8 (A unsigned, B signed) or i16 (both signed)."""
+    """The type of the elements of a word: i8 (A unsigned, B signed) or i16 (both signed, or bfloat16)."""
     instruction: str = ""
-    """The intrinsic that adds to a total ("vpdp...") or makes a sum ("pmadd..."); without one plain instructions do."""
+    """The intrinsic that adds to a total ("dp...") or makes a sum ("pmadd..."); without one plain instructions do."""
 
     @property
     def bytes(self) -> int:
@@ -38,11 +40,13 @@ class Dots(NamedTuple):
         return 4 // self.bytes
 
 
-def dots_of(problem: MatrixProduct, target: TargetHost) -> Dots | None:
-    """The way that suits a product on a host; None: it goes through the steps one by one."""
-    if not is_integer(problem.dtype):
-        return None
+def dots_of(problem: MatrixProduct, target: TargetHost, exact: bool = True) -> Dots | None:
+    """The way that suits a product on a host; None: it goes through the steps one by one.  exact: every bit is to be
+    that of sums in order."""
     lanes, bits = target.lanes, 32 * target.lanes
+    if not is_integer(problem.dtype):
+        paired = problem.dtype == bfloat16 and not exact and has_bfloat16(target)
+        return Dots("i16", f"llvm.x86.avx512bf16.dpbf16ps.{bits}") if paired else None
     if not _has_words(target):
         return Dots("i16", _MULTIPLY_SHORTS[lanes] if target.x86 else "")
     if problem.b_dtype == int8:
@@ -56,6 +60,11 @@ def _has_words(target: TargetHost) -> bool:
     return "+avx512vnni" in features or ("+avxvnni" in features and target.lanes < 16)
 
 
+def has_bfloat16(target: TargetHost) -> bool:
+    """Tell whether a host multiplies bfloat16 and adds float32 by itself ("AVX512-BF16")."""
+    return "+avx512bf16" in target.features.split(",")
+
+
 def is_moved(dots: Dots | None, dtype: DType) -> bool:
     """True where elements of A are read as unsigned though they are not: 128 more than they are, which is taken back
     from the sums."""
@@ -65,6 +74,9 @@ def is_moved(dots: Dots | None, dtype: DType) -> bool:
 def added(f: FunctionWriter, dots: Dots, total: Register, left: Register, right: Register) -> Register:
     """The total and the products of the elements of words."""
     lanes = total.lanes
+    if "dpbf16ps" in dots.instruction:
+        pairs = [f.let(f"bitcast {x} to <{2 * lanes} x bfloat>", "bfloat", 2 * lanes) for x in (left, right)]
+        return f.call(dots.instruction, "float", total, *pairs, lanes=lanes)
     if "vpdp" in dots.instruction:
         return f.call(dots.instruction, "i32", total, left, right, lanes=lanes)
     if dots.instruction:

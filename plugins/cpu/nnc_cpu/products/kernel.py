@@ -61,12 +61,15 @@ class ProductCompiler:
         """Bytes of a vector."""
         return 4 * self.target.lanes
 
-    def kernel(self, problem: MatrixProduct, tile: Tile | None = None) -> ProductKernel:
-        """The kernel of a problem; `tile`: one to be used."""
-        seconds = problem.work * MULTIPLY_ADD
-        threads = max(1, min(wanted_threads(), int(seconds / WORTH)))
-        plan = plan_of(problem, self.vector, tile, threads, dots_of(problem, self.target))
-        return ProductKernel(self.code(plan.kind), plan, seconds)
+    def kernel(self, problem: MatrixProduct, tile: Tile | None = None, exact: bool = True) -> ProductKernel:
+        """The kernel of a problem; `tile`: one to be used; exact: every bit is to be that of sums in order."""
+        plan = self.plan(problem, tile, exact)
+        return ProductKernel(self.code(plan.kind), plan, problem.work * MULTIPLY_ADD)
+
+    def plan(self, problem: MatrixProduct, tile: Tile | None = None, exact: bool = True) -> ProductPlan:
+        """The plan of a problem for this host and the threads that there are now."""
+        threads = max(1, min(wanted_threads(), int(problem.work * MULTIPLY_ADD / WORTH)))
+        return plan_of(problem, self.vector, tile, threads, dots_of(problem, self.target, exact))
 
     def code(self, kind: Kind) -> ProductCode:
         """The code of a kind, compiled once."""
@@ -77,9 +80,10 @@ class ProductCompiler:
         return found
 
     def _loaded(self, kind: Kind) -> LoadedModule:
-        return self.machine.load([self.objects.of_kind(("product", kind), lambda: self._text(kind))], [_NAME])
+        return self.machine.load([self.objects.of_kind(("product", kind), lambda: self.text(kind))], [_NAME])
 
-    def _text(self, kind: Kind) -> str:
+    def text(self, kind: Kind) -> str:
+        """The module of a kind of products."""
         declared: dict[str, None] = {}
         text = render(_NAME, kind, self.target.halves, declared)
         return "\n".join([*declared, *definitions(declared), text])
