@@ -88,7 +88,7 @@ def convolution(layer: Layer, operator: str) -> Case:
 def packed_before(case: Case) -> Case:
     """The same with its weights in panels, as constants are."""
     command = case.command
-    [(_, tiling)] = PRODUCTS[command.name].wants(command).items()
+    [(_, tiling)] = PRODUCTS[command.name][0].wants(command).items()
     a, b, out = (TensorSpec(x.shape, x.dtype) for x in (*command.inputs, command.output))
     packed = TensorSpec(tiling.packed(b.static_shape), b.dtype)
     steps = (Step(UNPACK, (tiling, b.static_shape), (Input(1),), b),
@@ -118,7 +118,7 @@ def launch_of(backend: CommandBackend, command: Command) -> Callable[[], object]
 def rates(case: Case) -> list[float | None]:
     """Operations a second of our code and of NumPy's, the best of rounds in turn; the time is that of this thread."""
     operator = operator_of(case.command)
-    launches = [launch_of(PRODUCTS[operator], case.command), launch_of(NumpyBackend(operator), case.command)]
+    launches = [launch_of(PRODUCTS[operator][0], case.command), launch_of(NumpyBackend(operator), case.command)]
     best: list[float | None] = []
     for launch in launches:
         best.append(None if launch is None else 0.0)
