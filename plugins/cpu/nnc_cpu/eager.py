@@ -26,6 +26,7 @@ from nnc_cpu.eager_items import get_item, set_item
 from nnc_cpu.elementwise import FUNCTIONS, UFUNCS, converts_as_numpy_does, write_sigmoid
 from nnc_cpu.guards import PLAIN, Eager, binary, guarded, is_number, unary
 from nnc_cpu.indexing import check_indices
+from nnc_cpu.left import HALVES
 from nnc_cpu.linear import turned
 from nnc_cpu.memory import layout_of
 from nnc_cpu.movement import flip_view, slice_view
@@ -33,7 +34,6 @@ from nnc_cpu.routine import Routine
 from nnc_cpu.silence import quietly
 
 _BFLOAT16 = dt.bfloat16.num
-_HALVES = frozenset((dt.float16.num, _BFLOAT16))
 _ZEROS = {dtype.num: np.zeros((), dtype) for dtype in dt.NUMBERS}
 _SMALL = 4096
 """Elements up to which `np.where` is quicker than selecting by bits."""
@@ -217,7 +217,7 @@ def _blas_ready(x: Any) -> bool:
 
 
 def matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
-    if a.__class__ is not b.__class__ or a.dtype.num in _HALVES:
+    if a.__class__ is not b.__class__ or a.dtype.num in HALVES:
         return NotImplemented  # halves have machine code of their own
     if not (_blas_ready(a) and _blas_ready(b)) or (transpose_a != transpose_b and a.shape == b.shape):
         return _ROUTINES["matmul"](a, b, transpose_a, transpose_b)
@@ -230,7 +230,7 @@ def convolution(name: str) -> Eager:
 
     def call(*arguments: Any) -> Any:
         x, layout = arguments[0], arguments[-1]
-        if x.dtype.num in _HALVES and has_channels_last(layout):
+        if x.dtype.num in HALVES and has_channels_last(layout):
             return NotImplemented
         return routine(*arguments)
 
