@@ -17,6 +17,24 @@ class Call:
     slots: tuple[int, ...]
     label: str = ""
     line: Any = None  # of the user, opaque here: asynchronous work names it when it fails
+    stream: int = 0
+    """The number of its stream: 0 is that of the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Mark what a stream has been given so far with a number."""
+
+    stream: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Let what a stream is given from here on begin after a signal, which stands before this."""
+
+    stream: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +134,6 @@ class TapeReverse:
     tape: int
 
 
-Record: TypeAlias = (Call | JumpIf | Jump | RotatePointer | Switch | Repeat | Rebind | Window | TapePush | TapeRead
-                     | TapeReset | TapeReverse)
+Record: TypeAlias = (Call | Signal | Await | JumpIf | Jump | RotatePointer | Switch | Repeat | Rebind | Window
+                     | TapePush | TapeRead | TapeReset | TapeReverse)
 """Jump targets are indices into the list that the jump stands in; its length is its end."""

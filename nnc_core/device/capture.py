@@ -8,8 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
-from nnc_core.base.record import Call, Record
+from nnc_core.base.record import Await, Call, Record, Signal
 from nnc_core.device.buffer import Buffer
+from nnc_core.device.in_streams import InStreams
 from nnc_core.device.interpret import tape_slots
 from nnc_core.device.kernel import Launch
 from nnc_core.device.launches import InLine, InLoops
@@ -91,8 +92,15 @@ class PythonProgram(Program):
         self.noted: dict[int, tuple[int, ref[Any] | None, int]] = {}
         """By slots: ids of arrays that were bound to them, what refers to these if they came twice, ids of their
         buffers."""
-        in_line, count = list(self.records) == self.calls, len(self.calls)
-        self.way: InLine | InLoops = InLine(count) if in_line else InLoops(self.calls, tape_slots(self.records))
+        self.streams = (stream, *device.side_streams) if any([call.stream for call in self.calls]) else (stream,)
+        self.way = self._way_of_running()
+
+    def _way_of_running(self) -> InLine | InLoops:
+        if list(self.records) == self.calls:
+            return InLine(len(self.calls))
+        if all([isinstance(record, Call | Signal | Await) for record in self.records]):
+            return InStreams(self.records, len(self.calls))
+        return InLoops(self.calls, tape_slots(self.records))
 
     def bind(self, slot: int, buffer: Any) -> None:
         if self.slots[slot] is buffer:
@@ -153,7 +161,7 @@ class PythonProgram(Program):
 
     def make_launch(self, n: int, call: Call) -> Launch:
         """A launch with what is in the call's slots."""
-        return call.kernel.bind([self.slots[s] for s in call.slots], self.stream)  # type: ignore[no-any-return]
+        return call.kernel.bind([self.slots[s] for s in call.slots], self.streams[call.stream])  # type: ignore[no-any-return]
 
     # ---- for the interpreter
     def part(self, source: Buffer, offset: int, nbytes: int) -> Buffer:

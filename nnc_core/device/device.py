@@ -62,6 +62,9 @@ class Device(ABC):
     kept_launches: int = 4096
     """Launches that a program keeps, beyond one for each command, for when their buffers come by again: few where each
     takes something of the driver's."""
+    streams: int = 1
+    """Streams that a compiled graph is spread over where parts of it do not depend on each other; 1 where nothing is
+    gained by that, as where a kernel has all of the device."""
     library_functions: frozenset[str] = frozenset()
     """Instructions of loop nests that its compiler takes from a library of the driver's: what bits they give may depend
     on what is computed beside them (sin and cos of one number become one call, say)."""
@@ -174,6 +177,13 @@ class Device(ABC):
     def default_stream(self) -> Stream:
         """The stream of eager work."""
         return _SERIAL
+
+    @cached_property
+    def side_streams(self) -> tuple[Stream, ...]:
+        """The streams besides the default one that compiled graphs are spread over, shared by all of them."""
+        made: tuple[Stream, ...] = self.__dict__.setdefault(
+            "side_streams", tuple([self.stream() for _ in range(self.streams - 1)]))
+        return made
 
     def array(self, buffer: Buffer, layout: Layout) -> Array:
         """An array lying in a buffer."""

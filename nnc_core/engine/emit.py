@@ -20,11 +20,12 @@ from nnc_core.base.record import (
     TapeReverse,
     Window,
 )
-from nnc_core.device import Kernel
+from nnc_core.device import NO_VIEWS, Device, Kernel
 from nnc_core.engine.build import Key
 from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.program_tree import BranchesItem, Item, LoopItem, PlannedCommand
 from nnc_core.engine.storage import Rows, Storage
+from nnc_core.engine.streams import spread, touched
 from nnc_core.engine.unrolling import state_after
 from nnc_core.operator.control import TRIPS
 from nnc_core.symbol import show_line
@@ -47,15 +48,15 @@ class _Leave(NamedTuple):
 class Emitter:
     """Numbers storages as slots and writes records."""
 
-    def __init__(self, plan: Plan, kernels: Mapping[Key, Kernel]) -> None:
-        self.plan, self.kernels = plan, kernels
+    def __init__(self, plan: Plan, kernels: Mapping[Key, Kernel], device: Device) -> None:
+        self.plan, self.kernels, self.device = plan, kernels, device
         self.slots: dict[Storage, int] = {}
         self.step_of: dict[int, int] = {}
         """For each call, by its id, the number of its command."""
         self.number = {id(step): i for i, step in enumerate(plan.steps)}
         for place in plan.place.values():
             self.slot(place.storage)
-        self.records = tuple(self.items(plan.items, {}, []))
+        self.records = self.in_streams(self.items(plan.items, {}, []))
 
     def slot(self, storage: Storage) -> int:
         return self.slots.setdefault(storage, len(self.slots))
@@ -79,6 +80,19 @@ class Emitter:
                     line=step.group.line)
         self.step_of[id(call)] = self.number[id(step)]
         return call
+
+    def in_streams(self, records: Sequence[Record]) -> tuple[Record, ...]:
+        """The records spread over the device's streams, where they are calls alone."""
+        calls = [record for record in records if isinstance(record, Call)]
+        if self.device.streams < 2 or len(calls) != len(records):
+            return tuple(records)
+        numbers = [self.step_of[id(call)] for call in calls]
+        one_arena = NO_VIEWS not in self.device.spec.features
+        memory = [touched(self.plan.steps[number], self.slot, one_arena) for number in numbers]
+        made = spread(calls, memory, self.device.streams)
+        moved = [record for record in made if isinstance(record, Call)]
+        self.step_of = dict(zip(map(id, moved), numbers, strict=True))
+        return made
 
     def branches(self, item: BranchesItem, moved: Moved, out: list[Record]) -> None:
         """Switch to one of the arms; each but the last jumps to the end."""

@@ -56,7 +56,7 @@ class Phases:
             graph = self.optimise(graph) if optimise else graph
             graph = self.index_rows(graph)
             built = self.plan_and_build(graph, budget)
-            emitter = Emitter(built.plan, built.kernels)
+            emitter = Emitter(built.plan, built.kernels, self.device)
             return ComputationGraph(built.graph, built.outputs, built.plan, emitter, self.executor)
 
     # ---- the graph rewritten

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from nnc_core.base.layout import Layout
-from nnc_core.base.record import Call, JumpIf, Record, Switch
+from nnc_core.base.record import Await, Call, JumpIf, Record, Signal, Switch
 from nnc_core.device.capture import calls_of
 from nnc_core.device.interpret import BufferTape, Interpreter
 from nnc_core.engine import ComputationGraph
@@ -27,6 +27,7 @@ from nnc_core.operator.control import is_tape
 from nnc_core.symbol import Node, postorder
 from nnc_core.type import TensorSpec
 from tests.engine.plan_meaning import MOST_CALLS, Meaning, Numbers, PlanError, TooLongError
+from tests.engine.stream_order import check_order
 
 RUNS = 3
 """How often a program with control flow is walked through."""
@@ -189,6 +190,7 @@ class _Jumps(Interpreter):
     def __init__(self, walk: Walk) -> None:
         super().__init__(walk)  # type: ignore[arg-type]
         self.walk = walk
+        self.actions |= {Signal: lambda record, round: None, Await: lambda record, round: None}
 
     def _jump(self, record: JumpIf, round: int) -> int | None:
         return record.target if bool(self._asked(record.slot, np.dtype(np.bool_))) == record.when else None
@@ -240,7 +242,9 @@ def _loops(items: Sequence[Item]) -> list[LoopItem]:
 def check_plan(compiled: ComputationGraph, records: Sequence[Record] | None = None) -> bool:
     """PlanError if the records of a compiled graph, or those given, would hand over a wrong value; False for programs
     too long or too large to be followed."""
-    plan = compiled.plan
+    plan, records = compiled.plan, compiled.records if records is None else records
+    if any(isinstance(record, Signal) for record in records):
+        check_order(compiled, records)
     storages = {id(p.storage): p.storage.nbytes for p in plan.place.values()}
     if len(plan.steps) > MOST_CALLS or sum(storages.values()) > MOST_BYTES:
         return False
@@ -252,7 +256,7 @@ def check_plan(compiled: ComputationGraph, records: Sequence[Record] | None = No
         meanings = [Meaning(compiled, run) for run in range(_runs(plan.items))]
     except TooLongError:
         return False
-    walk = Walk(compiled, compiled.records if records is None else records)
+    walk = Walk(compiled, records)
     for meaning in meanings:
         walk.run(meaning)
     return True

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 import nnc_core as nnc
 from nnc_core.base.record import Call, Record
@@ -13,6 +15,21 @@ from nnc_core.engine import ComputationGraph
 from nnc_core.engine.program_tree import CommandItem, LoopItem, walk
 
 Function = Callable[..., Any]
+
+
+@contextmanager
+def every_program() -> Iterator[list[ComputationGraph]]:
+    """Whatever is compiled within it."""
+    found: list[ComputationGraph] = []
+    init = ComputationGraph.__init__
+
+    def noted(self: ComputationGraph, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        found.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ComputationGraph, "__init__", noted)
+        yield found
 
 
 def lowered(f: Function, *args: Any, device: str = "strict:0") -> ComputationGraph:

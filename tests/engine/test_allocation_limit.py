@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +16,8 @@ from nnc_core.base.errors import DeviceMemoryError, Error
 from nnc_core.builtin import StrictDevice
 from nnc_core.builtin.flavours import Flavour
 from nnc_core.device import Device
-from nnc_core.engine import ComputationGraph
 from nnc_core.stacks import Stack, make_stack, stack_for
+from tests.engine.plans import every_program
 
 KIB = 1 << 10
 LIMIT = 8 * KIB
@@ -44,21 +43,6 @@ def opencl(limit: int | None) -> Device:
 @pytest.fixture(params=[strict, opencl])
 def opened(request: pytest.FixtureRequest) -> Callable[[int | None], Device]:
     return request.param  # type: ignore[no-any-return]
-
-
-@contextmanager
-def every_program() -> Iterator[list[ComputationGraph]]:
-    """Whatever is compiled within it."""
-    found: list[ComputationGraph] = []
-    init = ComputationGraph.__init__
-
-    def noted(self: ComputationGraph, *args: Any, **kwargs: Any) -> None:
-        init(self, *args, **kwargs)
-        found.append(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ComputationGraph, "__init__", noted)
-        yield found
 
 
 def trained(stack: Stack) -> list[np.ndarray[Any, Any]]:
