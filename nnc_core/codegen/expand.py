@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from nnc_core.base.dtype import DType, accumulator
 from nnc_core.base.loopnest import Access, Instruction, LoopNest, Reduction, Stage
-from nnc_core.codegen.expansions import BY_DEFAULT, EXPANSIONS
+from nnc_core.codegen.expansions import BY_DEFAULT, EXPANSIONS, is_expanded
 from nnc_core.codegen.general import AnyNest, GeneralNest
 from nnc_core.codegen.scalar import BodyBuilder, Scalar
 
@@ -29,7 +29,7 @@ def expand(nest: AnyKind, functions: Collection[str] = BY_DEFAULT, direct: Colle
         raise ValueError(f"no expansion of {sorted(unknown)}; there are {sorted(EXPANSIONS)}")
     if isinstance(nest, GeneralNest):
         return replace(nest, nest=expand(nest.nest, functions, direct))
-    if not any(i.operation in functions for stage in nest.stages for i in stage.instructions):
+    if not any(_is_written_out(i, functions) for stage in nest.stages for i in stage.instructions):
         return nest
     renumbered: dict[int, int] = {}
     stages: list[Stage] = []
@@ -38,6 +38,10 @@ def expand(nest: AnyKind, functions: Collection[str] = BY_DEFAULT, direct: Colle
         stages.append(_expand_stage(stage, BodyBuilder(first, direct), renumbered, functions))
         first += stages[-1].values
     return LoopNest(nest.name, nest.arguments, nest.axes, tuple(stages))
+
+
+def _is_written_out(instruction: Instruction, functions: Collection[str]) -> bool:
+    return instruction.operation in functions and is_expanded(instruction.operation, instruction.dtype)
 
 
 def _expand_stage(stage: Stage, body: BodyBuilder, renumbered: dict[int, int], functions: Collection[str]) -> Stage:
@@ -56,7 +60,7 @@ def _expand_body(instructions: Sequence[Instruction], body: BodyBuilder, renumbe
                  functions: Collection[str]) -> None:
     for instruction in instructions:
         operands = tuple(renumbered[operand] for operand in instruction.operands)
-        if instruction.operation in functions:
+        if _is_written_out(instruction, functions):
             number = _expansion(body, instruction.operation, operands, instruction.dtype)
         else:
             access = _renumber_access(instruction.access, renumbered)

@@ -1,9 +1,9 @@
-"""The table of expansions: functions written out in scalar instructions, for float32 and float64.
+"""The table of expansions: functions written out in scalar instructions, for float32 and, but for powers, float64.
 
 Each is correct at NaN, infinities, zeros of either sign, subnormal numbers and where it overflows.  Bounds of the error
 over the tests' points, in units in the last place:
 
-- 1: exp, exp2, log, log2, log10, log1p, cbrt;
+- 1: exp, exp2, log, log2, log10, log1p, cbrt, power;
 - 1.5: cosh, acos, hypot, erf;  2: expm1, asinh, sin, cos;
 - 2.5: sinh, tanh, sigmoid, atanh, asin, atan, atan2;  3: tan, acosh, logit;  3.5: erfc, erfinv;
 - 4.5: erfcx, ndtr, i0e;  5: log_ndtr, dawsn;  6: lgamma, digamma, i0, i1;  6.5: i1e.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from nnc_core.base.dtype import DType, accumulator, float32, is_float
 from nnc_core.codegen import (
     bessel,
     circular,
@@ -24,6 +25,7 @@ from nnc_core.codegen import (
     exponentials,
     gamma,
     logarithms,
+    powers,
     roots,
     trigonometry,
 )
@@ -40,11 +42,18 @@ EXPANSIONS: Mapping[str, Callable[..., Scalar]] = {
     "erf": error_functions.erf, "erfc": error_functions.erfc, "erfcx": error_functions.erfcx,
     "erfinv": error_functions.erfinv, "ndtr": error_functions.ndtr, "log_ndtr": error_functions.log_ndtr,
     "dawsn": dawson.dawsn, "lgamma": gamma.lgamma, "digamma": gamma.digamma,
-    "i0": bessel.i0, "i1": bessel.i1, "i0e": bessel.i0e, "i1e": bessel.i1e,
+    "power": powers.power, "i0": bessel.i0, "i1": bessel.i1, "i0e": bessel.i0e, "i1e": bessel.i1e,
 }  # fmt: skip
 """Functions by the name of their instruction."""
-BY_DEFAULT = frozenset(EXPANSIONS) - {"sin", "cos", "tan"}
-"""Functions expanded unless a device says otherwise; libraries' sin, cos and tan are as accurate, and quicker where
-arguments are small."""
-LIBRARY_FUNCTIONS = (frozenset(EXPANSIONS) - BY_DEFAULT) | {"power"}
+
+
+def is_expanded(operation: str, dtype: DType) -> bool:
+    """Tell whether an instruction that gives a dtype is among them."""
+    return operation in EXPANSIONS and (operation != "power" or (is_float(dtype) and accumulator(dtype) == float32))
+
+
+BY_DEFAULT = frozenset(EXPANSIONS) - {"sin", "cos", "tan", "power"}
+"""Functions expanded unless a device says otherwise; libraries' sin, cos, tan and powers are as accurate, and quicker
+where arguments are small, or float64 slow."""
+LIBRARY_FUNCTIONS = frozenset(EXPANSIONS) - BY_DEFAULT
 """Functions that stay calls of a compiler's library then."""

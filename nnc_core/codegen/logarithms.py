@@ -26,7 +26,7 @@ _LOG: Coefficients = {
          0.666666666666667, 0.3999999999989924, 0.2857142862609589, 0.2222221111514416,
          0.18182890556695602, 0.1533167403016786, 0.1461703754879165),
 }  # fmt: skip
-_SQRT_HALF_BITS = {float32: 0x3F3504F3, float64: 0x3FE6A09E667F3BCD}
+SQRT_HALF_BITS = {float32: 0x3F3504F3, float64: 0x3FE6A09E667F3BCD}
 _LARGE = {float32: 2.0**14, float64: 2.0**30}  # beyond it asinh(x) and acosh(x) are log(2 x)
 
 
@@ -119,7 +119,7 @@ def split(x: Scalar) -> tuple[Scalar, Scalar]:
     form = form_of(x)
     subnormal, shift = x < form.smallest_normal, form.mantissa + 2
     bits = subnormal.select(x * 2.0**shift, x).bitcast(form.integer)
-    exponent = (bits - _SQRT_HALF_BITS[x.dtype]) >> form.mantissa
+    exponent = (bits - SQRT_HALF_BITS[x.dtype]) >> form.mantissa
     mantissa = (bits - (exponent << form.mantissa)).bitcast(x.dtype)
     power = as_float(exponent, form)
     return subnormal.select(power - float(shift), power), mantissa - 1.0

@@ -19,7 +19,7 @@ from nnc_core.base.dtype import is_float
 from nnc_core.base.errors import FallbackWarning, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import expand, interpret
-from nnc_core.codegen.expansions import EXPANSIONS
+from nnc_core.codegen.expansions import EXPANSIONS, is_expanded
 from nnc_core.device import Buffer, Kernel, Launch, Stream
 from nnc_cpu.notes import clear, look, words_at
 from nnc_cpu.partial_sums import in_parts
@@ -103,8 +103,10 @@ def _work(nest: LoopNest) -> int:
 
 
 def _agrees(nest: LoopNest) -> bool:
-    """Tell whether the interpreter gives the bits of machine code: NumPy has powers and logarithms of its own."""
-    return not any([i.operation == "power" and is_float(i.dtype) for stage in nest.stages for i in stage.instructions]
+    """Tell whether the interpreter gives the bits of machine code: NumPy has powers of float64 and logarithms of its
+    own."""
+    return not any([i.operation == "power" and is_float(i.dtype) and not is_expanded("power", i.dtype)
+                    for stage in nest.stages for i in stage.instructions]
                    + [r.kind == "logsumexp" for stage in nest.stages for r in stage.reductions])
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import nnc_cpu.nests
 from nnc_core.base.config import config
-from nnc_core.base.dtype import float32
+from nnc_core.base.dtype import float32, float64
 from nnc_core.base.errors import DeviceFailureError, FallbackWarning, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
 from nnc_cpu.llvm.compiler import HostCompiler, host
@@ -154,8 +154,8 @@ def test_large_work_is_compiled_before_it_is_run() -> None:
 
 
 def test_what_the_interpreter_rounds_otherwise_is_compiled_before_it_is_run() -> None:
-    x = np.linspace(0.1, 3, 50, dtype=np.float32)
-    [kernel] = NestKernels().of([elementwise("op", "power", float32, [x, x], float32)])
+    x = np.linspace(0.1, 3, 50)
+    [kernel] = NestKernels().of([elementwise("op", "power", float64, [x, x], float64)])
     run(kernel, [x, x, np.zeros_like(x)])
     assert kernel.machine is not None
 

@@ -10,7 +10,7 @@ import pytest
 
 from nnc_core.base.dtype import DTYPES, float32, float64
 from nnc_core.codegen import expand
-from nnc_core.codegen.expansions import EXPANSIONS
+from nnc_core.codegen.expansions import EXPANSIONS, is_expanded
 from nnc_core.codegen.numpy_expansions import evaluate
 from nnc_cpu.llvm.kernel import host
 from nnc_cpu.llvm.objects import text_of
@@ -29,7 +29,7 @@ def some(name: str, dtype: Any) -> list[np.ndarray[Any, Any]]:
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
 def test_machine_code_gives_the_bits_of_the_interpreter(dtype: Any, host: str) -> None:
-    given = {name: some(name, dtype) for name in FUNCTIONS}
+    given = {name: some(name, dtype) for name in FUNCTIONS if is_expanded(instruction_of(name), dtype)}
     nests = [elementwise(name, instruction_of(name), dtype, xs, dtype) for name, xs in given.items()]
     for (name, xs), kernel in zip(given.items(), kernels(nests, host), strict=True):
         got = np.zeros_like(xs[0])
