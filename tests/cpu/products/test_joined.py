@@ -19,8 +19,8 @@ from nnc_core.operator import OPERATORS
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.program import Input, Literal, Operand, Program, Step, StepResult
 from nnc_core.type import TensorSpec
-from nnc_cpu.products import backend
-from nnc_cpu.products.plan import Tile
+from nnc_cpu.products import backend, plan
+from nnc_cpu.products.plan import Tile, plan_of
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values, whole
 
 Values = np.ndarray[Any, Any]
@@ -29,20 +29,23 @@ SMALL_TILE = Tile(3, 2)
 
 
 class Around:
-    """Programs around a product of (7, 5) and (5, 37)."""
+    """Programs around a product, of (7, 5) and (5, 37) where no other is wanted."""
 
-    def __init__(self, dtype: DType = float32) -> None:
-        self.inputs = [TensorSpec((7, 5), dtype), TensorSpec((5, 37), dtype)]
+    def __init__(self, dtype: DType = float32, shape: tuple[int, int] = SHAPE, steps: int = 5,
+                 turned: bool = False) -> None:
+        self.shape, (rows, columns) = shape, shape
+        left = (steps, rows) if turned else (rows, steps)
+        self.inputs = [TensorSpec(left, dtype), TensorSpec((steps, columns), dtype)]
         self.steps: list[Step] = []
-        self.product = self.step("matmul", Input(0), Input(1), attributes=(False, False), dtype=dtype)
+        self.product = self.step("matmul", Input(0), Input(1), attributes=(turned, False), dtype=dtype)
 
     def given(self, *shape: int, dtype: DType = float32) -> Input:
         self.inputs.append(TensorSpec(shape, dtype))
         return Input(len(self.inputs) - 1)
 
     def step(self, name: str, *operands: Operand, attributes: tuple[Any, ...] = (), dtype: DType = float32,
-             shape: Sequence[int] = SHAPE) -> StepResult:
-        self.steps.append(Step(OPERATORS[name], attributes, operands, TensorSpec(tuple(shape), dtype)))
+             shape: Sequence[int] | None = None) -> StepResult:
+        self.steps.append(Step(OPERATORS[name], attributes, operands, TensorSpec(tuple(shape or self.shape), dtype)))
         return StepResult(len(self.steps) - 1)
 
     def command(self, *results: StepResult, layouts: dict[int, Layout] | None = None) -> Command:
@@ -156,6 +159,34 @@ CASES = [bias_and_relu, residual, columns, gelu, swish, repeated_bias, casts, ma
 def test_bits_are_those_of_the_fused_nest(host: str) -> None:
     for case in CASES:
         check(case(), host)
+
+
+def adagrad(shape: tuple[int, int], steps: int, turned: bool) -> Command:
+    """New squares and weights; a number for each row keeps quotients finite."""
+    p = Around(shape=shape, steps=steps, turned=turned)
+    weights, squares = p.given(*shape), p.given(*shape)
+    new = p.step("add", p.step("multiply", squares, squares), p.step("multiply", p.product, p.product))
+    moved = p.step("divide", p.product, p.step("add", p.step("sqrt", new), p.given(shape[0], 1)))
+    return p.command(new, p.step("subtract", weights, moved))
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_tiles_end_what_the_one_before_has_summed(host: str, turned: bool) -> None:
+    width = SMALL_TILE.vectors * compiler(host).vector // 4
+    for shape, steps in (((8, 2 * width), 6), ((7, width + 3), 13), ((3, width), 50), ((200, 3 * width - 5), 49),
+                         ((2, width), 20), ((8, width), 5), ((8, width), 260)):
+        command = adagrad(shape, steps, turned)
+        assert plan_of(backend.problem_of(command), compiler(host).vector, SMALL_TILE).kind.ends_late
+        check(command, host)
+
+
+def test_tiles_end_each_other_where_the_first_packs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FEW_ROWS", "SMALL"):
+        monkeypatch.setattr(plan, name, 0)
+    width = SMALL_TILE.vectors * compiler("here").vector // 4
+    for shape in ((8, 2 * width), (3, width), (7, width + 3)):
+        check(adagrad(shape, 24, False))
 
 
 def test_arrays_that_lie_apart() -> None:

@@ -27,7 +27,7 @@ class AheadTileWriter(TileWriter):
 
     def begin_step(self, k: Register) -> None:
         f = self.function
-        ahead, step, shift, _ = self.others
+        ahead, step, shift, *_ = self.others
         by = product(f, f.let(f"lshr {k}, {shift.name}", "i64"), step)
         prefetch(f, moved(f, ahead, stored(self.kind.dtype), by))
 

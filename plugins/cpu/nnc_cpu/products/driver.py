@@ -7,7 +7,7 @@ between, and ended with the last block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
@@ -16,6 +16,7 @@ from nnc_cpu.products.ahead import AheadTileWriter, AheadWriter, PackingTileWrit
 from nnc_cpu.products.converted import ConvertedWriter, room_size, wanted
 from nnc_cpu.products.ending import EndingWriter
 from nnc_cpu.products.kind import AXES, TABLE, Kind
+from nnc_cpu.products.late import MOST_PAUSE, LateTileWriter
 from nnc_cpu.products.numbers import names_of, operand_names
 from nnc_cpu.products.panels import PanelWriter
 from nnc_cpu.products.parts import SIGNATURE, parts_text
@@ -40,6 +41,8 @@ def render(name: str, kind: Kind, halves: bool, declared: dict[str, None]) -> st
             texts.append(PackingTileWriter(kind, vectors, True, declared).text(f"{prefix}packing_tile"))
         elif vectors:
             texts += packing(prefix, kind, vectors, halves, declared)
+    if kind.ends_late:
+        texts.append(LateTileWriter(kind, halves, declared).text("late_tile"))
     if kind.dots is not None:
         texts.append(WordRowsWriter(kind, declared).text("convert"))
     elif kind.wide != kind.dtype:
@@ -172,11 +175,48 @@ class ProductWriter:
         length, first = self.elements(length), integer(0)
         if self.kind.is_moved:
             self.call("exceed", panel, product(f, segments, length), b_step, self.excess)
+        late = self.both(self.both(fresh, final), self.can_end_late(length)) if self.kind.ends_late else None
+        at_once = final if late is None else self.both(final, self.negated(late))
         if self.kind.packs_in_tiles:
-            self.tile(first, shift, (segments, length, b, numbers["b_step"]), fresh, final, "packing_tile")
+            self.tile(first, shift, (segments, length, b, numbers["b_step"]), fresh, at_once, "packing_tile")
             first = integer(self.kind.rows)
+        steps = (segments, length, panel, b_step)
+        if late is not None:
+            with f.where(late):
+                self.late_tiles(shift, steps, fresh)
+            first = f.let(f"select {late}, {self.rows}, {first}", "i64")
         with f.loop(first, self.rows, self.kind.rows) as row:
-            self.tile(row, shift, (segments, length, panel, b_step), fresh, final)
+            self.tile(row, shift, steps, fresh, at_once)
+
+    def can_end_late(self, steps: Register) -> Register:
+        """Tell whether all tiles of the panel are as wide as can be, and have steps enough to end each other."""
+        f, kind = self.function, self.kind
+        long = f.let(f"icmp sge {steps}, {kind.rows * kind.vectors}", "i1")
+        wide = self.both(long, f.let(f"icmp eq {self.columns}, {kind.width}", "i1"))
+        return self.both(wide, self.negated(self.in_last)) if kind.last else wide
+
+    def negated(self, x: Register) -> Register:
+        return self.function.let(f"xor {x}, true", "i1")
+
+    def late_tiles(self, shift: Register, steps: tuple[Register, ...], fresh: Register) -> None:
+        """Tiles of which each ends the one before; the last is ended behind it."""
+        f, height, never = self.function, integer(self.kind.rows), Register("false", "i1")
+        if not self.kind.packs_in_tiles:
+            self.tile(integer(0), shift, steps, fresh, never)
+        pause = integer(0)
+        for bits in range(1, MOST_PAUSE + 1):
+            enough = f.let(f"icmp sge {steps[1]}, {self.kind.rows * self.kind.vectors << bits}", "i1")
+            pause = f.let(f"select {enough}, i64 {(1 << bits) - 1}, {pause}", "i64")
+        with f.loop(height, self.rows, self.kind.rows) as row:
+            before = difference(f, row, height)
+            self.tile(row, shift, steps, fresh, never, "late_tile", [pause, *self.ended(before, self.sums_at(before))])
+        last = difference(f, self.whole_rows, height)
+        rows = difference(f, self.rows, last)
+        skipped = difference(f, height, rows) if self.kind.left == "columns" else integer(0)
+        self.finish(last, rows, self.sums_at(total(f, last, skipped)))
+
+    def sums_at(self, row: Register) -> Register:
+        return moved(self.function, self.sums, self.type, product(self.function, row, integer(self.kind.width)))
 
     def elements(self, steps: Register) -> Register:
         """The elements of A and of B, as they are packed, that a number of steps are."""
@@ -216,7 +256,7 @@ class ProductWriter:
     def call(self, name: str, *operands: Register) -> None:
         """Call a function, or that for the last panel in the last panel."""
         f, function = self.function, f"@{name}"
-        if self.kind.last:
+        if self.kind.last and name != "late_tile":
             function = f.let(f"select {self.in_last}, ptr @last_{name}, ptr @{name}", "ptr").name
         f.line(f"call void {function}({', '.join(map(str, operands))})")
 
@@ -239,7 +279,7 @@ class ProductWriter:
         self.function.line(f"call void @convert({operands})")
 
     def tile(self, row: Register, shift: Register, steps: tuple[Register, ...], fresh: Register,
-             final: Register, name: str = "tile") -> None:
+             final: Register, name: str = "tile", late: Sequence[Register] = ()) -> None:
         """Go through the steps with the tile at a row, and end it if they are the last."""
         f, kind = self.function, self.kind
         segments, length, panel, b_step = steps
@@ -251,20 +291,23 @@ class ProductWriter:
             shift = difference(f, row, skipped)
         else:
             table = moved(f, self.table, "ptr", row)
-        sums = moved(f, self.sums, self.type, product(f, row, integer(kind.width)))
+        sums = self.sums_at(row)
         others = [*self.ahead.of_tile(row, sums), self.panel] if kind.looks_ahead else []
         others += [self.excess] if kind.is_moved else []
-        self.call(name, table, shift, segments, length, panel, b_step, self.columns, sums, fresh, *others)
+        self.call(name, table, shift, segments, length, panel, b_step, self.columns, sums, fresh, *others, *late)
         with f.where(final):
-            self.finish(row, rows, moved(f, sums, self.type, product(f, skipped, integer(kind.width))))
+            self.finish(row, rows, self.sums_at(total(f, row, skipped)))
 
     def finish(self, row: Register, rows: Register, sums: Register) -> None:
+        operands = ", ".join(map(str, [sums, rows, self.columns, *self.ended(row, sums)[1:]]))
+        self.function.line(f"call void @finish({operands})")
+
+    def ended(self, row: Register, sums: Register) -> list[Register]:
+        """The sums at a row, and what their ending takes."""
         f, names = self.function, operand_names(self.kind)[2:]
-        operands = [sums, rows, self.columns]
         targets = None if self.windows is None else self.windows.targets
-        if targets is not None:
-            operands.append(moved(f, targets, "i64", row))
+        operands = [sums] if targets is None else [sums, moved(f, targets, "i64", row)]
         for name, pointer in zip(names, self.outer, strict=True):
             step = self.numbers[f"{name}_row"]
             operands += [pointer if targets else self.at(pointer, name, product(f, row, step)), step]
-        f.line(f"call void @finish({', '.join(map(str, operands))})")
+        return operands

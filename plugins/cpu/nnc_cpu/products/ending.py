@@ -47,10 +47,15 @@ class EndingWriter:
     def __init__(self, kind: Kind, halves: bool, declared: dict[str, None]) -> None:
         self.kind, self.ending, self.lanes = kind, kind.ending, kind.lanes
         self.body = expanded(kind.ending.body)
-        self.function = FunctionWriter(declared)
-        self.scalars = ScalarWriter(self.function, halves)
+        self.halves = halves
+        self.write_into(FunctionWriter(declared))
         self.arguments = (Operand(kind.wide, True), *self.ending.operands,
                           *[Operand(dtype, True) for dtype in self.ending.outputs])
+
+    def write_into(self, function: FunctionWriter) -> None:
+        """Let what is written be part of a function."""
+        self.function = function
+        self.scalars = ScalarWriter(function, self.halves)
 
     def text(self, name: str) -> str:
         f, given = self.function, signature(self.kind)

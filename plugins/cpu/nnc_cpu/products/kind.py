@@ -89,6 +89,12 @@ class Kind(NamedTuple):
         return not self.windows and self.left != "each" and self.dots is None
 
     @property
+    def ends_late(self) -> bool:
+        """Tiles end what the one before has summed: what takes long, in a unit that multiplications do not need."""
+        return self.looks_ahead and self.wide == self.dtype and any(
+            x.operation in ("sqrt", "divide") for x in self.ending.body)
+
+    @property
     def width(self) -> int:
         """Columns of a panel."""
         return self.vectors * self.lanes
