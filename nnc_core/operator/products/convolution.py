@@ -71,19 +71,23 @@ def _with_runs(windows: ImageWindows, run: int) -> ImageWindows:
     return windows._replace(axes=(*outer, last._replace(window=last.window // run)))
 
 
-def kernel_tiling(rank: int, width: int) -> Tiling:
-    """Panels of so many output channels of a kernel with so many axes."""
-    return Tiling((*(1,) * (rank - 1), width), (rank - 1, *range(rank - 1), 2 * rank - 1))
+def kernel_tiling(rank: int, width: int, word: int = 1) -> Tiling:
+    """Panels of so many output channels of a kernel with so many axes; the elements of `word` input channels lie side
+    by side."""
+    within = (2 * rank - 1,) if word == 1 else (2 * rank - 1, 2 * rank - 2)
+    return Tiling((*(1,) * (rank - 2), word, width), (rank - 1, *range(rank - 1), *within))
 
 
 def _packed(problem: MatrixProduct, kernel: Factor) -> MatrixProduct:
     """The problem with its kernel as it is packed."""
     if kernel.tiling is None:
         return problem
-    width = width_of(kernel.tiling)
-    if kernel.tiling != kernel_tiling(len(kernel.shape), width) or problem.batch != (1,):
+    width, word, channels = width_of(kernel.tiling), kernel.tiling.blocks[-2], kernel.shape[-2]
+    if kernel.tiling != kernel_tiling(len(kernel.shape), width, word) or problem.batch != (1,):
         raise NotSupportedError("the kernel is not packed as it should be")
-    return in_panels(problem, width)
+    if channels % word and problem.length != channels:
+        raise NotSupportedError("words of the kernel are not full where its elements are one run")
+    return in_panels(problem, width, word)
 
 
 def input_gradient_problem(joined: JoinedProduct) -> MatrixProduct:

@@ -81,6 +81,9 @@ class MatrixProduct(NamedTuple):
     """A has an element for each column."""
     panel: int = 0
     """The columns of the panels that B is packed in; 0 where it lies as it is."""
+    word: int = 1
+    """The steps of a column whose elements lie side by side in panels; the last word of a segment is filled up with
+    zeros."""
     parts: tuple[MatrixProduct, ...] = ()
     """Products that this one consists of, each with some of its rows, which lie apart, and the steps that these need;
     none where it is one by itself."""
@@ -158,7 +161,8 @@ def _strided(x: Layout, outer: tuple[int, ...], column: int) -> Strided:
     return Strided(x.offset // size, tuple(batch), row, column // size)
 
 
-def in_panels(problem: MatrixProduct, width: int) -> MatrixProduct:
-    """The problem with B packed in panels of so many columns, all steps of one after the other."""
+def in_panels(problem: MatrixProduct, width: int, word: int = 1) -> MatrixProduct:
+    """The problem with B packed in panels of so many columns, all steps of one after the other, the elements of `word`
+    steps of a column side by side."""
     b = problem.b._replace(row=width, column=1)
-    return problem._replace(b=b, b_segment=problem.length * width, panel=width)
+    return problem._replace(b=b, b_segment=-(-problem.length // word) * word * width, panel=width, word=word)

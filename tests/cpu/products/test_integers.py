@@ -8,19 +8,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nnc_core as nnc
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType, int8, int32, uint8
 from nnc_core.base.layout import Layout
+from nnc_core.base.tiling import Tiling
 from nnc_core.operator import OPERATORS
+from nnc_core.operator.products.convolution import kernel_tiling
+from nnc_core.operator.products.matmul import weight_tiling
 from nnc_core.type import TensorSpec
 from nnc_cpu.llvm.compiler import TargetHost
-from nnc_cpu.products.backend import problem_of
-from nnc_cpu.products.dots import dots_of
+from nnc_cpu.products.backend import PackedProducts, problem_of
+from nnc_cpu.products.dots import dots_of, has_words
 from nnc_cpu.products.kernel import ProductCompiler
 from nnc_cpu.products.plan import Tile
 from tests.cpu.products.running import HOSTS, interpreted, run
 from tests.cpu.products.test_convolution import CASES, Windows
 from tests.cpu.products.test_matmul import TURNED
+from tests.cpu.products.test_panels import reading_panels
 
 Values = np.ndarray[Any, Any]
 
@@ -131,6 +136,54 @@ def test_convolutions(host: str) -> None:
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_blocks_of_convolutions(windows: Windows, pair: tuple[DType, DType]) -> None:
     check(convolution(windows, pair))
+
+
+def check_packed(command: Command, tiling: Tiling, host: str) -> None:
+    """The same with weights that were packed before."""
+    a, b = (integers(x, seed) for seed, x in enumerate(command.inputs))
+    ours, theirs = (np.full(command.output.size, 77, np.int32) for _ in range(2))
+    packed = tiling.pack(b.reshape(command.inputs[1].shape)).reshape(-1)
+    run(_COMPILERS[host].kernel(problem_of(reading_panels(command, tiling))), [a, packed, ours])
+    interpreted(command, [a, b, theirs])
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("host", [name for name, host in EVERY.items() if has_words(host)])
+def test_bits_do_not_depend_on_packing(host: str) -> None:
+    width = _COMPILERS[host].vector // 2
+    for a in (int8, uint8):
+        for tb, columns, steps in ((False, width // 2, 19), (True, width + 3, 520), (False, 3 * width + 1, 37)):
+            check_packed(matrices(7, columns, steps, (a, int8), tb=tb), weight_tiling(tb, width, 4), host)
+    for name in ("3x3", "strides", "pointwise", "one dimension"):
+        made = convolution(CASES[name], (int8, int8))
+        check_packed(made, kernel_tiling(len(made.inputs[1].shape), width // 2, 4), host)
+
+
+def test_wanted_are_words_of_weights() -> None:
+    products, convolutions = (PackedProducts(name) for name in ("matmul_integer", "conv_integer"))
+    kernels = [(3, 3, 64, 64), (3, 3, 63, 64), (5, 5, 6, 500)]
+    made = [convolution(Windows((1, 8, 8, kernel[2]), kernel, (1, 1), ((0, 0), (0, 0)), (1, 1)), (uint8, int8))
+            for kernel in kernels]
+    if has_words(HOSTS["here"]):
+        [(_, tiling)] = products.wants(matrices(5, 300, 400, (int8, int8), tb=True)).items()
+        assert tiling.blocks[1] == 4
+        assert products.refuse(reading_panels(matrices(5, 300, 400, (int8, int8), tb=True), tiling)) is None
+        [(_, tiling)] = convolutions.wants(made[0]).items()
+        assert convolutions.refuse(reading_panels(made[0], tiling)) is None
+        assert [bool(convolutions.wants(x)) for x in made] == [True, True, False]
+        pairs = weight_tiling(False, 32, 2)
+        assert "other code" in (products.refuse(reading_panels(matrices(5, 300, 400, (int8, int8)), pairs)) or "")
+    assert products.wants(matrices(5, 300, 400, (int8, uint8))) == {}
+
+
+def test_constant_weights_are_packed_when_a_graph_is_compiled() -> None:
+    layouts = Layout.packed((9, 400), int8), Layout.packed((400, 300), int8)
+    q, w = (nnc.asarray(integers(x, seed).reshape(x.shape)) for seed, x in enumerate(layouts))
+    with nnc.deferred():
+        y = nnc.matmul_integer(q, w)
+    frozen = nnc.export({"q": q}, {"y": y}, capture="constant").compile()
+    assert ("unpack" in frozen.explain()) == has_words(HOSTS["here"])
+    np.testing.assert_array_equal(np.asarray(frozen(q=q)["y"]), np.asarray(nnc.matmul_integer(q, w)))
 
 
 def test_what_hosts_do() -> None:

@@ -13,6 +13,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.config import config
 from nnc_core.base.dtype import bfloat16, float16, float32
 from nnc_core.operator import OPERATORS
+from nnc_core.operator.products.matmul import weight_tiling
 from nnc_cpu.llvm.compiler import HostCompiler, TargetHost
 from nnc_cpu.products import PRODUCTS
 from nnc_cpu.products.backend import problem_of
@@ -23,6 +24,7 @@ from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_b
 from tests.cpu.products.test_convolution import CASES, OPERATIONS
 from tests.cpu.products.test_convolution import command as convolution
 from tests.cpu.products.test_matmul import TURNED, matrices
+from tests.cpu.products.test_panels import reading_panels
 
 Values = np.ndarray[Any, Any]
 
@@ -89,6 +91,21 @@ def test_numbers_that_are_not_finite() -> None:
     assert 0 < wild.sum() < wild.size
     assert same_bits(ours[wild], theirs[wild])
     assert np.isfinite(ours.astype(np.float64))[~wild].all()
+
+
+@where_able
+def test_weights_that_were_packed_before() -> None:
+    for tb in (False, True):
+        made = matrices(7, 70, 331, bfloat16, tb=tb)
+        a, b = (values(x, seed) for seed, x in enumerate(made.inputs))
+        tiling = weight_tiling(tb, 2 * HOSTS["here"].lanes, 2)
+        ours, theirs = (values(made.output, 99) for _ in range(2))
+        packed = tiling.pack(b.reshape(made.inputs[1].shape)).reshape(-1)
+        run(compiler("here").kernel(problem_of(reading_panels(made, tiling)), exact=False), [a, packed, ours])
+        run(compiler("here").kernel(problem_of(made), exact=False), [a, b, theirs])
+        assert same_bits(ours, theirs)
+        [(_, wanted)] = PRODUCTS["matmul"][1].wants(matrices(7, 700, 331, bfloat16, tb=tb)).items()
+        assert wanted.blocks[1 if tb else 0] == 2
 
 
 def test_code_for_a_processor_that_has_the_instruction() -> None:

@@ -18,7 +18,7 @@ from nnc_core.operator.products.convolution import kernel_tiling
 from nnc_core.operator.products.matmul import weight_tiling
 from nnc_core.operator.products.problem import MatrixProduct
 from nnc_cpu.products.checked import checked
-from nnc_cpu.products.dots import has_bfloat16
+from nnc_cpu.products.dots import dots_of, has_bfloat16
 from nnc_cpu.products.instead import suited
 from nnc_cpu.products.plan import panel_width
 
@@ -31,7 +31,7 @@ FEW = 4
 """Columns, or steps of a segment, that are too few for tiles of windows."""
 FEW_ROWS = 3
 MANY = 1 << 16
-"""Bytes of weights that are worth packing when a graph is compiled."""
+"""Bytes of weights, as large as sums, that are worth packing when a graph is compiled."""
 
 
 class PackedProducts(CommandBackend):
@@ -57,23 +57,34 @@ class PackedProducts(CommandBackend):
 
     def reason(self, problem: MatrixProduct) -> str | None:
         """The reason to leave a problem to other code."""
-        pairs = problem.dtype == bfloat16 and not config.deterministic and has_bfloat16(_compiler().target)
-        return "the processor's instruction for pairs of bfloat16 is quicker" if pairs else None
+        if problem.dtype == bfloat16 and not config.deterministic and has_bfloat16(_compiler().target):
+            return "the processor's instruction for pairs of bfloat16 is quicker"
+        return self.otherwise_packed(problem)
+
+    def otherwise_packed(self, problem: MatrixProduct) -> str | None:
+        """The reason not to take B as it is packed."""
+        known = problem.word == 1 or problem.word == self.word(problem)
+        return None if known else "the second factor is packed for other code"
+
+    def word(self, problem: MatrixProduct) -> int:
+        """The steps of a word of packed weights; 0 where they would be other elements than those of memory."""
+        dots = dots_of(problem, _compiler().target, self.exact)
+        size = (problem.b_dtype or problem.dtype).itemsize
+        return int(problem.wide == problem.dtype) if dots is None else dots.steps if dots.bytes == size else 0
 
     def wants(self, command: Command) -> Mapping[int, Tiling]:
         """Weights in panels, where there are many and they are the second factor."""
-        problem = _worth_while(command)
-        size = problem.dtype.itemsize
-        if problem.wide != problem.dtype:
+        problem, b = _worth_while(command), command.inputs[1]
+        word = self.word(problem)
+        if not word or problem.steps * problem.columns * problem.wide.itemsize < MANY:
             return {}
-        if self.operator not in ("matmul", "conv") or problem.steps * problem.columns * size < MANY:
+        width = panel_width(problem.columns, _compiler().vector, problem.wide.itemsize)
+        if self.operator.startswith("matmul") and len(b.shape) == 2:
+            return {1: weight_tiling(bool(command.attributes[1]), width, word)}
+        if self.operator not in ("conv", "conv_integer") or problem.batch != (1,) or problem.each:
             return {}
-        width = panel_width(problem.columns, _compiler().vector, size)
-        if self.operator == "matmul" and len(command.inputs[1].shape) == 2:
-            return {1: weight_tiling(bool(command.attributes[1]), width)}
-        if self.operator == "conv" and problem.batch == (1,) and not problem.each:
-            return {1: kernel_tiling(len(command.inputs[1].shape), width)}
-        return {}
+        whole = b.shape[-2] % word == 0 or problem.length == b.shape[-2]
+        return {1: kernel_tiling(len(b.shape), width, word)} if whole else {}
 
     def prepare(self, command: Command) -> Kernel:
         return _compiler().kernel(_worth_while(command), exact=self.exact)
@@ -100,7 +111,9 @@ class PairedProducts(PackedProducts):
             return f"it is made for bfloat16, not {problem.dtype}"
         if config.deterministic:
             return "sums are in order under config.deterministic"
-        return None if has_bfloat16(_compiler().target) else "the processor has no AVX512-BF16"
+        if not has_bfloat16(_compiler().target):
+            return "the processor has no AVX512-BF16"
+        return self.otherwise_packed(problem)
 
 
 class PairedConvolutions(PairedProducts, PackedConvolutions):

@@ -47,14 +47,14 @@ def dots_of(problem: MatrixProduct, target: TargetHost, exact: bool = True) -> D
     if not is_integer(problem.dtype):
         paired = problem.dtype == bfloat16 and not exact and has_bfloat16(target)
         return Dots("i16", f"llvm.x86.avx512bf16.dpbf16ps.{bits}") if paired else None
-    if not _has_words(target):
+    if not has_words(target):
         return Dots("i16", _MULTIPLY_SHORTS[lanes] if target.x86 else "")
     if problem.b_dtype == int8:
         return Dots("i8", f"llvm.x86.avx512.vpdpbusd.{bits}")
     return Dots("i16", f"llvm.x86.avx512.vpdpwssd.{bits}")
 
 
-def _has_words(target: TargetHost) -> bool:
+def has_words(target: TargetHost) -> bool:
     """Tell whether a host adds products of the elements of words ("VNNI")."""
     features = target.features.split(",")
     return "+avx512vnni" in features or ("+avxvnni" in features and target.lanes < 16)

@@ -157,7 +157,7 @@ def _numbers(problem: MatrixProduct, kind: Kind) -> dict[str, int]:
                "length": problem.length, "group": group, "part": part,
                "a_step": a.row if kind.left == "rows" else a.column, "b_segment": problem.b_segment, "b_step": b.row,
                "b_column": b.column,
-               "b_panel": problem.steps * problem.panel if problem.panel else kind.width * b.column}
+               "b_panel": problem.segments * problem.b_segment if problem.panel else kind.width * b.column}
     lengths = (*(1,) * (3 - len(problem.batch)), *problem.batch)
     numbers |= {f"batch{n}": lengths[n] for n in (1, 2)}
     for name, x in zip(operand_names(kind), (a, b, *problem.others), strict=True):
