@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from math import nan
 
 import numpy as np
 
@@ -14,9 +15,6 @@ _FLOAT_ORDER = {"equal": "oeq", "not_equal": "une", "less": "olt", "less_equal":
                 "greater_equal": "oge"}
 _INTEGER_ORDER = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt",
                   "greater_equal": "ge"}
-
-
-_MIRRORED = {"less": "greater", "greater": "less"}
 
 
 def held(dtype: DType) -> str:
@@ -92,9 +90,8 @@ class LogicWriter:
             return self.select(self.compare(order, b, a, dtype), b, a)  # one instruction of x86, as is the next
         if is_number(a) and not is_zero(a):
             return self.select(self.compare(order, a, b, dtype), a, b)
-        beyond = self.function.let(f"fcmp u{_FLOAT_ORDER[_MIRRORED[order]][1:]} {a}, {b.name}", "i1", a.lanes)
-        number = self.function.let(f"fcmp ord {a}, {a.name}", "i1", a.lanes)
-        return self.select(self.both(beyond, number), b, a)
+        number = self.select(self.compare(order, b, a, dtype), b, a)  # one instruction; a where one of them is NaN
+        return self.select(self.is_nan(b), self.like(b, nan, dtype), number)  # b itself would join both comparisons
 
     def is_nan(self, x: Register) -> Register:
         return self.function.let(f"fcmp uno {x}, {x.name}", "i1", x.lanes)
