@@ -53,7 +53,7 @@ def write_in_place(tensor: Tensor, key: Any, new: Any) -> bool:
     try:
         tensor.__class__ = _BeingWritten  # who has not got the value by now does not get it before it is written
         counted = references(old)
-        if not _is_alone(old, counted) or kernel(old.array, key, item) is NotImplemented:
+        if not _is_alone(old, _without_its_part(old, counted, key, item)) or kernel(old.array, key, item) is NotImplemented:
             return False
         _value.__set__(tensor, Value(old.array, old.stack, old._spec))
         return True
@@ -62,6 +62,30 @@ def write_in_place(tensor: Tensor, key: Any, new: Any) -> bool:
     finally:
         tensor.__class__ = Tensor
         _lock.release()
+
+
+def _without_its_part(old: Value, counted: tuple[int, int, int], key: Any, item: Any) -> tuple[int, int, int]:
+    """The references without that of the array that is written, where it is a part of the same memory that lies apart
+    from where it is written to, as in `x[0] = x[1]`."""
+    array: Any = old.array
+    if item.__class__ is not np.ndarray or item.base is None or not _is_plain(key):
+        return counted
+    value, held, owner = counted
+    if item.base is array:
+        held -= 1
+    elif item.base is array.base:
+        owner -= 1
+    else:
+        return counted
+    keys = key if key.__class__ is tuple else (key,)
+    return counted if np.may_share_memory(array[(*keys, ...)], item) else (value, held, owner)
+
+
+def _is_plain(key: Any) -> bool:
+    """Integers and slices, which name a part of the memory."""
+    if key.__class__ is tuple:
+        return not any([k.__class__ is not int and k.__class__ is not slice for k in key])
+    return key.__class__ is int or key.__class__ is slice
 
 
 def is_held_once(v: Value, counted: tuple[int, int, int]) -> bool:

@@ -30,6 +30,7 @@ from nnc_cpu.left import HALVES
 from nnc_cpu.linear import turned
 from nnc_cpu.memory import layout_of
 from nnc_cpu.movement import flip_view, slice_view
+from nnc_cpu.reductions import row_folds
 from nnc_cpu.routine import Routine
 from nnc_cpu.silence import quietly
 
@@ -163,10 +164,17 @@ def take(x: Any, indices: Any, axis: int, batch: int) -> Any:
 
 
 def summing(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
-    rows_first = bool(axis) and axis[0] == 0 and len(axis) < x.ndim
-    if x.dtype.num >= PLAIN or rows_first or not x.flags.c_contiguous:
+    dtype = x.dtype
+    if dtype.num >= PLAIN or not x.flags.c_contiguous:
         return _ROUTINES["sum"](x, axis, keepdims)
-    return _add_reduce(x, axis, x.dtype, None, keepdims)
+    rows_first = bool(axis) and axis[0] == 0 and len(axis) < x.ndim
+    folds = row_folds(x.shape, axis) if rows_first else 1
+    if folds > 1:
+        kept = x.shape[len(axis):]
+        x = _add_reduce(x.reshape(-1, folds, *kept), 0, dtype, None, False)
+        found = _add_reduce(x, 0, dtype, None, False)
+        return found.reshape((1,) * len(axis) + kept) if keepdims else found
+    return _add_reduce(x, axis, dtype, None, keepdims)
 
 
 def mean(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:

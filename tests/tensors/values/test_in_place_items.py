@@ -454,3 +454,40 @@ def test_a_copy_of_another_thread_stays() -> None:
     t.join()
     np.testing.assert_array_equal(seen[0], HOST)
     assert x.numpy()[1, 2] == 1000
+
+
+# ---- what is written is a part of the same memory
+@pytest.mark.parametrize(("key", "part", "apart"), [
+    (0, 1, True), ((slice(None), 0), (slice(None), 1), False), (slice(0, 1), slice(2, 3), True), ((0, 1), (2, 3), True),
+    (slice(0, 2), slice(1, 3), False), (0, 0, False), (..., slice(0, 1), False), ([0], 1, False), (-1, 0, True),
+])  # fmt: skip
+def test_parts_of_itself_are_written_where_they_lie_apart(key: Any, part: Any, apart: bool) -> None:
+    x, want = fresh(), HOST.copy()
+    want[key] = want[part].copy()
+    row = x[part]
+    seen = row.numpy()
+    assert written(x, key, row) == apart
+    np.testing.assert_array_equal(x.numpy(), want)
+    np.testing.assert_array_equal(row.numpy(), seen)
+    x[part] = 50.0
+    np.testing.assert_array_equal(row.numpy(), seen)
+
+
+def test_parts_of_itself_that_others_hold_too() -> None:
+    x = fresh()
+    rows = [x[1], x[1]]
+    assert not written(x, 0, rows[0]), "two parts are held"
+    y = nnc.asarray(np.arange(100.0))[:10]
+    whole, part = y.numpy(), y[3:5]
+    other = y[4:6]
+    y[0:2] = part
+    assert y.numpy().tolist() == [3.0, 4.0, *whole[2:]] and other.numpy().tolist() == [4.0, 5.0]
+
+
+def test_single_elements_of_a_vector_move() -> None:
+    want = np.array([1.0, 2.0, 3.0])
+    y = nnc.asarray(want)
+    for i, j in ((0, 1), (1, 2), (2, 0), (-1, 1), (0, 0)):
+        y[i] = y[j]
+        want[i] = want[j]
+        assert y.tolist() == want.tolist()
