@@ -12,7 +12,7 @@ from nnc_core.base.errors import AttributeValueError, DeviceLostError, DTypeErro
 from nnc_core.device import NO_VALUES
 from nnc_core.random.distributions import Distributions, Parameter, Shape, dims_of, dtype_of, shape_of
 from nnc_core.stacks import Stack, stack_for
-from nnc_core.type import admit_numpy, whole
+from nnc_core.type import Dims, admit_numpy, whole
 from nnc_core.values.arguments import located
 from nnc_core.values.cell import Cell
 from nnc_core.values.dispatch import F
@@ -78,6 +78,16 @@ class Generator(Distributions):
             self.key.write(Tensor(F.add(key, _one(key)) if after is None else after))
             return key
 
+    def _next(self, name: str, shape: Dims, dtype: DType) -> Value:
+        """The next draw of standard numbers, and the key moved on, as a whole where the device has a kernel for it."""
+        with self.key._lock:
+            found = as_whole(f"next_{name}", (self.key.read()._value,), (shape, dtype))
+            if found is not None:
+                after, drawn = found
+                self.key.write(Tensor(after))
+                return drawn  # type: ignore[no-any-return]
+        return getattr(F, name)(self._next_key(), shape=shape, dtype=dtype)  # type: ignore[no-any-return]
+
     @property
     def _stack(self) -> Stack:
         return self.key.stack
@@ -91,7 +101,7 @@ class Generator(Distributions):
                 dtype: Any = None) -> Tensor:
         """Floats in [low, high)."""
         a, b = self._given(low), self._given(high)
-        u = F.uniform(self._next_key(), shape=dims_of(shape, a, b), dtype=dtype_of(dtype, (a, b)))
+        u = self._next("uniform", dims_of(shape, a, b), dtype_of(dtype, (a, b)))
         if isinstance(a, Value) or isinstance(b, Value):
             return Tensor(F.add(F.multiply(u, F.subtract(b, a)), a))
         return Tensor(u if (a, b) == (0.0, 1.0) else F.add(F.multiply(u, b - a), a))
@@ -100,7 +110,7 @@ class Generator(Distributions):
                dtype: Any = None) -> Tensor:
         """Normally distributed floats."""
         m, s = self._given(mean), self._given(deviation)
-        z = F.normal(self._next_key(), shape=dims_of(shape, m, s), dtype=dtype_of(dtype, (m, s)))
+        z = self._next("normal", dims_of(shape, m, s), dtype_of(dtype, (m, s)))
         if isinstance(m, Value) or isinstance(s, Value):
             return Tensor(F.add(F.multiply(z, s), m))
         return Tensor(z if (m, s) == (0.0, 1.0) else F.add(F.multiply(z, s), m))

@@ -84,8 +84,9 @@ class Cell(WrittenAsTensor):
         if trace is not None:
             trace.write(self, tensor._value)
         else:
-            self._past.append(self._value)
-            self._forget()
+            if self._past or held.array is None or held.step is not None:
+                self._past.append(held)
+                self._forget()
             self._value, self._shared, self._lost = owned(tensor._value), True, ""
 
     def _check_fit(self, tensor: Tensor) -> None:

@@ -53,7 +53,8 @@ def write_in_place(tensor: Tensor, key: Any, new: Any) -> bool:
     try:
         tensor.__class__ = _BeingWritten  # who has not got the value by now does not get it before it is written
         counted = references(old)
-        if not _is_alone(old, _without_its_part(old, counted, key, item)) or kernel(old.array, key, item) is NotImplemented:
+        counted = _without_its_part(old, counted, key, item)
+        if not _is_alone(old, counted) or kernel(old.array, key, item) is NotImplemented:
             return False
         _value.__set__(tensor, Value(old.array, old.stack, old._spec))
         return True

@@ -43,11 +43,33 @@ def test_words_are_those_of_the_cipher(start: int) -> None:
         np.testing.assert_array_equal(g.bits(n).numpy(), wanted)
 
 
-def test_what_was_drawn_is_in_memory_of_its_own() -> None:
+@pytest.mark.parametrize("draw", [lambda g: g.bits(8), lambda g: g.uniform((2, 3)), lambda g: g.normal(8)])
+def test_what_was_drawn_is_in_memory_of_its_own(draw: Callable[[nnc.Generator], nnc.Tensor]) -> None:
     g = nnc.Generator(3)
-    g.bits(8)
-    x = g.bits(8)
+    draw(g)
+    x = draw(g)
     g.state = (3, 1)
     before = x.numpy()
     x[...] = 0
-    np.testing.assert_array_equal(g.bits(8).numpy(), before)
+    np.testing.assert_array_equal(draw(g).numpy(), before)
+
+
+@pytest.mark.parametrize("draw", [lambda g, n: g.uniform(n), lambda g, n: g.normal(n), lambda g, n: g.normal(n, 1, 2)])
+def test_finished_numbers_are_those_of_a_draw_by_itself(draw: Callable[[nnc.Generator, int], nnc.Tensor]) -> None:
+    g = nnc.Generator(11)
+    for k in range(150):
+        n = (1, 5, 8, 16, 31, 32, 33)[k % 7]
+        found, state = draw(g, n).numpy(), g.state
+        alone = nnc.Generator(11)
+        alone.state = (11, k)
+        with closed():
+            np.testing.assert_array_equal(draw(alone, n).numpy(), found)
+        assert alone.state == state == (11, k + 1)
+
+
+def test_draws_of_counters_at_their_end_begin_anew() -> None:
+    g = nnc.Generator(7)
+    g.state = (7, 2**64 - 3)
+    for _ in range(5):
+        g.normal(8)
+    assert g.state == (7, 2)

@@ -277,7 +277,9 @@ def filled(shape: tuple[int, ...], number: Any) -> Any:
 
 
 MADE_OF: Mapping[str, tuple[str, ...]] = {
-    **whole.MADE_OF, "next_key": ("add",), "normal": ("uniform", "log", "sqrt", "cos", "multiply", "subtract"),
+    **whole.MADE_OF, "next_key": ("add",), "next_uniform": ("uniform", "add"),
+    "next_normal": ("normal", "uniform", "log", "sqrt", "cos", "multiply", "subtract", "add"),
+    "normal": ("uniform", "log", "sqrt", "cos", "multiply", "subtract"),
     "mean": ("sum", "divide", "cast"), "getitem": ("slice", "reshape", "take"),
     "setitem": ("update_slice", "reshape", "broadcast_to"),
 }
@@ -302,4 +304,5 @@ EAGER: Mapping[str, Eager] = {
     "concat": lambda *arguments: np.concatenate(arguments[:-1], arguments[-1]),
     "getitem": get_item, "setitem": set_item, "normal": guarded(random.normal),
     "uniform": guarded(random.uniform), "next_key": guarded(random.next_key),
+    "next_uniform": guarded(random.following("uniform")), "next_normal": guarded(random.following("normal")),
 }  # fmt: skip

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import accumulator
-from nnc_core.operator.ordering import argsort
 from nnc_cpu.memory import Array
+from nnc_cpu.positions import argsort, permutation
 from nnc_cpu.reference import by_reference
 from nnc_cpu.routine import Make
 
@@ -71,5 +71,6 @@ def _lexsort(keys: Array, axis: int) -> Array:
 
 
 MAKERS: dict[str, Make] = {
-    "sort": by_reference(_sort), "arg_top_k": by_reference(_arg_top_k), "lexsort": by_reference(_lexsort),
+    "argsort": by_reference(argsort), "permutation": by_reference(permutation), "sort": by_reference(_sort),
+    "arg_top_k": by_reference(_arg_top_k), "lexsort": by_reference(_lexsort),
 }  # fmt: skip

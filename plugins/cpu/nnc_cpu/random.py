@@ -36,11 +36,19 @@ _latest: tuple[int, int] = (-1, -1)
 def _few_words(seed: int, draw: int, count: int) -> Array | None:
     """The words of a small draw that follows another one of its seed, in order; None for one that does not: what is
     made ahead is for those who go on drawing."""
+    return _page(seed, draw // AHEAD, _blocks(count))[draw % AHEAD, :count] if _follows(seed, draw) else None
+
+
+def _follows(seed: int, draw: int) -> bool:
+    """Tell whether a small draw follows another one of its seed."""
     global _latest
     before, _latest = _latest, (seed, draw)
-    if before[0] != seed or not before[1] < draw <= before[1] + AHEAD:
-        return None
-    return _page(seed, draw // AHEAD, 1 << (-(-count // 4) - 1).bit_length())[draw % AHEAD, :count]
+    return before[0] == seed and before[1] < draw <= before[1] + AHEAD
+
+
+def _blocks(words: int) -> int:
+    """Blocks of four words that are made for each of several draws: a power of two, so that there are few pages."""
+    return 1 << (-(-words // 4) - 1).bit_length()
 
 
 @lru_cache(maxsize=64)
@@ -180,6 +188,46 @@ def _transform(pairs: Array, out: Array) -> None:
     angle = np.multiply(pairs[:, 1], 2 * pi)
     np.cos(angle, out=angle)
     np.multiply(out, angle, out=out)
+
+
+def words64(key: Array, count: int) -> Array:
+    """uint64: the words of a draw."""
+    out = np.empty(count, np.uint64)
+    routine = routine_of("random_bits", Command("random_bits", ((count,), dt.uint64), (_KEY,),
+                                                (Layout.packed((count,), dt.uint64),)))
+    routine.bind(key, out, *[np.empty(s.shape, s.dtype) for s in routine.scratch])()
+    return out
+
+
+def following(name: str) -> Callable[..., Any]:
+    """A draw of a few numbers and the key of the next one, from a page on which the draws that follow are finished;
+    NotImplemented for a draw that follows none."""
+    words = 1 if name == "uniform" else 2
+
+    def draw(key: Array, shape: tuple[int, ...], dtype: DType) -> Any:
+        count = prod(shape)
+        if not 0 < count * words <= FEW or dtype != dt.float32:
+            return NotImplemented
+        seed, number = key.tolist()
+        if not _follows(seed, number):
+            return NotImplemented
+        page = _numbers(name, seed, number // AHEAD, _blocks(count * words))
+        return next_key(key), page[number % AHEAD, :count].reshape(shape).copy()
+
+    return draw
+
+
+@lru_cache(maxsize=64)
+def _numbers(name: str, seed: int, number: int, blocks: int) -> Array:
+    """float32 (draws, numbers): the first numbers of each of AHEAD draws."""
+    out = (_page(seed, number, blocks) >> _SHIFTS[dt.float32]).astype(np.float32)
+    np.multiply(out, _SCALES[dt.float32], out=out)
+    if name == "uniform":
+        return out
+    pairs = out.reshape(-1, 2)
+    normal = np.empty(len(pairs), np.float32)
+    _transform(pairs, normal)
+    return normal.reshape(AHEAD, -1)
 
 
 @lru_cache(maxsize=1024)
