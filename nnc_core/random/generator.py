@@ -218,6 +218,8 @@ def _scaled(word: Value, span: int) -> Value:
     """floor(word * span / 2**64), in two halves, so that nothing overflows; uint64."""
     if not span & (span - 1):
         return F.floor_divide(word, 2**64 // span) if span > 1 else F.zeros_like(word)
+    if (found := as_whole("scaled_words", (word,), (span,))) is not None:
+        return found  # type: ignore[no-any-return]
     high = F.floor_divide(word, 2**32)
     low = F.subtract(word, F.multiply(high, 2**32))
     carried = F.floor_divide(F.multiply(low, span), 2**32)

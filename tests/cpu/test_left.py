@@ -104,6 +104,12 @@ def test_many_numbers_begin_with_the_few_that_are_drawn_instead(draw: Callable[.
     np.testing.assert_array_equal(many[:1000].astype(nnc.float64).numpy(), few[:1000].astype(nnc.float64).numpy())
 
 
+def test_many_classes() -> None:
+    host = np.random.default_rng(1).integers(-2, 70, LARGE // 32)
+    found = nnc.one_hot(nnc.asarray(host), 64, dtype=nnc.float32).numpy()
+    np.testing.assert_array_equal(found, host[:, None] == np.arange(64))
+
+
 def test_parts_of_floats() -> None:
     x = floats(LARGE + 3, nnc.float32)
     mantissa, exponent = nnc.frexp(x)

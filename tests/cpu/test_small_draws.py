@@ -73,3 +73,14 @@ def test_draws_of_counters_at_their_end_begin_anew() -> None:
     for _ in range(5):
         g.normal(8)
     assert g.state == (7, 2)
+
+
+@pytest.mark.parametrize("span", [3, 10, 2**31 + 1, 2**32 - 1])
+def test_words_are_scaled_as_the_operators_scale_them(span: int) -> None:
+    draw = [lambda g, n=n: g.integers(-2, span - 2, n) for n in ((), 5, (3, 7), 40_000)]
+    found = [d(nnc.Generator(4)).numpy() for d in draw]
+    with closed():
+        wanted = [d(nnc.Generator(4)).numpy() for d in draw]
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.min() >= -2 and a.max() < span - 2

@@ -280,6 +280,7 @@ MADE_OF: Mapping[str, tuple[str, ...]] = {
     **whole.MADE_OF, "next_key": ("add",), "next_uniform": ("uniform", "add"),
     "next_normal": ("normal", "uniform", "log", "sqrt", "cos", "multiply", "subtract", "add"),
     "normal": ("uniform", "log", "sqrt", "cos", "multiply", "subtract"),
+    "scaled_words": ("floor_divide", "subtract", "multiply", "add"),
     "mean": ("sum", "divide", "cast"), "getitem": ("slice", "reshape", "take"),
     "setitem": ("update_slice", "reshape", "broadcast_to"),
 }
@@ -304,5 +305,6 @@ EAGER: Mapping[str, Eager] = {
     "concat": lambda *arguments: np.concatenate(arguments[:-1], arguments[-1]),
     "getitem": get_item, "setitem": set_item, "normal": guarded(random.normal),
     "uniform": guarded(random.uniform), "next_key": guarded(random.next_key),
+    "scaled_words": random.scaled_words,
     "next_uniform": guarded(random.following("uniform")), "next_normal": guarded(random.following("normal")),
 }  # fmt: skip

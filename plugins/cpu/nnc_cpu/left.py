@@ -67,6 +67,10 @@ def is_widened(x: Any, axis: tuple[int, ...], keepdims: bool) -> bool:
     return x.size >= LARGE and (x.dtype.kind != "f" or x.dtype.num >= PLAIN or not x.flags.c_contiguous)
 
 
+def is_large_in_classes(indices: Any, depth: int, dtype: dt.DType) -> bool:
+    return bool(indices.size * depth >= LARGE)
+
+
 def is_bounded(x: Any, dtype: dt.DType) -> bool:
     """Tell whether NumPy does not convert as operators do, or one by one."""
     return x.size >= LARGE and (x.dtype.num in HALVES or not converts_as_numpy_does(x.dtype, dtype))
@@ -80,5 +84,6 @@ LEFT: Mapping[str, tuple[type[LeavesLarge], Callable[..., bool]]] = {
     **dict.fromkeys(IN_PASSES, (LeavesLarge, is_large)), "random_bits": (LeavesLarge, are_many),
     **dict.fromkeys(("uniform", "bernoulli"), (LeavesWhole, are_many)),
     "sum": (LeavesLarge, is_widened), "mean": (LeavesWhole, are_many_halves), "cast": (LeavesLarge, is_bounded),
+    "one_hot": (LeavesLarge, is_large_in_classes),
 }
 """Who leaves what, by the names of operators."""

@@ -23,7 +23,7 @@ _TIED = 4
 
 
 def argsort(x: Array, axis: int, descending: bool) -> Any:
-    """What the operator's reference gives."""
+    """The positions that the operator's reference gives."""
     wide = np.asarray(x, accumulator(x.dtype))
     rows = np.moveaxis(wide, axis, -1) if wide.ndim else wide
     if wide.size > FEW and rows.shape[-1] > SHORT and _is_mixed(rows):
@@ -44,7 +44,7 @@ def _is_mixed(rows: Array) -> bool:
     """Tell whether numbers of 32 bits or more are neither nearly in order nor nearly the other way round."""
     if rows.dtype.kind not in "iuf" or rows.dtype.itemsize < 4:  # NumPy counts those of fewer bits
         return False
-    falls = np.count_nonzero(rows[..., 1:] < rows[..., :-1])
+    falls = int(np.count_nonzero(rows[..., 1:] < rows[..., :-1]))
     return min(falls, rows.size - falls) * _RUN > rows.size
 
 

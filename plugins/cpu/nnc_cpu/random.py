@@ -243,6 +243,24 @@ def next_key(key: Array) -> Array:
     return after
 
 
+def scaled_words(words: Array, span: int) -> Array:
+    """floor(word * span / 2**64) of words of 64 bits, in two halves, piece by piece; span is at most 2**32."""
+    out, flat = np.empty(words.shape, np.uint64), words.reshape(-1)
+    scaled, half, times = out.reshape(-1), np.uint64(32), np.uint64(span)
+    low = np.empty(min(PIECE, len(flat)), np.uint64)
+    for begin in range(0, len(flat), PIECE):
+        word, high = flat[begin : begin + PIECE], scaled[begin : begin + PIECE]
+        carried = low[: len(word)]
+        np.bitwise_and(word, np.uint64(2**32 - 1), out=carried)
+        np.multiply(carried, times, out=carried)
+        np.right_shift(carried, half, out=carried)
+        np.right_shift(word, half, out=high)
+        np.multiply(high, times, out=high)
+        np.add(high, carried, out=high)
+        np.right_shift(high, half, out=high)
+    return out
+
+
 PIECE = 1 << 14
 _KEY = Layout.packed((2,), dt.uint64)
 MAKERS: dict[str, Make] = {
