@@ -14,15 +14,19 @@ BYTES = (int8, uint8)
 Shape = tuple[int, ...]
 
 
+def _with_ends(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
+    if dtype not in BYTES:  # which is refused
+        return draw(rng, dtype, shape)
+    ends = np.iinfo(dtype)
+    found = draw(rng, dtype, shape, ends.min, ends.max)
+    found.reshape(-1)[:2], found.reshape(-1)[2:5] = ends.min, ends.max
+    return found
+
+
 def _drawn(a: Shape, b: Shape, second: DType) -> Maker:
     """Numbers of the whole range, the ends among them."""
     def make(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
-        found = [draw(rng, kind, shape, -128, 255) if kind == uint8 else draw(rng, kind, shape, -128, 127)
-                 for shape, kind in ((a, dtype), (b, second))]
-        for x in found:
-            x.reshape(-1)[:2] = np.iinfo(x.dtype).min
-            x.reshape(-1)[2:5] = np.iinfo(x.dtype).max
-        return tuple(found)
+        return _with_ends(rng, a, dtype), _with_ends(rng, b, second)
 
     return make
 
