@@ -174,7 +174,7 @@ class StateWriter(CLikeKernel):
     def room(self, type: str, which: int = 0) -> str:
         """An array of the group with a place for each item."""
         stored = self.dialect.types["bool"] if type == "bool" else type
-        name = f"room{which}_{stored}"
+        name = f"room{which}_{stored.replace(' ', '_')}"
         self.rooms[name] = stored
         return name
 

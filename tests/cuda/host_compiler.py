@@ -6,30 +6,74 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from nnc_cuda.driver import CompileError
 
-FLAGS = ["-std=c99", "-O1", "-ffp-contract=off", "-fno-fast-math", "-fno-strict-aliasing", "-shared", "-fPIC", "-w"]
+FLAGS = ["-std=gnu99", "-O1", "-ffp-contract=off", "-fno-fast-math", "-fno-strict-aliasing", "-shared", "-fPIC", "-w"]
 KERNEL = re.compile(r'extern "C" __global__ void (\w+)\((.*?)\) \{')
 PREAMBLE = """\
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <ucontext.h>
 #define __global__
 #define __device__
 #define __shared__ static
+#define min(a, b) ((a) < (b) ? (a) : (b))
 static struct { unsigned x, y, z; } blockIdx, threadIdx, blockDim, gridDim;
+enum { NNC_STACK = 1 << 16, NNC_THREADS = 1024 };
+static ucontext_t nnc_scheduler, nnc_threads[NNC_THREADS];
+static char nnc_done[NNC_THREADS];
+static void (*nnc_body)(void);
+static void __syncthreads(void) {
+  const unsigned me = threadIdx.x;
+  swapcontext(&nnc_threads[me], &nnc_scheduler);
+  threadIdx.x = me;
+}
+static void nnc_begin(void) {
+  nnc_body();
+  nnc_done[threadIdx.x] = 1;
+}
+/* The threads of a block as coroutines: each runs to the next barrier, then the next one does. */
+static void nnc_block(void (*body)(void)) {
+  static char *stacks;
+  if (!stacks) stacks = malloc((size_t)NNC_THREADS * NNC_STACK);
+  nnc_body = body;
+  for (unsigned t = 0; t < blockDim.x; ++t) {
+    nnc_done[t] = 0;
+    getcontext(&nnc_threads[t]);
+    nnc_threads[t].uc_stack.ss_sp = stacks + (size_t)t * NNC_STACK;
+    nnc_threads[t].uc_stack.ss_size = NNC_STACK;
+    nnc_threads[t].uc_link = &nnc_scheduler;
+    makecontext(&nnc_threads[t], nnc_begin, 0);
+  }
+  for (int left = 1; left;) {
+    left = 0;
+    for (unsigned n = 0; n < blockDim.x; ++n) {
+      const unsigned t = blockDim.x - 1 - n; /* not in the order in which they would be right by chance */
+      if (nnc_done[t]) continue;
+      threadIdx.x = t;
+      swapcontext(&nnc_scheduler, &nnc_threads[t]);
+      left |= !nnc_done[t];
+    }
+  }
+}
 """
 RUN = """
 int arguments_{name} = {count};
+static void **nnc_arguments_{name};
+static void nnc_run_{name}(void) {{ void **arguments = nnc_arguments_{name}; {name}({arguments}); }}
 void run_{name}(void **arguments, unsigned blocks, unsigned threads) {{
-  gridDim.x = blocks; blockDim.x = threads;
+  gridDim.x = blocks; blockDim.x = threads; nnc_arguments_{name} = arguments;
   for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
-    for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x)
-      {name}({arguments});
+    {threads}
 }}
 """
+APART = "for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) nnc_run_{name}();"
+TOGETHER = "nnc_block(nnc_run_{name});"
 
 
 def compiler() -> str | None:
@@ -56,10 +100,18 @@ class HostCompiler:
 
 def for_the_host(source: str) -> str:
     """A program of CUDA C as one of C99."""
-    runs = [RUN.format(name=name, count=len(_split(parameters)),
-                       arguments=", ".join(_argument(n, text) for n, text in enumerate(_split(parameters))))
-            for name, parameters in KERNEL.findall(source)]
+    heads = [*KERNEL.finditer(source)]
+    ends = [head.start() for head in heads[1:]]
+    runs = [_run(*head.groups(), source[head.end() : end]) for head, end in zip_longest(heads, ends)]
     return PREAMBLE + source.replace('extern "C" ', "") + "".join(runs)
+
+
+def _run(name: str, parameters: str, body: str) -> str:
+    """The function that runs a kernel on a grid: threads meet at barriers if it has some."""
+    given = _split(parameters)
+    threads = (TOGETHER if "__syncthreads" in body else APART).format(name=name)
+    return RUN.format(name=name, count=len(given), threads=threads,
+                      arguments=", ".join([_argument(n, text) for n, text in enumerate(given)]))
 
 
 def _split(parameters: str) -> list[str]:

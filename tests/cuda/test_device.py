@@ -27,6 +27,7 @@ from nnc_cuda.graphs import CudaProgram
 from nnc_cuda.kernel import THREADS
 from nnc_cuda.modules import MOST_ARGUMENTS, last_words
 from tests.cuda.host_driver import HostDriver
+from tests.opencl.cases import Case, nest_of
 
 Values = np.ndarray[Any, Any]
 
@@ -77,7 +78,7 @@ def test_a_launch_lives_no_longer_than_it_is_enqueued(device: CudaDevice, driver
 
 def test_nests_of_one_kind_share_code(device: CudaDevice, driver: HostDriver) -> None:
     kernels = [device.compile(sum_nest(count)) for count in (100, 200, 300)]
-    assert len({kernel.code for kernel in kernels}) == 1
+    assert len({kernel.functions[0] for kernel in kernels}) == 1
     assert device.compile(sum_nest(100)) is kernels[0]
 
 
@@ -189,7 +190,7 @@ def test_kernels_of_too_many_buffers_are_refused(device: CudaDevice) -> None:
 
 
 def test_what_the_compiler_cannot_do_names_the_kernel(device: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nnc_cuda.modules.render_program", lambda kernels, dialect: "int x = ;")
+    monkeypatch.setattr("nnc_cuda.modules.program_of", lambda kernels, dialect: "int x = ;")
     with pytest.raises(DeviceFailureError, match=r"cannot compile the kernel of total: .*error"):
         device.compile(sum_nest(5))
 
@@ -197,6 +198,21 @@ def test_what_the_compiler_cannot_do_names_the_kernel(device: CudaDevice, monkey
 def test_the_first_error_of_a_log() -> None:
     assert last_words("note\nnnc.cu(1): error: expected\nanother error\n") == "nnc.cu(1): error: expected"
     assert last_words("gave up\n") == "gave up" and last_words("") == "no log"
+
+
+def test_what_passes_leave_is_each_launch_s_own(device: CudaDevice, driver: HostDriver) -> None:
+    """A sum of one long row takes two kernels, and memory between them."""
+    x = np.arange(70_000, dtype=np.float32) % 7
+    nest = nest_of(Case("sum", (x,), ((0,), False)).command)
+    kernel = device.compile(nest)
+    assert len(kernel.functions) == 2 and kernel.results
+    out, a = [device.allocate(4) for _ in range(2)], [put(device, x), put(device, 2 * x)]
+    used = driver.used
+    launches = [kernel.bind([source, target]) for source, target in zip(a, out, strict=True)]
+    assert driver.used == used + 2 * kernel.results
+    for launch in launches:
+        launch()
+    assert [get(device, buffer, 1)[0] for buffer in out] == [x.sum(), 2 * x.sum()]
 
 
 # ---- programs

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nnc_core.base.errors import PluginError
-from nnc_core.codegen import AnyNest, entry_name, expand, general, render_program
+from nnc_core.codegen import AnyNest, expand, general, program_of, writers_for_groups
 from nnc_cuda import nvrtc
 from nnc_cuda.dialect import CUDA
 from nnc_cuda.driver import CompileError
@@ -30,8 +30,9 @@ def _needs_nvrtc() -> None:
 def compile_all(nests: Sequence[AnyNest], capability: tuple[int, int]) -> None:
     compiler = nvrtc.NVRTC(capability)
     for begin in range(0, len(nests), TOGETHER):
-        some = {f"{entry_name(nest)}_{n}": expand(nest) for n, nest in enumerate(nests[begin : begin + TOGETHER])}
-        assert compiler.compile(render_program(some, CUDA))[:4] == b"\x7fELF"
+        some = {f"kernel_{n}_{k}": (expand(nest), writer) for n, nest in enumerate(nests[begin : begin + TOGETHER])
+                for k, writer in enumerate(writers_for_groups(nest))}
+        assert compiler.compile(program_of(some, CUDA))[:4] == b"\x7fELF"
 
 
 def test_a_sample_of_the_operators(rng: np.random.Generator) -> None:

@@ -149,7 +149,7 @@ class CudaDevice(Device):
     def _kernel(self, nest: LoopNest, code: FittedFunction | Refusal) -> Kernel | Refusal:
         if not isinstance(code, FittedFunction):
             return code
-        kernel = CudaKernel(nest.name, len(nest.arguments), nest.points, code, self._default)
+        kernel = CudaKernel(nest, code, self._default)
         self._kernels.put(nest, kernel)
         return kernel
 

@@ -21,10 +21,15 @@ CUDA = Dialect(
         "#endif\n"
     ),
     function="static __device__ inline",
+    unrolled_loop='_Pragma("unroll") ',
     items="((unsigned long long)gridDim.x * blockDim.x)",
+    group="blockIdx.x",
+    item="(int)threadIdx.x",
+    local="__shared__ {type} {name}[{count}];",
+    barrier="__syncthreads();",
 )  # fmt: skip
-"""One thread for each outer point, in one dimension; the grid may be rounded up.  The numbers of a general nest are
-arguments of type long long behind its pointers.
+"""One thread for each outer point, in one dimension; the grid may be rounded up.  Groups of work items are blocks.  The
+numbers of a general nest are arguments of type long long behind its pointers.
 
 Compile without contraction (--fmad=false); division and square root of NVRTC are rounded correctly unless it is told
 otherwise.  float16 and bfloat16 are stored as bits and computed in float32.

@@ -8,9 +8,14 @@ from typing import Any
 
 from nnc_core.base.errors import DeviceError
 from nnc_core.base.line import Line
+from nnc_core.base.loopnest import LoopNest
+from nnc_core.codegen import GroupsWriter, results_size
+from nnc_core.codegen.group_states import GROUP
 from nnc_core.device import Buffer, Kernel, Launch, Stream, origin
 from nnc_cuda.driver import CudaError
-from nnc_cuda.modules import FittedFunction
+from nnc_cuda.failure import explained
+from nnc_cuda.memory import Allocation
+from nnc_cuda.modules import FittedFunction, ModuleFunction
 from nnc_cuda.stream import CudaStream
 
 THREADS = 256
@@ -18,12 +23,19 @@ THREADS = 256
 
 
 class CudaKernel(Kernel):
-    """A built nest: code that it may share, and the numbers that the code takes behind the addresses of buffers."""
+    """A built nest: functions that it may share, and the numbers that they take behind the addresses of buffers."""
 
-    def __init__(self, name: str, arguments: int, points: int, fitted: FittedFunction, default: CudaStream) -> None:
-        self.name, self.arguments, self.points = name, arguments, points
-        self.code, self.numbers, self.default = fitted.code, fitted.numbers, default
-        self.blocks = -(-points // THREADS)
+    def __init__(self, nest: LoopNest, fitted: FittedFunction, default: CudaStream) -> None:
+        self.name, self.arguments, self.points = nest.name, len(nest.arguments), nest.points
+        self.numbers, self.default = fitted.numbers, default
+        self.functions: list[ModuleFunction] = []
+        function: ModuleFunction | None = fitted.function
+        while function is not None:
+            self.functions.append(function)
+            function = function.after
+        self.grids = [_grid(nest, function) for function in self.functions]
+        self.results = results_size(nest) if len(self.functions) > 1 else 0
+        """Bytes that one pass leaves to the next."""
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
         if len(buffers) != self.arguments:
@@ -33,19 +45,28 @@ class CudaKernel(Kernel):
         return CudaLaunch(self, buffers, queue) if self.points else _launch_nothing
 
 
-class CudaLaunch:
-    """Enqueues one kernel with its arguments set, and keeps the buffers alive."""
+def _grid(nest: LoopNest, function: ModuleFunction) -> tuple[int, int]:
+    """Blocks, and threads of each."""
+    if issubclass(function.writer, GroupsWriter):
+        return function.writer.groups(nest), GROUP
+    return -(-nest.points // THREADS), THREADS
 
-    __slots__ = ("_address", "_buffers", "_kept", "_kernel", "_line", "_stream")
+
+class CudaLaunch:
+    """Enqueues the functions of one kernel with their arguments set, and keeps the buffers alive."""
+
+    __slots__ = ("_address", "_arguments", "_buffers", "_kernel", "_line", "_steps", "_stream")
 
     def __init__(self, kernel: CudaKernel, buffers: Sequence[Any], stream: CudaStream) -> None:
-        self._kernel, self._buffers, self._stream = kernel, tuple(buffers), stream
+        self._kernel, self._stream = kernel, stream
         self._line: Line | None = origin.get()
-        words = [buffer.address for buffer in buffers]
+        self._buffers = (*buffers, *_results(kernel, stream))
+        words = [buffer.address for buffer in self._buffers]
         values = (ctypes.c_int64 * (len(words) + len(kernel.numbers)))(*words, *kernel.numbers)
         first = ctypes.addressof(values)
         places = (ctypes.c_void_p * len(values))(*[first + 8 * n for n in range(len(values))])
-        self._kept, self._address = (values, places), ctypes.addressof(places)
+        self._arguments, self._address = (values, places), ctypes.addressof(places)
+        self._steps = [(function.handle, *grid) for function, grid in zip(kernel.functions, kernel.grids, strict=True)]
 
     def __call__(self) -> None:
         stream = self._stream
@@ -55,12 +76,21 @@ class CudaLaunch:
         except CudaError as error:
             raise stream.failure(f"launching {self._kernel.name}", error) from error
         if stream.keeps:
-            stream.hold(self._buffers)
+            stream.hold((self._kernel, self._buffers))
 
     def enqueue(self, stream: int) -> None:
-        """The launch alone; CudaError if it is refused."""
-        kernel = self._kernel
-        self._stream.driver.launch(kernel.code.function, kernel.blocks, THREADS, stream, self._address)
+        """The launches alone; CudaError if one is refused."""
+        launch = self._stream.driver.launch
+        for function, blocks, threads in self._steps:
+            launch(function, blocks, threads, stream, self._address)
+
+
+def _results(kernel: CudaKernel, stream: CudaStream) -> list[Allocation]:
+    """Memory for what one pass leaves to the next: of each launch its own, and small."""
+    if not kernel.results:
+        return []
+    with explained("allocating memory between two passes", stream.id):
+        return [Allocation(stream.driver, stream.driver.allocate(kernel.results), kernel.results)]
 
 
 def _launch_nothing() -> None:

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from nnc_core.base.disk_cache import disk_cache, key_of
 from nnc_core.base.errors import DeviceFailureError, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import AnyNest, entry_name, expand, general, render_program
+from nnc_core.codegen import AnyNest, CLikeKernel, entry_name, expand, general, program_of, writers_for_groups
 from nnc_cuda.dialect import CUDA
 from nnc_cuda.driver import CompileError, CudaCompiler, CudaError, Driver
 from nnc_cuda.failure import explained
@@ -40,18 +40,20 @@ class Module:
 
 
 class ModuleFunction:
-    """A nest's function in a module."""
+    """A function of a nest's in a module; `writer`: who has written it, `after`: the one that finishes what it
+    leaves."""
 
-    __slots__ = ("__weakref__", "function", "module")
+    __slots__ = ("__weakref__", "after", "handle", "module", "writer")
 
-    def __init__(self, module: Module, name: str) -> None:
-        self.module, self.function = module, module.driver.function(module.handle, name)
+    def __init__(self, module: Module, name: str, writer: type[CLikeKernel], after: ModuleFunction | None) -> None:
+        self.module, self.handle = module, module.driver.function(module.handle, name)
+        self.writer, self.after = writer, after
 
 
 class FittedFunction(NamedTuple):
-    """Code that nests may share, and the numbers that make it one nest's: arguments behind the buffers."""
+    """A function that nests may share, and the numbers that make it one nest's: arguments behind the buffers."""
 
-    code: ModuleFunction
+    function: ModuleFunction
     numbers: tuple[int, ...]
 
 
@@ -90,10 +92,11 @@ class ModuleBuilder:
     def _together(self, nests: Sequence[AnyNest]) -> Iterator[ModuleFunction | Refusal]:
         """The code of nests in one module; halves of them apart where that cannot be built, so that a bad one is found
         and spoils nothing."""
-        names = [f"{entry_name(nest)}_{place}" for place, nest in enumerate(nests)]
+        written = [_named(nest, place) for place, nest in enumerate(nests)]
         try:
-            source = render_program({name: expand(nest) for name, nest in zip(names, nests, strict=True)}, CUDA)
-            module = self.module(source)
+            kernels = {name: (expand(nest), writer) for nest, of_nest in zip(nests, written, strict=True)
+                       for name, writer in of_nest.items()}
+            module = self.module(program_of(kernels, CUDA))
         except (NotSupportedError, CompileError) as error:
             if len(nests) == 1:
                 yield error if isinstance(error, NotSupportedError) else self._failure(nests[0], error)
@@ -102,8 +105,9 @@ class ModuleBuilder:
             yield from self._together(nests[:middle])
             yield from self._together(nests[middle:])
             return
-        for name in names:
-            yield ModuleFunction(module, name)
+        for of_nest in written:
+            with explained("looking a kernel up", self.id):
+                yield _function(module, of_nest)
 
     def module(self, source: str) -> Module:
         """The loaded code of a program: compiled once, and taken from the disk from then on."""
@@ -134,6 +138,21 @@ def _general(nest: LoopNest) -> tuple[AnyNest, tuple[int, ...]]:
     """The nest whose code serves this one, and the numbers that the code takes: none where these are too many."""
     made, numbers = general(nest)
     return (made, numbers) if len(nest.arguments) + len(numbers) <= MOST_ARGUMENTS else (nest, ())
+
+
+def _named(nest: AnyNest, place: int) -> dict[str, type[CLikeKernel]]:
+    """The writers of a nest's kernels, in the order in which they run, by the names of these."""
+    name = f"{entry_name(nest)}_{place}"
+    return {f"{name}_{number}": writer for number, writer in enumerate(writers_for_groups(nest))}
+
+
+def _function(module: Module, of_nest: dict[str, type[CLikeKernel]]) -> ModuleFunction:
+    """The first of a nest's kernels."""
+    function: ModuleFunction | None = None
+    for name, writer in reversed(of_nest.items()):
+        function = ModuleFunction(module, name, writer, function)
+    assert function is not None
+    return function
 
 
 def _fitted(code: ModuleFunction | Refusal | None, numbers: tuple[int, ...]) -> FittedFunction | Refusal:
