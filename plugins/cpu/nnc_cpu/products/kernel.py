@@ -12,7 +12,7 @@ from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.helpers import definitions
 from nnc_cpu.llvm.objects import Objects
 from nnc_cpu.products.dots import dots_of
-from nnc_cpu.products.driver import render
+from nnc_cpu.products.functions import render
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.plan import ProductPlan, Tile, plan_of
 from nnc_cpu.threads.pool import wanted_threads
