@@ -2,7 +2,7 @@
 
 Products are shares of the machine's peak, which is measured by the same driver: multiply-adds of vectors in registers,
 on all cores.  Functions and sums are to be held against the bandwidth of -x, which copies.  Words after
-`-m benchmarks.opencl` choose rows.
+`-m benchmarks.opencl` choose rows; `calls` is what a call costs beside the driver.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyopencl as cl
 
 import nnc_core as nnc
 from benchmarks._measure import least, show
+from benchmarks._opencl_calls import calls
 from nnc_core.cli.lenet import LeNet
 from nnc_core.stacks import stack_for
 from nnc_opencl.device import OpenCLDevice
@@ -75,6 +76,12 @@ def gradients(x: Any, kernel: Any, g: Any) -> Any:
     return nnc.grad(lambda x, kernel: nnc.sum(convolved(x, kernel) * g), argnums=(0, 1))(x, kernel)
 
 
+def adam(weights: Any, gradient: Any, mean: Any, square: Any) -> Any:
+    """A step: new weights and moments."""
+    mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * nnc.abs(square) + 0.001 * gradient * gradient
+    return weights - 0.001 * mean / (nnc.sqrt(square) + 1e-8), mean, square
+
+
 def works(device: str) -> dict[str, tuple[Function, float, float]]:
     """What is run on a device: functions, operations and bytes."""
     found: dict[str, tuple[Function, float, float]] = {}
@@ -91,6 +98,10 @@ def works(device: str) -> dict[str, tuple[Function, float, float]]:
     found["tanh(a*b+c)*d of 1M"] = chain, 0, 20.0 * MILLION
     found["a + b of 1M"] = called(nnc.add, device, some, some), 0, 12.0 * MILLION
     found["softmax of 1024 x 1024"] = called(nnc.softmax, device, (1024, 1024)), 0, 8.0 * MILLION
+    norm = called(nnc.layer_norm, device, (1024, 1024), (1024,), (1024,))
+    found["layer norm of 1024 x 1024"] = norm, 0, 8.0 * MILLION
+    found["Adam of 1M"] = called(adam, device, some, some, some, some), 0, 28.0 * MILLION
+    found["argsort of 1M"] = called(nnc.argsort, device, some), 0, 12.0 * MILLION
     found["sum of 16M"] = called(nnc.sum, device, (16 * MILLION,)), 0, 64.0 * MILLION
     columns = called(lambda x: nnc.sum(x, axis=0), device, (4096, 4096))
     found["sum of columns of 4096 x 4096"] = columns, 0, 64.0 * MILLION
@@ -135,6 +146,8 @@ def main(chosen: Sequence[str] = ()) -> None:
         rows.append([work, f"{ours * 1e3:.2f}", f"{theirs * 1e3:.2f}", f"{theirs / ours:.2f}", rate, share])
         print(*rows[-1], file=sys.stderr, flush=True)
     show("OpenCL", ["", "opencl:0 ms", "cpu:0 ms", "cpu:0 / opencl:0", "GFLOP/s", "of the peak (cpu:0)"], rows)
+    if not chosen or "calls" in chosen:
+        show("Calls", ["", "microseconds", "times the driver's"], calls(opencl, sets[opencl]["LeNet training step"][0]))
 
 
 if __name__ == "__main__":
