@@ -13,6 +13,7 @@ from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.packing import PACK
+from nnc_core.operator.products.instead import is_with_channels_first
 from nnc_cpu import (
     convolution,
     creation,
@@ -33,7 +34,6 @@ from nnc_cpu.blas import is_in_the_way, on_one_thread
 from nnc_cpu.memory import array_in
 from nnc_cpu.products import PRODUCTS
 from nnc_cpu.products.backend import nest_is_quicker
-from nnc_cpu.products.instead import is_with_channels_first
 from nnc_cpu.reference import by_reference
 from nnc_cpu.routine import Make, Routine
 from nnc_cpu.silence import quiet_launch

@@ -15,11 +15,11 @@ from nnc_core.base.tiling import Tiling
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.products.arrange import arranged, operator_of, read_where_written
 from nnc_core.operator.products.convolution import kernel_tiling
+from nnc_core.operator.products.instead import suited
 from nnc_core.operator.products.matmul import weight_tiling
 from nnc_core.operator.products.problem import MatrixProduct
 from nnc_cpu.products.checked import checked
 from nnc_cpu.products.dots import dots_of, has_bfloat16
-from nnc_cpu.products.instead import suited
 from nnc_cpu.products.plan import panel_width
 
 if TYPE_CHECKING:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.products.arrange import PROBLEMS, arranged, operator_of, read_where_written
+from nnc_core.operator.products.convolution import Sliding
+from nnc_core.operator.products.instead import is_with_channels_first, with_channels_last
 from nnc_core.operator.products.problem import MatrixProduct
 from nnc_opencl.products.source import uses_float64
 
@@ -51,6 +53,16 @@ class OpenCLProducts(CommandBackend):
         return read_where_written(command, output)
 
 
+class OpenCLConvolutions(OpenCLProducts):
+    """Convolutions, or gradients of them: with channels last, where tiles read what lies side by side."""
+
+    def instead(self, F: Any, inputs: Sequence[Any], command: Command) -> Any:
+        groups = Sliding(*command.attributes[-5:]).groups
+        if groups > 1 or not is_with_channels_first(command):
+            return None
+        return with_channels_last(F, inputs, command)
+
+
 @lru_cache(maxsize=1024)
 def worth_while(command: Command) -> MatrixProduct:
     """The problem of a command; NotSupportedError where there is no code for it, or where loop nests are as quick."""
@@ -64,4 +76,4 @@ def worth_while(command: Command) -> MatrixProduct:
 
 def products(compiler: TiledCompiler) -> Mapping[str, CommandBackend]:
     """The library code of a device."""
-    return {name: OpenCLProducts(name, compiler) for name in PROBLEMS}
+    return {name: (OpenCLProducts if name == "matmul" else OpenCLConvolutions)(name, compiler) for name in PROBLEMS}

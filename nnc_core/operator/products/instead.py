@@ -8,13 +8,13 @@ from typing import Any
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import is_complex
 from nnc_core.base.tiling import Tiling
-from nnc_core.operator import OPERATORS
+from nnc_core.operator.declare import OPERATORS
 from nnc_core.operator.packing import PACK
 from nnc_core.operator.products.convolution import FEW_CHANNELS, Sliding
 from nnc_core.shape.window import has_channels_last
 
 WORTH_TURNING = 1 << 18
-"""Multiply-adds from which on transposing pays; below, a BLAS has one thread."""
+"""Multiply-adds from which on transposing pays; below, a BLAS of the CPU has one thread."""
 OF_IMAGES = ("conv", "conv_integer", "conv_kernel_gradient")
 """Operators whose first input are the images that windows see."""
 
@@ -22,7 +22,7 @@ OF_IMAGES = ("conv", "conv_integer", "conv_kernel_gradient")
 def suited(F: Any, inputs: Sequence[Any], command: Command) -> Any:
     """The result of a convolution, or of one of its gradients, by another one; None where it suits as it is."""
     if is_with_channels_first(command):
-        return _with_channels_last(F, inputs, command)
+        return with_channels_last(F, inputs, command)
     size, slide = command.attributes[:-5], Sliding(*command.attributes[-5:])
     if command.name in OF_IMAGES and has_channels_last(slide.order) and not is_complex(command.inputs[0].dtype):
         return _inside(F, inputs, command, size, slide)
@@ -38,7 +38,7 @@ def is_with_channels_first(command: Command) -> bool:
     return windows.size * kernel.size // max(kernel.shape[0], 1) >= WORTH_TURNING
 
 
-def _with_channels_last(F: Any, inputs: Sequence[Any], command: Command) -> Any:
+def with_channels_last(F: Any, inputs: Sequence[Any], command: Command) -> Any:
     """The operator on transposed images and kernels, transposed back."""
     *attributes, order = command.attributes
     last = len(order) - 1
