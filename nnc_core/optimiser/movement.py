@@ -137,6 +137,8 @@ def move_filled(F: Nodes, node: Node) -> Node | None:
 @rewrite("broadcast-into-elementwise", *ELEMENTWISE, tag="simplify")
 def broadcast_into_elementwise(F: Nodes, node: Node) -> Node | None:
     """An elementwise operator broadcasts by itself, as long as the other operands give the whole shape."""
+    if not any([x.op is BROADCAST or x.op is FILLED for x in node.inputs]):
+        return None
     inputs = list(node.inputs)
     for i, x in enumerate(node.inputs):
         if any(k != i and other.shape == node.shape for k, other in enumerate(inputs)):
