@@ -53,7 +53,8 @@ def write_in_place(tensor: Tensor, key: Any, new: Any) -> bool:
     try:
         tensor.__class__ = _BeingWritten  # who has not got the value by now does not get it before it is written
         counted = references(old)
-        counted = _without_its_part(old, counted, key, item)
+        if item.__class__ is np.ndarray:
+            counted = _without_its_part(old, counted, key, item)
         if not _is_alone(old, counted) or kernel(old.array, key, item) is NotImplemented:
             return False
         _value.__set__(tensor, Value(old.array, old.stack, old._spec))
@@ -69,7 +70,7 @@ def _without_its_part(old: Value, counted: tuple[int, int, int], key: Any, item:
     """The references without that of the array that is written, where it is a part of the same memory that lies apart
     from where it is written to, as in `x[0] = x[1]`."""
     array: Any = old.array
-    if item.__class__ is not np.ndarray or item.base is None or not _is_plain(key):
+    if item.base is None or not _is_plain(key):
         return counted
     value, held, owner = counted
     if item.base is array:
