@@ -14,7 +14,7 @@ def _compilers(_opened: tuple[OpenCLDevice | None, str]) -> dict[str, TiledCompi
     device, _ = _opened
     if device is None:
         return {}
-    builder = ProgramBuilder(device.default_stream.context, device.spec)
+    builder = ProgramBuilder(device.default_stream.context, device.spec, grouped=False)
     return {way: TiledCompiler(builder, device.default_stream, way == "groups") for way in ("tiles", "groups")}
 
 
