@@ -17,7 +17,6 @@ from nnc_core.base.command import Command
 from nnc_core.base.errors import OutOfRangeError
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
-from nnc_core.shape.window import has_channels_last
 from nnc_core.type import TensorSpec, TupleSpec
 from nnc_cpu import random, whole
 from nnc_cpu.backends import MAKERS, routine_for
@@ -26,7 +25,6 @@ from nnc_cpu.eager_items import get_item, set_item
 from nnc_cpu.elementwise import FUNCTIONS, UFUNCS, converts_as_numpy_does, write_sigmoid
 from nnc_cpu.guards import PLAIN, Eager, binary, guarded, is_number, unary
 from nnc_cpu.indexing import check_indices
-from nnc_cpu.left import HALVES
 from nnc_cpu.linear import turned
 from nnc_cpu.memory import layout_of
 from nnc_cpu.movement import flip_view, slice_view
@@ -225,24 +223,11 @@ def _blas_ready(x: Any) -> bool:
 
 
 def matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
-    if a.__class__ is not b.__class__ or a.dtype.num in HALVES:
-        return NotImplemented  # halves have machine code of their own
+    if a.__class__ is not b.__class__:
+        return NotImplemented
     if not (_blas_ready(a) and _blas_ready(b)) or (transpose_a != transpose_b and a.shape == b.shape):
         return _ROUTINES["matmul"](a, b, transpose_a, transpose_b)
     return _matmul(turned(a, transpose_a), turned(b, transpose_b))
-
-
-def convolution(name: str) -> Eager:
-    """Leave halves with channels last to the command, which has machine code for them."""
-    routine = _ROUTINES[name]
-
-    def call(*arguments: Any) -> Any:
-        x, layout = arguments[0], arguments[-1]
-        if x.dtype.num in HALVES and has_channels_last(layout):
-            return NotImplemented
-        return routine(*arguments)
-
-    return call
 
 
 def progression(start: Any, step: Any, size: int, dtype: dt.DType) -> Any:
@@ -298,7 +283,6 @@ EAGER: Mapping[str, Eager] = {
     "all": reducing(np.logical_and), "any": reducing(np.logical_or),
     "argmax": lambda x, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
     "argmin": lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
-    **{name: convolution(name) for name in ("conv", "conv_input_gradient", "conv_kernel_gradient")},
     "matmul": matmul, "take": take, "filled": filled, "progression": progression,
     "reshape": reshape, "permute": lambda x, axes: x.transpose(axes),
     "broadcast_to": np.broadcast_to, "slice": slice_view, "flip": lambda x, axes: flip_view(x, axes).copy(),

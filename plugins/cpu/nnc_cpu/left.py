@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base import dtype as dt
+from nnc_core.operator.products.arrange import PROBLEMS
+from nnc_core.shape.window import has_channels_last
 from nnc_cpu.elementwise import FUNCTIONS, UFUNCS, converts_as_numpy_does
 from nnc_cpu.guards import PLAIN, Eager, is_number
 
@@ -58,6 +60,11 @@ def are_many_halves(*arguments: Any) -> bool:
     return any([x.__class__ is np.ndarray and x.size >= MANY_HALVES and x.dtype.num in HALVES for x in arguments])
 
 
+def are_half_images(*arguments: Any) -> bool:
+    """Tell whether a convolution of halves has machine code by itself: graphs turn images with channels first."""
+    return has_channels_last(arguments[-1]) and are_many_halves(*arguments)
+
+
 def are_many(key: Any, shape: tuple[int, ...], *more: Any) -> bool:
     return prod(shape) >= LARGE
 
@@ -80,6 +87,7 @@ IN_PASSES = ("silu", "mish", "softplus", "elu", "sigmoid", "sinc", "xlogy", "xlo
              "exponent")
 """Functions of elements for which NumPy goes through several arrays."""
 LEFT: Mapping[str, tuple[type[LeavesLarge], Callable[..., bool]]] = {
+    **dict.fromkeys(PROBLEMS, (LeavesHalves, are_half_images)), "matmul": (LeavesHalves, are_many_halves),
     **dict.fromkeys((*UFUNCS, *FUNCTIONS, "clip", "relu"), (LeavesHalves, are_many_halves)),
     **dict.fromkeys(IN_PASSES, (LeavesLarge, is_large)), "random_bits": (LeavesLarge, are_many),
     **dict.fromkeys(("uniform", "bernoulli"), (LeavesWhole, are_many)),
