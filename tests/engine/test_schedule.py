@@ -167,6 +167,11 @@ def test_large_graphs_are_tried_few_times(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 # ---- graphs of operators
+def aligned(stack: Stack, nbytes: int) -> int:
+    alignment = stack.device.spec.alignment
+    return -(-nbytes // alignment) * alignment
+
+
 @pytest.mark.parametrize("device", ["cpu:0", "strict:0", "strict-noviews:0", "strict-align128:0"])
 @given(seed=st.integers(0, 1 << 20))
 def test_random_graphs_need_what_was_foreseen_and_never_more_than_as_written(device: str, seed: int) -> None:
@@ -175,8 +180,9 @@ def test_random_graphs_need_what_was_foreseen_and_never_more_than_as_written(dev
     found, written = scheduled.tree(), scheduled.tree(as_written=True)
     groups, foreseen = [item.group for item in found.items], found.bound
     found_bound = scheduled.bound(found)
-    partly = any(g.op.name == "update_slice" for g in groups)  # may take memory of which other parts are read
-    assert found_bound == foreseen or (partly and found_bound < foreseen)
+    # An update may take memory of which other parts are read: less is needed, or more if an output was to take that.
+    partly = sum(aligned(stack, g.node.spec.nbytes) for g in groups if g.op.name == "update_slice")
+    assert found_bound == foreseen or (partly and found_bound <= foreseen + partly)
     if not found.joins.whole:
         assert found_bound <= scheduled.bound(written) or partly
     else:
