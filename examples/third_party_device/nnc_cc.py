@@ -5,8 +5,10 @@ import os
 import shutil
 import subprocess
 import threading
+from _ctypes import dlclose
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from weakref import WeakValueDictionary, finalize
 
 from nnc_core.base.dtype import DTYPES
 from nnc_core.base.errors import DeviceError, DeviceMemoryError, NotSupportedError
@@ -33,7 +35,9 @@ def build(sources):
         done = subprocess.run(["cc", *FLAGS, source, "-o", library, "-lm"], capture_output=True, text=True, check=False)
         if done.returncode:
             raise NotSupportedError(f"the C compiler fails: {done.stderr[-200:]}")
-        return ctypes.CDLL(str(library))
+        loaded = ctypes.CDLL(str(library))
+        finalize(loaded, dlclose, loaded._handle)  # with the last of its functions; Python itself never does
+        return loaded
 
 
 class CKernel(Kernel):
@@ -61,7 +65,7 @@ class CDevice(Device):
         self.spec = DeviceSpec("cc:0", "cc", "the system's C compiler", driver=shutil.which("cc"), memory=memory,
                                max_allocation=memory, alignment=ALIGNMENT, dtypes=frozenset(DTYPES),
                                features=frozenset({CODEGEN, REPRODUCIBLE}))
-        self.functions, self.building = {}, threading.Lock()
+        self.functions, self.building = WeakValueDictionary(), threading.Lock()
 
     def reserve(self, nbytes):
         if nbytes > self.spec.memory:
@@ -96,11 +100,12 @@ class CDevice(Device):
     def compile_all(self, nests):
         made = [general(nest) for nest in nests]  # those that differ in offsets or large sizes share code
         with self.building:
-            new = dict.fromkeys(nest for nest, _ in made if nest not in self.functions)
-            names = {f"kernel_{number}": nest for number, nest in enumerate(new)}
+            known = {nest: self.functions.get(nest) for nest, _ in made}
+            names = {f"kernel_{number}": nest for number, nest in enumerate(known) if known[nest] is None}
             library = build(render_program(names, C99)) if names else None
-            self.functions.update({nest: getattr(library, name) for name, nest in names.items()})
-        return [CKernel(self.functions[any_nest], numbers, nest.points)
+            known.update({nest: library[name] for name, nest in names.items()})
+            self.functions.update(known)
+        return [CKernel(known[any_nest], numbers, nest.points)
                 for nest, (any_nest, numbers) in zip(nests, made, strict=True)]
 
 

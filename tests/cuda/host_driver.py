@@ -7,6 +7,7 @@ import ctypes
 import os
 import threading
 import time
+from _ctypes import dlclose
 from collections import deque
 from collections.abc import Callable
 from itertools import count
@@ -143,7 +144,7 @@ class HostDriver:
     def unload(self, module: int) -> None:
         with self._lock:
             self._finish()
-            del self._modules[module]
+            dlclose(self._modules.pop(module)._handle)
 
     def function(self, module: int, name: str) -> int:
         library, function = self._modules[module], next(self._numbers)
