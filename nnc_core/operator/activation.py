@@ -10,6 +10,7 @@ import numpy as np
 
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import AttributeValueError
+from nnc_core.codegen.exact_fma import fma
 from nnc_core.codegen.formats import multiply_add
 from nnc_core.codegen.numpy_expansions import evaluate
 from nnc_core.codegen.scalar import Scalar
@@ -81,8 +82,18 @@ def _gelu_by_tail(x: Scalar) -> Scalar:
     return multiply_add(magnitude, -(-magnitude).apply("ndtr"), x.maximum(-0.0))
 
 
-def _numpy_gelu_gate(x: Any, approximate: str) -> Any:
-    return evaluate("ndtr", x) if approximate == "none" else _sigmoid(x * (1 + x * x * _BEND) * _SLOPE)
+def _numpy_gelu(x: Any, approximate: str) -> Any:
+    return _numpy_gelu_by_tail(x) if approximate == "none" else _numpy_gated(_numpy_gelu_gate)(x)
+
+
+def _numpy_gelu_by_tail(x: Any) -> Any:
+    magnitude = np.minimum(np.abs(x), x.dtype.type(FAR))
+    tail, above = -evaluate("ndtr", -magnitude), np.where((x >= 0) | np.isnan(x), x, x.dtype.type(-0.0))
+    return fma(magnitude, tail, above) if x.dtype == np.float32 else magnitude * tail + above
+
+
+def _numpy_gelu_gate(x: Any) -> Any:
+    return _sigmoid(x * (1 + x * x * _BEND) * _SLOPE)
 
 
 def _mish(x: Scalar) -> Scalar:
@@ -187,7 +198,7 @@ class Activations(Base[V], Generic[V]):
         """x * sigmoid(x), also called swish."""
         ...
 
-    @op(infer=_gelu_spec, reference=_with_attribute(_numpy_gated(_numpy_gelu_gate)), promote=ALL_INPUTS, to_float=True,
+    @op(infer=_gelu_spec, reference=_with_attribute(_numpy_gelu), promote=ALL_INPUTS, to_float=True,
         inplace=(0,), scalar=in_wide(_gelu), partials=(_gelu_slope,))
     def gelu(self, x: V | float, *, approximate: str = "none") -> V:
         """x times the probability that a standard normal number is below x, or "tanh"'s approximation of it."""
