@@ -21,6 +21,7 @@ from nnc_cpu import host, nnc_devices, nnc_diagnose, nnc_plugin_info
 from nnc_cpu.device import CpuDevice
 from nnc_cpu.eager import EAGER
 from nnc_cpu.silence import run_quietly
+from tests.plugins.fixtures.distributions import run_with
 
 
 @pytest.fixture(scope="module")
@@ -240,3 +241,23 @@ def test_the_diagnosis_says_what_computes(monkeypatch: pytest.MonkeyPatch) -> No
     assert any(line.startswith("machine code: LLVM ") and line.endswith(" float32") for line in lines)
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
     assert any("pip install llvmlite" in line for line in host.diagnosis())
+
+
+def test_without_llvm_all_is_numpy_and_it_is_said_once() -> None:
+    """In a process of its own, which has never loaded it."""
+    code = """
+import sys, warnings
+sys.modules["llvmlite"] = sys.modules["llvmlite.binding"] = None
+import numpy as np
+import nnc_core as nnc
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    x = nnc.asarray(np.linspace(-2, 2, 24, dtype=np.float32).reshape(4, 6), device="cpu:0")
+    def f(x): return nnc.sum(nnc.gelu(x @ x.T) * nnc.softmax(x @ x.T, axis=-1))
+    both = float(f(x)), float(nnc.jit(f)(x)), np.asarray(nnc.jit(nnc.grad(f))(x)), np.asarray(nnc.grad(f)(x))
+assert abs(both[0] - both[1]) < 1e-4 and np.allclose(both[2], both[3], atol=1e-4), both
+print(*[warning.message for warning in said], sep="\\n")
+print("llvmlite" in str([name for name, module in sys.modules.items() if module is not None]))
+"""
+    said, loaded = run_with([], code).splitlines()
+    assert "llvmlite is not installed" in said and loaded == "False"

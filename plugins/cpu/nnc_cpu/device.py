@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import DTYPES
-from nnc_core.base.errors import DeviceError, NotSupportedError
+from nnc_core.base.errors import DeviceError, FallbackWarning, NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.base.record import Record
@@ -48,7 +49,7 @@ class CpuDevice(Device):
     def __init__(self, machine_code: bool | None = None) -> None:
         known = host.memory()
         total = None if known is None else known[1]
-        machine_code = has_llvm() if machine_code is None else machine_code
+        machine_code = _has_llvm_or_says_so() if machine_code is None else machine_code
         self._backends = backends_beside(machine_code)
         self.spec = DeviceSpec(
             "cpu:0", "cpu", host.processor_name(), vendor=host.vendor(), driver=f"NumPy {np.__version__}",
@@ -154,3 +155,11 @@ class CpuDevice(Device):
 
     def driver_memory(self) -> tuple[int, int] | None:
         return host.memory()
+
+
+def _has_llvm_or_says_so() -> bool:
+    found = has_llvm()
+    if not found:
+        warnings.warn("cpu:0 computes with NumPy alone, which is slow: llvmlite is not installed; `pip install llvmlite`",
+                      FallbackWarning, stacklevel=2)
+    return found

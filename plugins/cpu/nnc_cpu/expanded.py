@@ -17,10 +17,10 @@ from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.loops import elementwise_nest
+from nnc_cpu.addresses import arguments_of
 from nnc_cpu.guards import Eager
 from nnc_cpu.left import LARGE, LEFT
 from nnc_cpu.nests import NestKernels, TieredKernel
-from nnc_cpu.threads.tasks import arguments_of
 
 if TYPE_CHECKING:
     from nnc_core.base.dtype import DType

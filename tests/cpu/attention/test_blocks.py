@@ -12,12 +12,12 @@ import pytest
 from nnc_core.base.config import config
 from nnc_core.base.dtype import DType, boolean, float16, float32, float64
 from nnc_core.base.layout import Layout
+from nnc_cpu.addresses import arguments_of
 from nnc_cpu.attention.backend import BlockedAttention, arranged
 from nnc_cpu.attention.kernel import ForwardKernel
 from nnc_cpu.attention.kind import BLOCK
 from nnc_cpu.attention.plan import CHUNK
 from nnc_cpu.memory import bytes_of
-from nnc_cpu.threads.tasks import arguments_of
 from tests.cpu.attention.running import (
     AHEAD,
     BACK,

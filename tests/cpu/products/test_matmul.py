@@ -13,9 +13,9 @@ from nnc_core.base.config import config
 from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64, int32
 from nnc_core.base.layout import Layout
 from nnc_core.operator.loops import broadcast_layout
+from nnc_cpu.addresses import arguments_of
 from nnc_cpu.products import backend, plan
 from nnc_cpu.products.plan import Tile, plan_of
-from nnc_cpu.threads.tasks import arguments_of
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values
 
 Values = np.ndarray[Any, Any]

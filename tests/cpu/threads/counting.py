@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from nnc_cpu.addresses import arguments_of
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, host
-from nnc_cpu.threads.tasks import Tasks, arguments_of, launch_shared
+from nnc_cpu.threads.tasks import Tasks, launch_shared
 
 TEXT = """
 define void @count(ptr %arguments, ptr %numbers, i64 %begin, i64 %end) #0 {

@@ -9,6 +9,7 @@ from threading import Lock
 from weakref import WeakValueDictionary
 
 from nnc_core.device import Buffer, Kernel, Launch, Stream
+from nnc_cpu.addresses import arguments_of
 from nnc_cpu.attention import backward, forward
 from nnc_cpu.attention.kind import AttentionKind
 from nnc_cpu.attention.plan import AttentionPlan, plan_of
@@ -16,7 +17,7 @@ from nnc_cpu.attention.problem import AttentionProblem
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.helpers import definitions
 from nnc_cpu.llvm.objects import Objects
-from nnc_cpu.threads.tasks import TaskKernel, Tasks, arguments_of, launch_shared, tasks_of
+from nnc_cpu.threads.tasks import TaskKernel, Tasks, launch_shared, tasks_of
 
 __all__ = ["AttentionCompiler", "compiler"]
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nnc_core.device import BufferTape
-from nnc_cpu.threads.tasks import address_of
+from nnc_cpu.addresses import address_of
 
 if TYPE_CHECKING:
     from nnc_cpu.program import NumpyProgram

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from nnc_core.device import Buffer, Kernel, Launch, Stream
+from nnc_cpu.addresses import arguments_of
 from nnc_cpu.notes import LookingLaunch, words_at
 from nnc_cpu.threads.pool import code, pool, wanted_threads
 
@@ -16,11 +16,6 @@ WORTH = 30e-6
 """Seconds of work that each of several threads must have: about what it takes to wake them."""
 PIECES = 8
 """Pieces of a launch for each thread: while one is held up, others go on with what it has not begun."""
-
-_HEAD = object.__basicsize__
-"""Bytes of the head that all objects have; an array of NumPy's holds the address of its elements right behind it."""
-
-_word_at = ctypes.c_size_t.from_address
 
 
 class Tasks(NamedTuple):
@@ -88,13 +83,3 @@ def launch_shared(tasks: Tasks, arguments: Any) -> None:
     helpers = pool().helpers(threads - 1) if threads > 1 else 0
     code().run(pool().address if helpers else None, tasks.address, arguments, tasks.numbers, tasks.total,
                grain(tasks.total, helpers + 1), helpers)
-
-
-def arguments_of(buffers: Sequence[Any]) -> Any:
-    """Addresses of buffers, as functions of tasks take them."""
-    return (ctypes.c_size_t * max(len(buffers), 1))(*[address_of(buffer) for buffer in buffers])
-
-
-def address_of(buffer: Any) -> int:
-    """The address of a buffer's memory, read in a fifth of the time that `__array_interface__` takes."""
-    return _word_at(id(buffer) + _HEAD).value
