@@ -160,6 +160,6 @@ class CpuDevice(Device):
 def _has_llvm_or_says_so() -> bool:
     found = has_llvm()
     if not found:
-        warnings.warn("cpu:0 computes with NumPy alone, which is slow: llvmlite is not installed; `pip install llvmlite`",
+        warnings.warn("cpu:0 is NumPy alone, which is slow: llvmlite is not installed; `pip install llvmlite`",
                       FallbackWarning, stacklevel=2)
     return found

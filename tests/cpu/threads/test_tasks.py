@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nnc_cpu.addresses import address_of
 from nnc_cpu.memory import reserve
-from nnc_cpu.threads.tasks import address_of, grain, tasks_of
+from nnc_cpu.threads.tasks import grain, tasks_of
 
 
 def read_only() -> Any:

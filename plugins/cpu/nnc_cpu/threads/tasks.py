@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from nnc_core.device import Buffer, Kernel, Launch, Stream
-from nnc_cpu.addresses import arguments_of
+from nnc_cpu.addresses import address_of, arguments_of
 from nnc_cpu.notes import LookingLaunch, words_at
 from nnc_cpu.threads.pool import code, pool, wanted_threads
 
