@@ -36,9 +36,6 @@ from nnc_cpu.expanded import beside_machine_code
 from nnc_cpu.nests import NestKernels, has_llvm
 from nnc_cpu.program import NumpyProgram
 
-SMALL = 1 << 12
-"""Bytes up to which finding a block of memory costs more than the memory."""
-
 
 class CpuDevice(Device):
     """Buffers are arrays of bytes, arrays are NumPy's own; work is done when a call returns.
@@ -79,10 +76,6 @@ class CpuDevice(Device):
             raise DeviceError(f"bytes {offset} to {offset + nbytes} do not lie within a buffer of {len(buffer)}",
                               device=self.spec.id)
         return buffer[offset : offset + nbytes]
-
-    def place(self, array: HostArray) -> Array:
-        """Small arrays are no blocks of the pool, as those that eager kernels make are none."""
-        return array.copy() if array.nbytes <= SMALL else super().place(array)
 
     def upload(self, array: HostArray, buffer: Any, stream: Stream | None = None) -> Event:
         source = self._bytes(array)

@@ -11,6 +11,7 @@ from nnc_core.base.dtype import DTYPES, name_of
 from nnc_core.base.errors import DeviceMemoryError
 from nnc_core.base.layout import Layout, packed_strides
 from nnc_cpu import host
+from nnc_cpu.addresses import address_of
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -129,4 +130,4 @@ def same_place(old: Any, new: Any) -> bool:
 
 
 def same_start(a: Array, b: Array) -> bool:
-    return bool(a.ctypes.data == b.ctypes.data)
+    return address_of(a) == address_of(b)
