@@ -7,7 +7,7 @@ floats are always folded as PARTS partial results, whatever else a kernel does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from nnc_core.base.dtype import float32, float64, is_float
@@ -189,19 +189,35 @@ class RunsWriter(CLikeKernel):
 
     def by_vectors(self, stage: Stage, split: dict[int, Reduction]) -> None:
         """Terms are computed in a loop without an order, and then added, a vector of parts at a time."""
-        *outer, last = self.axes_of(stage)
+        computed = {number: reduction for number, reduction in split.items() if not self.load_of(reduction, stage)}
+        self.declare_parts(split, computed)
+        self.inner_loops(stage, self.axes_of(stage)[:-1])
+        length = self.number(stage.axes[-1])
+        self.open(f"for ({self.index} first = 0; first < {length}; first += {TERMS})")
+        self.line(f"const {self.index} some = min(({self.index}){TERMS}, {length} - first);")
+        self.terms(stage, split, computed)
+        self.add_vectors(split)
+        for number, reduction in split.items():
+            self.rest_of(number, reduction)
+        for _ in stage.axes:
+            self.close()
+        for number, reduction in split.items():
+            self.fold_parts(number, reduction)
+        self.written += len(split)
+
+    def declare_parts(self, split: Mapping[int, Reduction], computed: Mapping[int, Reduction]) -> None:
+        """Declare a vector of parts for each reduction, and room for terms that are computed."""
         for number, reduction in split.items():
             held = self.scalars.held(reduction.dtype)
             self.line(f"{held}{PARTS} v{number}_parts = ({held}{PARTS})({self.identity(reduction)});")
             if reduction.kind in _EXTREMES:
                 self.line(f"{self.signed(reduction)}{PARTS} v{number}_nan = 0;")
-        computed = {number: reduction for number, reduction in split.items() if not self.load_of(reduction, stage)}
         for number, reduction in computed.items():
             self.line(f"{self.scalars.held(reduction.dtype)} v{number}_terms[{TERMS}];")
-        self.inner_loops(stage, outer)
-        length = self.number(stage.axes[-1])
-        self.open(f"for ({self.index} first = 0; first < {length}; first += {TERMS})")
-        self.line(f"const {self.index} some = min(({self.index}){TERMS}, {length} - first);")
+
+    def terms(self, stage: Stage, split: Mapping[int, Reduction], computed: Mapping[int, Reduction]) -> None:
+        """Compute some terms, in any order, or find where they lie."""
+        last = self.axes_of(stage)[-1]
         self.line(f"const {self.index} x{last} = first;")
         for number, reduction in split.items():
             self.read_in_place(number, reduction, stage)
@@ -211,6 +227,9 @@ class RunsWriter(CLikeKernel):
         for number, reduction in computed.items():
             self.line(f"v{number}_terms[i] = {self.term(reduction)};")
         self.close()
+
+    def add_vectors(self, split: Mapping[int, Reduction]) -> None:
+        """Fold whole vectors of terms into the parts."""
         self.line(f"{self.index} done = 0;")
         self.open(f"for (; done + {PARTS} <= some; done += {PARTS})")
         for number, reduction in split.items():
@@ -220,17 +239,14 @@ class RunsWriter(CLikeKernel):
             if reduction.kind in _EXTREMES:
                 self.line(f"v{number}_nan |= v{number}_some != v{number}_some;")
         self.close()
-        for number, reduction in split.items():
-            self.rest_of(number, reduction)
-        for _ in stage.axes:
-            self.close()
-        for number, reduction in split.items():
+
+    def fold_parts(self, number: int, reduction: Reduction) -> None:
+        """Fold the parts of a reduction into its result; a NaN among terms is one of all parts."""
+        if reduction.kind in _EXTREMES:
             held = self.scalars.held(reduction.dtype)
-            if reduction.kind in _EXTREMES:
-                nan = f"({held}{PARTS})({self.scalars.literal(float('nan'), reduction.dtype)})"
-                self.line(f"v{number}_parts = select(v{number}_parts, {nan}, v{number}_nan);")
-            self.tree_of_vectors(number, reduction)
-        self.written += len(split)
+            nan = f"({held}{PARTS})({self.scalars.literal(float('nan'), reduction.dtype)})"
+            self.line(f"v{number}_parts = select(v{number}_parts, {nan}, v{number}_nan);")
+        self.tree_of_vectors(number, reduction)
 
     def load_of(self, reduction: Reduction, stage: Stage) -> Access | None:
         """The access of what is folded, if that is read as it lies, one element after another; else None."""

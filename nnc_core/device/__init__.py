@@ -1,6 +1,7 @@
 """Floor 1: what a device is.  Knows bytes, layouts and loop nests; nothing of graphs."""
 
 from nnc_core.device.buffer import Array, Buffer, StridedArray
+from nnc_core.device.built_kernels import BuiltKernels
 from nnc_core.device.capture import Around, Program, PythonProgram, calls_of
 from nnc_core.device.device import Device, DirectCopy, HostArray
 from nnc_core.device.interpret import BufferTape
@@ -22,6 +23,7 @@ __all__ = [
     "Array",
     "Buffer",
     "BufferTape",
+    "BuiltKernels",
     "CommandBackend",
     "Device",
     "DeviceSpec",

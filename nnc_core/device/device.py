@@ -143,7 +143,7 @@ class Device(ABC):
         An input may lie in the output's memory where each point reads of it only what the point itself writes later.
         """
 
-    def compile_all(self, nests: Sequence[LoopNest]) -> list[Kernel | NotSupportedError]:
+    def compile_all(self, nests: Sequence[LoopNest]) -> Sequence[Kernel | NotSupportedError]:
         """Kernels of all nests of a graph, in order; for a nest that is refused the error itself, which is not raised.
 
         A device whose compiler takes long to begin builds many at once.

@@ -42,7 +42,7 @@ def sum_of(count: int, name: str = "add") -> Case:
 
 def forget_kernels(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch, limit: int = 64) -> None:
     """Let a device have nothing built for a test, and keep at most `limit` kernels in it."""
-    monkeypatch.setattr(device, "_kernels", LRU(limit))
+    monkeypatch.setattr(device._kernels, "_kernels", LRU(limit))
     monkeypatch.setattr(device._builder, "_codes", WeakValueDictionary())
 
 
@@ -57,7 +57,7 @@ def test_the_cache_of_kernels_is_bounded(device: OpenCLDevice, monkeypatch: pyte
     oldest = device.compile(nest_of(sum_of(3).command))
     for count in (4, 5):
         device.compile(nest_of(sum_of(count).command))
-    assert len(device._kernels) == 2
+    assert len(device._kernels._kernels) == 2
     assert device.compile(nest_of(sum_of(3).command)) is not oldest
 
 
@@ -247,7 +247,7 @@ def test_a_nest_that_the_driver_cannot_build_spoils_no_other(device: OpenCLDevic
     monkeypatch.setattr(programs, "program_of", spoilt)
     with pytest.raises(DeviceFailureError, match="kernel of add"):
         device.compile_all(nests)
-    assert {nest for nest, _ in device._kernels.items()} == set(nests) - {nests[3]}
+    assert {nest for nest, _ in device._kernels._kernels.items()} == set(nests) - {nests[3]}
 
 
 def test_last_words_of_a_build_log() -> None:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import numpy as np
 
-from nnc_core.base.cache import LRU
 from nnc_core.base.dtype import DTYPES
-from nnc_core.base.errors import DeviceError, DeviceFailureError, DeviceMemoryError, NotSupportedError, OutOfRangeError
+from nnc_core.base.errors import DeviceError, DeviceMemoryError, NotSupportedError, OutOfRangeError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.base.record import Record
 from nnc_core.device import (
     CODEGEN,
     REPRODUCIBLE,
     Buffer,
+    BuiltKernels,
     Device,
     DeviceSpec,
     Event,
     HostArray,
-    Kernel,
     Program,
     Stream,
 )
@@ -60,8 +58,8 @@ class CudaDevice(Device):
             self.spec = spec_of(driver.facts(), id)
         self.driver = driver
         self._default = CudaStream(driver, id, keeps=False)
-        self._kernels: LRU[LoopNest, CudaKernel] = LRU(KERNELS)
-        self._builder, self._building = ModuleBuilder(driver, compiler, id), threading.Lock()
+        self._builder = ModuleBuilder(driver, compiler, id)
+        self._kernels = BuiltKernels(KERNELS, self._built)
 
     # ---- memory
     def reserve(self, nbytes: int) -> CudaBuffer:
@@ -126,32 +124,14 @@ class CudaDevice(Device):
 
     # ---- kernels
     def compile(self, nest: LoopNest) -> CudaKernel:
-        """Equal nests give one kernel, built at the first call."""
-        known = self._kernels.get(nest)
-        if known is not None:
-            return known
-        [kernel] = self.compile_all([nest])
-        if isinstance(kernel, NotSupportedError):
-            raise kernel
-        assert isinstance(kernel, CudaKernel)
-        return kernel
+        return self._kernels.of(nest)
 
-    def compile_all(self, nests: Sequence[LoopNest]) -> list[Kernel | NotSupportedError]:
-        """Kernels of new nests are built in few modules.  DeviceFailureError if NVRTC fails at one; the others are kept
-        all the same."""
-        with self._building:
-            found: dict[LoopNest, Kernel | Refusal | None] = {nest: self._kernels.get(nest) for nest in nests}
-            new = [nest for nest, kernel in found.items() if kernel is None]
-            codes = self._builder.build(new)
-            found |= {nest: self._kernel(nest, code) for nest, code in zip(new, codes, strict=True)}
-        return [_unless_failed(found[nest]) for nest in nests]
+    def compile_all(self, nests: Sequence[LoopNest]) -> Sequence[CudaKernel | NotSupportedError]:
+        return self._kernels.of_all(nests)
 
-    def _kernel(self, nest: LoopNest, code: FittedFunction | Refusal) -> Kernel | Refusal:
-        if not isinstance(code, FittedFunction):
-            return code
-        kernel = CudaKernel(nest, code, self._default)
-        self._kernels.put(nest, kernel)
-        return kernel
+    def _built(self, nests: Sequence[LoopNest]) -> list[CudaKernel | Refusal]:
+        return [CudaKernel(nest, code, self._default) if isinstance(code, FittedFunction) else code
+                for nest, code in zip(nests, self._builder.build(nests), strict=True)]
 
     def capture(self, records: Sequence[Record], slots: Sequence[Buffer | None], stream: Stream) -> Program:
         return CudaProgram(self, records, slots, self._queue(stream))
@@ -182,13 +162,6 @@ class CudaDevice(Device):
         if array.nbytes > buffer.nbytes:
             raise OutOfRangeError(f"a host array of {array.nbytes} bytes beside a buffer of {buffer.nbytes}",
                                   device=self.spec.id)
-
-
-def _unless_failed(kernel: Kernel | Refusal | None) -> Kernel | NotSupportedError:
-    assert kernel is not None
-    if isinstance(kernel, DeviceFailureError):
-        raise kernel
-    return kernel
 
 
 def _mine(buffer: Buffer) -> CudaBuffer:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import numpy as np
 import pyopencl as cl
 
-from nnc_core.base.cache import LRU
 from nnc_core.base.dtype import float32
 from nnc_core.base.errors import DeviceError, DeviceFailureError, Error, NotSupportedError, OutOfRangeError
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
-from nnc_core.device import DONE, Buffer, CommandBackend, Device, Event, HostArray, Kernel, Stream
+from nnc_core.device import DONE, Buffer, BuiltKernels, CommandBackend, Device, Event, HostArray, Stream
 from nnc_opencl.drivers import INSTALL, builds_loops, describe, runs_groups, spec_of
 from nnc_opencl.failure import failure
 from nnc_opencl.kernel import OpenCLKernel
@@ -47,8 +45,8 @@ class OpenCLDevice(Device):
         except cl.Error as error:
             raise failure("making a context", error, id) from error
         self._account = Account()
-        self._kernels: LRU[LoopNest, OpenCLKernel] = LRU(KERNELS)
-        self._builder, self._building = ProgramBuilder(self._context, self.spec, grouped), threading.Lock()
+        self._builder = ProgramBuilder(self._context, self.spec, grouped)
+        self._kernels = BuiltKernels(KERNELS, self._built)
         tiles = grouped or not builds_loops(device)
         self._library = {**products(TiledCompiler(self._builder, self._default, tiles)),
                          **ordering(StepsCompiler(self._builder, self._default, grouped))}
@@ -112,35 +110,14 @@ class OpenCLDevice(Device):
         return queue.record()
 
     def compile(self, nest: LoopNest) -> OpenCLKernel:
-        """Equal nests give one kernel, built at the first call."""
-        known = self._kernels.get(nest)
-        if known is not None:
-            return known
-        [kernel] = self.compile_all([nest])
-        if isinstance(kernel, NotSupportedError):
-            raise kernel
-        assert isinstance(kernel, OpenCLKernel)
-        return kernel
+        return self._kernels.of(nest)
 
-    def compile_all(self, nests: Sequence[LoopNest]) -> list[Kernel | NotSupportedError]:
-        """Kernels of new nests are built in few programs.  DeviceFailureError if the driver fails at one; the others
-        are kept all the same."""
-        with self._building:
-            found: dict[LoopNest, Kernel | Refusal | None] = {nest: self._kernels.get(nest) for nest in nests}
-            new = [nest for nest, kernel in found.items() if kernel is None]
-            found |= zip(new, self._new_kernels(new), strict=True)
-        return [_unless_failed(found[nest]) for nest in nests]
+    def compile_all(self, nests: Sequence[LoopNest]) -> Sequence[OpenCLKernel | NotSupportedError]:
+        return self._kernels.of_all(nests)
 
-    def _new_kernels(self, nests: Sequence[LoopNest]) -> list[Kernel | Refusal]:
-        codes = self._builder.build(nests)
-        return [self._kernel(nest, code) for nest, code in zip(nests, codes, strict=True)]
-
-    def _kernel(self, nest: LoopNest, code: FittedCode | Refusal) -> Kernel | Refusal:
-        if not isinstance(code, FittedCode):
-            return code
-        kernel = OpenCLKernel(nest, code, self._device, self._default)
-        self._kernels.put(nest, kernel)
-        return kernel
+    def _built(self, nests: Sequence[LoopNest]) -> list[OpenCLKernel | Refusal]:
+        return [OpenCLKernel(nest, code, self._device, self._default) if isinstance(code, FittedCode) else code
+                for nest, code in zip(nests, self._builder.build(nests), strict=True)]
 
     def backends(self, name: str) -> Sequence[CommandBackend]:
         return (self._library[name],) if name in self._library else ()
@@ -177,13 +154,6 @@ class OpenCLDevice(Device):
             raise OutOfRangeError(f"a host array of {array.nbytes} bytes beside a buffer of {buffer.nbytes}",
                                   device=self.spec.id)
         return array.reshape(-1).view(np.uint8)
-
-
-def _unless_failed(kernel: Kernel | Refusal | None) -> Kernel | NotSupportedError:
-    assert kernel is not None
-    if isinstance(kernel, DeviceFailureError):
-        raise kernel
-    return kernel
 
 
 def _mine(buffer: Buffer) -> OpenCLBuffer:
