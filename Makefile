@@ -16,6 +16,7 @@ PROJECTS := pyproject.toml plugins/cpu/pyproject.toml plugins/opencl/pyproject.t
 BASE := $(VENV)/base.stamp
 INTEL := $(VENV)/intel.stamp
 NVRTC := $(VENV)/nvrtc.stamp
+FURTHER := $(VENV)/further.stamp
 # Two makes at once must not install into one environment at once.
 LOCK := $(if $(shell command -v flock),flock .venv.lock)
 # The tests start some hundred processes: none of them should compile every module anew.
@@ -62,6 +63,11 @@ $(NVRTC): $(BASE)
 	@echo "installing NVRTC into $(VENV) ..."
 	@$(LOCK) $(PIP) install $(VERSIONS) -e . -e "plugins/cuda[nvrtc]" && touch $@
 
+# What nnc is compared with and used by, in the tests that only test-all runs.
+$(FURTHER): $(BASE)
+	@echo "installing what test-all compares with into $(VENV) ..."
+	@$(LOCK) $(PIP) install $(VERSIONS) -e ".[test-all]" && touch $@
+
 demo: $(READY)
 	@$(VENV)/bin/nnc demo
 
@@ -77,10 +83,10 @@ test test-all: export NNC_CACHE_FOLDER = $(CURDIR)/.pytest_cache/nnc
 
 test: $(READY)
 	@$(RUN) pytest -q -n $(JOBS) --dist worksteal
-	$(call run_kit,quick,--nnc-one-dtype-in=6)
+	$(call run_kit,quick,--nnc-one-dtype-in=12)
 
 test-all: export HYPOTHESIS_PROFILE = all
-test-all: $(READY) $(NVRTC)
+test-all: $(READY) $(NVRTC) $(FURTHER)
 	@$(RUN) pytest -q -n $(JOBS) --dist worksteal -m ""
 	$(call run_kit,all,-m "")
 

@@ -21,7 +21,7 @@ from nnc_core.graph import Graph
 from nnc_core.operator import Operator
 from nnc_core.optimiser import Optimiser
 from nnc_core.shape import Shape
-from nnc_core.symbol import Symbol, show_line, user_line
+from nnc_core.symbol import Number, Symbol, show_line, user_line
 from nnc_core.type import Type
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Stack:
     engine: Engine
     accepted: dict[tuple[Any, ...], Callable[..., Any]] = field(default_factory=dict)
     """Eager kernels by the operators and dtypes that inference has accepted here: the next call goes straight there."""
+    scalars: dict[Number, Any] = field(default_factory=dict)
+    """Numbers beside tensors, as arrays of the device."""
     ways: WeakKeyDictionary[Stack, DirectCopy | None] = field(default_factory=WeakKeyDictionary)
     """The copies that plugins offer from here to other stacks, asked for at the first transfer."""
 

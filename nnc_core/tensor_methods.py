@@ -14,6 +14,7 @@ from nnc_core.algodiff.backward import backward
 from nnc_core.algodiff.queries import detach_
 from nnc_core.base.errors import DetachedWarning, OperandError, UnknownShapeError
 from nnc_core.functions import (
+    casts,
     complex_numbers,
     cumulative,
     diagonals,
@@ -26,10 +27,9 @@ from nnc_core.functions import (
     rounding,
     sorting,
 )
-from nnc_core.functions.interop import host_view, namespace, to_dlpack
+from nnc_core.functions.interop import cuda_interface, host_view, namespace, to_dlpack
 from nnc_core.indexing.items import At, get_item, set_item
 from nnc_core.symbol import users_frame
-from nnc_core.values.augmented import is_target, write
 from nnc_core.values.dropped_writes import OF_TEMPORARY, warn_of_temporary
 from nnc_core.values.in_place import write_in_place
 from nnc_core.values.operands import copied, value_of
@@ -37,7 +37,7 @@ from nnc_core.values.postponed import one, postponable, postponed
 from nnc_core.values.tensor import Tensor
 
 METHODS = {
-    "astype": elementwise, "clip": elementwise, "conj": complex_numbers, "diagonal": diagonals, "dot": linear,
+    "astype": casts, "clip": elementwise, "conj": complex_numbers, "diagonal": diagonals, "dot": linear,
     "ravel": movement,
     "round": rounding, "squeeze": movement, "swapaxes": movement, "take": indexing, "trace": diagonals,
 }  # fmt: skip
@@ -117,8 +117,6 @@ def _matmul(self: Tensor, other: Any) -> Tensor:
 
 
 def _rmatmul(self: Tensor, other: Any) -> Tensor:
-    if is_target(other):
-        return write(other, "matmul", self)  # type: ignore[no-any-return]
     return linear.matmul(other, self)
 
 
@@ -166,9 +164,15 @@ def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
 
 def _dlpack(self: Tensor, *, stream: Any = None, max_version: tuple[int, int] | None = None,
             dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-    """Host memory for another library: this tensor's own, read-only, where the device computes there and the other
-    side knows read-only memory (DLPack 1.0); a copy otherwise."""
+    """Memory for another library: this tensor's own, read-only, where the other side knows read-only memory (DLPack
+    1.0), and a copy otherwise.  It is on the device for devices that other libraries know, such as GPUs of CUDA, and
+    else in the host's memory, shared where the device computes there."""
     return to_dlpack(self, stream, max_version, dl_device, copy)
+
+
+def _cuda_array_interface(self: Tensor) -> Any:
+    """The tensor's own memory, to be read only, for libraries of CUDA; AttributeError on other devices."""
+    return cuda_interface(self)
 
 
 # ---- gradients
@@ -198,7 +202,7 @@ def install() -> None:
         "argsort": _argsort, "backward": _backward, "detach_": _detach_, "at": property(_at),
         "__getitem__": _getitem, "__setitem__": _setitem, "__array__": _array,
         "__array_namespace__": _array_namespace, "__dlpack__": _dlpack,
-        "__matmul__": _matmul,
+        "__cuda_array_interface__": property(_cuda_array_interface), "__matmul__": _matmul,
         "__rmatmul__": _rmatmul, "__imatmul__": _imatmul, "T": property(_transpose),
         "mT": property(movement.matrix_transpose), "real": property(complex_numbers.real),
         "imag": property(complex_numbers.imag),

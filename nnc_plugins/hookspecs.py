@@ -70,9 +70,9 @@ def nnc_devices(options: Mapping[str, Any]) -> Iterable[DeviceOffer]:
 
     `options` are the settings of core, read-only, as they are when plugins are first needed: `arena_limit`,
     `autotune`, `cache_folder`, `cache_limit`, `check_indices`, `check_nan`, `compile_at_once`, `default_device`,
-    `default_float`, `deterministic`, `eager`, `fallback`, `fusion`, `implicit_compute`, `memory_steps`, `threads` and
-    `trace_limit` (see `nnc.config`).  The driver may be asked what there is; contexts, memory and compilers belong in
-    `DeviceOffer.open`.
+    `default_float`, `deterministic`, `eager`, `fallback`, `fusion`, `implicit_compute`, `matmul_precision`,
+    `memory_steps`, `threads` and `trace_limit` (see `nnc.config`).  The driver may be asked what there is; contexts,
+    memory and compilers belong in `DeviceOffer.open`.
     Raise if the driver is there and broken: the message becomes the plugin's line in `nnc devices`.
     """
     raise NotImplementedError

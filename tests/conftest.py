@@ -7,15 +7,16 @@ import random
 import sys
 from collections.abc import Generator, Iterator
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+import nnc_core as nnc
 from nnc_core.base.cache_folder import VARIABLE
 from tests import memory
 from tests.engine.plan_checker import every_plan_checked
+from tests.sampling import is_left_out
 from tests.semantics.table import Table
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
@@ -38,27 +39,6 @@ def _chosen_seed() -> int:
 
 
 SEED = pytest.StashKey[int]()
-SAMPLED = (
-    ("tests/tensors/", "opencl:0", 8), ("tests/nn/", "opencl:0", 8), ("tests/optim/", "opencl:0", 8),
-    ("tests/tensors/", "strict:0", 3), ("tests/nn/", "strict:0", 3), ("tests/optim/", "strict:0", 3),
-    ("tests/semantics/test_h_c", "opencl:0", 5), ("tests/semantics/test_h_c", "strict:0", 4),
-    ("tests/semantics/test_h_cases.py", "test_h03_every_layer[cpu:0", 6),
-    ("tests/semantics/test_h_cases.py", "test_h22_views_before_layers[cpu:0", 3),
-    ("tests/semantics/test_h_c", "cpu:0", 2), ("tests/semantics/test_nnc_", "cpu:0", 2),
-    ("tests/semantics/test_nnc_", "opencl:0", 6), ("tests/semantics/test_nnc_", "strict:0", 4),
-    ("tests/nn/test_zoo.py", "learn_alike", 3), ("tests/optim/test_matrix_of_layers.py", "cpu:0", 2),
-    ("tests/cpu/test_kernels.py", "", 5), ("tests/engine/test_branch_gradients.py", "-", 12),
-    ("tests/operator/test_nests.py", "test_strided", 3), ("tests/operator/test_nests.py", "test_repeated", 3),
-    ("tests/operator/test_nests.py", "test_packed", 3), ("tests/cpu/machine_code/test_nests.py", "", 3),
-    ("tests/graph/test_batching.py", "test_every_operator", 2), ("tests/graph/test_autodiff.py", "_order[", 2),
-    ("tests/optim/test_owl.py", "test_each_option", 2), ("tests/integration/test_resume.py", "test_killed", 2),
-    ("tests/plugins/test_breakages.py", "-", 5),
-    ("tests/graph/test_control_flow.py", "test_derivatives_are_those_of_the_unrolled_program", 2),
-)  # fmt: skip
-"""Where there are thousands of tests of one kind, what is in their names, and how many there are for one that runs:
-those that build or interpret a kernel for each shape, those of each operator with each dtype and layout, and the
-gradients of all branches in all surroundings; and those that start processes.  The seed draws those that run; the
-others are slow."""
 GENERATORS = pytest.StashKey[list[tuple[np.random.BitGenerator, Any]]]()
 FLOOR = pytest.StashKey[memory.Floor]()
 TABLE = Table()  # here, where all reports arrive, also those of other processes
@@ -91,9 +71,8 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seed = config.stash[SEED]
     for item in items:
-        for place, kind, one_of in SAMPLED:
-            if item.nodeid.startswith(place) and kind in item.name and crc32(f"{seed} {item.nodeid}".encode()) % one_of:
-                item.add_marker(pytest.mark.slow)
+        if is_left_out(seed, item.nodeid):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -110,7 +89,9 @@ def _bits_of_modules() -> Iterator[np.random.BitGenerator]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """What a test draws from its module's generator does not depend on the tests that ran before it."""
+    """What a test draws, from its module's generator or from the default one, does not depend on the tests that ran
+    before it."""
+    nnc.manual_seed(item.config.stash[SEED])
     for bits, first in item.config.stash[GENERATORS]:
         bits.state = first
 

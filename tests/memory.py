@@ -16,13 +16,15 @@ from typing import Any
 import pytest
 
 from nnc_core.device import device
-from nnc_core.engine import build
+from nnc_core.engine import build, decide
 from nnc_core.stacks import opened
 
 M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 LARGE = 1 << 20
 MUCH = 64 << 20
 KERNELS = 256
+DECISIONS = 1024
+"""Of each device; with their commands they take 3 KiB each."""
 OFTEN = 500
 """Tests after which the collector has grown slow by what they left."""
 _PAGES = Path("/proc/self/statm")
@@ -40,6 +42,7 @@ def return_large_arrays() -> None:
 def keep_few_kernels() -> None:
     """Thousands of commands run once each here; kernels of OpenCL take half a MiB each, and are on disk."""
     build.EAGER_KERNELS = KERNELS
+    decide.DECISIONS = DECISIONS
 
 
 def keep_little_idle_memory() -> None:

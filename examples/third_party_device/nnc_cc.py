@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from weakref import WeakValueDictionary, finalize
 
+import numpy as np
+
 from nnc_core.base.dtype import DTYPES
 from nnc_core.base.errors import DeviceError, DeviceMemoryError, NotSupportedError
 from nnc_core.codegen import C99, general, render_program
@@ -70,8 +72,8 @@ class CDevice(Device):
     def reserve(self, nbytes):
         if nbytes > self.spec.memory:
             raise DeviceMemoryError(f"the host has no {nbytes:,} bytes", device=self.spec.id)
-        room = (ctypes.c_char * (nbytes + ALIGNMENT))()
-        return Memory(-(-ctypes.addressof(room) // ALIGNMENT) * ALIGNMENT, nbytes, room)
+        room = np.empty(nbytes + ALIGNMENT, np.uint8)
+        return Memory(-(-room.ctypes.data // ALIGNMENT) * ALIGNMENT, nbytes, room)
 
     def view(self, buffer, offset, nbytes):
         if offset < 0 or offset + nbytes > buffer.nbytes:

@@ -27,11 +27,11 @@ from nnc_core.values.tree import Structure, flatten, unflatten
 from nnc_core.values.value import UNCOMPUTED, Step, Value
 
 CUSTOM = Op("custom", ("*operands",), ("rule",), lambda *arguments: arguments[-1].spec,
-            virtual=True,
+            virtual=True, storage=True,
             doc="Derivatives that the user gives: of results that are computed elsewhere, by the operands.")
 RESULT = Op("result", ("value", "rule"), (), lambda value, rule: value, decompose=lambda F, value, rule: value,
             vjp=(None, lambda F, g, y, value, rule: g), jvp=lambda F, t, y, value, rule: t[1],
-            doc="A value, with the derivative of another.")
+            storage=True,             doc="A value, with the derivative of another.")
 CUSTOM_RULES = BodyRules(
     lambda F, gs, y, live: y.attributes[0].cotangents(F, gs, y.inputs),
     lambda F, ts, y: y.attributes[0].tangents(F, ts, y.inputs))

@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from nnc_core.base.dtype import int64, is_float, is_inexact
 from nnc_core.base.errors import ConcretizationError, GradientError, UnknownShapeError
 from nnc_core.control.alike import functions
@@ -17,8 +19,9 @@ from nnc_core.type import TensorSpec, whole
 from nnc_core.values.arguments import located
 from nnc_core.values.borrowed import snapshot
 from nnc_core.values.dispatch import F
+from nnc_core.values.from_host import host_value
 from nnc_core.values.hooks import hooks_of
-from nnc_core.values.modes import current_stack, gradients, no_grad, sweeps, use_device
+from nnc_core.values.modes import current_stack, current_trace, gradients, no_grad, sweeps, use_device
 from nnc_core.values.operands import value_of
 from nnc_core.values.postponed import postponable
 from nnc_core.values.recorders import inside_recorder
@@ -37,11 +40,24 @@ def leaf_of(v: Value) -> Value:
     return Value(v.array, v.stack, v._spec, Step(_IDENTITY, (v,), (), None), True, v.trace)
 
 
+def taken(x: Any) -> Any:
+    """A tensor in the place of NumPy's array, or of a number: what a minimiser of SciPy's calls a gradient with."""
+    return Tensor(host_value(x)) if isinstance(x, (np.ndarray, np.generic, float)) else x
+
+
+def like_given(x: Any, v: Value) -> Any:
+    """A gradient as what it is taken by: a tensor, NumPy's array or a number.  While something is traced, a tensor."""
+    if isinstance(x, Tensor) or v.trace is not None or current_trace.get() is not None:
+        return Tensor(v)
+    array = Tensor(v).numpy()
+    return array if isinstance(x, np.ndarray) else array.item() if type(x) is float else array[()]
+
+
 def _leaves(tree: Any, what: str) -> tuple[list[Value], Any]:
     """The tensors of an argument as leaves, and the argument made of them."""
     tensors, structure = flatten(tree)
     leaves = []
-    for t in tensors:
+    for t in map(taken, tensors):
         if not isinstance(t, Tensor):
             raise GradientError(f"{what} by {type(t).__name__}: only tensors have gradients", hint="nnc.asarray(...)")
         if not is_inexact(t.dtype):
@@ -53,7 +69,7 @@ def _leaves(tree: Any, what: str) -> tuple[list[Value], Any]:
 
 def _values(tree: Any, what: str, alike: Sequence[Value] | None = None) -> list[Value]:
     """Values of a tree of tensors; GradientError for other leaves, or for another number of them."""
-    tensors = flatten(tree)[0]
+    tensors = list(map(taken, flatten(tree)[0]))
     for t in tensors:
         if not isinstance(t, Tensor):
             raise GradientError(f"{what} {type(t).__name__}: only tensors have gradients", line=show_line(user_line()),
@@ -75,7 +91,7 @@ class Sweep:
 
     def __init__(self, f: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int],
                  kwargs: dict[str, Any]) -> None:
-        self.structures: list[tuple[int, Any]] = []
+        self.structures: list[tuple[list[Any], Any]] = []
         self.leaves: list[Value] = []
         self.again = True
         for i in argnums:
@@ -84,7 +100,7 @@ class Sweep:
         self.outer = any(t._value.tracked for i in argnums for t in flatten(args[i])[0] if isinstance(t, Tensor))
         for i in argnums:
             leaves, given[i] = _leaves(args[i], "a derivative")
-            self.structures.append((len(leaves), flatten(args[i])[1]))
+            self.structures.append(flatten(args[i]))
             self.leaves += leaves
         depth = sweeps.set(sweeps.get() + 1)
         recording = gradients.set(True)
@@ -116,9 +132,10 @@ class Sweep:
             return [F.zeros_like(v) if g is None else g for g, v in zip(found, self.leaves, strict=True)]
 
     def in_shape(self, values: Sequence[Value]) -> tuple[Any, ...]:
-        """One structure for each differentiated argument."""
-        rest = iter([Tensor(v) for v in values])
-        return tuple(unflatten(structure, rest) for _, structure in self.structures)
+        """One structure for each differentiated argument, with NumPy's arrays where it had such."""
+        rest = iter(values)
+        return tuple(unflatten(structure, iter([like_given(x, next(rest)) for x in given]))
+                     for given, structure in self.structures)
 
 
 def _scalar(y: Any) -> Value:
@@ -258,14 +275,14 @@ def value_and_jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[...,
             return f(*args[:argnums], x, *args[argnums + 1 :])
 
         _check_argnums(argnums, args)
-        x = args[argnums]
+        x = taken(args[argnums])
         y, pull = vjp(of_one, x)
         if not isinstance(y, Tensor):
             raise GradientError(f"the function gives {type(y).__name__}, not a tensor", operator="jacobian",
                                 line=show_line(user_line()), hint="return one tensor; nnc.vjp takes structures")
         with use_device(y._value.stack):
             rows = _all_rows(lambda g: pull(g)[0], unit_cotangents(y), x.spec)
-            return y, Tensor(F.reshape(rows._value, shape=(*y.shape, *x.shape)))
+            return y, like_given(args[argnums], F.reshape(rows._value, shape=(*y.shape, *x.shape)))
 
     return postponable(wrapped, lambda *args: (ONE, ONE), "jacobian")
 

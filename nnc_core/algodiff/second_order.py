@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nnc_core.algodiff.gradients import grad, hessian, jvp, unit_cotangents, value_and_jacobian
+from nnc_core.algodiff.gradients import grad, hessian, jvp, taken, unit_cotangents, value_and_jacobian
 from nnc_core.type import whole
 from nnc_core.values.arguments import located
 from nnc_core.values.dispatch import F
@@ -49,8 +49,8 @@ def laplacian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
     argnums = whole(argnums, "argnums")
 
     def wrapped(*args: Any) -> Tensor:
-        curvature = value_of(of_all(*args))
-        x = args[argnums]
+        x = taken(args[argnums])
+        curvature = value_of(of_all(*args[:argnums], x, *args[argnums + 1 :]))
         with use_device(curvature.stack):
             diagonal = F.reshape(unit_cotangents(x)._value, shape=(*x.shape, *x.shape))
             return Tensor(F.sum(F.multiply(curvature, diagonal), axis=tuple(range(curvature.ndim)), keepdims=False))

@@ -46,6 +46,10 @@ class Settings:
     """Seconds that each compiled graph may take to measure commands that several backends take, so that the quickest
     runs; what was measured is kept in the cache.  Under `deterministic` nothing is measured.  0: the order of
     preference decides."""
+    matmul_precision: str = "float32"
+    """Precision of the factors of products of float32: "tf32" lets devices that can round them to ten bits behind the
+    point, which is several times as fast on GPUs of CUDA; sums stay float32.  Other devices compute in float32 either
+    way.  Compiled code has what holds when it is compiled or, for graphs compiled by hand, first called."""
     fallback: str = "warn"
     """Response to an operator that a device has no kernel for: "warn" runs it on the host, with transfers, and says so
     once for each operator; "host" does so without a word; "error" is a NotSupportedError, at the latest where a graph
@@ -131,6 +135,7 @@ KINDS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "fusion": (_switch, "True or False"),
     "compile_at_once": (_switch, "True or False"),
     "autotune": (_seconds, "a number of seconds that is not negative"),
+    "matmul_precision": (_one_of("float32", "tf32"), "one of float32, tf32"),
     "fallback": (_one_of("warn", "host", "error"), "one of warn, host, error"),
     "trace_limit": (_count, "an integer that is not negative"),
     "memory_steps": (_count, "an integer that is not negative"),
@@ -185,12 +190,14 @@ class Config:
         return {name: getattr(self, name) for name in sorted(self._names)}
 
     @property
-    def of_traces(self) -> tuple[bool, bool, str, str | None]:
+    def of_traces(self) -> tuple[bool, bool, str, str | None, str]:
         """The settings that what is traced and compiled depends on; asked for by every call of compiled code."""
         override, process = self._override.get(), self._process
         if override:
-            return self.deterministic, self.fusion, self.default_float, self.default_device
-        return process.deterministic, process.fusion, process.default_float, process.default_device
+            return (self.deterministic, self.fusion, self.default_float, self.default_device,
+                    self.matmul_precision)
+        return (process.deterministic, process.fusion, process.default_float, process.default_device,
+                process.matmul_precision)
 
     @property
     def of_runs(self) -> tuple[bool, str, bool]:

@@ -81,6 +81,10 @@ class ProtocolError(OperandError, AttributeError):
     """Something that does not have the methods by which arrays are exchanged."""
 
 
+class UnknownNameError(Error, AttributeError):
+    """A name that the package, or a tensor, does not have."""
+
+
 class OutOfRangeError(Error, IndexError):
     """An index outside its axis."""
 
@@ -242,6 +246,10 @@ class FallbackWarning(RuntimeWarning):
 
 class NonfiniteWarning(RuntimeWarning):
     """Gradients that were not finite, so that an update was skipped, or a mean loss of an epoch that was not."""
+
+
+class ModelWarning(UserWarning):
+    """A model from elsewhere that is not what it declares, and runs nevertheless."""
 
 
 class SampleWarning(UserWarning):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnc_core.base.dtype import DTYPES
+from nnc_core.base.dtype import ALL_DTYPES
 from nnc_core.device import CODEGEN, NO_VIEWS, REPRODUCIBLE, DeviceSpec
 
 _MIB = 1 << 20
@@ -35,7 +35,7 @@ class Flavour:
         return DeviceSpec(
             self.id, "strict", self.description, vendor="nnc", driver=f"NumPy {np.__version__}",
             memory=self.memory, max_allocation=self.max_allocation, alignment=self.alignment,
-            dtypes=frozenset(DTYPES) - self.lacks,
+            dtypes=frozenset(ALL_DTYPES) - self.lacks,
             features=frozenset({CODEGEN, REPRODUCIBLE}) | (frozenset() if self.views else frozenset({NO_VIEWS})),
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ import click
 
 from nnc_core.base.cache_folder import PLUGIN_MARKS, cache_folder
 from nnc_core.base.config import config
-from nnc_core.base.dtype import DTYPES
+from nnc_core.base.dtype import ALL_DTYPES
 from nnc_core.stacks import PREFERENCE
 from nnc_plugins import Marks
 from nnc_plugins.discovery import BLOCK_VARIABLE
@@ -168,5 +168,5 @@ def _binary_size(nbytes: int) -> str:
 
 
 def _dtypes(names: Iterable[str]) -> str:
-    missing = sorted(set(DTYPES) - set(names))
+    missing = sorted(set(ALL_DTYPES) - set(names))
     return f"all dtypes but {', '.join(missing)}" if missing else "all dtypes"

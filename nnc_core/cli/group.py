@@ -12,6 +12,7 @@ from nnc_core.cli.cache import cache
 from nnc_core.cli.demo import demo
 from nnc_core.cli.devices import devices
 from nnc_core.cli.graph import graph
+from nnc_core.cli.models import run, show
 
 
 class CommandGroup(click.Group):
@@ -30,5 +31,5 @@ def nnc() -> None:
     """Computation graphs and neural networks on any device."""
 
 
-for command in (cache, demo, devices, graph):
+for command in (cache, demo, devices, graph, run, show):
     nnc.add_command(command)

@@ -6,9 +6,9 @@ Imports nothing but `nnc_core.base`.
 from nnc_core.codegen.clike import CLikeKernel, entry_name, program_of, render, render_program
 from nnc_core.codegen.clike_columns import is_by_columns
 from nnc_core.codegen.clike_groups import GroupsWriter
-from nnc_core.codegen.clike_runs import RunsWriter, is_in_runs
+from nnc_core.codegen.clike_runs import RunsWriter
 from nnc_core.codegen.clike_two_pass import results_size
-from nnc_core.codegen.dialect import C99, OPENCL, OPENCL_LOOPS, Dialect
+from nnc_core.codegen.dialect import C99, OPENCL, OPENCL_LOOPS, Dialect, Warp
 from nnc_core.codegen.expand import expand
 from nnc_core.codegen.expansions import LIBRARY_FUNCTIONS
 from nnc_core.codegen.general import AnyNest, GeneralNest, general, specific
@@ -27,13 +27,13 @@ __all__ = [
     "GeneralNest",
     "GroupsWriter",
     "RunsWriter",
+    "Warp",
     "entry_name",
     "expand",
     "general",
     "index_type",
     "interpret",
     "is_by_columns",
-    "is_in_runs",
     "plain_writers",
     "program_of",
     "render",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
-from nnc_core.base.loopnest import PARTS, LoopNest, Stage
+from nnc_core.base.loopnest import PARTS, LoopNest, Reduction, Stage
 from nnc_core.codegen.clike_runs import SHORT, RunsWriter, is_split, step_along
 from nnc_core.codegen.general import AnyNest, GeneralNest
 
 COLUMNS = 64
 """Columns that are folded at once."""
+POSITIONS = ("argmax", "argmin")
 
 
 def is_by_columns(nest: AnyNest) -> bool:
     """Tell whether a nest folds, in its first stages, what lies along its last outer axis rather than along rows."""
-    return folds_along_columns(nest, lambda stage: all(map(is_split, stage.reductions)))
+    return folds_along_columns(nest, lambda stage: all([is_split(r) or r.kind in POSITIONS for r in stage.reductions]))
 
 
 def folds_along_columns(nest: AnyNest, folds: Callable[[Stage], bool]) -> bool:
@@ -38,13 +39,14 @@ def _only_folds(stage: Stage) -> bool:
 
 
 def _lies_along(nest: LoopNest, folding: Sequence[Stage]) -> bool:
-    """True where more loads go along the last outer axis than along inner ones."""
+    """True where more loads go along the last outer axis than along inner ones, or any, if rows are short."""
     outer, votes = len(nest.axes) - 1, 0
     for stage in folding:
+        inner, is_short = outer + len(stage.axes), stage.axes[-1] < SHORT
         for i in stage.body:
             if i.access is not None:
-                inner = len(nest.axes) + len(stage.axes) - 1
-                votes += (abs(step_along(i.access, outer)) == 1) - (abs(step_along(i.access, inner)) == 1)
+                votes += abs(step_along(i.access, outer)) == 1
+                votes -= abs(step_along(i.access, inner)) == 1 and not is_short
     return votes > 0
 
 
@@ -76,28 +78,51 @@ class ColumnsWriter(RunsWriter):
     def columns(self, stage: Stage, last: int) -> None:
         """Fold the columns at hand, row by row."""
         after, count = self.written + len(stage.body), min(PARTS, prod(stage.axes))
-        numbered = list(enumerate(stage.reductions, after))
-        for number, reduction in numbered:
-            held, first = self.scalars.held(reduction.dtype), self.identity(reduction)
-            self.line(f"{held} v{number}_of[{COLUMNS}], v{number}_parts[{max(count, 1)}][{COLUMNS}];")
-            self.line(f"for (int n = 0; n < {max(count, 1)}; ++n) for (int i = 0; i < {COLUMNS}; ++i) "
-                      f"v{number}_parts[n][i] = {first};")
-        which = f"part_of{after}"
-        self.line(f"int {which} = 0;")
+        numbered = dict(enumerate(stage.reductions, after))
+        for number, reduction in numbered.items():
+            self.declare_columns(number, reduction, max(count, 1))
+        self.line(f"{self.index} row_of{after} = 0;")
         self.inner_loops(stage, self.axes_of(stage))
+        self.line(f"const int part_of{after} = (int)(row_of{after} % {PARTS});")
         self.across(last)
         self.body(stage)
-        for number, reduction in numbered:
-            part = f"v{number}_parts[{which}][i]"
-            self.line(f"{part} = {self.folded_pair(reduction, part, f'({self.term(reduction)})')};")
+        for number, reduction in numbered.items():
+            if reduction.kind in POSITIONS:
+                self.take_position(number, reduction, f"row_of{after}")
+            else:
+                part = f"v{number}_parts[part_of{after}][i]"
+                self.line(f"{part} = {self.folded_pair(reduction, part, f'({self.term(reduction)})')};")
         self.close()
-        self.line(f"{which} = ({which} + 1) % {PARTS};")
+        self.line(f"++row_of{after};")
         for _ in stage.axes:
             self.close()
+        self.fold_columns({number: r for number, r in numbered.items() if r.kind not in POSITIONS}, count)
+        self.folded += [*numbered]
+        self.written += len(numbered)
+
+    def declare_columns(self, number: int, reduction: Reduction, count: int) -> None:
+        """Declare what is folded of each column: so many parts, or the best so far and its row."""
+        held = self.scalars.held(reduction.dtype)
+        each = f"for (int i = 0; i < {COLUMNS}; ++i)"
+        if reduction.kind in POSITIONS:
+            value = self.scalars.held(self.dtypes[reduction.value])
+            self.line(f"{self.index} v{number}_of[{COLUMNS}]; {value} v{number}_best[{COLUMNS}];")
+            self.line(f"{each} {{ v{number}_of[i] = 0; v{number}_best[i] = 0; }}")
+            return
+        self.line(f"{held} v{number}_of[{COLUMNS}], v{number}_parts[{count}][{COLUMNS}];")
+        self.line(f"for (int n = 0; n < {count}; ++n) {each} v{number}_parts[n][i] = {self.identity(reduction)};")
+
+    def take_position(self, number: int, reduction: Reduction, row: str) -> None:
+        """Keep the first of the best."""
+        best, value = f"v{number}_best[i]", f"v{reduction.value}"
+        self.line(f"const bool v{number}_better = {row} == 0 || {self.better(reduction, best, value)};")
+        self.line(f"{best} = v{number}_better ? {value} : {best};")
+        self.line(f"v{number}_of[i] = v{number}_better ? {row} : v{number}_of[i];")
+
+    def fold_columns(self, numbered: Mapping[int, Reduction], count: int) -> None:
+        """Fold the parts of each column."""
         self.open(f"{self.dialect.apart_loop}for ({self.index} i = 0; i < run; ++i)")
-        for number, reduction in numbered:
+        for number, reduction in numbered.items():
             self.tree(reduction, count, [f"v{number}_parts[{n}][i]" for n in range(max(count, 1))])
             self.line(f"v{number}_of[i] = v{number}_parts[0][i];")
         self.close()
-        self.folded += [number for number, _ in numbered]
-        self.written += len(numbered)

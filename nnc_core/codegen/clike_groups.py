@@ -13,7 +13,7 @@ from math import prod
 
 from nnc_core.base.loopnest import Instruction, LoopNest, Reduction, Stage
 from nnc_core.codegen.general import AnyNest
-from nnc_core.codegen.group_states import CHUNK, GROUP, Numbered, StateWriter, is_scanned, is_shared, lanes_of
+from nnc_core.codegen.group_states import CHUNK, GROUP, Numbered, StateWriter, is_scanned, is_shared, lanes_of, widest
 from nnc_core.codegen.ranges import axis_lengths
 
 
@@ -22,12 +22,6 @@ def is_grouped(nest: AnyNest) -> bool:
     loops = nest if isinstance(nest, LoopNest) else nest.nest
     return any(is_scanned(stage) or any(is_shared(r, stage, loops) for r in stage.reductions)
                for stage in loops.stages)
-
-
-def widest(nest: AnyNest) -> int:
-    """The lanes of each outer point."""
-    loops = nest if isinstance(nest, LoopNest) else nest.nest
-    return max([lanes_of(stage) for stage in loops.stages if stage.axes])
 
 
 class GroupsWriter(StateWriter):

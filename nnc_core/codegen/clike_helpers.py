@@ -133,7 +133,8 @@ class Helpers:
         """Define a function once; returns its name."""
         types = self.dialect.types
         common = {"function": self.dialect.function, "uint": types["uint32"], "ushort": types["uint16"]}
-        self.definitions.setdefault(name, template.format(**common, **words))
+        text = self.dialect.helpers.get(name, "{0}").replace("{0}", template)
+        self.definitions.setdefault(name, text.format(**common, **words))
         return name
 
     def math(self, name: str, dtype: DType) -> str:

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Warp:
+    """Neighbouring work items of a group that read each other's variables: all of them have to come where they do."""
+
+    items: int
+    down: str  # the {value} of the item that is {distance} further on
+    first: str  # the {value} of the first item
+    barrier: str  # all items of a warp have come here, and see what the others have written
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +43,9 @@ class Dialect:
     item: str = ""  # this work item's number in its group
     local: str = ""  # an array that the items of a group share ({type}, {name}, {count})
     barrier: str = ""  # all items of a group have come here, and see what the others have written
+    warp: Warp | None = None  # what groups consist of, in order
     suffixed_math: bool = True  # fmodf beside fmod
+    helpers: Mapping[str, str] = field(default_factory=dict)  # other texts of functions, around {0}, that of all
     builtins: frozenset[str] = frozenset()  # functions that the compiler has as __builtin_NAME, and makes vectors of
     long_suffix: str = "LL"
     infinity: str = "INFINITY"

@@ -10,6 +10,7 @@ from nnc_core.base.dtype import is_float
 from nnc_core.base.loopnest import Instruction, LoopNest, Reduction, Stage
 from nnc_core.codegen.clike import FOLDS, CLikeKernel
 from nnc_core.codegen.clike_helpers import Helpers
+from nnc_core.codegen.dialect import Warp
 from nnc_core.codegen.general import AnyNest
 from nnc_core.codegen.numpy_reductions import identity
 
@@ -32,6 +33,12 @@ def lanes_of(stage: Stage) -> int:
     while lanes < min(count, GROUP):
         lanes *= 2
     return lanes
+
+
+def widest(nest: AnyNest) -> int:
+    """The lanes of each outer point."""
+    loops = nest if isinstance(nest, LoopNest) else nest.nest
+    return max([lanes_of(stage) for stage in loops.stages if stage.axes])
 
 
 def is_shared(reduction: Reduction, stage: Stage, nest: LoopNest) -> bool:
@@ -140,7 +147,7 @@ class StateWriter(CLikeKernel):
         """Let a state be another one, or that of no points."""
         names = self.names(number, reduction)
         values = self.names(number, reduction, suffix) if suffix else self.nothing(reduction)
-        self.line(" ".join([f"{name} = {value};" for name, value in zip(names, values, strict=True)]))
+        self.let(names, values)
 
     def merge(self, reduction: Reduction, mine: Sequence[str], other: Sequence[str]) -> None:
         """Fold another state into mine: of equals the first stays."""
@@ -180,18 +187,62 @@ class StateWriter(CLikeKernel):
 
     def tree(self, number: int, reduction: Reduction, lanes: int, apart: int = 1) -> None:
         """Fold the states of so many lanes, whose items are so far apart, and give the result to all."""
-        names = self.names(number, reduction)
-        rooms = [self.room(type, which) for which, type in enumerate(self.types(reduction))]
-        lane = "lane" if apart == 1 else "down"
-        self.line(" ".join([f"{room}[item] = {name};" for room, name in zip(rooms, names, strict=True)]))
+        warp = self.dialect.warp
+        if warp is None or apart > 1:
+            self.tree_in_rooms(number, reduction, lanes // 2, 1, apart)
+            self.give_first(number, reduction)
+            return
+        if lanes > warp.items:
+            self.tree_in_rooms(number, reduction, lanes // 2, warp.items)
+        self.tree_in_warps(number, reduction, warp)
+        if widest(self.nest) == lanes == warp.items:
+            self.let(self.names(number, reduction), [warp.first.format(value=v) for v in self.names(number, reduction)])
+            self.line(warp.barrier)
+            return
+        rooms, names = self.rooms_of(reduction), self.names(number, reduction)
+        self.open(f"if ({self.first_lane})")
+        self.let([f"{room}[item]" for room in rooms], names)
+        self.close()
         self.meet()
-        self.open(f"for (int step = {lanes // 2}; step; step /= 2)")
-        self.open(f"if ({lane} < step)")
+        self.give_first(number, reduction)
+
+    def tree_in_rooms(self, number: int, reduction: Reduction, most: int, least: int, apart: int = 1) -> None:
+        """Fold lanes by steps of `most` to `least`, through what the group shares."""
+        names, rooms = self.names(number, reduction), self.rooms_of(reduction)
+        mine = [f"{room}[item]" for room in rooms]
+        self.let(mine, names)
+        self.meet()
+        self.open(f"for (int step = {most}; step >= {least}; step /= 2)")
+        self.open(f"if ({'lane' if apart == 1 else 'down'} < step)")
         far = f"item + step * {apart}" if apart > 1 else "item + step"
         self.merge(reduction, names, [f"{room}[{far}]" for room in rooms])
-        self.line(" ".join([f"{room}[item] = {name};" for room, name in zip(rooms, names, strict=True)]))
+        self.let(mine, names)
         self.close()
         self.meet()
         self.close()
-        self.line(" ".join([f"{name} = {room}[{self.first_item}];" for room, name in zip(rooms, names, strict=True)]))
+
+    def tree_in_warps(self, number: int, reduction: Reduction, warp: Warp) -> None:
+        """Fold the first lanes, as many as a warp has: whoever is among the others takes part in the exchange alone."""
+        names = self.names(number, reduction)
+        far = [f"{name}_far" for name in names]
+        self.open(f"{self.dialect.unrolled_loop}for (int step = {warp.items // 2}; step; step /= 2)")
+        for type, name, other in zip(self.types(reduction), names, far, strict=True):
+            self.line(f"const {type} {other} = {warp.down.format(value=name, distance='step')};")
+        self.open("if (lane < step)")
+        self.merge(reduction, names, far)
+        self.close()
+        self.close()
+
+    def give_first(self, number: int, reduction: Reduction) -> None:
+        """Let all items have what the first lane has left."""
+        rooms = self.rooms_of(reduction)
+        self.let(self.names(number, reduction), [f"{room}[{self.first_item}]" for room in rooms])
         self.meet()
+
+    def rooms_of(self, reduction: Reduction) -> list[str]:
+        """The arrays that hold the states of a group's items."""
+        return [self.room(type, which) for which, type in enumerate(self.types(reduction))]
+
+    def let(self, names: Sequence[str], values: Sequence[str]) -> None:
+        """Assign values to variables."""
+        self.line(" ".join([f"{name} = {value};" for name, value in zip(names, values, strict=True)]))

@@ -1,7 +1,8 @@
 """Scalar instructions that NumPy has a function for, as the yardstick for renderers.
 
 float16 and bfloat16 are computed in float32 and rounded after each instruction.  Casts of floats to integers
-round towards zero and saturate, NaN gives 0; float64 to float16 rounds once, to bfloat16 through float32.
+round towards zero and saturate, NaN gives 0; float64 to float16 rounds once, to bfloat16 and what is narrower through
+float32.  Integers of 2 and 4 bits are the low bits of what a cast to int32 gives.
 Shifts by a negative count, or by the width or more, shift everything out.  An integer power with a negative
 exponent is its exact value rounded towards zero, and 0 for base 0.
 """
@@ -13,7 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, accumulator, bfloat16, boolean, float32, is_float, is_integer
+from nnc_core.base.dtype import (
+    DType,
+    accumulator,
+    bfloat16,
+    boolean,
+    float32,
+    int32,
+    is_float,
+    is_integer,
+    is_storage,
+    is_stored_integer,
+    opened,
+)
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.codegen.exact_fma import fma
 
@@ -35,6 +48,10 @@ def known_rule(operation: str, source: DType) -> Callable[..., Values] | None:
 
 def cast(values: Values, dtype: DType) -> Values:
     """Convert values; see the module for what floats out of range give."""
+    if is_storage(values.dtype) and values.dtype != dtype:
+        values = values.astype(opened(values.dtype))
+    if is_storage(dtype):
+        return _stored(values, dtype)
     if dtype == boolean:
         return np.not_equal(values, 0)
     if is_integer(dtype) and is_float(values.dtype):
@@ -44,6 +61,14 @@ def cast(values: Values, dtype: DType) -> Values:
     if dtype == bfloat16:
         values = values.astype(float32, copy=False)
     return values.astype(dtype, copy=False)
+
+
+def _stored(values: Values, dtype: DType) -> Values:
+    if values.dtype == dtype:
+        return values
+    if is_stored_integer(dtype):
+        return (cast(values, int32) if is_float(values.dtype) else values).astype(dtype)
+    return values.astype(float32, copy=False).astype(dtype)
 
 
 def _saturate(values: Values, dtype: DType) -> Values:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Protocol, TypeVar
 
-from nnc_core.base.dtype import DType, boolean, complex_of, is_complex, real_of
+from nnc_core.base.dtype import DType, boolean, complex_of, is_complex, is_storage, real_of
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.loopnest import COMPARISONS, OPERATIONS, Instruction
+from nnc_core.codegen.storage import StoredScalar, stored
 
 Number = float | int | bool
-S = TypeVar("S", "Scalar", "Pair")
+S = TypeVar("S", "Scalar", "Pair", StoredScalar)
 
 
 class Builder(Protocol):
@@ -163,10 +164,12 @@ class Scalar:
         return condition._append("select", self.dtype, self, self._lift(other))
 
     def cast(self, dtype: DType) -> Any:
-        """The value converted: a `Scalar`, or a `Pair` where the dtype is complex."""
+        """The value converted: a `Scalar`, or what stands for one of a complex or of a storage dtype."""
         if is_complex(dtype):
             re = self.cast(real_of(dtype))
             return Pair(re, re.constant(0))
+        if is_storage(dtype):
+            return stored(self, dtype)
         return self if dtype == self.dtype else self._append("cast", dtype)
 
     def bitcast(self, dtype: DType) -> Scalar:

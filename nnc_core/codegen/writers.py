@@ -27,6 +27,6 @@ def writers_for_groups(nest: AnyNest) -> tuple[type[CLikeKernel], ...]:
 
 def writers_for_loops(nest: AnyNest) -> tuple[type[CLikeKernel], ...]:
     """For CPUs, whose compilers make vectors of loops."""
-    if not is_in_runs(nest):
-        return (CLikeKernel,)
-    return (ColumnsWriter,) if is_by_columns(nest) else (RunsWriter,)
+    if is_by_columns(nest):
+        return (ColumnsWriter,)
+    return (RunsWriter,) if is_in_runs(nest) else (CLikeKernel,)

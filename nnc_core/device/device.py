@@ -68,6 +68,8 @@ class Device(ABC):
     library_functions: frozenset[str] = frozenset()
     """Instructions of loop nests that its compiler takes from a library of the driver's: what bits they give may depend
     on what is computed beside them (sin and cos of one number become one call, say)."""
+    dlpack_device: tuple[int, int] | None = None
+    """DLPack's name of its memory, where libraries exchange arrays that lie there; None: by the host's memory."""
     retired: Callable[[Any], None] | None = None
     """Called with each buffer that `reserve` gave when the pool gets its memory back: to poison it, say."""
 
@@ -221,6 +223,21 @@ class Device(ABC):
 
     def expose(self, array: Array) -> HostArray | None:
         """An array's own memory as the host sees it, read-only and kept alive; None where the host cannot see it."""
+        return None
+
+    def borrow(self, x: Any) -> Array | None:
+        """An array of this device in the memory of an object of another library, where that lies on this device, by
+        `__dlpack__` or a protocol of the device's own.  It is only read, and gives the memory back in order.  Asked
+        where there is a `dlpack_device`."""
+        return None
+
+    def lend(self, array: Array, stream: Any, versioned: bool, copied: bool) -> Any:
+        """A capsule of DLPack for the library that asked with `stream`, which means what DLPack says for this device:
+        of version 1, where arrays that are not `copied` for it are marked read-only, or without a version."""
+        raise NotImplementedError
+
+    def cuda_interface(self, array: Array) -> Mapping[str, Any] | None:
+        """Contents of an array's `__cuda_array_interface__`; None where it has none."""
         return None
 
     def capture(self, records: Sequence[Record], slots: Sequence[Buffer | None], stream: Stream) -> Program:

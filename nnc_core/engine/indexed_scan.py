@@ -36,7 +36,7 @@ def _put_row_nest(command: Command) -> LoopNest:
 
 
 PUT_ROW = Op("put_row", ("x", "row", "index"), (), lambda x, row, index: x, _put_row,
-             "x with the row at an int64 index replaced.", nest=_put_row_nest, inplace=(0,), exact=True)
+             "x with the row at an int64 index replaced.", nest=_put_row_nest, inplace=(0,), exact=True, storage=True)
 
 
 class IndexedScan(Nodes):

@@ -8,7 +8,7 @@ unpacks the input and runs the operator: a fused command whose code is that of t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,13 +20,16 @@ from nnc_core.engine.groups import is_number
 from nnc_core.engine.transposed import Transposed
 from nnc_core.graph import Graph, SymbolicGraph
 from nnc_core.operator import CONSTANT, Nodes, Operator
+from nnc_core.operator.control import LOOP, LoopAttributes
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.packing import PACK, UNPACK
 from nnc_core.operator.program import Input, Operand, Program, Step, StepResult
 from nnc_core.operator.program import Literal as Number
-from nnc_core.symbol import Literal, Node, Table
+from nnc_core.symbol import Literal, Node, Table, bodies_in
 from nnc_core.type import TupleSpec, is_static
 
+ROUNDS = 4
+"""Rounds of a loop for which packing what they read pays."""
 TOGETHER = 1 << 22
 """Bytes of constants that are given up before memory goes back to the system."""
 
@@ -36,7 +39,8 @@ def lay_out(graph: SymbolicGraph, layer: Graph, decider: Decider, executor: Exec
     does."""
     if not decider.abilities.wanting and not decider.abilities.replacing:
         return graph
-    open_one = partial(LayingOut, decider=decider, packed=Constants(executor, readers_of(graph)))
+    packed = Constants(executor, readers_of(graph), frozenset(captured_in(graph.nodes)))
+    open_one = partial(LayingOut, decider=decider, packed=packed)
     laid = layer.rebuilt(graph, layer.optimiser.operator.open(open_one))
     moved = layer.hoist(laid)
     return laid if moved is laid else layer.rebuilt(moved, layer.optimiser.operator.open(open_one))
@@ -50,11 +54,22 @@ def readers_of(graph: SymbolicGraph) -> Counter[Literal]:
     return Counter([x.attributes[0] for x in read if x.op is CONSTANT])
 
 
-class Constants:
-    """Constants packed by now, on the device."""
+def captured_in(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Placeholders in bodies of loops that stand for the same in all of several rounds."""
+    for node in nodes:
+        if node.op is LOOP:
+            loop = LoopAttributes.of(node)
+            if loop.cond is None and isinstance(loop.length, int) and loop.length >= ROUNDS:
+                yield from loop.captured
+        for body in bodies_in(node.attributes) if node.op.bodies else ():
+            yield from captured_in(body.nodes)
 
-    def __init__(self, executor: Executor, readers: Mapping[Literal, int]) -> None:
-        self.executor, self.readers, self._given_up = executor, readers, 0
+
+class Constants:
+    """Constants packed by now, on the device; `fixed`: what is packed once for many rounds of a loop."""
+
+    def __init__(self, executor: Executor, readers: Mapping[Literal, int], fixed: frozenset[Node]) -> None:
+        self.executor, self.readers, self.fixed, self._given_up = executor, readers, fixed, 0
         self._known: dict[tuple[Node, Tiling], Literal] = {}
 
     def packed(self, x: Node, tiling: Tiling) -> Literal | None:
@@ -84,8 +99,9 @@ class Constants:
         return tiling.unpack(self.executor.seen(packed.array), shape)
 
     def knows(self, x: Node) -> bool:
-        """Tell whether a node is a constant, or a view of one."""
-        return _behind_views(x)[0].op is CONSTANT
+        """Tell whether a node is a constant, the same in all rounds of a loop, or a view of one of these."""
+        behind = _behind_views(x)[0]
+        return behind.op is CONSTANT or behind in self.fixed
 
     def _host(self, x: Node) -> Any:
         x, views = _behind_views(x)

@@ -50,16 +50,19 @@ class Phases:
         """Phase by phase; `budget` is how many steps the memory planners may take."""
         with without_collector():
             check_graph(graph, self.operator.symbol.shape.type)
-            graph = self.inline(graph)
-            graph = self.graph.recognise(graph) if optimise else graph
-            graph = self.expand(graph)
-            graph = self.optimise(graph) if optimise else graph
-            graph = self.index_rows(graph)
-            built = self.plan_and_build(graph, budget)
+            built = self.plan_and_build(self.rewrite(graph, optimise=optimise), budget)
             emitter = Emitter(built.plan, built.kernels, self.device)
             return ComputationGraph(built.graph, built.outputs, built.plan, emitter, self.executor)
 
     # ---- the graph rewritten
+    def rewrite(self, graph: SymbolicGraph, *, optimise: bool) -> SymbolicGraph:
+        """Step by step, to what commands are made of."""
+        graph = self.inline(graph)
+        graph = self.graph.recognise(graph) if optimise else graph
+        graph = self.expand(graph)
+        graph = self.optimise(graph) if optimise else graph
+        return self.index_rows(graph)
+
     def inline(self, graph: SymbolicGraph) -> SymbolicGraph:
         """Calls of bodies are written out."""
         return self.graph.inline(graph) if has_bodies(graph) else graph
@@ -100,6 +103,12 @@ class Phases:
         updates = {named[y]: graph.inputs[x] for y, x in graph.iopairs}
         return Grouped(fuse([*graph.nodes, *copies], named.values(), self.decider), named, updates)
 
+    def plan(self, graph: SymbolicGraph, budget: int) -> tuple[SymbolicGraph, Grouped, Plan]:
+        """The graph laid out, its commands, and when and where they run; nothing is built."""
+        laid = self.lay_out(graph)
+        grouped = self.fuse(laid)
+        return laid, grouped, best_plan(grouped, self.decider, budget)
+
     def plan_and_build(self, graph: SymbolicGraph, budget: int) -> Built:
         """Lay out, fuse, order, decide and plan, and build what was decided: again for as long as the device refuses
         some of it, or as commands were measured.
@@ -110,9 +119,7 @@ class Phases:
         kernels: dict[Key, Kernel] = {}
         until = perf_counter() + config.autotune
         while True:
-            laid = self.lay_out(graph)
-            grouped = self.fuse(laid)
-            plan = best_plan(grouped, self.decider, budget)
+            laid, grouped, plan = self.plan(graph, budget)
             if self.autotuner.measure([step.decision for step in plan.steps], until):
                 continue
             wanted = [Wanted(step.decision, step.group.line) for step in plan.steps]

@@ -163,7 +163,10 @@ class ComputationGraph:
                 continue
             buffer = device.pooled_buffer(array)
             if buffer is None:
-                program.bind(slot, self._unpooled(array, claims))
+                buffer = device.packed_buffer(array)
+                program.bind(slot, self._packed_copy(array, claims) if buffer is None else buffer)
+                if buffer is not None and slot not in slots.overwritten:
+                    program.note(slot, array)
                 continue
             program.bind(slot, buffer)
             if slot in slots.overwritten:
@@ -179,11 +182,8 @@ class ComputationGraph:
             program.bind(slot, block)
         return claims
 
-    def _unpooled(self, array: Array, claims: dict[int, Buffer]) -> Buffer:
-        """The buffer of an array that lies outside of the pool, or of a packed copy."""
-        buffer = self.device.packed_buffer(array)
-        if buffer is not None:
-            return buffer
+    def _packed_copy(self, array: Array, claims: dict[int, Buffer]) -> Buffer:
+        """The buffer of a packed copy."""
         copy = self.executor.pack(array)
         claim = self.device.buffer_of(copy)
         block = self.device.pooled_buffer(copy)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from math import log, sqrt
+from collections.abc import Sequence
+from math import inf, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import AttributeValueError, ShapeError
+from nnc_core.functions.attention_masks import Mask, Sight, checked_softcap, hidden, mask_of, scores_of, sight
 from nnc_core.functions.constants import constant_beside
 from nnc_core.functions.dropouts import check_rate, kept
 from nnc_core.functions.floats import one_dtype
 from nnc_core.functions.pieces import cut
 from nnc_core.functions.reduction import as_inexact
 from nnc_core.operator.attention import product
+from nnc_core.operator.wide import narrowed
 from nnc_core.random.generator import Generator
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.type import Dim, DimLike, admit_numpy, default_float, whole
@@ -25,8 +28,9 @@ from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
 __all__ = [
-    "AttentionWeights", "merge_heads", "multi_head_attention", "positional_encoding", "rotary_embedding",
-    "rotary_tables", "rotate_half", "scaled_dot_product_attention", "split_heads",
+    "AttentionWeights", "attention_scores", "attention_weights", "merge_heads", "multi_head_attention",
+    "positional_encoding", "rotary_embedding", "rotary_tables", "rotate_half", "scaled_dot_product_attention",
+    "split_heads",
 ]  # fmt: skip
 
 LAYOUTS = ("BHLE", "BLHE")
@@ -56,9 +60,10 @@ def _exchanged(v: Value) -> Value:
 
 @names_itself
 def scaled_dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, mask: ArrayLike | None = None, /,
-                                 *, causal: bool = False, offset: int = 0, scale: float | None = None,
-                                 dropout: float = 0.0, generator: Generator | None = None,
-                                 layout: str = "BHLE") -> Tensor:
+                                 *, causal: bool = False, offset: Any = 0, window: Any = None,
+                                 key_lengths: ArrayLike | None = None, scale: float | None = None,
+                                 softcap: float | None = None, dropout: float = 0.0,
+                                 generator: Generator | None = None, layout: str = "BHLE") -> Tensor:
     """softmax(scale * query @ key.T + mask) @ value.
 
     Query (batch, heads, queries, features), key and value (batch, key heads, keys, features), of which each head serves
@@ -67,34 +72,91 @@ def scaled_dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayL
     If `causal`, query i sees keys up to i + `offset`.  A query that sees nothing gives 0.  `scale` is
     1 / sqrt(features) where it is not said.  `dropout` is the rate at which weights are left out; without it a device
     may compute block by block, as cpu:0 does, so that memory is linear in the lengths.
+
+    `offset` may be a named dimension, or a number for each sequence (batch).  A `window` (left, right) hides keys that
+    are further away from i + offset, on a side that is not None; a single number holds for both.  Keys from
+    `key_lengths` (batch) on are hidden.  With a `softcap` scores s become softcap * tanh(s / softcap) before the mask.
     """
     check_rate(dropout)
-    if layout not in LAYOUTS:
-        raise AttributeValueError(f"layout {layout!r} is none of {', '.join(map(repr, LAYOUTS))}")
-    stack = stack_of((query, key, value))
-    q, k, v = one_dtype([as_value(x, stack) for x in (query, key, value)])
-    for name, x in (("query", q), ("key", k), ("value", v)):
-        if x.ndim < 3:
-            raise ShapeError(f"the {name} is {x.spec}, expected {', '.join(layout)}")
-    if layout == "BLHE":
-        q, k, v = map(_exchanged, (q, k, v))
-    extra = () if mask is None else (as_value(mask, stack),)
-    y = attended(q, k, v, extra, causal, offset, scale, dropout, generator)
+    task = _task((query, key, value), mask, layout)
+    q, k, v = task.values
+    y = attended(q, k, v, task.mask, sight(causal, offset, window, key_lengths), scale, dropout, generator,
+                 checked_softcap(softcap))
     return Tensor(_exchanged(y) if layout == "BLHE" else y)
 
 
-def attended(q: Value, k: Value, v: Value, mask: tuple[Value, ...], causal: bool, offset: int, scale: float | None,
-             dropout: float, generator: Generator | None) -> Value:
+class _Task(NamedTuple):
+    """Queries, keys and perhaps values of one dtype, heads before the length, and the mask if there is one."""
+
+    values: list[Value]
+    mask: tuple[Value, ...]
+
+
+def _task(arrays: Sequence[ArrayLike], mask: ArrayLike | None, layout: str) -> _Task:
+    if layout not in LAYOUTS:
+        raise AttributeValueError(f"layout {layout!r} is none of {', '.join(map(repr, LAYOUTS))}")
+    stack = stack_of(arrays)
+    values = one_dtype([as_value(x, stack) for x in arrays])
+    for name, x in zip(("query", "key", "value"), values, strict=False):
+        if x.ndim < 3:
+            raise ShapeError(f"the {name} is {x.spec}, expected {', '.join(layout)}")
+    if layout == "BLHE":
+        values = list(map(_exchanged, values))
+    return _Task(values, () if mask is None else (as_value(mask, stack),))
+
+
+def _scale(q: Value, scale: float | None) -> float:
     features = q.shape[-1]
-    if scale is None:
-        if not isinstance(features, int):
-            raise AttributeValueError(f"the scale of {features} features is not known", hint="give scale=")
-        scale = 1 / sqrt(features) if features else 1.0
-    named: dict[str, Any] = {"scale": float(scale), "causal": bool(causal), "offset": int(offset)}
-    if dropout == 0:
-        return F.pick(F.scaled_dot_product_attention(q, k, v, *mask, **named), index=0)
-    weights = kept(F.attention_weights(q, k, *mask, **named), dropout, generator)
+    if scale is not None:
+        return float(scale)
+    if not isinstance(features, int):
+        raise AttributeValueError(f"the scale of {features} features is not known", hint="give scale=")
+    return 1 / sqrt(features) if features else 1.0
+
+
+def attended(q: Value, k: Value, v: Value, mask: tuple[Value, ...], seen: Sight, scale: float | None,
+             dropout: float, generator: Generator | None, softcap: float | None = None) -> Value:
+    """The results of queries; by the operator that devices have kernels of, if nothing else is asked for."""
+    both = mask_of(q, k, mask, seen)
+    named: dict[str, Any] = {"scale": _scale(q, scale), "causal": both.causal, "offset": both.offset}
+    if dropout == 0 and softcap is None:
+        return F.pick(F.scaled_dot_product_attention(q, k, v, *both.inputs, **named), index=0)
+    weights = _weights(q, k, both, named, softcap)
+    weights = kept(weights, dropout, generator) if dropout else weights
     return product(F, weights, v, False, (*weights.shape[:-1], v.shape[-1]))
+
+
+def _weights(q: Value, k: Value, mask: Mask, named: dict[str, Any], softcap: float | None) -> Value:
+    if softcap is None:
+        return F.attention_weights(q, k, *mask.inputs, **named)
+    scores, allowed = hidden(scores_of(q, k, named["scale"], softcap), mask)
+    last = scores.ndim - 1
+    weights = F.softmax(scores, axis=last) if allowed is None else F.masked_softmax(scores, allowed, axis=last)
+    return narrowed(F, weights, q.dtype)
+
+
+@names_itself
+def attention_weights(query: ArrayLike, key: ArrayLike, mask: ArrayLike | None = None, /, *, causal: bool = False,
+                      offset: Any = 0, window: Any = None, key_lengths: ArrayLike | None = None,
+                      scale: float | None = None, softcap: float | None = None, layout: str = "BHLE") -> Tensor:
+    """(batch, heads, queries, keys): what values are weighed by in `scaled_dot_product_attention`."""
+    task = _task((query, key), mask, layout)
+    q, k = task.values
+    both = mask_of(q, k, task.mask, sight(causal, offset, window, key_lengths))
+    named = {"scale": _scale(q, scale), "causal": both.causal, "offset": both.offset}
+    return Tensor(_weights(q, k, both, named, checked_softcap(softcap)))
+
+
+@names_itself
+def attention_scores(query: ArrayLike, key: ArrayLike, mask: ArrayLike | None = None, /, *, causal: bool = False,
+                     offset: Any = 0, window: Any = None, key_lengths: ArrayLike | None = None,
+                     scale: float | None = None, softcap: float | None = None, layout: str = "BHLE") -> Tensor:
+    """(batch, heads, queries, keys): what `attention_weights` are the softmax of; -inf where keys are hidden."""
+    task = _task((query, key), mask, layout)
+    q, k = task.values
+    scores = scores_of(q, k, _scale(q, scale), checked_softcap(softcap))
+    scores, allowed = hidden(scores, mask_of(q, k, task.mask, sight(causal, offset, window, key_lengths)))
+    return Tensor(narrowed(F, scores if allowed is None else F.where(allowed, scores, -inf), q.dtype))
 
 
 # ---- heads
@@ -149,7 +211,7 @@ def multi_head_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, wei
               (value, w.value, w.value_bias, shared)]
     q, k, v = one_dtype([_split(_layer(as_value(x, stack), a, b), n) for x, a, b, n in inputs])
     extra = () if mask is None else (as_value(mask, stack),)
-    y = attended(q, k, v, extra, causal, offset, scale, dropout, generator)
+    y = attended(q, k, v, extra, Sight(bool(causal), int(offset)), scale, dropout, generator)
     return Tensor(_layer(_merged(y), w.output, w.output_bias))
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, is_complex, is_integer, real_of
-from nnc_core.base.errors import AttributeValueError, Error, OperandError, UnknownShapeError
-from nnc_core.functions.interop import imported, shared
+from nnc_core.base.dtype import DType, int64, is_complex, is_integer, real_of
+from nnc_core.base.errors import AttributeValueError, Error, OperandError, SymbolicDimensionError, UnknownShapeError
+from nnc_core.functions.interop import imported, shared, taken_over
 from nnc_core.functions.pieces import on_diagonal
+from nnc_core.operator import OPERATORS
 from nnc_core.stacks import Stack
-from nnc_core.symbol import checked_number, show_line, user_line
-from nnc_core.type import Dim, DimLike, admit_numpy, default_float, default_for
-from nnc_core.values.arguments import ArrayLike, names_itself
+from nnc_core.symbol import checked_number, number_of
+from nnc_core.type import Attributes, Dim, DimLike, admit_numpy, default_float, default_for
+from nnc_core.values.arguments import ArrayLike, name_error, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import _stack as current
@@ -31,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+def asarray(x: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor from a host array, nested lists, a number or a tensor.
 
     Without dtype, array objects (NumPy's and others', buffers, NumPy's numbers in lists) keep theirs; Python floats
@@ -46,6 +48,10 @@ def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | No
             return _converted(x, dtype, device, copy)
         if hasattr(type(x), "__nnc_tensor__"):
             return _converted(x.__nnc_tensor__(), dtype, device, copy)
+        if x.__class__ is not np.ndarray and (hasattr(x, "__dlpack__") or hasattr(x, "__cuda_array_interface__")):
+            there = taken_over(x, stack_given(device), copy is not False)
+            if there is not None:
+                return _converted(there, dtype, None, copy if copy is False else None)
         if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
             x = imported(x)
         if copy is False:
@@ -58,7 +64,7 @@ def asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | No
     except UnknownShapeError as error:
         return postponed(error, asarray, (x,), {"dtype": dtype, "device": device, "copy": copy})  # type: ignore[no-any-return]
     except Error as error:  # not `located`, which a tensor that stays as it is would pay for
-        error.locate(operator="asarray", line=show_line(user_line()))
+        name_error(error, "asarray")
         raise
 
 
@@ -177,6 +183,11 @@ def empty_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Ten
 @names_itself
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """start, start + step, ... below stop; arange(n) counts from 0."""
+    if device is None and dtype is None and start.__class__ is step.__class__ is int and (
+            stop is None or stop.__class__ is int):
+        attributes = _whole_numbers(start, stop, step)
+        if (_PROGRESSION, attributes) in current_stack().accepted:  # all that may be wrong has been asked by now
+            return Tensor(F.apply(_PROGRESSION, (), attributes))
     first, last = (0, start) if stop is None else (start, stop)
     _check_numbers(start=first, stop=last, step=step)
     if step == 0:
@@ -188,6 +199,19 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
         return _row(first, step, _count(first, last, step), wanted, current_stack())
     with created_on(device) as stack:
         return _row(first, step, _count(first, last, step), wanted, stack)
+
+
+_PROGRESSION = OPERATORS["progression"]
+
+
+@lru_cache(maxsize=256)
+def _whole_numbers(start: int, stop: int | None, step: int) -> Attributes:
+    """The attributes of `progression` for whole numbers; none for those that may not fit."""
+    first, last = (0, start) if stop is None else (start, stop)
+    if max(abs(first), abs(last), abs(step)) >= FAR // 2:
+        return ()
+    size = len(range(first, last, step)) if step else 0
+    return number_of(first, int64), number_of(step, int64), size, int64
 
 
 def _row(first: Any, step: Any, size: Any, dtype: DType, stack: Stack) -> Tensor:
@@ -209,8 +233,11 @@ def _check_numbers(**given: Any) -> None:
 def _count(first: Any, last: Any, step: Any) -> Any:
     """Number of elements; of a named dimension in whole numbers as a dimension."""
     if isinstance(last, Dim) and isinstance(first, int) and isinstance(step, int):
-        count = -((first - last) // step)
-        return 0 if count < 0 else count
+        count = (last - first + step - 1) // step if step > 0 else (first - last - step - 1) // -step
+        try:
+            return 0 if count < 0 else count
+        except SymbolicDimensionError:  # no call has given it a number yet
+            return count
     return max(ceil((last - first) / step), 0)
 
 

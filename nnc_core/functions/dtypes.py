@@ -26,7 +26,7 @@ __all__ = ["__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", 
 KINDS: dict[str, Callable[[DType], bool]] = {
     "bool": lambda d: d == dt.boolean, "signed integer": lambda d: d in dt.SIGNED,
     "unsigned integer": lambda d: d in dt.UNSIGNED, "integral": dt.is_integer, "real floating": dt.is_float,
-    "complex floating": dt.is_complex, "numeric": lambda d: d != dt.boolean,
+    "complex floating": dt.is_complex, "numeric": lambda d: d != dt.boolean and not dt.is_storage(d),
 }  # fmt: skip
 STANDARD = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
             "complex64", "complex128")
@@ -69,21 +69,21 @@ def _dtype_of(x: Any, operator: str) -> DType:
 def finfo(type: Any, /) -> FloatInfo:
     """Limits of a floating-point dtype, or of an array's."""
     dtype = dt.real_of(_dtype_of(type, "finfo"))
-    if not dt.is_float(dtype):
+    if not dt.is_float(dtype) and dtype not in dt.STORED_FLOATS:
         raise DTypeError(f"{dtype} is no floating-point dtype", operator="finfo", hint="iinfo")
     limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     names = ("eps", "max", "min", "smallest_normal", "smallest_subnormal")
-    return FloatInfo(dtype, limits.bits, *[float(getattr(limits, name)) for name in names])
+    return FloatInfo(dtype, dt.bits_of(dtype), *[float(getattr(limits, name)) for name in names])
 
 
 @names_itself
 def iinfo(type: Any, /) -> IntegerInfo:
     """Limits of an integer dtype, or of an array's."""
     dtype = _dtype_of(type, "iinfo")
-    if not dt.is_integer(dtype):
+    if not dt.is_integer(dtype) and not dt.is_stored_integer(dtype):
         raise DTypeError(f"{dtype} is no integer dtype", operator="iinfo", hint="finfo")
-    limits = np.iinfo(dtype)
-    return IntegerInfo(dtype, limits.bits, int(limits.max), int(limits.min))
+    least, most = dt.integer_limits(dtype)
+    return IntegerInfo(dtype, dt.bits_of(dtype), most, least)
 
 
 @names_itself
@@ -115,7 +115,7 @@ def can_cast(from_: Any, to: DType, /) -> bool:
 @names_itself
 def isdtype(dtype: Any, kind: Any) -> bool:
     """True if a dtype is of a kind: another dtype, "bool", "signed integer", "unsigned integer", "integral",
-    "real floating", "complex floating", "numeric", or one of several in a tuple."""
+    "real floating", "complex floating", "numeric", or one of several in a tuple.  Storage dtypes are of no kind."""
     given = admit_numpy(dtype)
     if isinstance(kind, tuple):
         return any(isdtype(given, k) for k in kind)

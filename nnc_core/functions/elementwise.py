@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from collections.abc import Callable
+from typing import overload
 
-from nnc_core.base.dtype import is_complex
-from nnc_core.base.errors import Error
+from nnc_core.base.dtype import boolean, is_complex
+from nnc_core.base.errors import DTypeError, Error
 from nnc_core.functions.pointwise import binary as _binary
 from nnc_core.functions.pointwise import unary as _unary
 from nnc_core.functions.selection import nonzero
-from nnc_core.type import admit_numpy
 from nnc_core.values.arguments import (
     ArrayLike,
     as_operands,
@@ -20,16 +20,48 @@ from nnc_core.values.arguments import (
     stack_of,
 )
 from nnc_core.values.dispatch import F
-from nnc_core.values.operands import copied, operand, value_of
+from nnc_core.values.operands import operand
 from nnc_core.values.tensor import Tensor, check_exponent
+from nnc_core.values.unshaped import Unshaped
 from nnc_core.values.value import Value
 
 __all__ = [
-    "abs", "add", "astype", "clip", "cos", "divide", "equal", "exp", "floor_divide", "greater", "greater_equal",
+    "abs", "add", "clip", "cos", "divide", "equal", "exp", "floor_divide", "greater", "greater_equal",
     "isnan", "less", "less_equal", "log", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum",
     "minimum", "multiply", "negative", "not_equal", "positive", "pow", "relu", "remainder", "sigmoid", "sign",
     "sin", "sqrt", "square", "stop_gradient", "subtract", "tanh", "where",
 ]  # fmt: skip
+
+
+def _of_truth(name: str) -> Callable[[ArrayLike, ArrayLike], Tensor]:
+    """A logical operator; numbers are true if they are not zero."""
+    operator = _binary(name)
+
+    def by_truth(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+        return operator(_truth(x1), _truth(x2))
+
+    by_truth.__name__ = by_truth.__qualname__ = name
+    by_truth = names_itself(by_truth)
+
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+        try:
+            return by_truth(x1, x2) if _is_unshaped(x1) or _is_unshaped(x2) else operator(x1, x2)
+        except DTypeError:
+            return by_truth(x1, x2)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = operator.__doc__
+    return function
+
+
+def _is_unshaped(x: ArrayLike) -> bool:
+    return x.__class__ is Tensor and x._value.__class__ is Unshaped
+
+
+def _truth(x: ArrayLike) -> ArrayLike:
+    """Booleans as they are, numbers compared with zero; the dtype has to be known."""
+    v = as_value(x)
+    return x if v.dtype == boolean else Tensor(F.cast(v, dtype=boolean))
 
 
 add, subtract, multiply = _binary("add"), _binary("subtract"), _binary("multiply")
@@ -39,8 +71,8 @@ maximum, minimum = _binary("maximum"), _binary("minimum")
 equal, not_equal = _binary("equal"), _binary("not_equal")
 less, less_equal = _binary("less"), _binary("less_equal")
 greater, greater_equal = _binary("greater"), _binary("greater_equal")
-logical_and, logical_or, logical_xor = _binary("logical_and"), _binary("logical_or"), _binary("logical_xor")
-logical_not = _unary("logical_not")
+logical_and, logical_or, logical_xor = _of_truth("logical_and"), _of_truth("logical_or"), _of_truth("logical_xor")
+_not = _unary("logical_not")
 negative, abs, _sign = _unary("negative"), _unary("abs"), _unary("sign")
 exp, log, sqrt, sin, cos = _unary("exp"), _unary("log"), _unary("sqrt"), _unary("sin"), _unary("cos")
 tanh, sigmoid, relu = _unary("tanh"), _unary("sigmoid"), _unary("relu")
@@ -59,6 +91,12 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def positive(x: ArrayLike, /) -> Tensor:
     """x itself."""
     return Tensor(as_value(x))
+
+
+@names_itself
+def logical_not(x: ArrayLike, /) -> Tensor:
+    """True where x is false; numbers are true if they are not zero."""
+    return _not(_truth(x))
 
 
 @names_itself
@@ -114,14 +152,3 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     if max is None:
         return maximum(x, min)
     return minimum(x, max) if min is None else Tensor(F.clip(*as_operands(x, min, max)))
-
-
-@names_itself
-def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """The elements converted to another dtype, on another device if one is named; where both are the same a copy, or
-    with copy=False the value itself."""
-    wanted = admit_numpy(dtype)
-    v = as_value(x) if device is None else value_of(Tensor(as_value(x)).to_device(device))
-    if wanted != v.dtype:
-        return Tensor(F.cast(v, dtype=wanted))
-    return Tensor(copied(v) if copy and isinstance(x, Tensor) and v is x._value else v)

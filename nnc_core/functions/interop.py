@@ -12,7 +12,7 @@ from nnc_core.device import HostArray
 from nnc_core.stacks import Stack
 from nnc_core.type import admit_numpy
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.value import Borrowed
+from nnc_core.values.value import Borrowed, Value
 
 HOST = (1, 0)
 """DLPack's name of the host's memory."""
@@ -43,6 +43,20 @@ def adopt(host: HostArray, stack: Stack) -> Tensor | None:
 def needs_copy(what: str, stack: Stack) -> AttributeValueError:
     return AttributeValueError(f"the memory of this host array cannot be shared: {what}", operator="asarray",
                                device=stack.device.spec.id, hint="copy=None copies where it must")
+
+
+def taken_over(x: Any, stack: Stack, copy: bool | None) -> Tensor | None:
+    """A tensor of an array of another library on the same device, in its memory if `copy` is not True; None where it
+    does not lie there."""
+    array = None if stack.device.dlpack_device is None else stack.device.borrow(x)
+    if array is None:
+        return None
+    stack.type.admit(array.dtype)
+    if not copy:
+        return Tensor(Borrowed(array, stack))
+    duplicate = stack.engine.executor.duplicate(array)
+    stack.device.default_stream.synchronize()  # its owner may write to it at once, on a stream of his own
+    return Tensor(Value(duplicate, stack))
 
 
 def imported(x: Any, copy: bool | None = None) -> HostArray:
@@ -82,6 +96,9 @@ def _exposed(t: Tensor) -> HostArray | None:
 def to_dlpack(t: Tensor, stream: Any, max_version: tuple[int, int] | None, dl_device: tuple[int, int] | None,
               copy: bool | None) -> Any:
     """A capsule: a view only for those who can be told that it is read-only, since values never change."""
+    device = t._value.stack.device
+    if device.dlpack_device is not None and (dl_device is None or tuple(dl_device) == device.dlpack_device):
+        return _lent(t, stream, max_version is not None and tuple(max_version) >= (1, 0), copy)
     if stream is not None or (dl_device is not None and tuple(dl_device) != HOST):
         asked = f"stream {stream}" if stream is not None else f"device {dl_device}"
         raise ExchangeError(f"tensors are handed out in the host's memory {HOST}, without a stream, not on {asked}",
@@ -89,13 +106,37 @@ def to_dlpack(t: Tensor, stream: Any, max_version: tuple[int, int] | None, dl_de
     knows_read_only = max_version is not None and tuple(max_version) >= (1, 0)
     view = None if copy or not knows_read_only else _exposed(t)
     if view is None and copy is False:
-        raise ExchangeError(f"{t.spec} cannot be handed out without a copy", operator="__dlpack__", device=t.device.id,
-                            hint="copy=None, and a consumer of DLPack 1.0 or later")
+        raise _read_only(t)
     try:
         return (t.numpy() if view is None else view).__dlpack__(max_version=max_version)
     except BufferError as error:
         raise ExchangeError(f"{t.spec}: {error}", operator="__dlpack__", device=t.device.id,
                             hint="cast it with astype") from None
+
+
+def _lent(t: Tensor, stream: Any, knows_read_only: bool, copy: bool | None) -> Any:
+    """The same in the memory of the device."""
+    value = t.realize()._value
+    array, copied = value.array, bool(copy) or not knows_read_only
+    if copied:
+        if copy is False:
+            raise _read_only(t)
+        array = value.stack.engine.executor.duplicate(array)
+    return value.stack.device.lend(array, stream, knows_read_only, copied)
+
+
+def _read_only(t: Tensor) -> ExchangeError:
+    return ExchangeError(f"{t.spec} cannot be handed out without a copy", operator="__dlpack__", device=t.device.id,
+                         hint="copy=None, and a consumer of DLPack 1.0 or later")
+
+
+def cuda_interface(t: Tensor) -> Any:
+    """Contents of a tensor's `__cuda_array_interface__`; AttributeError where there is none."""
+    device = t._value.stack.device
+    found = None if device.dlpack_device is None else device.cuda_interface(t.realize()._value.array)
+    if found is None:
+        raise AttributeError(f"{t.spec} on {device.spec.id} has no __cuda_array_interface__")
+    return found
 
 
 def namespace(api_version: str | None) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from nnc_core.base.dtype import accumulator, int64, is_complex, is_inexact, real_of
 from nnc_core.functions.cumulative import along
 from nnc_core.functions.pieces import flat
-from nnc_core.functions.reduction import as_dtype, as_summed, mean, std, var
+from nnc_core.functions.reduction import as_dtype, as_summed, in_dtype, mean, std, var
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, names_itself
 from nnc_core.values.dispatch import F
@@ -35,8 +35,8 @@ def counts(v: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
     return F.sum(as_dtype(F.equal(v, v), int64), axis=axes, keepdims=keepdims)
 
 
-def _ready(x: ArrayLike, axis: Axis) -> tuple[Value, tuple[int, ...]]:
-    v = as_value(x)
+def _ready(x: ArrayLike, axis: Axis, dtype: Any = None) -> tuple[Value, tuple[int, ...]]:
+    v = in_dtype(as_value(x), dtype)
     return v, normalise_axes(axis, v.ndim)
 
 
@@ -62,9 +62,9 @@ def _mean(v: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
 
 
 @names_itself
-def nanmean(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """Mean of what is not NaN; NaN where nothing is left."""
-    v, axes = _ready(x, axis)
+def nanmean(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Mean of what is not NaN; NaN where nothing is left.  In the dtype that is given, if one is."""
+    v, axes = _ready(x, axis, dtype)
     if not is_inexact(v.dtype):
         return mean(Tensor(v), axis=axis, keepdims=keepdims)
     return Tensor(as_dtype(_mean(v, axes, keepdims), v.dtype))
@@ -82,18 +82,20 @@ def _variance(v: Value, axes: tuple[int, ...], correction: float, keepdims: bool
 
 
 @names_itself
-def nanvar(x: ArrayLike, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def nanvar(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, correction: float = 0.0,
+           keepdims: bool = False) -> Tensor:
     """Variance of what is not NaN; NaN where no more elements are left than the correction."""
-    v, axes = _ready(x, axis)
+    v, axes = _ready(x, axis, dtype)
     if not is_inexact(v.dtype):
         return var(Tensor(v), axis=axis, correction=correction, keepdims=keepdims)
     return Tensor(as_dtype(_variance(v, axes, float(correction), keepdims), real_of(v.dtype)))
 
 
 @names_itself
-def nanstd(x: ArrayLike, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def nanstd(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, correction: float = 0.0,
+           keepdims: bool = False) -> Tensor:
     """The square root of `nanvar`."""
-    v, axes = _ready(x, axis)
+    v, axes = _ready(x, axis, dtype)
     if not is_inexact(v.dtype):
         return std(Tensor(v), axis=axis, correction=correction, keepdims=keepdims)
     return Tensor(as_dtype(F.sqrt(_variance(v, axes, float(correction), keepdims)), real_of(v.dtype)))

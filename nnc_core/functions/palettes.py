@@ -9,6 +9,7 @@ import numpy as np
 
 from nnc_core.base.dtype import DType, is_float
 from nnc_core.base.errors import DTypeError, NonfiniteError
+from nnc_core.base.packed import packed
 from nnc_core.functions.palette_fit import fit
 from nnc_core.shape.palettes import block_count, check_bits, check_block
 from nnc_core.stacks import Stack
@@ -102,11 +103,6 @@ def _fitted(flat: Any, bits: int, block: int, dtype: DType) -> tuple[Any, Any]:
     for row, start in zip(palette, range(0, len(flat), block), strict=True):
         row[:], codes[start : start + block] = fit(flat[start : start + block], 2**bits, dtype)
     return codes, palette
-
-
-def packed(codes: Any, bits: int) -> Any:
-    """uint8: numbers of so many bits one behind the other, in each byte the lowest bits first."""
-    return np.packbits(np.unpackbits(codes[:, None], axis=1, bitorder="little")[:, :bits], bitorder="little")
 
 
 def _tensor(host: Any, stack: Stack) -> Tensor:

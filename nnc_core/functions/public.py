@@ -9,6 +9,7 @@ from nnc_core.functions.angles import *
 from nnc_core.functions.applying import *
 from nnc_core.functions.attention import *
 from nnc_core.functions.bits import *
+from nnc_core.functions.casts import *
 from nnc_core.functions.classification import *
 from nnc_core.functions.complex_numbers import *
 from nnc_core.functions.contraction import *
@@ -16,6 +17,7 @@ from nnc_core.functions.counting import *
 from nnc_core.functions.creation import *
 from nnc_core.functions.ctc import *
 from nnc_core.functions.cumulative import *
+from nnc_core.functions.deformable import *
 from nnc_core.functions.diagonals import *
 from nnc_core.functions.differences import *
 from nnc_core.functions.dlpack import *
@@ -31,7 +33,9 @@ from nnc_core.functions.index_arrays import *
 from nnc_core.functions.indexing import *
 from nnc_core.functions.integer_products import *
 from nnc_core.functions.joining import *
+from nnc_core.functions.joint_indices import *
 from nnc_core.functions.linear import *
+from nnc_core.functions.linear_attention import *
 from nnc_core.functions.loss import *
 from nnc_core.functions.movement import *
 from nnc_core.functions.nan_reductions import *
@@ -58,7 +62,9 @@ from nnc_core.functions.sets import *
 from nnc_core.functions.signals import *
 from nnc_core.functions.sorting import *
 from nnc_core.functions.special import *
+from nnc_core.functions.spectra import *
 from nnc_core.functions.statistics import *
+from nnc_core.functions.suppression import *
 from nnc_core.functions.tapers import *
 from nnc_core.functions.transforms import *
 from nnc_core.functions.trigonometry import *

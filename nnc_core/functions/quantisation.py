@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, float32, int8, int32, is_float, is_integer, uint8
+from nnc_core.base.dtype import (
+    STORED_FLOATS,
+    DType,
+    float32,
+    int8,
+    int32,
+    integer_limits,
+    is_float,
+    is_integer,
+    is_stored_integer,
+    opened,
+    uint8,
+)
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
+from nnc_core.codegen.storage import ENCODINGS
+from nnc_core.functions.casts import prepared
+from nnc_core.functions.pieces import cut
+from nnc_core.functions.reduction import as_dtype
 from nnc_core.shape.axes import normalise_axis
-from nnc_core.type import admit_numpy
+from nnc_core.type import admit_numpy, whole
 from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
@@ -20,40 +37,54 @@ __all__ = ["dequantize_linear", "dynamic_quantize_linear", "quantize_linear"]
 
 @names_itself
 def quantize_linear(x: ArrayLike, scale: ArrayLike, zero_point: ArrayLike = 0, /, *, axis: int | None = None,
-                    dtype: Any = None) -> Tensor:
-    """round(x / scale) + zero_point, halves to even, saturated at the ends of `dtype`; NaN gives 0.
+                    dtype: Any = None, block_size: int | None = None, saturate: bool = True) -> Tensor:
+    """x / scale + zero_point: as integers rounded, halves to even, and saturated at the ends, NaN giving 0; as floats
+    of 8 bits saturated too, unless `saturate` is False, as `astype` does it.
 
-    `scale` and `zero_point` are numbers, or vectors along `axis`.  `dtype` is an integer one of at most 16 bits, by
-    default that of a zero point that is an array, and int8 beside a number.
+    `scale` and `zero_point` are numbers, vectors along `axis`, or of x's shape but for `axis`, along which each element
+    counts for `block_size` neighbours, by default as many as there have to be.  `dtype` is an integer one of at most 16
+    bits or a float one of at most 8, by default that of a zero point that is an array, and int8 beside a number.
     """
-    v = _real(x)
+    v = _as_float(as_value(x), "x")
     wanted = admit_numpy(dtype) if dtype is not None else _dtype_of(zero_point)
-    if not is_integer(wanted) or wanted.itemsize > 2:
-        raise DTypeError(f"dtype {wanted} is no integer one of at most 16 bits", hint="int8 or uint8")
-    counts = F.round(F.divide(v, _along(as_value_beside(scale, v), v, axis, "scale")))
-    zero = _along(zero_point_beside(zero_point, v, wanted), v, axis, "zero_point")
-    exact = float32 if v.dtype.itemsize < 4 else v.dtype
-    return Tensor(F.cast(F.add(F.cast(counts, dtype=exact), F.cast(zero, dtype=exact)), dtype=wanted))
+    if not _is_quantised(wanted) or wanted.itemsize > 2:
+        raise DTypeError(f"dtype {wanted} is no integer one of at most 16 bits, nor a float one of at most 8",
+                         hint="int8 or uint8")
+    spread = Spread(v, axis, block_size)
+    counts = F.divide(v, spread.out(_as_float(as_value_beside(scale, v), "scale"), "scale"))
+    rounds = wanted not in ENCODINGS
+    counts = F.round(counts) if rounds else counts
+    if not _is_zero(zero_point):
+        exact = float32 if counts.dtype.itemsize < 4 else counts.dtype
+        zero = spread.out(zero_point_beside(zero_point, v, wanted), "zero_point")
+        counts = F.add(F.cast(counts, dtype=exact), F.cast(zero, dtype=exact))
+    if is_stored_integer(wanted):
+        counts = F.clip(counts, *map(float, integer_limits(wanted)))
+    return Tensor(F.cast(counts if rounds else prepared(counts, wanted, saturate), dtype=wanted))
 
 
 @names_itself
-def dequantize_linear(x: ArrayLike, scale: ArrayLike, zero_point: ArrayLike = 0, /, *,
-                      axis: int | None = None) -> Tensor:
-    """(x - zero_point) * scale in the dtype of `scale`, float32 if that is a number.
+def dequantize_linear(x: ArrayLike, scale: ArrayLike, zero_point: ArrayLike = 0, /, *, axis: int | None = None,
+                      dtype: Any = None, block_size: int | None = None) -> Tensor:
+    """(x - zero_point) * scale in `dtype`, by default that of `scale`, and float32 if that is a number or only stored.
 
-    `x` are integers of at most 32 bits; `scale` and `zero_point` are numbers, or vectors along `axis`.
+    `x` are integers of at most 32 bits or floats of at most 8; `scale` and `zero_point` as for `quantize_linear`.
     """
     v = as_value(x)
-    if not is_integer(v.dtype) or v.dtype.itemsize > int32.itemsize:
+    if not _is_quantised(v.dtype) or v.dtype.itemsize > int32.itemsize:
         raise DTypeError(f"x is {v.dtype}, not an integer of at most 32 bits", hint="quantize_linear makes such")
     step = as_value(np.float32(scale) if isinstance(scale, (int, float)) else scale, v.stack)
-    if not is_float(step.dtype):
+    if not is_float(step.dtype) and step.dtype not in STORED_FLOATS:
         raise DTypeError(f"scale is {step.dtype}, not real floating-point", hint="cast it with astype")
-    counts = F.cast(v, dtype=int32)
+    wanted = admit_numpy(dtype) if dtype is not None else opened(step.dtype)
+    if not is_float(wanted):
+        raise DTypeError(f"dtype {wanted} is not real floating-point", hint="float32")
+    spread, wide = Spread(v, axis, block_size), float32 if v.dtype in ENCODINGS else int32
+    counts = F.cast(v, dtype=wide)
     if not _is_zero(zero_point):
-        zero = _along(zero_point_beside(zero_point, v, v.dtype), v, axis, "zero_point")
-        counts = F.subtract(counts, F.cast(zero, dtype=int32))
-    return Tensor(F.multiply(F.cast(counts, dtype=step.dtype), _along(step, v, axis, "scale")))
+        zero = spread.out(zero_point_beside(zero_point, v, v.dtype), "zero_point")
+        counts = F.subtract(counts, F.cast(zero, dtype=wide))
+    return Tensor(F.multiply(as_dtype(counts, wanted), F.cast(spread.out(step, "scale"), dtype=wanted)))
 
 
 @names_itself
@@ -80,6 +111,19 @@ def _real(x: ArrayLike) -> Value:
     return v
 
 
+def _as_float(v: Value, name: str) -> Value:
+    """Floats as they are, int32 and floats that are only stored as float32."""
+    if v.dtype == int32 or v.dtype in STORED_FLOATS:
+        return F.cast(v, dtype=float32)
+    if not is_float(v.dtype):
+        raise DTypeError(f"{name} is {v.dtype}, not real floating-point", hint="cast it with astype")
+    return v
+
+
+def _is_quantised(dtype: DType) -> bool:
+    return is_integer(dtype) or is_stored_integer(dtype) or dtype in ENCODINGS
+
+
 def _is_zero(zero_point: ArrayLike | None) -> bool:
     return zero_point is None or (isinstance(zero_point, int) and zero_point == 0)
 
@@ -91,10 +135,11 @@ def _dtype_of(zero_point: ArrayLike) -> DType:
 def zero_point_beside(zero_point: ArrayLike, like: Value, dtype: DType) -> Value:
     """A zero point in the dtype of what it belongs to, on the device of another value."""
     if isinstance(zero_point, int):
-        ends = np.iinfo(dtype)
-        if not ends.min <= zero_point <= ends.max:
-            raise AttributeValueError(f"zero point {zero_point} is none of {dtype}",
-                                      hint=f"{ends.min} to {ends.max}")
+        if dtype in ENCODINGS:
+            raise AttributeValueError(f"zero point {zero_point} of {dtype}", hint="floats need none")
+        least, most = integer_limits(dtype)
+        if not least <= zero_point <= most:
+            raise AttributeValueError(f"zero point {zero_point} is none of {dtype}", hint=f"{least} to {most}")
         zero_point = np.asarray(zero_point, dtype)
     v = as_value(zero_point, like.stack)
     if v.dtype != dtype:
@@ -102,12 +147,38 @@ def zero_point_beside(zero_point: ArrayLike, like: Value, dtype: DType) -> Value
     return v
 
 
-def _along(x: Value, like: Value, axis: int | None, name: str) -> Value:
-    """A number as it is, a vector along an axis of another value."""
-    if x.ndim == 0:
-        return x
-    if x.ndim > 1 or axis is None:
-        raise ShapeError(f"{name} {x.spec} should be a number" + (" or a vector" if axis is not None else ""),
-                         hint="axis says along which axis of x a vector lies")
-    place = normalise_axis(axis, like.ndim)
-    return F.reshape(x, shape=(*x.shape, *(1,) * (like.ndim - place - 1)))
+@dataclass(frozen=True)
+class Spread:
+    """The way of scales and zero points to the elements that they count for."""
+
+    like: Value
+    axis: int | None
+    block_size: int | None
+
+    def out(self, x: Value, name: str) -> Value:
+        """A number as it is, a vector along an axis, and blocks repeated."""
+        if all([n.__class__ is int and n == 1 for n in x.shape]):
+            return F.reshape(x, shape=()) if x.ndim else x
+        if self.axis is None or x.ndim not in (1, self.like.ndim):
+            raise ShapeError(f"{name} {x.spec} should be a number" + self._others(),
+                             hint="axis says along which axis of x a vector, or blocks, lie")
+        place = normalise_axis(self.axis, self.like.ndim)
+        if x.ndim == self.like.ndim and (x.ndim > 1 or self.block_size is not None):
+            return self._blocks(x, place, name)
+        return F.reshape(x, shape=(*x.shape, *(1,) * (self.like.ndim - place - 1)))
+
+    def _others(self) -> str:
+        return "" if self.axis is None else " or a vector, or have as many axes as x"
+
+    def _blocks(self, x: Value, place: int, name: str) -> Value:
+        length, count = self.like.shape[place], x.shape[place]
+        block = -(-length // count) if self.block_size is None else whole(self.block_size, "block_size", 1)
+        if x.shape != (*self.like.shape[:place], -(-length // block), *self.like.shape[place + 1 :]):
+            raise ShapeError(f"{name} {x.spec} has not one number for each {block} elements of {self.like.spec} along "
+                             f"axis {place}")
+        if block == 1:
+            return x
+        before, after = x.shape[:place], x.shape[place + 1 :]
+        x = F.broadcast_to(F.reshape(x, shape=(*before, count, 1, *after)), shape=(*before, count, block, *after))
+        x = F.reshape(x, shape=(*before, count * block, *after))
+        return x if count * block == length else cut(x, place, 0, length)

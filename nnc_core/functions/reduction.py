@@ -8,7 +8,7 @@ from typing import Any
 
 from nnc_core.base import dtype as dt
 from nnc_core.shape.axes import normalise_axes, normalise_axis
-from nnc_core.type import admit_numpy, default_float, promote
+from nnc_core.type import admit_numpy, default_float, not_computed, promote
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
@@ -22,7 +22,9 @@ __all__ = [
 
 
 def as_dtype(v: Value, dtype: dt.DType) -> Value:
-    """Converted where it has to be."""
+    """Converted where it has to be; what is only stored is cast by the user, to what is to be computed in."""
+    if dt.is_storage(v.dtype) and v.dtype != dtype:
+        raise not_computed(v.dtype)
     return v if v.dtype == dtype else F.cast(v, dtype=dtype)
 
 
@@ -72,6 +74,11 @@ def as_summed(v: Value, dtype: Any = None) -> Value:
     return as_dtype(v, wanted)
 
 
+def in_dtype(v: Value, dtype: Any) -> Value:
+    """In the dtype in which a function is asked to compute, if it is."""
+    return v if dtype is None else as_dtype(v, admit_numpy(dtype))
+
+
 def sum_dtype(dtype: Any) -> Any:
     return dtype if dt.is_inexact(dtype) else dt.uint64 if dtype in dt.UNSIGNED else dt.int64
 
@@ -108,9 +115,9 @@ def for_deviations(v: Value, axes: tuple[int, ...]) -> Value:
 
 
 @names_itself
-def mean(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Mean over axes; of integers in the default float dtype."""
-    v = as_value(x)
+def mean(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Mean over axes; of integers in the default float dtype, or in the dtype that is given."""
+    v = in_dtype(as_value(x), dtype)
     if dt.is_inexact(v.dtype):
         return Tensor(F.mean(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
     y = mean_of_integers(v, normalise_axes(axis, v.ndim), keepdims)

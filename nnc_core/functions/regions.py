@@ -10,6 +10,8 @@ from typing import Any
 from nnc_core.base import dtype as dt
 from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.functions.constants import beside
+from nnc_core.functions.region_maxima import region_maxima
+from nnc_core.functions.sampling import back_in_layout, channels_last
 from nnc_core.functions.selection import places_of
 from nnc_core.functions.window_options import arranged, per_axis, restored
 from nnc_core.type import Dims
@@ -84,7 +86,7 @@ def _suppressed(boxes: Value, scores: Value, groups: Value | None, threshold: fl
 
 @names_itself
 def roi_align(x: ArrayLike, boxes: Any, /, size: Any, *, images: Any = None, scale: float = 1.0,
-              sampling_ratio: int = 0, aligned: bool = False, count_outside: bool = True,
+              sampling_ratio: int = 0, aligned: bool = False, count_outside: bool = True, mode: str = "avg",
               layout: str = "NHWC") -> Tensor:
     """Regions of images x as small images of one size (a number, or height and width), read at samples in between.
 
@@ -93,12 +95,28 @@ def roi_align(x: ArrayLike, boxes: Any, /, size: Any, *, images: Any = None, sca
     puts the centre of a pixel half a pixel further, otherwise regions have at least one pixel.  Each of the parts is
     the mean of `sampling_ratio` squared samples, or of as many as it has pixels, rounded up (0).  Samples outside the
     image count as zeros, unless `count_outside` is False.  Gradients go to x and to the boxes.
+
+    mode "max", which needs a `sampling_ratio`, is ONNX's: not the mean of sums of weighted pixels, but the largest of
+    all these pixels times their weights.
     """
+    if mode not in ("avg", "max"):
+        raise AttributeValueError(f"mode {mode!r} is neither 'avg' nor 'max'")
     v, order = arranged(as_value(x, stack_of([boxes])), layout, 2)
     where, numbers = _boxes(v, boxes, images)
+    if mode == "max":
+        return Tensor(_largest(v, order, layout, where, numbers, size, scale, sampling_ratio, aligned))
     y = F.roi_align(v, where, numbers, size=_size(size), scale=float(scale), sampling_ratio=int(sampling_ratio),
                     aligned=bool(aligned), count_outside=bool(count_outside), layout=order)
     return Tensor(restored(y, layout))
+
+
+def _largest(v: Value, order: str, layout: str, boxes: Value, numbers: Value, size: Any, scale: float,
+             sampling_ratio: int, aligned: bool) -> Value:
+    ratio = int(sampling_ratio)
+    if ratio < 1:
+        raise AttributeValueError("mode 'max' needs to know the number of samples", hint="give sampling_ratio")
+    y = region_maxima(channels_last(v, order), boxes, numbers, _size(size), float(scale), ratio, bool(aligned))
+    return back_in_layout(y, layout)
 
 
 @names_itself

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,9 @@ from nnc_core.base.errors import AttributeValueError, ShapeError
 
 Array = np.ndarray[Any, Any]
 METHODS = ("nearest", "nearest_floor", "linear", "cubic", "area")
+COORDINATES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
+               "tf_crop_and_resize")
+ROUNDINGS = ("round_prefer_ceil", "round_prefer_floor", "floor", "ceil")
 
 
 class Table(NamedTuple):
@@ -24,76 +28,149 @@ class Table(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A way to resize: centres of pixels correspond, or with `align_corners` those of the first and last pixels do."""
+    """A way to resize an axis; names are ONNX's.
+
+    With a `scale` the result's elements lie 1 / scale apart, otherwise length / size.  `exclude_outside` leaves out
+    what lies beyond the border, whose elements are repeated otherwise.  The `region` of "tf_crop_and_resize" runs from
+    0, the centre of the first element, to 1, that of the last.
+    """
 
     method: str = "linear"
-    align_corners: bool = False
+    coordinates: str = "half_pixel"
     antialias: bool = False
     coefficient: float = -0.75
+    rounding: str = "round_prefer_ceil"
+    exclude_outside: bool = False
+    scale: float | None = None
+    region: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def repeats(self) -> bool:
+        """True if a whole number of times as many elements is each element so many times."""
+        return self.method == "nearest" and (self.coordinates, self.rounding) in (
+            ("half_pixel", "round_prefer_ceil"), ("half_pixel", "round_prefer_floor"), ("asymmetric", "floor"))
+
+    @property
+    def keeps(self) -> bool:
+        """True if as many elements are the elements themselves."""
+        return self.scale in (None, 1.0) and self.coordinates != "tf_crop_and_resize"
 
 
 def checked(rule: Rule) -> Rule:
-    """The rule itself; AttributeValueError where its parts do not go together."""
-    if rule.method not in METHODS:
-        raise AttributeValueError(f"method {rule.method!r} is none of {', '.join(map(repr, METHODS))}")
-    if rule.antialias and (rule.method not in ("linear", "cubic") or rule.align_corners):
+    """The rule with the shorthand "nearest_floor" written out; AttributeValueError where parts do not go together."""
+    for name, value, known in (("method", rule.method, METHODS), ("coordinates", rule.coordinates, COORDINATES),
+                               ("rounding", rule.rounding, ROUNDINGS)):
+        if value not in known:
+            raise AttributeValueError(f"{name} {value!r} is none of {', '.join(map(repr, known))}")
+    aligned = rule.coordinates == "align_corners"
+    if rule.antialias and (rule.method not in ("linear", "cubic") or aligned):
         raise AttributeValueError(f"antialias goes with method 'linear' or 'cubic' and without align_corners, not with "
-                                  f"{rule.method!r}{' and align_corners' * rule.align_corners}")
-    if rule.align_corners and rule.method in ("area", "nearest_floor"):
+                                  f"{rule.method!r}{' and align_corners' * aligned}")
+    if aligned and rule.method in ("area", "nearest_floor"):
         raise AttributeValueError(f"align_corners does not go with method {rule.method!r}")
+    if rule.method == "area" and (rule.coordinates != "half_pixel" or rule.scale is not None):
+        raise AttributeValueError("method 'area' goes with coordinates 'half_pixel' and with a size, not with a scale")
+    if rule.scale is not None and not rule.scale > 0:
+        raise AttributeValueError(f"scale {rule.scale!r} should be greater than 0")
+    if rule.method == "nearest_floor":
+        return rule._replace(method="nearest", coordinates="asymmetric", rounding="floor")
     return rule
 
 
 @lru_cache(maxsize=256)
 def table_for(length: int, size: int, rule: Rule) -> Table:
-    """`length` elements resized to `size`."""
+    """`length` elements resized to `size`; rows whose places `outside` names are empty."""
     if length < 1 or size < 1:
         raise ShapeError(f"cannot resize {length} elements to {size}", hint="sizes should be at least 1")
-    if rule.antialias:
-        indices, weights = _filtered(length, size, rule)
-    elif rule.method == "area":
+    if rule.method == "area":
         indices, weights = _averaged(length, size)
-    elif rule.method == "linear":
-        indices, weights = _linear(_positions(length, size, rule.align_corners), length)
-    elif rule.method == "cubic":
-        indices, weights = _cubic(_positions(length, size, rule.align_corners), length, rule.coefficient)
-    else:
+    elif rule.method == "nearest":
         indices = nearest(length, size, rule)[:, None]
         weights = np.ones(indices.shape)
+    else:
+        numerators, denominator = _positions(length, size, rule)
+        indices, weights = _filtered(numerators / denominator, length, length / size, rule)
+    beyond = outside(length, size, rule)
+    if beyond is not None:
+        weights = np.where(beyond[:, None], 0, weights)
     return _finished(indices, weights, length)
 
 
 def nearest(length: int, size: int, rule: Rule) -> Array:
-    """The element that each of `size` takes, exactly; halves go up."""
+    """The element that each of `size` takes, exactly where no scale is given."""
+    n, d = _positions(length, size, rule)
+    shift, sign = {"floor": (0, 1), "ceil": (0, -1), "round_prefer_ceil": (d, 1), "round_prefer_floor": (d, -1)}[
+        rule.rounding]
+    found: Array = sign * ((sign * 2 * n + shift) // (2 * d))
+    return np.clip(found, 0, length - 1).astype(np.int64)
+
+
+def outside(length: int, size: int, rule: Rule) -> Array | None:
+    """Marks (size) of which places of "tf_crop_and_resize" lie beyond the centres of the first and the last element."""
+    if rule.coordinates != "tf_crop_and_resize":
+        return None
+    places, _ = _positions(length, size, rule)
+    return np.asarray((places < 0) | (places > length - 1))
+
+
+def _positions(length: int, size: int, rule: Rule) -> tuple[Array, Any]:
+    """Places of the result's elements among those of x: numerators, and the denominator that they share; integers
+    unless a scale or a region is given."""
     i = np.arange(size, dtype=np.int64)
-    if rule.method == "nearest_floor":
-        return i * length // size
-    if not rule.align_corners:
-        return (2 * i + 1) * length // (2 * size)
-    steps = max(size - 1, 1)
-    return (2 * i * (length - 1) + steps) // (2 * steps)
+    if rule.coordinates == "tf_crop_and_resize":
+        return _in_region(length, size, rule), 1.0
+    if rule.coordinates == "pytorch_half_pixel" and _wanted(length, size, rule) == 1:
+        return np.full(size, -1), 2
+    if rule.scale is not None:
+        return _by_scale(length, size, rule, rule.scale), 1.0
+    if rule.coordinates == "asymmetric":
+        return i * length, size
+    if rule.coordinates == "align_corners":
+        return i * (length - 1), max(size - 1, 1)
+    return (2 * i + 1) * length - size, 2 * size
 
 
-def _positions(length: int, size: int, align_corners: bool) -> Array:
-    """Positions of the result's elements among those of x; with corners aligned a single one lies on the first."""
+def _wanted(length: int, size: int, rule: Rule) -> float:
+    """The number of the result's elements before it is rounded."""
+    return size if rule.scale is None else rule.scale * length
+
+
+def _by_scale(length: int, size: int, rule: Rule, scale: float) -> Array:
+    i, wanted = np.arange(size, dtype=np.float64), scale * length
+    if rule.coordinates == "align_corners":
+        return i * ((length - 1) / (wanted - 1)) if wanted != 1 else 0 * i
+    if rule.coordinates == "asymmetric":
+        return i / scale
+    shift = length / 2 * (1 - size / wanted) if rule.coordinates == "half_pixel_symmetric" else 0
+    return (i + 0.5) / scale - 0.5 + shift
+
+
+def _in_region(length: int, size: int, rule: Rule) -> Array:
+    """From a region's begin to its end, or in its middle."""
+    begin, end = rule.region
+    last, wanted = length - 1, _wanted(length, size, rule)
     i = np.arange(size, dtype=np.float64)
-    if align_corners:
-        return i * ((length - 1) / max(size - 1, 1))
-    return (i + 0.5) * (length / size) - 0.5
+    steps = i * (end - begin) * last / (wanted - 1) if wanted != 1 else 0 * i + (end - begin) * last / 2
+    return steps + begin * last
 
 
-def _linear(positions: Array, length: int) -> tuple[Array, Array]:
-    inside = np.clip(positions, 0, length - 1)
-    first = np.floor(inside).astype(np.int64)
-    share = inside - first
-    return np.stack([first, np.minimum(first + 1, length - 1)], 1), np.stack([1 - share, share], 1)
-
-
-def _cubic(positions: Array, length: int, a: float) -> tuple[Array, Array]:
-    """Keys' convolution; what lies outside repeats the border."""
-    first = np.floor(positions).astype(np.int64)
-    places = first[:, None] + np.arange(-1, 3)
-    weights = keys(np.abs(positions[:, None] - places), a)
+def _filtered(positions: Array, length: int, step: float, rule: Rule) -> tuple[Array, Array]:
+    """A filter around each position; with antialias it is widened where the result is smaller, so that every element
+    counts, and weights sum to 1."""
+    step = step if rule.scale is None else 1 / rule.scale
+    wide = max(step, 1.0) if rule.antialias else 1.0
+    support = (1.0 if rule.method == "linear" else 2.0) * wide
+    begin = np.floor(positions - support).astype(np.int64) + 1
+    end = begin + ceil(2 * support)
+    if rule.exclude_outside:
+        begin, end = np.clip(begin, 0, length), np.clip(end, 0, length)
+    places = begin[:, None] + np.arange(max(int((end - begin).max()), 1))
+    distance = np.abs(places - positions[:, None]) / wide
+    weights = np.maximum(1 - distance, 0) if rule.method == "linear" else keys(distance, rule.coefficient)
+    weights = np.where(places < end[:, None], weights, 0)
+    if rule.antialias or rule.exclude_outside:
+        total = weights.sum(1, keepdims=True)
+        weights = weights / np.where(total == 0, 1, total)
     return np.clip(places, 0, length - 1), weights
 
 
@@ -115,21 +192,6 @@ def _averaged(length: int, size: int) -> tuple[Array, Array]:
     places = begin[:, None] + np.arange(int((end - begin).max()))
     inside = places < end[:, None]
     return np.where(inside, places, -1), np.where(inside, 1 / (end - begin)[:, None], 0)
-
-
-def _filtered(length: int, size: int, rule: Rule) -> tuple[Array, Array]:
-    """The filter widened where the result is smaller, so that every element counts; weights sum to 1 at the border."""
-    scale = length / size
-    wide = max(scale, 1.0)
-    support = (1.0 if rule.method == "linear" else 2.0) * wide
-    centre = (np.arange(size) + 0.5) * scale
-    begin = np.maximum(np.floor(centre - support + 0.5), 0).astype(np.int64)
-    end = np.minimum(np.floor(centre + support + 0.5), length).astype(np.int64)
-    places = begin[:, None] + np.arange(int((end - begin).max()))
-    distance = np.abs(places + 0.5 - centre[:, None]) / wide
-    weights = np.maximum(1 - distance, 0) if rule.method == "linear" else keys(distance, rule.coefficient)
-    weights = np.where(places < end[:, None], weights, 0)
-    return np.where(places < end[:, None], places, -1), weights / weights.sum(1, keepdims=True)
 
 
 def _finished(indices: Array, weights: Array, length: int) -> Table:

@@ -2,46 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import floor, prod
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.functions.resample_tables import Rule, checked
-from nnc_core.functions.spatial import resampled
+from nnc_core.functions.spatial import resampled, resampled_axes
 from nnc_core.functions.window_options import (
     Int,
     arranged,
-    is_number,
+    is_real,
     items,
     per_axis,
     restored,
     size_of,
     sizes_of,
+    spatial_axes,
 )
+from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.window import Image, has_channels_last
 from nnc_core.type import DimLike, Dims
 from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
+from nnc_core.values.value import Value
 
 __all__ = ["depth_to_space", "resize", "space_to_depth", "upsample"]
 
 
 @names_itself
-def resize(x: ArrayLike, /, size: Any, *, method: str = "linear", align_corners: bool = False, antialias: bool = False,
-           coefficient: float | None = None, layout: str | None = None) -> Tensor:
-    """Images with `size` elements along each spatial dimension (one to three of them; channels are last by default).
+def resize(x: ArrayLike, /, size: Any = None, *, method: str = "linear", align_corners: bool = False,
+           antialias: bool = False, coefficient: float | None = None, scale: Any = None,
+           coordinates: str | None = None, rounding: str | None = None, exclude_outside: bool | None = None,
+           region: Any = None, fill: float = 0.0, axes: Sequence[int] | None = None,
+           layout: str | None = None) -> Tensor:
+    """Images with `size` elements along each spatial dimension (one to three of them; channels are last by default), or
+    arrays of any rank along `axes`.
 
     method "nearest" takes the element nearest to the centre of each new one (halves go up), "nearest_floor" the one at
     floor(i * old / new), "linear" and "cubic" interpolate along each axis (Keys' cubic with `coefficient`, by default
     -0.75, with antialias -0.5), "area" averages as `adaptive_avg_pool` does.  `align_corners` makes the centres of the
     first and of the last elements correspond, otherwise their outer edges do.  `antialias` widens the filter where the
-    result is smaller.  Beyond the border the border is repeated.  All but the two nearest need floats.
+    result is smaller.  Beyond the border the border is repeated; `exclude_outside`, by default where `antialias` is,
+    leaves out what lies there.  All but the two nearest need floats.
+
+    The rest is as ONNX has it.  With a `scale`, a number or one for each axis, elements are 1 / scale apart, and sizes
+    are floor(length * scale) unless given.  `coordinates` says where they lie: "half_pixel", "align_corners",
+    "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric", or "tf_crop_and_resize" for a `region`, a pair for each
+    axis in parts of the image from its first (0) to its last centre (1), with `fill` outside of the image.  `rounding`
+    is that of "nearest": "round_prefer_ceil", "round_prefer_floor", "floor" or "ceil".
     """
-    v, order = arranged(as_value(x), layout)
+    v = as_value(x)
+    v, order = (v, "") if axes is not None else arranged(v, layout)
+    along = spatial_axes(order) if axes is None else _distinct(axes, v.ndim)
+    scales, regions = _numbers(scale, along, "scale"), _regions(region, along)
     keys = coefficient if coefficient is not None else -0.5 if antialias else -0.75
-    rule = checked(Rule(method, align_corners, antialias, float(keys)))
-    return Tensor(restored(resampled(v, order, size_of(size, len(order) - 2), rule), layout))
+    placed = coordinates or ("align_corners" if align_corners else "half_pixel")
+    leaves_out = antialias if exclude_outside is None else exclude_outside
+    rules = [checked(Rule(method, placed, antialias, float(keys), rounding or "round_prefer_ceil", leaves_out, s, r))
+             for s, r in zip(scales, regions, strict=True)]
+    y = resampled_axes(v, along, _wanted(v, along, size, scales), rules, fill)
+    return Tensor(restored(y, layout) if axes is None else y)
+
+
+def _distinct(axes: Sequence[int], ndim: int) -> tuple[int, ...]:
+    """In the order in which sizes and scales are given."""
+    found = tuple([normalise_axis(a, ndim) for a in axes])
+    if len(set(found)) != len(found):
+        raise AttributeValueError(f"axes {tuple(axes)} name an axis twice")
+    return found
+
+
+def _numbers(value: Any, axes: Sequence[int], what: str) -> list[float | None]:
+    given = (value,) * len(axes) if value is None or is_real(value) else items(value)
+    if len(given) != len(axes) or not all(n is None or is_real(n) for n in given):
+        raise AttributeValueError(f"{what} {value!r} is neither a number nor {len(axes)} of them")
+    return [None if n is None else float(n) for n in given]
+
+
+def _regions(region: Any, axes: Sequence[int]) -> list[tuple[float, float]]:
+    if region is None:
+        return [(0.0, 1.0)] * len(axes)
+    pairs = [_numbers(pair, (0, 1), "a pair of the region") for pair in items(region)]
+    if len(pairs) != len(axes):
+        raise AttributeValueError(f"region {region!r} has {len(pairs)} pairs for {len(axes)} axes")
+    return [(float(begin or 0), float(end or 0)) for begin, end in pairs]
+
+
+def _wanted(v: Value, axes: Sequence[int], size: Any, scales: Sequence[float | None]) -> Dims:
+    if size is not None or None in scales:
+        return size_of(size, len(axes))
+    return tuple([_scaled_length(v.shape[a], s) for a, s in zip(axes, scales, strict=True)])
 
 
 @names_itself
@@ -52,13 +104,13 @@ def upsample(x: ArrayLike, /, scale: Any, *, method: str = "nearest", align_corn
     `scale` is a number, or one for each dimension; whole ones repeat each element under the method "nearest".
     """
     v, order = arranged(as_value(x), layout)
-    rule = checked(Rule(method, align_corners))
+    rule = checked(Rule(method, "align_corners" if align_corners else "half_pixel"))
     return Tensor(restored(resampled(v, order, _scaled(scale, sizes_of(v, order)), rule), layout))
 
 
 def _scaled(scale: Any, sizes: Dims) -> Dims:
-    scales = (scale,) * len(sizes) if is_number(scale) or isinstance(scale, float) else items(scale)
-    if len(scales) != len(sizes) or not all(is_number(s) or isinstance(s, float) for s in scales):
+    scales = _numbers(scale, range(len(sizes)), "scale")
+    if None in scales:
         raise AttributeValueError(f"scale {scale!r} is neither a number nor {len(sizes)} of them")
     return tuple([_scaled_length(n, s) for n, s in zip(sizes, scales, strict=True)])
 

@@ -26,7 +26,7 @@ PADDINGS = ("zeros", "border", "reflection")
 CUBIC = -0.75
 
 
-class _Tap(NamedTuple):
+class Tap(NamedTuple):
     """An element that is read along one axis: a whole number as a float, and what it weighs (None: 1)."""
 
     place: Value
@@ -45,16 +45,17 @@ def grid_sample(x: ArrayLike, grid: ArrayLike, /, *, method: str = "linear", pad
     """
     values, where = as_values(x, grid)
     v, _ = arranged(values, layout)
-    v = _channels_last(v, layout)
+    v = channels_last(v, layout)
     _check(v, where, method, padding)
     image, wide = Image.of(v.spec, LAYOUTS[v.ndim - 2][0]), accumulator(v.dtype)
     places = _places(F.cast(where, dtype=wide), image, align_corners)
     axes = [_taps(p, n, method, padding, align_corners) for p, n in zip(places, image.size, strict=True)]
     y = F.cast(_read(F.cast(v, dtype=wide), image, axes), dtype=v.dtype)
-    return Tensor(_back(y, layout))
+    return Tensor(back_in_layout(y, layout))
 
 
-def _channels_last(v: Value, layout: str | None) -> Value:
+def channels_last(v: Value, layout: str | None) -> Value:
+    """Images of which `arranged` has seen the layout, channels last."""
     return F.permute(v, axes=(0, *range(2, v.ndim), 1)) if _first(v, layout) else v
 
 
@@ -62,7 +63,8 @@ def _first(v: Value, layout: str | None) -> bool:
     return operator_layout(layout, v.ndim - 2).startswith("NC")
 
 
-def _back(y: Value, layout: str | None) -> Value:
+def back_in_layout(y: Value, layout: str | None) -> Value:
+    """Images with channels last in the user's layout."""
     if _first(y, layout):
         return F.permute(y, axes=(0, y.ndim - 1, *range(1, y.ndim - 1)))
     return restored(y, layout)
@@ -119,30 +121,31 @@ def _reflected(place: Value, low: float, high: float) -> Value:
     return F.add(F.where(odd, F.subtract(span, rest), rest), low)
 
 
-def _nearest(place: Value, length: DimLike, padding: str, align_corners: bool) -> list[_Tap]:
+def _nearest(place: Value, length: DimLike, padding: str, align_corners: bool) -> list[Tap]:
     place = _outside(place, length, padding, align_corners)
     below = _floor(place)
     share = F.subtract(place, below)
     odd = F.equal(F.remainder(below, 2.0), 1.0)
     up = F.logical_or(F.greater(share, 0.5), F.logical_and(F.equal(share, 0.5), odd))
-    return [_Tap(F.where(up, F.add(below, 1.0), below), None)]
+    return [Tap(F.where(up, F.add(below, 1.0), below), None)]
 
 
-def _linear(place: Value, length: DimLike, padding: str, align_corners: bool) -> list[_Tap]:
+def linear_taps(place: Value, length: DimLike, padding: str = "zeros", align_corners: bool = False) -> list[Tap]:
+    """The two elements around a place."""
     place = _outside(place, length, padding, align_corners)
     below = _floor(place)
     share = F.subtract(place, below)
-    return [_Tap(below, F.subtract(1.0, share)), _Tap(F.add(below, 1.0), share)]
+    return [Tap(below, F.subtract(1.0, share)), Tap(F.add(below, 1.0), share)]
 
 
-def _cubic(place: Value, length: DimLike, padding: str, align_corners: bool) -> list[_Tap]:
+def _cubic(place: Value, length: DimLike, padding: str, align_corners: bool) -> list[Tap]:
     """Each of the four elements is brought inside on its own."""
     below = _floor(place)
     share = F.subtract(place, below)
     taps = []
     for k in range(-1, 3):
         there = _outside(F.add(below, float(k)), length, padding, align_corners)
-        taps.append(_Tap(there, _keys(F.abs(F.subtract(share, float(k))), far=k in (-1, 2))))
+        taps.append(Tap(there, _keys(F.abs(F.subtract(share, float(k))), far=k in (-1, 2))))
     return taps
 
 
@@ -154,29 +157,29 @@ def _keys(d: Value, far: bool) -> Value:
     return F.add(F.multiply(F.multiply(inner, d), d), 1.0)
 
 
-_METHODS: dict[str, Callable[[Value, DimLike, str, bool], list[_Tap]]] = {
-    "nearest": _nearest, "linear": _linear, "cubic": _cubic,
+_METHODS: dict[str, Callable[[Value, DimLike, str, bool], list[Tap]]] = {
+    "nearest": _nearest, "linear": linear_taps, "cubic": _cubic,
 }  # fmt: skip
 
 
-def _taps(place: Value, length: DimLike, method: str, padding: str, align_corners: bool) -> list[_Tap]:
+def _taps(place: Value, length: DimLike, method: str, padding: str, align_corners: bool) -> list[Tap]:
     return _METHODS[method](place, length, padding, align_corners)
 
 
-def _read(v: Value, image: Image, axes: list[list[_Tap]]) -> Value:
+def _read(v: Value, image: Image, axes: list[list[Tap]]) -> Value:
     """The weighted sum over all combinations of taps; what is outside counts as zero."""
     n, size, c = image
     pixels = F.reshape(v, shape=(n * count_of(size), c))
     with beside(v):
         first = F.reshape(F.arange(size=n, dtype=dt.int64), shape=(n, *(1,) * len(size)))
-        terms = [_term(pixels, first, size, taps) for taps in product(*axes)]
+        terms = [tap_term(pixels, first, size, taps) for taps in product(*axes)]
     total = terms[0]
     for term in terms[1:]:
         total = F.add(total, term)
     return total
 
 
-def _term(pixels: Value, first: Value, size: Dims, taps: tuple[_Tap, ...]) -> Value:
+def tap_term(pixels: Value, first: Value, size: Dims, taps: tuple[Tap, ...]) -> Value:
     """One element for each place of the grid, times its weight."""
     number, inside, weight = first, None, None
     for tap, length in zip(taps, size, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import DTypeError
 from nnc_core.functions.constants import beside, constant_beside
-from nnc_core.functions.resample_tables import Rule, nearest, table_for
+from nnc_core.functions.resample_tables import Rule, nearest, outside, table_for
 from nnc_core.functions.window_options import along, fits_other_sizes, sizes_of, spatial_axes
 from nnc_core.shape.window import Image, has_channels_last
 from nnc_core.type import DimLike, Dims
@@ -23,18 +24,35 @@ Array = np.ndarray[Any, Any]
 
 def resampled(v: Value, order: str, size: Dims, rule: Rule) -> Value:
     """Every spatial axis resized by a rule."""
-    for axis, length, wanted in zip(spatial_axes(order), sizes_of(v, order), size, strict=True):
-        if length != wanted:
-            v = _resampled_axis(v, axis, length, wanted, rule)
+    axes = spatial_axes(order)
+    return resampled_axes(v, axes, size, [rule] * len(axes))
+
+
+def resampled_axes(v: Value, axes: Sequence[int], size: Sequence[DimLike], rules: Sequence[Rule],
+                   fill: float = 0.0) -> Value:
+    """Each axis resized by its rule; `fill` stands for what lies outside where a rule leaves that empty."""
+    for axis, wanted, rule in zip(axes, size, rules, strict=True):
+        length = v.shape[axis]
+        if length != wanted or not rule.keeps:
+            v = _filled_outside(_resampled_axis(v, axis, length, wanted, rule), axis, length, wanted, rule, fill)
     return v
+
+
+def _filled_outside(v: Value, axis: int, length: DimLike, size: DimLike, rule: Rule, fill: float) -> Value:
+    if rule.coordinates != "tf_crop_and_resize":
+        return v
+    beyond = outside(int(length), int(size), rule)
+    if beyond is None or not beyond.any():
+        return v
+    return F.where(constant_beside(v, beyond.reshape(-1, *(1,) * (v.ndim - axis - 1))), fill, v)
 
 
 def _resampled_axis(v: Value, axis: int, length: DimLike, size: DimLike, rule: Rule) -> Value:
     factor = _whole(size, length)
-    if factor and rule.method.startswith("nearest") and not rule.align_corners and not _prefers_table(v, length):
+    if factor and rule.repeats and rule.scale in (None, factor) and not _prefers_table(v, length):
         return _repeated(v, axis, factor)
     if not dt.is_float(v.dtype):
-        if not rule.method.startswith("nearest"):
+        if rule.method != "nearest":
             raise DTypeError(f"method {rule.method!r} needs floating-point numbers, not {v.dtype}",
                              hint="cast with astype, or take the nearest")
         return F.take(v, constant_beside(v, nearest(int(length), int(size), rule)), axis=axis)

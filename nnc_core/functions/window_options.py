@@ -26,6 +26,10 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
+def is_real(value: Any) -> bool:
+    return is_number(value) or isinstance(value, (float, np.floating))
+
+
 def items(value: Any) -> tuple[Any, ...]:
     """The items of a sequence; anything else as the only one."""
     return tuple(value) if isinstance(value, Iterable) else (value,)

@@ -20,7 +20,7 @@ from nnc_core.functions.selection import places_of
 from nnc_core.indexing import ranges as basic
 from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import DimLike, Dims
-from nnc_core.values.dispatch import F
+from nnc_core.values.dispatch import F, learn_sizes
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import current_trace
 from nnc_core.values.operands import holds_tensors, listed_value, value_of
@@ -149,8 +149,16 @@ def write(x: Value, g: Gather, value: Value, mode: str) -> Value:
     whole = x if x.shape == g.merged else F.reshape(x, shape=g.merged)
     piece = _cut(x, g)
     y, axis, index = _positions(piece, g)
-    shape = (*y.shape[:axis], *index.shape, *y.shape[axis + 1 :])
-    updates = spread(value, shape)
+
+    def updates_now() -> Value:
+        return spread(value, (*y.shape[:axis], *index.shape, *y.shape[axis + 1 :]))
+
+    try:
+        updates = updates_now()
+    except ShapeError:
+        if not learn_sizes((y, index, value), "setitem"):
+            raise
+        updates = updates_now()
     done = F.scatter(y, index, updates, axis=axis, mode=mode)
     done = _back(done, piece, g)
     if not _is_whole(g):

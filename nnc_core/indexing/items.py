@@ -15,7 +15,7 @@ from nnc_core.indexing import gathering, ranges
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import is_static
 from nnc_core.values.accepted import GET_ITEM, SET_ITEM, accept_items
-from nnc_core.values.dispatch import F, shape_of
+from nnc_core.values.dispatch import F, learn_sizes, shape_of
 from nnc_core.values.modes import current_trace, lazy
 from nnc_core.values.operands import operand, value_of
 from nnc_core.values.postponed import one, postponable
@@ -42,10 +42,22 @@ def get_item(x: Value, key: Any) -> Value:
                 item = NotImplemented  # the slow way finds out why
             if item is not NotImplemented:
                 return Value(item, x.stack)
+    return _knowing_sizes("getitem", _read, x, key)
+
+
+def _knowing_sizes(name: str, function: Callable[..., Value], x: Value, key: Any, *rest: Any) -> Value:
+    """Ask a function again where shapes did not fit before the sizes that depend on data were computed."""
     try:
-        return _read(x, key)
+        try:
+            return function(x, key, *rest)
+        except ShapeError:
+            keys = key if isinstance(key, tuple) else (key,)
+            values = [k._value if isinstance(k, Tensor) else k for k in (x, *keys, *rest)]
+            if not learn_sizes([v for v in values if isinstance(v, Value)], name):
+                raise
+            return function(x, key, *rest)
     except Error as error:
-        error.locate(operator="getitem", device=x.stack.device.spec.id, line=show_line(user_line()))
+        error.locate(operator=name, device=x.stack.device.spec.id, line=show_line(user_line()))
         raise
 
 
@@ -67,10 +79,11 @@ def _array_of(t: Tensor, x: Value) -> Any:
 def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
     """x with x[key] changed by value (a number, a tensor, a host array) in one of the CHANGES: a new value."""
     try:
-        return _written(x, key, operand(value, x.stack, x.dtype if is_inexact(x.dtype) else None), mode)
+        new = operand(value, x.stack, x.dtype if is_inexact(x.dtype) else None)
     except Error as error:
         error.locate(operator="setitem", device=x.stack.device.spec.id, line=show_line(user_line()))
         raise
+    return _knowing_sizes("setitem", _written, x, key, new, mode)
 
 
 def _read(x: Value, key: Any) -> Value:

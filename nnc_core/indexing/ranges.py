@@ -123,6 +123,8 @@ def _slice(k: slice, length: DimLike) -> tuple[Any, Any, int]:
         return (low, max(low, high), by) if by > 0 else (low, min(low, high), by)
     if k.step not in (None, 1) or any(v is not None and (not isinstance(v, int)) for v in (k.start, k.stop)):
         raise NotSupportedError(f"slice {k} of an axis of unknown length {length}", hint="give the axis a number")
+    if k.start is not None and k.stop is not None and k.stop <= k.start and (k.start < 0 or k.stop >= 0):
+        return 0, 0, 1  # nothing, however long the axis is
     return _bound(k.start, 0, length), _bound(k.stop, length, length), 1
 
 

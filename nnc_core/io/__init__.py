@@ -9,6 +9,8 @@ from nnc_core.io.graph_file import load_graph, save_graph
 from nnc_core.io.mapped_arrays import map_arrays
 from nnc_core.io.mapped_weights import MappedWeights, map_weights
 from nnc_core.io.module_file import load_module, load_weights, save_module, save_weights
+from nnc_core.io.onnx import load_onnx
+from nnc_core.io.onnx.writing import save_onnx, to_onnx
 from nnc_core.io.training_file import TrainingFile
 from nnc_core.io.training_state import load_training_state, save_training_state
 
@@ -21,6 +23,7 @@ __all__ = [
     "load_arrays",
     "load_graph",
     "load_module",
+    "load_onnx",
     "load_training_state",
     "load_weights",
     "map_arrays",
@@ -29,7 +32,9 @@ __all__ = [
     "save_arrays",
     "save_graph",
     "save_module",
+    "save_onnx",
     "save_training_state",
     "save_weights",
+    "to_onnx",
     "write_atomically",
 ]

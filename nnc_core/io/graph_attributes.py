@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DTYPES, DType
+from nnc_core.base.dtype import ALL_DTYPES, DType
 from nnc_core.base.errors import FileFormatError, NotSupportedError
 from nnc_core.symbol import Body, Number, float_attribute
 from nnc_core.type import Dim, DimLike, Dims, TensorSpec, TupleSpec
@@ -60,7 +60,7 @@ def _read_float(text: str) -> float:
 
 
 def _read_dtype(name: str) -> DType:
-    return DTYPES[name]
+    return ALL_DTYPES[name]
 
 
 def _write_number(number: Number) -> list[str]:

@@ -10,12 +10,13 @@ import json
 import mmap
 import os
 from collections.abc import Mapping
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from nnc_core.io.checkpoint import Array, Stored, damaged, dtype_of, opening, take_marks
+from nnc_core.base.dtype import bits_of
+from nnc_core.base.packed import packed_nbytes, unpacked_elements
+from nnc_core.io.checkpoint import Array, Stored, damaged, dtype_of, opening, take_marks, with_packed
 
 Path = str | os.PathLike[str]
 _LONGEST_HEADER = 100_000_000
@@ -28,7 +29,8 @@ def map_arrays(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
 
     Nothing but the header is read now.  The file may be deleted, or replaced by another of its name (as `save_arrays`
     does), and the arrays stay what they are; who overwrites it in place changes them, and who cuts it off while they
-    are used ends the process.  Arrays may lie at addresses that their dtype is not aligned to.
+    are used ends the process.  Arrays may lie at addresses that their dtype is not aligned to; those of 2 and 4 bits
+    are unpacked into memory of their own.
 
     Raises MissingFileError for a missing file and FileFormatError for one that is damaged, truncated, of another
     format or with a dtype that nnc does not have.
@@ -44,6 +46,7 @@ def map_file(path: Path) -> Stored:
     metadata = _metadata(path, header)
     start = len(content) - _check_places(path, header, content)
     arrays = {name: _array(path, name, header[name], content, start) for name in sorted(header)}
+    arrays = with_packed(path, arrays, metadata)
     is_ours, _ = take_marks(path, metadata)
     return Stored(arrays, metadata, is_ours)
 
@@ -117,9 +120,12 @@ def _are_sizes(numbers: Any) -> bool:
 
 def _array(path: Path, name: str, entry: Mapping[str, Any], content: mmap.mmap, start: int) -> Array:
     dtype, shape, (first, behind) = dtype_of(path, name, entry["dtype"]), entry["shape"], entry["data_offsets"]
-    if prod(shape) * dtype.itemsize != behind - first:
+    if packed_nbytes(tuple(shape), dtype) != behind - first:
         raise damaged(path, f"array {name!r}, {dtype}{shape}, has {behind - first:,} bytes")
     try:
+        if bits_of(dtype) < 8:
+            content_of = np.frombuffer(content, np.uint8, behind - first, start + first)
+            return np.asarray(unpacked_elements(content_of, dtype, tuple(shape)))
         return np.ndarray(shape, dtype, content, start + first)
     except (ValueError, OverflowError) as error:
         raise damaged(path, f"array {name!r} cannot have shape {shape}: {error}") from error

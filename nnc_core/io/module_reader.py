@@ -7,12 +7,14 @@ from typing import Any
 
 from nnc_core.base.config import config
 from nnc_core.base.dtype import DType
-from nnc_core.base.errors import DeferredInplaceError, Error, FileFormatError, StateError
+from nnc_core.base.errors import Error, FileFormatError, StateError
 from nnc_core.base.fields import RESTORE, Test, check_fields, is_count, is_list, is_object
 from nnc_core.functions.creation import asarray
 from nnc_core.io.checkpoint import Array
 from nnc_core.io.graph_attributes import decode
 from nnc_core.io.module_writer import VERSION
+from nnc_core.io.onnx import model_reader
+from nnc_core.io.onnx.names import ONNX_MODULE
 from nnc_core.nn import Module, Network
 from nnc_core.nn.layers.function import public_functions
 from nnc_core.nn.networks.topology import Entrance, Node, Ref, Topology
@@ -139,14 +141,8 @@ _READ: Mapping[str, Callable[[ModuleReader, Any], Any]] = {
 
 
 def _without_weights(make: Callable[[], Module]) -> Module:
-    """A module whose first weights are not computed: those of the file take their place, if they are of these shapes.
-
-    A constructor that changes arrays in place needs them.
-    """
-    try:
-        with deferred(), config.using(implicit_compute="allow"):
-            return make()
-    except DeferredInplaceError:
+    """A module whose first weights are not computed: those of the file take their place, if their shapes are these."""
+    with deferred(), config.using(implicit_compute="allow"):
         return make()
 
 
@@ -170,6 +166,8 @@ def _function(name: str) -> Any:
 
 
 def _registered(name: str) -> Any:
+    if name == ONNX_MODULE:
+        model_reader()  # which registers it
     found = registered(name)
     if found is None:
         raise StateError(f"nothing is registered as {name!r}",

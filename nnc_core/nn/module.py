@@ -15,6 +15,7 @@ from nnc_core.base.errors import (
     Error,
     NotSupportedError,
     OperandError,
+    UnknownNameError,
     UnknownShapeError,
 )
 from nnc_core.nn.construction import Construction
@@ -107,14 +108,14 @@ class Module(ModuleNode):
             return self.forward(*args, **kwargs)
         except UnknownShapeError as error:
             return self._postponed(error, args, kwargs)
-        except Error as error:
-            error.locate(operator=type(self).__name__, line=show_line(user_line()))
-            raise
         except FAILURES as error:
-            wrong = self._misfit(args, kwargs) if _is_internal(type(self)) else None
-            if wrong is None:
-                raise
-            raise wrong.locate(operator=type(self).__name__, line=show_line(user_line())) from error
+            told = isinstance(error, Error) and not isinstance(error, UnknownNameError)
+            wrong = None if told or not _is_internal(type(self)) else self._misfit(args, kwargs)
+            if wrong is not None:
+                raise wrong.locate(operator=type(self).__name__, line=show_line(user_line())) from error
+            if isinstance(error, Error):
+                error.locate(operator=type(self).__name__, line=show_line(user_line()))
+            raise
 
     def _postponed(self, error: UnknownShapeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The results of a call with symbols of unknown shape, for the weights that the module has now."""

@@ -53,7 +53,7 @@ def _visible(F: Namespace[V], queries: DimLike, keys: DimLike, offset: int) -> V
     return F.less_equal(F.arange(size=keys, dtype=int64), i)
 
 
-def _masked(F: Namespace[V], scores: V, mask: tuple[Any, ...], causal: bool, offset: int) -> tuple[V, V | None]:
+def masked(F: Namespace[V], scores: V, mask: tuple[Any, ...], causal: bool, offset: int) -> tuple[V, V | None]:
     """Scores with what is added to them, and what may be looked at; None if that is everything."""
     allowed = _visible(F, scores.shape[-2], scores.shape[-1], offset) if causal else None
     for m in mask:
@@ -68,7 +68,7 @@ def _scores(F: Namespace[V], scaled: V, key: V, mask: tuple[Any, ...], causal: b
             offset: int) -> tuple[Any, Any]:
     """The scores of queries that are scaled, and what may be looked at."""
     found = product(F, scaled, key, True, (*scaled.shape[:-1], key.shape[-2]))
-    return _masked(F, found, mask, causal, offset)
+    return masked(F, found, mask, causal, offset)
 
 
 class _Weighted(NamedTuple):

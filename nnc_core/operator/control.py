@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 
 W = TypeVar("W")
 
-PICK = Op("pick", ("x",), ("index",), rule.pick, doc="One of the results of an operator that has several.")
+PICK = Op("pick", ("x",), ("index",), rule.pick, storage=True,
+          doc="One of the results of an operator that has several.")
 LOOP = Op("loop", ("*operands",), ("cond", "body", "length", "carried", "scanned", "reverse"), rule.loop,
-          doc="A body run again and again: while a condition holds, or along a first axis.", bodies=True)
+          doc="A body run again and again: while a condition holds, or along a first axis.", bodies=True, storage=True)
 CASE_OF = Op("case_of", ("index", "*operands"), ("branches", "otherwise"), rule.case_of,
-             doc="One of several bodies, chosen by an integer.", bodies=True)
+             doc="One of several bodies, chosen by an integer.", bodies=True, storage=True)
 CALL = Op("call", ("*operands",), ("body", "name"), rule.call, doc="A body run once: a compiled function.",
-          bodies=True)
+          bodies=True, storage=True)
 TOGETHER = Op("together", ("*x",), (), rule.together, doc="Several values as the results of one operator.",
-              reference=lambda *arrays: arrays, vjp=lambda F, g, y, *x: g, jvp=lambda F, tangents, y, *x: tangents)
+              reference=lambda *arrays: arrays, vjp=lambda F, g, y, *x: g, jvp=lambda F, tangents, y, *x: tangents,
+              storage=True)
 CONTROL = {op.name: op for op in (PICK, TOGETHER, LOOP, CASE_OF, CALL)}
 """They are not among OPERATORS, whose members all have kernels, expressions or bodies of their own."""
 

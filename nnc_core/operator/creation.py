@@ -18,8 +18,9 @@ from nnc_core.symbol import Number, number_of
 from nnc_core.type import DimLike, Dims, Op, TensorSpec
 
 PLACEHOLDER = Op("placeholder", (), ("name", "spec", "uid"), lambda name, spec, uid: spec,
-                 doc="An input of a graph, or of a body.")
-CONSTANT = Op("constant", (), ("literal", "spec"), lambda literal, spec: spec, doc="An array known beforehand.")
+                 storage=True, doc="An input of a graph, or of a body.")
+CONSTANT = Op("constant", (), ("literal", "spec"), lambda literal, spec: spec, storage=True,
+              doc="An array known beforehand.")
 
 
 def _filled_nest(command: Command) -> LoopNest:
@@ -59,7 +60,7 @@ def _arange_nest(command: Command) -> LoopNest:
 
 class Creation(Base[V], Generic[V]):
     @op(infer=lambda shape, number: TensorSpec(check_shape(shape), number.dtype),
-        reference=lambda shape, number: np.full(shape, number.value), nest=_filled_nest, exact=True,
+        reference=lambda shape, number: np.full(shape, number.value), nest=_filled_nest, exact=True, storage=True,
         differentiable=False)
     def filled(self, *, shape: Dims, number: Number) -> V:
         """One number everywhere."""
@@ -85,7 +86,8 @@ class Creation(Base[V], Generic[V]):
 
 
 class Transfer(Base[V], Generic[V]):
-    @op(infer=lambda x, source, target: x, reference=lambda x, source, target: x, exact=True, linear="jointly",
+    @op(infer=lambda x, source, target: x, reference=lambda x, source, target: x, exact=True, storage=True,
+        linear="jointly",
         view=lambda x, source, target: x,
         vjp=lambda F, g, y, x, source, target: (F.transfer(g, source=target, target=source),))
     def transfer(self, x: V, *, source: str, target: str) -> V:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from nnc_core.base.dtype import DType, is_inexact
+from nnc_core.base.dtype import DType, is_inexact, is_storage
 from nnc_core.base.errors import Error, OperandError
 from nnc_core.symbol import float_attribute
 from nnc_core.type import Attributes, Dims, Op, TensorSpec, default_float, default_for, promote, promote_number
@@ -86,7 +86,7 @@ class Base(Generic[V]):
             if not self.is_value(x):
                 common = self._dtype_of_number(op, x) if common is None else promote_number(common, x)
         assert common is not None
-        return default_float() if op.to_float and not is_inexact(common) else common
+        return default_float() if op.to_float and not (is_inexact(common) or is_storage(common)) else common
 
     def _dtype_of_number(self, op: Op, x: Any) -> DType:
         try:

@@ -209,11 +209,11 @@ class Functions(Base[V], Generic[V]):
 class Comparison(Base[V], Generic[V]):
     """Relations, whose results are booleans."""
 
-    @op(infer=rule.comparison, reference=np.equal, promote=ALL_INPUTS, commutative=True, exact=True,
+    @op(infer=rule.comparison, reference=np.equal, promote=ALL_INPUTS, commutative=True, exact=True, storage=True,
         differentiable=False, scalar=lambda a, b: a.equal(b))
     def equal(self, a: V | float, b: V | float) -> V: ...
 
-    @op(infer=rule.comparison, reference=np.not_equal, promote=ALL_INPUTS, commutative=True, exact=True,
+    @op(infer=rule.comparison, reference=np.not_equal, promote=ALL_INPUTS, commutative=True, exact=True, storage=True,
         differentiable=False, scalar=lambda a, b: a.not_equal(b))
     def not_equal(self, a: V | float, b: V | float) -> V: ...
 
@@ -253,7 +253,7 @@ class Logic(Base[V], Generic[V]):
         differentiable=False, scalar=lambda x: ~x)
     def logical_not(self, x: V | bool) -> V: ...
 
-    @op(infer=rule.where, reference=np.where, promote=(1, 2), inplace=(1, 2), exact=True,
+    @op(infer=rule.where, reference=np.where, promote=(1, 2), inplace=(1, 2), exact=True, storage=True,
         scalar=lambda condition, a, b: condition.select(a, b),
         vjp=(None, lambda F, g, y, c, a, b: F.sum_to(F.where(c, g, 0), a.shape),
              lambda F, g, y, c, a, b: F.sum_to(F.where(c, 0, g), b.shape)),
@@ -266,26 +266,26 @@ class Logic(Base[V], Generic[V]):
 class Casts(Base[V], Generic[V]):
     """The same elements as another dtype, or as they are."""
 
-    @op(infer=rule.cast, reference=_cast, exact=True,
+    @op(infer=rule.cast, reference=_cast, exact=True, storage=True,
         scalar=lambda x, dtype: x.not_equal(0) if dtype.kind == "b" else x.cast(dtype),
         linear="jointly", vjp=lambda F, g, y, x, dtype: (_cast_back(F, g, x),))
     def cast(self, x: V, *, dtype: DType) -> V:
         """Elements converted; floats saturate at the ends of integers, NaN gives 0; to boolean: not equal to zero."""
         ...
 
-    @op(infer=lambda x: x, reference=lambda x: np.array(x), exact=True, scalar=lambda x: x, linear="jointly",
-        vjp=lambda F, g, y, x: (g,))
+    @op(infer=lambda x: x, reference=lambda x: np.array(x), exact=True, storage=True, scalar=lambda x: x,
+        linear="jointly", vjp=lambda F, g, y, x: (g,))
     def copy(self, x: V) -> V:
         """The same elements in memory of their own, packed."""
         ...
 
-    @op(infer=lambda x: x, reference=lambda x: x, exact=True, scalar=lambda x: x, view=lambda x: x, linear="jointly",
-        vjp=lambda F, g, y, x: (g,))
+    @op(infer=lambda x: x, reference=lambda x: x, exact=True, storage=True, scalar=lambda x: x, view=lambda x: x,
+        linear="jointly", vjp=lambda F, g, y, x: (g,))
     def identity(self, x: V) -> V:
         """The value itself under a new name."""
         ...
 
-    @op(infer=lambda x: x, reference=lambda x: x, exact=True, scalar=lambda x: x, view=lambda x: x,
+    @op(infer=lambda x: x, reference=lambda x: x, exact=True, storage=True, scalar=lambda x: x, view=lambda x: x,
         differentiable=False)
     def stop_gradient(self, x: V) -> V:
         """The value itself, as a constant to differentiation."""

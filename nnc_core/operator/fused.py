@@ -66,4 +66,5 @@ def _nest(command: Command) -> LoopNest:
     return fused_nest(command, command.attributes[0])
 
 
-FUSED = Op("fused", ("*inputs",), ("program",), _infer, _run, "The operators of a program, as one command.", nest=_nest)
+FUSED = Op("fused", ("*inputs",), ("program",), _infer, _run, "The operators of a program, as one command.", nest=_nest,
+           storage=True)

@@ -61,10 +61,10 @@ def _first_nest(command: Command) -> LoopNest:
 
 
 CALLBACK = Op("callback", ("*operands",), ("function", "spec"), _callback_spec, _call,
-              "What a function of the host returns.", vjp=_pull, jvp=_push, host=True)
+              "What a function of the host returns.", vjp=_pull, jvp=_push, host=True, storage=True)
 AFTER = Op("after", ("x", "*tokens"), (), lambda x, *tokens: x, lambda x, *tokens: x,
            "x, computed after the other operands: how what has effects is kept.", nest=_first_nest,
-           view=lambda layout: layout, exact=True, control_dependency=True,
+           view=lambda layout: layout, exact=True, control_dependency=True, storage=True,
            vjp=lambda F, g, y, x, *tokens: (g, *[None] * len(tokens)), jvp=lambda F, t, y, *inputs: t[0])
 HOSTED = {op.name: op for op in (CALLBACK, AFTER)}
 """They are not among OPERATORS: a callback holds a function, and no kernel can be held to it."""

@@ -140,7 +140,7 @@ def _repeat_index(counts: Any, size: DimLike) -> Any:
 class Indexing(Base[V], Generic[V]):
     """Indices are integers; negative ones count from the end."""
 
-    @op(infer=rule.take, reference=_take, nest=_take_nest, exact=True, notes=True,
+    @op(infer=rule.take, reference=_take, nest=_take_nest, exact=True, storage=True, notes=True,
         indices=lambda shapes, axis, batch: index_range.along(1, shapes[0][axis]),
         vjp=lambda F, g, y, x, i, axis, batch: (
             F.scatter(F.zeros_like(x), i, g, axis=axis, mode="add", batch=batch), None),

@@ -16,11 +16,12 @@ from typing import Any, TypeAlias, Union
 
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import DType, is_complex, real_of
+from nnc_core.base.dtype import DType, element_of, is_complex, is_storage, real_of
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Reduction, Stage, Subscript
 from nnc_core.codegen.scalar import Pair, Scalar
+from nnc_core.codegen.storage import StoredScalar, byte_of
 
 IndexLike: TypeAlias = Union["Index", int]
 
@@ -157,7 +158,9 @@ class NestBuilder:
         return Scalar(self, self.append(Instruction(operation, dtype, **fields)), dtype)
 
     def constant(self, value: Any, dtype: DType) -> Any:
-        """A `Scalar`, or a `Pair` for a complex dtype; so are loads and folds."""
+        """A `Scalar`, a `Pair` for a complex dtype, a `StoredScalar` for a storage one; so are loads and folds."""
+        if is_storage(dtype):
+            return StoredScalar(self.constant(byte_of(value, dtype), dt.uint8), dtype)
         if is_complex(dtype):
             part = real_of(dtype)
             return Pair(self.constant(complex(value).real, part), self.constant(complex(value).imag, part))
@@ -180,6 +183,8 @@ class NestBuilder:
         if is_complex(dtype):
             fills = complex(fill).real, complex(fill).imag
             return Pair(*[self._load(argument, indices, real_of(dtype), fills[k], k) for k in (0, 1)])
+        if is_storage(dtype):
+            return StoredScalar(self._load(argument, indices, dt.uint8, byte_of(fill, dtype)), dtype)
         return self._load(argument, indices, dtype, fill)
 
     def _load(self, argument: int, indices: tuple[IndexLike, ...], dtype: DType, fill: float, part: int = 0) -> Scalar:
@@ -194,6 +199,7 @@ class NestBuilder:
         argument = len(self.command.inputs) + output
         dtype = self.layouts[argument].dtype
         held = value.cast(dtype)
+        held = held.bits if isinstance(held, StoredScalar) else held
         for part, scalar in enumerate((held.re, held.im) if isinstance(held, Pair) else (held,)):
             access = self._access(argument, indices, part)
             self.append(Instruction("store", scalar.dtype, (scalar.number,), access=access))
@@ -228,7 +234,7 @@ class NestBuilder:
         """The address of an element, or of one part of a complex one: addresses count real numbers."""
         layout = self.layouts[argument]
         assert len(indices) == len(layout.shape), (self.command.name, layout.shape, len(indices))
-        size = real_of(layout.dtype).itemsize
+        size = element_of(layout.dtype).itemsize
         constant = layout.offset // size + part
         subscripts = []
         for index, stride, extent in zip(indices, layout.strides, layout.shape, strict=True):
@@ -243,7 +249,7 @@ class NestBuilder:
     def build(self) -> LoopNest:
         self._end_stage()
         written = [False] * len(self.command.inputs) + [True] * len(self.command.outputs)
-        arguments = tuple(Argument(real_of(x.dtype), w) for x, w in zip(self.layouts, written, strict=True))
+        arguments = tuple(Argument(element_of(x.dtype), w) for x, w in zip(self.layouts, written, strict=True))
         if self.looked_at:
             if 0 in self.axes:
                 raise NotSupportedError("a loop nest without points looks at no index")

@@ -195,14 +195,14 @@ def _update_slice_vjp(F: Namespace[V], g: Any, y: V, x: V, value: V, start: Dims
 class Movement(Base[V], Generic[V]):
     """Shapes may hold named dimensions."""
 
-    @op(infer=rule.reshape, reference=np.reshape, view=_reshape_view, nest=_reshape_nest, exact=True, linear="jointly",
-        source=_reshape_source,
+    @op(infer=rule.reshape, reference=np.reshape, view=_reshape_view, nest=_reshape_nest, exact=True, storage=True,
+        linear="jointly",         source=_reshape_source,
         vjp=lambda F, g, y, x, shape: (F.reshape(g, shape=x.shape),))
     def reshape(self, x: V, *, shape: Dims) -> V:
         """The elements in C order under another shape."""
         ...
 
-    @op(infer=rule.permute, reference=np.transpose, view=_permute_view, exact=True, linear="jointly",
+    @op(infer=rule.permute, reference=np.transpose, view=_permute_view, exact=True, storage=True, linear="jointly",
         source=_permute_source,
         nest=lambda c: _copy_nest(c, _permute_view(c.inputs[0], *c.attributes)),
         vjp=lambda F, g, y, x, axes: (F.permute(g, axes=tuple(int(i) for i in np.argsort(axes))),))
@@ -210,7 +210,8 @@ class Movement(Base[V], Generic[V]):
         """Axis i of the result is axis axes[i]."""
         ...
 
-    @op(infer=rule.broadcast_to, reference=np.broadcast_to, view=broadcast_layout, exact=True, linear="jointly",
+    @op(infer=rule.broadcast_to, reference=np.broadcast_to, view=broadcast_layout, exact=True, storage=True,
+        linear="jointly",
         source=lambda at, x, shape: narrowed(at, x),
         nest=lambda c: _copy_nest(c, broadcast_layout(c.inputs[0], *c.attributes)),
         vjp=lambda F, g, y, x, shape: (F.sum_to(g, x.shape),))
@@ -219,30 +220,31 @@ class Movement(Base[V], Generic[V]):
     @op(infer=rule.slice_, reference=lambda x, start, stop, step: x[_slices(start, stop, step)], view=_slice_view,
         source=_slice_source,
         nest=lambda c: _copy_nest(c, _slice_view(c.inputs[0], *c.attributes)),
-        exact=True, linear="jointly", vjp=_slice_vjp)
+        exact=True, storage=True, linear="jointly", vjp=_slice_vjp)
     def slice(self, x: V, *, start: Dims, stop: Dims, step: tuple[int, ...]) -> V:
         """One range for each axis, with positive steps."""
         ...
 
-    @op(infer=rule.pad, reference=_pad, nest=_pad_nest, exact=True, vjp=_pad_vjp,
+    @op(infer=rule.pad, reference=_pad, nest=_pad_nest, exact=True, storage=True, vjp=_pad_vjp,
         jvp=lambda F, t, y, x, low, high, interior, value: F.pad(t[0], low=low, high=high, interior=interior))
     def pad(self, x: V, *, low: Dims, high: Dims, interior: tuple[int, ...], value: float = 0.0) -> V:
         """`low` elements before, `high` after and `interior` between neighbours, for each axis."""
         ...
 
-    @op(infer=rule.flip, reference=np.flip, nest=_flip_nest, exact=True, linear="jointly",
+    @op(infer=rule.flip, reference=np.flip, nest=_flip_nest, exact=True, storage=True, linear="jointly",
         vjp=lambda F, g, y, x, axes: (F.flip(g, axes=axes),))
     def flip(self, x: V, *, axes: tuple[int, ...]) -> V:
         """The order of elements reversed along axes."""
         ...
 
     @op(infer=rule.concat, reference=lambda *a: np.concatenate(a[:-1], a[-1]), nest=_concat_nest, promote=ALL_INPUTS,
-        exact=True, linear="jointly", vjp=_concat_vjp)
+        exact=True, storage=True, linear="jointly", vjp=_concat_vjp)
     def concat(self, *xs: V, axis: int) -> V:
         """One after another along an axis."""
         ...
 
-    @op(infer=rule.update_slice, reference=_update_slice, nest=_update_slice_nest, exact=True, linear="jointly",
+    @op(infer=rule.update_slice, reference=_update_slice, nest=_update_slice_nest, exact=True, storage=True,
+        linear="jointly",
         promote=ALL_INPUTS, inplace=(0,), vjp=_update_slice_vjp)
     def update_slice(self, x: V, value: V, *, start: Dims, step: tuple[int, ...]) -> V:
         """x with the elements from `start` in steps of `step` replaced by `value`."""

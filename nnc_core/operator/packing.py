@@ -38,6 +38,7 @@ def _read(y: Any, tiling: Tiling, shape: tuple[int, ...]) -> Any:
 
 
 PACK = Op("pack", ("x",), ("tiling",), _packed, lambda x, tiling: tiling.pack(x),
-          "The elements as a tiling orders them, the last blocks filled up with zeros.", nest=_pack_nest, exact=True)
+          "The elements as a tiling orders them, the last blocks filled up with zeros.", nest=_pack_nest, exact=True,
+          storage=True)
 UNPACK = Op("unpack", ("x",), ("tiling", "shape"), lambda x, tiling, shape: TensorSpec(shape, x.dtype), _read,
-            "The array of a shape that was packed.", exact=True)
+            "The array of a shape that was packed.", exact=True, storage=True)

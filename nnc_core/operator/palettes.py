@@ -10,6 +10,7 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.loopnest import LoopNest
+from nnc_core.base.packed import unpacked
 from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import Index, NestBuilder, open_nest
@@ -18,23 +19,6 @@ from nnc_core.type import Dims
 
 if TYPE_CHECKING:
     from nnc_core.operator import Namespace
-
-
-def unpacked(codes: Any, bits: int, count: int) -> Any:
-    """uint8[count]: the first codes.  Eight codes fill `bits` bytes, and those of equal place are read together."""
-    if bits == 8:
-        return np.asarray(codes)
-    groups = np.zeros((-(-count // 8), bits + 1), np.uint8)
-    whole = np.zeros(len(groups) * bits, np.uint8)
-    whole[: len(codes)] = codes
-    groups[:, :bits] = whole.reshape(len(groups), bits)
-    out = np.empty((len(groups), 8), np.uint8)
-    for k in range(8):
-        byte, shift = divmod(k * bits, 8)
-        out[:, k] = groups[:, byte] >> shift
-        if shift + bits > 8:
-            out[:, k] |= groups[:, byte + 1] << (8 - shift)
-    return out.reshape(-1)[:count] & np.uint8(2**bits - 1)
 
 
 def _depalettise(codes: Any, palette: Any, bits: int, shape: tuple[int, ...], block: int) -> Any:

@@ -87,15 +87,17 @@ def roi_pool_index(x: Array, boxes: Array, images: Array, size: Any, scale: floa
 
 
 def nms_order(boxes: Array, scores: Array, groups: Array, threshold: float) -> Array:
-    """Greedily: the best box that is left stays, and what overlaps it by more than the threshold goes."""
+    """Greedily in each group: the best box that is left stays, and what overlaps it by more than the threshold goes."""
     wide = boxes.astype(accumulator(boxes.dtype))
     order = np.argsort(-scores.astype(wide.dtype), kind="stable")
-    wide, groups = wide[order], groups[order]
-    left = np.ones(len(order), np.bool_)
-    for i in range(len(order)):
-        if left[i]:
-            rest = slice(i + 1, None)
-            left[rest] &= ~((overlap(wide[i], wide[rest]) > threshold) & (groups[rest] == groups[i]))
+    left = np.zeros(len(order), np.bool_)
+    by_group = np.argsort(groups[order], kind="stable")
+    ends = np.flatnonzero(np.diff(groups[order][by_group])) + 1
+    for rest in np.split(by_group, ends):
+        while len(rest):
+            left[rest[0]] = True
+            best, rest = wide[order[rest[0]]], rest[1:]
+            rest = rest[~(overlap(best, wide[order[rest]]) > threshold)]
     kept = order[left]
     return np.concatenate([kept, np.full(len(order) - len(kept), -1, np.int64)]).astype(np.int64)
 

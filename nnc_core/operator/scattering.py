@@ -174,7 +174,7 @@ def _flops(command: Command) -> float:
 
 
 class Scattering(Base[V], Generic[V]):
-    @op(infer=rule.scatter, reference=_scatter, inplace=(0,), vjp=_vjp, jvp=_jvp,
+    @op(infer=rule.scatter, reference=_scatter, inplace=(0,), storage=True, vjp=_vjp, jvp=_jvp,
         indices=lambda shapes, axis, mode, batch: index_range.along(1, shapes[0][axis]), flops=_flops)
     def scatter(self, x: V, indices: V, updates: V, *, axis: int, mode: str, batch: int = 0) -> V:
         """x with the slices that `take` would read changed: "set" to the updates (of equal indices the last), or by

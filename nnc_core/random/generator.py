@@ -100,6 +100,8 @@ class Generator(Distributions):
     def uniform(self, shape: Shape = (), low: Parameter = 0.0, high: Parameter = 1.0,
                 dtype: Any = None) -> Tensor:
         """Floats in [low, high)."""
+        if low.__class__ is high.__class__ is float and (low, high) == (0.0, 1.0):
+            return Tensor(self._next("uniform", shape_of(shape), dtype_of(dtype)))
         a, b = self._given(low), self._given(high)
         u = self._next("uniform", dims_of(shape, a, b), dtype_of(dtype, (a, b)))
         if isinstance(a, Value) or isinstance(b, Value):
@@ -109,6 +111,8 @@ class Generator(Distributions):
     def normal(self, shape: Shape = (), mean: Parameter = 0.0, deviation: Parameter = 1.0,
                dtype: Any = None) -> Tensor:
         """Normally distributed floats."""
+        if mean.__class__ is deviation.__class__ is float and (mean, deviation) == (0.0, 1.0):
+            return Tensor(self._next("normal", shape_of(shape), dtype_of(dtype)))
         m, s = self._given(mean), self._given(deviation)
         z = self._next("normal", dims_of(shape, m, s), dtype_of(dtype, (m, s)))
         if isinstance(m, Value) or isinstance(s, Value):

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nnc_core.base.dtype import is_storage
 from nnc_core.base.errors import Error, ShapeError
-from nnc_core.type import Attributes, Dim, Op, TensorSpec, TupleSpec, Type
+from nnc_core.type import Attributes, Dim, Op, TensorSpec, TupleSpec, Type, not_computed
 
 __all__ = ["Shape", "show_operands"]
 
@@ -24,6 +25,8 @@ class Shape:
     def infer(self, op: Op, inputs: tuple[TensorSpec, ...], attributes: Attributes) -> TensorSpec:
         """Errors name the operator and its inputs."""
         try:
+            if not op.storage:
+                _check_computes(inputs)
             spec = op.infer(*inputs, *attributes)
             if len(spec.shape) > MOST_DIMENSIONS:
                 raise ShapeError(f"the result has {len(spec.shape)} dimensions, of which arrays have at most "
@@ -39,6 +42,8 @@ class Shape:
                     return spec
             for part in parts:
                 self.type.admit(part.dtype)
+            if not op.storage:
+                _check_computes(parts)
             return spec
         except Error as error:
             error.locate(operator=op.name, operands=show_operands(op, inputs, attributes))
@@ -46,6 +51,17 @@ class Shape:
         except (TypeError, ValueError) as error:
             raise ShapeError(f"attributes do not fit: {error}", operator=op.name,
                              operands=show_operands(op, inputs, attributes)) from error
+
+
+_OF_LIBRARIES = 256
+"""Numbers of dtypes from here on are not NumPy's own: ml_dtypes' are among them."""
+
+
+def _check_computes(specs: Sequence[TensorSpec]) -> None:
+    """DTypeError for what is only stored."""
+    for x in specs:
+        if x.dtype.num >= _OF_LIBRARIES and is_storage(x.dtype):
+            raise not_computed(x.dtype)
 
 
 def show_operands(op: Op, inputs: Sequence[TensorSpec], attributes: Attributes) -> str:

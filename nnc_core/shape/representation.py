@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nnc_core.base import dtype as dt
+from nnc_core.base.dtype import DType
 from nnc_core.base.errors import DTypeError
 from nnc_core.shape.elementwise import broadcast, floating, same
 from nnc_core.type import TensorSpec
@@ -32,3 +33,11 @@ def scaled(x: TensorSpec, n: TensorSpec) -> TensorSpec:
         raise DTypeError(f"the exponents are {n.dtype}, not integers", hint="cast with astype, or multiply by exp2")
     floating(x)
     return TensorSpec(broadcast(x.shape, n.shape), x.dtype)
+
+
+def bitcast(x: TensorSpec, dtype: DType) -> TensorSpec:
+    """Another dtype of as many bits."""
+    given, wanted = dt.bits_of(x.dtype), dt.bits_of(dtype)
+    if given != wanted:
+        raise DTypeError(f"{x.dtype} has {given} bits and {dtype} {wanted}", hint="cast numbers with astype")
+    return TensorSpec(x.shape, dtype)

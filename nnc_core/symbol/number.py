@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType
+from nnc_core.base.dtype import DType, integer_limits, is_integer, is_stored_integer
 from nnc_core.base.errors import AttributeValueError, GraphError
 
 _LEAST, _MOST = 1e-4, 6e4
@@ -91,10 +91,11 @@ def _is_key(value: Any) -> bool:
 
 
 def _checked(value: Any, dtype: DType) -> Number:
-    if dtype.kind in "iu" and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        limits = np.iinfo(dtype)
-        if not limits.min <= value <= limits.max:
-            raise AttributeValueError(f"{value} does not fit into {dtype} ({limits.min} to {limits.max})",
+    whole = is_integer(dtype) or is_stored_integer(dtype)
+    if whole and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        least, most = integer_limits(dtype)
+        if not least <= value <= most:
+            raise AttributeValueError(f"{value} does not fit into {dtype} ({least} to {most})",
                                       hint="cast the array with astype first")
     return Number(value, dtype)
 

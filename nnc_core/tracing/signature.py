@@ -60,6 +60,7 @@ class Ambient(NamedTuple):
     fusion: bool
     default_float: str
     default_device: str | None
+    matmul_precision: str
     stack: Stack | None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnc_core.base.dtype import DTYPES, DType
+from nnc_core.base.dtype import ALL_DTYPES, DType
 from nnc_core.base.errors import DTypeError
 from nnc_core.device import Device
 from nnc_core.type.dim import (
@@ -23,14 +23,14 @@ from nnc_core.type.dim import (
 from nnc_core.type.index_range import NO_INDEX, IndexRange
 from nnc_core.type.numbers import plain, whole
 from nnc_core.type.op import Attributes, Op
-from nnc_core.type.promotion import admit_numpy, default_float, default_for, promote, promote_number
+from nnc_core.type.promotion import admit_numpy, default_float, default_for, not_computed, promote, promote_number
 from nnc_core.type.spec import Specified, TensorSpec, TupleSpec, map_dims
 
 __all__ = [
     "NO_INDEX", "Attributes", "Dim", "DimLike", "Dims", "IndexRange", "Op", "Specified", "SymbolicSize", "TensorSpec",
     "TupleSpec", "Type", "admit_numpy", "any_data_dependent", "default_float", "default_for", "is_data_dependent",
-    "is_static", "map_dims", "names_of", "plain", "promote", "promote_number", "renamed", "resolved", "specialised",
-    "substitute", "symbolic_size", "whole",
+    "is_static", "map_dims", "names_of", "not_computed", "plain", "promote", "promote_number", "renamed", "resolved",
+    "specialised", "substitute", "symbolic_size", "whole",
 ]  # fmt: skip
 
 
@@ -39,7 +39,7 @@ class Type:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.dtypes = frozenset(DTYPES[name] for name in device.spec.dtypes if name in DTYPES)
+        self.dtypes = frozenset(ALL_DTYPES[name] for name in device.spec.dtypes if name in ALL_DTYPES)
 
     def admit(self, dtype: DType) -> DType:
         """The dtype itself; DTypeError if the device lacks it."""

@@ -69,6 +69,8 @@ class Op:
     commutative: bool = False
     exact: bool = False
     """Every right kernel gives the same bits: movement, integers, correctly rounded arithmetic."""
+    storage: bool = False
+    """Takes and gives storage dtypes too, as what only moves elements does; they are refused elsewhere."""
     random: bool = False
     bodies: bool = False
     """Attributes are bodies, or tuples of bodies: transforms of graphs go into them."""

@@ -23,11 +23,20 @@ def kind_rank(dtype: DType) -> int:
     return 3 if dt.is_complex(dtype) else 2 if dt.is_float(dtype) else 1 if dt.is_integer(dtype) else 0
 
 
+def not_computed(dtype: DType) -> DTypeError:
+    """The error of computing with what is only stored."""
+    return DTypeError(f"{dtype} is a storage dtype: it is kept, moved and cast, and not computed with",
+                      hint=f"cast it first, with astype({dt.opened(dtype).name!r})")
+
+
 @lru_cache(maxsize=1024)
 def promote(a: DType, b: DType) -> DType:
     """The dtype of an operator on arrays of these two."""
     if a == b:
         return a
+    if dt.is_storage(a) or dt.is_storage(b):
+        raise DTypeError(f"{a} and {b} have no common dtype: storage dtypes do not promote",
+                         hint="cast one of them with astype")
     ranks = kind_rank(a), kind_rank(b)
     if min(ranks) >= 2 and max(ranks) == 3:
         return dt.complex_of(promote(dt.real_of(a), dt.real_of(b)))
@@ -64,13 +73,16 @@ def promote_number(dtype: DType, number: Any) -> DType:
     """The dtype of an operator on an array and a Python number: the number is weak, but its kind is not."""
     if isinstance(number, np.generic):
         return promote(dtype, admit_numpy(number.dtype))
+    if dt.is_storage(dtype):
+        raise DTypeError(f"{dtype} and the number {number!r} have no common dtype: storage dtypes do not promote",
+                         hint=f"make it an array with nnc.asarray({number!r}, dtype={dtype.name!r})")
     other = default_for(number)
     if kind_rank(dtype) >= kind_rank(other):
         return dtype
     return dt.complex_of(dtype) if kind_rank(dtype) == 2 else other
 
 
-_ADMITTED: dict[Any, DType] = {**{d: d for d in dt.DTYPES.values()}, **dt.DTYPES}
+_ADMITTED: dict[Any, DType] = {**{d: d for d in dt.ALL_DTYPES.values()}, **dt.ALL_DTYPES}
 """What is asked for most: dtypes of nnc, and their names."""
 
 
@@ -84,9 +96,9 @@ def admit_numpy(dtype: Any) -> DType:
 
 def _admitted(dtype: Any) -> DType:
     try:
-        wanted = dt.DTYPES["bfloat16"] if dtype == "bfloat16" else np.dtype(dtype)
+        wanted = np.dtype(dtype)
     except TypeError as error:
-        raise DTypeError(f"{dtype!r} is no dtype: {error}", hint=f"one of {', '.join(dt.DTYPES)}") from None
-    if (name := dt.name_of(wanted)) not in dt.DTYPES:
-        raise DTypeError(f"dtype {wanted} is not supported", hint=f"one of {', '.join(dt.DTYPES)}")
-    return dt.DTYPES[name]
+        raise DTypeError(f"{dtype!r} is no dtype: {error}", hint=f"one of {', '.join(dt.ALL_DTYPES)}") from None
+    if (name := dt.name_of(wanted)) not in dt.ALL_DTYPES:
+        raise DTypeError(f"dtype {wanted} is not supported", hint=f"one of {', '.join(dt.ALL_DTYPES)}")
+    return dt.ALL_DTYPES[name]

@@ -7,7 +7,7 @@ from functools import reduce, wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from nnc_core.base.dtype import DType, is_inexact, real_of
-from nnc_core.base.errors import Error, UnknownShapeError
+from nnc_core.base.errors import Error, UnknownNameError, UnknownShapeError
 from nnc_core.stacks import Stack
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import DimLike, Dims, plain, promote
@@ -16,6 +16,7 @@ from nnc_core.values.from_host import dtype_given, host_value
 from nnc_core.values.operands import operand, value_of
 from nnc_core.values.postponed import postponed
 from nnc_core.values.recorders import recorder
+from nnc_core.values.respelling import respelled
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -31,12 +32,13 @@ def located(f: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(f)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return f(*args, **kwargs)
-        except UnknownShapeError as error:
-            return postponed(error, call, args, kwargs)  # type: ignore[no-any-return]
-        except FAILURES as error:
-            raise_located(error, f, args, kwargs, f.__name__)
+        while True:
+            try:
+                return f(*args, **kwargs)
+            except UnknownShapeError as error:
+                return postponed(error, call, args, kwargs)  # type: ignore[no-any-return]
+            except FAILURES as error:
+                args, kwargs = _own_spelling(error, f, args, kwargs)
 
     recorder(call)
     return call
@@ -50,15 +52,18 @@ def names_itself(f: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(f)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return f(*args, **kwargs)
-        except UnknownShapeError as error:
-            return postponed(error, call, args, kwargs)  # type: ignore[no-any-return]
-        except Error as error:
-            name_error(error, f.__name__)
-            raise
-        except FAILURES as error:
-            raise_located(error, f, args, kwargs, f.__name__)
+        while True:
+            try:
+                return f(*args, **kwargs)
+            except UnknownShapeError as error:
+                return postponed(error, call, args, kwargs)  # type: ignore[no-any-return]
+            except UnknownNameError as error:
+                raise_located(error, f, args, kwargs, f.__name__)
+            except Error as error:
+                name_error(error, f.__name__)
+                raise
+            except FAILURES as error:
+                args, kwargs = _own_spelling(error, f, args, kwargs)
 
     recorder(call)
     return call
@@ -75,17 +80,29 @@ def name_error(error: Error, name: str) -> None:
     error.locate(operator=name, line=line)
 
 
+def _own_spelling(error: Exception, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+                  name: str | None = None) -> Any:
+    """The arguments of a failed call, spelled as NumPy or PyTorch do, by f's own names; raises the error with its place
+    where that is not why it failed."""
+    name = name or f.__name__
+    try:
+        own = respelled(f, args, kwargs) if error.__class__ is TypeError else None
+    except Error as refusal:
+        raise refusal.locate(operator=name, line=show_line(user_line())) from None
+    if own is None:
+        raise_located(error, f, args, kwargs, name)
+    return own
+
+
 def raise_located(error: Exception, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
                   name: str) -> NoReturn:
     """Raise the error of a failed call with its place."""
     line = show_line(user_line())
-    if isinstance(error, Error):
-        error.locate(operator=name, line=line)
-        raise error
-    wrong = type_mismatch(f, args, kwargs)
-    if wrong is None:
-        raise error
-    raise wrong.locate(operator=name, line=line) from error
+    told = isinstance(error, Error) and not isinstance(error, UnknownNameError)  # a tensor in place of something else
+    wrong = None if told else type_mismatch(f, args, kwargs)
+    if wrong is not None:
+        raise wrong.locate(operator=name, line=line) from error
+    raise error.locate(operator=name, line=line) if isinstance(error, Error) else error
 
 
 def constructor(init: Callable[P, None]) -> Callable[P, None]:
@@ -93,10 +110,11 @@ def constructor(init: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(init)
     def made(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            init(*map(plain, args), **{name: plain(x) for name, x in kwargs.items()})
-        except FAILURES as error:
-            raise_located(error, init, args, kwargs, type(args[0]).__name__)
+        while True:
+            try:
+                return init(*map(plain, args), **{name: plain(x) for name, x in kwargs.items()})
+            except FAILURES as error:
+                args, kwargs = _own_spelling(error, init, args, kwargs, type(args[0]).__name__)
 
     return made
 

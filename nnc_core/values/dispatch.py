@@ -134,7 +134,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     try:
         spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
     except ShapeError:
-        if not _learn_sizes(op, values):
+        if not learn_sizes(values, op.name):
             raise
         attributes = with_resolved_sizes(attributes, stack)
         spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
@@ -324,14 +324,15 @@ def _inferred_again(op: Op, values: Sequence[Value], attributes: Attributes, sta
     return attributes, stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
 
 
-def _learn_sizes(op: Op, values: Sequence[Value]) -> bool:
-    """Shapes that do not fit may do so when the sizes that depend on data are known: compute what has them."""
+def learn_sizes(values: Sequence[Value], name: str) -> bool:
+    """Shapes that do not fit may do so when the sizes that depend on data are known: compute what has them.  False if
+    there is none."""
     if not any_data_dependent() or current_trace.get() is not None:
         return False
     unresolved = [v for v in values if v.trace is None and has_data_dependent(v.spec.shape)]
     if not unresolved:
         return False
-    compute([v for v in unresolved if not refresh(v)], f"{op.name} needs to know its shape")
+    compute([v for v in unresolved if not refresh(v)], f"{name} needs to know its shape")
     return True
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, complex_of, real_of
+from nnc_core.base.dtype import DType, complex_of, integer_limits, is_stored_integer, real_of
 from nnc_core.base.errors import AttributeValueError, OperandError
 from nnc_core.device import HostArray
 from nnc_core.stacks import Stack
@@ -17,28 +17,37 @@ from nnc_core.type import admit_numpy, default_float, promote, promote_number
 from nnc_core.values.modes import current_stack
 from nnc_core.values.value import Handle, Value
 
-_scalars: dict[tuple[Stack, Number], Any] = {}
+SCALARS_KEPT = 1024
 
 
 def scalar_array(stack: Stack, number: Number) -> Any:
     """Scalars on the device, so that `x * 2` uploads the 2 once."""
-    key = (stack, number)
-    array = _scalars.get(key)
+    array = stack.scalars.get(number)
     if array is None:
-        if len(_scalars) >= 1024:
-            _scalars.clear()
-        array = _scalars[key] = stack.engine.executor.upload(np.asarray(number.value).reshape(()))
+        if len(stack.scalars) >= SCALARS_KEPT:
+            stack.scalars.clear()
+        array = stack.scalars[number] = stack.engine.executor.upload(np.asarray(number.value).reshape(()))
     return array
 
 
 def _host_array(x: Any, dtype: DType | None) -> Any:
     try:
-        return np.asarray(x, dtype)
+        return np.asarray(x, dtype) if dtype is None or not is_stored_integer(dtype) else _few_bits(x, dtype)
     except TypeError as error:
         raise OperandError(f"{type(x).__name__} is no array of numbers: {error}") from None
     except (ValueError, OverflowError) as error:
         wanted = "numbers" if dtype is None else dtype
         raise AttributeValueError(f"{type(x).__name__} is no array of {wanted}: {error}") from None
+
+
+def _few_bits(x: Any, dtype: DType) -> Any:
+    """NumPy says which integers do not fit into a dtype of its own; those of a few bits wrap."""
+    whole = np.asarray(x)
+    if whole.dtype.kind in "iu" and whole.size:
+        least, most = integer_limits(dtype)
+        if whole.min() < least or whole.max() > most:
+            raise OverflowError(f"integers from {whole.min()} to {whole.max()} do not fit {least} to {most}")
+    return whole.astype(dtype)
 
 
 # ---- dtypes that come with what is given

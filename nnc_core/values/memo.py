@@ -27,7 +27,7 @@ MOST = 4096
 """Results that the table knows at a time."""
 
 _memoises: ContextVar[bool] = ContextVar("nnc_memoises", default=False)
-Key = tuple[Op, Stack, Attributes, bool, tuple[int, ...]]
+Key = tuple[Op, Stack, Attributes, bool, str, tuple[int, ...]]
 
 
 class MemoInfo(NamedTuple):
@@ -123,7 +123,7 @@ def recalled(op: Op, values: Sequence[Value], attributes: Attributes, stack: Sta
     if not _memoises.get() or op.random or op.host or not values or any(v.borrowed for v in values):
         return compute()
     arrays = [v.array for v in values]
-    key = (op, stack, attributes, config.deterministic, tuple([id(a) for a in arrays]))
+    key = (op, stack, attributes, config.deterministic, config.matmul_precision, tuple([id(a) for a in arrays]))
     result = MEMO.find(key, arrays)
     if result is None:
         result = compute()

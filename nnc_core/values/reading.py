@@ -10,6 +10,7 @@ import numpy as np
 from nnc_core.base.errors import GradientError, NotSupportedError
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import Specified, TensorSpec
+from nnc_core.values.in_place_results import in_place_result
 from nnc_core.values.modes import gradients
 from nnc_core.values.tensor import Tensor
 
@@ -39,9 +40,10 @@ class ReadAsTensor(Specified):
     """
 
     __slots__ = ()
-    __array_priority__ = 1000
 
     spec: TensorSpec
+    __array_ufunc__: Any
+    __array_function__: Any
 
     def read(self) -> Tensor:
         """The tensor that is there now."""
@@ -128,5 +130,5 @@ class WrittenAsTensor(ReadAsTensor):
         if self.tracked and gradients.get():
             raise GradientError(f"in-place change of {self!r}, a variable whose gradient is followed",
                                 line=show_line(user_line()), hint="with nnc.no_grad(): ...")
-        self.write(new)
+        self.write(Tensor(in_place_result(new._value, self.spec)))
         return self

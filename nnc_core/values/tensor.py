@@ -12,6 +12,7 @@ from nnc_core.base.dtype import DType, is_inexact, is_integer
 from nnc_core.base.errors import (
     AttributeValueError,
     DeferredInplaceError,
+    Error,
     GradientError,
     OperandError,
     ShapeError,
@@ -21,13 +22,13 @@ from nnc_core.operator import OPERATORS
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import Dim, Dims, TensorSpec, any_data_dependent
-from nnc_core.values.augmented import is_target, write
 from nnc_core.values.data_dependent import refresh
 from nnc_core.values.dispatch import F, compute, dispatch, evaluate, shape_of
 from nnc_core.values.dropped_writes import is_part, is_unread, unread
 from nnc_core.values.from_host import ordered
 from nnc_core.values.hooks import HookHandle, register_accumulation_hook, register_hook
-from nnc_core.values.modes import current_trace, gradients, lazy, use_device
+from nnc_core.values.in_place_results import in_place_result
+from nnc_core.values.modes import current_trace, gradients, use_device
 from nnc_core.values.operands import listed_value, value_of
 from nnc_core.values.recorders import Late
 from nnc_core.values.refusals import no_value
@@ -44,8 +45,6 @@ def _binary(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Tensor]
             b: Any = value_of(other)
         elif cls is float or cls is int:
             b = other
-        elif swapped and is_target(other):
-            return write(other, name, self)  # type: ignore[no-any-return]
         else:
             b = _foreign(self, other)
             if b is NotImplemented:
@@ -106,6 +105,15 @@ def _checked(spec: TensorSpec, exponent: int) -> int:
 _any_power = _binary("power")
 
 
+def _traced_change(old: Value) -> Error:
+    """The error for an in-place change while a function is traced: eager code would change the caller's tensor."""
+    if old.trace is not None and old.trace.ended:
+        return old.trace.refusal(old)  # type: ignore[no-any-return]
+    what = f"symbol {text_of(old)}" if old.trace is not None else f"tensor {text_of(old)} while operations are recorded"
+    return DeferredInplaceError(f"in-place change of a {what}", line=show_line(user_line()),
+                                hint="x = x + y, or x = x.at[key].set(y)")
+
+
 def _in_place(name: str, compute: Callable[[Tensor, Any], Tensor] | None = None) -> Callable[[Tensor, Any], Tensor]:
     compute = compute or _binary(name)
 
@@ -123,7 +131,6 @@ class Tensor(Handle):
     """
 
     __slots__ = ()
-    __array_priority__ = 1000
 
     def __init__(self, value: Value) -> None:
         self._value = value
@@ -214,8 +221,8 @@ class Tensor(Handle):
         return format(self.item(), spec) if spec and self.ndim == 0 else super().__format__(spec)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Host memory: what `__dlpack__` gives, whatever the device."""
-        return (1, 0)
+        """The memory of what `__dlpack__` gives: the device's where other libraries know that, else the host's."""
+        return self._value.stack.device.dlpack_device or (1, 0)
 
     def item(self) -> Any:
         """The only element, as a Python number."""
@@ -317,27 +324,22 @@ class Tensor(Handle):
         return Tensor(F.stop_gradient(value_of(self)))
 
     def _rebind(self, make: Callable[[], Value]) -> Tensor:
-        """Point at a new value; a variable is changed under no_grad alone, and stays a variable."""
+        """Point at a new value, recorded in deferred mode; a variable is changed under no_grad alone, and stays one."""
         written = self.__class__ is not Tensor and is_unread(self)
         old = self._value
-        if old.trace is not None and old.trace.ended:
-            raise old.trace.refusal(old)
-        if (old.array is None and old.trace is None) or lazy.get() or old.trace is not None:
-            what = "symbol" if old.trace is not None else "deferred tensor" if old.array is None else "tensor"
-            during = " while operations are recorded" if what == "tensor" else ""
-            raise DeferredInplaceError(f"in-place change of a {what} {text_of(old)}{during}",
-                                       line=show_line(user_line()), hint="x = x + y, or x = x.at[key].set(y)")
-        if old.tracked and old.step is None and gradients.get():
+        if old.trace is not None or current_trace.get() is not None:
+            raise _traced_change(old)
+        is_variable = old.tracked and old.step is None
+        if is_variable and gradients.get():
             raise GradientError(f"in-place change of a variable {old.spec}, whose gradient is followed",
                                 line=show_line(user_line()),
                                 hint="with nnc.no_grad(): ..., or y = v * 2 and y.at[key].set(x) for a result of it")
         of_another = written or (self.__class__ is Tensor and is_part(old))
-        new = make()
-        if new.shape != old.shape or new.dtype != old.dtype:
-            raise ShapeError(f"the result is {new.spec}, which cannot take the place of {old.spec}",
-                             hint="write x = x + y instead of x += y")
-        if old.tracked and old.step is None:
-            new.tracked, new.adjoint = True, old.kept_adjoint()
+        new = in_place_result(make(), old)
+        if is_variable:
+            evaluate([new])  # a variable has a value and no history
+            new = Value(new.array, new.stack, new._spec, None, True)
+            new.adjoint = old.kept_adjoint()
         self._value = new
         if of_another:
             unread(self)
@@ -374,9 +376,13 @@ class Tensor(Handle):
     if TYPE_CHECKING:  # bound by nnc_core.tensor_methods
 
         def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
+        def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any: ...
+        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any: ...
         def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
         def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
                        dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any: ...
+        @property
+        def __cuda_array_interface__(self) -> Any: ...
         def __getitem__(self, key: Any) -> Tensor: ...
         def __setitem__(self, key: Any, value: Any) -> None: ...
         @property
@@ -388,14 +394,15 @@ class Tensor(Handle):
         def __rmatmul__(self, other: Any) -> Tensor: ...
         def __imatmul__(self, other: Any) -> Tensor: ...
         def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor: ...
-        def mean(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
+        def mean(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor: ...
         def max(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
         def min(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
         def all(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
         def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
         def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
         def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
-        def astype(self, dtype: Any, *, copy: bool = True, device: Any = None) -> Tensor: ...
+        def astype(self, dtype: Any, *, copy: bool = True, device: Any = None, saturate: bool = False,
+                   round_mode: str = "nearest") -> Tensor: ...
         def clip(self, min: Any = None, max: Any = None) -> Tensor: ...
         def copy(self) -> Tensor: ...
         def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor: ...

@@ -10,7 +10,18 @@ import ml_dtypes
 import numpy as np
 
 from nnc_core.base import dtype as dt
-from nnc_core.base.dtype import NUMBERS, DType, boolean, is_complex, is_float, is_integer, real_of
+from nnc_core.base.dtype import (
+    NUMBERS,
+    STORAGE,
+    DType,
+    bits_of,
+    boolean,
+    is_complex,
+    is_float,
+    is_integer,
+    is_storage,
+    real_of,
+)
 from nnc_core.type import Attributes, Op
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -18,6 +29,8 @@ Maker: TypeAlias = Callable[[np.random.Generator, DType], tuple[Array, ...]]
 Named: TypeAlias = Mapping[str, Hashable]
 
 ALL = (boolean, *NUMBERS)
+MOVED = ALL + STORAGE
+"""What operators take that compute nothing; complex numbers have a table of their own."""
 MANY = 2**16
 """Elements that many work groups share."""
 LARGE = (257, 259)
@@ -53,7 +66,10 @@ class Case:
 
 def draw(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], low: float = -3,
          high: float = 3) -> Array:
-    """Between low and high, both included; unsigned integers from 0 on, booleans of both kinds."""
+    """Between low and high, both included; unsigned integers from 0 on, booleans of both kinds, what is only stored
+    with any bits."""
+    if is_storage(dtype):
+        return drawn_bits(rng, shape, bits_of(dtype)).view(dtype)
     if is_float(dtype):
         return np.asarray(rng.uniform(low, high, shape)).astype(dtype)
     if is_complex(dtype):
@@ -63,6 +79,12 @@ def draw(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], low: fl
         least = max(int(low), int(np.iinfo(dtype).min))
         return rng.integers(least, max(int(high), least), shape, dtype=np.int64, endpoint=True).astype(dtype)
     return rng.integers(0, 2, shape).astype(dtype)
+
+
+def drawn_bits(rng: np.random.Generator, shape: tuple[int, ...], bits: int) -> Array:
+    """Unsigned integers below 2**bits."""
+    words = np.dtype(f"u{max(bits // 8, 1)}")
+    return np.asarray(rng.integers(0, 2**bits - 1, shape, words, endpoint=True))
 
 
 def arrays(*shapes: tuple[int, ...], low: float = -3, high: float = 3) -> Maker:
@@ -89,7 +111,9 @@ def few(dtypes: tuple[DType, ...]) -> tuple[DType, ...]:
 
 
 def extremes(dtype: DType) -> Array:
-    """Signed zeros, units, infinities, NaN and the ends of the range."""
+    """Signed zeros, units, infinities, NaN and the ends of the range; whatever there is of what is only stored."""
+    if is_storage(dtype):
+        return np.arange(2 ** bits_of(dtype), dtype=np.uint8).view(dtype)
     if is_float(dtype):
         limits = float_limits(dtype)
         ends = [limits.max, -limits.max, limits.smallest_normal, -limits.smallest_normal]

@@ -16,6 +16,7 @@ from nnc_core.base.errors import Error
 from nnc_core.device import Device
 from nnc_core.stacks import Stack, plugin_manager, stack_for
 from nnc_core.values.modes import use_device
+from nnc_plugins.conformance.ahead import Ahead
 
 HERE = Path(__file__).parent
 STACK, SEED = pytest.StashKey[Stack](), pytest.StashKey[int]()
@@ -117,6 +118,17 @@ def stack(pytestconfig: pytest.Config) -> Stack:
 def device(stack: Stack) -> Device:
     """The device under test."""
     return stack.device
+
+
+@pytest.fixture(scope="session")
+def _ahead(pytestconfig: pytest.Config, stack: Stack) -> Ahead:
+    return Ahead(stack, chosen_seed(pytestconfig), isolated=pytestconfig.getoption("--nnc-isolate"))
+
+
+@pytest.fixture
+def compiled_ahead(request: pytest.FixtureRequest, _ahead: Ahead) -> None:
+    """The kernels of the test are there, where compiling many at once is quicker."""
+    _ahead.reach(request.node)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from nnc_plugins.conformance.cases import CASES, admitted_dtypes
 CATEGORIES = ("empty", "scalar", "broadcast", "views", "NaN Inf", "large", "gradient")
 """*views*: operands that are not packed; *large*: more elements than many work groups take, and a rest beside them."""
 GROUPS: Mapping[str, tuple[DType, ...]] = {"bool": (dt.boolean,), "int": dt.INTEGERS, "float": dt.FLOATS,
-                                           "complex": dt.COMPLEX}  # fmt: skip
+                                           "complex": dt.COMPLEX, "storage": dt.STORAGE}  # fmt: skip
 DECOMPOSED = ("lstsq", "matrix_rank", "pinv")
 EXEMPT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "empty": {"gives a part of a shape, whatever is in it": ("of_size",)},

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.command import Command
+from nnc_core.base.layout import Layout
 from nnc_core.device import Buffer, Device, Kernel
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.candidates import NestBackend
@@ -118,13 +119,17 @@ def one_by_one(stack: Stack, graph: SymbolicGraph, given: Mapping[str, Array]) -
     return {name: downloaded(stack, known[node]) for name, node in graph.outputs.items()}
 
 
+def command_of(stack: Stack, op: Op, layouts: Sequence[Layout], attributes: Attributes) -> Command:
+    """Command of an operator on arrays that lie so."""
+    out = stack.shape.infer(op, tuple(TensorSpec(x.shape, x.dtype) for x in layouts), attributes)
+    outs = out.parts if isinstance(out, TupleSpec) else (out,)
+    return Command(op.name, attributes, tuple(layouts), tuple(x.layout() for x in outs))
+
+
 def host_fallback(stack: Stack, op: Op, inputs: Sequence[Array], attributes: Attributes) -> str | None:
     """The device's reasons for running an operator on the host that has a loop nest for such operands; None if it does
     not."""
-    specs = tuple(map(spec_of, inputs))
-    out = stack.shape.infer(op, specs, attributes)
-    outs = out.parts if isinstance(out, TupleSpec) else (out,)
-    command = Command(op.name, attributes, tuple(x.layout() for x in specs), tuple(x.layout() for x in outs))
+    command = command_of(stack, op, [spec_of(x).layout() for x in inputs], attributes)
     decision = stack.engine.decider.decide(op, command)
     if op.host or decision.backend != HOST or NestBackend(op, stack.device).refuse(command) is not None:
         return None

@@ -29,7 +29,7 @@ def nest(name: str, inputs: int, count: int, *attributes: object) -> LoopNest:
 
 def refused_by_many() -> LoopNest:
     """A nest of more buffers than drivers take."""
-    return nest("concat", 3000, 2, 0)
+    return nest("concat", 1000, 2, 0)
 
 
 def compiled(device: Device, wanted: LoopNest) -> bool:

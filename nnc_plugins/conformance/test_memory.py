@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nnc_core.base.dtype import DTYPES, float32, int32
+from nnc_core.base.dtype import ALL_DTYPES, float32, int32
 from nnc_core.base.errors import DeviceMemoryError
 from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call
@@ -29,16 +29,16 @@ WITHOUT_VIEWS = "the device has no views of buffers, and says so"
 def test_says_what_it_is(device: Device) -> None:
     spec = device.spec
     assert spec.id.split(":")[0].startswith(spec.kind) and spec.id.split(":")[1].isdigit()
-    assert spec.name and spec.alignment > 0 and spec.dtypes <= set(DTYPES)
+    assert spec.name and spec.alignment > 0 and spec.dtypes <= set(ALL_DTYPES)
     assert {"float32", "int32", "int64", "bool"} <= spec.dtypes, "every device has these"
 
 
-@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("name", ALL_DTYPES)
 def test_round_trip(stack: Stack, rng: np.random.Generator, name: str) -> None:
     if name not in stack.device.spec.dtypes:
         pytest.skip(f"the device has no {name}, and says so")
     for shape in SHAPES:
-        host = draw(rng, DTYPES[name], shape)
+        host = draw(rng, ALL_DTYPES[name], shape)
         if host.nbytes > (stack.device.spec.max_allocation or host.nbytes):
             continue
         array = stack.engine.executor.upload(host)

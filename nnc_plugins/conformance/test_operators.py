@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from nnc_core.base.config import config
-from nnc_core.base.dtype import DTYPES, DType
+from nnc_core.base.dtype import ALL_DTYPES, DType
 from nnc_core.operator import OPERATORS
 from nnc_core.stacks import Stack
 from nnc_core.type import Attributes, Op, TupleSpec
@@ -77,8 +77,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     found = []
     for name in sorted(CASES.keys() - ELSEWHERE):
         dtypes = {dtype for case in CASES[name] for dtype in case.dtypes if dtype.name in device.spec.dtypes}
-        drawn = drawn_dtypes(name, [d for d in DTYPES.values() if d in dtypes], seed, one_in)
-        for dtype in (d for d in DTYPES.values() if d in dtypes):
+        drawn = drawn_dtypes(name, [d for d in ALL_DTYPES.values() if d in dtypes], seed, one_in)
+        for dtype in (d for d in ALL_DTYPES.values() if d in dtypes):
             sample, rest = split(name, dtype, seed, size)
             later = not against_reference and compiles_slowly(device) and dtype.name not in EVERYDAY
             marks = [pytest.mark.slow] if later or dtype not in drawn else []
@@ -114,6 +114,7 @@ def one_to_view(name: str, seed: int, known: Collection[str]) -> tuple[str, DTyp
     return None
 
 
+@pytest.mark.usefixtures("compiled_ahead")
 @pytest.mark.parametrize("how", ["eager", "compiled"])
 def test_agrees_with_the_reference(stack: Stack, rng: np.random.Generator, record_property: Record, name: str,
                                    dtype: DType, share: Sequence[Case], how: str) -> None:
@@ -138,6 +139,7 @@ def test_agrees_with_the_reference(stack: Stack, rng: np.random.Generator, recor
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.usefixtures("compiled_ahead")
 def test_gives_the_same_bits_eager_and_compiled(stack: Stack, rng: np.random.Generator, name: str, dtype: DType,
                                                 share: Sequence[Case]) -> None:
     """Under `config.deterministic`, when eager code runs the commands of graphs."""
@@ -152,6 +154,7 @@ def test_gives_the_same_bits_eager_and_compiled(stack: Stack, rng: np.random.Gen
             assert_same_bits(once, again, f"{op.name} {case.label} {dtype}")
 
 
+@pytest.mark.usefixtures("compiled_ahead")
 def test_reads_views(stack: Stack, rng: np.random.Generator, record_property: Record, name: str, dtype: DType,
                      case: Case) -> None:
     """Operands are every other element of larger arrays, their axes in reverse."""

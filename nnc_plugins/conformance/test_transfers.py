@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.base.dtype import DTYPES
+from nnc_core.base.dtype import ALL_DTYPES
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS
 from nnc_core.stacks import Stack, stack_for
@@ -19,14 +19,14 @@ from nnc_plugins.conformance.running import called
 OTHER = "strict:0"
 
 
-@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("name", ALL_DTYPES)
 def test_there_and_back(on_device: str, stack: Stack, rng: np.random.Generator, name: str) -> None:
     if name not in stack.device.spec.dtypes:
         pytest.skip(f"the device has no {name}, and says so")
     for case in CASES["transfer"]:
-        if DTYPES[name] not in case.dtypes:
+        if ALL_DTYPES[name] not in case.dtypes:
             continue
-        (host,) = case.inputs(rng, DTYPES[name])
+        (host,) = case.inputs(rng, ALL_DTYPES[name])
         here = nnc.asarray(host)
         assert here.device.id == on_device
         there = here.to(OTHER)
@@ -39,7 +39,7 @@ def test_there_and_back(on_device: str, stack: Stack, rng: np.random.Generator, 
 def test_every_bit_survives(on_device: str, stack: Stack) -> None:
     """NaN, infinities, signed zeros, the ends of integers."""
     for name in sorted(stack.device.spec.dtypes):
-        host = extremes(DTYPES[name])
+        host = extremes(ALL_DTYPES[name])
         assert nnc.asarray(host).to(OTHER).to(on_device).numpy().tobytes() == host.tobytes(), name
 
 

@@ -17,7 +17,8 @@ from nnc_core.base.errors import AttributeValueError, DeviceError
 WRONG: dict[str, list[Any]] = {
     "deterministic": [1, "yes", None], "eager": [0, "no"], "check_indices": [1, "yes", None],
     "compile_at_once": [1, "yes", None], "check_nan": ["all", True, None, ["nan"]],
-    "fallback": ["silent", True, None], "implicit_compute": ["never", 0], "trace_limit": ["x", 1.5, -1, True, None],
+    "fallback": ["silent", True, None], "matmul_precision": ["half", 32, None],
+    "implicit_compute": ["never", 0], "trace_limit": ["x", 1.5, -1, True, None],
     "fusion": ["off", 2, None], "memory_steps": ["x", -1, 1e9], "arena_limit": ["1 GiB", -1, 1e9, True],
     "threads": [0, -1, 1.5, True, "all", 1025], "autotune": ["2 s", -1, True, None, float("nan")],
     "cache_limit": ["1 GiB", -1, 1e9, True, None], "cache_folder": ["", 3, b"bytes"],

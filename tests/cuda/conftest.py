@@ -25,3 +25,13 @@ def device(driver: HostDriver) -> Iterator[CudaDevice]:
     yield device
     if driver.sick is None:
         device.close()
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Iterator[CudaDevice]:
+    """One for all tests of a file, which share code."""
+    if compiler() is None:
+        pytest.skip("there is no C compiler")
+    device = CudaDevice(HostDriver(), HostCompiler(), ID)
+    yield device
+    device.close()

@@ -18,10 +18,12 @@ PREAMBLE = """\
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <ucontext.h>
 #define __global__
 #define __device__
 #define __shared__ static
+#define __align__(n) __attribute__((aligned(n)))
 #define min(a, b) ((a) < (b) ? (a) : (b))
 static struct { unsigned x, y, z; } blockIdx, threadIdx, blockDim, gridDim;
 enum { NNC_STACK = 1 << 16, NNC_THREADS = 1024 };
@@ -33,6 +35,23 @@ static void __syncthreads(void) {
   swapcontext(&nnc_threads[me], &nnc_scheduler);
   threadIdx.x = me;
 }
+#define __syncwarp() __syncthreads()
+/* Threads of a warp show each other values in a table; who reads one that is not at the same shuffle gets no number. */
+static struct { char value[8]; unsigned turn; int line; } nnc_shown[NNC_THREADS];
+static void nnc_exchange(unsigned mask, void *value, size_t size, unsigned lane, int line) {
+  const unsigned me = threadIdx.x, from = lane < 32 && me - me % 32 + lane < blockDim.x ? me - me % 32 + lane : me;
+  const unsigned turn = ++nnc_shown[me].turn;
+  nnc_shown[me].line = line;
+  memcpy(nnc_shown[me].value, value, size);
+  __syncthreads();
+  if (nnc_shown[from].turn != turn || nnc_shown[from].line != line || mask != 0xffffffff) memset(value, 0xff, size);
+  else memcpy(value, nnc_shown[from].value, size);
+  __syncthreads();
+}
+#define NNC_EXCHANGED(mask, given, lane) \\
+  ({ __typeof__(given) nnc_one = (given); nnc_exchange(mask, &nnc_one, sizeof nnc_one, lane, __LINE__); nnc_one; })
+#define __shfl_down_sync(mask, given, distance) NNC_EXCHANGED(mask, given, threadIdx.x % 32 + (distance))
+#define __shfl_sync(mask, given, lane) NNC_EXCHANGED(mask, given, (lane) % 32)
 static void nnc_begin(void) {
   nnc_body();
   nnc_done[threadIdx.x] = 1;
@@ -43,7 +62,7 @@ static void nnc_block(void (*body)(void)) {
   if (!stacks) stacks = malloc((size_t)NNC_THREADS * NNC_STACK);
   nnc_body = body;
   for (unsigned t = 0; t < blockDim.x; ++t) {
-    nnc_done[t] = 0;
+    nnc_done[t] = nnc_shown[t].turn = 0;
     getcontext(&nnc_threads[t]);
     nnc_threads[t].uc_stack.ss_sp = stacks + (size_t)t * NNC_STACK;
     nnc_threads[t].uc_stack.ss_size = NNC_STACK;
@@ -83,7 +102,7 @@ def compiler() -> str | None:
 class HostCompiler:
     """Makes shared libraries in which `run_NAME` runs a kernel on a whole grid."""
 
-    identity = "the system's C compiler " + " ".join(FLAGS)
+    identity = f"the system's C compiler {' '.join(FLAGS)} {PREAMBLE} {RUN}"
 
     def compile(self, source: str) -> bytes:
         command = compiler()
@@ -107,9 +126,9 @@ def for_the_host(source: str) -> str:
 
 
 def _run(name: str, parameters: str, body: str) -> str:
-    """The function that runs a kernel on a grid: threads meet at barriers if it has some."""
+    """The function that runs a kernel on a grid: threads meet at barriers and shuffles if it has some."""
     given = _split(parameters)
-    threads = (TOGETHER if "__syncthreads" in body else APART).format(name=name)
+    threads = (TOGETHER if re.search("__(sync|shfl)", body) else APART).format(name=name)
     return RUN.format(name=name, count=len(given), threads=threads,
                       arguments=", ".join([_argument(n, text) for n, text in enumerate(given)]))
 

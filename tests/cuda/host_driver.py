@@ -15,40 +15,77 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from nnc_cuda.driver import CudaError, DeviceFacts
+from nnc_cuda.driver import CudaError, DeviceFacts, Driver
 
 MEMORY = 4 << 30
 ALIGNMENT = 256
 POISON = 0xA5
+LEGACY = 1
+OF_THE_HOST = 3
+"""kDLCUDAHost: memory of GPUs that NumPy reads too."""
 INVALID, OUT_OF_MEMORY, NOT_READY_TO_CAPTURE = 1, 2, 900
 
 Command = Callable[[], object]
 
 
+class Waiting:
+    """A command that may wait for the host."""
+
+    def __init__(self, run: Command, waits: Callable[[], bool]) -> None:
+        self.run, self.waits = run, waits
+
+    def __call__(self) -> object:
+        return self.run()
+
+
 class HostDriver:
     """One device.  Nothing that is enqueued runs before somebody waits for it."""
 
-    def __init__(self, memory: int = MEMORY) -> None:
+    def __init__(self, memory: int = MEMORY, beside: HostDriver | None = None) -> None:
+        """`beside`: another device of the same machine."""
         self.total, self.used = memory, 0
+        self.kin: object = object() if beside is None else beside.kin
+        self.exchange = (OF_THE_HOST, 0)
+        self.reached: list[HostDriver] = []
+        self.pinned = 0
+        """Blocks of pinned memory that there are."""
         self.sick: CudaError | None = None
         """What everything says from now on, as after a kernel that wrote where it must not."""
         self.launches = self.graph_launches = 0
-        self._numbers = count(1)
         self._memory: dict[int, Any] = {}
-        self._streams: dict[int, deque[Command]] = {}
-        self._events: dict[int, tuple[int, int]] = {}
-        """The stream of an event, and how many of its commands come before it."""
-        self._moments: dict[int, float] = {}
-        self._enqueued: dict[int, int] = {}
-        self._begun: dict[int, int] = {}
         self._modules: dict[int, ctypes.CDLL] = {}
         self._functions: dict[int, tuple[Any, int]] = {}
         self._graphs: dict[int, list[Command]] = {}
         self._capturing: list[Command] | None = None
+        if beside is None:
+            self._begin()
+        else:
+            self._share(beside)
+
+    def _begin(self) -> None:
+        self._numbers = count(LEGACY + 2)
+        self._streams: dict[int, deque[Command]] = {LEGACY: deque()}
+        self._events: dict[int, tuple[int, int]] = {}
+        """The stream of an event, and how many of its commands come before it."""
+        self._moments: dict[int, float] = {}
+        self._enqueued = {LEGACY: 0}
+        self._done = {LEGACY: 0}
+        self._running: set[int] = set()
+        """Streams a command of which is running."""
         self._lock = threading.RLock()
+        self._moved = threading.Condition(self._lock)
+
+    def _share(self, other: HostDriver) -> None:
+        """Streams and events are known to all devices of a machine."""
+        self._numbers, self._streams, self._events = other._numbers, other._streams, other._events
+        self._moments, self._enqueued, self._done = other._moments, other._enqueued, other._done
+        self._running, self._lock, self._moved = other._running, other._lock, other._moved
 
     def facts(self) -> DeviceFacts:
         return DeviceFacts("CUDA C on the processor", self.total, (8, 0), 1, "0.0", "0000:00:00.0")
+
+    def make_current(self) -> None:
+        self._check()
 
     # ---- memory
     def free_memory(self) -> tuple[int, int]:
@@ -73,6 +110,25 @@ class HostDriver:
             _, nbytes = self._memory.pop(address)
             self.used -= nbytes
 
+    def reach(self, other: Driver) -> None:
+        assert isinstance(other, HostDriver)
+        self.reached.append(other)
+
+    def holds(self, address: int) -> bool:
+        return any([place <= address < place + nbytes for place, (_, nbytes) in self._memory.items()])
+
+    def pin(self, nbytes: int) -> int:
+        address = self.allocate(nbytes)
+        with self._lock:
+            self.used -= nbytes
+            self.pinned += 1
+        return address
+
+    def unpin(self, address: int) -> None:
+        with self._lock:
+            del self._memory[address]
+            self.pinned -= 1
+
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
         self._enqueue(stream, lambda: ctypes.memmove(target, source, nbytes))
 
@@ -83,7 +139,7 @@ class HostDriver:
     def new_stream(self) -> int:
         self._check()
         stream = next(self._numbers)
-        self._streams[stream], self._enqueued[stream], self._begun[stream] = deque(), 0, 0
+        self._streams[stream], self._enqueued[stream], self._done[stream] = deque(), 0, 0
         return stream
 
     def end_stream(self, stream: int) -> None:
@@ -108,16 +164,36 @@ class HostDriver:
 
     def order(self, stream: int, event: int) -> None:
         before = self._events[event]
-        self._enqueue(stream, lambda: self._until(*before))
+        self._enqueue(stream, Waiting(lambda: self._until(*before), lambda: self._is_held_back(*before)))
+
+    def hold_back(self, stream: int, address: int) -> bool:
+        word = ctypes.c_uint32.from_address(address)
+        self._enqueue(stream, Waiting(lambda: self._until_written(word), lambda: not word.value))
+        return True
+
+    def call(self, stream: int, function: Callable[[], object]) -> None:
+        self._enqueue(stream, function)
+
+    def _is_held_back(self, stream: int, number: int) -> bool:
+        """Tell whether the commands of a stream up to that many would wait for the host."""
+        with self._lock:
+            first = [*self._streams[stream]][: max(number - self._done[stream], 0)]
+            return any([isinstance(command, Waiting) and command.waits() for command in first])
+
+    def _until_written(self, word: Any) -> None:
+        """Wait for the host, which may go on meanwhile."""
+        while not word.value:
+            self._moved.wait(timeout=0.001)
 
     def is_done(self, event: int) -> bool:
         """True once it is reached; each question lets one command run."""
         self._check()
         stream, number = self._events[event]
         with self._lock:
-            if self._begun[stream] < number:
-                self._until(stream, self._begun[stream] + 1)
-            return self._begun[stream] >= number
+            next_one = min(self._done[stream] + 1, number)
+            if stream not in self._running and not self._is_held_back(stream, next_one):
+                self._until(stream, next_one)
+            return self._done[stream] >= number
 
     def wait(self, event: int) -> None:
         with self._lock:
@@ -194,11 +270,18 @@ class HostDriver:
     def _until(self, stream: int, number: int) -> None:
         """Run the commands of a stream up to that many since its beginning."""
         commands = self._streams[stream]
-        while self._begun[stream] < number and commands:
-            command = commands.popleft()
-            self._begun[stream] += 1
-            if self.sick is None:
-                command()
+        while self._done[stream] < number:
+            if stream in self._running:  # by another thread, which waits for the host
+                self._moved.wait(timeout=0.001)
+                continue
+            self._running.add(stream)
+            try:
+                if self.sick is None:
+                    commands[0]()
+            finally:
+                commands.popleft()
+                self._running.discard(stream)
+                self._done[stream] += 1
 
     def _finish(self) -> None:
         for stream in [*self._streams]:

@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from nnc_cuda.device import CudaDevice
-from tests.cuda.host_compiler import HostCompiler, compiler
-from tests.cuda.host_driver import HostDriver
-from tests.cuda.host_plugin import ID
 from tests.opencl.test_groups import (  # noqa: F401 they run here too
     test_of_every_dtype,
     test_rows_that_are_folded_and_written,
@@ -19,10 +11,3 @@ from tests.opencl.test_groups import (  # noqa: F401 they run here too
 )
 
 
-@pytest.fixture(scope="module")
-def gpu() -> Iterator[CudaDevice]:
-    if compiler() is None:
-        pytest.skip("there is no C compiler")
-    device = CudaDevice(HostDriver(), HostCompiler(), ID)
-    yield device
-    device.close()

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from nnc_core.base.dtype import bfloat16, boolean, float16, float64, int8, uint64
 from nnc_core.base.errors import PluginError
+from nnc_core.base.layout import Layout
 from nnc_core.codegen import AnyNest, expand, general, program_of, writers_for_groups
+from nnc_core.codegen.clike_helpers import Helpers
 from nnc_cuda import nvrtc
 from nnc_cuda.dialect import CUDA
 from nnc_cuda.driver import CompileError
 from nnc_cuda.modules import TOGETHER
 from tests.cuda.operator_nests import operator_nests
+from tests.opencl.test_runs import nest_of
 
 SAMPLE = 24
 CAPABILITIES = [(8, 0), (9, 0)]
@@ -48,6 +52,15 @@ def test_all_operators(capability: tuple[int, int]) -> None:
     compile_all(operator_nests(), capability)
 
 
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=str)
+def test_folds_by_shuffles_of_every_dtype(capability: tuple[int, int]) -> None:
+    """Short integers and booleans are shuffled as the numbers that they become."""
+    nests = [nest_of(name, Layout.packed((40, columns), dtype), attribute, False)[0]
+             for columns in (40, 700) for dtype in (float16, float64, int8, uint64, boolean)
+             for name, attribute in ([("any", (1,))] if dtype == boolean else [("argmax", 1), ("max", (1,))])]
+    compile_all(nests, capability)
+
+
 def test_a_program_that_is_none() -> None:
     with pytest.raises(CompileError, match=r"nnc\.cu\(1\): error"):
         nvrtc.NVRTC((8, 0)).compile("int x = ;")
@@ -64,3 +77,18 @@ def test_what_is_for_a_driver_to_translate_is_text() -> None:
     compiler = nvrtc.NVRTC((8, 0))
     compiler.target, compiler.options = "compute_80", ("--gpu-architecture=compute_80", *nvrtc.OPTIONS)
     assert b".target sm_80" in compiler.compile('extern "C" __global__ void f(float *a) { *a = 1; }')
+
+
+@pytest.mark.parametrize("capability", [(7, 5), (9, 0)], ids=str)
+def test_halves_are_converted_by_instructions_where_there_are_some(capability: tuple[int, int]) -> None:
+    helpers = Helpers(CUDA)
+    for dtype in (float16, bfloat16):
+        helpers.rounding(dtype)
+    compiler = nvrtc.NVRTC(capability)
+    target = "compute_{}{}".format(*capability)
+    compiler.target, compiler.options = target, (f"--gpu-architecture={target}", *nvrtc.OPTIONS)
+    body = "a[0] = nnc_round_float16(a[0]); a[1] = nnc_round_bfloat16(a[1]);"
+    source = "\n".join([*helpers.definitions.values(), f'extern "C" __global__ void f(float *a) {{ {body} }}'])
+    made = compiler.compile(source)
+    assert b"cvt.rn.f16.f32" in made and b"cvt.f32.f16" in made
+    assert (b"cvt.rn.bf16.f32" in made) == (capability >= (8, 0))

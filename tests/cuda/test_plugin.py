@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from nnc_core.base.errors import PluginError
-from nnc_cuda import nvrtc
+from nnc_cuda import cublas, nvrtc
 from nnc_plugins.discovery import GROUP
 from tests.cuda.host_compiler import compiler, for_the_host
 from tests.plugins.fixtures.distributions import run_with
@@ -35,7 +36,37 @@ def test_nothing_heavy_is_imported_and_nothing_found_without_a_driver() -> None:
             "print(*nnc_cuda.nnc_diagnose(), sep='\\n')")
     output = run_with([], code)
     assert output.startswith("('cuda',) True\n")
-    assert "CuPy" in output and "NVRTC" in output
+    assert re.search("CuPy|no NVIDIA driver", output)
+
+
+def test_a_driver_alone_is_missing() -> None:
+    """CuPy as it is without one: one line says so."""
+    code = ("import sys, types\n"
+            "class CUDARuntimeError(Exception):\n    status = 35\n"
+            "class CUDADriverError(Exception): pass\n"
+            "def fails(*_): raise CUDARuntimeError('no CUDA-capable device is detected')\n"
+            "runtime = types.SimpleNamespace(CUDARuntimeError=CUDARuntimeError, getDeviceCount=fails,\n"
+            "                                driverGetVersion=lambda: 0)\n"
+            "api = types.ModuleType('cupy_backends.cuda.api')\n"
+            "api.runtime, api.driver = runtime, types.SimpleNamespace(CUDADriverError=CUDADriverError)\n"
+            "sys.modules |= {'cupy_backends.cuda.api': api}\n"
+            "for name in ('cupy_backends', 'cupy_backends.cuda'):\n"
+            "    sys.modules[name] = types.ModuleType(name)\n"
+            "    sys.modules[name].__spec__ = types.SimpleNamespace(name=name)\n"
+            "    sys.modules[name].__path__ = []\n"
+            "import nnc_cuda\n"
+            "print(list(nnc_cuda.nnc_devices()))\n"
+            "print(*nnc_cuda.nnc_diagnose(), sep='\\n')")
+    assert run_with([], code) == "[]\nthere is no NVIDIA driver: install the one of your GPU\n"
+
+
+def test_the_extras_bring_what_the_device_loads() -> None:
+    """CuPy, NVRTC, cuBLAS and what finds them, of one major version of CUDA each; nothing of it without an extra."""
+    project = tomllib.loads((Path(nvrtc.__file__).parent.parent / "pyproject.toml").read_text())["project"]
+    assert not re.search("cupy|nvidia|cuda-", " ".join(project["dependencies"]))
+    for extra, cupy, suffix in (("cuda12x", "cupy-cuda12x", "-cu12"), ("cuda13x", "cupy-cuda13x", "")):
+        names = {re.split("[<>=]", one)[0] for one in project["optional-dependencies"][extra]}
+        assert names == {cupy, "cuda-pathfinder", f"nvidia-cuda-nvrtc{suffix}", f"nvidia-cublas{suffix}"}
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,9 +77,11 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> tuple[int, int]:
         raise PluginError("NVRTC cannot be loaded: not there")
 
+    assert [*diagnosis.diagnosis()] == [f"CuPy is not installed: {diagnosis.INSTALL}"]
     monkeypatch.setattr(nvrtc, "version", none)
-    assert [*diagnosis.diagnosis()] == [f"CuPy is not installed: {diagnosis.INSTALL}",
-                                        "NVRTC cannot be loaded: not there"]
+    monkeypatch.setattr(cublas, "library", none)
+    assert [*diagnosis._nvrtc_lines(), *diagnosis._cublas_lines()] == [
+        "NVRTC cannot be loaded: not there", "products run as nnc's own tiles: NVRTC cannot be loaded: not there"]
 
 
 def test_cuda_c_is_made_c99() -> None:

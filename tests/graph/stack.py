@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from nnc_core.base.dtype import DTYPES
+from nnc_core.base.dtype import ALL_DTYPES
 from nnc_core.device import DeviceSpec
 from nnc_core.graph import Graph
 from nnc_core.operator import Nodes, Operator
@@ -15,7 +15,7 @@ from nnc_core.symbol import Symbol
 from nnc_core.type import Type
 
 
-def make_graph_layer(dtypes: frozenset[str] = frozenset(DTYPES)) -> Graph:
+def make_graph_layer(dtypes: frozenset[str] = frozenset(ALL_DTYPES)) -> Graph:
     device: Any = SimpleNamespace(spec=DeviceSpec("paper:0", "paper", "a device on paper", dtypes=dtypes))
     return Graph(Optimiser(Operator(Symbol(Shape(Type(device))))))
 

@@ -42,6 +42,7 @@ tests: dtypes by `tests/operator/test_specs.py`, derivatives by `tests/graph`, h
 """
 GROUPS: tuple[tuple[str, Sequence[DType]], ...] = (
     ("bool", (dt.boolean,)), ("int", dt.INTEGERS), ("float", dt.FLOATS), ("complex", dt.COMPLEX),
+    ("storage", dt.STORAGE),
 )  # fmt: skip
 BESIDES = frozenset(("placeholder", "constant", "filled", "pick", "identity"))
 """Nodes that are no part of what a function is made of."""

@@ -109,3 +109,21 @@ def test_the_same_name_means_the_same(name: str) -> None:
     given = 7 if name == "hanning" else SMOOTH
     x = nnc.asarray(given) if isinstance(given, np.ndarray) else given
     np.testing.assert_allclose(getattr(nnc, name)(x).numpy(), getattr(np, name)(given), rtol=1e-6, atol=1e-7)
+
+
+NO_ANSWER = {"polynomial", "random"}
+"""Modules of NumPy's; one of ours bears the second name."""
+
+
+@pytest.mark.parametrize("name", sorted(n for names, *_ in OTHER for n in names if n not in NO_ANSWER))
+def test_names_of_numpy_are_taken_or_answered(name: str) -> None:
+    """`nnc.concatenate` is `nnc.concat`; of `nnc.vectorize` the error says what to write."""
+    if name in nnc.__all__ or name == "shape":  # here a name of something else, or of a module
+        return
+    try:
+        found = getattr(nnc, name)
+    except nnc.errors.UnknownNameError as error:
+        assert error.hint is not None
+    else:
+        means = [public(n.removeprefix("nnc.")) for names, ours, _ in OTHER if name in names for n in ours]
+        assert found in means or found in (nnc.array, nnc.transpose)

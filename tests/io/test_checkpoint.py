@@ -14,16 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from nnc_core.base.dtype import ALL_DTYPES, STORAGE, bits_of
 from nnc_core.base.errors import DataError, DTypeError, FileFormatError
 from nnc_core.io import MissingFileError, MissingPackageError, load_arrays, save_arrays
+from nnc_core.io.mapped_arrays import map_arrays
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
 
-DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", ">i4", ">f8", "bfloat16"]
+DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", ">i4", ">f8", "bfloat16",
+          *[d.name for d in STORAGE]]
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    return ALL_DTYPES.get(name) or np.dtype(name)
 
 
 @st.composite
@@ -33,8 +36,9 @@ def any_array(draw: st.DrawFn) -> np.ndarray[Any, Any]:
     shape = draw(npst.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
     size = int(np.prod(shape)) * dtype.itemsize
     data = bytearray(draw(st.binary(min_size=size, max_size=size)))
-    if dtype.kind == "b":
-        data = bytearray(byte & 1 for byte in data)
+    if dtype.kind == "b" or bits_of(dtype) < 8:
+        most = 1 if dtype.kind == "b" else 2 ** bits_of(dtype) - 1
+        data = bytearray(byte & most for byte in data)
     array = np.ndarray(shape, dtype, data)
     order = draw(st.sampled_from(["C", "transposed", "reversed", "strided"]))
     if order == "transposed":
@@ -45,7 +49,7 @@ def any_array(draw: st.DrawFn) -> np.ndarray[Any, Any]:
 
 
 def bits(array: np.ndarray[Any, Any]) -> bytes:
-    little = array.dtype if array.dtype.kind == "V" else array.dtype.newbyteorder("<")
+    little = array.dtype if array.dtype.itemsize == 1 or array.dtype.kind == "V" else array.dtype.newbyteorder("<")
     return array.astype(little).tobytes()
 
 
@@ -83,6 +87,39 @@ def test_zero_dimensional_and_empty_arrays_of_every_dtype(tmp_path: Path, name: 
     arrays = {"scalar": np.ones((), dtype_of(name)), "empty": np.ones((0, 3), dtype_of(name))}
     save_arrays(tmp_path / "some.safetensors", arrays)
     assert_same(load_arrays(tmp_path / "some.safetensors")[0], arrays)
+
+
+@pytest.mark.parametrize("dtype", [d for d in STORAGE if bits_of(d) < 8], ids=str)
+def test_dtypes_of_few_bits_are_packed_in_files(tmp_path: Path, dtype: Any) -> None:
+    path, several = tmp_path / "few.safetensors", 8 // bits_of(dtype)
+    array = (np.arange(15, dtype=np.uint8) % 2 ** bits_of(dtype)).view(dtype).reshape(3, 5)
+    save_arrays(path, {"q": array, "other": np.ones(2, np.float32)}, {"note": "mine"})
+    stored = safetensors_numpy.load_file(path)["q"]
+    assert stored.dtype == np.uint8 and stored.shape == (-(-15 // several),)
+    assert stored[0] == sum(k << (k * bits_of(dtype)) for k in range(several)), "the first in the lowest bits"
+    for load in (load_arrays, map_arrays):
+        found, metadata = load(path)
+        assert_same(found, {"q": array, "other": np.ones(2, np.float32)})
+        assert metadata == {"note": "mine"}
+
+
+@pytest.mark.parametrize("mark", ["[]", "nothing", '{"q": ["int4", 9]}', '{"x": ["int4", 4]}', '{"q": ["int8", 2]}',
+                                  '{"q": ["int4", -4]}', '{"q": ["int4", "a"]}', '{"q": 4}'])
+def test_a_wrong_mark_of_packed_arrays_is_damage(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "few.safetensors"
+    path.write_bytes(safetensors_numpy.save({"q": np.zeros(2, np.uint8)}, {"nnc.packed": mark}))
+    for load in (load_arrays, map_arrays):
+        with pytest.raises(FileFormatError, match="packed arrays"):
+            load(path)
+
+
+def test_floats_of_4_bits_by_other_programs(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.safetensors"
+    header = b'{"a":{"dtype":"F4","shape":[2,2],"data_offsets":[0,2]}}'
+    header += b" " * (-len(header) % 8)
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"\x21\x8f")
+    for load in (load_arrays, map_arrays):
+        assert load(path)[0]["a"].astype(np.float32).tolist() == [[0.5, 1.0], [-6.0, -0.0]]
 
 
 def test_loaded_arrays_are_writable_and_independent_of_the_file(example: Any) -> None:
@@ -165,10 +202,10 @@ def test_missing_file_and_directory(tmp_path: Path) -> None:
 
 
 def test_foreign_dtype_is_named(tmp_path: Path) -> None:
-    header = json.dumps({"w": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}}).encode()
+    header = json.dumps({"w": {"dtype": "F6_E2M3", "shape": [4], "data_offsets": [0, 3]}}).encode()
     path = tmp_path / "foreign.safetensors"
-    path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0")
-    with pytest.raises(FileFormatError, match="'w' has the unknown dtype F8_E4M3"):
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(3))
+    with pytest.raises(FileFormatError, match="'w' has the unknown dtype F6_E2M3"):
         load_arrays(path)
 
 

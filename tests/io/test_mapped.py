@@ -348,7 +348,7 @@ W = entry("F32", [2], 0, 8)
     ({"w": entry("F32", [2], 4, 12)}, bytes(12), "expected from 0"), ({"w": W, "v": W}, bytes(8), "expected from 8"),
     ({"w": entry("F32", [2**62, 0], 0, 0)}, b"", "cannot have shape"),
     ({"w": entry("F32", [1] * 99, 0, 4)}, bytes(4), "cannot have shape"),
-    ({"w": entry("F8_E4M3", [2], 0, 2)}, bytes(2), "unknown dtype F8_E4M3"),
+    ({"w": entry("F6_E2M3", [4], 0, 3)}, bytes(3), "unknown dtype F6_E2M3"),
     ({"__metadata__": {"a": 1}}, b"", "metadata"), ({"__metadata__": [1]}, b"", "metadata"),
     ({"__metadata__": {"nnc.format": "other"}}, b"", "nnc.format is 'other'"),
 ])  # fmt: skip

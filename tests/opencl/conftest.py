@@ -43,3 +43,19 @@ def device(_opened: tuple[OpenCLDevice | None, str]) -> OpenCLDevice:
     if device is None:
         pytest.skip(f"no OpenCL device works here: {fault}")
     return device
+
+
+@pytest.fixture(scope="module", params=["own", "groups"])
+def both(_opened: tuple[OpenCLDevice | None, str], request: pytest.FixtureRequest) -> Iterator[OpenCLDevice]:
+    """The device with kernels for its type, and with those of GPUs."""
+    device, fault = _opened
+    if device is None:
+        pytest.skip(f"no OpenCL device works here: {fault}")
+    if request.param == "own":
+        yield device
+        return
+    from tests.opencl.grouped import grouped  # which needs the driver's package
+
+    made = grouped(device)
+    yield made
+    made.close()

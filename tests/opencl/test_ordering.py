@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,24 +15,9 @@ from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.ordering import argsort
 from nnc_opencl.device import OpenCLDevice
-from tests.opencl.grouped import grouped
 from tests.opencl.running import get, put
 
 Values = np.ndarray[Any, Any]
-
-
-@pytest.fixture(scope="module", params=["own", "groups"])
-def both(_opened: tuple[OpenCLDevice | None, str], request: pytest.FixtureRequest) -> Iterator[OpenCLDevice]:
-    """The device with kernels for its type, and with those of GPUs."""
-    device, fault = _opened
-    if device is None:
-        pytest.skip(f"no OpenCL device works here: {fault}")
-    if request.param == "own":
-        yield device
-        return
-    made = grouped(device)
-    yield made
-    made.close()
 
 
 def run(device: OpenCLDevice, name: str, attributes: tuple[Any, ...], inputs: list[Layout], arrays: list[Values],

@@ -10,10 +10,11 @@ import pytest
 import nnc_core as nnc
 from nnc_core.base.command import Command
 from nnc_core.base.config import config
-from nnc_core.base.dtype import DType, float16, float32, float64
+from nnc_core.base.dtype import DType, float16, float32, float64, int32
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import expand, interpret, is_in_runs
+from nnc_core.codegen import CLikeKernel, expand, interpret, writers_for_loops
+from nnc_core.codegen.clike_columns import ColumnsWriter
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.loops import elementwise_nest, open_nest
 from nnc_core.type import TensorSpec
@@ -44,7 +45,7 @@ def check(device: OpenCLDevice, nest: LoopNest, y: Layout, *layouts: Layout, giv
     buffers = [device.allocate(array.nbytes) for array in (*inputs, ours)]
     for array, buffer in zip((*inputs, ours), buffers, strict=True):
         device.upload(array, buffer)
-    assert is_in_runs(nest)
+    assert writers_for_loops(nest) != (CLikeKernel,)
     device.compile(nest).bind(buffers)()
     device.download(buffers[-1], ours).wait()
     interpret(expand(nest), [array.reshape(-1).view(np.uint8) for array in (*inputs, theirs)],
@@ -104,6 +105,35 @@ def test_what_rows_compute_once_and_read_twice(device: OpenCLDevice, columns: in
     for x in (Layout.packed((3, columns), dtype), Layout((3, columns), dtype, 8, (columns * 16, 16))):
         y = Layout.packed(x.shape, dtype)
         check(device, softmax_nest(x, y), y, x)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize("dtype", [float32, float16, int32], ids=str)
+@pytest.mark.parametrize(("shape", "axis"), [((40, 130), 0), ((5, 70), 0), ((3, 40, 33), 1), ((1, 70), 0)])
+def test_positions_along_columns(device: OpenCLDevice, name: str, dtype: DType, shape: tuple[int, ...],
+                                 axis: int) -> None:
+    """The first of equals, or of what is no number."""
+    x = Layout.packed(shape, dtype)
+    given = np.random.default_rng(0).integers(-5, 5, shape).astype(dtype)
+    if dtype != int32:
+        given[..., 3], given.reshape(-1)[::61] = -0.0, np.nan
+    nest, y = nest_of(name, x, axis, False)
+    assert writers_for_loops(nest) == (ColumnsWriter,)
+    check(device, nest, y, x, given=given)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_windows_and_their_gradients(device: OpenCLDevice, layout: str) -> None:
+    """Rows of windows are short: channels, where they are last, are folded abreast."""
+    given = np.random.default_rng(0).standard_normal((2, 9, 11, 20)).astype(np.float32)
+
+    def slopes(x: Any) -> Any:
+        pools = [make(x, 3, strides=step, padding="SAME", layout=layout)
+                 for make in (nnc.max_pool2d, nnc.avg_pool2d) for step in (1, 2)]
+        return sum([nnc.sum(pool * pool) for pool in pools])
+
+    ours, theirs = (nnc.jit(nnc.grad(slopes))(nnc.asarray(given, device=name)) for name in (device.spec.id, "strict:0"))
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-5)
 
 
 def test_zeros_of_both_signs(device: OpenCLDevice) -> None:

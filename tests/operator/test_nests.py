@@ -56,7 +56,7 @@ def window_on(buffer: Any, layout: Layout) -> Any:
     rest = buffer[layout.offset :] if 0 not in layout.shape else buffer[:0]
     stored = np.uint8 if layout.dtype == np.bool_ else layout.dtype
     elements = rest[: len(rest) // layout.dtype.itemsize * layout.dtype.itemsize].view(stored)
-    return np.lib.stride_tricks.as_strided(elements, layout.shape, layout.strides)
+    return np.ndarray(layout.shape, layout.dtype, elements, 0, layout.strides)  # as_strided knows NumPy's dtypes only
 
 
 def stored(array: Any, layout: Layout) -> Any:

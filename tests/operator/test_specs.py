@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nnc_core.base.dtype import STORAGE
 from nnc_core.base.errors import DTypeError
 from nnc_core.operator import OPERATORS
+from nnc_core.stacks import stack_for
 from nnc_core.type import TensorSpec, TupleSpec
 from nnc_plugins.conformance.case import ALL
 from nnc_plugins.conformance.cases import CASES, admitted_dtypes, examples
@@ -52,6 +54,18 @@ def test_other_dtypes_are_refused(name, rng) -> None:
         if (refused := arguments(dtype)) != admitted:  # equal where the result's dtype is always the same
             with pytest.raises(DTypeError):
                 op.infer(*refused)
+
+
+@each_operator
+def test_storage_dtypes_are_taken_where_the_declaration_says_so(name, rng) -> None:
+    """The layer of shapes refuses them elsewhere, whatever the rule would say."""
+    op, case = OPERATORS[name], CASES[name][0]
+    assert op.storage == (set(STORAGE) <= admitted_dtypes(name)) == (not admitted_dtypes(name).isdisjoint(STORAGE))
+    if op.inputs and not op.storage:
+        specs = [TensorSpec(spec_of(x).shape, STORAGE[0]) for x in case.inputs(rng, case.dtypes[0])]
+        with pytest.raises(DTypeError, match="is a storage dtype") as caught:
+            stack_for("strict:0").shape.infer(op, tuple(specs), case.attribute_values(op, case.dtypes[0]))
+        assert caught.value.operator == name
 
 
 @each_operator

@@ -19,6 +19,11 @@ class Ending(NamedTuple):
     operands: tuple[Operand, ...]
     outputs: tuple[DType, ...]
 
+    @property
+    def dtypes(self) -> list[DType]:
+        """The dtypes of operands, then of outputs."""
+        return [*[operand.dtype for operand in self.operands], *self.outputs]
+
 
 class Operand(NamedTuple):
     """An array that an ending reads."""

@@ -10,7 +10,7 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import FLOATS, NUMBERS, DType, accumulator, is_float
 from nnc_core.symbol import Number
-from nnc_plugins.conformance.case import ALL, LARGE, Array, Case, extremes
+from nnc_plugins.conformance.case import LARGE, MOVED, Array, Case, extremes
 
 
 def _nothing(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
@@ -21,7 +21,7 @@ def _filled(shape: tuple[int, ...], value: Any) -> Case:
     def attributes(dtype: DType) -> dict[str, Hashable]:
         return {"shape": shape, "number": Number(value, dtype)}
 
-    return Case(f"{shape} of {value}", _nothing, ALL, attributes)
+    return Case(f"{shape} of {value}", _nothing, MOVED, attributes)
 
 
 def _filled_with_extreme(place: int) -> Case:
@@ -29,7 +29,7 @@ def _filled_with_extreme(place: int) -> Case:
         values = extremes(dtype)
         return {"shape": (2, 3), "number": Number(values[place % len(values)], dtype)}
 
-    return Case(f"extreme {place}", _nothing, ALL, attributes)
+    return Case(f"extreme {place}", _nothing, MOVED, attributes)
 
 
 def _progression(size: int, start: float, step: float) -> Case:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from nnc_core.base.dtype import FLOATS, INTEGERS, NUMBERS, DType, boolean
 from nnc_plugins.conformance.case import (
     ALL,
     LARGE,
+    MOVED,
     Array,
     Case,
     arrays,
@@ -136,31 +138,40 @@ def _choices() -> list[Case]:
         def make(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
             return draw(rng, boolean, shapes[0]), *(draw(rng, dtype, shape) for shape in shapes[1:])
 
-        return Case(" ".join(map(str, shapes)), make, ALL, smooth=True)
+        return Case(" ".join(map(str, shapes)), make, MOVED, smooth=True)
 
     return [
         choose((3, 4), (3, 4), (3, 4)), choose((3, 1), (2, 1, 1), (4,)), choose((2, 2), (), ()),
         choose((), (), ()),
         choose((0,), (0,), ()), choose(LARGE, LARGE, LARGE[1:]),
         Case("extremes", lambda rng, dtype: (np.array([[True], [False]]), *extreme_values(rng, dtype) * 2),
-             ALL),
+             MOVED),
     ]  # fmt: skip
 
 
+def _between(target: DType, rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+    """The numbers half way from one to the next, and others near them."""
+    numbers = np.unique(extremes(target).astype(np.float64))
+    halves = (numbers[:-1] + numbers[1:]) / 2
+    return (np.concatenate([halves, halves * 1.001, halves * 0.999, halves * (1 + 1e-7)]).astype(dtype),)
+
+
 def _casts() -> list[Case]:
-    """Floats out of the range of an integer saturate, and NaN becomes 0."""
+    """Floats out of the range of an integer saturate, and NaN becomes 0; those of at most 8 bits are rounded once."""
     cases = []
-    for target in ALL:
+    for target in MOVED:
         attributes = {"dtype": target}
         cases += [
-            Case(f"to {target}", arrays((3, 4), low=-9, high=9), ALL, attributes, smooth=target in FLOATS),
-            Case(f"extremes to {target}", extreme_values, ALL, attributes),
+            Case(f"to {target}", arrays((3, 4), low=-9, high=9), MOVED, attributes, smooth=target in FLOATS),
+            Case(f"extremes to {target}", extreme_values, MOVED, attributes),
             Case(f"subnormals to {target}", _subnormal_values, FLOATS, attributes),
             Case(f"halves to {target}", fixed([0.5, 1.5, -0.5, -1.5, 254.5, -129.5]), FLOATS, attributes),
         ]
+        if target in dt.STORED_FLOATS:
+            cases.append(Case(f"between any two of {target}", partial(_between, target), FLOATS, attributes))
     scalar: Mapping[str, Hashable] = {"dtype": dt.float32}
-    return [*cases, Case("scalar", arrays(()), ALL, scalar), Case("empty", arrays((2, 0)), ALL, scalar),
-            Case("large", arrays(LARGE, low=-99, high=99), ALL, scalar)]
+    return [*cases, Case("scalar", arrays(()), MOVED, scalar), Case("empty", arrays((2, 0)), MOVED, scalar),
+            Case("large", arrays(LARGE, low=-99, high=99), MOVED, scalar)]
 
 
 def _logic(*shapes: tuple[int, ...]) -> Case:
@@ -169,6 +180,7 @@ def _logic(*shapes: tuple[int, ...]) -> Case:
 
 _ARITHMETIC = [*_binary(NUMBERS), SUBNORMAL_PAIRS]
 _COMPARISON = [*_binary(ALL), TIES, SUBNORMAL_PAIRS]
+_EQUALITY = [*_COMPARISON, *_binary(dt.STORAGE)]
 _LOGIC = [_logic((2, 1, 8), (4, 1)), _logic((3, 4), (3, 4)), _logic((), ()), _logic((0,), (1,)),
           _logic(LARGE, LARGE[1:]),
           Case("extremes", extreme_pairs, (boolean,))]  # fmt: skip
@@ -194,7 +206,8 @@ CASES: dict[str, list[Case]] = {
     "clip": _clips(),
     **dict.fromkeys(("exp", "tanh", "sigmoid", "sin", "cos"), _FUNCTION),
     **dict.fromkeys(("log", "sqrt"), _POSITIVE),
-    **dict.fromkeys(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"), _COMPARISON),
+    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), _COMPARISON),
+    **dict.fromkeys(("equal", "not_equal"), _EQUALITY),
     **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), _LOGIC),
     "logical_not": [_logic((3, 4)), _logic(()), _logic((0, 2)), _logic(LARGE),
                     Case("extremes", extreme_values, (boolean,))],

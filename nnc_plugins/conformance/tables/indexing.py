@@ -9,7 +9,7 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import INTEGERS, NUMBERS, DType
 from nnc_core.shape.indexing import SCATTERS
-from nnc_plugins.conformance.case import ALL, Array, Case, Maker, arrays, draw, extreme_values, fixed, specials
+from nnc_plugins.conformance.case import ALL, MOVED, Array, Case, Maker, arrays, draw, extreme_values, fixed, specials
 
 NAN, INF = np.nan, np.inf
 
@@ -17,7 +17,7 @@ NAN, INF = np.nan, np.inf
 def _take(shape: tuple[int, ...], axis: int, indices: Any, index_dtype: DType = dt.int64, batch: int = 0) -> Case:
     where = np.array(indices).astype(index_dtype)
     label = f"{shape} along {axis} at {index_dtype}{list(where.shape)}{f' in {batch}' * bool(batch)}"
-    return Case(label, lambda rng, dtype: (draw(rng, dtype, shape), where), ALL, {"axis": axis, "batch": batch},
+    return Case(label, lambda rng, dtype: (draw(rng, dtype, shape), where), MOVED, {"axis": axis, "batch": batch},
                 smooth=True)
 
 
@@ -34,7 +34,7 @@ def _scatter(mode: str, shape: tuple[int, ...], axis: int, indices: Any, index_d
 
 
 def _dtypes(mode: str) -> tuple[DType, ...]:
-    return ALL if mode == "set" else NUMBERS
+    return MOVED if mode == "set" else NUMBERS
 
 
 def _scatters(mode: str) -> list[Case]:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base import dtype as dt
-from nnc_core.base.dtype import DType, boolean, is_float
-from nnc_plugins.conformance.case import ALL, LARGE, Case, arrays, specials
+from nnc_core.base.dtype import DType, boolean, is_float, is_storage
+from nnc_plugins.conformance.case import LARGE, MOVED, Case, arrays, specials
 
 
 def _move(x: tuple[int, ...], **attributes: Hashable) -> Case:
     """An input of shape `x`."""
     shown = ", ".join(f"{name} {value}" for name, value in attributes.items())
-    return Case(f"{x} {shown}", arrays(x), ALL, attributes, smooth=True)
+    return Case(f"{x} {shown}", arrays(x), MOVED, attributes, smooth=True)
 
 
 def _special(x: tuple[int, ...], **attributes: Hashable) -> Case:
@@ -26,7 +26,7 @@ def _special(x: tuple[int, ...], **attributes: Hashable) -> Case:
 def _pads() -> list[Case]:
     def padded(shape: tuple[int, ...], low: Any, high: Any, interior: Any) -> Case:
         named = {"low": low, "high": high, "interior": interior, "value": 0}
-        return Case(f"{shape} {low} {high} {interior}", arrays(shape), ALL, named, smooth=True)
+        return Case(f"{shape} {low} {high} {interior}", arrays(shape), MOVED, named, smooth=True)
 
     around = {"low": (1, 0), "high": (0, 2), "interior": (0, 1)}
     return [
@@ -35,7 +35,7 @@ def _pads() -> list[Case]:
         padded((0, 2), (1, 0), (2, 1), (3, 1)), padded((2, 3), (0, 0), (0, 0), (0, 0)),
         padded((1,), (2,), (1,), (5,)),
         padded((2, 0, 3), (0, 0, 1), (0, 0, 1), (1, 1, 1)),
-        Case("with a number", arrays((2, 3)), ALL, lambda dtype: {**around, "value": _filling(dtype)},
+        Case("with a number", arrays((2, 3)), MOVED, lambda dtype: {**around, "value": _filling(dtype)},
              smooth=True),
         Case("with -inf", arrays((2, 3)), dt.FLOATS, {**around, "value": -np.inf}),
         Case("with NaN", arrays((2, 3)), dt.FLOATS, {**around, "value": np.nan}),
@@ -44,7 +44,7 @@ def _pads() -> list[Case]:
 
 
 def _filling(dtype: DType) -> float | int | bool:
-    return True if dtype == boolean else 1.5 if is_float(dtype) else 7
+    return True if dtype == boolean else 1 if is_storage(dtype) else 1.5 if is_float(dtype) else 7
 
 
 def _slice(shape: tuple[int, ...], start: Any, stop: Any, step: Any) -> Case:
@@ -53,12 +53,12 @@ def _slice(shape: tuple[int, ...], start: Any, stop: Any, step: Any) -> Case:
 
 def _update(shape: tuple[int, ...], value: tuple[int, ...], start: Any, step: Any) -> Case:
     attributes = {"start": start, "step": step}
-    return Case(f"{value} into {shape} from {start} by {step}", arrays(shape, value), ALL, attributes,
+    return Case(f"{value} into {shape} from {start} by {step}", arrays(shape, value), MOVED, attributes,
                 smooth=True)
 
 
 def _concat(axis: int, *shapes: tuple[int, ...]) -> Case:
-    return Case(f"{shapes} along {axis}", arrays(*shapes), ALL, {"axis": axis}, smooth=True)
+    return Case(f"{shapes} along {axis}", arrays(*shapes), MOVED, {"axis": axis}, smooth=True)
 
 
 _UNCHANGED = [_move((3, 4)), _move(()), _move((0, 2)), _move(LARGE), _special((3, 5))]
@@ -109,7 +109,7 @@ CASES: dict[str, list[Case]] = {
         Case("specials", specials((5, 6), (2, 3)), dt.FLOATS, {"start": (1, 2), "step": (1, 1)}),
     ],
     "transfer": [
-        Case(f"{shape}", arrays(shape), ALL, {"source": "here:0", "target": "there:0"}, smooth=True)
+        Case(f"{shape}", arrays(shape), MOVED, {"source": "here:0", "target": "there:0"}, smooth=True)
         for shape in ((3, 4), (), (0, 2))
     ],
 }  # fmt: skip

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
-from nnc_core.base.dtype import FLOATS, INTEGERS, NUMBERS, SIGNED, DType, boolean
+from nnc_core.base.dtype import (
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    SIGNED,
+    DType,
+    bits_of,
+    boolean,
+    complex64,
+    float32,
+    int32,
+    is_complex,
+)
 from nnc_plugins.conformance.case import (
     LARGE,
+    MOVED,
     Array,
     Case,
     Maker,
     arrays,
     draw,
+    drawn_bits,
     extreme_pairs,
     extreme_values,
     extremes,
@@ -29,6 +45,31 @@ def _subnormal_values(rng: np.random.Generator, dtype: DType) -> tuple[Array, ..
 
 def _subnormal_pairs(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
     return subnormals(dtype)[:, None], subnormals(dtype)[None, :]
+
+
+def _bits(shape: tuple[int, ...]) -> Maker:
+    """Any bits, NaN with them; booleans are zeros and ones."""
+
+    def make(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+        if dtype == boolean or is_complex(dtype):
+            return (draw(rng, dtype, shape),)
+        return (drawn_bits(rng, shape, bits_of(dtype)).view(dtype),)
+
+    return make
+
+
+def _bitcasts() -> list[Case]:
+    """Between all dtypes of as many bits."""
+    cases: list[Case] = []
+    for target in (*MOVED, complex64):
+        sources = tuple([d for d in (*MOVED, complex64) if bits_of(d) == bits_of(target)])
+        to: dict[str, Hashable] = {"dtype": target}
+        cases += [Case(f"to {target}", _bits((3, 4)), sources, to),
+                  Case(f"extremes to {target}", extreme_values, tuple([d for d in sources if d != complex64]), to)]
+    as_words: dict[str, Hashable] = {"dtype": int32}
+    return [Case("packed", arrays((3, 4)), (float32,), as_words), Case("scalar", arrays(()), (float32,), as_words),
+            Case("empty", arrays((0, 3)), (float32,), as_words), Case("large", arrays(LARGE), (float32,), as_words),
+            *cases]
 
 
 def _near_integers(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
@@ -121,6 +162,7 @@ _SHIFT = [
 ]  # fmt: skip
 
 CASES: dict[str, list[Case]] = {
+    "bitcast": _bitcasts(),
     **dict.fromkeys(("floor", "ceil", "trunc", "round"), _ROUNDED),
     "fmod": _binary(NUMBERS, Case("subnormal", _subnormal_pairs, FLOATS),
                     _kinked("quotient 2", (5.25, 5.75), (2.25, 2.5)),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DTYPES
+from nnc_core.base.dtype import ALL_DTYPES
 from nnc_core.base.errors import DeviceError, FallbackWarning, NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
@@ -50,7 +50,7 @@ class CpuDevice(Device):
         self._backends = backends_beside(machine_code)
         self.spec = DeviceSpec(
             "cpu:0", "cpu", host.processor_name(), vendor=host.vendor(), driver=f"NumPy {np.__version__}",
-            memory=total, max_allocation=total, alignment=memory.ALIGNMENT, dtypes=frozenset(DTYPES),
+            memory=total, max_allocation=total, alignment=memory.ALIGNMENT, dtypes=frozenset(ALL_DTYPES),
             features=frozenset({CODEGEN, NOTES, REPRODUCIBLE} if machine_code else ()))
         self.eager: Mapping[str, Callable[..., Array]] = EAGER
         if machine_code:

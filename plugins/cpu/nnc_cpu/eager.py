@@ -236,7 +236,13 @@ def progression(start: Any, step: Any, size: int, dtype: dt.DType) -> Any:
         return _ROUTINES["progression"](start, step, size, dtype)
     counts = dtype.kind == "f" or size <= np.iinfo(dtype).max
     k = np.arange(size, dtype=dtype) if counts else np.arange(size).astype(dtype)
-    return k if step.value == 1 and start.value == 0 else _run_on(k, start.value, step.value)
+    return k if _are_places(start, step) else _run_on(k, start.value, step.value)
+
+
+@lru_cache(maxsize=64)
+def _are_places(start: Any, step: Any) -> bool:
+    """True of 0 and 1."""
+    return bool(step.value == 1 and start.value == 0)
 
 
 def _progress(k: Any, start: Any, step: Any) -> Any:
@@ -288,7 +294,6 @@ EAGER: Mapping[str, Eager] = {
     "broadcast_to": np.broadcast_to, "slice": slice_view, "flip": lambda x, axes: flip_view(x, axes).copy(),
     "concat": lambda *arguments: np.concatenate(arguments[:-1], arguments[-1]),
     "getitem": get_item, "setitem": set_item, "normal": guarded(random.normal),
-    "uniform": guarded(random.uniform), "next_key": guarded(random.next_key),
-    "scaled_words": random.scaled_words,
-    "next_uniform": guarded(random.following("uniform")), "next_normal": guarded(random.following("normal")),
+    "uniform": guarded(random.uniform), "next_key": random.next_key, "scaled_words": random.scaled_words,
+    "next_uniform": random.following("uniform"), "next_normal": random.following("normal"),
 }  # fmt: skip

@@ -147,9 +147,9 @@ def _expm1(command: Command) -> Routine:
 
 
 def converts_as_numpy_does(source: DType, target: DType) -> bool:
-    """Floats to integers saturate, and what becomes a half goes through float32: NumPy does otherwise."""
-    if dt.is_float(source) and dt.is_integer(target):
-        return False
+    """Floats to integers saturate, and what becomes a half or less goes through float32: NumPy does otherwise."""
+    if (dt.is_float(source) and dt.is_integer(target)) or dt.is_storage(source) or dt.is_storage(target):
+        return source == target
     return dt.accumulator(target) == target or source == target
 
 

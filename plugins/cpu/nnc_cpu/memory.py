@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nnc_core.base.dtype import DTYPES, name_of
+from nnc_core.base.dtype import ALL_DTYPES, name_of
 from nnc_core.base.errors import DeviceMemoryError
 from nnc_core.base.layout import Layout, packed_strides
 from nnc_cpu import host
@@ -100,7 +100,7 @@ def bytes_of(array: Any) -> Bytes:
 
 def adopted(array: Any) -> Array | None:
     """A read-only view of a host array, if kernels can read it where it lies: elements whole and aligned."""
-    dtype = DTYPES.get(name_of(array.dtype))
+    dtype = ALL_DTYPES.get(name_of(array.dtype))
     if dtype is None or array.dtype != dtype or not array.dtype.isnative or not array.flags.aligned:
         return None
     if any(s % dtype.itemsize for s in array.strides):

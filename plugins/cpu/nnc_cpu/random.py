@@ -27,7 +27,7 @@ Use = Callable[[int, Array], None]
 """Takes the index of the first word and some words, which it may overwrite."""
 
 
-FEW, AHEAD = 64, 64
+FEW, AHEAD = 64, 256
 """Words of a draw that are made together with those of the next draws, and of how many draws."""
 _latest: tuple[int, int] = (-1, -1)
 """Seed and number of the latest small draw."""
@@ -51,7 +51,7 @@ def _blocks(words: int) -> int:
     return 1 << (-(-words // 4) - 1).bit_length()
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _page(seed: int, number: int, blocks: int) -> Array:
     """uint32 (draws, words): the first words of each of AHEAD draws."""
     words = np.empty((AHEAD * blocks, 4), np.uint32)
@@ -212,12 +212,13 @@ def following(name: str) -> Callable[..., Any]:
         if not _follows(seed, number):
             return NotImplemented
         page = _numbers(name, seed, number // AHEAD, _blocks(count * words))
-        return next_key(key), page[number % AHEAD, :count].reshape(shape).copy()
+        drawn = page[number % AHEAD, :count].copy()
+        return next_key(key), drawn if len(shape) == 1 else drawn.reshape(shape)
 
     return draw
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _numbers(name: str, seed: int, number: int, blocks: int) -> Array:
     """float32 (draws, numbers): the first numbers of each of AHEAD draws."""
     out = (_page(seed, number, blocks) >> _SHIFTS[dt.float32]).astype(np.float32)
@@ -239,7 +240,7 @@ def routine_of(name: str, command: Command) -> Routine:
 def next_key(key: Array) -> Array:
     """The seed, and the number of the next draw."""
     after = key.copy()
-    after[1:] += 1
+    after[1] = key.item(1) + 1 & _ALL_ONES
     return after
 
 
@@ -262,6 +263,7 @@ def scaled_words(words: Array, span: int) -> Array:
 
 
 PIECE = 1 << 14
+_ALL_ONES = (1 << 64) - 1
 _KEY = Layout.packed((2,), dt.uint64)
 MAKERS: dict[str, Make] = {
     "random_bits": prepared(_random_bits), "bernoulli": prepared(_bernoulli), "uniform": prepared(_uniform),

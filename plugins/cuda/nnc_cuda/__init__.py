@@ -6,6 +6,7 @@ The hooks below are all that nnc calls.  CuPy is imported when devices are liste
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from functools import partial
 from importlib import metadata, util
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING
 from nnc_plugins import DeviceOffer, PluginInfo, hookimpl
 
 if TYPE_CHECKING:
-    from nnc_core.device import Device
+    from nnc_core.device import Device, DirectCopy
 
-__all__ = ["nnc_devices", "nnc_diagnose", "nnc_plugin_info"]
+__all__ = ["nnc_devices", "nnc_diagnose", "nnc_plugin_info", "nnc_transfer"]
 
 
 @hookimpl
@@ -41,6 +42,15 @@ def nnc_devices() -> Iterable[DeviceOffer]:
 
 
 @hookimpl
+def nnc_transfer(source: Device, target: Device) -> DirectCopy | None:
+    """From one GPU to another."""
+    opened = sys.modules.get("nnc_cuda.device")
+    if opened is None or not all([isinstance(device, opened.CudaDevice) for device in (source, target)]):
+        return None
+    return target.copy_from(source)  # type: ignore[attr-defined, no-any-return]
+
+
+@hookimpl
 def nnc_diagnose() -> Iterable[str]:
     from nnc_cuda.diagnosis import diagnosis
 
@@ -48,12 +58,13 @@ def nnc_diagnose() -> Iterable[str]:
 
 
 def _open(number: int, id: str) -> Device:
+    from nnc_cuda.cublas import open_blas
     from nnc_cuda.cupy_driver import CuPyDriver
     from nnc_cuda.device import CudaDevice
     from nnc_cuda.nvrtc import NVRTC
 
     driver = CuPyDriver(number)
-    return CudaDevice(driver, NVRTC(driver.facts().capability), id)
+    return CudaDevice(driver, NVRTC(driver.facts().capability), id, open_blas)
 
 
 def _plain(text: str) -> str:

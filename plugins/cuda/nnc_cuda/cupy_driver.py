@@ -9,7 +9,8 @@ from typing import Any
 from cupy_backends.cuda.api import driver, runtime
 
 from nnc_core.base.errors import PluginError
-from nnc_cuda.driver import CudaError, DeviceFacts
+from nnc_cuda import libcuda
+from nnc_cuda.driver import CudaError, DeviceFacts, Driver
 
 ANY_WAY = 4
 """cudaMemcpyDefault: addresses say where they are."""
@@ -21,6 +22,12 @@ NOT_READY = 600
 THIS_THREAD = 1
 """cudaStreamCaptureModeThreadLocal: what other threads do meanwhile does not matter to a capture."""
 NO_DEVICE, OLD_DRIVER = 100, 35
+OF_CUDA = 2
+"""kDLCUDA: DLPack's name for memory of GPUs."""
+PORTABLE = 1
+"""cudaHostAllocPortable: pinned for all devices."""
+REACHED = 704
+"""cudaErrorPeerAccessAlreadyEnabled."""
 
 
 def device_count() -> int:
@@ -65,8 +72,11 @@ def _called(call: Callable[..., Any]) -> Callable[..., Any]:
 class CuPyDriver:
     """One device; threads have a current device, so that each call names it."""
 
+    kin = "CUDA"
+
     def __init__(self, number: int) -> None:
         self.number = number
+        self.exchange = (OF_CUDA, number)
 
     @_called
     def facts(self) -> DeviceFacts:
@@ -75,6 +85,10 @@ class CuPyDriver:
         return DeviceFacts(name, int(found["totalGlobalMem"]), (int(found["major"]), int(found["minor"])),
                            int(found["multiProcessorCount"]), "{}.{}".format(*divmod(driver_version() // 10, 100)),
                            str(runtime.deviceGetPCIBusId(self.number)))
+
+    @_called
+    def make_current(self) -> None:
+        """Nothing more than what each call does."""
 
     @_called
     def free_memory(self) -> tuple[int, int]:
@@ -92,6 +106,30 @@ class CuPyDriver:
     @_called
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
         runtime.memcpyAsync(target, source, nbytes, ANY_WAY, stream)
+
+    @_called
+    def reach(self, other: Driver) -> None:
+        assert isinstance(other, CuPyDriver)
+        if other.number == self.number or not runtime.deviceCanAccessPeer(self.number, other.number):
+            return
+        try:
+            runtime.deviceEnablePeerAccess(other.number)
+        except runtime.CUDARuntimeError as error:
+            if error.status != REACHED:
+                raise
+
+    @_called
+    def holds(self, address: int) -> bool:
+        found = runtime.pointerGetAttributes(address)
+        return bool(found.type == runtime.memoryTypeDevice and found.device == self.number)
+
+    @_called
+    def pin(self, nbytes: int) -> int:
+        return int(runtime.hostAlloc(nbytes, PORTABLE))
+
+    @_called
+    def unpin(self, address: int) -> None:
+        runtime.freeHost(address)
 
     @_called
     def fill(self, address: int, byte: int, nbytes: int, stream: int) -> None:
@@ -124,6 +162,14 @@ class CuPyDriver:
     @_called
     def order(self, stream: int, event: int) -> None:
         runtime.streamWaitEvent(stream, event)
+
+    @_called
+    def hold_back(self, stream: int, address: int) -> bool:
+        return libcuda.wait_for_word(stream, address)
+
+    @_called
+    def call(self, stream: int, function: Callable[[], object]) -> None:
+        runtime.launchHostFunc(stream, lambda _: function(), 0)
 
     @_called
     def is_done(self, event: int) -> bool:

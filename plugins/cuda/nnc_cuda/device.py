@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DTYPES
+from nnc_core.base.dtype import ALL_DTYPES
 from nnc_core.base.errors import DeviceError, DeviceMemoryError, NotSupportedError, OutOfRangeError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.base.record import Record
 from nnc_core.device import (
     CODEGEN,
     REPRODUCIBLE,
+    Array,
     Buffer,
     BuiltKernels,
+    CommandBackend,
     Device,
     DeviceSpec,
+    DirectCopy,
     Event,
     HostArray,
     Program,
     Stream,
 )
+from nnc_cuda.blas import Blas
 from nnc_cuda.driver import CudaCompiler, CudaError, DeviceFacts, Driver
+from nnc_cuda.exchange import borrowed, interface_of, lend
 from nnc_cuda.failure import OUT_OF_MEMORY, explained, failure
 from nnc_cuda.graphs import CudaProgram
 from nnc_cuda.kernel import CudaKernel
 from nnc_cuda.memory import Allocation, CudaBuffer
 from nnc_cuda.modules import FittedFunction, ModuleBuilder, Refusal
-from nnc_cuda.stream import CudaStream
+from nnc_cuda.products.backend import products
+from nnc_cuda.products.kernel import BlockProductCompiler
+from nnc_cuda.staging import Staging
+from nnc_cuda.stream import CudaEvent, CudaStream
 
 ALIGNMENT = 256
 """Bytes that CUDA aligns its own allocations to."""
+POOLED_PART = 4
+"""The part of a device's memory that may lie idle in its pool: the driver waits for the device when it frees some."""
 KERNELS = 256
 """Kernels built last that a device keeps; programs keep theirs for as long as they live."""
 SEED = 1 << 16
@@ -42,7 +54,7 @@ def spec_of(facts: DeviceFacts, id: str) -> DeviceSpec:
     """float16 and bfloat16 are stored as bits and computed as float32."""
     return DeviceSpec(
         id, id.partition(":")[0], facts.name, "NVIDIA", driver=facts.version, memory=facts.memory,
-        max_allocation=facts.memory, alignment=ALIGNMENT, dtypes=frozenset(DTYPES),
+        max_allocation=facts.memory, alignment=ALIGNMENT, dtypes=frozenset(ALL_DTYPES),
         features=frozenset({"gpu", "fp64", "fp16", CODEGEN, REPRODUCIBLE, "sm_{}{}".format(*facts.capability)}),
     )  # fmt: skip
 
@@ -53,13 +65,18 @@ class CudaDevice(Device):
     kept_launches = 4096
     library_functions = frozenset[str]()
 
-    def __init__(self, driver: Driver, compiler: CudaCompiler, id: str) -> None:
+    def __init__(self, driver: Driver, compiler: CudaCompiler, id: str,
+                 open_blas: Callable[[Driver], Blas | None] = lambda driver: None) -> None:
+        """`open_blas`: opens the vendor's library of products; None where there is none."""
         with explained("asking a device for its properties", id):
             self.spec = spec_of(driver.facts(), id)
-        self.driver = driver
-        self._default = CudaStream(driver, id, keeps=False)
+        self._open_blas = open_blas
+        self.driver, self.dlpack_device = driver, driver.exchange
+        self._staging = Staging(driver)
+        self._default = CudaStream(driver, id, self._staging, keeps=False)
         self._builder = ModuleBuilder(driver, compiler, id)
         self._kernels = BuiltKernels(KERNELS, self._built)
+        self._library = products(BlockProductCompiler(self._builder, self._default), self._blas)
 
     # ---- memory
     def reserve(self, nbytes: int) -> CudaBuffer:
@@ -79,6 +96,14 @@ class CudaDevice(Device):
                                   device=self.spec.id)
         return CudaBuffer(whole.address + offset, nbytes, whole)
 
+    @property
+    def pool_limit(self) -> int:
+        return (self.spec.memory or 0) // POOLED_PART
+
+    def trim(self) -> int:
+        self._staging.trim()
+        return super().trim()
+
     def driver_memory(self) -> tuple[int, int]:
         with explained("asking for free memory", self.spec.id):
             return self.driver.free_memory()
@@ -89,14 +114,14 @@ class CudaDevice(Device):
         target, queue = _mine(buffer), self._queue(stream)
         if not array.nbytes:
             return queue.record()
-        return queue.copy(target.address, array.ctypes.data, array.nbytes, held=(array, target))
+        return queue.send(target.address, array, target)
 
     def download(self, buffer: Buffer, array: HostArray, stream: Stream | None = None) -> Event:
         self._fits(array, buffer)
         source, queue = _mine(buffer), self._queue(stream)
         if not array.nbytes:
             return queue.record()
-        return queue.copy(array.ctypes.data, source.address, array.nbytes, held=(array, source))
+        return queue.fetch(array, source.address, source)
 
     def copy(self, source: Buffer, target: Buffer, stream: Stream | None = None) -> Event:
         a, b, queue = _mine(source), _mine(target), self._queue(stream)
@@ -114,13 +139,35 @@ class CudaDevice(Device):
                 self.driver.fill(target.address, pattern[0], target.nbytes, queue.handle)
             return queue.hold(target)
         begun = np.resize(np.frombuffer(pattern, np.uint8), min(target.nbytes, SEED))
-        queue.copy(target.address, begun.ctypes.data, begun.nbytes, held=(begun, target))
+        queue.send(target.address, begun, target)
         done = begun.nbytes
         while done < target.nbytes:
             more = min(done, target.nbytes - done)
             queue.copy(target.address + done, target.address, more, held=target)
             done += more
         return queue.record()
+
+    def copy_from(self, other: CudaDevice) -> DirectCopy | None:
+        """A function that copies from another GPU to this one without the host; None where they are no kin."""
+        if other.driver.kin != self.driver.kin:
+            return None
+        with explained("connecting two devices", self.spec.id):
+            self.driver.reach(other.driver)
+
+        def copy(source: Buffer, target: Buffer, nbytes: int) -> CudaEvent:
+            return self._default.copy(_mine(target).address, _mine(source).address, nbytes, held=(source, target))
+
+        return copy
+
+    # ---- other libraries
+    def borrow(self, x: Any) -> Array | None:
+        return borrowed(x, self._default, self.driver.exchange)
+
+    def lend(self, array: Array, stream: int | None, versioned: bool, copied: bool) -> Any:
+        return lend(array, self._default, stream, self.driver.exchange, versioned, copied)
+
+    def cuda_interface(self, array: Array) -> Mapping[str, Any] | None:
+        return interface_of(array, self._default, self.driver.exchange)
 
     # ---- kernels
     def compile(self, nest: LoopNest) -> CudaKernel:
@@ -130,15 +177,25 @@ class CudaDevice(Device):
         return self._kernels.of_all(nests)
 
     def _built(self, nests: Sequence[LoopNest]) -> list[CudaKernel | Refusal]:
-        return [CudaKernel(nest, code, self._default) if isinstance(code, FittedFunction) else code
+        return [CudaKernel(nest, code, self._default, self.allocate) if isinstance(code, FittedFunction) else code
                 for nest, code in zip(nests, self._builder.build(nests), strict=True)]
+
+    def backends(self, name: str) -> Sequence[CommandBackend]:
+        return self._library.get(name, ())
+
+    @cached_property
+    def _opened_blas(self) -> Blas | None:
+        return self._open_blas(self.driver)
+
+    def _blas(self) -> Blas | None:
+        return self._opened_blas
 
     def capture(self, records: Sequence[Record], slots: Sequence[Buffer | None], stream: Stream) -> Program:
         return CudaProgram(self, records, slots, self._queue(stream))
 
     # ---- order
     def stream(self) -> CudaStream:
-        return CudaStream(self.driver, self.spec.id)
+        return CudaStream(self.driver, self.spec.id, self._staging)
 
     @property
     def default_stream(self) -> CudaStream:
@@ -147,6 +204,7 @@ class CudaDevice(Device):
     def close(self) -> None:
         self._default.synchronize()
         self._kernels.clear()
+        self._staging.trim()
 
     def _queue(self, stream: Stream | None) -> CudaStream:
         if stream is None:

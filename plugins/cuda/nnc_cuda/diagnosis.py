@@ -11,27 +11,30 @@ INSTALL = "`pip install nnc-cuda[cuda12x]`, or `nnc-cuda[cuda13x]` for drivers o
 
 
 def diagnosis() -> Iterator[str]:
-    """Lines that name CuPy, the driver and NVRTC, or what to install."""
-    yield from _cupy_lines()
-    yield from _nvrtc_lines()
-
-
-def _cupy_lines() -> Iterator[str]:
-    if util.find_spec("cupy_backends") is None:
-        yield f"CuPy is not installed: {INSTALL}"
+    """One line that says what is missing where there can be no device; else versions, and what is missing beside."""
+    missing = _missing()
+    if missing:
+        yield missing
         return
     from nnc_cuda.cupy_driver import device_count, driver_version
 
     yield f"CuPy {_cupy_version()}"
-    version = driver_version()
-    if not version:
-        yield "there is no NVIDIA driver: install the one of your GPU"
-        return
-    yield "the driver knows CUDA {}.{}".format(*divmod(version // 10, 100))
+    yield "the driver knows CUDA {}.{}".format(*divmod(driver_version() // 10, 100))
     try:
         yield f"{device_count()} devices"
     except PluginError as error:
         yield str(error)
+    yield from _nvrtc_lines()
+    yield from _cublas_lines()
+
+
+def _missing() -> str:
+    """The reason that there is no device; "" if all that it needs is there."""
+    if util.find_spec("cupy_backends") is None:
+        return f"CuPy is not installed: {INSTALL}"
+    from nnc_cuda.cupy_driver import driver_version
+
+    return "" if driver_version() else "there is no NVIDIA driver: install the one of your GPU"
 
 
 def _cupy_version() -> str:
@@ -46,3 +49,14 @@ def _nvrtc_lines() -> Iterator[str]:
         yield "NVRTC {}.{}".format(*nvrtc.version())
     except PluginError as error:
         yield str(error)
+
+
+def _cublas_lines() -> Iterator[str]:
+    from nnc_cuda import cublas
+
+    try:
+        cublas.library()
+    except PluginError as error:
+        yield f"products run as nnc's own tiles: {error.message.splitlines()[0]}"
+    else:
+        yield "cuBLAS is there"

@@ -34,7 +34,21 @@ class Driver(Protocol):
     Work is enqueued on a stream and runs in its order.  Any thread may call any method.  All raise CudaError.
     """
 
+    @property
+    def kin(self) -> object:
+        """The same for devices whose streams know each other's events, and that copy from each other's memory."""
+        ...
+
+    @property
+    def exchange(self) -> tuple[int, int]:
+        """DLPack's name of its memory."""
+        ...
+
     def facts(self) -> DeviceFacts: ...
+
+    def make_current(self) -> None:
+        """Let libraries that are called by this thread mean this device."""
+        ...
 
     # ---- memory
     def free_memory(self) -> tuple[int, int]:
@@ -48,7 +62,24 @@ class Driver(Protocol):
         ...
 
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
-        """Copy bytes; either side may be the device's memory or the host's, which is left alone until that is done."""
+        """Copy bytes; either side may be the memory of the device, of one of its kin, or the host's, which is left
+        alone until that is done."""
+        ...
+
+    def reach(self, other: Driver) -> None:
+        """Let copies from the memory of one of its kin go directly, where the two are connected."""
+        ...
+
+    def holds(self, address: int) -> bool:
+        """Tell whether an address is one of the device's own memory."""
+        ...
+
+    def pin(self, nbytes: int) -> int:
+        """Memory of the host that all devices of its kin read and write by themselves, at the host's address."""
+        ...
+
+    def unpin(self, address: int) -> None:
+        """Free such memory, which nothing that is enqueued uses."""
         ...
 
     def fill(self, address: int, byte: int, nbytes: int, stream: int) -> None: ...
@@ -64,7 +95,9 @@ class Driver(Protocol):
 
     def new_event(self, timed: bool) -> int: ...
 
-    def end_event(self, event: int) -> None: ...
+    def end_event(self, event: int) -> None:
+        """Let go of an event; streams that wait for it still do."""
+        ...
 
     def record(self, event: int, stream: int) -> None:
         """Let an event be the moment after everything that is enqueued on a stream so far."""
@@ -72,6 +105,15 @@ class Driver(Protocol):
 
     def order(self, stream: int, event: int) -> None:
         """Let what is enqueued later on a stream begin after an event."""
+        ...
+
+    def hold_back(self, stream: int, address: int) -> bool:
+        """Let what is enqueued later on a stream begin when a word of 32 bits at an address of pinned memory is 1,
+        which the host writes; False where it cannot."""
+        ...
+
+    def call(self, stream: int, function: Callable[[], object]) -> None:
+        """Let the host call a function in the order of a stream; it asks nothing of CUDA."""
         ...
 
     def is_done(self, event: int) -> bool: ...

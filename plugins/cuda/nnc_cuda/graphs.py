@@ -1,32 +1,35 @@
-"""Compiled programs as CUDA graphs: one launch for all their kernels."""
+"""Compiled programs as CUDA graphs: one launch for all kernels between two commands that need the host."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-from nnc_core.base.record import Record
+from nnc_core.base.record import Call, Rebind, Record, Repeat, RotatePointer, Window
 from nnc_core.device import Buffer, Device, Launch, PythonProgram
-from nnc_core.device.launches import InLine
+from nnc_core.device.interpret import Interpreter, tape_slots
+from nnc_core.device.launches import BINDINGS, InLine, InLoops
 from nnc_cuda.driver import CudaError
-from nnc_cuda.kernel import CudaKernel, CudaLaunch
+from nnc_cuda.kernel import CapturableKernel, EnqueuedLaunch
 from nnc_cuda.stream import CudaStream
 
 WORTH = 2
 """Kernels from which on a graph takes less time than the launches that it stands for."""
+MOST = 1 << 15
+"""Kernels of a graph, at most."""
 
 
 class CapturedGraph:
     """A captured list of launches, which it keeps alive."""
 
-    def __init__(self, launches: Sequence[Launch], stream: CudaStream) -> None:
+    def __init__(self, launches: Sequence[EnqueuedLaunch], stream: CudaStream) -> None:
         self.launches, self.stream, self.handle = launches, stream, 0
-        kernels = [launch for launch in launches if isinstance(launch, CudaLaunch)]
 
         def enqueue() -> None:
-            for launch in kernels:
-                launch.enqueue(stream.handle)
+            for launch in launches:
+                launch.enqueue(stream.driver, stream.handle)
 
         self.handle = stream.driver.capture(stream.handle, enqueue)
 
@@ -35,7 +38,7 @@ class CapturedGraph:
             with suppress(CudaError):
                 self.stream.driver.end_graph(self.handle)
 
-    def launch(self) -> None:
+    def __call__(self) -> None:
         self.stream.line = None  # any of its kernels
         try:
             self.stream.driver.launch_graph(self.handle, self.stream.handle)
@@ -45,6 +48,41 @@ class CapturedGraph:
             self.stream.hold(self.launches)
 
 
+class Segment(NamedTuple):
+    """A graph, or a launch that runs by itself and its place among all launches."""
+
+    run: Callable[[], object]
+    place: int
+
+
+def captured(launches: Sequence[Launch], stream: CudaStream) -> list[Segment]:
+    """Launches in segments: kernels that come together are a graph."""
+    segments, together = list[Segment](), list[EnqueuedLaunch]()
+
+    def end(place: int) -> None:
+        if len(together) >= WORTH:
+            segments.append(Segment(CapturedGraph(tuple(together), stream), -1))  # which one fails nobody says
+        else:
+            segments.extend([Segment(launch, place - len(together) + n) for n, launch in enumerate(together)])
+        together.clear()
+
+    for place, launch in enumerate(launches):
+        if isinstance(launch, EnqueuedLaunch):
+            together.append(launch)
+        else:
+            end(place)
+            segments.append(Segment(launch, place))
+    end(len(launches))
+    return segments
+
+
+def run_segments(segments: Sequence[Segment], program: PythonProgram) -> None:
+    program.started = True
+    for run, place in segments:
+        program.position = place
+        run()
+
+
 class CapturedLaunches(InLine):
     """Launches that are captured when their buffers come together for the second time: results go round through a few
     blocks of the pool, and what comes once is not worth a graph."""
@@ -52,21 +90,19 @@ class CapturedLaunches(InLine):
     def __init__(self, count: int, stream: CudaStream) -> None:
         super().__init__(count)
         self.stream = stream
-        self.graphs: dict[int, CapturedGraph | None] = {}
-        """The graph of each list of launches by its id; None for those that have run once."""
+        self.graphs: dict[int, list[Segment] | None] = {}
+        """The segments of each list of launches by its id; None for those that have run once."""
 
     def run(self, program: PythonProgram) -> None:
         if self.slots_moved or self.unbound:
             self._bind(program)
-        graph = self._graph()
-        if graph is None:
+        segments = self._segments()
+        if segments is None:
             super().run(program)
-            return
-        program.started = True
-        program.position = -1  # which of its kernels fails nobody says
-        graph.launch()
+        else:
+            run_segments(segments, program)
 
-    def _graph(self) -> CapturedGraph | None:
+    def _segments(self) -> list[Segment] | None:
         kept = {id(launches): launches for launches, _ in self.bindings.values()}
         self.graphs = {key: graph for key, graph in self.graphs.items() if key in kept}
         key = id(self.launches)
@@ -77,7 +113,7 @@ class CapturedLaunches(InLine):
             return None
         found = self.graphs[key]
         if found is None:
-            found = self.graphs[key] = CapturedGraph(self.launches, self.stream)
+            found = self.graphs[key] = captured(self.launches, self.stream)
         return found
 
     def release(self) -> None:
@@ -85,12 +121,76 @@ class CapturedLaunches(InLine):
         self.graphs.clear()
 
 
+class CapturedRounds(NamedTuple):
+    """A run of a program with loops."""
+
+    start: list[Any]
+    """Contents of its slots before, kept alive as long as they are known by their ids."""
+    segments: list[Segment] | None
+    """None where it has run once."""
+    moves: list[tuple[int, Any]]
+    """Slots that have something else afterwards, and what."""
+
+
+class CapturedLoops(InLoops):
+    """Loops whose rounds are counted, so that a run from the same buffers makes the same launches: captured when it
+    comes for the second time."""
+
+    def __init__(self, calls: Sequence[Call], stream: CudaStream) -> None:
+        super().__init__(calls, frozenset())
+        self.stream = stream
+        self.rounds: dict[tuple[int, ...], CapturedRounds] = {}
+        self.traced: list[Launch] = []
+        """The launches of the run that is going on."""
+
+    def run(self, program: PythonProgram) -> None:
+        self.see_passing(program)
+        start = list(program.slots)
+        key = tuple([id(buffer) for buffer in start])
+        found = self.rounds.get(key)
+        if found is not None and found.segments is not None:
+            run_segments(found.segments, program)
+            for slot, buffer in found.moves:
+                program.put(slot, buffer)
+            return
+        self.traced = []
+        Interpreter(program, None).run(program.records)
+        if not self.passing and len(self.traced) <= MOST:
+            self._remember(key, start, program, found is not None)
+        self.traced = []
+
+    def _remember(self, key: tuple[int, ...], start: list[Any], program: PythonProgram, again: bool) -> None:
+        moves = [(slot, after) for slot, (before, after) in enumerate(zip(start, program.slots, strict=True))
+                 if after is not before]
+        if len(self.rounds) >= BINDINGS and not again:
+            del self.rounds[next(iter(self.rounds))]
+        self.rounds[key] = CapturedRounds(start, captured(self.traced, self.stream) if again else None, moves)
+
+    def launch(self, program: PythonProgram, call: Call) -> Launch:
+        made = super().launch(program, call)
+        self.traced.append(made)
+        return made
+
+    def release(self) -> None:
+        super().release()
+        self.rounds.clear()
+
+
 class CudaProgram(PythonProgram):
-    """Records whose calls are kernels of the device alone run as graphs; others from Python, as they need the host."""
+    """Records whose calls are kernels of the device run as graphs, in segments where others are among them; what jumps,
+    keeps tapes, or is spread over streams runs from Python."""
 
     def __init__(self, device: Device, records: Sequence[Record], slots: Sequence[Buffer | None],
                  stream: Any) -> None:
         super().__init__(device, records, slots, stream)
-        if isinstance(self.way, InLine) and len(self.calls) >= WORTH and all(
-                [isinstance(call.kernel, CudaKernel) for call in self.calls]):
+        enqueued = [isinstance(call.kernel, CapturableKernel) for call in self.calls]
+        if self.way.__class__ is InLine and any([a and b for a, b in pairwise(enqueued)]):
             self.way = CapturedLaunches(len(self.calls), stream)
+        elif self.way.__class__ is InLoops and all(enqueued) and _is_counted(records) and not tape_slots(records):
+            self.way = CapturedLoops(self.calls, stream)
+
+
+def _is_counted(records: Sequence[Record]) -> bool:
+    """Tell whether nothing but the buffers at its beginning decides what a run does."""
+    return all([_is_counted(record.records) and record.tape < 0 if isinstance(record, Repeat) else
+                isinstance(record, Call | RotatePointer | Rebind | Window) for record in records])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from nnc_core.base.errors import DeviceError
 from nnc_core.base.line import Line
@@ -12,85 +13,128 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import GroupsWriter, results_size
 from nnc_core.codegen.group_states import GROUP
 from nnc_core.device import Buffer, Kernel, Launch, Stream, origin
-from nnc_cuda.driver import CudaError
-from nnc_cuda.failure import explained
-from nnc_cuda.memory import Allocation
+from nnc_cuda.driver import CudaError, Driver
 from nnc_cuda.modules import FittedFunction, ModuleFunction
 from nnc_cuda.stream import CudaStream
 
 THREADS = 256
 """Threads of a block: a multiple of a warp's 32, and enough blocks of them fit a multiprocessor at once."""
 
+Allocate: TypeAlias = Callable[[int, CudaStream], Buffer]
 
-class CudaKernel(Kernel):
-    """A built nest: functions that it may share, and the numbers that they take behind the addresses of buffers."""
 
-    def __init__(self, nest: LoopNest, fitted: FittedFunction, default: CudaStream) -> None:
+class LaunchStep(NamedTuple):
+    """A function on a grid, and the numbers that it takes behind the addresses of buffers."""
+
+    function: ModuleFunction
+    blocks: int
+    threads: int
+    numbers: tuple[int, ...]
+
+
+class CapturableKernel(Kernel):
+    """A kernel all of whose work is enqueued by its launches: programs of such run as graphs."""
+
+    name: str
+    default: CudaStream
+
+    @abstractmethod
+    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch: ...
+
+    def queue(self, stream: Stream | None) -> CudaStream:
+        """The stream that was asked for."""
+        queue = self.default if stream is None else stream
+        assert isinstance(queue, CudaStream), f"{stream!r} is no stream of a CUDA device"
+        return queue
+
+
+class CudaKernel(CapturableKernel):
+    """A built nest: functions that it may share."""
+
+    def __init__(self, nest: LoopNest, fitted: FittedFunction, default: CudaStream, allocate: Allocate) -> None:
         self.name, self.arguments, self.points = nest.name, len(nest.arguments), nest.points
-        self.numbers, self.default = fitted.numbers, default
-        self.functions: list[ModuleFunction] = []
-        function: ModuleFunction | None = fitted.function
-        while function is not None:
-            self.functions.append(function)
-            function = function.after
-        self.grids = [_grid(nest, function) for function in self.functions]
-        self.results = results_size(nest) if len(self.functions) > 1 else 0
+        self.default, self.allocate = default, allocate
+        self.steps = [LaunchStep(function, *_grid(nest, function), fitted.numbers)
+                      for function in _with_those_after(fitted.function)]
+        self.results = results_size(nest) if len(self.steps) > 1 else 0
         """Bytes that one pass leaves to the next."""
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
         if len(buffers) != self.arguments:
             raise DeviceError(f"{self.name} takes {self.arguments} buffers, not {len(buffers)}")
-        queue = self.default if stream is None else stream
-        assert isinstance(queue, CudaStream), f"{stream!r} is no stream of a CUDA device"
-        return CudaLaunch(self, buffers, queue) if self.points else _launch_nothing
+        if not self.points:
+            return _launch_nothing
+        queue = self.queue(stream)
+        between = [self.allocate(self.results, queue)] if self.results else []
+        return CudaLaunch(self.name, self.steps, [*buffers, *between], queue)
+
+
+def _with_those_after(function: ModuleFunction) -> Iterator[ModuleFunction]:
+    """A function and those that finish what it leaves."""
+    step: ModuleFunction | None = function
+    while step is not None:
+        yield step
+        step = step.after
 
 
 def _grid(nest: LoopNest, function: ModuleFunction) -> tuple[int, int]:
     """Blocks, and threads of each."""
-    if issubclass(function.writer, GroupsWriter):
-        return function.writer.groups(nest), GROUP
+    writer = function.writer
+    if writer is not None and issubclass(writer, GroupsWriter):
+        return writer.groups(nest), GROUP
     return -(-nest.points // THREADS), THREADS
 
 
-class CudaLaunch:
-    """Enqueues the functions of one kernel with their arguments set, and keeps the buffers alive."""
+class EnqueuedLaunch:
+    """Work on one stream that is enqueued at once, in the same way each time."""
 
-    __slots__ = ("_address", "_arguments", "_buffers", "_kernel", "_line", "_steps", "_stream")
+    __slots__ = ("_line", "_name", "_stream")
 
-    def __init__(self, kernel: CudaKernel, buffers: Sequence[Any], stream: CudaStream) -> None:
-        self._kernel, self._stream = kernel, stream
+    def __init__(self, name: str, stream: CudaStream) -> None:
+        self._name, self._stream = name, stream
         self._line: Line | None = origin.get()
-        self._buffers = (*buffers, *_results(kernel, stream))
-        words = [buffer.address for buffer in self._buffers]
-        values = (ctypes.c_int64 * (len(words) + len(kernel.numbers)))(*words, *kernel.numbers)
-        first = ctypes.addressof(values)
-        places = (ctypes.c_void_p * len(values))(*[first + 8 * n for n in range(len(values))])
-        self._arguments, self._address = (values, places), ctypes.addressof(places)
-        self._steps = [(function.handle, *grid) for function, grid in zip(kernel.functions, kernel.grids, strict=True)]
 
     def __call__(self) -> None:
         stream = self._stream
         stream.line = self._line
         try:
-            self.enqueue(stream.handle)
+            self.enqueue(stream.driver, stream.handle)
         except CudaError as error:
-            raise stream.failure(f"launching {self._kernel.name}", error) from error
+            raise stream.failure(f"launching {self._name}", error) from error
         if stream.keeps:
-            stream.hold((self._kernel, self._buffers))
+            stream.hold(self)
 
-    def enqueue(self, stream: int) -> None:
-        """The launches alone; CudaError if one is refused."""
-        launch = self._stream.driver.launch
-        for function, blocks, threads in self._steps:
-            launch(function, blocks, threads, stream, self._address)
+    def enqueue(self, driver: Driver, stream: int) -> None:
+        """The calls of the driver alone; CudaError if one is refused."""
+        raise NotImplementedError
 
 
-def _results(kernel: CudaKernel, stream: CudaStream) -> list[Allocation]:
-    """Memory for what one pass leaves to the next: of each launch its own, and small."""
-    if not kernel.results:
-        return []
-    with explained("allocating memory between two passes", stream.id):
-        return [Allocation(stream.driver, stream.driver.allocate(kernel.results), kernel.results)]
+class CudaLaunch(EnqueuedLaunch):
+    """Functions with their arguments set; it keeps the buffers alive."""
+
+    __slots__ = ("_kept", "calls")
+
+    def __init__(self, name: str, steps: Sequence[LaunchStep], buffers: Sequence[Any], stream: CudaStream) -> None:
+        super().__init__(name, stream)
+        words, arguments = [buffer.address for buffer in buffers], dict[tuple[int, ...], Any]()
+        for step in steps:
+            if step.numbers not in arguments:
+                arguments[step.numbers] = _arguments([*words, *step.numbers])
+        self._kept = (steps, buffers, arguments)
+        self.calls = [(step.function.handle, step.blocks, step.threads, ctypes.addressof(arguments[step.numbers][1]))
+                      for step in steps]
+        """Functions, blocks, threads of each, and addresses of arguments."""
+
+    def enqueue(self, driver: Driver, stream: int) -> None:
+        for function, blocks, threads, arguments in self.calls:
+            driver.launch(function, blocks, threads, stream, arguments)
+
+
+def _arguments(words: Sequence[int]) -> tuple[Any, Any]:
+    """Values of eight bytes, and an array of their addresses."""
+    values = (ctypes.c_int64 * max(len(words), 1))(*words)
+    first = ctypes.addressof(values)
+    return values, (ctypes.c_void_p * max(len(words), 1))(*[first + 8 * n for n in range(len(words))])
 
 
 def _launch_nothing() -> None:

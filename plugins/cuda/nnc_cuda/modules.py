@@ -40,12 +40,13 @@ class Module:
 
 
 class ModuleFunction:
-    """A function of a nest's in a module; `writer`: who has written it, `after`: the one that finishes what it
+    """A function in a module; `writer`: who has written it, of a nest's; `after`: the one that finishes what it
     leaves."""
 
     __slots__ = ("__weakref__", "after", "handle", "module", "writer")
 
-    def __init__(self, module: Module, name: str, writer: type[CLikeKernel], after: ModuleFunction | None) -> None:
+    def __init__(self, module: Module, name: str, writer: type[CLikeKernel] | None = None,
+                 after: ModuleFunction | None = None) -> None:
         self.module, self.handle = module, module.driver.function(module.handle, name)
         self.writer, self.after = writer, after
 

@@ -11,15 +11,17 @@ from nnc_core.base.dtype import float32
 from nnc_core.base.errors import DeviceError, DeviceFailureError, Error, NotSupportedError, OutOfRangeError
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
 from nnc_core.device import DONE, Buffer, BuiltKernels, CommandBackend, Device, Event, HostArray, Stream
+from nnc_opencl.attention import attention
 from nnc_opencl.drivers import INSTALL, builds_loops, describe, runs_groups, spec_of
 from nnc_opencl.failure import failure
+from nnc_opencl.fourier import fourier
 from nnc_opencl.kernel import OpenCLKernel
 from nnc_opencl.memory import Account, OpenCLBuffer, reserve
 from nnc_opencl.ordering import ordering
-from nnc_opencl.ordering.sorting import StepsCompiler
 from nnc_opencl.products.backend import products
 from nnc_opencl.products.kernel import TiledCompiler
 from nnc_opencl.programs import FittedCode, ProgramBuilder, Refusal, library_functions
+from nnc_opencl.steps import StepsCompiler
 from nnc_opencl.stream import OpenCLStream
 
 KERNELS = 64
@@ -49,7 +51,8 @@ class OpenCLDevice(Device):
         self._kernels = BuiltKernels(KERNELS, self._built)
         tiles = grouped or not builds_loops(device)
         self._library = {**products(TiledCompiler(self._builder, self._default, tiles)),
-                         **ordering(StepsCompiler(self._builder, self._default, grouped))}
+                         **attention(StepsCompiler(self._builder, self._default, tiles)),
+                         **ordering(steps := StepsCompiler(self._builder, self._default, grouped)), **fourier(steps)}
 
     def reserve(self, nbytes: int) -> OpenCLBuffer:
         return reserve(self._context, nbytes, self._account, self.spec)

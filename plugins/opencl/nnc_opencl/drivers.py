@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import pyopencl as cl
 
-from nnc_core.base.dtype import DTYPES
+from nnc_core.base.dtype import ALL_DTYPES
 from nnc_core.base.errors import PluginError
 from nnc_core.device import CODEGEN, REPRODUCIBLE, DeviceSpec
 from nnc_opencl import icd
@@ -120,7 +120,7 @@ def spec_of(device: cl.Device, id: str) -> DeviceSpec:
         memory=device.global_mem_size,
         max_allocation=device.max_mem_alloc_size,
         alignment=device.mem_base_addr_align // 8, features=having,
-        dtypes=frozenset(DTYPES) if "fp64" in having else frozenset(DTYPES) - {"float64", "complex128"},
+        dtypes=frozenset(ALL_DTYPES) if "fp64" in having else frozenset(ALL_DTYPES) - {"float64", "complex128"},
     )  # fmt: skip
 
 

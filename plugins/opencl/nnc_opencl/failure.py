@@ -47,6 +47,14 @@ def last_words(log: str) -> str:
     return (errors or lines or ["no log"])[-1]
 
 
+def build_failure(name: str, log: str, source: str, device: str) -> DeviceFailureError:
+    """The error for a driver that does not build the kernel of `name`; it names the file where its source is kept."""
+    kept = kept_source(source, log)
+    where = f" (its source, with the driver's words: {kept})" if kept else ""
+    return DeviceFailureError(f"the driver cannot build the kernel of {name}: {last_words(log)}{where}",
+                              device=device, hint="`nnc devices` examines the driver")
+
+
 def kept_source(source: str, log: str) -> str:
     """The name of a file with a program that a driver does not build, for its author; "" where none can be written."""
     folder, words = cache_folder() / FAILURES, log.replace("*/", "* /")

@@ -30,7 +30,7 @@ from nnc_core.codegen import (
 from nnc_core.device import DeviceSpec
 from nnc_opencl.binaries import built
 from nnc_opencl.drivers import builds_loops
-from nnc_opencl.failure import kept_source, last_words
+from nnc_opencl.failure import build_failure
 
 TOGETHER = 16
 """Nests of one program.  Drivers for CPUs take 45 ms for a program of one and 14 ms a nest from here on; the code of a
@@ -151,7 +151,8 @@ class ProgramBuilder:
             made = [self._code(program, of_nest) for of_nest in written]
         except (NotSupportedError, cl.Error) as error:
             if len(nests) == 1:
-                yield error if isinstance(error, NotSupportedError) else self._failure(nests[0], error, source)
+                yield error if isinstance(error, NotSupportedError) else self._failure(
+                    _loops(nests[0]).name, str(error), source)
                 return
             middle = len(nests) // 2
             yield from self._together(nests[:middle])
@@ -172,15 +173,23 @@ class ProgramBuilder:
         name = f"{entry_name(nest)}_{place}"
         return {f"{name}_{number}" if number else name: writer for number, writer in enumerate(self._writers(nest))}
 
-    def _failure(self, nest: AnyNest, error: cl.Error, source: str) -> DeviceFailureError:
-        message = f"the driver cannot build the kernel of {_loops(nest).name}: {last_words(str(error))}"
-        kept = kept_source(source, str(error))
-        where = f" (its source, with the driver's words: {kept})" if kept else ""
-        return DeviceFailureError(message + where, device=self.spec.id, hint="`nnc devices` examines the driver")
-
     def program(self, source: str) -> cl.Program:
         """A built program; cl.Error if the driver cannot."""
         return built(source, self.context, self.options)
+
+    def library(self, name: str, source: str) -> cl.Program:
+        """The program of the library code `name`; DeviceFailureError if the driver cannot build it."""
+        try:
+            program = self.program(source)
+            found: Any = program.get_info(cl.program_info.NUM_KERNELS)
+        except cl.Error as error:
+            raise self._failure(name, str(error), source) from error
+        if not found:
+            raise self._failure(name, "there is no kernel in the program", source)
+        return program
+
+    def _failure(self, name: str, log: str, source: str) -> DeviceFailureError:
+        return build_failure(name, log, source, self.spec.id)
 
 
 def _fitted(code: Code | Refusal | None, numbers: tuple[int, ...]) -> FittedCode | Refusal:

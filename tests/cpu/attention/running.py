@@ -1,27 +1,18 @@
-"""Commands of attention, run by code for hosts of several widths between guard bytes, and by the composite in
-float64."""
+"""Commands of attention, run by code for hosts of several widths between guard bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import DType, boolean, float32
-from nnc_core.base.layout import Layout
 from nnc_core.device import Kernel
-from nnc_core.operator import OPERATORS
 from nnc_cpu.attention.backend import arranged
 from nnc_cpu.attention.kernel import AttentionCompiler
-from nnc_plugins.conformance.host import expected
+from tests.attention import AHEAD, BACK, Problem, Values, command_of, operands_back
 from tests.cpu.machine_code.running import HOSTS, run
-
-Values = np.ndarray[Any, Any]
-AHEAD, BACK = "scaled_dot_product_attention", "attention_gradients"
-
 
 KERNELS: list[Kernel] = []
 """All that were made, so that code is compiled once."""
@@ -30,49 +21,6 @@ KERNELS: list[Kernel] = []
 @cache
 def compiler(host: str) -> AttentionCompiler:
     return AttentionCompiler(HOSTS[host])
-
-
-class Sizes(NamedTuple):
-    """Of one command."""
-
-    queries: int
-    keys: int
-    features: int = 8
-    value_features: int = 8
-    batch: int = 1
-    heads: int = 1
-    key_heads: int = 1
-
-
-class Problem(NamedTuple):
-    """Inputs of both ways, and attributes."""
-
-    query: Values
-    key: Values
-    value: Values
-    mask: tuple[Values, ...] = ()
-    scale: float = 0.4
-    causal: bool = False
-    offset: int = 0
-
-    @property
-    def attributes(self) -> tuple[Any, ...]:
-        return self.scale, self.causal, self.offset
-
-
-def drawn(sizes: Sizes, dtype: DType = float32, mask: Values | None = None, causal: bool = False,
-          offset: int = 0) -> Problem:
-    rng = np.random.default_rng(sizes.queries)
-    shapes = ((sizes.heads, sizes.queries, sizes.features), (sizes.key_heads, sizes.keys, sizes.features),
-              (sizes.key_heads, sizes.keys, sizes.value_features))
-    given = () if mask is None else (mask if mask.dtype == bool else mask.astype(dtype),)
-    query, key, value = (rng.standard_normal((sizes.batch, *shape)).astype(dtype) for shape in shapes)
-    return Problem(query, key, value, given, causal=causal, offset=offset)
-
-
-def command_of(name: str, inputs: Sequence[Values], outputs: Sequence[Values], attributes: tuple[Any, ...]) -> Command:
-    layouts = [[Layout.packed(x.shape, x.dtype) for x in arrays] for arrays in (inputs, outputs)]
-    return Command(name, attributes, tuple(layouts[0]), tuple(layouts[1]))
 
 
 def computed(host: str, command: Command, inputs: Sequence[Values], outputs: Sequence[Values]) -> None:
@@ -92,28 +40,9 @@ def ahead(host: str, p: Problem) -> list[Values]:
     return outputs
 
 
-def operands_back(p: Problem) -> list[Values]:
-    """Those of the gradients: the sums are the right ones, the cotangents drawn."""
-    result, sums = (x.astype(p.query.dtype) for x in wanted(AHEAD, [p.query, p.key, p.value, *p.mask], p.attributes))
-    cotangent = np.random.default_rng(1).standard_normal(result.shape).astype(result.dtype)
-    return [p.query, p.key, p.value, cotangent, sums, (result * cotangent).sum(-1), *p.mask]
-
-
 def back(host: str, p: Problem, inputs: Sequence[Values] = ()) -> list[Values]:
     """The cotangents of query, key and value."""
     inputs = inputs or operands_back(p)
     outputs = [np.zeros_like(x) for x in (p.query, p.key, p.value)]
     computed(host, command_of(BACK, inputs, outputs, p.attributes), inputs, outputs)
     return outputs
-
-
-def wanted(name: str, inputs: Sequence[Values], attributes: tuple[Any, ...]) -> tuple[Values, ...]:
-    """What the composite gives in float64."""
-    wide = [x if x.dtype == boolean else x.astype(np.float64) for x in inputs]
-    with np.errstate(all="ignore"):
-        found: tuple[Values, ...] = expected(OPERATORS[name], tuple(wide), attributes)
-    return found
-
-
-__all__ = ["AHEAD", "BACK", "HOSTS", "Problem", "Sizes", "ahead", "back", "command_of", "compiler", "computed", "drawn",
-           "operands_back", "wanted"]

@@ -3,8 +3,7 @@ lie."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -18,34 +17,11 @@ from nnc_cpu.attention.kernel import ForwardKernel
 from nnc_cpu.attention.kind import BLOCK
 from nnc_cpu.attention.plan import CHUNK
 from nnc_cpu.memory import bytes_of
-from tests.cpu.attention.running import (
-    AHEAD,
-    BACK,
-    HOSTS,
-    Problem,
-    Sizes,
-    Values,
-    ahead,
-    back,
-    command_of,
-    compiler,
-    computed,
-    drawn,
-    operands_back,
-    wanted,
-)
+from tests.attention import AHEAD, BACK, Problem, Sizes, Values, command_of, drawn, near, operands_back, wanted
+from tests.cpu.attention.running import HOSTS, ahead, back, compiler, computed
 from tests.cpu.products.running import same_bits
 
 RNG = np.random.default_rng(3)
-
-
-def near(found: Sequence[Values], expected: Sequence[Values], dtype: Any, largest: float) -> None:
-    """Within roundings of sums, relative to the largest element of each array, and to the largest score."""
-    for a, b in zip(found, expected, strict=True):
-        finite = np.isfinite(b)
-        assert (np.isnan(a) == np.isnan(b)).all()
-        bound = 200 * float(np.finfo(dtype).eps) * largest * max(1.0, float(np.abs(b[finite]).max(initial=0)))
-        assert np.abs(a - b)[finite].max(initial=0) <= bound
 
 
 def check(p: Problem, largest: float = 1.0, hosts: Iterable[str] = HOSTS) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import resource
 import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -190,3 +191,18 @@ def test_a_kernel_that_llvm_refuses_is_interpreted_and_it_is_said(monkeypatch: p
 def test_no_points_are_no_work() -> None:
     [kernel] = NestCompiler(host()).kernels([twice(0)])
     run(kernel, [np.zeros(0, np.float32), np.zeros(0, np.float32)])  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory of a process is read as Linux tells it")
+def test_modules_that_are_gone_leave_no_memory_behind() -> None:
+    machine = HostCompiler(host())
+    code = machine.compile("define i32 @f() { ret i32 1 }\n")
+
+    def load(times: int) -> int:
+        for _ in range(times):
+            machine.load([code], ["f"])
+        gc.collect()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    before = load(200)
+    assert load(2000) - before < 4 << 20

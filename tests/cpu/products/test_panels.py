@@ -19,6 +19,7 @@ from nnc_core.operator.packing import UNPACK
 from nnc_core.operator.program import Input, Program, Step, StepResult
 from nnc_core.type import TensorSpec
 from nnc_cpu.products.backend import PackedProducts, problem_of
+from nnc_cpu.products.plan import WIDEST, choose_tile, panel_width, plan_of
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values
 from tests.cpu.products.test_convolution import CASES
 from tests.cpu.products.test_convolution import command as convolution
@@ -89,3 +90,41 @@ def test_constants_are_packed_and_nothing_else() -> None:
     assert "fused(unpack matmul relu)" in frozen.explain() and " pack(" not in frozen.explain()
     assert "pack(" not in free.explain().replace("unpack(", "") and "fused(matmul relu)" in free.explain()
     np.testing.assert_array_equal(np.asarray(frozen(x=x)["y"]), np.asarray(free(x=x, w=w)["y"]))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_weights_that_many_rounds_read_are_packed_before_them(transposed: bool) -> None:
+    rng = np.random.default_rng(0)
+    x, w = (nnc.asarray(rng.standard_normal(shape).astype(np.float32) / 9) for shape in ((40, 200), (200, 200)))
+
+    def rounds(count: int) -> Any:
+        """So many, as a loop; packed or not."""
+        return nnc.jit(lambda x, w: nnc.scan(lambda v, _: (nnc.tanh(v @ (w.T if transposed else w)), None), x,
+                                             length=count)[0])
+
+    several, few = rounds(5), rounds(2)
+    found = several(x, w).numpy()
+    lines = several.explain(x, w).splitlines()
+    [packing] = [i for i, line in enumerate(lines) if " pack(" in line]
+    assert packing < next(i for i, line in enumerate(lines) if "5 times" in line)
+    assert " pack(" not in few.explain(x, w), "that would not pay"
+    wanted = nnc.jit(lambda v: nnc.tanh(v @ (w.T if transposed else w)))(few(few(x, w), w))
+    np.testing.assert_array_equal(found, wanted.numpy())
+
+
+def test_panels_suit_few_rows() -> None:
+    """32 rows are tiles of 8 by three vectors, not of 6 by four."""
+    vector = compiler("here").vector
+    few, many = (problem_of(matrices(rows, 1024, 256, float32)) for rows in (32, 320))
+    tile = choose_tile(32, 1024, vector // 4, vector == WIDEST)
+    assert panel_width(few, vector) == tile.vectors * vector // 4
+    assert panel_width(many, vector) == (4 if vector == WIDEST else 2) * vector // 4
+
+
+def test_panels_that_lie_packed_are_shared_by_few_rows() -> None:
+    made = matrices(32, 4 * compiler("here").vector, 300, float32)
+    [(_, tiling)] = PackedProducts("matmul").wants(made).items()
+    problem, vector = problem_of(reading_panels(made, tiling)), compiler("here").vector
+    alone, shared = (plan_of(problem, vector, threads=threads) for threads in (1, 2))
+    assert alone.tasks < shared.tasks
+    assert not shared.tasks % alone.tasks

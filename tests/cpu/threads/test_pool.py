@@ -40,6 +40,13 @@ def test_many_launches_one_after_another() -> None:
             assert (counted(int(count), 64) == 1).all()
 
 
+def test_pauses_are_measured_where_nothing_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first call is slow, the second is interrupted: threads look out for SPIN all the same."""
+    times = iter([0.0, 20e-6, 5e-3, 5e-3 + 10e-6, 5e-3 + 21e-6, 5e-3 + 35e-6])
+    monkeypatch.setattr(pool, "perf_counter", lambda: next(times))
+    assert pool.code().spins() == pytest.approx(pool.PAUSES * pool.SPIN / 10e-6, abs=1)
+
+
 def test_several_threads_launch_at_once() -> None:
     """One of them has the pool, the others go on by themselves."""
 

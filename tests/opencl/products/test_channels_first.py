@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import nnc_core as nnc
 from nnc_core.base.config import config
@@ -13,16 +14,17 @@ from tests.cpu.products.running import same_bits
 
 
 def convolved(x: Any, kernel: Any) -> Any:
-    return nnc.conv2d(x, kernel, strides=2, padding="SAME", layout="NCHW")
+    return nnc.conv2d(x, kernel, strides=2, padding="SAME", layout="NCHW", groups=x.shape[1] // kernel.shape[1])
 
 
 def gradients(x: Any, kernel: Any) -> Any:
     return nnc.grad(lambda x, kernel: nnc.sum(convolved(x, kernel) ** 2), argnums=(0, 1))(x, kernel)
 
 
-def test_the_same_bits_in_a_graph_and_alone(device: OpenCLDevice) -> None:
+@pytest.mark.parametrize("filters", [(40, 24), (24, 1)], ids=["whole", "depthwise"])
+def test_the_same_bits_in_a_graph_and_alone(device: OpenCLDevice, filters: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
-    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in ((4, 24, 17, 18), (40, 24, 3, 3))]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in ((4, 24, 17, 18), (*filters, 3, 3))]
     x, kernel = (nnc.asarray(array, device=device.spec.id) for array in arrays)
     on_host = [nnc.asarray(array, device="cpu:0") for array in arrays]
     with config.using(deterministic=True):

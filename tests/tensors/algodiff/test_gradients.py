@@ -288,8 +288,8 @@ def test_only_float_scalars_have_gradients(x: nnc.Tensor) -> None:
         nnc.grad(lambda x: nnc.sum(x))(nnc.asarray(np.array([1, 2])))
     with fails(ValueError, "float", line=False):
         nnc.grad(lambda x: 3.0)(x)
-    with fails(ValueError, "by float", line=False):
-        nnc.grad(lambda x: nnc.sum(x))(3.0)
+    with fails(ValueError, "by int", line=False):
+        nnc.grad(lambda x: nnc.sum(x))(3)
     with fails(ValueError, "bool[]", line=False):
         nnc.grad(lambda x: nnc.any(x > 0))(x)
 

@@ -117,6 +117,62 @@ def test_a_quantised_layer_is_one_command() -> None:
     assert "1 commands on" in text
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("dtype", "least", "most"), [("int4", -8, 7), ("uint4", 0, 15), ("int2", -2, 1),
+                                                      ("uint2", 0, 3)])
+def test_integers_of_few_bits_saturate(way: str, dtype: str, least: int, most: int) -> None:
+    x = floats(4, 6) * 9
+    q = WAYS[way](lambda x: nnc.quantize_linear(x, 0.5, 1, dtype=dtype))(nnc.asarray(x))
+    assert q.dtype == dtype
+    wanted = np.clip(np.rint(x / 0.5) + 1, least, most)
+    np.testing.assert_array_equal(np.asarray(q).astype(np.float32), wanted)
+    back = WAYS[way](lambda q: nnc.dequantize_linear(q, 0.5, 1))(q)
+    np.testing.assert_array_equal(np.asarray(back), (wanted - 1) * 0.5)
+    assert np.asarray(nnc.quantize_linear(nnc.asarray([np.nan, np.inf]), 1.0, dtype=dtype)).tolist() == [0, most]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_floats_of_few_bits(way: str) -> None:
+    x = np.array([0.0, 1.0, -3.3, 1e6, -1e6, np.nan], np.float32)
+    for dtype, most in (("float8_e4m3fn", 448), ("float8_e5m2", 57344), ("float4_e2m1fn", 6)):
+        q = WAYS[way](lambda x, dtype=dtype: nnc.quantize_linear(x, 2.0, dtype=dtype))(nnc.asarray(x))
+        wanted = np.clip(x / np.float32(2), -most, most).astype(q.dtype)
+        np.testing.assert_array_equal(np.asarray(q).view(np.uint8), wanted.view(np.uint8))
+        back = WAYS[way](lambda q: nnc.dequantize_linear(q, np.float16(2), dtype="float32"))(q)
+        assert back.dtype == nnc.float32
+        np.testing.assert_array_equal(np.asarray(back), wanted.astype(np.float32) * 2)
+    plain = nnc.quantize_linear(nnc.asarray(x), 2.0, dtype="float8_e5m2", saturate=False)
+    assert np.isinf(np.asarray(plain).astype(np.float32)[3])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_scales_of_blocks(way: str) -> None:
+    x, scale, zero = floats(3, 7) * 4, np.abs(floats(3, 3)) + 0.1, integers(np.int8, 3, 3) // 16
+    spread = [np.repeat(a, 3, axis=1)[:, :7] for a in (scale, zero)]
+    q = WAYS[way](lambda x: nnc.quantize_linear(x, scale, zero, axis=1, block_size=3))(nnc.asarray(x))
+    np.testing.assert_array_equal(np.asarray(q), np.clip(np.rint(x / spread[0]) + spread[1], -128, 127))
+    back = WAYS[way](lambda q: nnc.dequantize_linear(q, scale, zero, axis=-1))(q)
+    np.testing.assert_array_equal(np.asarray(back), (np.asarray(q).astype(np.float32) - spread[1]) * spread[0])
+    powers = nnc.asarray([[1.0, 2.0, 4.0]] * 3).astype("float8_e8m0fnu")
+    wanted = np.asarray(q).astype(np.float32) * np.repeat([1, 2, 4], 3)[:7].astype(np.float32)
+    np.testing.assert_array_equal(np.asarray(nnc.dequantize_linear(q, powers, axis=1)), wanted)
+
+
+def test_mistakes_of_blocks_are_named() -> None:
+    x = nnc.asarray(floats(3, 7))
+    for scale, how in ((np.ones((3, 3), np.float32), {"axis": 1, "block_size": 2}),
+                       (np.ones((2, 3), np.float32), {"axis": 1}),
+                       (np.ones((1, 3, 7), np.float32), {"axis": 1}), (np.ones((3, 3), np.float32), {})):
+        with pytest.raises(ShapeError, match="scale"):
+            nnc.quantize_linear(x, scale, **how)
+    with pytest.raises(AttributeValueError, match="zero point 1 of float8_e5m2"):
+        nnc.quantize_linear(x, 1.0, 1, dtype="float8_e5m2")
+    with pytest.raises(AttributeValueError, match="block_size"):
+        nnc.quantize_linear(x, np.ones((3, 3), np.float32), axis=1, block_size=0)
+    with pytest.raises(DTypeError, match="no integer one"):
+        nnc.quantize_linear(x, 1.0, dtype="float8_e8m0fnu")
+
+
 def test_mistakes_are_named() -> None:
     x, q = nnc.asarray(floats(3, 3)), nnc.asarray(integers(np.int8, 3, 3))
     for wrong, error, said in (

@@ -107,6 +107,49 @@ def test_pooled_regions(rng: np.random.Generator, device: str, layout: str) -> N
     np.testing.assert_array_equal(last(found, layout), loops.roi_pool(counted, BOXES, NUMBERS, (2, 2), 1)[0])
 
 
+def largest_term(plane: Any, box: Any, size: Any, ratio: int, aligned: bool) -> Any:
+    """(*size, c): the largest pixel times its weight, over all samples of a part, pixel by pixel."""
+    box = box - 0.5 * aligned
+    extent = [max(box[k + 2] - box[k], 0 if aligned else 1) for k in (0, 1)]
+    out = np.full((*size, plane.shape[-1]), -np.inf)
+    for p, q, i, j in np.ndindex(*size, ratio, ratio):
+        y = box[1] + (p + (i + 0.5) / ratio) * extent[1] / size[0]
+        x = box[0] + (q + (j + 0.5) / ratio) * extent[0] / size[1]
+        terms = [np.zeros(plane.shape[-1])]
+        if -1 <= y <= plane.shape[0] and -1 <= x <= plane.shape[1]:
+            y, x = min(max(y, 0), plane.shape[0] - 1), min(max(x, 0), plane.shape[1] - 1)
+            a, b = int(y), int(x)
+            terms = [plane[min(a + u, plane.shape[0] - 1), min(b + w, plane.shape[1] - 1)] *
+                     (y - a if u else 1 - y + a) * (x - b if w else 1 - x + b) for u in (0, 1) for w in (0, 1)]
+        out[p, q] = np.maximum(out[p, q], np.max(terms, 0))
+    return out
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW", "CHWN"])
+@pytest.mark.parametrize("aligned", [False, True])
+def test_regions_by_maxima(rng: np.random.Generator, device: str, layout: str, aligned: bool) -> None:
+    x, boxes = rng.standard_normal((2, 7, 9, 3)).astype(np.float32), boxes_of(rng, 5, -3, 6)
+    images = np.array([0, 1, -1, 0, 1])
+    expected = np.stack([largest_term(x[n], b * 0.8, (2, 3), 2, aligned)
+                         for b, n in zip(boxes, images, strict=True)])
+    found = nnc.roi_align(nnc.asarray(in_layout(x, layout)), boxes, (2, 3), images=images, scale=0.8, sampling_ratio=2,
+                          aligned=aligned, mode="max", layout=layout)
+    np.testing.assert_allclose(last(found, layout), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_maxima_have_gradients(rng: np.random.Generator) -> None:
+    x, boxes = rng.standard_normal((1, 6, 6, 2)), boxes_of(rng, 2, 0, 3).astype(np.float64)
+
+    def f(x: Any, boxes: Any) -> Any:
+        return nnc.roi_align(x, boxes, 2, sampling_ratio=1, mode="max")
+
+    gradients.check(f, x, boxes, second=False)
+    np.testing.assert_allclose(nnc.jit(f)(x, boxes).numpy(), f(x, boxes).numpy(), rtol=1e-10)
+    for words, options in (("mode", {"mode": "sum"}), ("samples", {"mode": "max"})):
+        with fails(nnc.errors.AttributeValueError, words, operator="roi_align"):
+            nnc.roi_align(x, boxes, 2, **options)
+
+
 def test_ways_to_give_boxes(rng: np.random.Generator) -> None:
     x = nnc.asarray(rng.standard_normal(IMAGE).astype(np.float32))
     expected = nnc.roi_align(x, BOXES, 2, images=NUMBERS).numpy()

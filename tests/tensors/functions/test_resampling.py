@@ -13,14 +13,19 @@ import scipy.ndimage
 from PIL import Image
 
 import nnc_core as nnc
-from nnc_core.functions.resample_tables import METHODS, Rule, table_for
+from nnc_core.functions.resample_tables import COORDINATES, METHODS, ROUNDINGS, Rule, checked, table_for
 from tests.tensors import gradients
 from tests.tensors.faults import fails
 from tests.tensors.sliding import in_layout, last
 from tests.tensors.ways import agrees_with_eager
 
-METHOD_RULES = [Rule(m) for m in METHODS] + [Rule(m, align_corners=True) for m in ("nearest", "linear", "cubic")]
-each_rule = pytest.mark.parametrize("rule", METHOD_RULES, ids=lambda r: r.method + " aligned" * r.align_corners)
+
+def aligned(rule: Rule) -> bool:
+    return rule.coordinates == "align_corners"
+
+
+METHOD_RULES = [Rule(m) for m in METHODS] + [Rule(m, "align_corners") for m in ("nearest", "linear", "cubic")]
+each_rule = pytest.mark.parametrize("rule", METHOD_RULES, ids=lambda r: r.method + " aligned" * aligned(r))
 
 
 def keys(d: float, a: float) -> float:
@@ -34,10 +39,10 @@ def resized(x: Any, size: int, rule: Rule) -> Any:
     """One axis, element by element, from the definitions of NNC (nearest), PyTorch (floor, linear, cubic, area)."""
     length, out = len(x), []
     for i in range(size):
-        ratio = (length - 1) / max(size - 1, 1) if rule.align_corners else length / size
-        place = i * ratio if rule.align_corners else (i + 0.5) * ratio - 0.5
+        ratio = (length - 1) / max(size - 1, 1) if aligned(rule) else length / size
+        place = i * ratio if aligned(rule) else (i + 0.5) * ratio - 0.5
         if rule.method == "nearest":
-            out.append(x[min(int(i * ratio + 0.5 if rule.align_corners else (i + 0.5) * ratio), length - 1)])
+            out.append(x[min(int(i * ratio + 0.5 if aligned(rule) else (i + 0.5) * ratio), length - 1)])
         elif rule.method == "nearest_floor":
             out.append(x[math.floor(i * ratio)])
         elif rule.method == "area":
@@ -54,11 +59,92 @@ def resized(x: Any, size: int, rule: Rule) -> Any:
     return np.array(out)
 
 
+def placed(i: int, length: int, size: int, how: str, scale: float | None, region: tuple[float, float]) -> float:
+    """Where element i of the result lies among those of x, from the formulas of ONNX's page on Resize."""
+    ratio = size / length if scale is None else scale
+    wanted = ratio * length
+    if how == "align_corners":
+        return 0 if wanted == 1 else i * (length - 1) / (wanted - 1)
+    if how == "asymmetric":
+        return i / ratio
+    if how == "tf_crop_and_resize":
+        begin, end = region
+        step = (end - begin) * (length - 1)
+        return begin * (length - 1) + (step / 2 if wanted == 1 else i * step / (wanted - 1))
+    if how == "pytorch_half_pixel" and wanted == 1:
+        return -0.5
+    shift = length / 2 * (1 - size / wanted) if how == "half_pixel_symmetric" else 0
+    return shift + (i + 0.5) / ratio - 0.5
+
+
+def read_at(x: Any, place: float, method: str, rounding: str, exclude: bool, wide: float) -> float:
+    """One element, from the definitions of filters; the border is repeated or left out."""
+    if method == "nearest":
+        low = math.floor(place)
+        up = {"floor": False, "ceil": place > low, "round_prefer_floor": place - low > 0.5,
+              "round_prefer_ceil": place - low >= 0.5}[rounding]
+        return float(x[min(max(low + up, 0), len(x) - 1)])
+    total = weight = 0.0
+    for k in range(math.floor(place - 2 * wide) - 1, math.ceil(place + 2 * wide) + 2):
+        d = abs(k - place) / wide
+        w = max(1 - d, 0) if method == "linear" else keys(d, -0.75)
+        if 0 <= k < len(x) or not exclude:
+            total, weight = total + w * x[min(max(k, 0), len(x) - 1)], weight + w
+    return total / weight if weight else 0.0
+
+
+@pytest.mark.parametrize("how", COORDINATES)
+@pytest.mark.parametrize(("length", "size", "scale"), [
+    (5, 8, None), (8, 5, None), (4, 1, None), (1, 3, None), (6, 6, 1.0), (7, 4, 0.65), (4, 11, 2.8), (5, 5, 0.7)])
+def test_coordinates_of_onnx(rng: np.random.Generator, how: str, length: int, size: int, scale: float | None) -> None:
+    x = rng.standard_normal(length)
+    region = (-0.2, 0.8)
+    for method, rounding, exclude in [("linear", None, False), ("cubic", None, False), ("cubic", None, True),
+                                      *[("nearest", r, False) for r in ROUNDINGS]]:
+        found = nnc.resize(x[:, None], [size], method=method, coordinates=how, rounding=rounding, scale=scale,
+                           exclude_outside=exclude, region=[region], fill=7.0, axes=[0]).numpy()[:, 0]
+        places = [placed(i, length, size, how, scale, region) for i in range(size)]
+        expected = [7.0 if how == "tf_crop_and_resize" and not 0 <= p <= length - 1 else
+                    read_at(x, p, method, rounding or "", exclude, 1.0) for p in places]
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=f"{method} {rounding}")
+
+
+@pytest.mark.parametrize("exclude", [False, True])
+@pytest.mark.parametrize("method", ["linear", "cubic"])
+def test_antialiasing_may_repeat_the_border(rng: np.random.Generator, method: str, exclude: bool) -> None:
+    x = rng.standard_normal(9)
+    found = nnc.resize(x, scale=0.4, method=method, coefficient=-0.75, antialias=True, exclude_outside=exclude,
+                       axes=[0]).numpy()
+    expected = [read_at(x, (i + 0.5) / 0.4 - 0.5, method, "", exclude, 2.5) for i in range(3)]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_axes_in_any_order(rng: np.random.Generator) -> None:
+    """Of any rank, the axes of images and channels too."""
+    x = rng.standard_normal((3, 4, 5))
+    found = nnc.resize(x, (7, 2), axes=(-1, 0))
+    np.testing.assert_allclose(found.numpy(), nnc.resize(nnc.resize(x, 7, axes=[2]), 2, axes=[0]).numpy(), rtol=1e-12)
+    whole = nnc.resize(nnc.asarray([[1, 2], [3, 4]]), scale=(2, 1), method="nearest", axes=(0, 1))
+    np.testing.assert_array_equal(whole.numpy(), [[1, 2], [1, 2], [3, 4], [3, 4]])
+
+
+def test_wrong_ways_to_resize() -> None:
+    x = np.zeros((4, 5))
+    for words, options in [("twice", {"axes": (0, -2), "size": (2, 2)}), ("size None", {"axes": (0,)}),
+                           ("coordinates", {"axes": (0,), "size": 3, "coordinates": "middle"}),
+                           ("rounding", {"axes": (0,), "size": 3, "rounding": "up"}),
+                           ("scale", {"axes": (0,), "scale": (1.0, 2.0)}), ("greater", {"axes": (0,), "scale": -1}),
+                           ("area", {"axes": (0,), "size": 3, "method": "area", "coordinates": "asymmetric"}),
+                           ("pairs", {"axes": (0,), "size": 3, "region": [(0, 1), (0, 1)]})]:
+        with fails(nnc.errors.AttributeValueError, words, operator="resize"):
+            nnc.resize(x, **options)
+
+
 @each_rule
 @pytest.mark.parametrize(("length", "size"), [(5, 8), (8, 5), (4, 8), (9, 3), (7, 1), (1, 4), (6, 6), (3, 200)])
 def test_one_axis(rng: np.random.Generator, rule: Rule, length: int, size: int) -> None:
     x = rng.standard_normal(length)
-    found = nnc.resize(x[None, :, None], size, method=rule.method, align_corners=rule.align_corners)
+    found = nnc.resize(x[None, :, None], size, method=rule.method, align_corners=aligned(rule))
     np.testing.assert_allclose(found.numpy()[0, :, 0], resized(x, size, rule), rtol=1e-10, atol=1e-12)
 
 
@@ -115,7 +201,7 @@ def test_sizes_may_be_names() -> None:
 def test_tables_reach_every_row(rule: Rule) -> None:
     """A row that reads an element lies within the reach of that element, so that gradients miss nothing."""
     for length, size in itertools.product(range(1, 12), range(1, 25)):
-        table = table_for(length, size, rule)
+        table = table_for(length, size, checked(rule))
         numerator, denominator, offset, count = table.reach
         rows, columns = np.nonzero(table.indices >= 0)
         away = rows - (table.indices[rows, columns].astype(int) * numerator + offset) // denominator
@@ -137,6 +223,10 @@ def test_gradients_of_resizing(rng: np.random.Generator, device: str) -> None:
     gradients.check(lambda v: nnc.resize(v, (3, 3), antialias=True), x)
     gradients.check(lambda v: nnc.upsample(v, 2), x, second=False)
     gradients.check(lambda v: nnc.resize(v, (5, 9), method="nearest"), x, second=False)
+    gradients.check(lambda v: nnc.resize(v, scale=(1, 0.6, 1.3, 2), axes=range(4), coordinates="asymmetric",
+                                         method="cubic", exclude_outside=True), x, second=False)
+    gradients.check(lambda v: nnc.resize(v, (3, 6), axes=(1, 2), coordinates="tf_crop_and_resize",
+                                         region=((-0.1, 0.7), (0.2, 1.3)), fill=2.0), x, second=False)
 
 
 @pytest.mark.parametrize("mode", ["deferred", "compiled", "vmap"])
@@ -144,7 +234,8 @@ def test_other_ways_to_run(rng: np.random.Generator, mode: str) -> None:
     x = rng.standard_normal((2, 4, 5, 3)).astype(np.float32)
 
     def f(v: Any) -> Any:
-        return nnc.resize(nnc.upsample(v, 2), (5, 4))
+        y = nnc.resize(nnc.upsample(v, 2), (5, 4))
+        return nnc.resize(y, scale=(1.7, 1), axes=(1, 2), coordinates="asymmetric", rounding="ceil", method="nearest")
 
     agrees_with_eager(mode, f, x, rtol=1e-5, atol=1e-6)
 

@@ -27,8 +27,12 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[Any, ...], ...]]] = {
     "kl": (lambda x, y: nnc.kl_div(x, nnc.softmax(y), reduction="batchmean"), ((N, T), (N, T))),
     "attention": (lambda *xs: nnc.scaled_dot_product_attention(*xs, causal=True),
                   ((N, 4, T, 6), (N, 2, T, 6), (N, 2, T, 5))),
+    "attention in a window": (lambda *xs: nnc.scaled_dot_product_attention(*xs, window=(2, 1), softcap=2.0, offset=1),
+                              ((N, 4, T, 6), (N, 2, T, 6), (N, 2, T, 5))),
     "heads": (lambda x: nnc.merge_heads(nnc.split_heads(x, 2)), ((N, T, 4),)),
     "lstm": (lambda x: nnc.lstm(x, [WEIGHTS, WEIGHTS], bidirectional=True)[0], ((T, N, 6),)),
+    "lstm from the end": (lambda x: nnc.lstm(x, WEIGHTS, coupled=True, clip=1.0, reverse=True)[0], ((T, N, 6),)),
+    "reversed": (lambda x, y: nnc.reverse_sequence(x, nnc.argmax(y, axis=-1), axis=1, batch_axis=0), ((N, T), (N, T))),
     "embedding": (lambda x: nnc.embedding(TABLE, nnc.argmax(x, axis=-1), padding_index=1), ((N, T, 4),)),
     "bags": (lambda x: nnc.embedding_bag(TABLE, nnc.argmax(x, axis=-1)), ((N, T, 4),)),
 }  # fmt: skip

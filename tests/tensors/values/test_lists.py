@@ -79,7 +79,7 @@ def test_what_does_not_fit() -> None:
         nnc.asarray([x, nnc.ones(2, device="strict:0")])
 
 
-@pytest.mark.parametrize("leave", [np.asarray, np.exp, lambda a: np.sum([a, a]), lambda a: np.array([a, a])])
+@pytest.mark.parametrize("leave", [np.asarray, lambda a: np.sum([a, a]), lambda a: np.array([a, a])])
 def test_leaving_for_numpy_is_said_where_a_gradient_is_followed(leave: Function) -> None:
     def loss(a: nnc.Tensor) -> nnc.Tensor:
         return nnc.sum(nnc.asarray(leave(a * a))) + a

@@ -74,20 +74,6 @@ def test_operators_between_arrays_and_tensors_give_tensors(x: nnc.Tensor, name: 
     assert isinstance(a.T @ x, nnc.Tensor) and isinstance(np.float64(2) * x, nnc.Tensor)
 
 
-def test_functions_of_numpy_give_arrays(x: nnc.Tensor) -> None:
-    """A ufunc is NumPy's: it takes a tensor as an array and stays on the host."""
-    a = HOST.copy()
-    for result in (np.add(a, x), np.tanh(x), np.concatenate([a, x])):
-        assert type(result) is np.ndarray
-    a += x
-    np.testing.assert_array_equal(a, HOST * 2)
-    np.testing.assert_array_equal(np.asarray(np.sum(x, axis=0)), HOST.sum(0))
-    for name in ("sum", "mean", "max", "min", "any", "all"):
-        np.testing.assert_allclose(np.asarray(getattr(np, name)(x)), getattr(np, name)(HOST))
-    with fails(TypeError, "out=", line=False):
-        np.sum(x, axis=0, out=np.zeros(3, np.float32))
-
-
 def test_the_namespace(x: nnc.Tensor) -> None:
     assert x.__array_namespace__() is nnc and x.__array_namespace__(api_version="2024.12") is nnc
     with fails(ValueError, "1999.12", line=False):

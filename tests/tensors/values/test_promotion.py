@@ -139,11 +139,12 @@ def test_sums_of_small_integers_are_wide(dtype: str) -> None:
     assert total.item() == 30_000 and total.dtype == (nnc.uint64 if dtype.startswith("u") else nnc.int64)
 
 
-def test_comparisons_give_booleans_and_logic_wants_them(device: str) -> None:
+def test_comparisons_give_booleans_and_numbers_are_true_unless_zero(device: str) -> None:
     x = nnc.asarray([1.0, -1.0])
     assert (x > 0).dtype == nnc.bool and ((x > 0) & (x < 2)).tolist() == [True, False]
     assert (~(x > 0)).tolist() == [False, True] and ((x > 0) ^ True).tolist() == [False, True]
     with fails(TypeError, "float32", operator="bitwise_and"):
         x & x
-    with fails(TypeError, "float32", operator="logical_and"):
-        nnc.logical_and(x, x)
+    numbers = nnc.asarray([0.0, 2.0])
+    assert nnc.logical_and(x, numbers).tolist() == [False, True] and nnc.logical_not(numbers).tolist() == [True, False]
+    assert nnc.logical_or(nnc.asarray([0, 1]), numbers).tolist() == [False, True]

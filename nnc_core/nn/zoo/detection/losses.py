@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from nnc_core.functions.casts import astype
 from nnc_core.functions.classification import binary_cross_entropy_with_logits, cross_entropy
-from nnc_core.functions.elementwise import astype, equal, greater, greater_equal, maximum, where
+from nnc_core.functions.elementwise import equal, greater, greater_equal, maximum, where
 from nnc_core.functions.indexing import take_along_axis
 from nnc_core.functions.loss import smooth_l1_loss
 from nnc_core.functions.movement import reshape

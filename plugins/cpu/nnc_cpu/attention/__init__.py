@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nnc_core.device import CommandBackend
+from nnc_core.operator.attention_problem import OPERANDS
 from nnc_cpu.attention.backend import BlockedAttention
-from nnc_cpu.attention.problem import OPERANDS
 
 ATTENTION: Mapping[str, CommandBackend] = {name: BlockedAttention(name) for name in OPERANDS}
 """The code of each operator."""

@@ -12,15 +12,12 @@ from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
-from nnc_cpu.attention.problem import OPERANDS, AttentionProblem, along_rows, attention_of
+from nnc_core.operator.attention_problem import OPERANDS, WORTH, AttentionProblem, attention_of
 from nnc_cpu.memory import ALIGNMENT, array_in
 from nnc_cpu.routine import converting, in_order
 
 if TYPE_CHECKING:
     from nnc_cpu.attention.kernel import AttentionCompiler
-
-WORTH = 1 << 15
-"""Multiply-adds from which on a call pays."""
 
 
 class ReadyAttention(NamedTuple):
@@ -107,6 +104,11 @@ def arranged(command: Command) -> ReadyAttention:
         raise NotSupportedError("rows of a result are not contiguous")
     inputs = [Layout.packed(x.shape, x.dtype) if n in copied else x for n, x in enumerate(command.inputs)]
     return ReadyAttention(attention_of(command._replace(inputs=tuple(inputs))), copied)
+
+
+def along_rows(layout: Layout) -> bool:
+    """True if the elements of each row lie side by side."""
+    return not layout.shape or layout.shape[-1] == 1 or layout.strides[-1] == layout.dtype.itemsize
 
 
 def _has_rows(number: int) -> bool:

@@ -7,8 +7,9 @@ the chunks by tasks of their own.  How many chunks there are depends on the size
 
 from __future__ import annotations
 
+from nnc_core.operator.attention_problem import MOST_FEATURES
 from nnc_cpu.attention.driver import DriverWriter, shared_functions
-from nnc_cpu.attention.kind import BLOCK, MOST_FEATURES, AttentionKind
+from nnc_cpu.attention.kind import BLOCK, AttentionKind
 from nnc_cpu.attention.numbers import PARTS
 from nnc_cpu.attention.weighing import WeighBack
 from nnc_cpu.llvm.ir import Register, integer

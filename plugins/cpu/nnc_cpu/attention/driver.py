@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nnc_core.operator.attention_problem import AXES
 from nnc_cpu.attention.giving import GiveWriter
-from nnc_cpu.attention.kind import AXES, BLOCK, AttentionKind
+from nnc_cpu.attention.kind import BLOCK, AttentionKind
 from nnc_cpu.attention.masks import MaskWriter
 from nnc_cpu.attention.numbers import arrays_of, names_of
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer

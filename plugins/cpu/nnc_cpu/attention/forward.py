@@ -11,8 +11,9 @@ from math import inf, nan
 
 from nnc_core.base.dtype import DType
 from nnc_core.base.loopnest import Access, Instruction
+from nnc_core.operator.attention_problem import MOST_FEATURES
 from nnc_cpu.attention.driver import DriverWriter, shared_functions
-from nnc_cpu.attention.kind import BLOCK, MOST_FEATURES, AttentionKind
+from nnc_cpu.attention.kind import BLOCK, AttentionKind
 from nnc_cpu.attention.weighing import WeighAhead
 from nnc_cpu.llvm.ir import Register, integer
 from nnc_cpu.llvm.logic import constant

@@ -9,11 +9,11 @@ from threading import Lock
 from weakref import WeakValueDictionary
 
 from nnc_core.device import Buffer, Kernel, Launch, Stream
+from nnc_core.operator.attention_problem import AttentionProblem
 from nnc_cpu.addresses import arguments_of
 from nnc_cpu.attention import backward, forward
 from nnc_cpu.attention.kind import AttentionKind
 from nnc_cpu.attention.plan import AttentionPlan, plan_of
-from nnc_cpu.attention.problem import AttentionProblem
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.helpers import definitions
 from nnc_cpu.llvm.objects import Objects

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 from nnc_core.base.dtype import DType
+from nnc_core.operator.attention_problem import AttentionProblem
 from nnc_core.operator.products.ending import plain_ending
 from nnc_core.operator.products.problem import Left
 from nnc_cpu.products.kind import Kind, Right
@@ -14,10 +15,6 @@ BLOCK = 96
 tiles."""
 WIDEST = 64
 """Bytes of the vectors of processors that have 32 of them; others have 16."""
-MOST_FEATURES = 256
-"""What a task holds of a panel lies on the stack."""
-AXES = 6
-"""Axes of batches and heads."""
 
 MaskWay: TypeAlias = Literal["same", "along", "turned", "single"]
 """How a mask lies, seen from the lanes: they share an element, or find neighbouring ones; or the steps do; or neither
@@ -64,6 +61,16 @@ class AttentionKind(NamedTuple):
         """The kind of product that a tile of so many rows is one of."""
         ending = plain_ending(self.dtype, self.dtype)
         return Kind(self.dtype, self.lanes, rows, self.vectors, 0, left, right, "", ending, ())
+
+
+def mask_kind(problem: AttentionProblem) -> Mask | None:
+    """The dtype of the mask, and how it lies, seen from the lanes."""
+    if problem.mask is None:
+        return None
+    place = problem.places[problem.mask]
+    step, lane = (place.row, place.column) if problem.back else (place.column, place.row)
+    way: MaskWay = "same" if lane == 0 else "along" if lane == 1 else "turned" if step == 1 else "single"
+    return Mask(problem.layouts[problem.mask].dtype, way)
 
 
 def tile_rows(vectors: int, nbytes: int) -> int:

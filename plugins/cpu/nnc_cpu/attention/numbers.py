@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 
-from nnc_cpu.attention.kind import AXES, AttentionKind
+from nnc_core.operator.attention_problem import AXES, ArrayPlace, AttentionProblem
+from nnc_cpu.attention.kind import AttentionKind
 
 SIZES = ("queries", "keys", "features", "value_features", "offset", "scale", *[f"axis{n}" for n in range(1, AXES)])
 """`scale`: the bits of a float64; the lengths of the axes of batches but for the first."""
@@ -39,3 +41,23 @@ def numbers_of(kind: AttentionKind, given: Mapping[str, int]) -> Sequence[int]:
     names = names_of(kind)
     assert set(given) <= set(names), set(given) - set(names)
     return [given.get(name, 0) for name in names]
+
+
+def sizes(problem: AttentionProblem) -> dict[str, int]:
+    """The numbers that both ways have."""
+    bits = struct.unpack("<q", struct.pack("<d", problem.scale))[0]
+    lengths = (*(1,) * (AXES - len(problem.batch)), *problem.batch)
+    return {"queries": problem.queries, "keys": problem.keys, "features": problem.features,
+            "value_features": problem.value_features, "offset": problem.offset, "scale": bits,
+            **{f"axis{n}": lengths[n] for n in range(1, AXES)}}
+
+
+def where(names: Sequence[str], places: Sequence[ArrayPlace]) -> dict[str, int]:
+    """The numbers that say where arrays lie."""
+    return dict([pair for name, place in zip(names, places, strict=True) for pair in _numbers(name, place)])
+
+
+def _numbers(name: str, place: ArrayPlace) -> Iterator[tuple[str, int]]:
+    yield from ((f"{name}_{part}", getattr(place, part)) for part in ("offset", "group", "row", "column"))
+    first = AXES - len(place.batch)
+    yield from ((f"{name}_axis{first + n}", step) for n, step in enumerate(place.batch))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from nnc_cpu.attention.kind import BLOCK, AttentionKind, panel_vectors, tile_rows
-from nnc_cpu.attention.numbers import arrays_of, numbers_of
-from nnc_cpu.attention.problem import ArrayPlace, AttentionProblem, mask_kind, sizes, where
+from nnc_core.operator.attention_problem import ArrayPlace, AttentionProblem
+from nnc_cpu.attention.kind import BLOCK, AttentionKind, mask_kind, panel_vectors, tile_rows
+from nnc_cpu.attention.numbers import arrays_of, numbers_of, sizes, where
 
 TASKS, CHUNK = 16, 192
 """Tasks that the way back should have, if each gets as many keys; and a multiple of all panels, in keys."""

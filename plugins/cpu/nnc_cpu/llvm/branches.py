@@ -57,7 +57,7 @@ def branches(nest: LoopNest, stage: Stage, first: int, apart: Collection[int] = 
     """The branches of a stage whose body's first value has the number `first`; without the instructions `apart`."""
     found: list[Branch] = []
     if len(stage.body) > MUCH:
-        candidates = [c for c in _candidates(stage, first, _readers(nest)) if c.members.isdisjoint(apart)]
+        candidates = [c for c in _candidates(stage, first, readers_of(nest)) if c.members.isdisjoint(apart)]
         for one in sorted(candidates, key=lambda branch: -len(branch.members)):
             if all([one.members < other.members or one.members.isdisjoint(other.members) for other in found]):
                 found.append(one)
@@ -98,7 +98,7 @@ def _is_arithmetic(instruction: Instruction) -> bool:
     return instruction.access is None and instruction.operation not in ("constant", "axis")
 
 
-def _readers(nest: LoopNest) -> dict[int, list[int]]:
+def readers_of(nest: LoopNest) -> dict[int, list[int]]:
     """Numbers of what reads each value."""
     readers: dict[int, list[int]] = {}
     first = 0

@@ -17,6 +17,7 @@ _MODULES = count()
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" }\n'
 """Of kernels: LLVM takes halves of the widest vectors for some processors unless it is told."""
 _LOCK = threading.Lock()
+MODULES_OF_A_LINKER = 64
 
 
 class TargetHost(NamedTuple):
@@ -59,7 +60,16 @@ class HostCompiler:
         self.passes.add_instruction_combine_pass()
         self.passes.add_new_gvn_pass()
         self.passes.add_simplify_cfg_pass()
-        self.jit: Any = llvm.create_lljit_compiler(self.machine, use_jit_link=False)
+        self._linker: Any = None
+        self._loads = 0
+
+    def linker(self) -> Any:
+        """Linker of the next module.  It keeps some kilobytes of each after its code is freed, so it is replaced from
+        time to time, and goes with the last module that it has linked."""
+        if self._loads % MODULES_OF_A_LINKER == 0:
+            self._linker = llvm.create_lljit_compiler(self.machine, use_jit_link=False)
+        self._loads += 1
+        return self._linker
 
     @property
     def identity(self) -> str:
@@ -102,5 +112,5 @@ class LoadedModule:
             builder.add_object_img(code)
         for name in names:
             builder.export_symbol(name)
-        self.tracker: Any = builder.link(machine.jit, f"nnc{next(_MODULES)}")
+        self.tracker: Any = builder.link(machine.linker(), f"nnc{next(_MODULES)}")
         self.addresses = {name: self.tracker[name] for name in names}

@@ -78,10 +78,23 @@ class IntegerWriter(LogicWriter):
 
     def multiply_high(self, a: Register, b: Register) -> Register:
         """The upper half of the product of two uint32."""
+        if a.lanes > 1:
+            return self.multiply_high_in_pairs(a, b)
         wide = [self.function.let(f"zext {x} to {Register('', 'i64', x.lanes).full}", "i64", x.lanes) for x in (a, b)]
         product = self.binary("mul", *wide)
         high = self.binary("lshr", product, self.function.spread(Register("32", "i64"), a.lanes))
         return self.function.let(f"trunc {high} to {Register('', 'i32', a.lanes).full}", "i32", a.lanes)
+
+    def multiply_high_in_pairs(self, a: Register, b: Register) -> Register:
+        """The same of lanes in pairs, which processors multiply where they lie."""
+        f, half, pairs = self.function, a.lanes // 2, Register("", "i64", a.lanes // 2).full
+        wide = [f.let(f"bitcast {x} to {pairs}", "i64", half) for x in (a, b)]
+        low, by = (f.spread(Register(n, "i64"), half) for n in (str(0xFFFFFFFF), "32"))
+        even = self.binary("mul", *[self.binary("and", x, low) for x in wide])
+        odd = self.binary("mul", *[self.binary("lshr", x, by) for x in wide])
+        upper = self.binary("and", odd, f.spread(Register(str(-1 << 32), "i64"), half))
+        both = self.binary("or", self.binary("lshr", even, by), upper)
+        return f.let(f"bitcast {both} to {a.full}", "i32", a.lanes)
 
     def by_loop(self, name: str, dtype: DType, a: Register, b: Register) -> Register:
         """Lane by lane, by a function that is defined beside the kernel: see `helpers`."""

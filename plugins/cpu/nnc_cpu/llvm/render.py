@@ -17,6 +17,7 @@ from nnc_core.codegen.expand import expand
 from nnc_core.codegen.general import AnyNest, GeneralNest
 from nnc_core.codegen.ranges import axis_lengths
 from nnc_core.codegen.repeated import NOTHING_REPEATED, repeated_values
+from nnc_cpu.llvm.blocks import BlockWriter, blocks_of
 from nnc_cpu.llvm.branches import Branch, branches
 from nnc_cpu.llvm.folds import fold_of
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
@@ -72,6 +73,8 @@ class KernelWriter:
         """Values that are computed once for each task."""
         self.rows: dict[int, Register] = {}
         """Where kept values lie, in memory of the stack."""
+        self.blocks: dict[int, BlockWriter | None] = {}
+        """What neighbouring points have in common, by the first value of a stage."""
         self.shape = TaskShape(self.nest.axes, () if self.general is None else self.general.lengths,
                                tuple([steps.get(axis, 1) for axis in range(len(self.nest.axes))]))
 
@@ -169,6 +172,14 @@ class KernelWriter:
         more = plus(self.function, self.places.axes[axis], integer(self.shape.steps[axis]))
         return self.function.call("llvm.smin.i64", "i64", more, self.lengths[axis])
 
+    def blocks_in(self, stage: Stage, first: int, axis: int | None) -> BlockWriter | None:
+        """The writer of what neighbouring points of a stage have in common, if lanes lie along an axis."""
+        if first not in self.blocks:
+            one_by_one = self.tile is not None or self.abreast > 1
+            found = None if one_by_one else blocks_of(self.nest, stage, first, axis, self.repeated.numbers)
+            self.blocks[first] = None if found is None else BlockWriter(self.points, found, stage.body, first)
+        return self.blocks[first]
+
     def known_length(self, axis: int) -> int | None:
         return None if self.general is not None and axis in self.general.lengths else self.nest.axes[axis]
 
@@ -192,7 +203,9 @@ class StageWriter:
         self.lengths = axis_lengths(kernel.nest, stage)
         self.axis = vector_axis(kernel.nest, stage) if kernel.axis is None else None
         """The inner axis along which the lanes lie; None where they are points of an outer axis, or there is one."""
-        self.branches = branches(kernel.nest, stage, first, kernel.repeated.numbers)
+        self.blocks = kernel.blocks_in(stage, first, kernel.axis if self.axis is None else self.axis)
+        members = () if self.blocks is None else self.blocks.blocks.members
+        self.branches = branches(kernel.nest, stage, first, kernel.repeated.numbers.union(members))
         self.folds = [[fold_of(self, n, r, n in kernel.varying, in_parts(r, stage, kernel.nest))
                        for n, r in enumerate(stage.reductions, self.after)] for _ in self.vectors_or_chains()]
         """Of each vector of points at hand, or of each chain of vectors along the stage's own axis."""
@@ -284,6 +297,10 @@ class StageWriter:
         """An instruction of the body, or the value that an equal one has had."""
         points, repeated = self.points, self.kernel.repeated
         if number in self.kernel.steady:
+            return
+        if self.blocks is not None and number in self.blocks.blocks.members:
+            if number == self.blocks.blocks.members[-1]:
+                self.blocks.write()
             return
         if number in repeated.sources:
             row = self.place_in_row(self.kernel.rows[repeated.sources[number]], points.dtypes[number])

@@ -78,7 +78,7 @@ class PackedProducts(CommandBackend):
         word = self.word(problem)
         if not word or problem.steps * problem.columns * problem.wide.itemsize < MANY:
             return {}
-        width = panel_width(problem.columns, _compiler().vector, problem.wide.itemsize)
+        width = panel_width(problem, _compiler().vector)
         if self.operator.startswith("matmul") and len(b.shape) == 2:
             return {1: weight_tiling(bool(command.attributes[1]), width, word)}
         if self.operator not in ("conv", "conv_integer") or problem.batch != (1,) or problem.each:

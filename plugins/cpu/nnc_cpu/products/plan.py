@@ -19,7 +19,7 @@ ADDRESSES = 9
 LATENCY = 8
 """Sums that are needed to keep multiply-adders busy."""
 SHARES, FEW_TILES = 4, 3
-"""Tasks for each thread, and tiles of rows that a task should have."""
+"""Tasks for each thread, and tiles of rows that a task should have if it packs B."""
 MOST_SHIFT = 2
 """Of the steps at which tiles send for what comes next."""
 FEW_ROWS = 64
@@ -85,10 +85,13 @@ def choose_tile(rows: int, columns: int, lanes: int, wide: bool, vectors: int = 
     return min(tiles, key=lambda tile: _cost(tile, rows, _parts(columns, lanes)))
 
 
-def panel_width(columns: int, vector: int, itemsize: int) -> int:
-    """The columns of panels for weights that products of all heights read."""
-    lanes = vector // itemsize
-    return min(4 if vector == WIDEST else 2, _parts(columns, lanes)) * lanes
+def panel_width(problem: MatrixProduct, vector: int) -> int:
+    """The columns of panels for weights: where there are few rows those that suit them, else those that suit any
+    height, since other products may read the same weights."""
+    lanes, wide = vector // problem.wide.itemsize, vector == WIDEST
+    if problem.rows <= FEW_ROWS:
+        return choose_tile(problem.rows, problem.columns, lanes, wide).vectors * lanes
+    return min(4 if wide else 2, _parts(problem.columns, lanes)) * lanes
 
 
 def _tiles(rows: int, wide: bool) -> Iterator[Tile]:
@@ -139,7 +142,8 @@ def _blocks(rows: int, kind: Kind, least: int = 1) -> tuple[int, int]:
     """Blocks of rows of about the same height, and their height; `least`: the number that should be there, if each has
     some tiles then."""
     tile = kind.rows
-    blocks = max(_parts(rows, kind.most_rows // tile * tile), min(least, rows // (FEW_TILES * tile)))
+    fewest = tile if kind.right == "panels" else FEW_TILES * tile
+    blocks = max(_parts(rows, kind.most_rows // tile * tile), min(least, rows // fewest))
     height = _parts(_parts(rows, blocks), tile) * tile
     return _parts(rows, height), height
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from nnc_core.device import CommandBackend
 from nnc_opencl.ordering.argsort import OpenCLArgsort
 from nnc_opencl.ordering.scatter import OpenCLScatter
-from nnc_opencl.ordering.sorting import StepsCompiler
+from nnc_opencl.steps import StepsCompiler
 
 
 def ordering(compiler: StepsCompiler) -> Mapping[str, CommandBackend]:

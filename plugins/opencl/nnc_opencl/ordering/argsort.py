@@ -12,8 +12,9 @@ from nnc_core.codegen.clike_helpers import Helpers
 from nnc_core.codegen.clike_scalars import Scalars
 from nnc_core.device import CommandBackend, Kernel
 from nnc_opencl.ordering.arrays import ArraySteps, Axes, declared, first_of, sides
-from nnc_opencl.ordering.sorting import Sorting, StepsCompiler
+from nnc_opencl.ordering.sorting import Sorting
 from nnc_opencl.ordering.source import SortedRows, key_dtype, key_function, key_of, sorting_source
+from nnc_opencl.steps import StepsCompiler
 
 SHORT = 64
 """Elements of rows that are sorted as quickly by counting."""

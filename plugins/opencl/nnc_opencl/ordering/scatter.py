@@ -6,14 +6,15 @@ from math import prod
 from typing import NamedTuple
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import DType, accumulator, is_complex, is_float, real_of, uint32, uint64
+from nnc_core.base.dtype import DType, accumulator, element_of, is_complex, is_float, real_of, uint32, uint64
 from nnc_core.codegen import OPENCL
 from nnc_core.codegen.clike_helpers import Helpers
 from nnc_core.codegen.clike_scalars import Scalars
 from nnc_core.device import CommandBackend, Kernel
 from nnc_opencl.ordering.arrays import ArraySteps, Axes, Sides, declared, first_of, sides
-from nnc_opencl.ordering.sorting import SHARES, EntryLaunch, Sorting, StepsCompiler, rounded
+from nnc_opencl.ordering.sorting import SHARES, Sorting, rounded
 from nnc_opencl.ordering.source import GROUP, SortedRows, sorting_source
+from nnc_opencl.steps import EntryLaunch, StepsCompiler
 
 OPERATIONS = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maximum"}
 COPY = """
@@ -126,7 +127,7 @@ class ScatterSource(NamedTuple):
             product = f"({real}2)(value.x * update.x - value.y * update.y, value.x * update.y + value.y * update.x)"
             both = {"set": "update", "add": "value + update", "multiply": product}
             return f"{real}2", f"{real}2", "(e)", "(e)", both[self.mode]
-        stored = OPENCL.types[self.dtype.name]
+        stored = OPENCL.types[element_of(self.dtype).name]
         if self.mode == "set":
             return stored, stored, "(e)", "(e)", "update"
         summed = self.mode in ("add", "multiply") and is_float(self.dtype)

@@ -13,6 +13,7 @@ from nnc_core.operator.products.arrange import PROBLEMS, arranged, operator_of, 
 from nnc_core.operator.products.convolution import Sliding
 from nnc_core.operator.products.instead import is_with_channels_first, with_channels_last
 from nnc_core.operator.products.problem import MatrixProduct
+from nnc_opencl.products.plan import by_channels
 from nnc_opencl.products.source import uses_float64
 
 if TYPE_CHECKING:
@@ -58,9 +59,14 @@ class OpenCLConvolutions(OpenCLProducts):
 
     def instead(self, F: Any, inputs: Sequence[Any], command: Command) -> Any:
         groups = Sliding(*command.attributes[-5:]).groups
-        if groups > 1 or not is_with_channels_first(command):
+        if not is_with_channels_first(command) or (groups > 1 and not self._has_kernel_for_each(command, groups)):
             return None
         return with_channels_last(F, inputs, command)
+
+    def _has_kernel_for_each(self, command: Command, groups: int) -> bool:
+        """Tell whether each channel, which is the first axis, has a kernel of its own that there is code for."""
+        kernel = command.output if command.name == "conv_kernel_gradient" else command.inputs[1]
+        return not self.compiler.grouped and kernel.shape[:2] == (groups, 1)
 
 
 @lru_cache(maxsize=1024)
@@ -69,7 +75,7 @@ def worth_while(command: Command) -> MatrixProduct:
     problem = arranged(command)
     if problem.work < WORTH:
         raise NotSupportedError("it is too small to pay")
-    if problem.columns < FEW:
+    if problem.columns < FEW and not by_channels(problem):
         raise NotSupportedError("it would mostly multiply lanes that are not there")
     return problem
 

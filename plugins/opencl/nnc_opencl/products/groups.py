@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnc_opencl.products.ending import ending_lines
+from nnc_core.operator.products.clike_ending import ending_lines
 from nnc_opencl.products.kind import TiledKind
 from nnc_opencl.products.source import SourceWriter, split
 
@@ -100,4 +100,4 @@ class GroupWriter(SourceWriter):
             lines += split(["of", *[f"t{n}" for n in axes]], ["", *[f"places{n}" for n in axes]], "first_row + r")
             target = " + ".join(["of * image_rows", *[f"t{n} * row{n}" for n in axes]])
         return [*lines, f"const long target = {target};",
-                *ending_lines(kind, self.scalars, "sums[i][j]", places), "}"]
+                *ending_lines(kind.ending, kind.wide, self.scalars, "sums[i][j]", places), "}"]

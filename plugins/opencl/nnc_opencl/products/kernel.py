@@ -7,13 +7,10 @@ from threading import Lock
 from typing import Any
 from weakref import WeakValueDictionary
 
-import pyopencl as cl
-
-from nnc_core.base.errors import DeviceFailureError
 from nnc_core.device import Buffer, Kernel, Launch, Stream
 from nnc_core.operator.products.problem import MatrixProduct
-from nnc_opencl.failure import last_words
 from nnc_opencl.kernel import Numbers, OpenCLLaunch, all_of, lend
+from nnc_opencl.products.each import each_source
 from nnc_opencl.products.groups import GROUP, group_source
 from nnc_opencl.products.kind import SumTile, TiledKind
 from nnc_opencl.products.plan import TiledPlan, plan_of
@@ -70,9 +67,6 @@ class TiledCompiler:
 
     def _built(self, kind: TiledKind) -> Code:
         write: Callable[[TiledKind], str] = group_source if self.grouped else tile_source
-        try:
-            return Code(self.builder.program(write(kind)), NAME, self.builder.device)
-        except cl.Error as error:
-            message = f"the driver cannot build the kernel of a product: {last_words(str(error))}"
-            hint = "`nnc devices` examines the driver"
-            raise DeviceFailureError(message, device=self.default.id, hint=hint) from error
+        if kind.left in ("each", "taps"):
+            write = each_source
+        return Code(self.builder.library("a product", write(kind)), NAME, self.builder.device)

@@ -6,14 +6,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from nnc_core.base.dtype import DType, accumulator
 from nnc_core.operator.products.ending import Ending
+from nnc_core.operator.products.numbers import AXES, AlongRow, array_names, place_names
 
-AXES = 3
-"""Axes of batches."""
-SPATIAL = ("places", "image", "stride", "offset", "step", "window", "pixel", "tap", "row")
-"""Numbers of each spatial axis of windows: see `WindowAxis`."""
-
-Order: TypeAlias = Literal["rows", "columns"]
-Column: TypeAlias = Literal["one", "dense", "apart"]
+Left: TypeAlias = Literal["rows", "columns", "each", "taps"]
 
 
 class SumTile(NamedTuple):
@@ -39,8 +34,9 @@ class TiledKind(NamedTuple):
     tile: SumTile
     grouped: bool
     """A tile for each group of work items, with factors in local memory, rather than for each work item."""
-    left: Order
-    """How A is packed: its rows one after another, or the column of each step."""
+    left: Left
+    """How A is packed: its rows one after another, or the column of each step; in depthwise convolutions it is not:
+    "each" where rows are windows, "taps" where they are elements of windows."""
     a_dense: bool
     """What is packed of A lies in one piece."""
     right: Literal["rows", "columns", "apart"]
@@ -52,7 +48,7 @@ class TiledKind(NamedTuple):
     apart: bool
     """Rows of the result are found from the places of windows."""
     ending: Ending
-    columns: tuple[Column, ...]
+    columns: tuple[AlongRow, ...]
     """How elements of a row of each operand of the ending, and of each output, lie."""
     order: tuple[int, ...]
     """Places of A, B, the operands of the ending and its outputs among the arguments."""
@@ -63,24 +59,23 @@ class TiledKind(NamedTuple):
         return accumulator(self.dtype)
 
     @property
+    def is_plain(self) -> bool:
+        """A sum is stored as it is, along memory."""
+        stored = [instruction.operation for instruction in self.ending.body] == ["load", "store"]
+        return stored and self.columns == ("dense",) and self.dtype == self.wide
+
+    @property
     def arrays(self) -> list[str]:
         """Names: A, B, then operands and outputs of the ending."""
-        return ["a", "b", *[f"x{n}" for n in range(len(self.columns))]]
+        return array_names(len(self.columns))
 
     @property
     def dtypes(self) -> list[DType]:
         """The dtypes of all arrays."""
-        operands = [operand.dtype for operand in self.ending.operands]
-        return [self.dtype, self.dtype, *operands, *self.ending.outputs]
+        return [self.dtype, self.dtype, *self.ending.dtypes]
 
     @property
     def numbers(self) -> list[str]:
         """Names of the numbers that a kernel is given, in order."""
-        names = ["rows", "columns", "steps", "panels", "blocks", "block_rows", "length", "channels",
-                 *[f"batch{n}" for n in range(1, AXES)]]
-        for name in self.arrays:
-            names += [f"{name}_first", f"{name}_row", f"{name}_column", *[f"{name}_batch{n}" for n in range(AXES)]]
-        if self.axes:
-            names += [f"{field}{n}" for field in SPATIAL for n in range(self.axes)]
-            names += ["image_step", "image_rows"]
-        return names
+        return ["rows", "columns", "steps", "panels", "blocks", "block_rows", "length", "channels",
+                 *[f"batch{n}" for n in range(1, AXES)], *place_names(self.arrays, self.axes)]

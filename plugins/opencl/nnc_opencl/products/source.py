@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from nnc_core.base.dtype import DType, bfloat16, float16, float64
 from nnc_core.codegen import OPENCL
 from nnc_core.codegen.clike_helpers import Helpers
+from nnc_core.codegen.clike_places import split as codegen_split
 from nnc_core.codegen.clike_scalars import Scalars
 from nnc_core.codegen.dialect import Dialect
-from nnc_opencl.products.kind import AXES, TiledKind
+from nnc_core.operator.products.clike_arrays import array_parameters, element
+from nnc_core.operator.products.numbers import AXES
+from nnc_opencl.products.kind import TiledKind
 
 NAME = "product"
 """The kernel's name."""
+split = partial(codegen_split, type="long")
+"""Declarations of places, in the type that places are counted in."""
 
 
 class SourceWriter:
@@ -46,13 +52,8 @@ class SourceWriter:
 
     def parameters(self) -> str:
         kind = self.kind
-        written = len(kind.ending.operands) + 2
-        named: dict[int, str] = {}
-        for n, (dtype, place) in enumerate(zip(kind.dtypes, kind.order, strict=True)):
-            if place not in named:
-                const = "" if n >= written else "const "
-                named[place] = f"__global {const}{OPENCL.types[dtype.name]} *g{place}"
-        return ", ".join([*[named[place] for place in sorted(named)], "__global const long *numbers"])
+        arrays = array_parameters(kind.order, kind.dtypes, len(kind.ending.outputs), OPENCL)
+        return ", ".join([*arrays, "__global const long *numbers"])
 
     def numbers(self) -> Iterator[str]:
         """Declarations of the numbers, and of where the arrays of this batch begin."""
@@ -82,9 +83,7 @@ class SourceWriter:
 
     def element(self, name: str, row: str, column: str) -> str:
         """The element of an operand or output of the ending."""
-        how = self.kind.columns[int(name[1:])]
-        along = {"one": "", "dense": f" + {column}", "apart": f" + {column} * {name}_column"}[how]
-        return f"{name}[{row} * {name}_row{along}]"
+        return element(name, row, column, self.kind.columns[int(name[1:])])
 
 
 def widened(dtype: DType, lanes: int) -> str:
@@ -98,12 +97,3 @@ def widened(dtype: DType, lanes: int) -> str:
 
 def uses_float64(kind: TiledKind) -> bool:
     return float64 in (*kind.dtypes, *[instruction.dtype for instruction in kind.ending.body])
-
-
-def split(names: list[str], lengths: list[str], number: str, type: str = "long") -> list[str]:
-    """Declarations of places on axes, the last of which is gone through first, from a number that counts through all;
-    the first name takes what is left."""
-    lines = [f"{type} {names[0]} = {number};"]
-    for name, length in reversed(list(zip(names[1:], lengths[1:], strict=True))):
-        lines.append(f"const {type} {name} = {names[0]} % {length}; {names[0]} /= {length};")
-    return lines

@@ -7,7 +7,7 @@ of steps.
 from __future__ import annotations
 
 from nnc_core.codegen import OPENCL_LOOPS
-from nnc_opencl.products.ending import ending_lines, is_plain
+from nnc_core.operator.products.clike_ending import ending_lines
 from nnc_opencl.products.kind import TiledKind
 from nnc_opencl.products.plan import ROWS
 from nnc_opencl.products.source import SourceWriter, split
@@ -207,9 +207,9 @@ class ItemWriter(SourceWriter):
         places = {name: self.element(name, "target", "c") for name in kind.arrays[2:]}
         lines = ["for (long r = 0; r < height; ++r) {", f"const long target = {target};",
                  "const real *kept = sums + r * WIDTH;"]
-        if is_plain(kind):
+        if kind.is_plain:
             stores = " ".join([f"VSTORE(VLOAD(kept + {j} * LANES), x0 + target * x0_row + {j} * LANES);"
                                for j in range(kind.tile.vectors)])
             lines.append(f"if (width == WIDTH) {{ {stores} }} else")
         return [*lines, f"{OPENCL_LOOPS.apart_loop}for (long c = 0; c < width; ++c) {{",
-                *ending_lines(kind, self.scalars, "kept[c]", places), "}", "}"]
+                *ending_lines(kind.ending, kind.wide, self.scalars, "kept[c]", places), "}", "}"]

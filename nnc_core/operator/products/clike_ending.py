@@ -1,14 +1,14 @@
-"""The end of a product as OpenCL C: what is made of a finished sum, by the operators' own formulas."""
+"""The end of a product in C-like languages: what is made of a finished sum, by the operators' own formulas."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nnc_core.base.dtype import DType
 from nnc_core.base.loopnest import Instruction, LoopNest, Stage
 from nnc_core.codegen import expand
 from nnc_core.codegen.clike_scalars import LACKING, Scalars
 from nnc_core.operator.products.ending import PRODUCT, Ending
-from nnc_opencl.products.kind import TiledKind
 
 
 def expanded(ending: Ending) -> tuple[Instruction, ...]:
@@ -18,17 +18,12 @@ def expanded(ending: Ending) -> tuple[Instruction, ...]:
     return stage.body
 
 
-def is_plain(kind: TiledKind) -> bool:
-    """Tell whether a sum is stored as it is, along memory."""
-    stored = [instruction.operation for instruction in kind.ending.body] == ["load", "store"]
-    return stored and kind.columns == ("dense",) and kind.dtype == kind.wide
-
-
-def ending_lines(kind: TiledKind, scalars: Scalars, sum: str, places: Mapping[str, str]) -> list[str]:
-    """Statements for one element; `sum`: the finished sum; `places`: the element of each array, as an expression."""
+def ending_lines(ending: Ending, wide: DType, scalars: Scalars, sum: str, places: Mapping[str, str]) -> list[str]:
+    """Statements for one element; `sum`: the finished sum, of dtype `wide`; `places`: the element of each array, as an
+    expression."""
     lines: list[str] = []
-    body = expanded(kind.ending)
-    dtypes = [kind.wide, *kind.dtypes[2:]]
+    body = expanded(ending)
+    dtypes = [wide, *ending.dtypes]
     for number, instruction in enumerate(body):
         operation, dtype, access = instruction.operation, instruction.dtype, instruction.access
         operands = [f"v{n}" for n in instruction.operands]

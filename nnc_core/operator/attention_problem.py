@@ -1,9 +1,8 @@
-"""Attention as numbers: its sizes, and where its arrays lie."""
+"""Attention by blocks, for devices that have code for it: its sizes, and where its arrays lie."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -12,10 +11,15 @@ from nnc_core.base.dtype import boolean, float32, float64
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.operator.loops import broadcast_layout, coalesce
-from nnc_cpu.attention.kind import AXES, MOST_FEATURES, Mask, MaskWay
 
 OPERANDS = {"scaled_dot_product_attention": 3, "attention_gradients": 6}
 """Those that are not masks."""
+MOST_FEATURES = 256
+"""What a task holds of each query or key is near."""
+AXES = 6
+"""Axes of batches and heads."""
+WORTH = 1 << 15
+"""Multiply-adds from which on a call pays."""
 LEAST = 12
 """Queries, or keys on the way back, that are too few for the lanes of a panel."""
 
@@ -116,40 +120,3 @@ def _outer(lengths: tuple[int, ...], steps: list[tuple[int, ...]],
            back: bool) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """The axes that tasks lie along: on the way back heads that share keys are done together."""
     return (lengths[:-1], [s[:-1] for s in steps]) if back else (lengths, steps)
-
-
-def along_rows(layout: Layout) -> bool:
-    """True if the elements of each row lie side by side."""
-    return not layout.shape or layout.shape[-1] == 1 or layout.strides[-1] == layout.dtype.itemsize
-
-
-def mask_kind(problem: AttentionProblem) -> Mask | None:
-    """The dtype of the mask, and how it lies, seen from the lanes."""
-    if problem.mask is None:
-        return None
-    place = problem.places[problem.mask]
-    step, lane = (place.row, place.column) if problem.back else (place.column, place.row)
-    way: MaskWay = "same" if lane == 0 else "along" if lane == 1 else "turned" if step == 1 else "single"
-    return Mask(problem.layouts[problem.mask].dtype, way)
-
-
-def sizes(problem: AttentionProblem) -> dict[str, int]:
-    """The numbers that both ways have."""
-    bits = struct.unpack("<q", struct.pack("<d", problem.scale))[0]
-    lengths = (*(1,) * (AXES - len(problem.batch)), *problem.batch)
-    return {"queries": problem.queries, "keys": problem.keys, "features": problem.features,
-            "value_features": problem.value_features, "offset": problem.offset, "scale": bits,
-            **{f"axis{n}": lengths[n] for n in range(1, AXES)}}
-
-
-def where(names: Sequence[str], places: Sequence[ArrayPlace]) -> dict[str, int]:
-    """The numbers that say where arrays lie."""
-    return dict([pair for name, place in zip(names, places, strict=True) for pair in _numbers(name, place)])
-
-
-def _numbers(name: str, place: ArrayPlace) -> Iterator[tuple[str, int]]:
-    yield from ((f"{name}_{part}", getattr(place, part)) for part in ("offset", "group", "row", "column"))
-    first = AXES - len(place.batch)
-    yield from ((f"{name}_axis{first + n}", step) for n, step in enumerate(place.batch))
-
-

@@ -1,0 +1,146 @@
+"""`python -m benchmarks._cuda_works FRAMEWORK DEVICE SECONDS`: milliseconds of works on a GPU in one framework (nnc,
+torch, torch-compile, jax), a line of JSON for each, until the seconds are over."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from benchmarks._works import Kept
+
+WORKS = ("lenet training", "mlp training", "lstm training", "encoder block b8", "resnet50 b1", "resnet50 b32",
+         "tanh(a*b+c)*d 16M", "softmax 16M", "layer norm 16M", "adam 16M", "call with 10 arguments")
+PRODUCTS = {f"{dtype} product of {size}": (size, dtype) for dtype in ("float32", "float16") for size in (1024, 4096)}
+COPY = "copy of 16M"
+ENOUGH, REPEATS, CALLS = 1.0, 7, 10
+FEW = ("call with 10 arguments",)
+"""Works for devices that take long."""
+
+Step = Callable[[], object]
+
+
+class Framework:
+    """What is asked of one: steps, and a wait for all that they have enqueued."""
+
+    def step(self, work: str) -> Step | None: ...  # type: ignore[empty-body]
+
+    def wait(self) -> None: ...
+
+    def here(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+
+class OfNnc(Framework):
+    def __init__(self, device: str) -> None:
+        self.nnc, self.works = import_module("nnc_core"), import_module("benchmarks._works_nnc")
+        self.id, self.device = device, import_module("nnc_core.stacks").stack_for(device).device
+
+    def here(self) -> AbstractContextManager[object]:
+        return self.nnc.use_device(self.id)  # type: ignore[no-any-return]
+
+    def step(self, work: str) -> Step | None:
+        if work in PRODUCTS:
+            a, b = (self.nnc.asarray(x) for x in factors(*PRODUCTS[work]))
+            return Kept(self.nnc.jit(lambda a, b: a @ b), a, b)
+        if work == COPY:
+            source, target = (self.device.allocate(4 << 24) for _ in range(2))
+            return lambda: self.device.copy(source, target)
+        return self.works.make(work, "")  # type: ignore[no-any-return]
+
+    def wait(self) -> None:
+        self.device.default_stream.synchronize()
+
+
+class OfTorch(Framework):
+    def __init__(self, variant: str) -> None:
+        self.torch, self.variant = import_module("torch"), variant
+        self.torch.set_default_device("cuda")
+        self.works = import_module("benchmarks._works_torch")
+        example = import_module("benchmarks._inference_torch")
+        made = example.example
+        example.example = lambda name, batch: made(name, batch).to("cuda")
+
+    def step(self, work: str) -> Step | None:
+        if work in PRODUCTS:
+            a, b = (self.torch.from_numpy(x).to("cuda") for x in factors(*PRODUCTS[work]))
+            return Kept(self.torch.matmul, a, b)
+        if work == COPY:
+            source, target = (self.torch.empty(1 << 24) for _ in range(2))
+            return lambda: target.copy_(source)
+        return self.works.make(work, self.variant)  # type: ignore[no-any-return]
+
+    def wait(self) -> None:
+        self.torch.cuda.synchronize()
+
+
+class OfJax(Framework):
+    def __init__(self) -> None:
+        self.works, self.numpy = import_module("benchmarks._works_jax"), import_module("jax.numpy")
+        self.jax = import_module("jax")
+
+    def step(self, work: str) -> Step | None:
+        if work in PRODUCTS:
+            a, b = (self.numpy.asarray(x) for x in factors(*PRODUCTS[work]))
+            f = self.jax.jit(lambda a, b: self.jax.lax.dot(a, b, precision="highest"))
+            return self.works.waited(f, a, b)  # type: ignore[no-any-return]
+        return None if work == COPY else self.works.make(work, "")
+
+
+def factors(size: int, dtype: str) -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal((size, size), dtype=np.float32).astype(dtype) for _ in range(2)]
+
+
+def measured(framework: Framework, step: Step) -> tuple[float, float, float]:
+    """Seconds of a call, of its first call, and of the host alone in a call."""
+    begun = perf_counter()
+    step()
+    framework.wait()
+    first = perf_counter() - begun
+    step()
+    framework.wait()
+    whole, host = [], []
+    begun_all = perf_counter()
+    while len(whole) < REPEATS and (perf_counter() - begun_all < ENOUGH or not whole):
+        begun = perf_counter()
+        for _ in range(CALLS):
+            step()
+        host.append((perf_counter() - begun) / CALLS)
+        framework.wait()
+        whole.append((perf_counter() - begun) / CALLS)
+    return median(whole), first, median(host)
+
+
+def main(name: str, device: str, seconds: float, works: tuple[str, ...]) -> None:
+    end = perf_counter() + seconds
+    framework = (OfNnc(device) if name == "nnc" else OfJax() if name == "jax"
+                 else OfTorch("compile" if name == "torch-compile" else ""))
+    for work in works:
+        if perf_counter() > end:
+            print(json.dumps({"framework": name, "work": work, "error": "there was no time left"}), flush=True)
+            continue
+        try:
+            with framework.here():
+                step = framework.step(work)
+                if step is None:
+                    continue
+                whole, first, host = measured(framework, step)
+            found: dict[str, Any] = {"ms": whole * 1e3, "first": first, "host": host * 1e3}
+        except Exception as error:
+            traceback.print_exc()
+            found = {"error": f"{type(error).__name__}: {error}"[:200]}
+        print(json.dumps({"framework": name, "work": work, **found}), flush=True)
+
+
+if __name__ == "__main__":
+    few = "--few" in sys.argv
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), FEW if few else (COPY, *WORKS, *PRODUCTS))

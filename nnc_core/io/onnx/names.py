@@ -1,0 +1,9 @@
+"""Names that files hold."""
+
+ONNX_MODULE = "nnc.io.OnnxModule"
+"""The class of modules that ONNX models are, in files of modules."""
+
+PARAMETERS, BUFFERS, TRANSPOSED, STATE = "nnc.parameters", "nnc.buffers", "nnc.transposed", "nnc.iopairs"
+"""Metadata of models that nnc writes, as JSON: the initialisers that are state, by name, and those of them that are not
+trained; of those that are stored with their axes in another order, the order that gives ours; the pairs (output, input)
+that calls carry on."""

@@ -1,0 +1,85 @@
+"""Values of a model's names while it runs: tensors, or something that Python knows.
+
+Three lanes: tensors of a device; host values, which are NumPy arrays (texts have dtype object); and sizes, host values
+too, of dtype object where a `Dim` is among them.  A sequence is a list of values, an absent optional None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nnc_core.base.errors import ConcretizationError, NotSupportedError
+from nnc_core.functions.creation import asarray, ones
+from nnc_core.functions.joining import stack
+from nnc_core.functions.movement import reshape
+from nnc_core.functions.reduction import sum as total
+from nnc_core.type import Dim
+from nnc_core.values.tensor import Tensor
+
+Host: TypeAlias = np.ndarray[Any, Any]
+Lane: TypeAlias = Any
+"""A Tensor, a Host, a list of these, or None."""
+Known: TypeAlias = Any
+"""A Host where that can be had, else a Tensor: what decides about control flow."""
+Statistic: TypeAlias = Tensor
+"""A tensor that training does not touch by gradients: an initialiser that is given for it is a buffer."""
+
+
+def is_host(value: Lane) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def sizes(numbers: Iterable[Any]) -> Host:
+    """Integers, dimensions among them or not, as a host value."""
+    found = list(numbers)
+    if any(isinstance(n, Dim) for n in found):
+        array = np.empty(len(found), object)
+        array[:] = found
+        return array
+    return np.asarray(found, np.int64)
+
+
+def without_dims(array: Host) -> Host:
+    """The same as int64 where no dimension is left, as after a division of one by itself."""
+    if array.dtype != object or any(isinstance(n, (Dim, str, bytes)) for n in array.flat):
+        return array
+    return array.astype(np.int64) if array.size else array
+
+
+def to_host(value: Lane) -> Host:
+    """The value for Python.  Raises NotSupportedError for a tensor that only a call will know."""
+    if isinstance(value, Tensor):
+        try:
+            return np.asarray(value)
+        except ConcretizationError as error:
+            raise NotSupportedError("a size or setting depends on values that only a call computes", hint=(
+                "call the model eagerly, without jit, hybridize or graph()")) from error
+    return np.asarray(value)
+
+
+def to_tensor(value: Lane, device: Any) -> Tensor:
+    """The value as a tensor of the device."""
+    if isinstance(value, Tensor):
+        return value
+    if value.dtype == object:
+        return _of_dims(value, device)
+    return asarray(value, device=device)
+
+
+def _of_dims(array: Host, device: Any) -> Tensor:
+    if any(isinstance(n, (str, bytes)) for n in array.flat):
+        raise NotSupportedError("texts are values of the host: no device computes with them")
+    if not any(isinstance(n, Dim) for n in array.flat):
+        return asarray(array.astype(np.int64), device=device)
+    made = [_of_size(n, device) for n in array.flat]
+    return reshape(made[0] if len(made) == 1 else stack(made), array.shape)
+
+
+def _of_size(size: Any, device: Any) -> Tensor:
+    """An int64 scalar whose value is a size that nobody knows yet."""
+    if not isinstance(size, Dim):
+        return asarray(np.int64(size), device=device)
+    return total(ones((size,), dtype=np.int64, device=device), dtype=np.int64)

@@ -1,0 +1,76 @@
+"""A whole graph as an ONNX model."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from nnc_core.base.dtype import bfloat16
+from nnc_core.base.errors import OperandError
+from nnc_core.graph import SymbolicGraph
+from nnc_core.io.onnx.names import BUFFERS, PARAMETERS, STATE, TRANSPOSED
+from nnc_core.io.onnx.writing import operators
+from nnc_core.io.onnx.writing.emitter import NodeEmitter, Store
+from nnc_core.io.onnx.writing.held import Held
+from nnc_core.io.onnx.writing.parameters import ParameterArrays
+from nnc_core.io.onnx.writing.preparing import prepared
+from nnc_core.io.onnx.writing.records import Array, WrittenGraph, WrittenModel, WrittenNode, all_nodes_in
+from nnc_core.io.onnx.writing.sizes import NamedSizes
+from nnc_core.io.onnx.writing.writer import NodeWriter, uses_of
+from nnc_core.operator import Operator
+from nnc_core.symbol import Node, postorder
+
+__all__ = ["model_of", "operators"]
+
+OPSET, LATER_OPSET = 21, 23
+"""The version of ONNX' operators that is written, and that of models with something that came later."""
+CAME_LATER = frozenset(("Attention", "RMSNormalization"))
+
+
+def model_of(graph: SymbolicGraph, values: Mapping[str, Array], operator: Operator,
+             buffers: Sequence[str] = ()) -> WrittenModel:
+    """The model whose initializers are the inputs that have values; the other inputs are its own.  `buffers` are those
+    of the values that are not trained."""
+    if unknown := values.keys() - graph.inputs.keys():
+        raise OperandError(f"{graph.name!r} has no input {sorted(unknown)[0]!r}",
+                           hint=f"its inputs are {', '.join(graph.inputs) or 'none'}")
+    outputs = prepared(graph, operator)
+    store = Store((*graph.inputs, *graph.outputs))
+    parameters, sizes = ParameterArrays(store, values), NamedSizes()
+    nodes = postorder(outputs.values())
+    w = NodeWriter(NodeEmitter(store), sizes, parameters, uses_of(nodes) + Counter(outputs.values()))
+    for name, node in graph.inputs.items():
+        w.held[node] = Held(name)
+        if name not in values:
+            sizes.learn(name, node.shape)
+    w.write(nodes)
+    named = {name: w.read(node) for name, node in outputs.items()}
+    transposed, renamed, back = parameters.finish()
+    body = [*transposed, *w.b.nodes, *_name_outputs(named, renamed, {*graph.inputs, *store.arrays})]
+    made = WrittenGraph(graph.name, [(name, node.spec) for name, node in graph.inputs.items() if name not in values],
+                     [(name, node.spec) for name, node in graph.outputs.items()], body)
+    for each in all_nodes_in(made):
+        each.inputs, each.outputs = ([renamed.get(x, x) for x in names] for names in (each.inputs, each.outputs))
+    found = {PARAMETERS: list(values), BUFFERS: list(buffers), TRANSPOSED: back,
+             STATE: [list(pair) for pair in graph.iopairs]}
+    metadata = {key: json.dumps(value) for key, value in found.items() if value}
+    return WrittenModel(made, store.arrays, _opset(made, outputs.values()), metadata, sizes.text)
+
+
+def _opset(graph: WrittenGraph, outputs: Iterable[Node]) -> int:
+    """Operators know bfloat16 for as long as attention is among them."""
+    is_late = any(node.operator in CAME_LATER for node in all_nodes_in(graph)) or any(
+        node.spec.dtype == bfloat16 for node in postorder(outputs))
+    return LATER_OPSET if is_late else OPSET
+
+
+def _name_outputs(named: Mapping[str, str], renamed: dict[str, str], fixed: set[str]) -> list[WrittenNode]:
+    """Give values the names of the outputs that they are; those that have a name already are copied."""
+    copies: list[WrittenNode] = []
+    for output, name in named.items():
+        if renamed.get(name, name) in fixed or name in renamed:
+            copies.append(WrittenNode("Identity", [name], [output], {}))
+        else:
+            renamed[name] = output
+    return copies

@@ -1,0 +1,99 @@
+"""ONNX models and files of graphs and networks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnc_core.base.atomic import open_atomically, write_atomically
+from nnc_core.base.errors import OperandError
+from nnc_core.graph import SymbolicGraph
+from nnc_core.io.onnx.writing.external import ExternalData
+from nnc_core.io.onnx.writing.model import model_of
+from nnc_core.io.onnx.writing.module_graph import Given, graph_of_module
+from nnc_core.io.onnx.writing.proto import model_proto, package
+from nnc_core.io.onnx.writing.records import WrittenModel
+from nnc_core.nn.module import Module
+from nnc_core.recording.unshaped_graph import SPECIALISE, UnshapedGraph
+from nnc_core.symbol import without_collector
+from nnc_core.values.arguments import located
+from nnc_core.values.modes import current_stack
+from nnc_core.values.tensor import Tensor
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+_LARGEST = 2**31 - 2**24
+"""Bytes of arrays that are put into the file itself; protocol buffers end at 2 GiB."""
+
+
+@located
+def to_onnx(what: SymbolicGraph | Module, *, inputs: Given = (),
+            parameters: Mapping[str, Any] | None = None) -> ModelProto:
+    """A graph, or a network in evaluation, as an ONNX model; see `save_onnx`."""
+    made: ModelProto = model_proto(_model(what, inputs, parameters))
+    return made
+
+
+@located
+def save_onnx(what: SymbolicGraph | Module, path: str | os.PathLike[str], *, inputs: Given = (),
+              parameters: Mapping[str, Any] | None = None, external_data: bool | None = None) -> None:
+    """Write a graph, or a network in evaluation, as an ONNX file of opset 21, or 23 where it takes that.
+
+    Of a network `inputs` are the shapes of its arguments, in order or by name: tuples with a name for each size that
+    may differ from call to call, as ("batch", 28, 28, 1), specs or tensors.  Its parameters and buffers are
+    initializers under their own names.  Of a graph `parameters` are the values of some inputs, which become
+    initializers; the others stay inputs.
+
+    Images keep their channels where the graph has them, at both ends; between they lie as ONNX wants them, and kernels
+    are stored so.  With `external_data` arrays are in a file beside it, of that name and ".data"; None: where they are
+    too large for one file.
+
+    Raises NotSupportedError that names all operators which ONNX does not have, random numbers, callbacks and complex
+    numbers among them, and MissingPackageError without the package onnx.
+    """
+    package()
+    model = _model(what, inputs, parameters)
+    if external_data is None:
+        external_data = sum(x.nbytes for x in model.arrays.values()) > _LARGEST
+    if not external_data:
+        write_atomically(path, lambda file: file.write(_serialised(model_proto(model))))
+        return
+    beside = Path(os.fspath(path) + ".data")
+    with open_atomically(beside) as file:
+        text = _serialised(model_proto(model, ExternalData(file, beside.name).put))
+    write_atomically(path, lambda file: file.write(text))
+
+
+def _serialised(proto: Any) -> bytes:
+    return proto.SerializeToString(deterministic=True)  # type: ignore[no-any-return]
+
+
+@without_collector()
+def _model(what: SymbolicGraph | Module, inputs: Given, parameters: Mapping[str, Any] | None) -> WrittenModel:
+    package()
+    if isinstance(what, Module):
+        if parameters is not None:
+            raise OperandError(f"{type(what).__name__} has parameters of its own", operator="save_onnx",
+                               hint="parameters=... is for graphs; load_state_dict writes those of a network")
+        network = graph_of_module(what, inputs)
+        return model_of(network.graph, network.values, current_stack().operator, network.buffers)
+    if not isinstance(what, SymbolicGraph):
+        raise OperandError(f"{type(what).__name__} is neither a graph nor a network", operator="save_onnx",
+                           hint="nnc.export gives the graph of what was recorded")
+    if isinstance(what, UnshapedGraph):
+        raise OperandError(f"{what.name!r} has inputs of unknown shape", operator="save_onnx",
+                           hint=f"save one with shapes: {SPECIALISE}")
+    if inputs:
+        raise OperandError(f"the graph {what.name!r} knows the shapes of its inputs", operator="save_onnx",
+                           hint="inputs=... is for networks")
+    values = {name: _host(x) for name, x in (parameters or {}).items()}
+    return model_of(what, values, current_stack().operator)
+
+
+def _host(x: Any) -> Any:
+    return x.numpy() if isinstance(x, Tensor) else np.asarray(x)

@@ -1,0 +1,77 @@
+"""Small eager calls that take a shorter way give what the longer one gives."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.base.dtype import INTEGERS, DType
+from nnc_core.base.errors import AttributeValueError
+from nnc_core.base.fast_path import closed
+from nnc_core.values.repetition import steps_of
+from nnc_cpu import casts
+
+ODD = (0.0, -0.0, 0.6, -0.6, 127.5, 128.0, -128.9, -129.0, 255.9, 256.0, 2.0**31, -(2.0**31), 2.0**32, 2.0**63,
+       -(2.0**63), 2.0**64, 1e30, inf, -inf, nan)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", ["float32", "float64"])
+@pytest.mark.parametrize("target", INTEGERS, ids=str)
+def test_few_floats_become_the_integers_that_many_do(source: str, target: DType) -> None:
+    pairs = np.array([*product(ODD, ODD)], source)
+    wanted = casts.converted(pairs, target)
+    for row, expected in zip(pairs, wanted, strict=True):
+        np.testing.assert_array_equal(casts.converted(row, target), expected)
+        np.testing.assert_array_equal(nnc.asarray(row).astype(target).numpy(), expected)
+
+
+def test_few_floats_keep_their_shape_and_lie_packed() -> None:
+    few = np.arange(6.0).reshape(2, 3)
+    for x in (few, few.T, few[:, ::2], few[0, 0], few[:0]):
+        found = casts.converted(np.asarray(x), np.dtype(np.int32))
+        assert found.flags.c_contiguous and found.shape == x.shape
+        np.testing.assert_array_equal(found, x)
+
+
+ROWS: list[tuple[Any, ...]] = [(5,), (0,), (-3,), (2, 9), (9, 2), (9, 2, -3), (1, 10, 4), (-5, 5, 7), (3, 3), (True,),
+                               (2, 7, True)]
+
+
+@pytest.mark.parametrize("given", ROWS, ids=str)
+def test_whole_numbers_in_a_row(given: tuple[Any, ...]) -> None:
+    for _ in range(3):
+        found = nnc.arange(*given)
+        with closed():
+            slow = nnc.arange(*given)
+        assert found.dtype == slow.dtype == "int64"
+        np.testing.assert_array_equal(found.numpy(), np.arange(*map(int, given)))
+        np.testing.assert_array_equal(slow.numpy(), found.numpy())
+    found[...] = 7
+    np.testing.assert_array_equal(nnc.arange(*given).numpy(), np.arange(*map(int, given)))
+
+
+def test_rows_that_cannot_be() -> None:
+    with pytest.raises(AttributeValueError, match="step 0"):
+        nnc.arange(1, 5, 0)
+    with pytest.raises(AttributeValueError, match="does not fit"):
+        nnc.arange(2**64, 2**64 + 3)
+    assert nnc.arange(2**62, 2**62 + 2).numpy().tolist() == [2**62, 2**62 + 1]
+
+
+def test_reshapes_to_the_same_shape_are_not_repeated() -> None:
+    a, b = nnc.ones((3, 4)), nnc.ones((4, 5))
+    for _ in range(2):
+        np.testing.assert_array_equal(nnc.einsum("ij,jk->ik", a, b).numpy(), np.full((3, 5), 4.0))
+    same = nnc.einsum("ij->ij", a)
+    same[0, 0] = 5
+    assert a[0, 0] == 1
+    x = a._value
+    steps = steps_of(lambda vs: nnc.reshape(nnc.exp(nnc.reshape(nnc.Tensor(vs[0]), (3, 4))), (3, 4))._value, [x])
+    assert steps is not None and [call.op.name for call in steps.calls] == ["exp"]
+    steps = steps_of(lambda vs: nnc.reshape(nnc.Tensor(vs[0]), (3, 4))._value, [x])
+    assert steps is not None and steps.result == len(steps.calls)

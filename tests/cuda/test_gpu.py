@@ -1,0 +1,121 @@
+"""A GPU itself, where there is one (`-m gpu` chooses these): what the driver's calls do that the other tests have a
+stand-in for.  It needs pytest and nnc alone, and runs on the device that NNC_CUDA_DEVICE names."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.base.errors import Error
+from nnc_core.device import Device
+from nnc_core.stacks import stack_for
+
+ID = os.environ.get("NNC_CUDA_DEVICE", "cuda:0")
+HOST = np.arange(12, dtype=np.float32).reshape(3, 4)
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Device:
+    try:
+        return stack_for(ID).device
+    except Error as error:
+        pytest.skip(f"no {ID}: {error.message}")
+
+
+@pytest.fixture
+def here(gpu: Device) -> Any:
+    with nnc.use_device(ID):
+        yield gpu
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, 4096, (16 << 20) + 4, 64 << 20])
+def test_there_and_back(gpu: Device, nbytes: int) -> None:
+    sent = np.random.default_rng(0).integers(0, 256, nbytes).astype(np.uint8)
+    buffer, back = gpu.allocate(max(nbytes, 1)), np.zeros_like(sent)
+    gpu.upload(sent, buffer)
+    gpu.download(buffer, back).wait()
+    assert (back == sent).all()
+
+
+def test_gates_hold_work_back(gpu: Device) -> None:
+    stream, sent, back = gpu.stream(), np.ones(1000, np.float32), np.zeros(1000, np.float32)
+    buffer = gpu.allocate(sent.nbytes)
+    gpu.upload(np.zeros_like(sent), buffer).wait()
+    gate = stream.gate()
+    assert gate is not None, "the driver has no cuStreamWaitValue32"
+    gpu.upload(sent, buffer, stream)
+    event = gpu.download(buffer, back, stream)
+    assert not event.done and not back.any()
+    gate.open()
+    event.wait()
+    assert (back == 1).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int64", "int8"])
+def test_sums_and_products(here: Device, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (nnc.asarray(rng.integers(-3, 4, shape)).astype(dtype) for shape in ((70, 130), (130, 90)))
+    for function in (lambda a, b: nnc.sum(a + a, axis=0), lambda a, b: a @ b):
+        ours, theirs = function(a, b), function(a.to("cpu:0"), b.to("cpu:0"))
+        np.testing.assert_allclose(ours.numpy().astype(float), theirs.numpy().astype(float), rtol=1e-2, atol=1e-2)
+
+
+def test_steps_as_graphs(here: Device) -> None:
+    """Buffers come together again and are captured; another input is right all the same."""
+    step = nnc.jit(lambda x, y: nnc.tanh(x @ y) + nnc.sum(x, axis=1, keepdims=True))
+    rng = np.random.default_rng(0)
+    y = nnc.asarray(rng.standard_normal((64, 64)).astype(np.float32))
+    for _ in range(12):
+        x = rng.standard_normal((64, 64)).astype(np.float32)
+        found = step(nnc.asarray(x), y).numpy()
+        np.testing.assert_allclose(found, np.tanh(x @ y.numpy()) + x.sum(1, keepdims=True), rtol=1e-4, atol=1e-4)
+
+
+def test_clocks_and_memory(here: Device) -> None:
+    stream = here.default_stream
+    first = stream.record(timed=True)
+    kept = nnc.zeros((1 << 20,)) + 1
+    last = stream.record(timed=True)
+    last.wait()
+    assert (last.seconds_since(first) or 0) > 0 and kept.shape == (1 << 20,)
+    info = here.memory_info()
+    assert info.free is not None and info.total is not None and info.free <= info.total and info.used >= 4 << 20
+
+
+def test_too_much_memory_is_an_error_of_its_own(here: Device) -> None:
+    with pytest.raises(nnc.errors.DeviceMemoryError):
+        here.allocate(1 << 50)
+    assert (nnc.ones((3,)) + 1).numpy().tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+def test_exchange_without_copies(here: Device, library: str) -> None:
+    """DLPack both ways: the same memory, in the order of both streams."""
+    other: Any = pytest.importorskip(library)
+    if here.dlpack_device is None or here.dlpack_device[0] != 2:
+        pytest.skip("no memory of CUDA")
+    theirs = other.arange(12, dtype=other.float32).reshape(3, 4)
+    theirs = theirs.to("cuda") if library == "torch" else theirs
+    ours = nnc.from_dlpack(theirs)
+    np.testing.assert_array_equal((ours + 1).numpy(), HOST + 1)
+    theirs[0, 0] = 50
+    if library == "torch":
+        other.cuda.synchronize()
+    assert ours.numpy()[0, 0] == 50, "it was copied"
+    made = nnc.asarray(HOST) * 3
+    back = other.from_dlpack(made)
+    pointer = back.data_ptr() if library == "torch" else back.data.ptr
+    np.testing.assert_array_equal(back.cpu().numpy() if library == "torch" else other.asnumpy(back), HOST * 3)
+    assert pointer == made.__cuda_array_interface__["data"][0]
+
+
+def test_gpus_copy_from_each_other(here: Device) -> None:
+    others = [spec.id for spec in nnc.devices() if spec.kind == here.spec.kind and spec.id != here.spec.id]
+    if not others:
+        pytest.skip("there is one GPU")
+    np.testing.assert_array_equal((nnc.asarray(HOST) + 1).to(others[0]).numpy(), HOST + 1)

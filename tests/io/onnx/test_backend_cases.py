@@ -1,0 +1,98 @@
+"""Every case that comes with ONNX passes, or is refused by name, or stands here with the reason."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.io import load_onnx
+from tests.io.onnx.backend_cases import Case, all_cases, check_same
+
+pytestmark = pytest.mark.filterwarnings("ignore:the model gives texts")
+
+DRAWN = "random numbers: no two runtimes draw the same ones"
+OTHER_VALUES = {
+    "test_bernoulli": DRAWN, "test_bernoulli_expanded": DRAWN, "test_bernoulli_double": DRAWN,
+    "test_bernoulli_double_expanded": DRAWN, "test_bernoulli_seed": DRAWN, "test_bernoulli_seed_expanded": DRAWN,
+    "test_training_dropout": DRAWN, "test_training_dropout_default": DRAWN,
+    "test_training_dropout_default_mask": DRAWN, "test_training_dropout_mask": DRAWN,
+    "test_attention_4d_causal_fp16_expanded": "half a unit in the last place of float16, step by step as written",
+}  # fmt: skip
+"""Cases whose values differ."""
+REFUSED = {
+    "test_ai_onnx_ml_tree_ensemble_set_membership": "ai.onnx.ml.TreeEnsemble",
+    "test_ai_onnx_ml_tree_ensemble_single_tree": "ai.onnx.ml.TreeEnsemble",
+    "test_gradient_of_add": "ai.onnx.preview.training.Gradient",
+    "test_gradient_of_add_and_mul": "ai.onnx.preview.training.Gradient",
+}
+"""Cases that are refused, with what the error says."""
+
+
+def failure(case: Case, compiled: bool) -> str | None:
+    """What is wrong with a case's results; None where nothing is."""
+    try:
+        module = load_onnx(case.model)
+        if compiled:
+            module.hybridize()
+        for given, wanted in case.data:
+            results = module(*given)
+            results = results if isinstance(results, tuple) else (results,)
+            assert len(results) == len(wanted)
+            for found, expected in zip(results, wanted, strict=True):
+                check_same(found, expected, case.rtol, case.atol)
+    except (AssertionError, nnc.Error) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def unexpected(cases: Iterable[Case], compiled: bool) -> list[str]:
+    """A line for each case that fails and is not listed, or is listed and passes."""
+    found = []
+    for case in cases:
+        what = failure(case, compiled)
+        if case.name in OTHER_VALUES:
+            continue
+        if case.name in REFUSED and what is not None and REFUSED[case.name] in what:
+            continue
+        if what is not None or case.name in REFUSED:
+            found.append(f"{case.name} ({case.stratum}): {what or 'passes'}")
+    return found
+
+
+def report(found: list[str]) -> None:
+    assert not found, f"{len(found)} cases:\n" + "\n".join(found)
+
+
+def test_cases_eagerly() -> None:
+    report(unexpected(all_cases(), compiled=False))
+
+
+def test_a_sample_of_cases_compiled() -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    report(unexpected(random.Random(seed).sample(all_cases(), 150), compiled=True))
+
+
+@pytest.mark.slow
+def test_cases_compiled() -> None:
+    report(unexpected(all_cases(), compiled=True))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:det has no kernel")  # linear algebra, announced
+def test_cases_compiled_on_opencl() -> None:
+    device = next((d for d in nnc.devices() if d.id.startswith("opencl:")), None)
+    if device is None:
+        pytest.skip("there is no OpenCL device")
+    with nnc.use_device(device.id):
+        report(unexpected(all_cases(), compiled=True))
+
+
+def test_what_is_listed_is_there() -> None:
+    names = {case.name for case in all_cases()}
+    assert names >= OTHER_VALUES.keys() | REFUSED.keys()
+    assert np.all([reason for reason in (*OTHER_VALUES.values(), *REFUSED.values())])
