@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nnc_core.base.dtype import boolean
 from nnc_core.base.layout import Layout
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.groups import is_number
 from nnc_core.engine.program_tree import BranchesItem, Item, LoopItem, PlannedCommand
-from nnc_core.operator import CONSTANT, OPERATORS
+from nnc_core.operator import CONSTANT
 from nnc_core.operator.control import PICK, is_tape
 from nnc_core.symbol import Body, Node
 from nnc_core.type import TupleSpec
@@ -28,7 +29,7 @@ ROUNDS = (5, 0, 3, 1, 2, 9)
 """How often loops under conditions run, one after another."""
 MOST_CALLS = 1500
 """Programs that run more calls are not followed to the end."""
-MOVED = tuple(OPERATORS[name] for name in ("concat", "update_slice"))
+MOVED = ("concat", "copy", "update_slice")
 """Operators besides views that move elements and compute nothing."""
 
 
@@ -87,7 +88,7 @@ class Meaning:
             return self.leaf(node)
         if node.op is PICK:
             return self.value(node.inputs[0])[node.attributes[0]]
-        if node.op.view is not None or node.op in MOVED:
+        if moves(node.op, node.attributes):
             return moved(node.op, [self.value(x) for x in node.inputs], node.attributes)
         raise PlanError(f"{node} is read before it is computed")
 
@@ -109,7 +110,7 @@ class Meaning:
             raise TooLongError
         op, node = step.group.op, step.group.node
         inputs = [self.value(x) for x in step.group.inputs]
-        if op.view is not None or op.name == "copy" or op in MOVED:
+        if moves(op, step.group.attributes):
             outputs = [moved(op, inputs, step.group.attributes)]
         else:
             outputs = [self.fresh(out.shape) for out in step.command.outputs]
@@ -168,6 +169,11 @@ class Meaning:
         found = then([self.value(y) for y in results])
         self.scope = around
         return found
+
+
+def moves(op: Any, attributes: Any) -> bool:
+    """Elements are moved only; a bitcast to booleans, which is no view of its operand's bytes, computes them."""
+    return op.name in MOVED or (op.view is not None and (op.name, *attributes) != ("bitcast", boolean))
 
 
 def moved(op: Any, inputs: Sequence[Any], attributes: Any) -> Any:

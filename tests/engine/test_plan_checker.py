@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
+from nnc_core.base.config import config
 from nnc_core.base.record import Call, JumpIf, Record, Repeat, RotatePointer, Switch, TapeRead, Window
 from nnc_core.engine import ComputationGraph
 from nnc_core.engine.body_copies import BodyCopies
@@ -154,6 +155,12 @@ def test_branches_that_share_nodes_with_their_way_back_are_found(monkeypatch: py
 
     with pytest.raises(PlanError, match="does not lie where it is read"):
         check_plan(lowered(nnc.grad(loss), X))
+
+
+def test_bits_seen_as_booleans_are_computed() -> None:
+    """Other bitcasts move elements; alone, this one is a command of an operator that has views."""
+    with config.using(fusion=False):
+        assert check_plan(lowered(lambda x: nnc.bitcast(x, "bool"), np.arange(4, dtype=np.uint8)))
 
 
 def test_programs_that_are_too_long_are_left_alone() -> None:
