@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 import nnc_core as nnc
 from nnc_core.base.cache_folder import VARIABLE
@@ -24,6 +25,7 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
 # Neither the speed of an example nor of its data is a matter for a test.
 _common = {
     "deadline": None,
+    "derandomize": False,  # Hypothesis' own default under CI, which leaves the seed unread
     "suppress_health_check": [HealthCheck.too_slow],
     "database": None,
     "print_blob": True,
@@ -31,6 +33,9 @@ _common = {
 settings.register_profile("quick", max_examples=20, **_common)
 settings.register_profile("all", max_examples=300, **_common)
 settings.load_profile(PROFILE)
+# Hypothesis draws one number in twenty from those in the sources of all modules loaded so far: draws of one test would
+# depend on the tests that ran before it, and so on how processes share them.
+providers._get_local_constants = providers.Constants
 
 
 def _chosen_seed() -> int:
