@@ -10,12 +10,13 @@ import pytest
 from nnc_core.base.dtype import bfloat16, boolean, float16, float64, int8, uint64
 from nnc_core.base.errors import PluginError
 from nnc_core.base.layout import Layout
-from nnc_core.codegen import AnyNest, expand, general, program_of, writers_for_groups
+from nnc_core.codegen import AnyNest, expand, general, program_of
 from nnc_core.codegen.clike_helpers import Helpers
 from nnc_cuda import nvrtc
 from nnc_cuda.dialect import CUDA
 from nnc_cuda.driver import CompileError
 from nnc_cuda.modules import TOGETHER
+from nnc_cuda.vectors import writers_of
 from tests.cuda.operator_nests import operator_nests
 from tests.opencl.test_runs import nest_of
 
@@ -35,7 +36,7 @@ def compile_all(nests: Sequence[AnyNest], capability: tuple[int, int]) -> None:
     compiler = nvrtc.NVRTC(capability)
     for begin in range(0, len(nests), TOGETHER):
         some = {f"kernel_{n}_{k}": (expand(nest), writer) for n, nest in enumerate(nests[begin : begin + TOGETHER])
-                for k, writer in enumerate(writers_for_groups(nest))}
+                for k, writer in enumerate(writers_of(nest))}
         assert compiler.compile(program_of(some, CUDA))[:4] == b"\x7fELF"
 
 

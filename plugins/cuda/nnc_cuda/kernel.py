@@ -16,6 +16,7 @@ from nnc_core.device import Buffer, Kernel, Launch, Stream, origin
 from nnc_cuda.driver import CudaError, Driver
 from nnc_cuda.modules import FittedFunction, ModuleFunction
 from nnc_cuda.stream import CudaStream
+from nnc_cuda.vectors import VectorsWriter, threads_of
 
 THREADS = 256
 """Threads of a block: a multiple of a warp's 32, and enough blocks of them fit a multiprocessor at once."""
@@ -82,7 +83,8 @@ def _grid(nest: LoopNest, function: ModuleFunction) -> tuple[int, int]:
     writer = function.writer
     if writer is not None and issubclass(writer, GroupsWriter):
         return writer.groups(nest), GROUP
-    return -(-nest.points // THREADS), THREADS
+    threads = threads_of(nest) if writer is VectorsWriter else nest.points
+    return -(-threads // THREADS), THREADS
 
 
 class EnqueuedLaunch:

@@ -11,10 +11,11 @@ from weakref import WeakValueDictionary
 from nnc_core.base.disk_cache import disk_cache, key_of
 from nnc_core.base.errors import DeviceFailureError, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import AnyNest, CLikeKernel, entry_name, expand, general, program_of, writers_for_groups
+from nnc_core.codegen import AnyNest, CLikeKernel, entry_name, expand, general, program_of
 from nnc_cuda.dialect import CUDA
 from nnc_cuda.driver import CompileError, CudaCompiler, CudaError, Driver
 from nnc_cuda.failure import explained
+from nnc_cuda.vectors import writers_of
 
 CACHE = "cuda"
 """The name of the cache on disk."""
@@ -144,7 +145,7 @@ def _general(nest: LoopNest) -> tuple[AnyNest, tuple[int, ...]]:
 def _named(nest: AnyNest, place: int) -> dict[str, type[CLikeKernel]]:
     """The writers of a nest's kernels, in the order in which they run, by the names of these."""
     name = f"{entry_name(nest)}_{place}"
-    return {f"{name}_{number}": writer for number, writer in enumerate(writers_for_groups(nest))}
+    return {f"{name}_{number}": writer for number, writer in enumerate(writers_of(nest))}
 
 
 def _function(module: Module, of_nest: dict[str, type[CLikeKernel]]) -> ModuleFunction:
