@@ -13,7 +13,7 @@ from hypothesis import given
 from onnx.reference import ReferenceEvaluator
 
 import nnc_core as nnc
-from nnc_core.io import load_onnx
+from nnc_core.io import load_onnx, to_onnx
 from tests.io.onnx.models import graph, model, node, value
 from tests.io.onnx.random_graphs import random_models
 from tests.io.onnx.running import check_modes
@@ -30,6 +30,7 @@ def test_every_mode(drawn: tuple[onnx.ModelProto, Mapping[str, Any]]) -> None:
     message, inputs = drawn
     wanted = reference(message, inputs)
     check_modes(message, inputs, wanted, 1e-3, 1e-4)
+    assert to_onnx(load_onnx(message.SerializeToString())) == message
 
 
 # ---- what random graphs found

@@ -28,7 +28,7 @@ from nnc_core.io.onnx.reading.lanes import Host, Lane, is_host, to_tensor
 from nnc_core.io.onnx.reading.metadata import ExportedState, exported_state
 from nnc_core.io.onnx.reading.parse import Parser
 from nnc_core.io.onnx.reading.run import Run
-from nnc_core.io.onnx.reading.skeleton import without_weights
+from nnc_core.io.onnx.reading.skeleton import Fill, declares, fill_weights, without_weights
 from nnc_core.io.onnx.reading.statics import static_names, statistics
 from nnc_core.nn import Module, Parameter, register
 from nnc_core.nn.construction import Construction
@@ -191,6 +191,21 @@ class OnnxModule(Module):
         outputs = {name: _recorded(y) for name, y in zip(self.output_names, found, strict=True)}
         return export({**inputs, **weights}, outputs, capture="constant", on_unused="ignore",
                       name=self._graph.name)
+
+    @property
+    def is_as_read(self) -> bool:
+        """True while the weights are of the dtypes and shapes that the model declares."""
+        return declares(parsed(self._skeleton.tobytes(), self._model_name), self._stored_weights())
+
+    def as_read(self, fill: Fill) -> onnx.ModelProto:
+        """The model as it was read but for the elements of its weights, which are those of now and go by `fill`."""
+        message = parsed(self._skeleton.tobytes(), self._model_name)
+        fill_weights(message, self._stored_weights(), fill)
+        return message
+
+    def _stored_weights(self) -> dict[str, Host]:
+        weights = {name: vars(self)[own].read().numpy() for name, own in self._cells.items()}
+        return weights | {name: np.transpose(weights[name], axes) for name, axes in self._stored.items()}
 
     def describe(self) -> str:
         return f"{self._model_name!r}, {len(self._graph.steps)} nodes"

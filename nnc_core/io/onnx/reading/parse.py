@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from inspect import Parameter
+from types import MappingProxyType
 from typing import Any
 
 import onnx
@@ -13,6 +14,7 @@ from nnc_core.base.errors import DTypeError, Error, FileFormatError, NotSupporte
 from nnc_core.io.onnx.reading import operators as _registers  # noqa: F401 (registers all operators)
 from nnc_core.io.onnx.reading.attributes import array_of, dense, value_of
 from nnc_core.io.onnx.reading.composed import CALL, composed, defaults, is_plain, plain_function
+from nnc_core.io.onnx.reading.constant_nodes import STANDARD, constants_of, is_constant
 from nnc_core.io.onnx.reading.graph import OnnxGraph, OnnxNode, ValueInfo, free_names, last_readers, reads_of
 from nnc_core.io.onnx.reading.inputs import check
 from nnc_core.io.onnx.reading.lanes import Host
@@ -22,7 +24,7 @@ from nnc_core.io.onnx.reading.types import declared
 
 Attributes = Mapping[str, onnx.AttributeProto]
 Missing = Counter[str]
-STANDARD = ("", "ai.onnx")
+NOTHING: Mapping[str, Host] = MappingProxyType({})
 
 
 class Parser:
@@ -37,7 +39,8 @@ class Parser:
         self._within: tuple[tuple[str, str, str], ...] = ()  # the functions that are being written out
 
     def graph(self, graph: onnx.GraphProto, held: Mapping[str, Host]) -> OnnxGraph:
-        """The graph parsed.  Raises FileFormatError, and `check` afterwards what is missing."""
+        """The graph parsed, `held` in place of initialisers that are empty in the message.  Raises FileFormatError,
+        and `check` afterwards what is missing."""
         try:
             return self._whole(graph, held)
         except Error:
@@ -46,7 +49,7 @@ class Parser:
             raise FileFormatError(f"the model is damaged: {type(error).__name__}: {error}") from error
 
     def _whole(self, graph: onnx.GraphProto, held: Mapping[str, Host]) -> OnnxGraph:
-        initialisers = self._initialisers(graph) | dict(held)
+        initialisers = self._initialisers(graph, held)
         steps = self._steps(graph.node, self.versions, {})
         made = self._made(graph, initialisers, steps)
         if made.free and not self.missing:
@@ -62,8 +65,9 @@ class Parser:
             raise NotSupportedError(f"{len(self.missing)} operators of this model are not there:\n  {listed}",
                                     hint="export the model with other operators, or as functions of the model")
 
-    def _initialisers(self, graph: onnx.GraphProto) -> dict[str, Host]:
-        found = {x.name: array_of(x, self.folder) for x in (*graph.initializer, *constants_of(graph.node))}
+    def _initialisers(self, graph: onnx.GraphProto, held: Mapping[str, Host] = NOTHING) -> dict[str, Host]:
+        tensors = [*((x.name, x) for x in graph.initializer), *constants_of(graph.node)]
+        found = {name: held[name] if name in held else array_of(x, self.folder) for name, x in tensors}
         found |= {x.values.name: dense(x) for x in graph.sparse_initializer}
         if "" in found:
             raise FileFormatError(f"an initialiser of {graph.name!r} has no name")
@@ -139,23 +143,8 @@ class Parser:
         """The body of a function for these attributes."""
         steps = self._steps(function.node, self.versions | _versions(function.opset_import), given)
         names = [tuple(ValueInfo(name, None, None, "") for name in side) for side in (function.input, function.output)]
-        constants = {x.name: array_of(x) for x in constants_of(function.node)}
+        constants = {name: array_of(x) for name, x in constants_of(function.node)}
         return _checked(function.name, names[0], names[1], constants, steps, {})
-
-
-def is_constant(node: onnx.NodeProto) -> bool:
-    """True for a node that is no more than an array, which some exporters write instead of an initialiser."""
-    return bool(node.op_type == "Constant" and node.domain in STANDARD and len(node.attribute) == 1
-                and node.attribute[0].name == "value" and not node.attribute[0].ref_attr_name and node.output)
-
-
-def constants_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.TensorProto]:
-    """The arrays of such nodes, under the names of their outputs."""
-    for node in filter(is_constant, nodes):
-        tensor = onnx.TensorProto()
-        tensor.CopyFrom(node.attribute[0].t)
-        tensor.name = node.output[0]
-        yield tensor
 
 
 def _schema(name: str, domain: str, version: int) -> Any:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, BinaryIO
 
-from nnc_core.io.onnx.writing.proto import inline, little_endian
-from nnc_core.io.onnx.writing.records import Array
+from nnc_core.io.onnx.writing.proto import inline
 
 _ALIGNED = 4096
 """Arrays begin at multiples of so many bytes, so that they can be mapped."""
@@ -19,15 +18,15 @@ class ExternalData:
     def __init__(self, file: BinaryIO, name: str) -> None:
         self.file, self.name, self.end = file, name, 0
 
-    def put(self, proto: Any, array: Array) -> None:
-        """Store one array."""
-        if array.nbytes < _SMALL:
-            inline(proto, array)
+    def put(self, proto: Any, data: bytes) -> None:
+        """Store the elements of one array."""
+        if len(data) < _SMALL:
+            inline(proto, data)
             return
         start = -(-self.end // _ALIGNED) * _ALIGNED
         self.file.write(bytes(start - self.end))
-        self.file.write(little_endian(array))
-        self.end = start + array.nbytes
+        self.file.write(data)
+        self.end = start + len(data)
         proto.data_location = proto.EXTERNAL
-        for key, value in (("location", self.name), ("offset", start), ("length", array.nbytes)):
+        for key, value in (("location", self.name), ("offset", start), ("length", len(data))):
             proto.external_data.add(key=key, value=str(value))

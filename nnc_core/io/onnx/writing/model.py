@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from nnc_core.base.dtype import bfloat16
 from nnc_core.base.errors import OperandError
@@ -17,6 +17,7 @@ from nnc_core.io.onnx.writing.parameters import ParameterArrays
 from nnc_core.io.onnx.writing.preparing import prepared
 from nnc_core.io.onnx.writing.records import Array, WrittenGraph, WrittenModel, WrittenNode, all_nodes_in
 from nnc_core.io.onnx.writing.sizes import NamedSizes
+from nnc_core.io.onnx.writing.tidying import drop_unread, numbered, rename
 from nnc_core.io.onnx.writing.writer import NodeWriter, uses_of
 from nnc_core.operator import Operator
 from nnc_core.symbol import Node, postorder
@@ -47,15 +48,25 @@ def model_of(graph: SymbolicGraph, values: Mapping[str, Array], operator: Operat
     w.write(nodes)
     named = {name: w.read(node) for name, node in outputs.items()}
     transposed, renamed, back = parameters.finish()
-    body = [*transposed, *w.b.nodes, *_name_outputs(named, renamed, {*graph.inputs, *store.arrays})]
+    fixed = {*graph.inputs, *store.arrays}
+    body = [*transposed, *w.b.nodes, *_name_outputs(named, renamed, fixed)]
     made = WrittenGraph(graph.name, [(name, node.spec) for name, node in graph.inputs.items() if name not in values],
-                     [(name, node.spec) for name, node in graph.outputs.items()], body)
-    for each in all_nodes_in(made):
-        each.inputs, each.outputs = ([renamed.get(x, x) for x in names] for names in (each.inputs, each.outputs))
+                        [(name, node.spec) for name, node in graph.outputs.items()], body)
+    rename(made, renamed)
+    arrays = _tidied(made, store.arrays, (*graph.inputs, *graph.outputs))
     found = {PARAMETERS: list(values), BUFFERS: list(buffers), TRANSPOSED: back,
              STATE: [list(pair) for pair in graph.iopairs]}
     metadata = {key: json.dumps(value) for key, value in found.items() if value}
-    return WrittenModel(made, store.arrays, _opset(made, outputs.values()), metadata, sizes.text)
+    return WrittenModel(made, arrays, _opset(made, outputs.values()), metadata, sizes.text)
+
+
+def _tidied(graph: WrittenGraph, arrays: dict[str, Array], fixed: Collection[str]) -> dict[str, Array]:
+    """Take out what nobody reads, and number what is left; gives the arrays by their names, parameters first."""
+    drop_unread(graph, arrays, fixed)
+    names = numbered(graph, fixed)
+    rename(graph, names)
+    places = {name: place for place, name in enumerate(names)}
+    return {names[name]: arrays[name] for name in sorted(arrays, key=places.__getitem__)}
 
 
 def _opset(graph: WrittenGraph, outputs: Iterable[Node]) -> int:

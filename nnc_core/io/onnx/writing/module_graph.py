@@ -32,6 +32,8 @@ class NamesItsEnds(Protocol):
     """A network that knows its inputs and outputs, as one that was read from a model does."""
 
     @property
+    def input_names(self) -> Sequence[str]: ...
+    @property
     def input_specs(self) -> Mapping[str, TensorSpec]: ...
     @property
     def output_names(self) -> Sequence[str]: ...
@@ -102,10 +104,16 @@ def _named(module: Module, given: Given) -> dict[str, TensorSpec]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise OperandError(f"inputs {given!r} are no sequence", operator="save_onnx",
                            hint='one entry for each argument: inputs=[("batch", 28, 28, 1)]')
-    known = inspect.signature(module.forward).parameters.values()
-    names = [p.name for p in known if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = _argument_names(module)
     names += [f"input.{k}" for k in range(len(names), len(given))]
     return {name: as_spec(x) for name, x in zip(names, given, strict=False)}
+
+
+def _argument_names(module: Module) -> list[str]:
+    if isinstance(module, NamesItsEnds):
+        return list(module.input_names)
+    known = inspect.signature(module.forward).parameters.values()
+    return [p.name for p in known if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def _labels(structure: Structure, name: str) -> Iterator[str]:

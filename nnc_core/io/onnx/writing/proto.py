@@ -15,8 +15,8 @@ from nnc_core.type import DimLike, TensorSpec
 IR_VERSIONS = {21: 10, 23: 11}
 """Of each opset the version of the format that came with it."""
 Text = Callable[[DimLike], "str | int"]
-Fill = Callable[[Any, Array], None]
-"""Puts the elements of an array into a TensorProto, or says where they are."""
+Fill = Callable[[Any, bytes], None]
+"""Puts the elements of an array into a TensorProto, or says there where they are."""
 
 
 def package() -> Any:
@@ -24,12 +24,12 @@ def package() -> Any:
     return require("onnx", purpose="writing ONNX", extra="onnx")
 
 
-def inline(tensor: Any, array: Array) -> None:
+def inline(tensor: Any, data: bytes) -> None:
     """Put the elements into the tensor itself."""
-    tensor.raw_data = little_endian(array)
+    tensor.raw_data = data
 
 
-def little_endian(array: Array) -> bytes:
+def _little_endian(array: Array) -> bytes:
     """Elements as files have them."""
     return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
 
@@ -107,4 +107,4 @@ def _fill_list(proto: Any, values: Iterable[Any], types: Any) -> None:
 def _fill_tensor(proto: Any, array: Array, fill: Fill) -> None:
     proto.data_type = ELEMENT_TYPES[array.dtype]
     proto.dims.extend(array.shape)
-    fill(proto, array)
+    fill(proto, _little_endian(array))

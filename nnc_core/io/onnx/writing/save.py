@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -15,12 +16,13 @@ from nnc_core.graph import SymbolicGraph
 from nnc_core.io.onnx.writing.external import ExternalData
 from nnc_core.io.onnx.writing.model import model_of
 from nnc_core.io.onnx.writing.module_graph import Given, graph_of_module
-from nnc_core.io.onnx.writing.proto import model_proto, package
+from nnc_core.io.onnx.writing.proto import Fill, inline, model_proto, package
 from nnc_core.io.onnx.writing.records import WrittenModel
 from nnc_core.nn.module import Module
 from nnc_core.recording.unshaped_graph import SPECIALISE, UnshapedGraph
 from nnc_core.symbol import without_collector
 from nnc_core.values.arguments import located
+from nnc_core.values.cell import Cell
 from nnc_core.values.modes import current_stack
 from nnc_core.values.tensor import Tensor
 
@@ -35,7 +37,7 @@ _LARGEST = 2**31 - 2**24
 def to_onnx(what: SymbolicGraph | Module, *, inputs: Given = (),
             parameters: Mapping[str, Any] | None = None) -> ModelProto:
     """A graph, or a network in evaluation, as an ONNX model; see `save_onnx`."""
-    made: ModelProto = model_proto(_model(what, inputs, parameters))
+    made: ModelProto = _to_be_written(what, inputs, parameters).proto(inline)
     return made
 
 
@@ -47,7 +49,8 @@ def save_onnx(what: SymbolicGraph | Module, path: str | os.PathLike[str], *, inp
     Of a network `inputs` are the shapes of its arguments, in order or by name: tuples with a name for each size that
     may differ from call to call, as ("batch", 28, 28, 1), specs or tensors.  Its parameters and buffers are
     initializers under their own names.  Of a graph `parameters` are the values of some inputs, which become
-    initializers; the others stay inputs.
+    initializers; the others stay inputs.  What `load_onnx` has read is written as it was, with the weights of now,
+    unless `inputs` are given; `what.graph()` is written anew.
 
     Images keep their channels where the graph has them, at both ends; between they lie as ONNX wants them, and kernels
     are stored so.  With `external_data` arrays are in a file beside it, of that name and ".data"; None: where they are
@@ -56,17 +59,42 @@ def save_onnx(what: SymbolicGraph | Module, path: str | os.PathLike[str], *, inp
     Raises NotSupportedError that names all operators which ONNX does not have, random numbers, callbacks and complex
     numbers among them, and MissingPackageError without the package onnx.
     """
-    package()
-    model = _model(what, inputs, parameters)
+    model = _to_be_written(what, inputs, parameters)
     if external_data is None:
-        external_data = sum(x.nbytes for x in model.arrays.values()) > _LARGEST
+        external_data = model.nbytes > _LARGEST
     if not external_data:
-        write_atomically(path, lambda file: file.write(_serialised(model_proto(model))))
+        write_atomically(path, lambda file: file.write(_serialised(model.proto(inline))))
         return
     beside = Path(os.fspath(path) + ".data")
     with open_atomically(beside) as file:
-        text = _serialised(model_proto(model, ExternalData(file, beside.name).put))
+        text = _serialised(model.proto(ExternalData(file, beside.name).put))
     write_atomically(path, lambda file: file.write(text))
+
+
+class _ToBeWritten(NamedTuple):
+    """A model whose arrays are not yet anywhere."""
+
+    nbytes: int
+    proto: Callable[[Fill], Any]
+
+
+@runtime_checkable
+class IsModel(Protocol):
+    """A network that was read from a model, and can give it back."""
+
+    @property
+    def is_as_read(self) -> bool: ...
+    def as_read(self, fill: Fill) -> Any: ...
+    def cells(self) -> Mapping[str, Cell]: ...
+
+
+def _to_be_written(what: SymbolicGraph | Module, inputs: Given, parameters: Mapping[str, Any] | None) -> _ToBeWritten:
+    """The model that was read, with the weights of now, or one that is made of a graph or network."""
+    package()
+    if isinstance(what, IsModel) and not inputs and parameters is None and what.is_as_read:
+        return _ToBeWritten(sum(cell.read().nbytes for cell in what.cells().values()), what.as_read)
+    model = _model(what, inputs, parameters)
+    return _ToBeWritten(sum(x.nbytes for x in model.arrays.values()), partial(model_proto, model))
 
 
 def _serialised(proto: Any) -> bytes:
@@ -75,7 +103,6 @@ def _serialised(proto: Any) -> bytes:
 
 @without_collector()
 def _model(what: SymbolicGraph | Module, inputs: Given, parameters: Mapping[str, Any] | None) -> WrittenModel:
-    package()
     if isinstance(what, Module):
         if parameters is not None:
             raise OperandError(f"{type(what).__name__} has parameters of its own", operator="save_onnx",

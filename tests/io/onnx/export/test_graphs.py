@@ -34,6 +34,7 @@ def agrees(graph: SymbolicGraph, evaluate: Callable[..., list[Any]], *calls: Giv
     """The model of a graph, which is valid and gives the graph's values for each of some inputs."""
     model = to_onnx(graph)
     check(model)
+    assert to_onnx(load_onnx(model.SerializeToString())) == model
     run = graph.compile("strict:0")
     for given in calls:
         wanted = [x.numpy() for x in run(**given).values()]

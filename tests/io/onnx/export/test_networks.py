@@ -60,6 +60,7 @@ def test_zoo_read_back(name: str) -> None:
     data = to_onnx(network, inputs=case.specs()).SerializeToString(deterministic=True)
     assert data == to_onnx(network, inputs=case.specs()).SerializeToString(deterministic=True)
     again = load_onnx(data)
+    assert to_onnx(again).SerializeToString(deterministic=True) == data
     inputs = case.inputs(2)
     near(predicted(again, inputs), predicted(network, inputs))
     mine, theirs = network.named_parameters(), again.named_parameters()
@@ -118,6 +119,7 @@ def test_after_training(kind: str) -> None:
         network.zero_grad()
     model = to_onnx(network, inputs=case.specs())
     check(model)
+    assert to_onnx(load_onnx(model.SerializeToString())) == model
     given = dict(zip([x.name for x in model.graph.input], inputs, strict=True))
     wanted = predicted(network, inputs)
     near(by_reference(model, given), wanted)

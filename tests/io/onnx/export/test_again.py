@@ -1,0 +1,89 @@
+"""What was read from a model is written as that model, with the weights of now."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import nnc_core as nnc
+from nnc_core.io import load_module, load_onnx, save_module, save_onnx, to_onnx
+from nnc_core.nn import Conv2d, Linear, Sequential, zoo
+from tests.io.onnx.export.evaluating import by_reference, check
+from tests.io.onnx.models import classifier, model, node, value
+
+X = np.random.default_rng(0).standard_normal((2, 1, 8, 8)).astype(np.float32)
+
+
+def test_other_weights_in_the_same_model() -> None:
+    message = classifier()
+    module = load_onnx(message.SerializeToString())
+    assert to_onnx(module) == message
+    for cell in module.cells().values():
+        cell.write(cell.read() * 0.5)
+    again = to_onnx(module)
+    assert again != message and again.graph.node == message.graph.node
+    np.testing.assert_allclose(by_reference(again, {"x": X})[0], np.asarray(module(X)), rtol=1e-4, atol=1e-5)
+
+
+def test_weights_in_nodes_and_sparse_ones(tmp_path: Path) -> None:
+    held = onnx.helper.make_node("Constant", [], ["w"], value=onnx.numpy_helper.from_array(np.float32([1, 2]), "named"))
+    message = model([held, node("Mul", "x w", "z"), node("Add", "z s", "y")], [value("x", np.float32, [2])],
+                    [value("y", np.float32, [2])])
+    message.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(
+        onnx.numpy_helper.from_array(np.float32([5]), "s"), onnx.numpy_helper.from_array(np.int64([1]), "at"), [2]))
+    module = load_onnx(message.SerializeToString())
+    assert list(module.named_parameters()) == ["w", "s"]
+    module.cells()["w"].write(nnc.asarray(np.float32([3, 4])))
+    save_module(module, tmp_path / "m.nnc")
+    for one in (module, load_module(tmp_path / "m.nnc"), pickle.loads(pickle.dumps(module))):
+        again = to_onnx(one)
+        assert again.graph.node[0].attribute[0].t.name == "named"
+        np.testing.assert_array_equal(by_reference(again, {"x": np.float32([1, 1])})[0], np.float32([3, 9]))
+
+
+def test_files_with_arrays_beside_them(tmp_path: Path) -> None:
+    network = Sequential(Linear(64, 64), Linear(64, 3))
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    one, two = tmp_path / "one" / "m.onnx", tmp_path / "two" / "m.onnx"
+    save_onnx(network, one, inputs=[("batch", 64)], external_data=True)
+    save_onnx(load_onnx(one), two, external_data=True)
+    for name in ("m.onnx", "m.onnx.data"):
+        assert (one.parent / name).read_bytes() == (two.parent / name).read_bytes()
+    save_onnx(load_onnx(one), tmp_path / "whole.onnx")
+    assert onnx.load(tmp_path / "whole.onnx") == to_onnx(network, inputs=[("batch", 64)])
+
+
+def test_other_inputs_or_dtypes_are_written_anew() -> None:
+    module = load_onnx(classifier().SerializeToString())
+    fixed = to_onnx(module, inputs=[(2, 1, 8, 8)])
+    check(fixed)
+    assert [d.dim_value for d in fixed.graph.input[0].type.tensor_type.shape.dim] == [2, 1, 8, 8]
+    np.testing.assert_allclose(by_reference(fixed, {"x": X})[0], np.asarray(module(X)), rtol=1e-4, atol=1e-5)
+    twice = load_onnx(model([node("Mul", "x w", "y")], [value("x", np.float32, [2])], [value("y", np.float32, [2])],
+                            {"w": np.float32([2, 4])}).SerializeToString())
+    twice.cells()["w"].cast(np.dtype(np.float64))
+    with pytest.raises(nnc.errors.FileFormatError, match="declared"):
+        to_onnx(twice)  # as a call of it
+
+
+def written_twice(network: Any, shape: tuple[Any, ...]) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+    """The model of a network, and that of the graph that was read from it."""
+    first = to_onnx(network, inputs=[shape])
+    read = load_onnx(first.SerializeToString())
+    return first, to_onnx(read.graph(), parameters={name: p.read() for name, p in read.named_parameters().items()})
+
+
+def test_the_graph_that_was_read_is_written_as_it_was() -> None:
+    first, again = written_twice(zoo.lenet5(classes=10, width=4), ("batch", 28, 28, 1))
+    assert again.SerializeToString(deterministic=True) == first.SerializeToString(deterministic=True)
+
+
+def test_a_bias_of_channels_that_lie_first_is_an_operand_too() -> None:
+    made, _ = written_twice(Conv2d(3, 4, 3, layout="NCHW"), ("batch", 3, 8, 8))
+    assert [n.op_type for n in made.graph.node] == ["Conv"] and len(made.graph.initializer) == 2
