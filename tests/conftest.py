@@ -17,7 +17,7 @@ import nnc_core as nnc
 from nnc_core.base.cache_folder import VARIABLE
 from tests import memory
 from tests.engine.plan_checker import every_plan_checked
-from tests.sampling import is_left_out
+from tests.selection import Selection
 from tests.semantics.table import Table
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
@@ -46,6 +46,7 @@ def _chosen_seed() -> int:
 SEED = pytest.StashKey[int]()
 GENERATORS = pytest.StashKey[list[tuple[np.random.BitGenerator, Any]]]()
 FLOOR = pytest.StashKey[memory.Floor]()
+SELECTION = pytest.StashKey[Selection]()
 TABLE = Table()  # here, where all reports arrive, also those of other processes
 
 
@@ -54,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(_chosen_seed())
     config.stash[SEED] = int(config.option.hypothesis_seed)
+    config.stash[SELECTION] = Selection(config, config.stash[SEED])
     memory.return_large_arrays()
     memory.keep_few_kernels()
     memory.keep_little_idle_memory()
@@ -72,17 +74,14 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
 
 
-@pytest.hookimpl(tryfirst=True)  # before slow tests are left out
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    seed = config.stash[SEED]
-    for item in items:
-        if is_left_out(seed, item.nodeid):
-            item.add_marker(pytest.mark.slow)
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around hooks of folders that mark tests as slow
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, object, object]:
+    made = yield
+    return collector.config.stash[SELECTION].of(made) if isinstance(made, list) else made
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     session.config.stash[GENERATORS] = [(bits, bits.state) for bits in _bits_of_modules()]
-    memory.forget_what_is_left_out(session.config)
     memory.leave_alone_what_is_there()
     session.config.stash[FLOOR] = memory.Floor()
 
@@ -113,8 +112,19 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     for line in TABLE.lines():
         terminalreporter.line(line)
+    if config.stash[SELECTION].left_out:
+        terminalreporter.line(f"{config.stash[SELECTION].left_out} slow tests are left out: `make test-all` runs them")
     seed = config.stash[SEED]
     terminalreporter.line(f"hypothesis profile {PROFILE}; seed {seed}: NNC_TEST_SEED={seed} repeats this run")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    session.config.stash[SELECTION].tell(session.config)
+
+
+@pytest.hookimpl(optionalhook=True)  # of xdist, which may not be there
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[SELECTION].hear(node)
 
 
 @pytest.fixture(scope="session")

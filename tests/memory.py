@@ -10,10 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-
-import pytest
 
 from nnc_core.device import device
 from nnc_core.engine import build, decide
@@ -58,13 +54,6 @@ def without_collector() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-
-
-def forget_what_is_left_out(config: pytest.Config) -> None:
-    """Let go of thousands of tests that do not run here: pytest counts them at the end, and keeps them until then."""
-    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and "deselected" in reporter.stats:
-        reporter.stats["deselected"] = [SimpleNamespace()] * len(reporter.stats["deselected"])
 
 
 def leave_alone_what_is_there() -> None:

@@ -27,7 +27,7 @@ SAMPLED = (
     ("tests/cpu/machine_code/test_nests.py", "", 3), ("tests/cpu/machine_code/test_lanes.py", "", 3),
     ("tests/cpu/machine_code/test_branches.py", "", 2), ("tests/cpu/machine_code/test_repeated.py", "", 2),
     ("tests/operator/test_nests.py", "test_strided", 3), ("tests/operator/test_nests.py", "test_repeated", 3),
-    ("tests/operator/test_nests.py", "test_packed", 3), ("tests/codegen/test_nests.py", "test_c99", 4),
+    ("tests/operator/test_nests.py", "test_packed", 3), ("tests/codegen/test_nests.py", "c99", 4),
     ("tests/codegen/test_accuracy.py", "test_c99", 2),
     # Derivatives of all branches and loops in all surroundings.
     ("tests/engine/test_branch_gradients.py", "-", 12), ("tests/graph/test_batching.py", "test_every_operator", 2),

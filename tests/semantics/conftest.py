@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from zlib import crc32
 
 import pytest
@@ -18,15 +19,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("mode", getattr(metafunc.module, "MODES", MODES))
 
 
-@pytest.hookimpl(tryfirst=True)  # before slow tests are left out
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, object, object]:
     """Each test knows its row in the table; scatter runs on the host where a device has none, and says so."""
-    for item in items:
-        if "tests/semantics" in item.nodeid:
-            mark(item)
-            item.add_marker(pytest.mark.filterwarnings("ignore:scatter has no kernel"))
-            if item.get_closest_marker("any_mode") and not _is_sampled(item, config.option.hypothesis_seed):
-                item.add_marker(pytest.mark.slow)
+    made = yield
+    for item in made if isinstance(made, list) else ():
+        mark(item)
+        item.add_marker(pytest.mark.filterwarnings("ignore:scatter has no kernel"))
+        if item.get_closest_marker("any_mode") and not _is_sampled(item, collector.config.option.hypothesis_seed):
+            item.add_marker(pytest.mark.slow)
+    return made
 
 
 def _is_sampled(item: pytest.Item, seed: str) -> bool:
