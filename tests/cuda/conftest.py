@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from nnc_cuda.cublaslt import CublasLt
 from nnc_cuda.device import CudaDevice
 from tests.cuda.host_compiler import HostCompiler, compiler
+from tests.cuda.host_cublaslt import FakeCublasLt
 from tests.cuda.host_driver import HostDriver
 from tests.cuda.host_plugin import ID
 
@@ -35,3 +37,16 @@ def gpu() -> Iterator[CudaDevice]:
     device = CudaDevice(HostDriver(), HostCompiler(), ID)
     yield device
     device.close()
+
+
+@pytest.fixture
+def fake(driver: HostDriver) -> FakeCublasLt:
+    return FakeCublasLt(driver)
+
+
+@pytest.fixture
+def with_library(driver: HostDriver, fake: FakeCublasLt) -> CudaDevice:
+    """A device that has the vendor's library of products."""
+    if compiler() is None:
+        pytest.skip("there is no C compiler")
+    return CudaDevice(driver, HostCompiler(), ID, lambda driver: CublasLt(driver, fake))

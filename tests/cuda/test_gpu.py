@@ -65,6 +65,21 @@ def test_sums_and_products(here: Device, dtype: str) -> None:
         np.testing.assert_allclose(ours.numpy().astype(float), theirs.numpy().astype(float), rtol=1e-2, atol=1e-2)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_layers(here: Device, dtype: str) -> None:
+    """A product with all that its library may take along; a NaN stays in its row."""
+    rng = np.random.default_rng(0)
+    shapes = (128, 256), (256, 192), (192,), (128, 192)
+    x, w, b, r = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    x[3, 5] = np.nan
+    given = [nnc.asarray(one).astype(dtype) for one in (x, w, b, r)]
+    layer = nnc.jit(lambda x, w, b, r: nnc.relu(x @ w + b + r))
+    ours, theirs = layer(*given), layer(*[one.to("cpu:0") for one in given])
+    found = ours.numpy().astype(float)
+    np.testing.assert_allclose(found, theirs.numpy().astype(float), rtol=3e-2, atol=3e-2)
+    assert np.isnan(found[3]).all() and np.isfinite(np.delete(found, 3, 0)).all()
+
+
 def test_steps_as_graphs(here: Device) -> None:
     """Buffers come together again and are captured; another input is right all the same."""
     step = nnc.jit(lambda x, y: nnc.tanh(x @ y) + nnc.sum(x, axis=1, keepdims=True))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nnc_core.base.errors import PluginError
-from nnc_cuda import cublas, nvrtc
+from nnc_cuda import cublaslt, nvrtc
 from nnc_plugins.discovery import GROUP
 from tests.cuda.host_compiler import compiler, for_the_host
 from tests.plugins.fixtures.distributions import run_with
@@ -79,7 +79,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert [*diagnosis.diagnosis()] == [f"CuPy is not installed: {diagnosis.INSTALL}"]
     monkeypatch.setattr(nvrtc, "version", none)
-    monkeypatch.setattr(cublas, "library", none)
+    monkeypatch.setattr(cublaslt, "library", none)
     assert [*diagnosis._nvrtc_lines(), *diagnosis._cublas_lines()] == [
         "NVRTC cannot be loaded: not there", "products run as nnc's own tiles: NVRTC cannot be loaded: not there"]
 

@@ -152,7 +152,7 @@ def test_operands_that_lie_apart(gpu: CudaDevice) -> None:
 
 
 def test_operands_may_be_written_over(gpu: CudaDevice) -> None:
-    backend = CudaProducts("matmul", compiled_products(gpu), lambda: None)
+    backend = CudaProducts("matmul", compiled_products(gpu))
     assert backend.inplace_of(residual(), 0, ()) == (2,)
     assert backend.inplace_of(bias_and_relu(), 0, ()) == ()
     assert backend.inplace_of(momentum(), 1, ()) == (2, 3)
@@ -170,7 +170,7 @@ def test_operands_may_be_written_over(gpu: CudaDevice) -> None:
 
 
 def test_what_is_refused(gpu: CudaDevice) -> None:
-    backend = CudaProducts("matmul", compiled_products(gpu), lambda: None)
+    backend = CudaProducts("matmul", compiled_products(gpu))
     assert "too small" in (backend.refuse(residual()) or "")
     assert "made for matmul" in (backend.refuse(residual()._replace(name="conv")) or "")
     assert "columns that are not there" in (backend.refuse(matrices(4096, 2, 64, float32)) or "")

@@ -58,7 +58,7 @@ def nnc_diagnose() -> Iterable[str]:
 
 
 def _open(number: int, id: str) -> Device:
-    from nnc_cuda.cublas import open_blas
+    from nnc_cuda.cublaslt import open_blas
     from nnc_cuda.cupy_driver import CuPyDriver
     from nnc_cuda.device import CudaDevice
     from nnc_cuda.nvrtc import NVRTC

@@ -52,11 +52,11 @@ def _nvrtc_lines() -> Iterator[str]:
 
 
 def _cublas_lines() -> Iterator[str]:
-    from nnc_cuda import cublas
+    from nnc_cuda import cublaslt
 
     try:
-        cublas.library()
+        cublaslt.library()
     except PluginError as error:
         yield f"products run as nnc's own tiles: {error.message.splitlines()[0]}"
     else:
-        yield "cuBLAS is there"
+        yield "cuBLASLt is there"

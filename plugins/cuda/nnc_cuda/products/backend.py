@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Kernel
-from nnc_core.operator.fused import FUSED
-from nnc_core.operator.products.arrange import PROBLEMS, arranged, operator_of, read_where_written
+from nnc_core.operator.products.arrange import INTEGER_PROBLEMS, PROBLEMS, arranged, operator_of, read_where_written
 from nnc_core.operator.products.convolution import Sliding
 from nnc_core.operator.products.instead import is_with_channels_first, with_channels_last
 from nnc_core.operator.products.problem import MatrixProduct
 from nnc_cuda.blas import Blas
 from nnc_cuda.modules import MOST_ARGUMENTS
-from nnc_cuda.products.library import LibraryProducts, placed_product
+from nnc_cuda.products.library import LibraryProducts
 from nnc_cuda.products.plan import BlockPlan, plan_of
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 WORTH = 1 << 13
 """Multiply-adds from which on tiles pay."""
-MANY, MANY_HALVES = 1 << 28, 1 << 22
-"""Multiply-adds from which on the library runs a product that something follows: halves have units of their own."""
 FEW = 4
 """Columns that are too few for tiles."""
 
@@ -37,8 +34,8 @@ class CudaProducts(CommandBackend):
     fuses = True
     several = True
 
-    def __init__(self, operator: str, compiler: BlockProductCompiler, blas: Callable[[], Blas | None]) -> None:
-        self.operator, self.compiler, self.blas = operator, compiler, blas
+    def __init__(self, operator: str, compiler: BlockProductCompiler) -> None:
+        self.operator, self.compiler = operator, compiler
 
     def refuse(self, command: Command) -> str | None:
         if operator_of(command) != self.operator:
@@ -47,8 +44,6 @@ class CudaProducts(CommandBackend):
             plan = planned(command)
         except NotSupportedError as error:
             return error.message
-        if command.name == FUSED.name and is_for_the_library(worth_while(command)) and self.blas() is not None:
-            return "the library is quicker, and what follows runs by itself"
         arguments = len(command.inputs) + len(command.outputs) + 1 + len(plan.kind.numbers)
         return None if arguments <= MOST_ARGUMENTS else "there are too many arguments"
 
@@ -90,19 +85,9 @@ def planned(command: Command) -> BlockPlan:
     return plan_of(worth_while(command))
 
 
-def is_for_the_library(problem: MatrixProduct) -> bool:
-    """Tell whether the library is so much quicker that what follows the product is better read once more."""
-    many = MANY_HALVES if problem.dtype.itemsize == 2 else MANY
-    if problem.work < many:
-        return False
-    try:
-        placed_product(problem)
-    except NotSupportedError:
-        return False
-    return True
-
-
 def products(compiler: BlockProductCompiler, blas: Callable[[], Blas | None]) -> Mapping[str, Sequence[CommandBackend]]:
     """The backends of a device for each operator, in order of preference."""
-    return {name: (LibraryProducts(name, blas, compiler.default),
-                   (CudaProducts if name == "matmul" else CudaConvolutions)(name, compiler, blas)) for name in PROBLEMS}
+    found: dict[str, Sequence[CommandBackend]] = {
+        name: (LibraryProducts(name, blas, compiler.default),
+               (CudaProducts if name == "matmul" else CudaConvolutions)(name, compiler)) for name in PROBLEMS}
+    return found | {name: (LibraryProducts(name, blas, compiler.default),) for name in INTEGER_PROBLEMS}
