@@ -9,13 +9,13 @@ import threading
 import time
 from _ctypes import dlclose
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from nnc_cuda.driver import CudaError, DeviceFacts, Driver
+from nnc_cuda.driver import CapturedSteps, CudaError, DeviceFacts, Driver
 
 MEMORY = 4 << 30
 ALIGNMENT = 256
@@ -51,7 +51,8 @@ class HostDriver:
         """Blocks of pinned memory that there are."""
         self.sick: CudaError | None = None
         """What everything says from now on, as after a kernel that wrote where it must not."""
-        self.launches = self.graph_launches = 0
+        self.launches = self.graph_launches = self.rebound = 0
+        self.tells_nodes = True
         self._memory: dict[int, Any] = {}
         self._modules: dict[int, ctypes.CDLL] = {}
         self._functions: dict[int, tuple[Any, int]] = {}
@@ -236,16 +237,31 @@ class HostDriver:
         self._enqueue(stream, lambda: run(kept[1], ctypes.c_uint(blocks), ctypes.c_uint(threads)))
 
     # ---- graphs
-    def capture(self, stream: int, enqueue: Callable[[], object]) -> int:
+    def capture(self, stream: int, steps: Sequence[Callable[[], object]]) -> CapturedSteps:
         with self._lock:
-            self._capturing = []
+            self._capturing, nodes = [], list[int]()
             try:
-                enqueue()
+                for step in steps:
+                    step()
+                    nodes.append(len(self._capturing) if self.tells_nodes else 0)
             finally:
                 commands, self._capturing = self._capturing, None
             graph = next(self._numbers)
             self._graphs[graph] = commands
-            return graph
+            return CapturedSteps(graph, nodes)
+
+    def rebind(self, graph: int, node: int, function: int, blocks: int, threads: int, arguments: int) -> None:
+        """What is enqueued already goes on with its old arguments."""
+        self.rebound += 1
+        with self._lock:
+            self._capturing = []
+            try:
+                self.launch(function, blocks, threads, LEGACY, arguments)
+            finally:
+                [command], self._capturing = self._capturing, None
+            self.launches -= 1
+            commands = self._graphs[graph]
+            self._graphs[graph] = [*commands[: node - 1], command, *commands[node:]]
 
     def launch_graph(self, graph: int, stream: int) -> None:
         self.graph_launches += 1

@@ -91,6 +91,22 @@ def test_steps_as_graphs(here: Device) -> None:
         np.testing.assert_allclose(found, np.tanh(x @ y.numpy()) + x.sum(1, keepdims=True), rtol=1e-4, atol=1e-4)
 
 
+def test_graphs_follow_other_arrays(here: Device) -> None:
+    """Inputs that are never the same array, of which few kernels know."""
+    def deep(x: nnc.Tensor) -> nnc.Tensor:
+        for _ in range(6):
+            x = nnc.cumsum(x, axis=1) / 8
+        return x
+
+    compiled, rng = nnc.jit(deep), np.random.default_rng(0)
+    for _ in range(12):
+        x = rng.standard_normal((64, 64)).astype(np.float32)
+        expected = x
+        for _ in range(6):
+            expected = np.cumsum(expected, axis=1) / np.float32(8)
+        np.testing.assert_allclose(compiled(nnc.asarray(x)).numpy(), expected, rtol=1e-3, atol=1e-3)
+
+
 def test_clocks_and_memory(here: Device) -> None:
     stream = here.default_stream
     first = stream.record(timed=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,7 +10,7 @@ from cupy_backends.cuda.api import driver, runtime
 
 from nnc_core.base.errors import PluginError
 from nnc_cuda import libcuda
-from nnc_cuda.driver import CudaError, DeviceFacts, Driver
+from nnc_cuda.driver import CapturedSteps, CudaError, DeviceFacts, Driver
 
 ANY_WAY = 4
 """cudaMemcpyDefault: addresses say where they are."""
@@ -77,6 +77,8 @@ class CuPyDriver:
     def __init__(self, number: int) -> None:
         self.number = number
         self.exchange = (OF_CUDA, number)
+        self._captured: dict[int, int] = {}
+        """Graphs as they were captured, by those that are launched."""
 
     @_called
     def facts(self) -> DeviceFacts:
@@ -203,16 +205,26 @@ class CuPyDriver:
         driver.launchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, 0)
 
     @_called
-    def capture(self, stream: int, enqueue: Callable[[], object]) -> int:
+    def capture(self, stream: int, steps: Sequence[Callable[[], object]]) -> CapturedSteps:
+        nodes = list[int]()
         runtime.streamBeginCapture(stream, THIS_THREAD)
         try:
-            enqueue()
+            for step in steps:
+                step()
+                nodes.append(libcuda.last_node(stream))
         finally:
-            graph = runtime.streamEndCapture(stream)
+            graph = int(runtime.streamEndCapture(stream))
         try:
-            return int(runtime.graphInstantiate(graph))
-        finally:
+            launched = int(runtime.graphInstantiate(graph))
+        except BaseException:
             runtime.graphDestroy(graph)
+            raise
+        self._captured[launched] = graph  # whose nodes are named when arguments change
+        return CapturedSteps(launched, nodes)
+
+    @_called
+    def rebind(self, graph: int, node: int, function: int, blocks: int, threads: int, arguments: int) -> None:
+        libcuda.set_arguments(graph, node, function, blocks, threads, arguments)
 
     @_called
     def launch_graph(self, graph: int, stream: int) -> None:
@@ -221,3 +233,4 @@ class CuPyDriver:
     @_called
     def end_graph(self, graph: int) -> None:
         runtime.graphExecDestroy(graph)
+        runtime.graphDestroy(self._captured.pop(graph))

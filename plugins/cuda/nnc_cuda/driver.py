@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -18,6 +18,13 @@ class DeviceFacts(NamedTuple):
     """Of the driver."""
     bus: str
     """Its place on the PCI bus, the same at every start."""
+
+
+class CapturedSteps(NamedTuple):
+    """A graph, and for each step the node that it has enqueued last; 0 where the driver does not tell."""
+
+    graph: int
+    nodes: list[int]
 
 
 class CudaError(Exception):
@@ -139,8 +146,12 @@ class Driver(Protocol):
         ...
 
     # ---- graphs
-    def capture(self, stream: int, enqueue: Callable[[], object]) -> int:
-        """A graph, ready to be launched, of all that `enqueue` enqueues on a stream meanwhile, none of which runs."""
+    def capture(self, stream: int, steps: Sequence[Callable[[], object]]) -> CapturedSteps:
+        """A graph, ready to be launched, of all that steps enqueue on a stream meanwhile, none of which runs."""
+        ...
+
+    def rebind(self, graph: int, node: int, function: int, blocks: int, threads: int, arguments: int) -> None:
+        """Let a kernel of a graph, the same function, have other arguments from the next launch of the graph on."""
         ...
 
     def launch_graph(self, graph: int, stream: int) -> None: ...

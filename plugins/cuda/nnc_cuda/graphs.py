@@ -12,26 +12,31 @@ from nnc_core.device import Buffer, Device, Launch, PythonProgram
 from nnc_core.device.interpret import Interpreter, tape_slots
 from nnc_core.device.launches import BINDINGS, InLine, InLoops
 from nnc_cuda.driver import CudaError
-from nnc_cuda.kernel import CapturableKernel, EnqueuedLaunch
+from nnc_cuda.kernel import CapturableKernel, CudaLaunch, EnqueuedLaunch
 from nnc_cuda.stream import CudaStream
 
 WORTH = 2
 """Kernels from which on a graph takes less time than the launches that it stands for."""
 MOST = 1 << 15
 """Kernels of a graph, at most."""
+OTHERS = 4
+"""Runs without a graph after which one is made that follows its buffers."""
+SHARE = 2
+"""One launch in so many may have other buffers: changing one in a graph takes half as long as launching it, or more."""
 
 
 class CapturedGraph:
     """A captured list of launches, which it keeps alive."""
 
     def __init__(self, launches: Sequence[EnqueuedLaunch], stream: CudaStream) -> None:
-        self.launches, self.stream, self.handle = launches, stream, 0
-
-        def enqueue() -> None:
-            for launch in launches:
-                launch.enqueue(stream.driver, stream.handle)
-
-        self.handle = stream.driver.capture(stream.handle, enqueue)
+        self.launches: list[EnqueuedLaunch | None] = [*launches]
+        """None for those whose buffers have been let go of."""
+        self.stream, self.handle = stream, 0
+        steps = [launch.steps(stream.driver, stream.handle) for launch in launches]
+        self.handle, nodes = stream.driver.capture(stream.handle, [step for some in steps for step in some])
+        left = iter(nodes)
+        self._nodes = [[next(left) for _ in some] for some in steps]
+        """Those of each launch."""
 
     def __del__(self) -> None:
         if self.handle:
@@ -45,7 +50,20 @@ class CapturedGraph:
         except CudaError as error:
             raise self.stream.failure("launching a graph", error) from error
         if self.stream.keeps:
-            self.stream.hold(self.launches)
+            self.stream.hold(tuple(self.launches))
+
+    def takes(self, place: int, launch: Launch) -> bool:
+        """Tell whether a launch of the same kernel may stand at a place."""
+        return isinstance(launch, CudaLaunch) and all(self._nodes[place])
+
+    def take(self, place: int, launch: CudaLaunch) -> None:
+        """Run a launch in the place of another one from now on."""
+        self.launches[place] = launch
+        try:
+            for node, call in zip(self._nodes[place], launch.calls, strict=True):
+                self.stream.driver.rebind(self.handle, node, *call)
+        except CudaError as error:
+            raise self.stream.failure("changing a graph", error) from error
 
 
 class Segment(NamedTuple):
@@ -76,6 +94,55 @@ def captured(launches: Sequence[Launch], stream: CudaStream) -> list[Segment]:
     return segments
 
 
+class FollowingSegments:
+    """Segments whose graphs run whatever launches of the same kernels they are given: those whose buffers are others
+    are changed."""
+
+    def __init__(self, launches: Sequence[Launch], stream: CudaStream) -> None:
+        self.launches: list[Launch | None] = [*launches]
+        self.segments = captured(launches, stream)
+        self._at: list[tuple[int, int]] = []
+        """For each launch its segment, and its place in that."""
+        for number, segment in enumerate(self.segments):
+            count = len(segment.run.launches) if isinstance(segment.run, CapturedGraph) else 1
+            self._at += [(number, place) for place in range(count)]
+
+    def follow(self, launches: Sequence[Launch]) -> bool:
+        """Run these launches from now on; False where they have to run by themselves."""
+        changed = [n for n, (old, new) in enumerate(zip(self.launches, launches, strict=True)) if old is not new]
+        if len(changed) * SHARE > len(launches) or not all([self._takes(n, launches[n]) for n in changed]):
+            return False
+        for n in changed:
+            number, place = self._at[n]
+            run, launch = self.segments[number].run, launches[n]
+            if isinstance(run, CapturedGraph):
+                assert isinstance(launch, CudaLaunch)
+                run.take(place, launch)
+            else:
+                self.segments[number] = Segment(launch, n)
+            self.launches[n] = launch
+        return True
+
+    def _takes(self, n: int, launch: Launch) -> bool:
+        number, place = self._at[n]
+        run = self.segments[number].run
+        return not isinstance(run, CapturedGraph) or run.takes(place, launch)
+
+    def let_go(self, n: int) -> None:
+        """Keep one of the launches alive no longer: another comes before the next run."""
+        number, place = self._at[n]
+        run = self.segments[number].run
+        self.launches[n] = None
+        if isinstance(run, CapturedGraph):
+            run.launches[place] = None
+        else:
+            self.segments[number] = Segment(_nothing, n)
+
+
+def _nothing() -> None:
+    raise AssertionError("a launch that was let go of")
+
+
 def run_segments(segments: Sequence[Segment], program: PythonProgram) -> None:
     program.started = True
     for run, place in segments:
@@ -85,19 +152,23 @@ def run_segments(segments: Sequence[Segment], program: PythonProgram) -> None:
 
 class CapturedLaunches(InLine):
     """Launches that are captured when their buffers come together for the second time: results go round through a few
-    blocks of the pool, and what comes once is not worth a graph."""
+    blocks of the pool.  Where buffers are others again and again, as those of inputs may be, one graph follows them."""
 
     def __init__(self, count: int, stream: CudaStream) -> None:
         super().__init__(count)
         self.stream = stream
         self.graphs: dict[int, list[Segment] | None] = {}
         """The segments of each list of launches by its id; None for those that have run once."""
+        self.following: FollowingSegments | None = None
+        self.alone = 0
+        """Runs without a graph."""
 
     def run(self, program: PythonProgram) -> None:
         if self.slots_moved or self.unbound:
             self._bind(program)
-        segments = self._segments()
+        segments = self._segments() or self._followed()
         if segments is None:
+            self.alone += 1
             super().run(program)
         else:
             run_segments(segments, program)
@@ -116,9 +187,26 @@ class CapturedLaunches(InLine):
             found = self.graphs[key] = captured(self.launches, self.stream)
         return found
 
+    def _followed(self) -> list[Segment] | None:
+        """The segments that follow any buffers, made when enough have come."""
+        if self.following is None and self.alone >= OTHERS:
+            self.following = FollowingSegments(self.launches, self.stream)
+        following = self.following
+        return following.segments if following is not None and following.follow(self.launches) else None
+
+    def let_go(self, program: PythonProgram, slots: Sequence[int]) -> None:
+        super().let_go(program, slots)
+        if self.following is not None:
+            for n in {n for slot in slots if program.slots[slot] is None for n in program.users.get(slot, ())}:
+                self.following.let_go(n)
+
+    def holds(self, blocks: frozenset[int]) -> bool:
+        return self.following is not None or super().holds(blocks)
+
     def release(self) -> None:
         super().release()
         self.graphs.clear()
+        self.following, self.alone = None, 0
 
 
 class CapturedRounds(NamedTuple):

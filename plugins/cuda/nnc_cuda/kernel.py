@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from nnc_core.base.errors import DeviceError
@@ -110,6 +111,10 @@ class EnqueuedLaunch:
         """The calls of the driver alone; CudaError if one is refused."""
         raise NotImplementedError
 
+    def steps(self, driver: Driver, stream: int) -> list[Callable[[], object]]:
+        """The same one by one."""
+        return [partial(self.enqueue, driver, stream)]
+
 
 class CudaLaunch(EnqueuedLaunch):
     """Functions with their arguments set; it keeps the buffers alive."""
@@ -130,6 +135,10 @@ class CudaLaunch(EnqueuedLaunch):
     def enqueue(self, driver: Driver, stream: int) -> None:
         for function, blocks, threads, arguments in self.calls:
             driver.launch(function, blocks, threads, stream, arguments)
+
+    def steps(self, driver: Driver, stream: int) -> list[Callable[[], object]]:
+        return [partial(driver.launch, function, blocks, threads, stream, arguments)
+                for function, blocks, threads, arguments in self.calls]
 
 
 def _arguments(words: Sequence[int]) -> tuple[Any, Any]:

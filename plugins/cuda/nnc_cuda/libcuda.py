@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from functools import cache
 from typing import Any
 
@@ -32,6 +33,34 @@ def wait_for_word(stream: int, address: int) -> bool:
     check("cuStreamWaitValue32", call(ctypes.c_void_p(stream), ctypes.c_uint64(address), ctypes.c_uint32(1),
                                       ctypes.c_uint(AT_LEAST)))
     return True
+
+
+class KernelNode(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS_v2, the beginning of which is the first version."""
+
+    _fields_ = [("function", c_void_p), ("blocks", c_uint * 3), ("threads", c_uint * 3), ("shared", c_uint),
+                ("arguments", c_void_p), ("extra", c_void_p), ("kernel", c_void_p), ("context", c_void_p)]
+
+
+def last_node(stream: int) -> int:
+    """The node that was captured last on a stream, after which the next one comes; 0 where the driver is too old to
+    tell (before CUDA 11.3), and where several come before the next."""
+    call = getattr(library(), "cuStreamGetCaptureInfo_v2", None)
+    if call is None:
+        return 0
+    state, number, graph = c_int(), c_uint64(), c_void_p()
+    nodes, count = ctypes.POINTER(c_void_p)(), c_size_t()
+    check("cuStreamGetCaptureInfo", call(c_void_p(stream), byref(state), byref(number), byref(graph), byref(nodes),
+                                         byref(count)))
+    return int(nodes[0] or 0) if count.value == 1 else 0
+
+
+def set_arguments(graph: int, node: int, function: int, blocks: int, threads: int, arguments: int) -> None:
+    """Give a kernel of a graph that is ready to be launched the arguments at an array of addresses."""
+    driver, ones = library(), (1, 1)
+    call = getattr(driver, "cuGraphExecKernelNodeSetParams_v2", None) or driver.cuGraphExecKernelNodeSetParams
+    made = KernelNode(function, (blocks, *ones), (threads, *ones), 0, arguments)
+    check("cuGraphExecKernelNodeSetParams", call(c_void_p(graph), c_void_p(node), byref(made)))
 
 
 def check(call: str, status: int) -> None:

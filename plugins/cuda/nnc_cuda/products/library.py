@@ -30,7 +30,7 @@ ALIGNED = 256
 """Bytes that buffers are aligned to, as far as anybody asks."""
 
 
-class Placed(NamedTuple):
+class PlacedArray(NamedTuple):
     """The beginning of an array: the number of its buffer, and bytes."""
 
     buffer: int
@@ -41,7 +41,7 @@ class PlacedProduct(NamedTuple):
     """A product for the library, and the places of A, B, C, D and the bias; D for those that are not there."""
 
     product: BlasProduct
-    places: tuple[Placed, Placed, Placed, Placed, Placed]
+    places: tuple[PlacedArray, PlacedArray, PlacedArray, PlacedArray, PlacedArray]
 
 
 @lru_cache(maxsize=1024)
@@ -85,7 +85,7 @@ def _placed(problem: MatrixProduct, ending: SimpleEnding, axis: int | None) -> P
         None if c is None else _matrix(problem.others[c], rows, columns, axis, result.itemsize),
         0 if bias is None else _alignment(problem.others[bias].offset * result.itemsize), ending.relu, ending.scale)
     sizes = problem.dtype.itemsize, problem.dtype.itemsize, *[x.itemsize for x in problem.ending.dtypes]
-    all_places = [Placed(buffer, x.offset * size) for buffer, x, size in
+    all_places = [PlacedArray(buffer, x.offset * size) for buffer, x, size in
                   zip(problem.order, (problem.a, problem.b, *problem.others), sizes, strict=True)]
     at_c, at_bias = (all_places[-1 if n is None else n + 2] for n in (c, bias))
     return PlacedProduct(product, (all_places[0], all_places[1], at_c, all_places[-1], at_bias))
