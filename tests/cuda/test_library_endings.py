@@ -196,6 +196,17 @@ def test_a_layer_is_one_call(with_library: CudaDevice, fake: FakeCublasLt, drive
     assert [epilogue for _, epilogue in fake.calls][-1] == BIAS and driver.launches == launched + 1
 
 
+def test_batches_with_what_follows_them(with_library: CudaDevice, fake: FakeCublasLt) -> None:
+    """A matrix for each of several products, a row for all of them."""
+    x, w, r, b = (np.random.default_rng(n).standard_normal(shape).astype(np.float32)
+                  for n, shape in enumerate(((5, 40, 41), (5, 41, 44), (5, 40, 44), (44,))))
+    with nnc.use_device(make_stack(with_library)):
+        layer = nnc.jit(lambda x, w, r, b: x @ w + r + b)
+        found = layer(*map(nnc.asarray, (x, w, r, b))).numpy()
+    np.testing.assert_allclose(found, x @ w + r + b, rtol=1e-4, atol=1e-4)
+    assert [epilogue for _, epilogue in fake.calls] == [BIAS]
+
+
 def test_algorithms_are_chosen_once(with_library: CudaDevice, fake: FakeCublasLt) -> None:
     command = bias(around())
     check(with_library, command)
