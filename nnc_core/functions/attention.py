@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, log, sqrt
+from math import inf, log
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import AttributeValueError, ShapeError
-from nnc_core.functions.attention_masks import Mask, Sight, checked_softcap, hidden, mask_of, scores_of, sight
+from nnc_core.functions.attention_masks import Mask, Sight, checked_softcap, hidden, mask_of, scale_of, scores_of, sight
 from nnc_core.functions.constants import constant_beside
 from nnc_core.functions.dropouts import check_rate, kept
 from nnc_core.functions.floats import one_dtype
@@ -105,20 +105,11 @@ def _task(arrays: Sequence[ArrayLike], mask: ArrayLike | None, layout: str) -> _
     return _Task(values, () if mask is None else (as_value(mask, stack),))
 
 
-def _scale(q: Value, scale: float | None) -> float:
-    features = q.shape[-1]
-    if scale is not None:
-        return float(scale)
-    if not isinstance(features, int):
-        raise AttributeValueError(f"the scale of {features} features is not known", hint="give scale=")
-    return 1 / sqrt(features) if features else 1.0
-
-
 def attended(q: Value, k: Value, v: Value, mask: tuple[Value, ...], seen: Sight, scale: float | None,
              dropout: float, generator: Generator | None, softcap: float | None = None) -> Value:
     """The results of queries; by the operator that devices have kernels of, if nothing else is asked for."""
     both = mask_of(q, k, mask, seen)
-    named: dict[str, Any] = {"scale": _scale(q, scale), "causal": both.causal, "offset": both.offset}
+    named: dict[str, Any] = {"scale": scale_of(q, scale), "causal": both.causal, "offset": both.offset}
     if dropout == 0 and softcap is None:
         return F.pick(F.scaled_dot_product_attention(q, k, v, *both.inputs, **named), index=0)
     weights = _weights(q, k, both, named, softcap)
@@ -143,7 +134,7 @@ def attention_weights(query: ArrayLike, key: ArrayLike, mask: ArrayLike | None =
     task = _task((query, key), mask, layout)
     q, k = task.values
     both = mask_of(q, k, task.mask, sight(causal, offset, window, key_lengths))
-    named = {"scale": _scale(q, scale), "causal": both.causal, "offset": both.offset}
+    named = {"scale": scale_of(q, scale), "causal": both.causal, "offset": both.offset}
     return Tensor(_weights(q, k, both, named, checked_softcap(softcap)))
 
 
@@ -154,7 +145,7 @@ def attention_scores(query: ArrayLike, key: ArrayLike, mask: ArrayLike | None = 
     """(batch, heads, queries, keys): what `attention_weights` are the softmax of; -inf where keys are hidden."""
     task = _task((query, key), mask, layout)
     q, k = task.values
-    scores = scores_of(q, k, _scale(q, scale), checked_softcap(softcap))
+    scores = scores_of(q, k, scale_of(q, scale), checked_softcap(softcap))
     scores, allowed = hidden(scores, mask_of(q, k, task.mask, sight(causal, offset, window, key_lengths)))
     return Tensor(narrowed(F, scores if allowed is None else F.where(allowed, scores, -inf), q.dtype))
 

@@ -3,7 +3,7 @@ their own lengths."""
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, sqrt
 from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import boolean, int64, is_integer
@@ -12,6 +12,7 @@ from nnc_core.functions.constants import beside
 from nnc_core.functions.pieces import cut
 from nnc_core.operator.attention import masked, product
 from nnc_core.operator.wide import widened_operand
+from nnc_core.shape.neural import check_bias
 from nnc_core.type import Dim, DimLike, whole
 from nnc_core.values.arguments import as_value_beside
 from nnc_core.values.dispatch import F
@@ -47,6 +48,8 @@ def sight(causal: bool, offset: Any, window: Any, key_lengths: Any) -> Sight:
 
 def mask_of(q: Value, k: Value, given: tuple[Value, ...], seen: Sight) -> Mask:
     """One mask for all that is hidden, unless the operators know it by themselves."""
+    for m in given:
+        check_bias(m.spec, (*q.shape[:-1], k.shape[-2]))
     plain = isinstance(seen.offset, int)
     if plain and seen.window == (None, None) and seen.key_lengths is None:
         return Mask(given, seen.causal, int(seen.offset))
@@ -103,6 +106,16 @@ def _by_sequence(q: Value, given: Any, what: str) -> Value:
 
 
 # ---- scores
+def scale_of(q: Value, scale: float | None) -> float:
+    """1 / sqrt(features) where it is not said."""
+    features = q.shape[-1]
+    if scale is not None:
+        return float(scale)
+    if not isinstance(features, int):
+        raise AttributeValueError(f"the scale of {features} features is not known", hint="give scale=")
+    return 1 / sqrt(features) if features else 1.0
+
+
 def scores_of(q: Value, k: Value, scale: float, softcap: float | None) -> Value:
     """scale * q @ k.T, brought smoothly into [-softcap, softcap]; halves in float32."""
     q, k = widened_operand(F, q), widened_operand(F, k)

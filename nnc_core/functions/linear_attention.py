@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import is_float
-from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
+from nnc_core.base.errors import DTypeError, ShapeError
 from nnc_core.control.constructs import scan
+from nnc_core.functions.attention_masks import scale_of
 from nnc_core.functions.constants import beside
 from nnc_core.functions.floats import one_dtype
 from nnc_core.operator.wide import narrowed, widened_operand
@@ -65,12 +65,10 @@ def _rows(x: dict[str, Value], scale: float | None) -> _Rows:
     q, k, v = x["query"], x["key"], x["value"]
     batch, heads, length, features = q.shape
     own: Any = k.shape[1]
-    if k.shape != (batch, own, length, features) or v.shape[:3] != k.shape[:3] or heads % own:
+    if k.shape != (batch, own, length, features) or v.shape[:3] != k.shape[:3] or (heads % own if own else heads):
         raise ShapeError(f"query {q.spec}, key {k.spec} and value {v.spec} do not go together")
-    if scale is None and not isinstance(features, int):
-        raise AttributeValueError(f"the scale of {features} features is not known", hint="give scale=")
-    factor = 1 / sqrt(int(features)) if scale is None else float(scale)
-    grouped = F.reshape(F.multiply(q, factor), shape=(batch, own, heads // own, length, features))
+    group = heads // own if own else 1
+    grouped = F.reshape(F.multiply(q, scale_of(q, scale)), shape=(batch, own, group, length, features))
     return _Rows(F.permute(grouped, axes=(3, 0, 1, 2, 4)), _steps(k, k.shape, column=True), _steps(v, v.shape),
                  _steps(F.exp(x["decay"]), k.shape, column=True) if "decay" in x else None,
                  _steps(x["beta"], (*k.shape[:3], 1)) if "beta" in x else None)

@@ -13,6 +13,7 @@ from nnc_core.base.dtype import (
     float32,
     int8,
     int32,
+    int64,
     integer_limits,
     is_float,
     is_integer,
@@ -79,11 +80,11 @@ def dequantize_linear(x: ArrayLike, scale: ArrayLike, zero_point: ArrayLike = 0,
     wanted = admit_numpy(dtype) if dtype is not None else opened(step.dtype)
     if not is_float(wanted):
         raise DTypeError(f"dtype {wanted} is not real floating-point", hint="float32")
-    spread, wide = Spread(v, axis, block_size), float32 if v.dtype in ENCODINGS else int32
-    counts = F.cast(v, dtype=wide)
+    spread, wide = Spread(v, axis, block_size), _holds_differences(v.dtype)
+    counts = F.cast(v, dtype=wide) if wide != int64 else v
     if not _is_zero(zero_point):
         zero = spread.out(zero_point_beside(zero_point, v, v.dtype), "zero_point")
-        counts = F.subtract(counts, F.cast(zero, dtype=wide))
+        counts = F.subtract(F.cast(v, dtype=wide), F.cast(zero, dtype=wide))
     return Tensor(F.multiply(as_dtype(counts, wanted), F.cast(spread.out(step, "scale"), dtype=wanted)))
 
 
@@ -122,6 +123,13 @@ def _as_float(v: Value, name: str) -> Value:
 
 def _is_quantised(dtype: DType) -> bool:
     return is_integer(dtype) or is_stored_integer(dtype) or dtype in ENCODINGS
+
+
+def _holds_differences(dtype: DType) -> DType:
+    """A dtype that has the difference of any two quantised numbers."""
+    if dtype in ENCODINGS:
+        return float32
+    return int64 if dtype.itemsize == int32.itemsize else int32
 
 
 def _is_zero(zero_point: ArrayLike | None) -> bool:

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any
 
 from nnc_core.base import dtype as dt
+from nnc_core.base.errors import DTypeError
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.type import admit_numpy, default_float, not_computed, promote
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, count_of, names_itself
@@ -75,8 +76,13 @@ def as_summed(v: Value, dtype: Any = None) -> Value:
 
 
 def in_dtype(v: Value, dtype: Any) -> Value:
-    """In the dtype in which a function is asked to compute, if it is."""
-    return v if dtype is None else as_dtype(v, admit_numpy(dtype))
+    """In the dtype in which a function is asked to compute a mean, if it is; DTypeError for one of whole numbers."""
+    if dtype is None:
+        return v
+    wanted = admit_numpy(dtype)
+    if not dt.is_inexact(wanted):
+        raise DTypeError(f"means are no numbers of {wanted}", hint="a float dtype, and astype afterwards")
+    return as_dtype(v, wanted)
 
 
 def sum_dtype(dtype: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,8 +70,8 @@ def checked(rule: Rule) -> Rule:
         raise AttributeValueError(f"align_corners does not go with method {rule.method!r}")
     if rule.method == "area" and (rule.coordinates != "half_pixel" or rule.scale is not None):
         raise AttributeValueError("method 'area' goes with coordinates 'half_pixel' and with a size, not with a scale")
-    if rule.scale is not None and not rule.scale > 0:
-        raise AttributeValueError(f"scale {rule.scale!r} should be greater than 0")
+    if rule.scale is not None and not 0 < rule.scale < inf:
+        raise AttributeValueError(f"scale {rule.scale!r} should be greater than 0, and finite")
     if rule.method == "nearest_floor":
         return rule._replace(method="nearest", coordinates="asymmetric", rounding="floor")
     return rule

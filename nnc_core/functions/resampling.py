@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor, prod
+from math import floor, inf, prod
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError, ShapeError
@@ -116,8 +116,8 @@ def _scaled(scale: Any, sizes: Dims) -> Dims:
 
 
 def _scaled_length(length: DimLike, scale: Any) -> DimLike:
-    if not scale > 0:
-        raise AttributeValueError(f"scale {scale!r} should be greater than 0")
+    if not 0 < scale < inf:
+        raise AttributeValueError(f"scale {scale!r} should be greater than 0, and finite")
     return length * int(scale) if float(scale).is_integer() else floor(int(length) * scale)
 
 

@@ -87,11 +87,12 @@ def attention_weights(query: TensorSpec, key: TensorSpec, *mask_and_attributes: 
     shape = (*query.shape[:-1], key.shape[-2])
     for m in mask:
         assert isinstance(m, TensorSpec)
-        _check_bias(m, shape)
+        check_bias(m, shape)
     return TensorSpec(shape, query.dtype)
 
 
-def _check_bias(mask: TensorSpec, shape: Dims) -> None:
+def check_bias(mask: TensorSpec, shape: Dims) -> None:
+    """The mask of attention whose scores have that shape."""
     if mask.dtype != dt.boolean and not dt.is_float(mask.dtype):
         raise DTypeError(f"the mask is {mask.dtype}: neither boolean (what may be looked at) nor float (what is added)")
     if not _broadcasts(mask.shape, shape):

@@ -131,3 +131,8 @@ def test_what_cannot_be_seen() -> None:
         nnc.attention_weights(Q, K, key_lengths=np.array([1, 2, 3]))
     with fails(DTypeError, "offset", operator="attention_scores"):
         nnc.attention_scores(Q, K, causal=True, offset=np.array([1.0, 2.0]))
+    for how in ({}, {"window": 1}, {"softcap": 1.0}, {"key_lengths": np.array([1, 2])}):
+        with fails(DTypeError, "the mask is int32", operator="scaled_dot_product_attention"):
+            nnc.scaled_dot_product_attention(Q, K, VALUES, np.ones((Q.shape[2], K.shape[2]), np.int32), **how)
+    with fails(ShapeError, "does not broadcast", operator="attention_scores"):
+        nnc.attention_scores(Q, K, np.ones((2, *Q.shape[:3], K.shape[2]), bool))

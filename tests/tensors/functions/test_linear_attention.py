@@ -96,3 +96,14 @@ def test_what_does_not_go_together() -> None:
         nnc.linear_attention(Q[0], K, VALUES)
     with fails(DTypeError, "beta", operator="linear_attention"):
         nnc.linear_attention(Q, K, VALUES, beta=np.ones((B, KH, L, 1), np.int64))
+
+
+def test_there_may_be_no_features_no_heads_and_no_steps() -> None:
+    y, state = nnc.linear_attention(Q[..., :0], K[..., :0], VALUES)
+    assert y.shape == (*Q.shape[:3], VALUES.shape[3]) and state.shape == (B, KH, 0, VALUES.shape[3])
+    assert not y.numpy().any()
+    assert nnc.linear_attention(Q[:, :0], K[:, :0], VALUES[:, :0])[0].shape == (B, 0, L, VALUES.shape[3])
+    y, _ = nnc.linear_attention(Q[:, :, :0], K[:, :, :0], VALUES[:, :, :0])
+    assert y.shape == (*Q.shape[:2], 0, VALUES.shape[3])
+    with fails(ShapeError, "do not go together", operator="linear_attention"):
+        nnc.linear_attention(Q, K[:, :0], VALUES[:, :0])

@@ -60,6 +60,13 @@ def test_halves_have_whole_zero_points() -> None:
     assert np.asarray(nnc.quantize_linear(x, 0.125, 1, dtype="int16")).tolist() == [801, 2001]
 
 
+def test_integers_of_32_bits_are_what_they_are_also_beside_a_zero_point() -> None:
+    x = nnc.asarray(np.array([2**32 - 1, 5], np.uint32))
+    assert nnc.dequantize_linear(x, 0.5).tolist() == [2.0**31, 2.5]
+    assert nnc.dequantize_linear(x, 1.0, np.array(7, np.uint32)).tolist() == [2.0**32, -2.0]
+    assert nnc.dequantize_linear(np.array([2**31 - 1], np.int32), 1.0, np.array(-1, np.int32)).tolist() == [2.0**31]
+
+
 @pytest.mark.parametrize("x", [floats(6, 9), floats(6, 9) ** 2, -(floats(4) ** 2), np.zeros(3, np.float32)])
 def test_dynamic_ranges_hold_zero(x: Any) -> None:
     q, scale, zero = nnc.dynamic_quantize_linear(nnc.asarray(x))

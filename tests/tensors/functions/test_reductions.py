@@ -10,6 +10,7 @@ import pytest
 import scipy.special
 
 import nnc_core as nnc
+from nnc_core.errors import DTypeError
 from tests.tensors.faults import fails
 
 A = np.array([[0.5, -1.25, 2.0, 0.0], [3.0, -0.75, 0.0, 1.5], [2.0, 2.0, -4.0, 0.25]], np.float32)
@@ -104,6 +105,12 @@ def test_dtypes() -> None:
     swing = nnc.asarray(np.array([-1000, 1000] * 50, np.float16))
     assert (nnc.std(swing).item(), nnc.std(swing).dtype) == (1000, nnc.float16), "the variance does not fit float16"
     assert nnc.cov(swing / 100, swing / 100, bias=True).dtype == nnc.float16
+
+
+@pytest.mark.parametrize("function", [nnc.mean, nnc.nanmean, nnc.nanvar, nnc.nanstd])
+def test_means_are_not_asked_for_in_whole_numbers(function: Any) -> None:
+    with pytest.raises(DTypeError, match=r"int32(.*\n)*.*try: a float dtype"):
+        function(np.array([1.5, 2.5]), dtype="int32")
 
 
 def test_integers_wrap() -> None:

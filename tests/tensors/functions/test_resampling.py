@@ -382,6 +382,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...], str
     "nothing": (lambda: nnc.resize(X, 0), ValueError, ("4 elements to 0",), "resize"),
     "integers": (lambda: nnc.resize(X.astype(np.int32), 3), TypeError, ("'linear' needs floating", "int32"), "resize"),
     "scale": (lambda: nnc.upsample(X, 0), ValueError, ("scale 0", "greater than 0"), "upsample"),
+    "no scale": (lambda: nnc.resize(X, scale=float("inf")), ValueError, ("scale inf", "finite"), "resize"),
     "channels": (lambda: nnc.depth_to_space(X, 2), ValueError, ("2 channels of float32[1,4,4,2]", "4 elements"),
                  "depth_to_space"),
     "pixels": (lambda: nnc.space_to_depth(X, 3), ValueError, ("no multiples of a block (3, 3)",), "space_to_depth"),
