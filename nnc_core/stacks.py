@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from nnc_core.base.cache_folder import PLUGIN_MARKS, cache_folder
+from nnc_core.base.cache_folder import PLUGIN_MARKS, PLUGIN_TRIALS, cache_folder
 from nnc_core.base.config import config
+from nnc_core.base.disk_cache import disk_cache
 from nnc_core.base.errors import DeviceError, Error, FallbackWarning, PluginError
 from nnc_core.base.line import count_as_inside
 from nnc_core.device import Array, Device, DeviceSpec, DirectCopy, Registry
@@ -103,10 +104,11 @@ def plugin_manager() -> Manager:
     global _manager
     with _lock:
         if _manager is None:
-            from nnc_plugins import Manager, Marks
+            from nnc_plugins import Manager, Marks, Trials
 
-            marks = Marks(cache_folder() / PLUGIN_MARKS) if config.cache_limit else None
-            _manager = Manager(config.as_dict(), marks=marks).discover()
+            options, marks = config.as_dict(), Marks(cache_folder() / PLUGIN_MARKS) if config.cache_limit else None
+            trials = Trials(disk_cache(PLUGIN_TRIALS), options)
+            _manager = Manager(options, marks=marks, trials=trials).discover()
             _take_in(_manager)
         return _manager
 

@@ -7,6 +7,7 @@ from nnc_plugins.hookspecs import API, DeviceOffer, PluginInfo, hookimpl, hooksp
 from nnc_plugins.manager import DeviceTable, Manager
 from nnc_plugins.marks import Marks
 from nnc_plugins.records import PluginRecord, PluginWarning
+from nnc_plugins.trials import Trials
 
 __all__ = [
     "API",
@@ -17,6 +18,7 @@ __all__ = [
     "PluginInfo",
     "PluginRecord",
     "PluginWarning",
+    "Trials",
     "hookimpl",
     "hookspec",
 ]

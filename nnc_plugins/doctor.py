@@ -1,30 +1,16 @@
-"""Examines plugins in child processes, so that one that crashes, exits or hangs is a line in a table.
-
-The child (`nnc_plugins.examination`) writes what it finds to a file step by step; whatever ends it, the file
-says how far it came.  Its output goes to files, not pipes: a grandchild that outlives it would keep a pipe
-open.
-"""
+"""Examines plugins in child processes, so that one that crashes, exits or hangs is a line in a table."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from nnc_plugins.discovery import BLOCK_VARIABLE, find_plugins
+from nnc_plugins.child import Examined, examined, how_it_ended
+from nnc_plugins.discovery import Candidate, find_plugins
 from nnc_plugins.marks import Marks
-from nnc_plugins.patience import wait_patiently
-
-_CHILD = ("import json, sys; request = sys.argv[1]; sys.path[:] = json.loads(request)['path']; "
-          "from nnc_plugins.examination import main; main(request)")
+from nnc_plugins.trials import Trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +58,31 @@ class ProbeResult:
 
 
 def diagnose_all(timeout: float = 60, *, block: Iterable[str] = (), options: Mapping[str, Any] | None = None,
-                 marks: Marks | None = None) -> Iterator[ProbeResult]:
+                 marks: Marks | None = None, trials: Trials | None = None) -> Iterator[ProbeResult]:
     """Probe the installed plugins one after another, yielding each result as it comes.
 
-    Plugins that are not to be imported (blocked, incompatible) are listed without a probe.  `marks` of plugins that
-    have ended processes are removed where the plugin works now.
+    Plugins that are not to be imported (blocked, incompatible) are listed without a probe.  `marks` and `trials` of
+    plugins that have ended processes are forgotten where the plugin works now.
     """
     holders: dict[str, str] = {}
     for candidate in find_plugins(block):
         if candidate.state == "found":
-            left = None if marks is None else marks.left(candidate.name, candidate.source)
-            result = replace(_without_taken(probe(candidate.name, timeout, options), holders), crashed=left or "")
+            crashed = _crashed(candidate, marks, trials)
+            result = replace(_without_taken(probe(candidate.name, timeout, options), holders), crashed=crashed)
             if marks is not None and result.healthy:
                 marks.clear(candidate.name)
+            if trials is not None and result.healthy:
+                trials.passed(candidate)
             yield result
         else:
             yield ProbeResult(candidate.name, candidate.source, candidate.state, candidate.detail)
+
+
+def _crashed(candidate: Candidate, marks: Marks | None, trials: Trials | None) -> str:
+    """The step in which a plugin has ended a process; "" if it has not."""
+    left = None if marks is None else marks.left(candidate.name, candidate.source)
+    tried = None if trials is None else trials.known(candidate)
+    return left or (tried.step if tried is not None else "")
 
 
 def _without_taken(result: ProbeResult, holders: dict[str, str]) -> ProbeResult:
@@ -114,86 +109,21 @@ def probe(name: str, timeout: float = 60, options: Mapping[str, Any] | None = No
     values) are core's settings.  A plugin named here is probed even if NNC_PLUGINS_BLOCK names it.
     """
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="nnc-doctor-", ignore_cleanup_errors=True) as folder:
-        report, complaints = Path(folder, "report"), Path(folder, "stderr")
-        path = [entry for entry in sys.path if isinstance(entry, str)]
-        request = {"name": name, "options": dict(options or {}), "report": str(report), "path": path}
-        status = _run(json.dumps(request), complaints, timeout)
-        facts, stderr = _read(report), _last_line(complaints)
-    return _judge(name, facts, status, stderr, timeout, time.monotonic() - started)
+    return _judge(name, examined(name, timeout, options or {}), timeout, time.monotonic() - started)
 
 
-def _run(request: str, complaints: Path, timeout: float) -> int | None:
-    """The exit status of the child; None if it had to be killed."""
-    environment = {key: value for key, value in os.environ.items() if key != BLOCK_VARIABLE}
-    with complaints.open("wb") as stderr:
-        child = subprocess.Popen(
-            [sys.executable, "-P", "-c", _CHILD, request], env=environment, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
-        try:
-            return wait_patiently(child, timeout)
-        finally:
-            if child.poll() is None:
-                _kill(child)
-
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    """Kill the child and, where the system knows process groups, its children."""
-    if sys.platform == "win32":
-        child.kill()
-    else:
-        os.killpg(child.pid, signal.SIGKILL)
-    try:
-        child.wait(5)
-    except subprocess.TimeoutExpired:  # stuck inside the driver: the system ends it when the driver lets go
-        return
-
-
-def _read(report: Path) -> dict[str, Any]:
-    """The facts of a report, later ones over earlier ones, devices collected; a line cut short is left
-    out."""
-    facts: dict[str, Any] = {"devices": []}
-    for line in report.read_text(encoding="utf-8").splitlines() if report.exists() else ():
-        try:
-            facts_of_line = json.loads(line)
-        except ValueError:
-            break
-        if "device" in facts_of_line:
-            facts["devices"].append(DeviceProbe(**facts_of_line.pop("device")))
-        facts.update(facts_of_line)
-    return facts
-
-
-def _last_line(complaints: Path, limit: int = 65536) -> str:
-    with complaints.open("rb") as file:
-        file.seek(max(0, complaints.stat().st_size - limit))
-        lines = file.read().decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-
-def _judge(name: str, facts: dict[str, Any], status: int | None, stderr: str, timeout: float,
-           seconds: float) -> ProbeResult:
-    devices = tuple(facts["devices"])
+def _judge(name: str, found: Examined, timeout: float, seconds: float) -> ProbeResult:
+    facts = found.facts
+    devices = tuple([DeviceProbe(**device) for device in facts["devices"]])
     failed = [f"{device.id}: {device.detail}" for device in devices if device.state != "ok"]
-    step = facts.get("step", "starting")
-    if status is None:
-        state, detail = "hung", f"no answer in {timeout:g} s while {step}"
-    elif status != 0 or not facts.get("end"):
-        state, detail = "crashed", f"{_ending(status)} while {step}"
+    if not found.finished:
+        state = "hung" if found.status is None else "crashed"
+        detail = f"{how_it_ended(found.status, timeout)} while {facts.get('step', 'starting')}"
     elif failed and facts["state"] == "ok":
         state, detail = "device failed", "; ".join(failed)
     else:
         state, detail = facts["state"], facts["detail"]
-    if state in ("crashed", "hung") and stderr:
-        detail += f"; its last words: {stderr}"
+    if state in ("crashed", "hung") and found.stderr:
+        detail += f"; its last words: {found.stderr}"
     return ProbeResult(name, facts.get("source", ""), state, detail, devices,
-                       tuple(facts.get("diagnosis", ())), stderr, seconds)
-
-
-def _ending(status: int) -> str:
-    if status >= 0:
-        return f"left with exit status {status}"
-    try:
-        return f"killed by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"killed by signal {-status}"
+                       tuple(facts.get("diagnosis", ())), found.stderr, seconds)

@@ -1,4 +1,4 @@
-"""Examines one plugin in this very process, which may die of it: the child's side of `nnc_plugins.doctor`."""
+"""Examines one plugin in this very process, which may die of it: the other side of `nnc_plugins.child`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from nnc_plugins.records import PluginRecord, PluginWarning, one_line
 if TYPE_CHECKING:
     from nnc_core.base.loopnest import LoopNest
     from nnc_core.device import Device
+    from nnc_plugins.child import Extent
 
 COUNT = 1000
 
@@ -32,31 +33,35 @@ class Report:
         self._file.flush()
 
 
-def examine(name: str, report: Report, options: dict[str, Any]) -> None:
-    """Import the plugin, list its devices, use each of them, ask for its own diagnosis."""
+def examine(name: str, report: Report, options: dict[str, Any], extent: Extent | None = None) -> None:
+    """Import the plugin, list its devices, use each of them, ask for its own diagnosis; less of it for an `extent`."""
     warnings.simplefilter("ignore", PluginWarning)  # what they say is in the record
     report.tell(step="being imported")
     manager = Manager(options, only=[name]).discover()
     record = max(manager.records, key=lambda r: r.usable, default=None)
     if record is None:
         return report.tell(state="not found", detail=f"no plugin named {name!r} is installed", end=True)
-    report.tell(source=record.source, step="listing its devices")
-    offers = _offers(manager)
+    report.tell(source=record.source, step="adding code and rewrites")
+    _extend(manager)
+    offers = {}
+    if extent != "import":
+        report.tell(step="listing its devices")
+        offers = manager.offers()
     report.tell(state=record.state, detail=record.remarks)
-    for offer in offers.values():
-        report.tell(device=_use(offer, report))
-    report.tell(step="diagnosing itself")
-    report.tell(diagnosis=_diagnosis(manager, record))
+    if extent is None:
+        for offer in offers.values():
+            report.tell(device=_use(offer, report))
+        report.tell(step="diagnosing itself")
+        report.tell(diagnosis=_diagnosis(manager, record))
     report.tell(step="shutting down", end=True)
 
 
-def _offers(manager: Manager) -> dict[str, DeviceOffer]:
-    """The devices that the plugin offers, asked for with its other hooks as core does; mistakes are in the record."""
+def _extend(manager: Manager) -> None:
+    """Ask the plugin for what it adds besides devices, as core does; mistakes are in the record."""
     from nnc_core.device import Registry
     from nnc_core.extensions import extend
 
     extend(manager, Registry())
-    return manager.offers()
 
 
 def _diagnosis(manager: Manager, record: PluginRecord) -> list[str]:
@@ -170,4 +175,4 @@ def _task(done: str, name: str, inputs: tuple[Any, ...], attributes: tuple[Any, 
 def main(request: str) -> None:
     """`request` is JSON: name, options, and the path of the report."""
     asked = json.loads(request)
-    examine(asked["name"], Report(Path(asked["report"])), asked["options"])
+    examine(asked["name"], Report(Path(asked["report"])), asked["options"], asked["extent"])

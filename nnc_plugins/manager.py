@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 import pluggy
 
 from nnc_plugins import hookspecs
+from nnc_plugins.child import Extent
 from nnc_plugins.discovery import Candidate, find_plugins
 from nnc_plugins.hookspecs import API, PROJECT, DeviceOffer
 from nnc_plugins.marks import Marks
 from nnc_plugins.records import PluginRecord, PluginWarning, State, one_line
+from nnc_plugins.trials import Trials
 
 if TYPE_CHECKING:
     from nnc_core.device import Device
@@ -32,6 +34,8 @@ T = TypeVar("T")
 REGISTERED = "registered by the program"
 CRASHED = ("crashed last time: a process ended while it was {step}; `nnc devices` tries it by itself, and lets it in "
            "again if it works")
+ENDED = ("left out: tried in a process of its own, {how} while {step}; `nnc devices` tries it again, and lets it in if "
+         "it works")
 DEVICE_ID = re.compile(r"[a-z][a-z0-9_-]*:\d+")
 SETUP_HOOKS = frozenset({"nnc_plugin_info", "nnc_devices", "nnc_register"})
 """A plugin that raises in one of these is used no further; in another hook it loses only that call."""
@@ -49,17 +53,19 @@ class Manager:
     `options` (core's settings) are handed to the hooks, read-only.  `block` and the environment variable
     NNC_PLUGINS_BLOCK (comma separated) name installed plugins to leave alone; `only` restricts discovery to
     the names given.  `marks`: where plugins are noted while they are imported and set up, so that one which ends or
-    hangs this process is left alone by the next.
+    hangs this process is left alone by the next.  `trials`: where new ones are tried before, so that they do not.
     """
 
     def __init__(self, options: Mapping[str, Any] | None = None, *, block: Iterable[str] = (),
-                 only: Iterable[str] | None = None, marks: Marks | None = None) -> None:
+                 only: Iterable[str] | None = None, marks: Marks | None = None,
+                 trials: Trials | None = None) -> None:
         self.options: Mapping[str, Any] = MappingProxyType(dict(options or {}))
-        self._block, self._marks = tuple(block), marks
+        self._block, self._marks, self._trials = tuple(block), marks, trials
         self._only = None if only is None else frozenset(only)
         self._hooks = pluggy.PluginManager(PROJECT)
         self._hooks.add_hookspecs(hookspecs)
         self._records: list[PluginRecord] = []
+        self._candidates: dict[str, Candidate] = {}
         self._holders: dict[str, PluginRecord] = {}
         self._filled: list[tuple[DeviceTable, set[str]]] = []
         self._collected: set[tuple[str, str]] = set()
@@ -99,7 +105,8 @@ class Manager:
                 self._listing = True
                 try:
                     for record in self._records:
-                        if record.state == "loaded" and record.is_asked_for(kind):
+                        if (record.state == "loaded" and record.is_asked_for(kind)
+                                and self._comes_through(record, "listing")):
                             with self._trying(record, "listing its devices"):
                                 self._list_devices(record)
                 finally:
@@ -168,10 +175,20 @@ class Manager:
             step = None if self._marks is None else self._marks.left(record.name, record.source)
             if step is not None:
                 return self._fail(record, "blocked", CRASHED.format(step=step))
-            with self._trying(record, "being imported"):
-                self._load(record, candidate.entry_point.load)
+            self._candidates[record.name] = candidate
+            if self._comes_through(record, "import"):
+                with self._trying(record, "being imported"):
+                    self._load(record, candidate.entry_point.load)
         elif not candidate.unwanted:
             self._complain(record)
+
+    def _comes_through(self, record: PluginRecord, extent: Extent) -> bool:
+        """True unless an installed plugin ends or hangs a process of its own, which tries it where it is new."""
+        candidate = self._candidates.get(record.name)
+        ending = None if self._trials is None or candidate is None else self._trials.ending(candidate, extent)
+        if ending is not None:
+            self._fail(record, "blocked", ENDED.format(**ending._asdict()))
+        return ending is None
 
     def _trying(self, record: PluginRecord, step: str) -> AbstractContextManager[None]:
         """Mark an installed plugin while it does something for the first time."""

@@ -9,7 +9,9 @@ from nnc_core.base.config import config
 
 VARIABLE = "NNC_CACHE_FOLDER"
 PLUGIN_MARKS = "plugins"
-"""The folder there in which plugins are marked while they are tried."""
+"""The folder there in which plugins are marked while they are in use for the first time."""
+PLUGIN_TRIALS = "trials"
+"""The cache there of what came of trying new plugins."""
 
 
 def cache_folder() -> Path:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nnc_core.base.cache_folder import PLUGIN_MARKS, cache_folder
+from nnc_core.base.cache_folder import PLUGIN_MARKS, PLUGIN_TRIALS, cache_folder
 from nnc_core.base.config import config
+from nnc_core.base.disk_cache import disk_cache
 from nnc_core.base.dtype import ALL_DTYPES
 from nnc_core.stacks import PREFERENCE
-from nnc_plugins import Marks
+from nnc_plugins import Marks, Trials
 from nnc_plugins.discovery import BLOCK_VARIABLE
 from nnc_plugins.doctor import DeviceProbe, ProbeResult, diagnose_all
 
@@ -54,7 +55,8 @@ def devices(timeout: float, all_devices: bool, as_json: bool) -> None:
 
 
 def _diagnosed(timeout: float) -> Iterator[ProbeResult]:
-    return diagnose_all(timeout, options=config.as_dict(), marks=Marks(cache_folder() / PLUGIN_MARKS))
+    return diagnose_all(timeout, options=config.as_dict(), marks=Marks(cache_folder() / PLUGIN_MARKS),
+                        trials=Trials(disk_cache(PLUGIN_TRIALS)))
 
 
 def _computes(device: DeviceProbe) -> bool:

@@ -3,7 +3,7 @@
 Imports nothing but `nnc_core.base`.
 """
 
-from nnc_core.codegen.clike import CLikeKernel, entry_name, program_of, render, render_program
+from nnc_core.codegen.clike import CLikeKernel, entry_name, kernel_names, program_of, render, render_program
 from nnc_core.codegen.clike_columns import is_by_columns
 from nnc_core.codegen.clike_groups import GroupsWriter
 from nnc_core.codegen.clike_runs import RunsWriter
@@ -34,6 +34,7 @@ __all__ = [
     "index_type",
     "interpret",
     "is_by_columns",
+    "kernel_names",
     "plain_writers",
     "program_of",
     "render",

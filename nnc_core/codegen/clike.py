@@ -25,6 +25,12 @@ def entry_name(nest: AnyNest) -> str:
     return "kernel_" + re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
+def kernel_names(nest: AnyNest, place: int, writers: Iterable[type[CLikeKernel]]) -> dict[str, type[CLikeKernel]]:
+    """The writers of a nest's kernels, in the order in which they run, by names that no nest at another place of a
+    program has: two numbers end each, so that names of nests which end in numbers change nothing."""
+    return {f"{entry_name(nest)}_{place}_{number}": writer for number, writer in enumerate(writers)}
+
+
 def render(nest: AnyNest, dialect: Dialect) -> str:
     """A program with one kernel, `entry_name(nest)`, which takes the nest's arguments in order, then the numbers of a
     general nest."""

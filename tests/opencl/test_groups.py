@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,18 @@ def test_sums_are_folded_in_the_order_of_groups(gpu: OpenCLDevice, shape: tuple[
     rows = given.reshape(shape).transpose(*kept, *axes).reshape(*[shape[n] for n in kept], -1)
     expected = sum_of(rows) if writer is not CLikeKernel else interpreted(nest, y, given)
     assert same_bits(run(gpu, nest, y, given).reshape(-1), np.asarray(expected).reshape(-1))
+
+
+def test_kernels_of_one_program_have_names_of_their_own(gpu: OpenCLDevice) -> None:
+    """The second kernel of a sum in two passes, and the only one of a nest whose name ends in a number."""
+    x, few = Layout.packed((1, 70001), float32), Layout.packed((5,), float32)
+    (long, total), (short, negated) = nest_of("sum", x, (1,), False), nest_of("negative", few)
+    long, short = replace(long, name="twice"), replace(short, name="twice_0")
+    assert len(writers_for_groups(long)) == 2
+    gpu.compile_all([long, short])
+    given = values(x, 0)
+    assert same_bits(run(gpu, long, total, given).reshape(-1), sum_of(given.reshape(1, -1)))
+    assert same_bits(run(gpu, short, negated, given[:5].copy()), -given[:5])
 
 
 @pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin", "all", "any"])

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from nnc_core.base.disk_cache import disk_cache, key_of
 from nnc_core.base.errors import DeviceFailureError, NotSupportedError
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import AnyNest, CLikeKernel, entry_name, expand, general, program_of
+from nnc_core.codegen import AnyNest, CLikeKernel, expand, general, kernel_names, program_of
 from nnc_cuda.dialect import CUDA
 from nnc_cuda.driver import CompileError, CudaCompiler, CudaError, Driver
 from nnc_cuda.failure import explained
@@ -94,7 +94,7 @@ class ModuleBuilder:
     def _together(self, nests: Sequence[AnyNest]) -> Iterator[ModuleFunction | Refusal]:
         """The code of nests in one module; halves of them apart where that cannot be built, so that a bad one is found
         and spoils nothing."""
-        written = [_named(nest, place) for place, nest in enumerate(nests)]
+        written = [kernel_names(nest, place, writers_of(nest)) for place, nest in enumerate(nests)]
         try:
             kernels = {name: (expand(nest), writer) for nest, of_nest in zip(nests, written, strict=True)
                        for name, writer in of_nest.items()}
@@ -140,12 +140,6 @@ def _general(nest: LoopNest) -> tuple[AnyNest, tuple[int, ...]]:
     """The nest whose code serves this one, and the numbers that the code takes: none where these are too many."""
     made, numbers = general(nest)
     return (made, numbers) if len(nest.arguments) + len(numbers) <= MOST_ARGUMENTS else (nest, ())
-
-
-def _named(nest: AnyNest, place: int) -> dict[str, type[CLikeKernel]]:
-    """The writers of a nest's kernels, in the order in which they run, by the names of these."""
-    name = f"{entry_name(nest)}_{place}"
-    return {f"{name}_{number}": writer for number, writer in enumerate(writers_of(nest))}
 
 
 def _function(module: Module, of_nest: dict[str, type[CLikeKernel]]) -> ModuleFunction:

@@ -19,9 +19,9 @@ from nnc_core.codegen import (
     OPENCL_LOOPS,
     AnyNest,
     CLikeKernel,
-    entry_name,
     expand,
     general,
+    kernel_names,
     plain_writers,
     program_of,
     writers_for_groups,
@@ -142,7 +142,7 @@ class ProgramBuilder:
     def _together(self, nests: Sequence[AnyNest]) -> Iterator[Code | Refusal]:
         """The code of nests in one program; halves of them apart where that cannot be built, so that a bad one is
         found and spoils nothing."""
-        written = [self._named(nest, place) for place, nest in enumerate(nests)]
+        written = [kernel_names(nest, place, self._writers(nest)) for place, nest in enumerate(nests)]
         try:
             kernels = {name: (expand(nest), writer) for nest, of_nest in zip(nests, written, strict=True)
                        for name, writer in of_nest.items()}
@@ -167,11 +167,6 @@ class ProgramBuilder:
             code = Code(program, name, self.device, writer, code)
         assert code is not None
         return code
-
-    def _named(self, nest: AnyNest, place: int) -> dict[str, type[CLikeKernel]]:
-        """The writers of a nest's kernels, in the order in which they run, by the names of these."""
-        name = f"{entry_name(nest)}_{place}"
-        return {f"{name}_{number}" if number else name: writer for number, writer in enumerate(self._writers(nest))}
 
     def program(self, source: str) -> cl.Program:
         """A built program; cl.Error if the driver cannot."""
