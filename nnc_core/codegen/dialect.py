@@ -42,6 +42,9 @@ class Dialect:
     group: str = ""  # the number of this work item's group
     item: str = ""  # this work item's number in its group
     local: str = ""  # an array that the items of a group share ({type}, {name}, {count})
+    of_device: str = ""  # before what pointers to the device's memory point at
+    many_arguments: bool = False  # hundreds of arguments of a kernel are not too many
+    pairs: str = ""  # the type of complex numbers of {real}, which take {nbytes}, and macros that make some
     barrier: str = ""  # all items of a group have come here, and see what the others have written
     warp: Warp | None = None  # what groups consist of, in order
     suffixed_math: bool = True  # fmodf beside fmod
@@ -93,6 +96,11 @@ OPENCL = Dialect(
     group="get_group_id(0)",
     item="(int)get_local_id(0)",
     local="__local {type} {name}[{count}];",
+    of_device="__global",
+    pairs=(
+        "typedef {real}2 pair;\n#define PAIR(a, b) ((pair)(a, b))\n"
+        "#define PLUS(a, b) ((a) + (b))\n#define SCALED(a, factor) ((a) * (factor))\n"
+    ),
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
     suffixed_math=False,
     long_suffix="L",

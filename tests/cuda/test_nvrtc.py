@@ -7,11 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from nnc_core.base.dtype import bfloat16, boolean, float16, float64, int8, uint64
+from nnc_core.base.dtype import bfloat16, boolean, complex64, complex128, float16, float64, int8, uint32, uint64
 from nnc_core.base.errors import PluginError
 from nnc_core.base.layout import Layout
 from nnc_core.codegen import AnyNest, expand, general, program_of
 from nnc_core.codegen.clike_helpers import Helpers
+from nnc_core.operator.steps import ProgramSource
+from nnc_core.operator.steps.argsort import ArgsortSource
+from nnc_core.operator.steps.fourier_text import FourierSource
+from nnc_core.operator.steps.scatter import ScatterSource
 from nnc_cuda import nvrtc
 from nnc_cuda.dialect import CUDA
 from nnc_cuda.driver import CompileError
@@ -19,6 +23,12 @@ from nnc_cuda.modules import TOGETHER
 from nnc_cuda.vectors import writers_of
 from tests.cuda.operator_nests import operator_nests
 from tests.opencl.test_runs import nest_of
+
+SOURCES = (
+    FourierSource("fft", complex64, (1, 2), (2, 3, 8, 17)), FourierSource("irfft", complex128, (1, 1), (5,)),
+    ArgsortSource(float16, True, (1, 1)), ArgsortSource(float64, False, (2, 1)), ArgsortSource(int8, False, (1, 1)),
+    ScatterSource(bfloat16, uint64, "add", uint32, (1, 1, 1, 1)), ScatterSource(complex64, int8, "multiply", uint64,
+                                                                                (1, 2, 1, 1)))
 
 SAMPLE = 24
 CAPABILITIES = [(8, 0), (9, 0)]
@@ -60,6 +70,11 @@ def test_folds_by_shuffles_of_every_dtype(capability: tuple[int, int]) -> None:
              for columns in (40, 700) for dtype in (float16, float64, int8, uint64, boolean)
              for name, attribute in ([("any", (1,))] if dtype == boolean else [("argmax", 1), ("max", (1,))])]
     compile_all(nests, capability)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: type(source).__name__)
+def test_programs_of_several_kernels(source: ProgramSource) -> None:
+    assert nvrtc.NVRTC((9, 0)).compile(source.text(CUDA, grouped=True))[:4] == b"\x7fELF"
 
 
 def test_a_program_that_is_none() -> None:

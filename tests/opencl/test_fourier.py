@@ -11,9 +11,9 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import complex64, complex128, float32, float64, real_of
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
+from nnc_core.operator.steps.fourier import radices_of, roots_of
 from nnc_core.type import TensorSpec
 from nnc_opencl.device import OpenCLDevice
-from nnc_opencl.fourier.backend import radices_of, roots_of
 from tests.opencl.running import get, put
 
 Values = np.ndarray[Any, Any]

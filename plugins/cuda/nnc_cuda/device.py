@@ -27,6 +27,7 @@ from nnc_core.device import (
     Program,
     Stream,
 )
+from nnc_core.operator import steps
 from nnc_cuda.blas import Blas
 from nnc_cuda.driver import CudaCompiler, CudaError, DeviceFacts, Driver
 from nnc_cuda.exchange import borrowed, interface_of, lend
@@ -38,6 +39,7 @@ from nnc_cuda.modules import FittedFunction, ModuleBuilder, Refusal
 from nnc_cuda.products.backend import products
 from nnc_cuda.products.kernel import BlockProductCompiler
 from nnc_cuda.staging import Staging
+from nnc_cuda.steps import StepsCompiler
 from nnc_cuda.stream import CudaEvent, CudaStream
 
 ALIGNMENT = 256
@@ -76,7 +78,9 @@ class CudaDevice(Device):
         self._default = CudaStream(driver, id, self._staging, keeps=False)
         self._builder = ModuleBuilder(driver, compiler, id)
         self._kernels = BuiltKernels(KERNELS, self._built)
-        self._library = products(BlockProductCompiler(self._builder, self._default), self._blas)
+        compiled = StepsCompiler(self._builder, self._default, self.spec.dtypes, self._constants)
+        self._library = {**products(BlockProductCompiler(self._builder, self._default), self._blas),
+                         **{name: (found,) for name, found in steps.backends(compiled).items()}}
 
     # ---- memory
     def reserve(self, nbytes: int) -> CudaBuffer:
@@ -179,6 +183,12 @@ class CudaDevice(Device):
     def _built(self, nests: Sequence[LoopNest]) -> list[CudaKernel | Refusal]:
         return [CudaKernel(nest, code, self._default, self.allocate) if isinstance(code, FittedFunction) else code
                 for nest, code in zip(nests, self._builder.build(nests), strict=True)]
+
+    def _constants(self, values: HostArray) -> Buffer:
+        """Memory with these values, for kernels on any stream."""
+        buffer = self.allocate(values.nbytes)
+        self.upload(values, buffer).wait()
+        return buffer
 
     def backends(self, name: str) -> Sequence[CommandBackend]:
         return self._library.get(name, ())

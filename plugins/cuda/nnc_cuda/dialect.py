@@ -44,6 +44,13 @@ CUDA = Dialect(
     group="blockIdx.x",
     item="(int)threadIdx.x",
     local="__shared__ {type} {name}[{count}];",
+    many_arguments=True,
+    pairs=(
+        "typedef struct __align__({nbytes}) {{ {real} x, y; }} pair;\n"
+        "static __device__ inline pair PAIR({real} x, {real} y) {{ pair z; z.x = x; z.y = y; return z; }}\n"
+        "static __device__ inline pair PLUS(pair a, pair b) {{ return PAIR(a.x + b.x, a.y + b.y); }}\n"
+        "static __device__ inline pair SCALED(pair a, {real} by) {{ return PAIR(a.x * by, a.y * by); }}\n"
+    ),
     barrier="__syncthreads();",
     warp=Warp(
         items=32,

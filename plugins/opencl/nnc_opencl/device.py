@@ -11,13 +11,12 @@ from nnc_core.base.dtype import float32
 from nnc_core.base.errors import DeviceError, DeviceFailureError, Error, NotSupportedError, OutOfRangeError
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
 from nnc_core.device import DONE, Buffer, BuiltKernels, CommandBackend, Device, Event, HostArray, Stream
+from nnc_core.operator import steps
 from nnc_opencl.attention import attention
 from nnc_opencl.drivers import INSTALL, builds_loops, describe, runs_groups, spec_of
 from nnc_opencl.failure import failure
-from nnc_opencl.fourier import fourier
 from nnc_opencl.kernel import OpenCLKernel
 from nnc_opencl.memory import Account, OpenCLBuffer, reserve
-from nnc_opencl.ordering import ordering
 from nnc_opencl.products.backend import products
 from nnc_opencl.products.kernel import TiledCompiler
 from nnc_opencl.programs import FittedCode, ProgramBuilder, Refusal, library_functions
@@ -52,7 +51,7 @@ class OpenCLDevice(Device):
         tiles = grouped or not builds_loops(device)
         self._library = {**products(TiledCompiler(self._builder, self._default, tiles)),
                          **attention(StepsCompiler(self._builder, self._default, tiles)),
-                         **ordering(steps := StepsCompiler(self._builder, self._default, grouped)), **fourier(steps)}
+                         **steps.backends(StepsCompiler(self._builder, self._default, grouped))}
 
     def reserve(self, nbytes: int) -> OpenCLBuffer:
         return reserve(self._context, nbytes, self._account, self.spec)

@@ -10,11 +10,13 @@ from typing import NamedTuple
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import float64
 from nnc_core.base.errors import NotSupportedError
+from nnc_core.codegen import Dialect
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.attention_problem import WORTH, AttentionProblem, attention_of
+from nnc_core.operator.steps import EntryLaunch, StepsPart
 from nnc_opencl.attention.kind import BlockedKind, kind_of, numbers_of
 from nnc_opencl.attention.source import attention_source
-from nnc_opencl.steps import EntryLaunch, StepsCompiler
+from nnc_opencl.steps import StepsCompiler
 
 
 class AttentionSource(NamedTuple):
@@ -22,7 +24,11 @@ class AttentionSource(NamedTuple):
 
     kind: BlockedKind
 
-    def text(self, grouped: bool) -> str:
+    @property
+    def names(self) -> list[str]:
+        return self.kind.numbers
+
+    def text(self, dialect: Dialect, grouped: bool) -> str:
         assert grouped == self.kind.grouped
         return attention_source(self.kind)
 
@@ -56,7 +62,7 @@ class OpenCLAttention(CommandBackend):
         kind = self.kind_of(problem)
         assert kind is not None
         steps = [EntryLaunch(entry, groups * kind.items, kind.items) for entry, groups in groups_of(problem, kind)]
-        return self.compiler.kernel(self.operator, AttentionSource(kind), steps, numbers_of(kind, problem))
+        return self.compiler.kernel(self.operator, [StepsPart(AttentionSource(kind), steps, numbers_of(kind, problem))])
 
     def kind_of(self, problem: AttentionProblem) -> BlockedKind | None:
         return kind_of(problem, self.compiler.grouped, self.compiler.builder.device.local_mem_size)

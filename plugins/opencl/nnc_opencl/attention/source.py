@@ -11,7 +11,6 @@ from nnc_core.codegen.clike_scalars import Scalars
 from nnc_core.operator.attention_problem import AXES
 from nnc_opencl.attention.kind import BlockedKind
 from nnc_opencl.attention.text import AHEAD, BACK, LAY_MASK, REST, SCORES, SHARED, SUMS, TILE
-from nnc_opencl.ordering.arrays import declared
 
 ROWS = range(12, 7, -1)
 """Rows of tiles on CPUs, with two vectors."""
@@ -80,7 +79,8 @@ def places(kind: BlockedKind) -> Iterator[str]:
     parameters += ["__global const long *numbers", "const long size", "const long step"]
     yield f"#define PARAMETERS {', '.join(parameters)}"
     bias = "__local real bias[BLOCK * WIDTH];" if kind.mask is not None else ""
-    yield f"#define NUMBERS {bias} {declared(kind.numbers)}"
+    declared = " ".join([f"const long {name} = numbers[{n}];" for n, name in enumerate(kind.numbers)])
+    yield f"#define NUMBERS {bias} {declared}"
     yield ("#define PANEL(length) long rest = get_group_id(0); const long panels = (length + WIDTH - 1) / WIDTH; "
            "const long first = rest % panels * WIDTH; rest /= panels; "
            "const int count = (int)min((long)WIDTH, length - first);")

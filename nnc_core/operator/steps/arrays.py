@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from nnc_core.base.layout import Layout
-from nnc_opencl.products.source import split
+from nnc_core.codegen.clike_places import split
 
 
 class Axes(NamedTuple):
@@ -25,7 +24,7 @@ class Axes(NamedTuple):
 
     def split(self, number: str) -> str:
         """Declarations of the place on each axis of the point with a number."""
-        return " ".join(split(self.places, self.lengths, number)) if self.rank else ""
+        return " ".join(split(self.places, self.lengths, number, "int64")) if self.rank else ""
 
 
 class ArraySteps(NamedTuple):
@@ -80,8 +79,3 @@ def sides(places: dict[str, tuple[Layout, slice]]) -> Sides:
 def first_of(name: str, x: Layout) -> dict[str, int]:
     """The element at which an array begins."""
     return {f"{name}_first": x.offset // x.dtype.itemsize}
-
-
-def declared(names: Sequence[str]) -> str:
-    """Declarations of numbers, which a kernel is given as an array in this order."""
-    return " ".join([f"const long {name} = numbers[{n}];" for n, name in enumerate(names)])

@@ -7,58 +7,53 @@ from typing import NamedTuple
 
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType, accumulator, element_of, is_complex, is_float, real_of, uint32, uint64
-from nnc_core.codegen import OPENCL
+from nnc_core.codegen import Dialect
 from nnc_core.codegen.clike_helpers import Helpers
 from nnc_core.codegen.clike_scalars import Scalars
+from nnc_core.codegen.clike_steps import ArrayParameter, pairs
 from nnc_core.device import CommandBackend, Kernel
-from nnc_opencl.ordering.arrays import ArraySteps, Axes, Sides, declared, first_of, sides
-from nnc_opencl.ordering.sorting import SHARES, Sorting, rounded
-from nnc_opencl.ordering.source import GROUP, SortedRows, sorting_source
-from nnc_opencl.steps import EntryLaunch, StepsCompiler
+from nnc_core.operator.steps.arrays import ArraySteps, Axes, Sides, first_of, sides
+from nnc_core.operator.steps.program import EntryLaunch, StepsCompiler, StepsPart
+from nnc_core.operator.steps.sorting import SHARES, Sorting, rounded
+from nnc_core.operator.steps.sorting_text import GROUP, SortedRows, sorting_source
 
 OPERATIONS = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maximum"}
 COPY = """
-KERNEL void copy(PARAMETERS) {
-  NUMBERS
-  for (long t = FIRST(elements); t < LAST(elements); t += NEXT) { ALL y[TO_ALL] = x[FROM_ALL]; }
-}
+  for (int64 t = FIRST(elements); t < LAST(elements); t += NEXT) { ALL y[TO_ALL] = x[FROM_ALL]; }
 """
 COMBINE = """
-KERNEL void combine(PARAMETERS) {
-  NUMBERS
-  __global const key_t *keys = (__global const key_t *)(work + keys_at);
-  __global const uint *places = (__global const uint *)(work + places_at);
-  const long items = rows * count * between * behind;
-  for (long n = FIRST(items); n < LAST(items); n += NEXT) {
-    long rest = n;
-    const long tail = rest % behind; rest /= behind;
-    const long sorted = rest % count; rest /= count;
-    const long middle = rest % between, row = rest / between;
-    const long begin = row * wide;
-    const key_t index = keys[begin + sorted];
+  GLOBAL const key_type *keys = (GLOBAL const key_type *)(work + keys_at);
+  GLOBAL const uint32 *places = (GLOBAL const uint32 *)(work + places_at);
+  const int64 items = rows * count * between * behind;
+  for (int64 n = FIRST(items); n < LAST(items); n += NEXT) {
+    int64 rest = n;
+    const int64 tail = rest % behind; rest /= behind;
+    const int64 sorted = rest % count; rest /= count;
+    const int64 middle = rest % between, row = rest / between;
+    const int64 begin = row * wide;
+    const key_type index = keys[begin + sorted];
     if (index >= length || (sorted && keys[begin + sorted - 1] == index)) continue;
     ROW MIDDLE TAIL
-    const long a0 = index;
-    held_t value = LOADED(y[TO]);
-    for (long s = sorted; s < count && keys[begin + s] == index; ++s) {
-      const long k = places[begin + s];
+    const int64 a0 = index;
+    held_type value = LOADED(y[TO]);
+    for (int64 s = sorted; s < count && keys[begin + s] == index; ++s) {
+      const int64 k = places[begin + s];
       PLACE
-      const held_t update = LOADED(updates[UPDATE]);
+      const held_type update = LOADED(updates[UPDATE]);
       value = COMBINED;
     }
     y[TO] = STORED(value);
   }
-}
 """
 LOOPS = """
-#define FIRST(n) (get_global_id(0) * (((n) + get_global_size(0) - 1) / get_global_size(0)))
-#define LAST(n) min((long)(n), (long)((get_global_id(0) + 1) * (((n) + get_global_size(0) - 1) / get_global_size(0))))
+#define FIRST(n) (POINT * (((n) + POINTS - 1) / POINTS))
+#define LAST(n) min((int64)(n), (int64)((POINT + 1) * (((n) + POINTS - 1) / POINTS)))
 #define NEXT 1
 """
 STRIDES = """
-#define FIRST(n) get_global_id(0)
+#define FIRST(n) POINT
 #define LAST(n) (n)
-#define NEXT get_global_size(0)
+#define NEXT POINTS
 """
 
 
@@ -92,61 +87,61 @@ class ScatterSource(NamedTuple):
         found += [name for axes in self.groups for name in axes.lengths]
         return found + [name for steps in self.steps for name in steps.names()]
 
-    def text(self, grouped: bool) -> str:
-        scalars = Scalars(Helpers(OPENCL))
+    def text(self, dialect: Dialect, grouped: bool) -> str:
+        scalars = Scalars(Helpers(dialect))
         shared, middle, indices, tail = self.groups
         x, places, updates, y = self.steps
         whole = Axes("r", shared.rank), Axes("m", middle.rank), Axes("a", 1), Axes("t", tail.rank)
-        stored, held, loaded, kept, combined = self.elements(scalars)
+        types, stored, held, loaded, kept, combined = self.elements(scalars)
         words = {
             "ALL": _split_all(whole), "FROM_ALL": x.element(), "TO_ALL": y.element(), "TO": y.element(),
             "UPDATE": updates.element(), "MIDDLE": middle.split("middle"), "TAIL": tail.split("tail"),
             "LOADED(e)": loaded, "STORED(e)": kept, "COMBINED": combined}
-        index = OPENCL.types[self.of_indices.name]
-        unsigned = OPENCL.types[self.key.name]
         functions = [
-            f"typedef {stored} stored_t;", f"typedef {held} held_t;", STRIDES if grouped else LOOPS,
+            types, f"typedef {stored} stored_type;", f"typedef {held} held_type;", STRIDES if grouped else LOOPS,
             *[f"#define {name} {text}" for name, text in words.items()],
-            f"static inline {unsigned} nnc_index(long index, long length) {{ index += index < 0 ? length : 0; "
-            f"return index < 0 || index >= length ? ({unsigned})length : ({unsigned})index; }}", COPY, COMBINE]
-        parameters = (f"__global const stored_t *x, __global const {index} *indices, __global const stored_t *updates, "
-                      "__global stored_t *y, __global uchar *work, __global const long *numbers, const long size, "
-                      "const long step")
-        value = f"nnc_index((long)indices[{places.element()}], length)"
-        back = "" if grouped else "((__global key_t *)(work + keys_at))[row * count + k] = key; " \
-                                  "((__global uint *)(work + places_at))[row * count + k] = place;"
-        made = SortedRows(self.key, "\n".join(functions), parameters, declared(self.names), shared.split("row"),
+            f"FUNCTION {self.key.name} nnc_index(int64 index, int64 length) {{ index += index < 0 ? length : 0; "
+            f"return index < 0 || index >= length ? ({self.key.name})length : ({self.key.name})index; }}"]
+        arrays = [ArrayParameter("stored_type", "x"), ArrayParameter(self.of_indices.name, "indices"),
+                  ArrayParameter("stored_type", "updates"), ArrayParameter("stored_type", "y", written=True),
+                  ArrayParameter("uint8", "work", written=True)]
+        value = f"nnc_index((int64)indices[{places.element()}], length)"
+        back = "" if grouped else "((GLOBAL key_type *)(work + keys_at))[row * count + k] = key; " \
+                                  "((GLOBAL uint32 *)(work + places_at))[row * count + k] = place;"
+        made = SortedRows(self.key, "\n".join(functions), arrays, self.names, shared.split("row"),
                           indices.split("k"), value, back)
-        return sorting_source(made, scalars.helpers, grouped)
+        return sorting_source(made, scalars.helpers, grouped, {"copy": COPY, "combine": COMBINE})
 
-    def elements(self, scalars: Scalars) -> tuple[str, str, str, str, str]:
-        """The types of elements as stored and as combined, both ways between them, and how two are combined."""
+    def elements(self, scalars: Scalars) -> tuple[str, str, str, str, str, str]:
+        """Definitions of types, those of elements as stored and as combined, both ways between them, and how two are
+        combined."""
+        dialect = scalars.dialect
         if is_complex(self.dtype):
-            real = OPENCL.types[real_of(self.dtype).name]
-            scalars.held(real_of(self.dtype))
-            product = f"({real}2)(value.x * update.x - value.y * update.y, value.x * update.y + value.y * update.x)"
-            both = {"set": "update", "add": "value + update", "multiply": product}
-            return f"{real}2", f"{real}2", "(e)", "(e)", both[self.mode]
-        stored = OPENCL.types[element_of(self.dtype).name]
+            real = real_of(self.dtype)
+            product = "PAIR(value.x * update.x - value.y * update.y, value.x * update.y + value.y * update.x)"
+            both = {"set": "update", "add": "PLUS(value, update)", "multiply": product}
+            types = pairs(scalars.held(real), real.itemsize, dialect)
+            return types, "pair", "pair", "(e)", "(e)", both[self.mode]
+        stored = dialect.types[element_of(self.dtype).name]
         if self.mode == "set":
-            return stored, stored, "(e)", "(e)", "update"
+            return "", stored, stored, "(e)", "(e)", "update"
         summed = self.mode in ("add", "multiply") and is_float(self.dtype)
         wide = accumulator(self.dtype) if summed else self.dtype
         combined = scalars.expression(OPERATIONS[self.mode], wide, ("value", "update"), wide)
         kept = scalars.store(scalars.cast("(e)", wide, self.dtype), self.dtype)
-        return stored, scalars.held(self.dtype), scalars.load("(e)", self.dtype), kept, combined
+        return "", stored, scalars.held(self.dtype), scalars.load("(e)", self.dtype), kept, combined
 
 
 def _split_all(axes: tuple[Axes, ...]) -> str:
     """Declarations of all places from t."""
-    lines, rest = ["long all = t;"], [(place, length) for group in axes for place, length in
+    lines, rest = ["int64 all = t;"], [(place, length) for group in axes for place, length in
                                       zip(group.places, group.lengths, strict=True)]
     for place, length in reversed(rest):
-        lines.append(f"const long {place} = all % {length}; all /= {length};")
+        lines.append(f"const int64 {place} = all % {length}; all /= {length};")
     return " ".join(lines)
 
 
-class OpenCLScatter(CommandBackend):
+class Scatter(CommandBackend):
     """Changes elements by index.  An index out of range changes nothing."""
 
     name = "sort"
@@ -158,7 +153,7 @@ class OpenCLScatter(CommandBackend):
         if command.name != "scatter":
             return "it is made for scatter"
         wide = real_of(command.output.dtype) if is_complex(command.output.dtype) else command.output.dtype
-        if wide.name not in self.compiler.builder.spec.dtypes:
+        if wide.name not in self.compiler.dtypes:
             return f"the device has no {wide}"
         return None if sorting_of(command).length < 1 << 31 else "there are too many indices"
 
@@ -200,7 +195,8 @@ class OpenCLScatter(CommandBackend):
         if updates.size and y.size:
             launches += [*[step for step in sorting.steps(grouped, cores) if step.entry != "finish"],
                       self.over("combine", sorting.rows * sorting.length * between * behind)]
-        return self.compiler.kernel("scatter", source, launches, [numbers[name] for name in source.names])
+        whole = StepsPart(source, launches, [numbers[name] for name in source.names])
+        return self.compiler.kernel("scatter", [whole])
 
     def over(self, entry: str, items: int) -> EntryLaunch:
         """A launch for so many elements."""

@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType, float64
-from nnc_core.codegen import OPENCL
+from nnc_core.codegen import Dialect
 from nnc_core.codegen.clike_helpers import Helpers
 from nnc_core.codegen.clike_scalars import Scalars
+from nnc_core.codegen.clike_steps import ArrayParameter
 from nnc_core.device import CommandBackend, Kernel
-from nnc_opencl.ordering.arrays import ArraySteps, Axes, declared, first_of, sides
-from nnc_opencl.ordering.sorting import Sorting
-from nnc_opencl.ordering.source import SortedRows, key_dtype, key_function, key_of, sorting_source
-from nnc_opencl.steps import StepsCompiler
+from nnc_core.operator.steps.arrays import ArraySteps, Axes, first_of, sides
+from nnc_core.operator.steps.program import StepsCompiler, StepsPart
+from nnc_core.operator.steps.sorting import Sorting
+from nnc_core.operator.steps.sorting_text import SortedRows, key_dtype, key_function, key_of, sorting_source
 
 SHORT = 64
 """Elements of rows that are sorted as quickly by counting."""
@@ -41,24 +42,24 @@ class ArgsortSource(NamedTuple):
         steps = [name for array in ("x", "y") for name in ArraySteps(array, self.groups).names()]
         return ["rows", "count", "wide", "pairs", "digits", "tails", *before.lengths, *behind.lengths, *steps]
 
-    def text(self, grouped: bool) -> str:
-        scalars = Scalars(Helpers(OPENCL))
+    def text(self, dialect: Dialect, grouped: bool) -> str:
+        scalars = Scalars(Helpers(dialect))
         x, y = ArraySteps("x", self.groups), ArraySteps("y", self.groups)
         key = key_of(f"x[{x.element()}]", self.dtype, scalars)
         before, behind, along = self.groups
         place = along.places[0]
-        parameters = (f"__global const {OPENCL.types[self.dtype.name]} *x, __global long *y, __global uchar *work, "
-                      "__global const long *numbers, const long size, const long step")
+        arrays = [ArrayParameter(dialect.types[self.dtype.name], "x"), ArrayParameter("int64", "y", written=True),
+                  ArrayParameter("uint8", "work", written=True)]
         made = SortedRows(
-            key_dtype(self.dtype), key_function(self.dtype, scalars) if "nnc_key" in key else "", parameters,
-            declared(self.names), f"{before.split('row / tails')} {behind.split('row % tails')}",
-            f"const long {place} = k;",
+            key_dtype(self.dtype), key_function(self.dtype, scalars) if "nnc_key" in key else "", arrays, self.names,
+            f"{before.split('row / tails')} {behind.split('row % tails')}",
+            f"const int64 {place} = k;",
             f"~({key})" if self.descending else key,
-            f"const long {place} = k; y[{y.element()}] = place; (void)key;")
+            f"const int64 {place} = k; y[{y.element()}] = place; (void)key;")
         return sorting_source(made, scalars.helpers, grouped)
 
 
-class OpenCLArgsort(CommandBackend):
+class Argsort(CommandBackend):
     """Sorts rows of any length."""
 
     name = "sort"
@@ -74,7 +75,7 @@ class OpenCLArgsort(CommandBackend):
             return f"rows of {count} are sorted by counting"
         if count >= MOST:
             return f"rows of {count} elements are longer than {MOST}"
-        if command.inputs[0].dtype == float64 and "float64" not in self.compiler.builder.spec.dtypes:
+        if command.inputs[0].dtype == float64 and float64.name not in self.compiler.dtypes:
             return "the device has no float64"
         return None
 
@@ -94,7 +95,8 @@ class OpenCLArgsort(CommandBackend):
             step = array.strides[axis] // array.dtype.itemsize
             numbers |= {**first_of(name, array), f"{name}_{PLACE}0": step}
         steps = list(sorting.steps(self.compiler.grouped, self.compiler.cores))
-        return self.compiler.kernel("argsort", source, steps, [numbers[name] for name in source.names])
+        whole = StepsPart(source, steps, [numbers[name] for name in source.names])
+        return self.compiler.kernel("argsort", [whole])
 
 
 def length_of(command: Command) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nnc_core.base.dtype import DType
-from nnc_opencl.ordering.source import BLOCK, GROUP
-from nnc_opencl.steps import EntryLaunch
+from nnc_core.operator.steps.program import EntryLaunch
+from nnc_core.operator.steps.sorting_text import BLOCK, GROUP
 
 PLACE = 4
 """Bytes of a place in a row."""

@@ -7,16 +7,14 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyopencl as cl
 
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import complex_of, float64, is_complex, real_of
 from nnc_core.base.layout import Layout
-from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
-from nnc_opencl.fourier.source import GROUP, FourierSource, Way
-from nnc_opencl.kernel import all_of
-from nnc_opencl.ordering.arrays import first_of, sides
-from nnc_opencl.steps import EntryLaunch, StepsCompiler, StepsKernel
+from nnc_core.device import CommandBackend, Kernel
+from nnc_core.operator.steps.arrays import first_of, sides
+from nnc_core.operator.steps.fourier_text import GROUP, FourierSource, Way
+from nnc_core.operator.steps.program import EntryLaunch, StepsCompiler, StepsPart
 
 TRANSFORMS: tuple[Way, ...] = ("fft", "rfft", "irfft")
 LARGEST = 1024
@@ -64,7 +62,7 @@ class AxisTransform(NamedTuple):
         return 1 / self.points if self.inverse == (self.norm == "backward") else 1.0
 
 
-class OpenCLFourier(CommandBackend):
+class Fourier(CommandBackend):
     """Transforms along axes, one after another."""
 
     name = "stages"
@@ -75,7 +73,7 @@ class OpenCLFourier(CommandBackend):
     def refuse(self, command: Command) -> str | None:
         if command.name != self.operator:
             return f"it is made for {self.operator}"
-        if real_of(command.inputs[0].dtype) == float64 and "float64" not in self.compiler.builder.spec.dtypes:
+        if real_of(command.inputs[0].dtype) == float64 and float64.name not in self.compiler.dtypes:
             return "the device has no float64"
         largest = max([radix for part in parts_of(command) for radix in radices_of(part.points)], default=1)
         return f"a stage of {largest} elements takes longer than the host" if largest > LARGEST else None
@@ -84,11 +82,13 @@ class OpenCLFourier(CommandBackend):
         return max([part.workspace for part in parts_of(command)])
 
     def prepare(self, command: Command) -> Kernel:
+        """The first part reads the input, the others what the one before has given."""
         parts = parts_of(command)
-        return FourierKernel([self.kernel_of(part) for part in parts],
-                             [TwiddleTable(self.compiler.builder.context, part) for part in parts])
+        return self.compiler.kernel(self.operator, [self.part_of(part, 1 if n else 0) for n, part in enumerate(parts)
+                                                    if part.rows])
 
-    def kernel_of(self, part: AxisTransform) -> StepsKernel:
+    def part_of(self, part: AxisTransform, read: int) -> StepsPart:
+        """The launches of a transform along one axis; `read`: the number of the buffer that it reads."""
         outer = (slice(None), slice(0, 0)) if part.axis is None else (slice(part.axis), slice(part.axis + 1, None))
         groups = [sides({"x": (part.x, axes), "y": (part.y, axes)}) for axes in outer]
         radices = radices_of(part.points)
@@ -100,8 +100,8 @@ class OpenCLFourier(CommandBackend):
         for name, array in (("x", part.x), ("y", part.y)):
             step = 0 if part.axis is None else array.strides[part.axis] // array.dtype.itemsize
             numbers |= {**first_of(name, array), f"{name}_k0": step}
-        launches = list(self.launches(part, radices)) if part.rows else []
-        return self.compiler.kernel(self.operator, source, launches, [numbers[name] for name in source.names])
+        return StepsPart(source, list(self.launches(part, radices)), [numbers[name] for name in source.names],
+                         (read, 1, 2), (self.compiler.constants(table_of(part)),))
 
     def launches(self, part: AxisTransform, radices: Sequence[int]) -> Iterator[EntryLaunch]:
         """Taking, all stages, and giving; `step`: the half of the workspace that is read."""
@@ -119,29 +119,10 @@ class OpenCLFourier(CommandBackend):
         return max(min(elements // EACH, SHARES * self.compiler.cores), 1), 1
 
 
-class FourierKernel(Kernel):
-    """Transforms along several axes: the first reads the input, the others what the one before has given."""
-
-    def __init__(self, kernels: Sequence[StepsKernel], tables: Sequence[TwiddleTable]) -> None:
-        self.kernels, self.tables = kernels, tables
-
-    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
-        x, y, *work = buffers
-        launches = []
-        for kernel, table in zip(self.kernels, self.tables, strict=True):
-            given: list[Any] = [x, y, *work, table]
-            launches.append(kernel.bind(given, stream))
-            x = y
-        return all_of(launches)
-
-
-class TwiddleTable:
-    """The roots of unity of a length in the device's memory, and behind them the scale."""
-
-    def __init__(self, context: cl.Context, part: AxisTransform) -> None:
-        roots = np.append(roots_of(part.points, part.inverse), part.scale)
-        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-        self.memory = cl.Buffer(context, flags, hostbuf=roots.astype(complex_of(real_of(part.x.dtype))))
+def table_of(part: AxisTransform) -> np.ndarray[Any, Any]:
+    """The roots of unity of a length, and behind them the scale."""
+    roots = np.append(roots_of(part.points, part.inverse), part.scale)
+    return roots.astype(complex_of(real_of(part.x.dtype)))
 
 
 def roots_of(count: int, inverse: bool) -> np.ndarray[Any, Any]:

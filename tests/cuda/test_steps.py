@@ -1,0 +1,54 @@
+"""Sorting, scatters and Fourier transforms by the kernels of OpenCL's GPUs, on the CUDA device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.stacks import make_stack
+from nnc_cuda.device import CudaDevice
+from tests.cuda.host_compiler import HostCompiler, compiler
+from tests.cuda.host_driver import HostDriver
+from tests.cuda.host_plugin import ID
+from tests.opencl.test_fourier import (  # noqa: F401 they run here too
+    test_complex_numbers,
+    test_double_precision,
+    test_real_numbers,
+)
+from tests.opencl.test_ordering import (  # noqa: F401 they run here too
+    test_an_index_out_of_range_changes_nothing,
+    test_positions_in_order,
+    test_updates_by_index,
+)
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[CudaDevice]:
+    """One for all tests, which share code."""
+    if compiler() is None:
+        pytest.skip("there is no C compiler")
+    device = CudaDevice(HostDriver(), HostCompiler(), ID)
+    yield device
+    device.close()
+
+
+def test_they_are_captured(driver: HostDriver, device: CudaDevice) -> None:
+    """Kernels of several programs, and tables that they read, are in one graph with what is around them."""
+    rng = np.random.default_rng(0)
+    with nnc.use_device(make_stack(device)):
+        f = nnc.jit(lambda x: nnc.sort(nnc.real(nnc.fft.fft(x * 2, axis=1)), axis=0) + 1)
+        for _ in range(4):
+            x = rng.standard_normal((70, 12)).astype(np.float32)
+            found = f(nnc.asarray(x)).numpy()
+            np.testing.assert_allclose(found, np.sort(np.fft.fft(x * 2, axis=1).real, axis=0) + 1, atol=1e-4)
+    assert driver.graph_launches
+
+
+def test_stable_with_numbers_that_are_none(device: CudaDevice) -> None:
+    x = np.tile(np.array([3, np.nan, -0.0, 0.0, -np.inf], np.float32), 40)
+    with nnc.use_device(make_stack(device)):
+        found = nnc.argsort(nnc.asarray(x)).numpy()
+    np.testing.assert_array_equal(found, np.argsort(x, kind="stable"))
