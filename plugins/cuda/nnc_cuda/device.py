@@ -39,7 +39,7 @@ from nnc_cuda.modules import FittedFunction, ModuleBuilder, Refusal
 from nnc_cuda.products.backend import products
 from nnc_cuda.products.kernel import BlockProductCompiler
 from nnc_cuda.staging import Staging
-from nnc_cuda.steps import StepsCompiler
+from nnc_cuda.steps import CudaStepsCompiler
 from nnc_cuda.stream import CudaEvent, CudaStream
 
 ALIGNMENT = 256
@@ -78,7 +78,7 @@ class CudaDevice(Device):
         self._default = CudaStream(driver, id, self._staging, keeps=False)
         self._builder = ModuleBuilder(driver, compiler, id)
         self._kernels = BuiltKernels(KERNELS, self._built)
-        compiled = StepsCompiler(self._builder, self._default, self.spec.dtypes, self._constants)
+        compiled = CudaStepsCompiler(self._builder, self._default, self.spec.dtypes, self._constants)
         self._library = {**products(BlockProductCompiler(self._builder, self._default), self._blas),
                          **{name: (found,) for name, found in steps.backends(compiled).items()}}
 

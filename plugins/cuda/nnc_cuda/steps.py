@@ -22,7 +22,7 @@ from nnc_cuda.stream import CudaStream
 PutConstants: TypeAlias = Callable[[np.ndarray[Any, Any]], Buffer]
 
 
-class BuiltPart(NamedTuple):
+class LaunchedPart(NamedTuple):
     """A part, and its launches."""
 
     part: StepsPart
@@ -43,10 +43,10 @@ class StepsLaunch(EnqueuedLaunch):
             launch.enqueue(driver, stream)
 
 
-class StepsKernel(CapturableKernel):
+class CudaStepsKernel(CapturableKernel):
     """Kernels of programs that run one after another."""
 
-    def __init__(self, name: str, parts: Sequence[BuiltPart], default: CudaStream) -> None:
+    def __init__(self, name: str, parts: Sequence[LaunchedPart], default: CudaStream) -> None:
         self.name, self.parts, self.default = name, parts, default
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
@@ -55,7 +55,7 @@ class StepsKernel(CapturableKernel):
         return launches[0] if len(launches) == 1 else StepsLaunch(self.name, launches, queue)
 
 
-class StepsCompiler:
+class CudaStepsCompiler:
     """Builds such programs for one device; a program lives as long as any kernel that uses it."""
 
     grouped = True
@@ -68,14 +68,14 @@ class StepsCompiler:
         self._modules: WeakValueDictionary[Hashable, Module] = WeakValueDictionary()
         self._lock = Lock()
 
-    def kernel(self, name: str, parts: Sequence[StepsPart]) -> StepsKernel:
-        return StepsKernel(name, [self._built(name, part) for part in parts], self.default)
+    def kernel(self, name: str, parts: Sequence[StepsPart]) -> CudaStepsKernel:
+        return CudaStepsKernel(name, [self._built(name, part) for part in parts], self.default)
 
-    def _built(self, name: str, part: StepsPart) -> BuiltPart:
+    def _built(self, name: str, part: StepsPart) -> LaunchedPart:
         module = self.module(name, part.source)
         with explained("looking a kernel up", self.builder.id):
             found = {entry: ModuleFunction(module, entry) for entry in {step.entry for step in part.steps}}
-        return BuiltPart(part, [_step(found[step.entry], step, part) for step in part.steps])
+        return LaunchedPart(part, [_step(found[step.entry], step, part) for step in part.steps])
 
     def module(self, name: str, source: ProgramSource) -> Module:
         """The code of a program, compiled once."""
