@@ -10,6 +10,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core.stacks import make_stack
 from nnc_cuda.device import CudaDevice
+from nnc_cuda.graphs import OTHERS
 from tests.cuda.host_compiler import HostCompiler, compiler
 from tests.cuda.host_driver import HostDriver
 from tests.cuda.host_plugin import ID
@@ -36,15 +37,17 @@ def both() -> Iterator[CudaDevice]:
 
 
 def test_they_are_captured(driver: HostDriver, device: CudaDevice) -> None:
-    """Kernels of several programs, and tables that they read, are in one graph with what is around them."""
-    rng = np.random.default_rng(0)
+    """Kernels of several programs, and tables that they read, are in one graph with what is around them, which follows
+    its inputs."""
+    rng, kept = np.random.default_rng(0), list[nnc.Tensor]()
     with nnc.use_device(make_stack(device)):
-        f = nnc.jit(lambda x: nnc.sort(nnc.real(nnc.fft.fft(x * 2, axis=1)), axis=0) + 1)
-        for _ in range(4):
+        f = nnc.jit(lambda x: nnc.sort(nnc.real(nnc.fft.fftn(x)), axis=0) + 1)
+        for _ in range(3 * OTHERS):
             x = rng.standard_normal((70, 12)).astype(np.float32)
-            found = f(nnc.asarray(x)).numpy()
-            np.testing.assert_allclose(found, np.sort(np.fft.fft(x * 2, axis=1).real, axis=0) + 1, atol=1e-4)
-    assert driver.graph_launches
+            kept.append(nnc.asarray(x))  # so that no buffer comes back
+            found = f(kept[-1]).numpy()
+            np.testing.assert_allclose(found, np.sort(np.fft.fftn(x).real, axis=0) + 1, atol=1e-4)
+    assert driver.graph_launches and driver.rebound
 
 
 def test_stable_with_numbers_that_are_none(device: CudaDevice) -> None:

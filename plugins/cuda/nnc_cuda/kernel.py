@@ -127,7 +127,7 @@ class CudaLaunch(EnqueuedLaunch):
         for step in steps:
             if step.numbers not in arguments:
                 arguments[step.numbers] = _arguments([*words, *step.numbers])
-        self._kept = (steps, buffers, arguments)
+        self._kept: object = (steps, buffers, arguments)
         self.calls = [(step.function.handle, step.blocks, step.threads, ctypes.addressof(arguments[step.numbers][1]))
                       for step in steps]
         """Functions, blocks, threads of each, and addresses of arguments."""

@@ -13,9 +13,9 @@ from nnc_core.base.errors import DeviceFailureError
 from nnc_core.device import Buffer, Launch, Stream
 from nnc_core.operator.steps import EntryLaunch, ProgramSource, StepsPart
 from nnc_cuda.dialect import CUDA
-from nnc_cuda.driver import CompileError, Driver
+from nnc_cuda.driver import CompileError
 from nnc_cuda.failure import explained
-from nnc_cuda.kernel import CapturableKernel, CudaLaunch, EnqueuedLaunch, LaunchStep
+from nnc_cuda.kernel import CapturableKernel, CudaLaunch, LaunchStep
 from nnc_cuda.modules import Module, ModuleBuilder, ModuleFunction, last_words
 from nnc_cuda.stream import CudaStream
 
@@ -29,18 +29,15 @@ class LaunchedPart(NamedTuple):
     steps: Sequence[LaunchStep]
 
 
-class StepsLaunch(EnqueuedLaunch):
-    """The launches of all parts."""
+class StepsLaunch(CudaLaunch):
+    """The launches of all parts as one, whose arguments a graph can change."""
 
-    __slots__ = ("_launches",)
+    __slots__ = ()
 
     def __init__(self, name: str, launches: Sequence[CudaLaunch], stream: CudaStream) -> None:
-        super().__init__(name, stream)
-        self._launches = launches
-
-    def enqueue(self, driver: Driver, stream: int) -> None:
-        for launch in self._launches:
-            launch.enqueue(driver, stream)
+        super().__init__(name, (), (), stream)
+        self._kept = launches
+        self.calls = [call for launch in launches for call in launch.calls]
 
 
 class CudaStepsKernel(CapturableKernel):
