@@ -29,18 +29,28 @@ body:
 done:
   ret void
 }
+
+define void @measure(ptr %arguments, ptr %numbers, i64 %begin, i64 %end) #0 {
+entry:
+  %sizes = load ptr, ptr %arguments
+  %place = getelementptr i32, ptr %sizes, i64 %begin
+  %size = sub i64 %end, %begin
+  %narrow = trunc i64 %size to i32
+  store i32 %narrow, ptr %place
+  ret void
+}
 """
 
 
 @cache
 def _module() -> LoadedModule:
     machine = HostCompiler(host())
-    return machine.load([machine.compile(TEXT)], ["count"])
+    return machine.load([machine.compile(TEXT)], ["count", "measure"])
 
 
-def counting(count: int, most_threads: int) -> Tasks:
+def counting(count: int, most_threads: int, name: str = "count") -> Tasks:
     """Tasks that each add one at their place in the array that they are given."""
-    address = _module().addresses["count"]
+    address = _module().addresses[name]
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
     return Tasks(function, address, 0, count, 1.0, min(count, most_threads))
 
@@ -51,3 +61,10 @@ def counted(count: int, most_threads: int) -> Any:
     launch_shared(counting(count, most_threads), arguments_of([counts[1:]]))
     assert counts[0] == counts[-1] == 0, "a task that there is not was done"
     return counts[1:-1]
+
+
+def pieces(count: int, most_threads: int) -> list[int]:
+    """The tasks that were taken at once, in the order of the tasks."""
+    sizes = np.zeros(count, np.int32)
+    launch_shared(counting(count, most_threads, "measure"), arguments_of([sizes]))
+    return [int(size) for size in sizes if size]

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nnc_core as nnc
 from nnc_cpu.addresses import address_of
 from nnc_cpu.memory import reserve
-from nnc_cpu.threads.tasks import grain, tasks_of
+from nnc_cpu.threads.tasks import tasks_of
+from tests.cpu.threads.counting import pieces
 
 
 def read_only() -> Any:
@@ -43,5 +45,18 @@ def test_as_many_threads_as_the_time_is_worth(total: int, seconds: float, thread
     assert tasks_of(None, 0, 0, total, seconds).most_threads == threads
 
 
-def test_pieces_cover_all_tasks_and_are_never_empty() -> None:
-    assert [grain(total, 2) for total in (0, 1, 15, 16, 33, 1600)] == [1, 1, 1, 1, 2, 100]
+@pytest.mark.parametrize(("count", "expected"), [
+    (1, [1]), (5, [1] * 5), (16, [4, 3, 2, 1, 1, 1, 1, 1, 1, 1]), (1600, [400, 300, 225, 168, 126])])
+def test_pieces_get_smaller_as_fewer_tasks_are_left(count: int, expected: list[int]) -> None:
+    """Whoever takes them, so that threads end together."""
+    with nnc.config.using(threads=2):
+        found = pieces(count, 2)
+    assert sum(found) == count
+    assert found[: len(expected)] == expected
+    assert found[-1] <= max(1, count // 128)
+    assert sorted(found[:-1], reverse=True) == found[:-1]
+
+
+def test_a_single_thread_takes_all_at_once() -> None:
+    with nnc.config.using(threads=1):
+        assert pieces(100, 64) == [100]

@@ -5,7 +5,6 @@
 ; again, the program continues at the word `next`.
 
 declare i64 @llvm.smin.i64(i64, i64)
-declare i64 @llvm.smax.i64(i64, i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 ; words, next, slots, rounds, arguments, pool, helpers, position, watched, fuel, branch, run
@@ -112,15 +111,11 @@ shared:
   %helpers.at = getelementptr %State, ptr %state, i64 0, i32 6
   %there = load i64, ptr %helpers.at
   %helpers = call i64 @llvm.smin.i64(i64 %others, i64 %there)
-  %threads = add i64 %helpers, 1
-  %pieces = mul i64 %threads, PIECES
-  %part = sdiv i64 %tasks, %pieces
-  %grain = call i64 @llvm.smax.i64(i64 %part, i64 1)
   %pool.at = getelementptr %State, ptr %state, i64 0, i32 5
   %pool = load ptr, ptr %pool.at
   %run.at = getelementptr %State, ptr %state, i64 0, i32 11
   %run = load ptr, ptr %run.at
-  call void %run(ptr %pool, ptr %function, ptr %arguments, ptr %numbers, i64 %tasks, i64 %grain, i64 %helpers)
+  call void %run(ptr %pool, ptr %function, ptr %arguments, ptr %numbers, i64 %tasks, i64 %helpers)
   br label %done
 done:
   br i1 %takes.notes, label %look, label %well

@@ -18,7 +18,6 @@ from nnc_cpu.native.words import Words
 from nnc_cpu.nests import TieredKernel, machine_of
 from nnc_cpu.notes import look, words_at
 from nnc_cpu.threads.pool import code, pool, wanted_threads
-from nnc_cpu.threads.tasks import PIECES
 
 if TYPE_CHECKING:
     from nnc_cpu.program import NumpyProgram
@@ -43,7 +42,7 @@ class _State(ctypes.Structure):
 @cache
 def _enter() -> Any:
     names = ("nnc_program",)
-    return _ENTER(load_for_ever("nnc_cpu.native", "program.ll", names, PIECES=PIECES,
+    return _ENTER(load_for_ever("nnc_cpu.native", "program.ll", names,
                                 NOTE_BYTES=8 * NOTE_WORDS)["nnc_program"])
 
 

@@ -1,14 +1,15 @@
 ; A pool of threads that share the tasks of one launch.
 ;
 ; The caller writes a job, opens the gate, wakes helpers that sleep, and takes tasks like them.  Tasks are taken from one
-; counter, `grain` at a time.  A helper is inside of a job from when it has passed the gate until it has left; when no
+; counter: each time a part of those that are left, so that the last pieces are small, and all threads end together.
+; A helper is inside of a job from when it has passed the gate until it has left; when no
 ; task is left the caller closes the gate and waits for those that are inside, not for those that still sleep.
 ;
 ; The gate is one word: number of the job << 32 | helpers wanted << 16 | open << 15 | helpers inside.
 
-%Job = type { ptr, ptr, ptr, i64, i64 }            ; function, arguments, numbers, tasks, grain
+%Job = type { ptr, ptr, ptr, i64, i64, i64 }       ; function, arguments, numbers, tasks, least of a piece, parts
 ; parts that different threads write lie 128 bytes apart
-%Pool = type { %Job, [88 x i8],
+%Pool = type { %Job, [80 x i8],
                i64, [120 x i8],                    ; 2: tasks that have been taken
                i64, [120 x i8],                    ; 4: the gate
                i32, i32, [120 x i8],               ; 6: a caller has the pool; 7: it sleeps until helpers have left
@@ -77,18 +78,28 @@ entry:
   %numbers = load ptr, ptr %numbers.at
   %tasks.at = getelementptr %Pool, ptr %pool, i64 0, i32 0, i32 3
   %tasks = load i64, ptr %tasks.at
-  %grain.at = getelementptr %Pool, ptr %pool, i64 0, i32 0, i32 4
-  %grain = load i64, ptr %grain.at
+  %least.at = getelementptr %Pool, ptr %pool, i64 0, i32 0, i32 4
+  %least = load i64, ptr %least.at
+  %parts.at = getelementptr %Pool, ptr %pool, i64 0, i32 0, i32 5
+  %parts = load i64, ptr %parts.at
   %taken = getelementptr %Pool, ptr %pool, i64 0, i32 2
   br label %loop
 loop:
-  %begin = atomicrmw add ptr %taken, i64 %grain monotonic
-  %any = icmp slt i64 %begin, %tasks
-  br i1 %any, label %run, label %done
-run:
-  %whole = add i64 %begin, %grain
+  %begin = load atomic i64, ptr %taken monotonic, align 8
+  %left = sub i64 %tasks, %begin
+  %any = icmp sgt i64 %left, 0
+  br i1 %any, label %take, label %done
+take:
+  %part = sdiv i64 %left, %parts
+  %enough = icmp sgt i64 %part, %least
+  %piece = select i1 %enough, i64 %part, i64 %least
+  %whole = add i64 %begin, %piece
   %last = icmp slt i64 %tasks, %whole
   %end = select i1 %last, i64 %tasks, i64 %whole
+  %exchange = cmpxchg ptr %taken, i64 %begin, i64 %end monotonic monotonic
+  %mine = extractvalue { i64, i1 } %exchange, 1
+  br i1 %mine, label %run, label %loop
+run:
   call void %function(ptr %arguments, ptr %numbers, i64 %begin, i64 %end)
   br label %loop
 done:
@@ -247,7 +258,7 @@ done:
 }
 
 ; Run all tasks of a function, with so many helpers if nobody else has the pool (null: without any).
-define void @nnc_run(ptr %pool, ptr %function, ptr %arguments, ptr %numbers, i64 %tasks, i64 %grain, i64 %helpers) #0 {
+define void @nnc_run(ptr %pool, ptr %function, ptr %arguments, ptr %numbers, i64 %tasks, i64 %helpers) #0 {
 entry:
   %alone = icmp slt i64 %helpers, 1
   %none = icmp eq ptr %pool, null
@@ -270,8 +281,16 @@ parallel:
   store ptr %numbers, ptr %numbers.at
   %tasks.at = getelementptr %Pool, ptr %pool, i64 0, i32 0, i32 3
   store i64 %tasks, ptr %tasks.at
-  %grain.at = getelementptr %Pool, ptr %pool, i64 0, i32 0, i32 4
-  store i64 %grain, ptr %grain.at
+  %threads = add i64 %helpers, 1
+  %parts = mul i64 %threads, PARTS
+  %parts.at = getelementptr %Pool, ptr %pool, i64 0, i32 0, i32 5
+  store i64 %parts, ptr %parts.at
+  %pieces = mul i64 %threads, PIECES
+  %part = sdiv i64 %tasks, %pieces
+  %some = icmp sgt i64 %part, 1
+  %least = select i1 %some, i64 %part, i64 1
+  %least.at = getelementptr %Pool, ptr %pool, i64 0, i32 0, i32 4
+  store i64 %least, ptr %least.at
   %taken = getelementptr %Pool, ptr %pool, i64 0, i32 2
   store atomic i64 0, ptr %taken monotonic, align 8
   %gate.at = getelementptr %Pool, ptr %pool, i64 0, i32 4

@@ -18,10 +18,13 @@ from nnc_cpu.threads import system
 SPIN = 100e-6
 """Seconds that a thread looks out for more work before it sleeps: what a loop of Python leaves between two calls, and a
 few times what it takes to wake a thread."""
+PARTS, PIECES = 2, 64
+"""A thread takes a part of the tasks that are left, one of so many for each thread, and no less than a piece, of which
+there are so many: while one is held up, others go on with what it has not begun, and all end at about the same time."""
 TRIALS, PAUSES = 5, 400
 """Times that so many pauses are measured."""
 
-_RUN = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 3)
+_RUN = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
 
 
 class _PoolState(ctypes.Structure):
@@ -46,6 +49,7 @@ class PoolCode:
     def __init__(self) -> None:
         pause = system.pause()
         self.addresses = load_for_ever("nnc_cpu.threads", "pool.ll", ("nnc_run", "nnc_help", "nnc_pauses"),
+                                       PARTS=PARTS, PIECES=PIECES,
                                        PAUSE=f"call void {pause}" if pause else "",
                                        DECLARATION=f"declare void {pause.replace(' 1', '')}" if pause else "")
         self.help = self.addresses["nnc_help"]

@@ -14,8 +14,6 @@ from nnc_cpu.threads.pool import code, pool, wanted_threads
 
 WORTH = 30e-6
 """Seconds of work that each of several threads must have: about what it takes to wake them."""
-PIECES = 8
-"""Pieces of a launch for each thread: while one is held up, others go on with what it has not begun."""
 
 
 class Tasks(NamedTuple):
@@ -40,11 +38,6 @@ class Tasks(NamedTuple):
 def tasks_of(function: Any, address: int, numbers: int, total: int, seconds: float, notes: bool = False) -> Tasks:
     """Tasks, with as many threads as that time is worth."""
     return Tasks(function, address, numbers, total, seconds, max(1, min(total, int(seconds / WORTH))), notes)
-
-
-def grain(count: int, threads: int) -> int:
-    """The number of tasks that a thread takes at once."""
-    return max(1, count // (PIECES * threads))
 
 
 class TaskKernel(Kernel):
@@ -82,4 +75,4 @@ def launch_shared(tasks: Tasks, arguments: Any) -> None:
     threads = min(tasks.most_threads, wanted_threads())
     helpers = pool().helpers(threads - 1) if threads > 1 else 0
     code().run(pool().address if helpers else None, tasks.address, arguments, tasks.numbers, tasks.total,
-               grain(tasks.total, helpers + 1), helpers)
+               helpers)
