@@ -71,6 +71,16 @@ def test_words_of_every_dtype(gpu: CudaDevice, dtype: DType, width: int) -> None
         assert check(gpu, nest, x, x, x)
 
 
+def test_nothing_is_written_behind_the_last_point(gpu: CudaDevice) -> None:
+    for count in (1025, 1026, 1027):
+        x, beside = at(0, count), np.full(1032, 7, np.float32)
+        buffer = gpu.allocate(beside.nbytes)
+        gpu.upload(beside, buffer)
+        gpu.compile(nest_of("negative", x, x)).bind([buffer, buffer])()
+        gpu.download(buffer, beside).wait()
+        np.testing.assert_array_equal(beside, np.where(np.arange(1032) < count, -7, 7))
+
+
 @pytest.mark.parametrize("first", range(5))
 def test_wherever_arrays_begin(gpu: CudaDevice, first: int) -> None:
     """One code for all: its addresses are looked at when it runs."""
@@ -90,6 +100,13 @@ def test_rows(gpu: CudaDevice, columns: int) -> None:
         apart = at(0, 40, columns, gap=gap)
         assert check(gpu, nest_of("multiply", apart, row, whole_rows), apart, row, whole_rows)
         assert check(gpu, nest_of("multiply", whole_rows, row, apart), whole_rows, row, apart)
+
+
+def test_words_that_would_go_beyond_a_row(gpu: CudaDevice) -> None:
+    """Rows begin where words may, and end in the middle of one."""
+    apart, row = at(0, 40, 66, gap=6), at(0, 66)
+    assert writers_of(general(nest_of("add", apart, row, apart))[0]) == (VectorsWriter,)
+    assert check(gpu, nest_of("add", apart, row, apart), apart, row, apart)
 
 
 def test_what_lies_across_is_loaded_one_by_one(gpu: CudaDevice) -> None:
