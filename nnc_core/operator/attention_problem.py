@@ -87,7 +87,7 @@ def attention_of(command: Command) -> AttentionProblem:
     places = tuple([s._replace(batch=tuple(step)) for s, step in zip(seen, steps, strict=True)])
     scale, causal, offset = command.attributes
     return AttentionProblem(back, lengths, group if back else 1, query.shape[-2], keys, features, value.shape[-1],
-                     scale, causal, offset, layouts, places, count if masks else None)
+                            scale, causal, offset, layouts, places, count if masks else None)
 
 
 def _check(query: Layout, key: Layout, value: Layout, masks: Sequence[Layout], back: bool) -> None:

@@ -196,7 +196,7 @@ class Movement(Base[V], Generic[V]):
     """Shapes may hold named dimensions."""
 
     @op(infer=rule.reshape, reference=np.reshape, view=_reshape_view, nest=_reshape_nest, exact=True, storage=True,
-        linear="jointly",         source=_reshape_source,
+        linear="jointly", source=_reshape_source,
         vjp=lambda F, g, y, x, shape: (F.reshape(g, shape=x.shape),))
     def reshape(self, x: V, *, shape: Dims) -> V:
         """The elements in C order under another shape."""
