@@ -21,6 +21,7 @@ WORKS = ("lenet training", "mlp training", "lstm training", "encoder block b8", 
          "tanh(a*b+c)*d 16M", "softmax 16M", "layer norm 16M", "adam 16M", "call with 10 arguments")
 PRODUCTS = {f"{dtype} product of {size}": (size, dtype) for dtype in ("float32", "float16") for size in (1024, 4096)}
 COPY = "copy of 16M"
+SORT, FOURIER = "sort of 4M", "fft of 1024x4096"
 ENOUGH, REPEATS, CALLS = 1.0, 7, 10
 FEW = ("call with 10 arguments",)
 """Works for devices that take long."""
@@ -54,6 +55,9 @@ class OfNnc(Framework):
         if work == COPY:
             source, target = (self.device.allocate(4 << 24) for _ in range(2))
             return lambda: self.device.copy(source, target)
+        if work in ROWS:
+            function = self.nnc.sort if work == SORT else self.nnc.fft.fft
+            return Kept(self.nnc.jit(lambda x: function(x, axis=-1)), self.nnc.asarray(ROWS[work]()))
         return self.works.make(work, "")  # type: ignore[no-any-return]
 
     def wait(self) -> None:
@@ -76,6 +80,9 @@ class OfTorch(Framework):
         if work == COPY:
             source, target = (self.torch.empty(1 << 24) for _ in range(2))
             return lambda: target.copy_(source)
+        if work in ROWS:
+            function = self.torch.sort if work == SORT else self.torch.fft.fft
+            return Kept(function, self.torch.from_numpy(ROWS[work]()).to("cuda"))
         return self.works.make(work, self.variant)  # type: ignore[no-any-return]
 
     def wait(self) -> None:
@@ -92,12 +99,23 @@ class OfJax(Framework):
             a, b = (self.numpy.asarray(x) for x in factors(*PRODUCTS[work]))
             f = self.jax.jit(lambda a, b: self.jax.lax.dot(a, b, precision="highest"))
             return self.works.waited(f, a, b)  # type: ignore[no-any-return]
+        if work in ROWS:
+            f = self.jax.jit(self.numpy.sort if work == SORT else self.numpy.fft.fft)
+            return self.works.waited(f, self.numpy.asarray(ROWS[work]()))  # type: ignore[no-any-return]
         return None if work == COPY else self.works.make(work, "")
 
 
 def factors(size: int, dtype: str) -> list[Any]:
     rng = np.random.default_rng(0)
     return [rng.standard_normal((size, size), dtype=np.float32).astype(dtype) for _ in range(2)]
+
+
+def numbers() -> Any:
+    return np.random.default_rng(0).standard_normal((1, 1 << 22), dtype=np.float32)
+
+
+ROWS: dict[str, Callable[[], Any]] = {
+    SORT: numbers, FOURIER: lambda: numbers().reshape(1024, 4096).astype(np.complex64)}
 
 
 def measured(framework: Framework, step: Step) -> tuple[float, float, float]:
@@ -143,4 +161,4 @@ def main(name: str, device: str, seconds: float, works: tuple[str, ...]) -> None
 
 if __name__ == "__main__":
     few = "--few" in sys.argv
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), FEW if few else (COPY, *WORKS, *PRODUCTS))
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), FEW if few else (COPY, *WORKS, *PRODUCTS, *ROWS))

@@ -80,6 +80,30 @@ def test_layers(here: Device, dtype: str) -> None:
     assert np.isnan(found[3]).all() and np.isfinite(np.delete(found, 3, 0)).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint8"])
+def test_sorts_and_scatters(here: Device, dtype: str) -> None:
+    """The bits of cpu:0: equal numbers stay as they came, updates of one element are put together in their order."""
+    rng = np.random.default_rng(0)
+    x = nnc.asarray(rng.integers(0, 50, (70, 1100)).astype(dtype))
+    at = nnc.asarray(rng.integers(0, 70, 300))
+    updates = nnc.asarray(rng.integers(0, 3, (300, 1100)).astype(dtype))
+    for function in (lambda x, at, u: nnc.argsort(x, axis=1), lambda x, at, u: nnc.sort(x, axis=0, descending=True),
+                     lambda x, at, u: x.at[at].add(u), lambda x, at, u: x.at[at].set(u)):
+        ours, theirs = function(x, at, updates), function(*[y.to("cpu:0") for y in (x, at, updates)])
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("length", [4096, 1000, 61])
+def test_fourier_transforms(here: Device, dtype: str, length: int) -> None:
+    x = np.random.default_rng(0).standard_normal((6, length)).astype(dtype)
+    ours = nnc.asarray(x)
+    bound = 1e-12 if dtype == "float64" else 1e-5
+    for found, wanted in ((nnc.fft.fftn(ours), np.fft.fftn(x)), (nnc.fft.rfft(ours), np.fft.rfft(x)),
+                          (nnc.fft.irfft(nnc.fft.rfft(ours), n=length), x)):
+        assert np.abs(found.numpy() - wanted).max() < bound * np.abs(wanted).max()
+
+
 def test_steps_as_graphs(here: Device) -> None:
     """Buffers come together again and are captured; another input is right all the same."""
     step = nnc.jit(lambda x, y: nnc.tanh(x @ y) + nnc.sum(x, axis=1, keepdims=True))
