@@ -47,6 +47,11 @@ class Program(ABC):
         """Take note of an array that has been bound by its own buffer; False where `has` will not know it."""
         return False
 
+    def lend(self, slots: Sequence[int], arrays: Sequence[Any]) -> bool:
+        """Let slots, the same at each call, have arrays to read for the next `run` alone: the caller keeps them until
+        it has ended.  False where each has to be bound."""
+        return False
+
     @abstractmethod
     def buffer(self, slot: int) -> Any:
         """The content of a slot now."""

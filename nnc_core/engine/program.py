@@ -86,7 +86,7 @@ class ComputationGraph:
         watched = indices or nonfinite != "off"
         given_back = self.device.pool.given_back
         program = self._program()
-        claims = self._bind(program, self._safe(given) if watched else given)
+        claims = self._bind(program, self._safe(given) if watched else given, lend=not (watched or waits))
         try:
             around = self._watching(program, nonfinite, indices) if watched else self._wait_after if waits else None
             if around is None:
@@ -149,12 +149,30 @@ class ComputationGraph:
         launch()
         self.device.default_stream.synchronize()
 
-    def _bind(self, program: Program, given: Mapping[str, Array]) -> dict[int, Buffer]:
+    def _bind(self, program: Program, given: Mapping[str, Array], lend: bool = False) -> dict[int, Buffer]:
         """Give a program this call's inputs and outputs.  Returns the claims on outputs, on inputs that are overwritten
-        and on copies, by the ids of their blocks: they are held for as long as the call lasts."""
+        and on copies, by the ids of their blocks: they are held for as long as the call lasts.
+
+        lend: nothing but the program's own code looks at inputs that are only read."""
+        slots, claims = self._slots, dict[int, Buffer]()
+        if lend and slots.read and program.lend(slots.read_slots, [given[name] for name in slots.read]):
+            self._bind_inputs(program, slots.not_read, given, claims)
+        else:
+            self._bind_inputs(program, slots.inputs, given, claims)
+        for slot, nbytes in slots.fresh.items():
+            if not nbytes:
+                program.bind(slot, BufferTape())
+                continue
+            block, claim = self.device.pool.claim(self.device, nbytes, None, program.buffer(slot))
+            claims[id(block)] = claim
+            program.bind(slot, block)
+        return claims
+
+    def _bind_inputs(self, program: Program, inputs: Mapping[str, int], given: Mapping[str, Array],
+                     claims: dict[int, Buffer]) -> None:
+        """Give a program some inputs, slots by names."""
         device, slots = self.device, self._slots
-        claims: dict[int, Buffer] = {}
-        for name, slot in slots.inputs.items():
+        for name, slot in inputs.items():
             array = given[name]
             if program.has(slot, array):
                 continue
@@ -173,14 +191,6 @@ class ComputationGraph:
                 claims[id(buffer)] = device.buffer_of(array)
             else:
                 program.note(slot, array)
-        for slot, nbytes in slots.fresh.items():
-            if not nbytes:
-                program.bind(slot, BufferTape())
-                continue
-            block, claim = device.pool.claim(device, nbytes, None, program.buffer(slot))
-            claims[id(block)] = claim
-            program.bind(slot, block)
-        return claims
 
     def _packed_copy(self, array: Array, claims: dict[int, Buffer]) -> Buffer:
         """The buffer of a packed copy."""
@@ -313,6 +323,11 @@ class _Slots:
         donated = set(plan.donated.values())
         self.overwritten = {slot for k, slot in self.inputs.items() if graph.inputs[k] in donated}
         self.outputs = {k: (emitter.slot(place[node].storage), place[node].layout) for k, node in outputs.items()}
+        given_on = self.overwritten | {slot for slot, _ in self.outputs.values()}
+        self.read = {k: slot for k, slot in self.inputs.items() if slot not in given_on}
+        """Inputs that are nothing but read, and those that become outputs."""
+        self.not_read = {k: slot for k, slot in self.inputs.items() if slot in given_on}
+        self.read_slots = tuple(self.read.values())
         for storage in plan.arena:
             emitter.slot(storage)
         self.of = emitter.slots

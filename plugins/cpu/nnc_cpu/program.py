@@ -16,6 +16,7 @@ from nnc_cpu.memory import Array, same_place, strides_of
 from nnc_cpu.nests import machine_of
 
 if TYPE_CHECKING:
+    from nnc_cpu.native.lent import Lent
     from nnc_cpu.native.way import NativeWay
 
 
@@ -33,6 +34,8 @@ class NumpyProgram(PythonProgram):
         for (slot, _), number in numbers.items():
             self._seen_by.setdefault(slot, []).append(number)
         self.native: NativeWay | None = None
+        self._lent: Lent | None = None
+        """What lends arrays to slots that nothing is bound to."""
         self.machines = [call.kernel for call in self.calls if hasattr(call.kernel, "ready")]
         """Kernels with machine code, or that may have some later."""
 
@@ -47,6 +50,22 @@ class NumpyProgram(PythonProgram):
             way: type[NativeWay] = import_module("nnc_cpu.native.way").NativeWay
             self.way = self.native = way(self)
             self.machines = []
+
+    def lend(self, slots: Sequence[int], arrays: Sequence[Any]) -> bool:
+        if self._lent is None and not self._may_lend(slots):
+            return False
+        self._lent.lend(arrays)  # type: ignore[union-attr]
+        return True
+
+    def _may_lend(self, slots: Sequence[int]) -> bool:
+        """Empty the slots, where only machine code looks at them."""
+        if self.native is None or not self.native.is_straight:
+            return False
+        for slot in slots:
+            self.noted.pop(slot, None)
+            self.put(slot, None)
+        self._lent = self.native.lent(slots)
+        return True
 
     def buffer(self, slot: int) -> Any:
         return self.slots[slot] if self.native is None else self.native.slots.content(self, slot)
@@ -66,6 +85,8 @@ class NumpyProgram(PythonProgram):
             super().bind(slot, buffer)
 
     def put(self, slot: int, buffer: Any) -> None:
+        if self._lent is not None and buffer is not None and slot in self._lent.slots:
+            self._lent = None
         super().put(slot, buffer)
         for number in self._seen_by.get(slot, ()):
             self._made[number] = None

@@ -1,0 +1,60 @@
+"""Arrays that a program reads for one run: their addresses go into its slots, and nothing is bound."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nnc_cpu.llvm.resident import load_for_ever
+
+if TYPE_CHECKING:
+    from nnc_cpu.native.slots import NativeSlots
+
+_LEND = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+
+
+class _Arguments(ctypes.Structure):
+    """`lent.ll` says what is what."""
+
+    _fields_ = (("kind", ctypes.c_size_t), ("slots", ctypes.c_void_p), ("places", ctypes.c_void_p),
+                ("objects", ctypes.c_void_p), ("count", ctypes.c_int64))
+
+
+@cache
+def _lend() -> Any:
+    return _LEND(load_for_ever("nnc_cpu.native", "lent.ll", ("nnc_lend",))["nnc_lend"])
+
+
+class Lent:
+    """The slots of a program that arrays are lent to."""
+
+    def __init__(self, slots: Sequence[int], native: NativeSlots) -> None:
+        count = len(slots)
+        self.slots = slots
+        self._objects = (ctypes.c_size_t * max(count, 1))()
+        self._places = (ctypes.c_int64 * max(count, 1))(*slots)
+        self._arguments = _Arguments(id(np.ndarray), ctypes.addressof(native.now), ctypes.addressof(self._places),
+                                     ctypes.addressof(self._objects), count)
+        self._write, self._lend, self._count = struct.Struct(f"{count}N").pack_into, _lend(), count
+        self._place = ctypes.addressof(self._arguments)
+        self._copies: list[Any] = []
+
+    def lend(self, arrays: Sequence[Any]) -> None:
+        """Let the slots have these arrays, which the caller keeps, or packed copies, until the run ends."""
+        self._write(self._objects, 0, *map(id, arrays))
+        found = self._lend(self._place)
+        while found < self._count:
+            arrays = [*arrays[:found], np.ascontiguousarray(arrays[found]), *arrays[found + 1 :]]
+            self._copies = [*self._copies, arrays[found]]
+            self._write(self._objects, 0, *map(id, arrays))
+            found = self._lend(self._place)
+
+    def end(self) -> None:
+        """The run has ended."""
+        if self._copies:
+            self._copies = []
