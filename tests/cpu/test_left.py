@@ -39,6 +39,20 @@ EXACT: dict[str, Callable[..., nnc.Tensor]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("dtype", [nnc.float16, nnc.bfloat16], ids=str)
+def test_extremes_of_many_halves(name: str, dtype: Any) -> None:
+    """They are left to machine code, and are NumPy's, NaN and infinities included."""
+    assert CpuDevice(machine_code=True).eager[name](np.zeros(MANY_HALVES, dtype), (0,), False) is NotImplemented
+    x = floats(MANY_HALVES * 2, dtype).reshape(64, -1)
+    x = x[:32] if name == "max" else nnc.where(x != x, nnc.zeros_like(x), x)
+    wide, reduce = x.astype(nnc.float64).numpy(), getattr(np, name)
+    for axis in (0, 1, None):
+        found = getattr(nnc, name)(x, axis=axis)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found.astype(nnc.float64).numpy(), reduce(wide, axis=axis))
+
+
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("dtype", [nnc.float16, nnc.bfloat16], ids=str)
 def test_many_halves_have_the_bits_of_few(name: str, dtype: Any) -> None:

@@ -75,3 +75,13 @@ def test_reshapes_to_the_same_shape_are_not_repeated() -> None:
     assert steps is not None and [call.op.name for call in steps.calls] == ["exp"]
     steps = steps_of(lambda vs: nnc.reshape(nnc.Tensor(vs[0]), (3, 4))._value, [x])
     assert steps is not None and steps.result == len(steps.calls)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("exponent", [2, 2.0])
+def test_squares_are_rounded_once(dtype: Any, exponent: float) -> None:
+    host = np.array([0.0, -0.0, 1.1, -3.3, 1e-30, 1e30, np.inf, -np.inf, np.nan], dtype)
+    found = (nnc.asarray(host) ** exponent).numpy()
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(found, host * host)
+    assert found.dtype == dtype

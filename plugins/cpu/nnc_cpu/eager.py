@@ -106,11 +106,14 @@ def _converted(x: Any, dtype: dt.DType) -> Any:
 
 
 _maximum, _power, _divide = binary(np.maximum), binary(np.power), binary(UFUNCS["divide"])
+_multiply = binary(np.multiply)
 _astype, _matmul = guarded(_converted), guarded(np.matmul)
 _write_sigmoid, _add_reduce = guarded(write_sigmoid), guarded(np.add.reduce)
 
 
 def power(a: Any, b: Any) -> Any:
+    if is_number(b) and b == 2 and a.dtype.kind == "f" and a.dtype.num < PLAIN:
+        return _multiply(a, a)  # the nearest to the square
     try:
         return _power(a, b)
     except ValueError:  # integers to negative powers

@@ -88,7 +88,7 @@ IN_PASSES = ("silu", "mish", "softplus", "elu", "sigmoid", "sinc", "xlogy", "xlo
 """Functions of elements for which NumPy goes through several arrays."""
 LEFT: Mapping[str, tuple[type[LeavesLarge], Callable[..., bool]]] = {
     **dict.fromkeys(PROBLEMS, (LeavesHalves, are_half_images)), "matmul": (LeavesHalves, are_many_halves),
-    **dict.fromkeys((*UFUNCS, *FUNCTIONS, "clip", "relu"), (LeavesHalves, are_many_halves)),
+    **dict.fromkeys((*UFUNCS, *FUNCTIONS, "clip", "relu", "max", "min"), (LeavesHalves, are_many_halves)),
     **dict.fromkeys(IN_PASSES, (LeavesLarge, is_large)), "random_bits": (LeavesLarge, are_many),
     **dict.fromkeys(("uniform", "bernoulli"), (LeavesWhole, are_many)),
     "sum": (LeavesLarge, is_widened), "mean": (LeavesWhole, are_many_halves), "cast": (LeavesLarge, is_bounded),
