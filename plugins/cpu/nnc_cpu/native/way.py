@@ -117,7 +117,7 @@ class NativeWay(InLoops):
         return not (self._pythons or self.slots.moved or self.slots.tapes)
 
     def lent(self, slots: Sequence[int]) -> Lent:
-        """What puts arrays into these slots."""
+        """Make what puts arrays into these slots."""
         return Lent(slots, self.slots)
 
     def moved(self, program: Any, slot: int) -> None:
