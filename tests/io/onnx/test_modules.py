@@ -198,6 +198,29 @@ def test_sizes_given_as_results_are_of_the_dtype_that_is_declared() -> None:
             assert found.dtype == np.int32 and found.tolist() == [n, 2]
 
 
+def test_sizes_keep_the_dtype_that_they_are_cast_to() -> None:
+    nodes = [node("Shape", "x", "s"), node("Cast", "s", "narrow", to=onnx.TensorProto.INT32),
+             node("Gather", "narrow zero", "n"), node("Mul", "n two", "twice"), node("Add", "twice a", "sum"),
+             node("CastLike", "s a", "alike"), node("Concat", "alike alike", "pair", axis=0),
+             node("Range", "none n one", "count"), node("Mul", "count a", "counted"),
+             node("Where", "yes pair pair", "chosen"), node("Add", "chosen a", "y")]
+    message = model(nodes, [value("x", np.float32, ["n", 2]), value("a", np.int32, [1])],
+                    [value("sum", np.int32, [1]), value("counted", np.int32, ["n"]), value("y", np.int32, [4])],
+                    {"zero": np.int64(0), "two": np.int32(2), "one": np.int32(1), "none": np.int32(0),
+                     "yes": np.bool_(True)})
+    message.graph.value_info.extend(value(name, np.int32, shape) for name, shape in
+                                    {"narrow": [2], "n": [], "twice": [], "pair": [4], "chosen": [4]}.items())
+    onnx.checker.check_model(message, full_check=True)
+    module = load_onnx(message.SerializeToString()).hybridize()
+    graph = module.graph().compile()
+    for n in (2, 3, 4):
+        given = {"x": np.zeros((n, 2), np.float32), "a": np.int32([7])}
+        expected = ReferenceEvaluator(message).run(None, given)
+        for found in (module(**given), graph(**given).values()):
+            for one, other in zip(found, expected, strict=True):
+                assert one.dtype == other.dtype and np.array_equal(np.asarray(one), other)
+
+
 def test_weights_are_in_memory_once() -> None:
     module = load_onnx(classifier().SerializeToString())
     held = pickle.dumps({name: x for name, x in module.__getstate__().items() if name not in module.cells()})

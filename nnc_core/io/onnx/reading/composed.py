@@ -9,7 +9,7 @@ import onnx
 
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.io.onnx.reading.graph import OnnxGraph
-from nnc_core.io.onnx.reading.lanes import Lane
+from nnc_core.io.onnx.reading.lanes import Lane, element_of
 from nnc_core.io.onnx.reading.registry import OnnxOperator
 from nnc_core.io.onnx.reading.run import NodeCall
 from nnc_core.io.onnx.reading.types import number_of
@@ -93,4 +93,4 @@ def _type_of(value: Lane) -> onnx.TypeProto | None:
     if isinstance(value, list):
         element = _type_of(value[0]) if value else None
         return onnx.helper.make_sequence_type_proto(element or onnx.TypeProto())
-    return onnx.helper.make_tensor_type_proto(number_of(value.dtype), None)
+    return onnx.helper.make_tensor_type_proto(number_of(element_of(value)), None)

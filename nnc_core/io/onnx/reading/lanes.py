@@ -1,7 +1,8 @@
 """Values of a model's names while it runs: tensors, or something that Python knows.
 
 Three lanes: tensors of a device; host values, which are NumPy arrays (texts have dtype object); and sizes, host values
-too, of dtype object where a `Dim` is among them.  A sequence is a list of values, an absent optional None.
+too, of dtype object where a `Dim` is among them, and of class `Sizes` where the model has them in another dtype than
+int64.  A sequence is a list of values, an absent optional None.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nnc_core.base.errors import ConcretizationError, NotSupportedError
+from nnc_core.functions.casts import astype
 from nnc_core.functions.creation import asarray, ones
 from nnc_core.functions.joining import stack
 from nnc_core.functions.movement import reshape
@@ -42,11 +44,38 @@ def sizes(numbers: Iterable[Any]) -> Host:
     return np.asarray(found, np.int64)
 
 
-def without_dims(array: Host) -> Host:
-    """The same as int64 where no dimension is left, as after a division of one by itself."""
-    if array.dtype != object or any(isinstance(n, (Dim, str, bytes)) for n in array.flat):
+class Sizes(np.ndarray[Any, Any]):
+    """Integers with dimensions among them that are of another dtype than int64, to which the model has cast them."""
+
+    element: np.dtype[Any] = np.dtype(np.int64)
+
+    def __array_finalize__(self, whole: Any) -> None:
+        """Keep the dtype in what is a part of it, or computed from it."""
+        self.element = getattr(whole, "element", Sizes.element)
+
+
+def has_dims(value: Host) -> bool:
+    return value.dtype == object and any(isinstance(n, Dim) for n in value.flat)
+
+
+def element_of(value: Tensor | Host) -> np.dtype[Any]:
+    """The dtype of the elements; of texts that of objects."""
+    if not is_host(value) or not has_dims(value):
+        return value.dtype
+    return value.element if isinstance(value, Sizes) else Sizes.element
+
+
+def as_element(array: Host, dtype: np.dtype[Any]) -> Host:
+    """Integers that Python computed, as objects, in the dtype that they have in the model; all else as it is."""
+    if array.dtype != object or any(isinstance(n, (str, bytes)) for n in array.flat):
         return array
-    return array.astype(np.int64) if array.size else array
+    if not has_dims(array):
+        return array.astype(dtype) if array.size else array
+    if dtype == Sizes.element:
+        return array.view(np.ndarray)
+    made = array.view(Sizes)
+    made.element = dtype
+    return made
 
 
 def to_host(value: Lane) -> Host:
@@ -57,7 +86,7 @@ def to_host(value: Lane) -> Host:
         except ConcretizationError as error:
             raise NotSupportedError("a size or setting depends on values that only a call computes", hint=(
                 "call the model eagerly, without jit, hybridize or graph()")) from error
-    return np.asarray(value)
+    return value if is_host(value) else np.asarray(value)
 
 
 def to_tensor(value: Lane, device: Any) -> Tensor:
@@ -72,10 +101,10 @@ def to_tensor(value: Lane, device: Any) -> Tensor:
 def _of_dims(array: Host, device: Any) -> Tensor:
     if any(isinstance(n, (str, bytes)) for n in array.flat):
         raise NotSupportedError("texts are values of the host: no device computes with them")
-    if not any(isinstance(n, Dim) for n in array.flat):
+    if not has_dims(array):
         return asarray(array.astype(np.int64), device=device)
     made = [_of_size(n, device) for n in array.flat]
-    return reshape(made[0] if len(made) == 1 else stack(made), array.shape)
+    return astype(reshape(made[0] if len(made) == 1 else stack(made), array.shape), element_of(array), copy=False)
 
 
 def _of_size(size: Any, device: Any) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 from nnc_core.base.errors import Error, FileFormatError, SymbolicDimensionError
 from nnc_core.io.onnx.reading.constants import ModelConstants
 from nnc_core.io.onnx.reading.graph import OnnxGraph, OnnxNode
-from nnc_core.io.onnx.reading.lanes import Lane, is_host, to_host, to_tensor, without_dims
+from nnc_core.io.onnx.reading.lanes import Lane, as_element, element_of, has_dims, is_host, to_host, to_tensor
 from nnc_core.values.modes import current_trace
 from nnc_core.values.tensor import Tensor
 
@@ -92,7 +92,7 @@ class Run:
         if operator.on_host is not None and _all_host(given):
             found = _computed(operator.on_host, given, step.attributes)
             if found is not NotImplemented:
-                return _as_tuple(_normal(found))
+                return _as_tuple(_normal(found, _common_dtype(given)))
         inputs = [self._in_lane(operator.lane(i), value) for i, value in enumerate(given)]
         options: Mapping[str, Any] = step.attributes
         if operator.takes_call:
@@ -143,10 +143,10 @@ def _check_dtypes(step: OnnxNode, scope: Scope, declared: Mapping[str, Any], mod
     """Raise FileFormatError for a result of another dtype than the model declares."""
     for name in step.outputs:
         dtype, value = declared.get(name), scope.values.get(name)
-        if dtype is None or not isinstance(value, (Tensor, np.ndarray)) or dtype == value.dtype:
+        if dtype is None or not isinstance(value, (Tensor, np.ndarray)) or dtype == element_of(value):
             continue
-        if value.dtype.kind != "O":  # texts and sizes have no dtype of their own
-            raise FileFormatError(f"{name!r} is declared as {dtype}, but it is {value.dtype}",
+        if value.dtype.kind != "O" or has_dims(value):
+            raise FileFormatError(f"{name!r} is declared as {dtype}, but it is {element_of(value)}",
                                   operator=step.operator.name, line=f"{step.where} of {model}")
 
 
@@ -168,8 +168,14 @@ def _as_tuple(results: Any) -> Sequence[Lane]:
     return results if isinstance(results, tuple) else (results,)
 
 
-def _normal(results: Any) -> Any:
-    """NumPy's results, scalars and named tuples among them, as arrays without superfluous dimensions."""
+def _common_dtype(given: Sequence[Lane]) -> np.dtype[Any]:
+    """The dtype of what sizes are computed of: that of the first input that is no condition."""
+    dtypes = [element_of(value) for value in given if value is not None]
+    return next((dtype for dtype in dtypes if dtype.kind != "b"), dtypes[0])
+
+
+def _normal(results: Any, dtype: np.dtype[Any]) -> Any:
+    """NumPy's results, scalars and named tuples among them, as arrays; those of sizes are of a dtype."""
     if isinstance(results, tuple):
-        return tuple(_normal(x) for x in results)
-    return without_dims(np.asarray(results))
+        return tuple(_normal(x, dtype) for x in results)
+    return as_element(np.asarray(results), dtype)

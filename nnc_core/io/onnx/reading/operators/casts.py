@@ -9,11 +9,10 @@ import onnx
 
 from nnc_core.base.dtype import is_integer
 from nnc_core.functions import public as nnc
-from nnc_core.io.onnx.reading.lanes import Host, Lane, is_host, to_host
+from nnc_core.io.onnx.reading.lanes import Host, Lane, as_element, element_of, has_dims, is_host, to_host
 from nnc_core.io.onnx.reading.registry import operator
 from nnc_core.io.onnx.reading.run import NodeCall
 from nnc_core.io.onnx.reading.types import dtype_of, number_of
-from nnc_core.type import Dim
 from nnc_core.values.tensor import Tensor
 
 
@@ -30,7 +29,7 @@ def cast(x: Any, *, to: int, saturate: int = 1, round_mode: str = "up", call: No
 
 @operator("CastLike")
 def cast_like(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up", call: NodeCall) -> Lane:
-    return cast_to(x, number_of(like.dtype), call, Rounding(bool(saturate), round_mode))
+    return cast_to(x, number_of(element_of(like)), call, Rounding(bool(saturate), round_mode))
 
 
 class Rounding(NamedTuple):
@@ -52,8 +51,8 @@ def cast_to(x: Lane, number: int, call: NodeCall, rounding: Rounding) -> Lane:
         return nnc.astype(call.tensor(x), dtype, **rounding._asdict())
     if x.dtype != object:
         return _cast_host(x, dtype)
-    if any(isinstance(n, Dim) for n in x.flat):
-        return x if is_integer(dtype) else nnc.astype(call.tensor(x), dtype)
+    if has_dims(x):
+        return as_element(x, dtype) if is_integer(dtype) else nnc.astype(call.tensor(x), dtype)
     return _parsed(x, dtype)
 
 

@@ -13,7 +13,7 @@ from nnc_core.control.constructs import scan as carry
 from nnc_core.control.constructs import while_loop
 from nnc_core.functions import public as nnc
 from nnc_core.io.onnx.reading.graph import OnnxGraph
-from nnc_core.io.onnx.reading.lanes import Host, Known, Lane, is_host
+from nnc_core.io.onnx.reading.lanes import Host, Known, Lane, as_element, element_of, is_host
 from nnc_core.io.onnx.reading.registry import operator
 from nnc_core.io.onnx.reading.run import NodeCall
 from nnc_core.values.tensor import Tensor
@@ -114,7 +114,7 @@ def _as_given(condition: Lane) -> Lane:
 
 def _stacked(rows: list[Lane], declared: Any, call: NodeCall) -> Lane:
     if rows and all(is_host(row) for row in rows):
-        return np.stack(rows)
+        return as_element(np.stack(rows), element_of(rows[0]))
     if rows:
         return nnc.stack([call.tensor(row) for row in rows])
     shape = (0, *(n if isinstance(n, int) else 0 for n in declared.shape or ()))

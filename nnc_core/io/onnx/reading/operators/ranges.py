@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.functions import public as nnc
-from nnc_core.io.onnx.reading.lanes import Host
+from nnc_core.io.onnx.reading.lanes import Host, element_of
 from nnc_core.io.onnx.reading.registry import operator
 from nnc_core.io.onnx.reading.run import NodeCall
 from nnc_core.type import Dim
@@ -17,9 +17,10 @@ from nnc_core.type import Dim
 def count(start: Host, limit: Host, delta: Host, *, call: NodeCall) -> Any:
     """start, start + delta ... before limit; with Python where all are numbers, for these may be sizes."""
     numbers: list[Any] = [x.reshape(())[()] for x in (start, limit, delta)]
+    dtype = element_of(start)
     if not any(isinstance(n, Dim) for n in numbers):
-        return np.arange(*numbers, dtype=start.dtype if start.dtype != object else np.int64)
+        return np.arange(*numbers, dtype=dtype)
     first, last, step = (n if isinstance(n, Dim) else int(n) for n in numbers)
     length = (first - last - step - 1) // -step if step < 0 else (last - first + step - 1) // step
-    steps = nnc.arange(length, dtype=np.int64, device=call.device)
+    steps = nnc.arange(length, dtype=dtype, device=call.device)
     return nnc.add(nnc.multiply(steps, call.tensor(delta)), call.tensor(start))
