@@ -263,12 +263,23 @@ def test_functions_of_the_model() -> None:
     np.testing.assert_array_equal(np.asarray(module(np.float32([1, 2]))), np.float32([3, 6]))
 
 
-def test_an_initialiser_that_is_an_input_too_may_be_replaced() -> None:
-    message = model([node("Add", "x w", "y")], [value("x", np.float32, [2]), value("w", np.float32, [2])],
-                    [value("y", np.float32, [2])], {"w": np.float32([1, 2])})
+def test_an_initialiser_that_is_an_input_too_is_a_default() -> None:
+    message = model([node("Add", "x w", "s"), node("Mul", "s k", "p"), node("Reshape", "p shape", "y")],
+                    [value("x", np.float32, [2]), value("w", np.float32, [2]), value("k", np.float32, []),
+                     value("shape", np.int64, [2])],
+                    [value("y", np.float32, None)],
+                    {"w": np.float32([1, 2]), "k": np.float32(2), "shape": np.int64([1, 2])})
     module = load_onnx(message.SerializeToString())
     assert module.input_names == ("x",) and list(module.named_parameters()) == ["w"]
-    np.testing.assert_array_equal(np.asarray(module(np.float32([1, 1]))), [2, 3])
+    assert module.default_names == ("w", "k", "shape")
+    x = np.float32([1, 1])
+    for run in (module, load_onnx(message.SerializeToString()).hybridize(), pickle.loads(pickle.dumps(module))):
+        for others in ({}, {"w": np.float32([5, 6])}, {"k": np.float32(-1)}, {"shape": np.int64([2, 1])},
+                       {"w": np.float32([0, 1]), "shape": np.int64([2, -1])}, {}):
+            np.testing.assert_array_equal(np.asarray(run(x, **others)), wanted(message, x=x, **others))
+    assert module.graph(shape=np.int64([2, 1])).outputs["y"].spec.shape == (2, 1)
+    with pytest.raises(nnc.errors.ShapeError, match="'w'"):
+        module(x, w=np.float32([1, 2, 3]))
 
 
 def test_sparse_initialisers_are_written_out() -> None:

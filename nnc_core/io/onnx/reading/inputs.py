@@ -11,7 +11,7 @@ from nnc_core.base.errors import DTypeError, OperandError, ShapeError
 from nnc_core.io.onnx.reading.fixed import Fixed
 from nnc_core.io.onnx.reading.graph import ValueInfo
 from nnc_core.io.onnx.reading.lanes import to_host, to_tensor
-from nnc_core.type import Dim
+from nnc_core.type import Dim, TensorSpec
 from nnc_core.values.tensor import Tensor
 
 
@@ -81,3 +81,18 @@ def fits(declared: ValueInfo, shape: Sequence[Any]) -> bool:
 def text_of(shape: Sequence[Any] | None) -> str:
     """A shape as it is written, "?" for what nobody says."""
     return f"[{', '.join('?' if d is None else str(d) for d in shape or ())}]"
+
+
+def dimensions_of(declared: ValueInfo) -> list[int | str]:
+    """Numbers and names, made up where the model says none."""
+    return [f"{declared.name}_{i}" if d is None else d for i, d in enumerate(declared.shape or ())]
+
+
+def spec_of(declared: ValueInfo, sizes: Mapping[str, int]) -> TensorSpec:
+    """The spec of a tensor, with the numbers that `sizes` gives to dimensions.  Raises OperandError where the model
+    does not say its shape."""
+    if declared.kind != "tensor" or declared.dtype is None or declared.shape is None:
+        raise OperandError(f"the model does not say the shape of its input {declared.name!r}, or it is no tensor",
+                           hint="call the module instead, with hybridize() for compiled code")
+    shape = (d if isinstance(d, int) else sizes[d] if d in sizes else Dim(d) for d in dimensions_of(declared))
+    return TensorSpec(tuple(shape), declared.dtype)

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from nnc_core.base.dtype import is_inexact
-from nnc_core.base.errors import FallbackWarning, FileFormatError, ModelWarning, OperandError
+from nnc_core.base.errors import FallbackWarning, FileFormatError, ModelWarning
 from nnc_core.functions.casts import astype
 from nnc_core.functions.creation import stack_given
 from nnc_core.functions.movement import permute_dims
@@ -23,7 +23,7 @@ from nnc_core.io.onnx.reading.constants import ModelConstants
 from nnc_core.io.onnx.reading.file import parsed, read_model
 from nnc_core.io.onnx.reading.fixed import Fixed
 from nnc_core.io.onnx.reading.graph import OnnxGraph, OnnxNode, ValueInfo
-from nnc_core.io.onnx.reading.inputs import admitted, fits, matched, text_of
+from nnc_core.io.onnx.reading.inputs import admitted, dimensions_of, fits, matched, spec_of, text_of
 from nnc_core.io.onnx.reading.lanes import Host, Lane, is_host, to_tensor
 from nnc_core.io.onnx.reading.metadata import ExportedState, exported_state
 from nnc_core.io.onnx.reading.parse import Parser
@@ -35,7 +35,7 @@ from nnc_core.nn.construction import Construction
 from nnc_core.recording.export import export
 from nnc_core.symbol import users_frame
 from nnc_core.symbols.symbolic import var_arr
-from nnc_core.type import Dim, TensorSpec
+from nnc_core.type import TensorSpec
 from nnc_core.values.cell import Cell
 from nnc_core.values.from_host import kept_value
 from nnc_core.values.modes import deferred
@@ -71,6 +71,7 @@ class OnnxModule(Module):
         self._cells = _hold(self, graph, self._static, state, device)
         self._stored = {name: axes for name in self._cells if (axes := state.stored_axes(name)) is not None}
         self._declared = tuple(x for x in graph.inputs if x.name not in graph.initialisers)
+        self._defaults = tuple(x for x in graph.inputs if x.name in graph.initialisers)
         # Arrays are the cells' alone from now on: training, and other devices, leave no second copy behind.
         self._restore(graph)
         self._skeleton = without_weights(message, folder, self._cells)
@@ -115,7 +116,7 @@ class OnnxModule(Module):
     @property
     def input_specs(self) -> dict[str, TensorSpec]:
         """Specs of the inputs that are tensors; dimensions without a number are named as in `dimension_names`."""
-        return {x.name: _spec(x, NOTHING) for x in self._declared if x.name not in self._static}
+        return {x.name: spec_of(x, NOTHING) for x in self._declared if x.name not in self._static}
 
     @property
     def outputs(self) -> tuple[ValueInfo, ...]:
@@ -130,20 +131,28 @@ class OnnxModule(Module):
     @property
     def dimension_names(self) -> tuple[str, ...]:
         """Names of the dimensions of inputs that have no number, in their order."""
-        names = (n for x in self._declared for n in _dimensions(x) if isinstance(n, str))
+        names = (n for x in self._declared for n in dimensions_of(x) if isinstance(n, str))
         return tuple(dict.fromkeys(names))
+
+    @property
+    def default_names(self) -> tuple[str, ...]:
+        """Initialisers that the model declares as inputs too: a call may give others by name."""
+        return tuple(x.name for x in self._defaults)
 
     @property
     def static_names(self) -> tuple[str, ...]:
         return tuple(x.name for x in self._declared if x.name in self._static)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The model's output for its inputs; a tuple where there are several."""
+        """The model's output for its inputs, those with a default by name only; a tuple where there are several."""
+        instead = {name: kwargs.pop(name) for name in self.default_names if name in kwargs}
         given = matched(self._declared, args, kwargs, self._model_name)
-        device = self._place(given)
+        device = self._place((*given, *instead.values()))
         inputs = [admitted(x, value, x.name in self._static, device)
                   for x, value in zip(self._declared, given, strict=True)]
-        return super().__call__(*inputs)
+        others = {x.name: admitted(x, instead[x.name], x.name in self._static, device)
+                  for x in self._defaults if x.name in instead}
+        return super().__call__(*inputs, **others)
 
     def hybridize(self, active: bool = True, **options: Any) -> Self:
         """Compile calls from now on, as `Module.hybridize`; a model that gives texts stays as it is, with a
@@ -155,12 +164,13 @@ class OnnxModule(Module):
                       "by node", FallbackWarning, stacklevel=users_frame())
         return self
 
-    def forward(self, *inputs: Any) -> Any:
-        """Run the graph on inputs that `__call__` has admitted."""
+    def forward(self, *inputs: Any, **instead: Any) -> Any:
+        """Run the graph on inputs that `__call__` has admitted, and others in place of initialisers."""
         run = Run(self._place(inputs), self._model_name, self._constants)
         weights = {name: vars(self)[own].read() for name, own in self._cells.items()}
         weights |= {name: permute_dims(weights[name], axes) for name, axes in self._stored.items()}
         values = {x.name: _unpacked(value) for x, value in zip(self._declared, inputs, strict=True)}
+        values |= {name: _unpacked(value) for name, value in instead.items()}
         graph = self._graph
         results = run.graph(graph, [values.get(x.name) for x in graph.inputs], weights=weights)
         found = tuple(_result(run, value, declared) for value, declared in zip(results, graph.outputs, strict=True))
@@ -249,22 +259,9 @@ def _hold(module: Module, graph: OnnxGraph, static: frozenset[str], state: Expor
     return cells
 
 
-def _dimensions(declared: ValueInfo) -> list[int | str]:
-    """Numbers and names, made up where the model says none."""
-    return [f"{declared.name}_{i}" if d is None else d for i, d in enumerate(declared.shape or ())]
-
-
 def _symbol(declared: ValueInfo, sizes: Mapping[str, int], device: Any) -> Tensor:
-    spec = _spec(declared, sizes)
+    spec = spec_of(declared, sizes)
     return var_arr(declared.name, spec.shape, spec.dtype, device)
-
-
-def _spec(declared: ValueInfo, sizes: Mapping[str, int]) -> TensorSpec:
-    if declared.kind != "tensor" or declared.dtype is None or declared.shape is None:
-        raise OperandError(f"the model does not say the shape of its input {declared.name!r}, or it is no tensor",
-                           hint="call the module instead, with hybridize() for compiled code")
-    shape = (d if isinstance(d, int) else sizes[d] if d in sizes else Dim(d) for d in _dimensions(declared))
-    return TensorSpec(tuple(shape), declared.dtype)
 
 
 def _recorded(output: Any) -> Any:
