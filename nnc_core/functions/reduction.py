@@ -7,7 +7,8 @@ from functools import reduce
 from typing import Any
 
 from nnc_core.base import dtype as dt
-from nnc_core.base.errors import DTypeError
+from nnc_core.base.errors import DTypeError, OperandError
+from nnc_core.functions.taken import begun, count_taken, start_of, taken, with_mask
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.type import admit_numpy, default_float, not_computed, promote
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, count_of, names_itself
@@ -90,17 +91,23 @@ def sum_dtype(dtype: Any) -> Any:
 
 
 @names_itself
-def sum(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Sum over axes; small integers and booleans are summed as int64 (uint64 for unsigned)."""
-    v = as_summed(as_value(x), dtype)
-    return Tensor(F.sum(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
+def sum(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
+        initial: ArrayLike | None = None, where: ArrayLike = True) -> Tensor:
+    """Sum over axes of the elements where a mask is true, and of a number `initial`; small integers and booleans are
+    summed as int64 (uint64 for unsigned)."""
+    v, mask = with_mask(x, where)
+    v = taken(as_summed(v, dtype), mask, 0)
+    return Tensor(begun(F.sum(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims), initial, F.add, v.dtype))
 
 
 @names_itself
-def prod(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Product over axes; small integers and booleans are multiplied as int64 (uint64 for unsigned)."""
-    v = as_summed(as_value(x), dtype)
-    return Tensor(F.prod(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
+def prod(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
+         initial: ArrayLike | None = None, where: ArrayLike = True) -> Tensor:
+    """Product over axes of the elements where a mask is true, and of a number `initial`; small integers and booleans
+    are multiplied as int64 (uint64 for unsigned)."""
+    v, mask = with_mask(x, where)
+    v = taken(as_summed(v, dtype), mask, 1)
+    return Tensor(begun(F.prod(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims), initial, F.multiply, v.dtype))
 
 
 def mean_of_integers(v: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
@@ -120,14 +127,29 @@ def for_deviations(v: Value, axes: tuple[int, ...]) -> Value:
     return as_dtype(F.subtract(wide, F.min(wide, axis=axes, keepdims=True)), default_float())
 
 
+def mean_of_taken(v: Value, mask: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
+    """The mean of the elements where the mask is true, NaN where there are none, as precise as that of all."""
+    exact = not dt.is_inexact(v.dtype)
+    wide = for_differences(v) if exact else as_dtype(v, dt.accumulator(v.dtype))
+    total = F.sum(taken(wide, mask, 0), axis=axes, keepdims=keepdims)
+    total = as_inexact(total)
+    count = as_dtype(count_taken(v, mask, axes, keepdims), dt.real_of(total.dtype))
+    return as_dtype(F.divide(total, count), default_float() if exact else v.dtype)
+
+
 @names_itself
-def mean(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Mean over axes; of integers in the default float dtype, or in the dtype that is given."""
-    v = in_dtype(as_value(x), dtype)
+def mean(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
+         where: ArrayLike = True) -> Tensor:
+    """Mean over axes of the elements where a mask is true; of integers in the default float dtype, or in the dtype
+    that is given."""
+    v, mask = with_mask(x, where)
+    v = in_dtype(v, dtype)
+    axes = normalise_axes(axis, v.ndim)
+    if mask is not None:
+        return Tensor(mean_of_taken(v, mask, axes, keepdims))
     if dt.is_inexact(v.dtype):
-        return Tensor(F.mean(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
-    y = mean_of_integers(v, normalise_axes(axis, v.ndim), keepdims)
-    return Tensor(as_dtype(y, default_float()))
+        return Tensor(F.mean(v, axis=axes, keepdims=keepdims))
+    return Tensor(as_dtype(mean_of_integers(v, axes, keepdims), default_float()))
 
 
 @names_itself
@@ -157,18 +179,36 @@ def logsumexp(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> 
     return Tensor(y if dt.is_inexact(v.dtype) else as_dtype(y, default_float()))
 
 
-@names_itself
-def max(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Maximum over axes; NaN wins."""
-    v = as_value(x)
-    return Tensor(F.max(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
+def _extreme(name: str, x: ArrayLike, axis: Axis, keepdims: bool, initial: ArrayLike | None,
+             where: ArrayLike) -> Tensor:
+    v, mask = with_mask(x, where)
+    axes = normalise_axes(axis, v.ndim)
+    if initial is None:
+        if mask is not None:
+            raise OperandError("a mask may take nothing, whose extremum is not known",
+                               hint="initial= is what there is besides: -math.inf for a maximum")
+        return Tensor(getattr(F, name)(v, axis=axes, keepdims=keepdims))
+    start = start_of(initial)
+    if 0 in [v.shape[a] for a in axes]:
+        nothing = F.any(_boolean(v), axis=axes, keepdims=keepdims)
+        found = F.where(nothing, as_dtype(nothing, v.dtype), start)
+    else:
+        found = getattr(F, name)(taken(v, mask, start), axis=axes, keepdims=keepdims)
+    return Tensor(begun(found, initial, getattr(F, f"{name}imum"), v.dtype))
 
 
 @names_itself
-def min(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Minimum over axes; NaN wins."""
-    v = as_value(x)
-    return Tensor(F.min(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
+def max(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, initial: ArrayLike | None = None,
+        where: ArrayLike = True) -> Tensor:
+    """Maximum over axes of a number `initial` and the elements where a mask is true, which needs one; NaN wins."""
+    return _extreme("max", x, axis, keepdims, initial, where)
+
+
+@names_itself
+def min(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, initial: ArrayLike | None = None,
+        where: ArrayLike = True) -> Tensor:
+    """Minimum over axes of a number `initial` and the elements where a mask is true, which needs one; NaN wins."""
+    return _extreme("min", x, axis, keepdims, initial, where)
 
 
 @names_itself
@@ -205,16 +245,18 @@ def _boolean(v: Value) -> Value:
 
 
 @names_itself
-def all(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Test whether all elements along axes are true (not zero)."""
-    v = _boolean(as_value(x))
+def all(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, where: ArrayLike = True) -> Tensor:
+    """Test whether all elements along axes where a mask is true are true (not zero)."""
+    v, mask = with_mask(x, where)
+    v = taken(_boolean(v), mask, True)
     return Tensor(F.all(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
 @names_itself
-def any(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Test whether any element along axes is true (not zero)."""
-    v = _boolean(as_value(x))
+def any(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, where: ArrayLike = True) -> Tensor:
+    """Test whether any element along axes where a mask is true is true (not zero)."""
+    v, mask = with_mask(x, where)
+    v = taken(_boolean(v), mask, False)
     return Tensor(F.any(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
