@@ -21,7 +21,7 @@ from nnc_core.control.body import (
 )
 from nnc_core.stacks import Stack
 from nnc_core.symbol import show_line, user_line
-from nnc_core.type import TensorSpec
+from nnc_core.type import Dim, TensorSpec
 from nnc_core.values.arguments import located
 from nnc_core.values.cell import Cell
 from nnc_core.values.dispatch import F
@@ -211,10 +211,10 @@ def _scan(f: Callable[..., Any], init: Any, xs: Any, length: int | None = None,
     on_one_device("what is carried and gone over", [*carry, *rows])
     stack = _stack_of([*carry, *rows])
     count = length_of(rows, length)
-    if not _recorded([*carry, *rows]) and count != 0:
+    if not _recorded([*carry, *rows]) and not isinstance(count, Dim) and count != 0:
         return _scan_now(f, carry, carry_tree, rows, rows_tree, count, reverse)
     if not lazy.get() and not _recorded([*carry, *rows]):
-        with deferred():  # nothing runs, but somebody has to say what the ys would be
+        with deferred():  # nothing runs yet, but somebody has to say what the ys would be
             return _scan(f, init, xs, length, reverse)
     return _scan_recorded(f, (carry, carry_tree), (rows, rows_tree), count, reverse, stack)
 

@@ -153,6 +153,30 @@ def test_a_long_loop_is_one_loop_in_compiled_code() -> None:
     assert len(module.graph().nodes) < 10
 
 
+def test_a_loop_of_as_many_rounds_as_a_size_that_has_a_name() -> None:
+    body = graph([node("Identity", "c", "go"), node("Gather", "x i", "row"), node("Add", "v row", "w")],
+                 [value("i", np.int64, []), value("c", bool, []), value("v", np.float32, [2])],
+                 [value("go", bool, []), value("w", np.float32, [2]), value("row", np.float32, [2])])
+    ending = graph([node("ReduceMax", "w", "m", keepdims=0), node("Less", "m limit", "go"), node("Add", "v one", "w")],
+                   [value("i", np.int64, []), value("c", bool, []), value("v", np.float32, [2])],
+                   [value("go", bool, []), value("w", np.float32, [2])])
+    ending.node.insert(0, ending.node.pop(2))
+    message = model([node("Shape", "x", "s", end=1), node("Squeeze", "s", "n"),
+                     node("Loop", "n yes zeros", "y rows", body=body), node("Loop", "n yes zeros", "z", body=ending)],
+                    [value("x", np.float32, ["n", 2])],
+                    [value("y", np.float32, [2]), value("rows", np.float32, ["n", 2]), value("z", np.float32, [2])],
+                    {"yes": np.bool_(True), "zeros": np.float32([0, 0]), "one": np.float32(1), "limit": np.float32(4)})
+    module = load_onnx(message.SerializeToString())
+    made = module.graph(frozen=True).compile()
+    module.hybridize()
+    for n in (1, 3, 6, 12):
+        x = RNG.standard_normal((n, 2)).astype(np.float32)
+        expected = ReferenceEvaluator(message).run(None, {"x": x})
+        for results in (module(x), list(made(x=x).values())):
+            for found, other in zip(results, expected, strict=True):
+                np.testing.assert_allclose(np.asarray(found), other, rtol=1e-5, atol=1e-6)
+
+
 # ---- files
 def test_a_module_file_holds_the_weights_once(tmp_path: Path) -> None:
     message = classifier()

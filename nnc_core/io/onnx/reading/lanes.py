@@ -1,8 +1,8 @@
 """Values of a model's names while it runs: tensors, or something that Python knows.
 
 Three lanes: tensors of a device; host values, which are NumPy arrays (texts have dtype object); and sizes, host values
-too, of dtype object where a `Dim` is among them, and of class `Sizes` where the model has them in another dtype than
-int64.  A sequence is a list of values, an absent optional None.
+too, of dtype object where a `Dim` is among them, and `CastSizes` where the model has them in another dtype than int64.
+A sequence is a list of values, an absent optional None.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ def sizes(numbers: Iterable[Any]) -> Host:
     return np.asarray(found, np.int64)
 
 
-class Sizes(np.ndarray[Any, Any]):
+class CastSizes(np.ndarray[Any, Any]):
     """Integers with dimensions among them that are of another dtype than int64, to which the model has cast them."""
 
     element: np.dtype[Any] = np.dtype(np.int64)
 
     def __array_finalize__(self, whole: Any) -> None:
         """Keep the dtype in what is a part of it, or computed from it."""
-        self.element = getattr(whole, "element", Sizes.element)
+        self.element = getattr(whole, "element", CastSizes.element)
 
 
-def has_dims(value: Host) -> bool:
-    return value.dtype == object and any(isinstance(n, Dim) for n in value.flat)
+def has_dims(value: Tensor | Host) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == object and any(isinstance(n, Dim) for n in value.flat)
 
 
 def element_of(value: Tensor | Host) -> np.dtype[Any]:
     """The dtype of the elements; of texts that of objects."""
-    if not is_host(value) or not has_dims(value):
+    if not has_dims(value):
         return value.dtype
-    return value.element if isinstance(value, Sizes) else Sizes.element
+    return value.element if isinstance(value, CastSizes) else CastSizes.element
 
 
 def as_element(array: Host, dtype: np.dtype[Any]) -> Host:
@@ -71,9 +71,9 @@ def as_element(array: Host, dtype: np.dtype[Any]) -> Host:
         return array
     if not has_dims(array):
         return array.astype(dtype) if array.size else array
-    if dtype == Sizes.element:
+    if dtype == CastSizes.element:
         return array.view(np.ndarray)
-    made = array.view(Sizes)
+    made = array.view(CastSizes)
     made.element = dtype
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, cast
 
 import numpy as np
@@ -13,9 +14,11 @@ from nnc_core.control.constructs import scan as carry
 from nnc_core.control.constructs import while_loop
 from nnc_core.functions import public as nnc
 from nnc_core.io.onnx.reading.graph import OnnxGraph
-from nnc_core.io.onnx.reading.lanes import Host, Known, Lane, as_element, element_of, is_host
+from nnc_core.io.onnx.reading.lanes import Host, Known, Lane, as_element, element_of, has_dims, is_host
 from nnc_core.io.onnx.reading.registry import operator
 from nnc_core.io.onnx.reading.run import NodeCall
+from nnc_core.type import DimLike
+from nnc_core.values.modes import deferred
 from nnc_core.values.tensor import Tensor
 
 
@@ -52,7 +55,9 @@ def loop(trips: Known = None, condition: Known = None, *carried: Any, body: Onnx
     ends = condition is not None or trips is None
     endless = not ends or never_ends(body)
     trips, condition = (ENDLESS if trips is None else trips), (TRUE if condition is None else condition)
-    if not (_is_symbol(trips) or _is_symbol(condition)):
+    if has_dims(trips) and endless and not _is_symbol(condition) and bool(condition):
+        return _scanned(trips.reshape(())[()], carried, body, call)
+    if not (_is_symbol(trips) or has_dims(trips) or _is_symbol(condition)):
         rounds = min(int(trips.reshape(())), int(ENDLESS))
         if not bool(condition):
             rounds = 0
@@ -66,7 +71,8 @@ def loop(trips: Known = None, condition: Known = None, *carried: Any, body: Onnx
         found = _unrolled(rounds, endless, list(carried), body, call)
         if found is not None:
             return found
-    return _repeated(trips, condition, carried, body, call)
+    with deferred() if has_dims(trips) else nullcontext():  # nothing that is carried may say that this is a graph
+        return _repeated(trips, condition, carried, body, call)
 
 
 def _can_scan(rounds: int, carried: Sequence[Lane]) -> bool:
@@ -121,7 +127,7 @@ def _stacked(rows: list[Lane], declared: Any, call: NodeCall) -> Lane:
     return nnc.zeros(shape, dtype=declared.dtype or np.float32, device=call.device)
 
 
-def _scanned(rounds: int, carried: Sequence[Lane], body: OnnxGraph, call: NodeCall) -> tuple[Lane, ...]:
+def _scanned(rounds: DimLike, carried: Sequence[Lane], body: OnnxGraph, call: NodeCall) -> tuple[Lane, ...]:
     def one(state: Any, number: Any) -> Any:
         _, *results = call.graph(body, number, TRUE, *state)
         return tuple(map(call.tensor, results[: len(state)])), tuple(map(call.tensor, results[len(state):]))
