@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from tests.codegen.asked import parameters
 from tests.codegen.compiled import Runner, compile_c99, compiler
 from tests.codegen.nests import Case
 
@@ -14,6 +13,5 @@ from tests.codegen.nests import Case
 def c99(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Runner:
     if compiler() is None:
         pytest.skip("no C compiler (cc, gcc or clang) on the path")
-    asking: list[Any] = [item for item in request.session.items if "c99" in getattr(item, "fixturenames", ())]
-    cases: dict[str, Case] = {item.callspec.params["case"].name: item.callspec.params["case"] for item in asking}
-    return compile_c99({name: case.nest for name, case in cases.items()}, tmp_path_factory.mktemp("c99"))
+    cases: list[Case] = [asked["case"] for asked in parameters(request)]
+    return compile_c99({case.name: case.nest for case in cases}, tmp_path_factory.mktemp("c99"))

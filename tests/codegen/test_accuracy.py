@@ -8,6 +8,7 @@ import pytest
 from nnc_core.base.dtype import DTYPES
 from nnc_core.codegen import expand
 from nnc_core.codegen.expansions import EXPANSIONS
+from tests.codegen.asked import parameters
 from tests.codegen.compiled import Runner, compile_c99, compiler
 from tests.codegen.functions import (
     ALL,
@@ -31,10 +32,11 @@ def needs_extended_precision(dtype: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Runner:
+def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Runner:
     if compiler() is None:
         pytest.skip("no C compiler (cc, gcc or clang) on the path")
-    nests = {f"{name} {dtype}": nest_of(name, dtype) for name, dtype in ALL}
+    cases = [(asked["name"], asked["dtype"]) for asked in parameters(request)]
+    nests = {f"{name} {dtype}": nest_of(name, dtype) for name, dtype in cases}
     return compile_c99(nests, tmp_path_factory.mktemp("expansions"))
 
 

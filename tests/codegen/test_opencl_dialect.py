@@ -13,6 +13,7 @@ import pytest
 from nnc_core.base.dtype import DTYPES
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import OPENCL, interpret, render_program
+from tests.codegen.asked import parameters
 from tests.codegen.functions import ALL, interpreted, nest_of, points
 from tests.codegen.nests import Case, Values, Writer, agree, as_bytes, at
 from tests.codegen.test_nests import CASES
@@ -56,13 +57,14 @@ def context() -> Any:
 
 
 @pytest.fixture(scope="module")
-def opencl(context: Any) -> Runner:
-    return runner(context, {case.nest: f"case_{place}" for place, case in enumerate(CASES)})
+def opencl(context: Any, request: pytest.FixtureRequest) -> Runner:
+    return runner(context, {asked["case"].nest: f"case_{place}" for place, asked in enumerate(parameters(request))})
 
 
 @pytest.fixture(scope="module")
-def expansions(context: Any) -> Runner:
-    return runner(context, {nest_of(*case): f"expansion_{place}" for place, case in enumerate(ALL)})
+def expansions(context: Any, request: pytest.FixtureRequest) -> Runner:
+    cases = [(asked["function"], asked["name"]) for asked in parameters(request)]
+    return runner(context, {nest_of(*case): f"expansion_{place}" for place, case in enumerate(cases)})
 
 
 def runner(context: Any, names: dict[LoopNest, str]) -> Runner:
