@@ -63,9 +63,9 @@ def test_another_stream_waits_for_what_it_is_told_to(device: CudaDevice) -> None
 
 def test_without_an_event_streams_are_not_ordered(device: CudaDevice) -> None:
     """So late is the driver of these tests: what is not waited for is not there."""
-    x = np.ones(10, np.float32)
+    x, side = np.ones(10, np.float32), device.stream()  # kept: one that ends runs what is enqueued
     a, out = device.allocate(x.nbytes), device.allocate(x.nbytes)
-    device.upload(x, a, device.stream())
+    device.upload(x, a, side)
     device.compile(sum_nest(10)).bind([a, a, out])()
     assert not np.array_equal(get(device, out, 10), 2 * x)
 
