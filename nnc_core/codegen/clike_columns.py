@@ -70,7 +70,7 @@ class ColumnsWriter(RunsWriter):
 
     def across(self, last: int) -> None:
         """Open a loop over the columns at hand, with what has been folded for each."""
-        self.open(f"{self.dialect.apart_loop}for ({self.index} i = 0; i < run; ++i)")
+        self.open(f"{self.apart_loop}for ({self.index} i = 0; i < run; ++i)")
         self.line(f"const {self.index} x{last} = first + i;")
         for number in self.folded:
             self.line(f"const {self.scalars.held(self.dtypes[number])} v{number} = v{number}_of[i];")
@@ -121,7 +121,7 @@ class ColumnsWriter(RunsWriter):
 
     def fold_columns(self, numbered: Mapping[int, Reduction], count: int) -> None:
         """Fold the parts of each column."""
-        self.open(f"{self.dialect.apart_loop}for ({self.index} i = 0; i < run; ++i)")
+        self.open(f"{self.apart_loop}for ({self.index} i = 0; i < run; ++i)")
         for number, reduction in numbered.items():
             self.tree(reduction, count, [f"v{number}_parts[{n}][i]" for n in range(max(count, 1))])
             self.line(f"v{number}_of[i] = v{number}_parts[0][i];")

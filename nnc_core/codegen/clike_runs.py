@@ -13,6 +13,7 @@ from math import prod
 from nnc_core.base.dtype import float32, float64, is_float
 from nnc_core.base.loopnest import PARTS, Access, Instruction, LoopNest, Reduction, Stage
 from nnc_core.codegen.clike import CLikeKernel
+from nnc_core.codegen.expansions import LIBRARY_FUNCTIONS
 from nnc_core.codegen.general import AnyNest, GeneralNest
 from nnc_core.codegen.numpy_reductions import identity
 from nnc_core.codegen.ranges import always_valid, axis_lengths
@@ -30,6 +31,8 @@ _VECTOR_FOLDS = {
 _HALVES = {"maximum": "select({b}, {a}, ({a} >= {b}) | ({a} != {a}))",
            "minimum": "select({b}, {a}, ({a} <= {b}) | ({a} != {a}))"}
 _EXTREMES = ("maximum", "minimum")
+_CALLS = LIBRARY_FUNCTIONS | {"fmod", "remainder", "floor_divide"}
+"""Instructions that are calls of the compiler's library, for floats."""
 
 
 def is_in_runs(nest: AnyNest) -> bool:
@@ -39,10 +42,16 @@ def is_in_runs(nest: AnyNest) -> bool:
     lengths = nest.lengths if isinstance(nest, GeneralNest) else ()
     if any(map(is_split, _reductions(loops))):
         return True
-    if any(stage.axes for stage in loops.stages):
+    if any(stage.axes for stage in loops.stages) or calls_library(loops):
         return False
     last = len(loops.axes) - 1
     return last >= 0 and (last in lengths or loops.axes[last] >= SHORT)
+
+
+def calls_library(nest: LoopNest) -> bool:
+    """Tell whether a nest's kernel calls functions of the compiler's library.  In loops they are no vectors, and Intel's
+    compiler (2026.2) dies of loops of halves with such calls where a program also has one call for a single point."""
+    return any(i.operation in _CALLS and is_float(i.dtype) for stage in nest.stages for i in stage.body)
 
 
 def _reductions(nest: LoopNest) -> Iterator[Reduction]:
@@ -61,6 +70,11 @@ class RunsWriter(CLikeKernel):
 
     repeated = NOTHING_REPEATED
     """Values of inner points that a later stage asks for again, which are kept in arrays."""
+
+    @property
+    def apart_loop(self) -> str:
+        """What stands before loops that have no order."""
+        return "" if calls_library(self.nest) else self.dialect.apart_loop
 
     def source(self) -> str:
         return self.dialect.group_of.format(items=1) + super().source()
@@ -108,7 +122,7 @@ class RunsWriter(CLikeKernel):
         last = len(self.nest.axes) - 1
         self.open("while (point < end)")
         self.begin_run(f"({self.index})(end - point)")
-        self.open(f"{self.dialect.apart_loop}for ({self.index} i = 0; i < run; ++i)")
+        self.open(f"{self.apart_loop}for ({self.index} i = 0; i < run; ++i)")
         self.line(f"const {self.index} x{last} = first + i;")
         for stage in self.nest.stages:
             self.stage(stage)
@@ -182,7 +196,7 @@ class RunsWriter(CLikeKernel):
         """A loop without an order."""
         *outer, last = self.axes_of(stage)
         self.inner_loops(stage, outer)
-        self.inner_loops(stage, [last], self.dialect.apart_loop)
+        self.inner_loops(stage, [last], self.apart_loop)
         self.body(stage)
         for _ in stage.axes:
             self.close()
@@ -221,7 +235,7 @@ class RunsWriter(CLikeKernel):
         self.line(f"const {self.index} x{last} = first;")
         for number, reduction in split.items():
             self.read_in_place(number, reduction, stage)
-        self.open(f"{self.dialect.apart_loop}for ({self.index} i = 0; i < some; ++i)")
+        self.open(f"{self.apart_loop}for ({self.index} i = 0; i < some; ++i)")
         self.line(f"const {self.index} x{last} = first + i;")
         self.body(stage)
         for number, reduction in computed.items():

@@ -41,7 +41,7 @@ def test_what_works(run: Run) -> None:
 def test_devices_for_tests_are_listed_on_request(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(path, "good")
     found = [*devices.diagnose_all(options=config.as_dict())]  # asked once, shown in four ways
-    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, options, marks: iter(found))
+    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, **_: iter(found))
     few, many = run("devices").output, run("devices", "--all").output
     assert "good:0" in few and "strict:0 " not in few.partition("default device")[0] and "null:0" not in few
     assert "8 devices for tests: --all lists them" in few
@@ -98,7 +98,7 @@ def test_json(run: Run, path: Path) -> None:
 def test_where_nothing_works_the_status_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = ProbeResult("broken", "broken 1.0", "crashed", "killed by SIGSEGV")
     null = ProbeResult("counting", "counting 1.0", "ok", devices=(DeviceProbe("null:0", "counts", "ok", ""),))
-    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, options, marks: iter([broken, null]))
+    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, **_: iter([broken, null]))
     result = run("devices")
     assert result.exit_code == 1
     assert "no device works" in result.output
@@ -107,7 +107,7 @@ def test_where_nothing_works_the_status_says_so(run: Run, monkeypatch: pytest.Mo
 
 def test_text_of_a_plugin_is_no_markup(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = ProbeResult("odd", "odd [bold]1.0", "probe failed", "[/red] is what it says")
-    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, options, marks: iter([odd]))
+    monkeypatch.setattr(devices, "diagnose_all", lambda timeout, **_: iter([odd]))
     output = run("devices").output
     assert "odd [bold]1.0" in output and "[/red] is what it says" in output
 

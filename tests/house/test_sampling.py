@@ -33,6 +33,7 @@ def test_as_many_run_as_the_table_says() -> None:
 def test_what_no_line_names_runs() -> None:
     assert not is_left_out(0, "tests/tensors/values/test_values.py::test_x[cpu:0]")
     assert not is_left_out(0, "tests/base/test_layout.py::test_x[opencl:0]")
+    assert not any(is_left_out(seed, "tests/cpu/attention/test_modes.py::test_one_of_its_kind") for seed in range(9))
 
 
 def _run(expression: str, *asked: str) -> Selection:

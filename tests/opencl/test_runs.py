@@ -168,3 +168,26 @@ def test_rows_are_the_same_alone_and_fused(device: OpenCLDevice) -> None:
     y = np.exp(x.numpy().astype(np.float64) * 3)
     y /= y.sum(1, keepdims=True)
     np.testing.assert_allclose(fused, (y - y.mean(1, keepdims=True)) / np.sqrt(y.var(0)), rtol=1e-3, atol=1e-4)
+
+
+# ---- functions of the compiler's library
+@pytest.mark.parametrize(("name", "dtype", "operands", "runs"), [
+    ("cos", float16, 1, False), ("fmod", float32, 2, False), ("remainder", int32, 2, True), ("exp", float16, 1, True)])
+def test_functions_of_the_library_are_computed_abreast(name: str, dtype: DType, operands: int, runs: bool) -> None:
+    x = Layout.packed((64,), dtype)
+    nest, _ = nest_of(name, x, others=(x,) * (operands - 1))
+    assert (writers_for_loops(nest) == (CLikeKernel,)) is not runs
+
+
+@pytest.mark.parametrize("name", ["cos", "fmod"])
+def test_calls_for_one_point_beside_calls_for_many(device: OpenCLDevice, name: str) -> None:
+    """Intel's compiler died of such programs, fused and not, in reductions too."""
+    f: Any = (lambda x: nnc.fmod(x, 0.25)) if name == "fmod" else nnc.cos
+    many, one = np.linspace(0.5, 2, 700, dtype=np.float16).reshape(7, 100), np.float16(0.75)
+    with nnc.use_device(device.spec.id):
+        found = nnc.jit(lambda x, y: (f(x) + f(y), nnc.sum(f(x), axis=1) + f(y), nnc.sum(f(x) + f(y), axis=0)))(
+            nnc.asarray(many), nnc.asarray(one))
+    expected = [f(nnc.asarray(a).astype("float64")).numpy() for a in (many, one)]
+    wanted = [expected[0] + expected[1], expected[0].sum(1) + expected[1], (expected[0] + expected[1]).sum(0)]
+    for got, value in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got.numpy(), value, rtol=4e-3, atol=4e-3)
