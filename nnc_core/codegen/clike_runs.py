@@ -73,7 +73,7 @@ class RunsWriter(CLikeKernel):
 
     @property
     def apart_loop(self) -> str:
-        """What stands before loops that have no order."""
+        """The words before loops that have no order."""
         return "" if calls_library(self.nest) else self.dialect.apart_loop
 
     def source(self) -> str:
