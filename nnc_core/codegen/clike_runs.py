@@ -49,8 +49,11 @@ def is_in_runs(nest: AnyNest) -> bool:
 
 
 def calls_library(nest: LoopNest) -> bool:
-    """Tell whether a nest's kernel calls functions of the compiler's library.  In loops they are no vectors, and Intel's
-    compiler (2026.2) dies of loops of halves with such calls where a program also has one call for a single point."""
+    """Tell whether a nest's kernel calls functions of the compiler's library.
+
+    In loops they are no vectors, and Intel's compiler (2026.2) dies of loops of halves with such calls where a program
+    also has one for a single point.
+    """
     return any(i.operation in _CALLS and is_float(i.dtype) for stage in nest.stages for i in stage.body)
 
 
