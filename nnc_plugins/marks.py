@@ -83,11 +83,11 @@ class Marks:
 
 
 def _facts_of_the_dead(path: Path) -> dict[str, Any] | None:
-    """The content of a mark; None if its process is alive."""
+    """The content of a mark; None if its process is alive, or has removed it before it let go of it."""
     try:
         with path.open("r+", encoding="utf-8") as file:
             _lock(file, shared=True)
-            facts = json.load(file)
+            facts = json.load(file) if path.exists() else None
     except (OSError, ValueError):  # held by its process, or gone by now
         return None
     return facts if isinstance(facts, dict) else None

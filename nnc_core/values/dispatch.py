@@ -95,16 +95,22 @@ def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
                     if result is not NotImplemented:
                         return Value(result, stack)
             elif not inputs:
-                stack = current_stack()
-                kernel = stack.accepted.get((op, attributes))
-                if kernel is not None:
-                    try:
-                        result = kernel(*attributes)
-                    except Exception:
-                        result = NotImplemented
-                    if result is not NotImplemented:
-                        return Value(result, stack)
+                return _created(op, attributes)
     return _slow(op, inputs, attributes)
+
+
+def _created(op: Op, attributes: Attributes) -> Value:
+    """A value of attributes alone, on the device in use."""
+    stack = current_stack()
+    kernel = stack.accepted.get((op, attributes))
+    if kernel is not None:
+        try:
+            result = kernel(*attributes)
+        except Exception:
+            result = NotImplemented  # the slow way finds out why
+        if result is not NotImplemented:
+            return Value(result, stack)
+    return _slow(op, (), attributes)
 
 
 def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:

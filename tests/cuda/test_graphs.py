@@ -26,6 +26,18 @@ def program_of(device: CudaDevice, count: int) -> tuple[CudaProgram, Buffer]:
     return program, middle
 
 
+def run_on_others(device: CudaDevice, program: CudaProgram, number: int) -> None:
+    """Run it on buffers that nobody else has, which go then."""
+    x = np.full(50, number, np.float32)
+    a, out = device.view(device.allocate(200 + ALIGNMENT), 0, 200), device.allocate(200)
+    device.upload(x, a)
+    program.bind(0, a)
+    program.bind(2, out)
+    program.run()
+    np.testing.assert_array_equal(get(device, out, 50), 3 * x)
+    program.release([0, 2])
+
+
 def test_buffers_that_come_back_are_run_as_a_graph(device: CudaDevice, driver: HostDriver) -> None:
     program, _ = program_of(device, 50)
     pool = device.pool
@@ -46,15 +58,7 @@ def test_buffers_that_come_back_are_run_as_a_graph(device: CudaDevice, driver: H
 def test_buffers_of_others_are_not_kept_for_a_graph(device: CudaDevice, driver: HostDriver) -> None:
     program, _ = program_of(device, 50)
     for turn in range(3):
-        x = np.full(50, turn, np.float32)
-        whole = device.allocate(200 + ALIGNMENT)
-        a, out = device.view(whole, 0, 200), device.allocate(200)
-        device.upload(x, a)
-        program.bind(0, a)
-        program.bind(2, out)
-        program.run()
-        np.testing.assert_array_equal(get(device, out, 50), 3 * x)
-        program.release([0, 2])
+        run_on_others(device, program, turn)
     assert driver.graph_launches == 0
 
 
@@ -202,12 +206,5 @@ def test_drivers_that_do_not_tell_nodes_launch_as_before(device: CudaDevice, dri
 def test_many_changes_are_not_worth_a_graph(device: CudaDevice, driver: HostDriver) -> None:
     program, _ = program_of(device, 50)
     for turn in range(OTHERS + 3):
-        x = np.full(50, turn, np.float32)
-        a, out = device.view(device.allocate(200 + ALIGNMENT), 0, 200), device.allocate(200)
-        device.upload(x, a)
-        program.bind(0, a)
-        program.bind(2, out)
-        program.run()
-        np.testing.assert_array_equal(get(device, out, 50), 3 * x)
-        program.release([0, 2])
+        run_on_others(device, program, turn)
     assert driver.rebound == 0

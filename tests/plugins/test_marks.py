@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,21 @@ def test_a_mark_is_found_when_its_process_is_gone(tmp_path: Path) -> None:
     assert (marks.left("a/b", "one 1.0"), marks.left("a", "one 1.0")) == ("dying", None)
     marks.clear("a/b")
     assert marks.left("a/b", "one 1.0") is None
+
+
+def test_a_mark_that_goes_while_it_is_read_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two programs start at once: one comes through while the other looks at its mark."""
+    marks, lock = Marks(tmp_path), marks_module._lock
+    trying = marks.trying("odd", "odd 1.0", "being imported")
+    trying.__enter__()
+
+    def late(file: Any, shared: bool = False) -> None:
+        if shared:
+            trying.__exit__(None, None, None)
+        lock(file, shared)
+
+    monkeypatch.setattr(marks_module, "_lock", late)
+    assert marks.left("odd", "odd 1.0") is None
 
 
 def test_another_version_starts_afresh(tmp_path: Path) -> None:

@@ -1,0 +1,198 @@
+"""The history of deferred computation: what it keeps, and what it lets go."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+
+import nnc_core as nnc
+from nnc_core.base.errors import UnconnectedError
+from nnc_core.symbol import postorder
+from nnc_core.values.history import LONGEST_HISTORY
+from tests.sizes import LONG
+from tests.tensors.conftest import devices
+from tests.tensors.faults import fails
+
+HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
+F64 = np.float64(0.5)
+QUICKEST = devices()[0]
+
+
+def test_what_was_computed_can_still_be_exported(x: nnc.Tensor, device: str) -> None:
+    with nnc.deferred():
+        y = x * 2
+        z = y + y
+    z.numpy()
+    compiled = nnc.export({"x": x}, {"z": z}).compile(device)
+    np.testing.assert_array_equal(compiled(x=HOST + 1)["z"].numpy(), (HOST + 1) * 4)
+
+
+def test_history_goes_with_the_last_tensor(x: nnc.Tensor) -> None:
+    with nnc.deferred():
+        y = x * 2
+        z = y + y
+    inside = weakref.ref(y._value)
+    z.numpy()
+    del y
+    assert inside() is not None, "z can be exported"
+    del z
+    gc.collect()
+    assert inside() is None
+
+
+def test_without_keep_graph_what_was_computed_forgets(x: nnc.Tensor) -> None:
+    with nnc.deferred(keep_graph=False):
+        y = x * 2
+        z = y + y
+        lazy = z + 1
+    inside = weakref.ref(y._value)
+    del y
+    z.numpy()
+    assert z._value.step is None and inside() is None
+    np.testing.assert_array_equal(lazy.numpy(), HOST * 4 + 1)
+    with fails(ValueError, "history", line=False):
+        nnc.export({"x": x}, {"z": z})
+
+
+def test_a_loop_that_carries_tensors_does_not_grow(x: nnc.Tensor) -> None:
+    past: list[weakref.ref] = []
+    for _ in range(20):
+        with nnc.deferred(keep_graph=False):
+            x = nnc.sin(x) * 0.5 + 0.1
+        past.append(weakref.ref(x._value))
+        nnc.realize(x)
+    assert sum(r() is not None for r in past) == 1
+
+
+def _rounds(s: nnc.Tensor, rounds: int, **options: bool) -> tuple[nnc.Tensor, list[weakref.ref]]:
+    past = []
+    for _ in range(rounds):
+        with nnc.deferred(**options):
+            s = s + 1
+        nnc.realize(s)
+        past.append(weakref.ref(s._value))
+    return s, past
+
+
+def _alive(past: list[weakref.ref]) -> int:
+    gc.collect()
+    return sum(r() is not None for r in past)
+
+
+def test_a_loop_that_computes_every_round_is_bounded_unless_asked() -> None:
+    with nnc.use_device(QUICKEST):
+        s, past = _rounds(nnc.asarray([0.0]), 3000)
+        assert s.item() == 3000 and LONGEST_HISTORY <= _alive(past) <= 4 * LONGEST_HISTORY
+        s, past = _rounds(nnc.asarray([0.0]), 1500, keep_graph=True)
+        assert _alive(past) == 1500
+
+
+def test_the_bound_holds_for_chains_that_read_far_back() -> None:
+    with nnc.use_device(QUICKEST):
+        delayed, past = [nnc.asarray([0.0])] * 300, []
+        for _ in range(2500):
+            with nnc.deferred():
+                s = delayed.pop(0) * 0.5 + delayed[-1]
+            nnc.realize(s)
+            delayed.append(s)
+            past.append(weakref.ref(s._value))
+        assert _alive(past) <= 4 * LONGEST_HISTORY + 300
+
+
+def test_readings_beside_a_carried_value_do_not_change_the_bound() -> None:
+    with nnc.use_device(QUICKEST):
+        a, b, past = nnc.asarray([0.0]), nnc.asarray([1.0]), []
+        for _ in range(1500):
+            with nnc.deferred():
+                a = a + b
+                b = b * 0.5 + a
+                seen = a.sum()
+            nnc.realize(b)
+            assert seen.is_deferred and seen.item() == a.item()
+            past.append(weakref.ref(a._value))
+        assert _alive(past) <= 4 * LONGEST_HISTORY
+
+
+def test_recent_rounds_are_exported_and_forgotten_ones_are_an_error() -> None:
+    with nnc.use_device(QUICKEST):
+        for start in (0.0, [0.0]):  # a scalar would become a constant
+            x = nnc.asarray(start)
+            s, past = _rounds(x, 2 * LONGEST_HISTORY - 1)
+            compiled = nnc.export({"x": x}, {"s": s}).compile(QUICKEST)
+            assert compiled(x=x + 5)["s"].item() == len(past) + 5
+            middle, _ = _rounds(s, 900)
+            s, _ = _rounds(middle, LONGEST_HISTORY - 1)
+            assert nnc.export({"m": middle}, {"s": s}).compile(QUICKEST)(m=x)["s"].item() == LONGEST_HISTORY - 1
+            for capture in ("error", "constant"):
+                with fails(UnconnectedError, "history was freed", "test_deferred.py", "keep_graph=True"):
+                    nnc.export({"x": x}, {"s": s}, capture=capture, on_unused="ignore")
+
+
+def test_early_results_that_a_long_loop_reads_keep_their_history() -> None:
+    with nnc.use_device(QUICKEST):
+        x, s = nnc.asarray([2.0]), nnc.asarray([0.0])
+        with nnc.deferred():
+            doubled = x * 2
+        for _ in range(1200):
+            with nnc.deferred():
+                s = s * 0 + doubled
+            nnc.realize(s)
+        assert nnc.export({"x": x}, {"y": doubled}).compile(QUICKEST)(x=x + 1)["y"].item() == 6
+
+
+def test_thousands_of_operations_that_are_computed_at_once_are_exported() -> None:
+    with nnc.use_device(QUICKEST):
+        x = nnc.asarray([0.0])
+        with nnc.deferred():
+            y = x
+            for _ in range(3000):
+                y = y + x
+        nnc.realize(y)
+        graph = nnc.export({"x": x}, {"y": y})
+        assert sum(node.op.name == "add" for node in postorder(graph.outputs.values()) if node.inputs) == 3000
+
+
+def test_a_gradient_through_a_long_loop_is_complete() -> None:
+    with nnc.use_device(QUICKEST):
+        v = nnc.variable([1.0])
+        s, past = _rounds(v * 1, 1200)
+        s.sum().backward()
+        assert v.grad is not None and v.grad.item() == 1 and _alive(past) == 1200
+
+
+def test_gradients_keep_what_they_need(device: str) -> None:
+    v = nnc.variable(HOST)
+    with nnc.deferred(keep_graph=False):
+        loss = (nnc.sin(v) * v).sum()
+    loss.numpy()
+    loss.backward()
+    assert v.grad is not None
+    np.testing.assert_allclose(v.grad.numpy(), np.cos(HOST) * HOST + np.sin(HOST), rtol=1e-4, atol=1e-5)
+
+
+def test_a_long_chain_that_forgets_holds_one_array_at_a_time() -> None:
+    with nnc.use_device(QUICKEST):
+        with nnc.deferred(keep_graph=False):
+            first = y = nnc.asarray(0.0) + 1
+            values = weakref.WeakSet()
+            for _ in range(LONG):
+                y = y + 1
+                if len(values) < 1000:
+                    values.add(y._value)
+        assert y.item() == LONG + 1
+        gc.collect()
+        assert len(values) == 0 and y._value.step is None and first.item() == 1
+
+
+def test_deferred_training_with_cells_does_not_grow(device: str) -> None:
+    cell = nnc.Cell(nnc.asarray(HOST), "weight")
+    past: list[weakref.ref] = []
+    for _ in range(20):
+        with nnc.deferred():
+            cell.write(cell.read() * 0.5)
+        past.append(weakref.ref(cell.read()._value))
+        cell.read().numpy()
+    gc.collect()
+    assert sum(r() is not None for r in past) <= 2
