@@ -126,7 +126,7 @@ def test_recent_rounds_are_exported_and_forgotten_ones_are_an_error() -> None:
             s, _ = _rounds(middle, LONGEST_HISTORY - 1)
             assert nnc.export({"m": middle}, {"s": s}).compile(QUICKEST)(m=x)["s"].item() == LONGEST_HISTORY - 1
             for capture in ("error", "constant"):
-                with fails(UnconnectedError, "history was freed", "test_deferred.py", "keep_graph=True"):
+                with fails(UnconnectedError, "history was freed", "test_deferred_history.py", "keep_graph=True"):
                     nnc.export({"x": x}, {"s": s}, capture=capture, on_unused="ignore")
 
 
