@@ -47,10 +47,15 @@ class Program(ABC):
         """Take note of an array that has been bound by its own buffer; False where `has` will not know it."""
         return False
 
-    def lend(self, slots: Sequence[int], arrays: Sequence[Any]) -> bool:
-        """Let slots, the same at each call, have arrays to read for the next `run` alone: the caller keeps them until
-        it has ended.  False where each has to be bound."""
+    def lends(self, slots: Sequence[int]) -> bool:
+        """Tell whether slots, the same at each call, may have their arrays for one run alone; then nothing is bound to
+        them any more.  False where each array has to be bound."""
         return False
+
+    def lend(self, arrays: list[Any]) -> list[Any]:
+        """Let the slots that `lends` was asked about have arrays, or buffers, for the next `run`.  Gives those, and
+        packed copies of arrays that are not packed: the caller keeps them until the run has ended."""
+        raise NotImplementedError("slots are lent nothing")
 
     @abstractmethod
     def buffer(self, slot: int) -> Any:

@@ -13,6 +13,7 @@ from nnc_core.base.layout import Layout
 from nnc_core.base.record import Call
 from nnc_core.device import NO_VIEWS, Around, Array, Buffer, BufferTape, Launch, Program, calls_of
 from nnc_core.device.arenas import tick
+from nnc_core.engine.by_address import ByAddress
 from nnc_core.engine.emit import Emitter
 from nnc_core.engine.execute import Executor
 from nnc_core.engine.explain import explain
@@ -22,19 +23,14 @@ from nnc_core.engine.nonfinite import run_watched
 from nnc_core.engine.noted import say_noted
 from nnc_core.engine.plan_types import Plan
 from nnc_core.engine.profile import Profile, measure
+from nnc_core.engine.program_slots import Slots
 from nnc_core.engine.storage import FOREVER
 from nnc_core.engine.watched_program import watch_program
 from nnc_core.graph import SymbolicGraph
-from nnc_core.operator import CONSTANT, PLACEHOLDER
+from nnc_core.operator import CONSTANT
 from nnc_core.operator.control import is_tape
 from nnc_core.operator.fused import FUSED
 from nnc_core.symbol import Node, show_line
-
-SMALL = 1 << 20
-"""Bytes of an array that stays bound after a call, so that the next call with it need not bind it again."""
-LENT = frozenset({"input", "output", "pointer"})
-"""Kinds of storages whose buffers are the caller's: a program that waits for its next call keeps no large ones, and no
-window on one, but for blocks of the pool, on which its callers have claims of their own."""
 
 
 class ComputationGraph:
@@ -48,12 +44,13 @@ class ComputationGraph:
                  executor: Executor) -> None:
         self.graph, self.plan, self.executor, self.device = graph, plan, executor, executor.device
         self.outputs = dict(outputs)
-        self._slots = _Slots(graph, self.outputs, plan, emitter)
+        self._slots = Slots(graph, self.outputs, plan, emitter)
         self._constants = {slot: self._constant_buffer(node) for node, slot in self._slots.constants.items()}
         self.records = emitter.records
         self._step_of = [emitter.step_of[id(call)] for call in calls_of(self.records)]
         self._makers = [(name, slot, self._maker(layout, is_tape(self.outputs[name].spec)))
                         for name, (slot, layout) in self._slots.outputs.items()]
+        self._by_address = ByAddress(self._slots, self.device) if self._slots.are_arrays else None
         self._idle: deque[Program] = deque()
         self._arenas = self.device.arenas
         self._nbytes = sum([s.nbytes for s in plan.arena]) if self._scattered else sum(plan.allocation.segments)
@@ -84,21 +81,29 @@ class ComputationGraph:
         `lost` are the inputs that the call had begun to overwrite."""
         waits, nonfinite, indices = config.of_runs
         watched = indices or nonfinite != "off"
+        program, call = self._program(), self._by_address
+        if call is None or watched or waits or not program.lends(call.slots):
+            arrays = self._bound(program, given, nonfinite, indices, waits)
+        else:
+            lent = call.lend(program, given)
+            self._run(program, None, kept=False)
+            arrays = call.results(program, lent)
+        program.used = tick()
+        self._idle.append(program)
+        if self._slots.tapes:
+            self._arenas.resize(program, self._nbytes + self._bytes_on_tapes(program))
+        if self._arenas.over:
+            self._arenas.settle()
+        return arrays
+
+    def _bound(self, program: Program, given: Mapping[str, Array], nonfinite: str, indices: bool,
+               waits: bool) -> dict[str, Array]:
+        """One call of a program to which its arrays are bound."""
+        watched = indices or nonfinite != "off"
         given_back = self.device.pool.given_back
-        program = self._program()
-        claims = self._bind(program, self._safe(given) if watched else given, lend=not (watched or waits))
-        try:
-            around = self._watching(program, nonfinite, indices) if watched else self._wait_after if waits else None
-            if around is None:
-                program.run()
-            else:
-                program.run_with(around)
-        except Exception as error:
-            known = as_error(error)
-            self._locate(known, program, kept=watched)
-            if known is error:
-                raise
-            raise known from error
+        claims = self._bind(program, self._safe(given) if watched else given)
+        around = self._watching(program, nonfinite, indices) if watched else self._wait_after if waits else None
+        self._run(program, around, kept=watched)
         arrays = {}
         for name, slot, array_in in self._makers:
             buffer = program.buffer(slot)
@@ -107,13 +112,21 @@ class ComputationGraph:
             program.release(self._slots.lent)
         if given_back != self.device.pool.given_back:
             program.forget()  # it was not there to be told
-        program.used = tick()
-        self._idle.append(program)
-        if self._slots.tapes:
-            self._arenas.resize(program, self._nbytes + self._bytes_on_tapes(program))
-        if self._arenas.over:
-            self._arenas.settle()
         return arrays
+
+    def _run(self, program: Program, around: Around | None, kept: bool) -> None:
+        """Run what has its arrays.  `kept`: the caller's have been copied, and are not overwritten."""
+        try:
+            if around is None:
+                program.run()
+            else:
+                program.run_with(around)
+        except Exception as error:
+            known = as_error(error)
+            self._locate(known, program, kept=kept)
+            if known is error:
+                raise
+            raise known from error
 
     def forget(self, blocks: frozenset[int]) -> None:
         """Let programs that wait for a call go of blocks that the pool gives back to the device."""
@@ -149,17 +162,12 @@ class ComputationGraph:
         launch()
         self.device.default_stream.synchronize()
 
-    def _bind(self, program: Program, given: Mapping[str, Array], lend: bool = False) -> dict[int, Buffer]:
+    def _bind(self, program: Program, given: Mapping[str, Array]) -> dict[int, Buffer]:
         """Give a program this call's inputs and outputs.  Returns the claims on outputs, on inputs that are overwritten
-        and on copies, by the ids of their blocks: they are held for as long as the call lasts.
-
-        lend: nothing but the program's own code looks at inputs that are only read."""
-        slots, claims = self._slots, dict[int, Buffer]()
-        if lend and slots.read and program.lend(slots.read_slots, [given[name] for name in slots.read]):
-            self._bind_inputs(program, slots.not_read, given, claims)
-        else:
-            self._bind_inputs(program, slots.inputs, given, claims)
-        for slot, nbytes in slots.fresh.items():
+        and on copies, by the ids of their blocks: they are held for as long as the call lasts."""
+        claims = dict[int, Buffer]()
+        self._bind_inputs(program, given, claims)
+        for slot, nbytes in self._slots.fresh.items():
             if not nbytes:
                 program.bind(slot, BufferTape())
                 continue
@@ -168,11 +176,9 @@ class ComputationGraph:
             program.bind(slot, block)
         return claims
 
-    def _bind_inputs(self, program: Program, inputs: Mapping[str, int], given: Mapping[str, Array],
-                     claims: dict[int, Buffer]) -> None:
-        """Give a program some inputs, slots by names."""
+    def _bind_inputs(self, program: Program, given: Mapping[str, Array], claims: dict[int, Buffer]) -> None:
         device, slots = self.device, self._slots
-        for name, slot in inputs.items():
+        for name, slot in slots.inputs.items():
             array = given[name]
             if program.has(slot, array):
                 continue
@@ -310,29 +316,3 @@ class TapeArray:
     @property
     def shape(self) -> tuple[int, ...]:
         return (len(self.buffers), *self.layout.shape)
-
-
-class _Slots:
-    """The slots that change with each call, and what the others hold."""
-
-    def __init__(self, graph: SymbolicGraph, outputs: Mapping[str, Node], plan: Plan, emitter: Emitter) -> None:
-        place = plan.place
-        self.inputs = {k: emitter.slot(place[node].storage) for k, node in graph.inputs.items() if node in place}
-        self.constants = {node: emitter.slot(p.storage) for node, p in place.items() if p.storage.kind == "constant"
-                          and not node.inputs and node.op is not PLACEHOLDER}
-        donated = set(plan.donated.values())
-        self.overwritten = {slot for k, slot in self.inputs.items() if graph.inputs[k] in donated}
-        self.outputs = {k: (emitter.slot(place[node].storage), place[node].layout) for k, node in outputs.items()}
-        given_on = self.overwritten | {slot for slot, _ in self.outputs.values()}
-        self.read = {k: slot for k, slot in self.inputs.items() if slot not in given_on}
-        """Inputs that are nothing but read, and those that become outputs."""
-        self.not_read = {k: slot for k, slot in self.inputs.items() if slot in given_on}
-        self.read_slots = tuple(self.read.values())
-        for storage in plan.arena:
-            emitter.slot(storage)
-        self.of = emitter.slots
-        self.fresh = {slot: s.nbytes for s, slot in self.of.items() if s.kind == "output"}
-        self.pushed = {slot: s.nbytes for s, slot in self.of.items() if s.kind == "pushed"}
-        self.tapes = [slot for s, slot in self.of.items() if s.kind == "tape"]
-        self.lent = [slot for s, slot in self.of.items()
-                     if s.kind == "window" or (s.kind in LENT and not 0 < s.nbytes < SMALL)]

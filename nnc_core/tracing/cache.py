@@ -11,6 +11,7 @@ from nnc_core.base.errors import FallbackWarning, ShapeError
 from nnc_core.symbol import users_frame
 from nnc_core.tracing.compilation import Compilation
 from nnc_core.tracing.dimensions import Shapes, Sizes
+from nnc_core.tracing.recent import NONE
 from nnc_core.tracing.report import shown
 from nnc_core.tracing.retrace import Storm, reason
 from nnc_core.tracing.shape_family import ShapeFamily
@@ -68,6 +69,7 @@ class Cache:
             self.entries: dict[Signature, Entry] = {}
             self.quick: dict[Hashable, Entry] = {}
             """The same by what is quickly known of a call with nothing but tensors."""
+            self.recent = NONE
             self.families: dict[Hashable, ShapeFamily] = {}
             self.storm = Storm()
             self.traces = self.hits = self.misses = self.compilations = 0
@@ -95,6 +97,7 @@ class Cache:
         oldest = min((s for s in self.entries if s != new), key=lambda s: self.entries[s].used)
         del self.entries[oldest]
         self.quick.clear()
+        self.recent = NONE
         alive = {s.family for s in self.entries}
         self.families = {key: family for key, family in self.families.items() if key in alive}
 

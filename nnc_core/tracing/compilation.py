@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nnc_core.base.errors import Error
@@ -12,7 +11,7 @@ from nnc_core.recording.compiled import CompiledGraph
 from nnc_core.symbol import Body
 from nnc_core.tracing.donation import array_to_overwrite, give_up
 from nnc_core.tracing.traced import Traced
-from nnc_core.type import Dim, substitute
+from nnc_core.type import Dim, is_static, substitute
 from nnc_core.values.dispatch import evaluate
 from nnc_core.values.modes import gradients
 from nnc_core.values.tensor import Tensor
@@ -26,12 +25,16 @@ class Compilation:
     def __init__(self, traced: Traced, run: CompiledGraph, leaves: tuple[Any, ...], numbers: Mapping[str, int]) -> None:
         self.traced, self.run, self.numbers = traced, run, numbers
         self.stack, self.writes, self.outputs = traced.stack, traced.writes, traced.outputs
-        self.stacks = [run.stack_of(k) for k in self.outputs]
+        specs = {k: run.graph.outputs[k].spec for k in self.outputs}
+        self._made = [(k, run.stack_of(k), s if is_static(s.shape) else None) for k, s in specs.items()]
         self.arguments = [f"arg{i}" for i in range(len(traced.shapes))]
         donated = run.donated
         self.taken = tuple([(k, cell) for k, cell in traced.cells if k in donated])
         self.lent = tuple([(k, cell) for k, cell in traced.cells if k not in donated])
-        self.locks = [cell._lock for cell in sorted({c for _, c in self.taken}, key=id)]
+        self.locks = Locks([cell._lock for cell in sorted({c for _, c in self.taken}, key=id)])
+        held = {cell: traced.graph.inputs[k].spec for k, cell in traced.cells}
+        self._puts = [(k, cell, run.stack_of(k), held[cell]) for k, cell in self.writes]
+        """With the spec of the trace, one object, so that the next call sees at once that it is the same."""
         self.pure = not (traced.cells or traced.outside or traced.guards or len(traced.captured))
         self.single = traced.structure.kind is None and leaves == (None,)
         self.leaves = leaves
@@ -52,15 +55,18 @@ class Compilation:
 
     def is_differentiated(self) -> bool:
         """It reads a variable from outside, whose gradient may be asked: the function must run as it is written."""
+        if not gradients.get():
+            return False
         traced = self.traced
-        return gradients.get() and (any([t._value.tracked for _, t in traced.outside])
-                                    or any([cell.tracked for _, cell in traced.cells]))
+        for _, cell in traced.cells:
+            if cell.tracked:
+                return True
+        return any([t._value.tracked for _, t in traced.outside])
 
     def call(self, arrays: Sequence[Any]) -> Any:
         """The function's result for these argument arrays."""
-        if self.pure:
-            return self.results(self.run.run(dict(zip(self.arguments, arrays, strict=True))))
-        return self._call(dict(zip(self.arguments, arrays, strict=True)), {}, {})
+        given = dict(zip(self.arguments, arrays))  # noqa: B905 as many, at each call
+        return self.results(self.run.run(given)) if self.pure else self._call(given, {}, {})
 
     def call_donating(self, tensors: Sequence[Tensor], labels: Mapping[int, str]) -> Any:
         """The same, with tensors by their number that give up their memory; labels are what they are called."""
@@ -73,7 +79,7 @@ class Compilation:
         return result
 
     def _call(self, given: dict[str, Any], donated: Mapping[str, Tensor], labels: Mapping[str, str]) -> Any:
-        with _held(self.locks):
+        with self.locks:
             given |= self.state(take=False)
             for k, tensor in donated.items():
                 given[k] = array_to_overwrite(tensor) if k in self.run.donated else tensor._value.array
@@ -84,8 +90,8 @@ class Compilation:
             except Error as error:
                 self._mark_lost(error, given, donated, labels)
                 raise
-            for k, cell in self.writes:
-                cell.put(Value(arrays[k], self.run.stack_of(k)))
+            for k, cell, stack, spec in self._puts:
+                cell.put(Value(arrays[k], stack, spec))
         return self.results(arrays)
 
     def _mark_lost(self, error: Error, given: Mapping[str, Any], donated: Mapping[str, Tensor],
@@ -113,18 +119,30 @@ class Compilation:
 
     def results(self, arrays: Mapping[str, Any]) -> Any:
         if self.single:
-            return Tensor(Value(arrays["out0"], self.stacks[0]))
-        made = iter([Tensor(Value(arrays[k], stack)) for k, stack in zip(self.outputs, self.stacks, strict=True)])
+            name, stack, spec = self._made[0]
+            return Tensor(Value(arrays[name], stack, spec))
+        made = iter([Tensor(Value(arrays[k], stack, spec)) for k, stack, spec in self._made])
         return unflatten(self.traced.structure, iter([next(made) if x is None else x for x in self.leaves]))
 
 
-@contextmanager
-def _held(locks: Sequence[Any]) -> Iterator[None]:
-    """Two calls must not overwrite one cell at once."""
-    if not locks:
-        yield
-        return
-    with ExitStack() as stack:
-        for lock in locks:
-            stack.enter_context(lock)
-        yield
+class Locks:
+    """Those of cells that are overwritten, always taken in one order: two calls must not overwrite one cell at once."""
+
+    def __init__(self, locks: Sequence[Any]) -> None:
+        self._take = [lock.acquire for lock in locks]
+        self._release = [lock.release for lock in locks]
+
+    def __enter__(self) -> None:
+        taken = 0
+        try:
+            for take in self._take:
+                take()
+                taken += 1
+        except BaseException:  # somebody interrupts while it waits
+            for release in self._release[:taken]:
+                release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        for release in self._release:
+            release()

@@ -14,6 +14,7 @@ from nnc_core.recording.compiled import CompiledGraph
 from nnc_core.tracing.cache import Cache, CacheInfo, Entry
 from nnc_core.tracing.compilation import Compilation
 from nnc_core.tracing.donation import check_not_donated
+from nnc_core.tracing.recent import Recent
 from nnc_core.tracing.report import explained, shown
 from nnc_core.tracing.signature import Arguments, Parameters, Signature
 from nnc_core.tracing.traced import DataDependentError
@@ -83,27 +84,36 @@ class Jitted:
             return self._inline(args, kwargs)
         if not self._plain or kwargs:
             return self._call(args, kwargs, None)
+        cache = self._cache
+        recent = cache.recent
+        arrays = recent.arrays(args)
+        entry = recent.entry
+        if arrays is None or entry is None:
+            return self._called_otherwise(args)
+        found = entry.current()
+        if found is None or not (found.pure or not found.is_differentiated()):
+            return self._call(args, kwargs, None)
+        cache.hits = entry.used = cache.hits + 1
+        return found.call(arrays)
+
+    def _called_otherwise(self, args: tuple[Any, ...]) -> Any:
+        """A call that is not like the last one."""
         key: list[Any] = [config.of_traces, _stack.get()]
-        arrays = []
         for x in args:
             if x.__class__ is not Tensor:
-                return self._call(args, kwargs, None)
+                return self._call(args, {}, None)
             v = x._value
             array = v.array
             if array is None or v.tracked or v.trace is not None:
-                return self._call(args, kwargs, None)
+                return self._call(args, {}, None)
             key += (array.shape, array.dtype, v.stack)
-            arrays.append(array)
         if len(set(args)) < len(args):  # one tensor twice: code may ask whether it is
-            return self._call(args, kwargs, None)
+            return self._call(args, {}, None)
         quick = tuple(key)
-        cache = self._cache
-        entry = cache.quick.get(quick)
-        found = None if entry is None else entry.current()
-        if entry is None or found is None or not (found.pure or not found.is_differentiated()):
-            return self._call(args, kwargs, quick)
-        cache.hits = entry.used = cache.hits + 1
-        return found.call(arrays)
+        entry = self._cache.quick.get(quick)
+        if entry is not None:
+            self._cache.recent = Recent(args, entry)
+        return self._call(args, {}, quick)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], quick: Hashable) -> Any:
         arguments = self._arguments(args, kwargs)

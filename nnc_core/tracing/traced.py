@@ -19,7 +19,7 @@ from nnc_core.values.cell import Cell
 from nnc_core.values.data_dependent import has_data_dependent, names_in, size_attribute
 from nnc_core.values.modes import current_stack
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.trace import Guard, Trace
+from nnc_core.values.trace import Guard, Trace, unchanged
 from nnc_core.values.tree import Structure, flatten
 from nnc_core.values.value import Handle, Value
 
@@ -67,14 +67,19 @@ class Traced(NamedTuple):
         """Nothing is stale."""
         if not self.captured.holds():
             return False
-        inputs, stack = self.graph.inputs, self.stack
-        for k, holder in self.outside:
-            if holder._value.stack is not self.elsewhere.get(k, stack) or holder._value.spec != inputs[k].spec:
+        inputs, stack, elsewhere = self.graph.inputs, self.stack, self.elsewhere
+        for holders in (self.outside, self.cells):
+            for k, holder in holders:
+                then, now = inputs[k].spec, holder._value
+                if now.stack is not (elsewhere.get(k, stack) if elsewhere else stack):
+                    return False
+                if now._spec is not then and now.spec != then:
+                    return False
+        for read, then in self.guards:
+            now = read()
+            if now is not then and not unchanged(now, then):
                 return False
-        for k, cell in self.cells:
-            if cell._value.stack is not self.elsewhere.get(k, stack) or cell._value.spec != inputs[k].spec:
-                return False
-        return all(g.holds() for g in self.guards)
+        return True
 
     def numbers_for(self, shapes: Shapes) -> dict[str, int] | None:
         """The sizes that make this trace one for these shapes; None if it is none."""

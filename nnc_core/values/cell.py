@@ -139,7 +139,9 @@ class Cell(WrittenAsTensor):
 
     def take(self) -> Any:
         """The array, to be overwritten."""
-        v = self.lend()
+        v = self._value
+        if self._lost or v.array is None:
+            v = self.lend()
         if self._shared:
             counted = references(v)
             if not is_held_once(v, counted):

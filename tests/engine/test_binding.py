@@ -96,9 +96,10 @@ def test_only_commands_that_see_a_new_array_are_bound(bound: list[int]) -> None:
     """From Python: a program in machine code has nothing to bind.  The results of eager code are new each time."""
     with nnc.use_device("strict:0"):
         compiled = nnc.jit(lambda x, w: nnc.sum(nnc.exp(w) * nnc.tanh(w * w)) + nnc.sum(x))
-        w = nnc.asarray(HOST)
+        w, held = nnc.asarray(HOST), []
         for k in range(4):
             x = nnc.asarray(HOST) + k
+            held.append(x)  # so that none takes the memory of another
             bound.clear()
             compiled(x, w)
         assert 0 < len(bound) < len(compiled.lower(x, w).program.records)

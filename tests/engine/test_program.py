@@ -17,7 +17,7 @@ import nnc_core as nnc
 from nnc_core.base.config import config
 from nnc_core.base.errors import ExecutionError
 from nnc_core.device import Buffer, Kernel, Launch, Pool, Stream
-from nnc_core.engine.program import SMALL
+from nnc_core.engine.program_slots import SMALL
 from nnc_core.operator import Nodes
 from nnc_core.stacks import Stack
 from nnc_core.values.tree import flatten

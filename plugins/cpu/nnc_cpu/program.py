@@ -51,11 +51,12 @@ class NumpyProgram(PythonProgram):
             self.way = self.native = way(self)
             self.machines = []
 
-    def lend(self, slots: Sequence[int], arrays: Sequence[Any]) -> bool:
-        if self._lent is None and not self._may_lend(slots):
-            return False
-        self._lent.lend(arrays)  # type: ignore[union-attr]
-        return True
+    def lends(self, slots: Sequence[int]) -> bool:
+        return self._lent is not None or self._may_lend(slots)
+
+    def lend(self, arrays: list[Any]) -> list[Any]:
+        assert self._lent is not None
+        return self._lent.lend(arrays)
 
     def _may_lend(self, slots: Sequence[int]) -> bool:
         """Empty the slots, where only machine code looks at them."""

@@ -1,4 +1,4 @@
-"""Arguments that a program only reads are lent to it: addresses alone, new arrays at each call included."""
+"""What comes and goes is lent to a program: addresses alone, new arrays at each call included."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.config import config
+from nnc_core.values.cell import Cell
 from nnc_cpu.program import NumpyProgram
 
 KEPT = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -39,8 +40,8 @@ def test_nothing_is_bound(program: tuple[Any, NumpyProgram], monkeypatch: pytest
     monkeypatch.setattr(NumpyProgram, "bind", lambda self, slot, buffer: bound.append(slot))
     called(f, KEPT + 2, KEPT - 2, KEPT)
     lent = of._lent
-    assert lent is not None and len(lent.slots) == 3
-    assert not set(bound) & set(lent.slots)
+    assert lent is not None and len(lent.slots) == 4, "three arguments and a result"
+    assert not bound
 
 
 def test_any_order_in_memory(program: tuple[Any, NumpyProgram]) -> None:
@@ -90,3 +91,52 @@ def test_an_argument_that_is_a_result_too() -> None:
             same, product = f(x, nnc.asarray(KEPT))
             np.testing.assert_array_equal(same.numpy(), (KEPT + k).reshape(-1))
             np.testing.assert_array_equal(product.numpy(), (KEPT + k) * KEPT)
+
+
+def test_what_is_overwritten_is_bound_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell has the same memory after each step, of the pool or not, and former values that were read out stay."""
+    with config.using(compile_at_once=True):
+        cells = [Cell(nnc.asarray(KEPT.copy())), Cell(nnc.asarray(KEPT.T.copy()).T)]
+
+        @nnc.jit
+        def step(x: nnc.Tensor) -> nnc.Tensor:
+            for cell in cells:
+                cell.write(cell.read() * 0.5 + x)
+            return nnc.sum(x)
+
+        expected = KEPT
+        for k in range(4):
+            x = KEPT - k
+            if k == 3:
+                monkeypatch.setattr(NumpyProgram, "bind", lambda *_: pytest.fail("bound"))
+            held = cells[0].read() if k == 2 else None
+            before = [cell.lend().array.ctypes.data for cell in cells]  # type: ignore[union-attr]
+            step(nnc.asarray(x))
+            after = [cell.lend().array.ctypes.data for cell in cells]  # type: ignore[union-attr]
+            assert held is None or np.array_equal(held.numpy(), expected)
+            expected = expected * np.float32(0.5) + x
+            for cell in cells:
+                np.testing.assert_array_equal(cell.read().numpy(), expected)
+            assert (before[0] == after[0]) == (held is None) and (k == 0 or before[1] == after[1])
+
+
+def test_donated_arguments_and_their_results() -> None:
+    with config.using(compile_at_once=True):
+        f = nnc.jit(lambda x, y: (x * y, nnc.reshape(y + 1, (-1,)), y[:0]), donate_argnums=(0, 1))
+        for k in range(4):
+            row = nnc.broadcast_to(nnc.asarray(KEPT[:1]), (3, 4)) if k == 2 else nnc.asarray(KEPT + k)
+            hosts = row.numpy().copy(), KEPT.T.copy().T if k == 3 else KEPT.copy()
+            product, more, nothing = f(row, nnc.asarray(hosts[1].copy("K"), copy=True))
+            np.testing.assert_array_equal(product.numpy(), hosts[0] * hosts[1])
+            np.testing.assert_array_equal(more.numpy(), (hosts[1] + 1).reshape(-1))
+            assert nothing.shape == (0, 4)
+
+
+def test_numbers_in_cells() -> None:
+    """What NumPy gives for a sum of all is no array: its place is taken by one."""
+    with config.using(compile_at_once=True):
+        cell = Cell(nnc.sum(nnc.asarray(KEPT)))
+        step = nnc.jit(lambda x: cell.write(cell.read() + x) or cell.read() * 2)
+        for k in range(4):
+            assert float(step(nnc.max(nnc.asarray(KEPT)))) == 2 * (KEPT.sum() + 11 * (k + 1))
+            assert cell.read().shape == ()

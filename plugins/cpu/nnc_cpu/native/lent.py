@@ -1,4 +1,4 @@
-"""Arrays that a program reads for one run: their addresses go into its slots, and nothing is bound."""
+"""Arrays that a program has for one run: their addresses go into its slots, and nothing is bound."""
 
 from __future__ import annotations
 
@@ -42,19 +42,13 @@ class Lent:
                                      ctypes.addressof(self._objects), count)
         self._write, self._lend, self._count = struct.Struct(f"{count}N").pack_into, _lend(), count
         self._place = ctypes.addressof(self._arguments)
-        self._copies: list[Any] = []
 
-    def lend(self, arrays: Sequence[Any]) -> None:
-        """Let the slots have these arrays, which the caller keeps, or packed copies, until the run ends."""
+    def lend(self, arrays: list[Any]) -> list[Any]:
+        """Let the slots have these arrays, or packed copies; the caller keeps what it gets until the run has ended."""
         self._write(self._objects, 0, *map(id, arrays))
         found = self._lend(self._place)
         while found < self._count:
-            arrays = [*arrays[:found], np.ascontiguousarray(arrays[found]), *arrays[found + 1 :]]
-            self._copies = [*self._copies, arrays[found]]
-            self._write(self._objects, 0, *map(id, arrays))
+            arrays[found] = np.array(arrays[found], order="C")
+            self._objects[found] = id(arrays[found])
             found = self._lend(self._place)
-
-    def end(self) -> None:
-        """The run has ended."""
-        if self._copies:
-            self._copies = []
+        return arrays
