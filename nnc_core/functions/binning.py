@@ -30,8 +30,21 @@ def _range_of(v: Value, given: Any) -> tuple[Value, Value]:
     if v.shape[0] == 0:
         return _ends(v, 0.0, 1.0)
     low, high = F.min(v, axis=(0,)), F.max(v, axis=(0,))
+    _check_span(low, high)
     alike = F.equal(low, high)
     return F.where(alike, F.subtract(low, 0.5), low), F.where(alike, F.add(high, 0.5), high)
+
+
+def _check_span(low: Value, high: Value) -> None:
+    """Refuse a range of the data that no bins divide; of what is computed later nobody knows it."""
+    first, last = host_of(low), host_of(high)
+    if first is None or last is None:
+        return
+    with np.errstate(all="ignore"):
+        span = last - first
+    if not np.isfinite(span):
+        raise AttributeValueError(f"the data, from {first:g} to {last:g}, do not span a finite {low.dtype} range",
+                                  hint="give range=, or the edges of bins")
 
 
 def _pair(given: Any) -> tuple[float, float]:
@@ -58,14 +71,15 @@ def _even_edges(v: Value, count: int, given: Any) -> Value:
     return F.where(F.equal(steps, count), high, edges)
 
 
-def edges_of(v: Value, bins: Bins, given: Any, weights: Value | None = None) -> Value:
-    """A vector that rises, of the dtype of v."""
+def edges_of(v: Value, bins: Bins, given: Any, weights: Value | None = None, whole: bool = False) -> Value:
+    """A vector that rises, of the dtype of v; `whole`: of what were integers, whose bins no rule makes narrower than
+    1."""
     if isinstance(bins, str):
         if bins not in RULES:
             raise AttributeValueError(f"bins {bins!r} is none of {', '.join(RULES)}", hint="a number, or the edges")
         if weights is not None:
             raise OperandError(f"the rule {bins!r} knows no weights", hint="give the number of bins")
-        host = _host(v, f"the rule {bins!r}")
+        host = _host(v, f"the rule {bins!r}").astype(np.int64 if whole else np.float64)
         return constant_beside(v, np.histogram_bin_edges(host, bins, given), v.dtype)
     if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
         return _even_edges(v, int(bins), given)
@@ -89,7 +103,7 @@ def _host(v: Value, what: str) -> np.ndarray[Any, Any]:
     host = Tensor(v).numpy()
     if host.size and not np.isfinite(host).all():
         raise AttributeValueError(f"{what} needs finite numbers")
-    return host.astype(np.float64)
+    return host
 
 
 def bin_numbers(v: Value, edges: Value) -> Value:

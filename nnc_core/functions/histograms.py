@@ -130,7 +130,7 @@ def histogram_bin_edges(x: ArrayLike, /, bins: Bins = 10, range: Any = None,
                         weights: ArrayLike | None = None) -> Tensor:
     """The edges that `histogram` would use."""
     v, *given = _samples(x, weights)
-    edges = edges_of(_comparable(v), bins, range, given[0] if given else None)
+    edges = edges_of(_comparable(v), bins, range, given[0] if given else None, not is_inexact(v.dtype))
     return Tensor(_shown(edges, v, bins))
 
 
@@ -188,7 +188,7 @@ def histogram(x: ArrayLike, /, bins: Bins = 10, range: Any = None, density: bool
     """
     v, *given = _samples(x, weights)
     w = _checked(v, given[0] if given else None)
-    edges = edges_of(_comparable(v), bins, range, w)
+    edges = edges_of(_comparable(v), bins, range, w, not is_inexact(v.dtype))
     counts = _filled([_comparable(v)], [edges], w, density)
     shown = _shown(edges, v, bins)
     return Histogram(Tensor(_as_dense(counts, [shown], w) if density else counts), Tensor(shown))

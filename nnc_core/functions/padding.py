@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import DType, boolean, float64, is_inexact, is_integer, uint64
-from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
+from nnc_core.base.errors import AttributeValueError, DTypeError, OperandError, ShapeError
 from nnc_core.functions.constants import constant_beside
 from nnc_core.functions.pieces import cut, taken, with_length
 from nnc_core.shape.axes import normalise_axis
@@ -47,7 +47,11 @@ def pad(x: ArrayLike, /, pad_width: Any, mode: str = "constant", **options: Any)
     given = {name: _pairs(option, v.ndim) for name, option in options.items() if name != "reflect_type"}
     if options.get("reflect_type") not in (None, "even", "odd"):
         raise AttributeValueError(f"reflect_type {options['reflect_type']!r} is neither 'even' nor 'odd'")
-    if options.get("reflect_type") == "odd":
+    odd = options.get("reflect_type") == "odd"
+    if v.dtype == boolean and (odd or mode == "linear_ramp"):
+        raise DTypeError(f"mode {mode!r}{' of the odd kind' if odd else ''} computes with numbers, not booleans",
+                         hint="cast with astype")
+    if odd:
         one_axis = _odd_edges if mode == "symmetric" else _odd
     for axis, width in enumerate(widths):
         if width != (0, 0):
@@ -241,13 +245,14 @@ def _statistic(name: str) -> Callable[..., Value]:
 
 
 def _rounded(statistic: Callable[[Value, int], Value]) -> Callable[[Value, int], Value]:
-    """The mean of integers rounded to the nearest, halves to even."""
+    """The mean of integers rounded to the nearest, halves to even; of booleans True unless it is 0."""
 
     def wrapped(v: Value, axis: int) -> Value:
         if is_inexact(v.dtype):
             return statistic(v, axis)
         wide = F.cast(v, dtype=float64) if float64 in v.stack.type.dtypes else F.divide(v, 1)
-        return F.cast(F.round(statistic(wide, axis)), dtype=v.dtype)
+        found = statistic(wide, axis)
+        return F.cast(found if v.dtype == boolean else F.round(found), dtype=v.dtype)
 
     return wrapped
 

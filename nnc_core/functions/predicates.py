@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from nnc_core.base.dtype import boolean, int64, is_complex, is_float, is_inexact
-from nnc_core.base.errors import ShapeError
+from nnc_core.base.errors import DTypeError, ShapeError
 from nnc_core.functions.dtypes import finfo
 from nnc_core.functions.reduction import as_dtype, as_precise, comparable
 from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_value_beside, as_values, names_itself
@@ -56,7 +56,9 @@ def _infinite(v: Value) -> Value:
 
 def _equals(v: Value, infinity: float) -> Value:
     """Integers and booleans are never infinite."""
-    return F.equal(v, infinity) if is_inexact(v.dtype) else F.not_equal(v, v)
+    if is_complex(v.dtype):
+        raise DTypeError(f"{v.dtype} has no order", hint="ask abs(x), or real(x) and imag(x)")
+    return F.equal(v, infinity) if is_float(v.dtype) else F.not_equal(v, v)
 
 
 @names_itself
@@ -117,11 +119,16 @@ def _everywhere(v: Value) -> Value:
 
 @names_itself
 def nan_to_num(x: ArrayLike, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """NaN and infinities replaced by numbers: 0 and, unless told otherwise, the dtype's largest ones."""
+    """NaN and infinities replaced by numbers: 0 and, unless told otherwise, the dtype's largest ones; in both parts of
+    complex numbers."""
     v = as_value(x)
-    if not is_float(v.dtype):
-        return Tensor(v)
+    if is_complex(v.dtype):
+        return Tensor(F.complex_(*[_numbered(part, nan, posinf, neginf) for part in (F.real(v), F.imag(v))]))
+    return Tensor(_numbered(v, nan, posinf, neginf) if is_float(v.dtype) else v)
+
+
+def _numbered(v: Value, nan: float, posinf: float | None, neginf: float | None) -> Value:
     largest = finfo(v.dtype).max
     known = F.where(F.not_equal(v, v), nan, v)
     bounded = F.where(F.equal(v, inf), largest if posinf is None else posinf, known)
-    return Tensor(F.where(F.equal(v, -inf), -largest if neginf is None else neginf, bounded))
+    return F.where(F.equal(v, -inf), -largest if neginf is None else neginf, bounded)

@@ -7,6 +7,7 @@ those of rows that are of different length without their NaN, are computed on th
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,11 +80,13 @@ def _finished(y: Value, rows: _Rows, shape: tuple[Any, ...], keepdims: bool) -> 
 
 
 def _between(low: Value, high: Value, weight: Any) -> Value:
-    """Exact at both ends, and rising with the weight; equal neighbours may be infinite."""
-    apart = F.subtract(high, low)
+    """Exact at both ends, and rising with the weight; neighbours may be infinite."""
+    apart, rest = F.subtract(high, low), F.subtract(1.0, weight)
     near_low = F.add(low, F.multiply(apart, weight))
-    near_high = F.subtract(high, F.multiply(apart, F.subtract(1.0, weight)))
+    near_high = F.subtract(high, F.multiply(apart, rest))
     y = F.where(F.less(weight, 0.5), near_low, near_high)
+    far = F.add(F.multiply(low, rest), F.multiply(high, weight))
+    y = F.where(F.equal(F.abs(apart), inf), far, y)
     return F.where(F.logical_or(F.equal(low, high), F.equal(weight, 0)), low, y)
 
 

@@ -98,10 +98,11 @@ def _rounded(y: Value, ends: Sequence[Value]) -> Value:
 
 
 def _counted(first: Value, last: Value, count: int, endpoint: bool) -> Value:
-    """Steps counted from the first, so that whole steps between whole numbers are exact."""
+    """Steps counted from the first, so that whole steps between whole numbers are exact, as the last number is."""
     parts = max(count - 1 if endpoint else count, 1)
     row = _positions(first, last, count)
-    return F.add(first, F.divide(F.multiply(F.subtract(last, first), row), parts))
+    between = F.add(first, F.divide(F.multiply(F.subtract(last, first), row), parts))
+    return F.where(F.equal(row, parts), last, between)
 
 
 def _wide(v: Value) -> DType:

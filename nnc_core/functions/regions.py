@@ -96,14 +96,17 @@ def roi_align(x: ArrayLike, boxes: Any, /, size: Any, *, images: Any = None, sca
     the mean of `sampling_ratio` squared samples, or of as many as it has pixels, rounded up (0).  Samples outside the
     image count as zeros, unless `count_outside` is False.  Gradients go to x and to the boxes.
 
-    mode "max", which needs a `sampling_ratio`, is ONNX's: not the mean of sums of weighted pixels, but the largest of
-    all these pixels times their weights.
+    mode "max", which needs a `sampling_ratio` and counts what is outside, is ONNX's: not the mean of sums of weighted
+    pixels, but the largest of all these pixels times their weights.
     """
     if mode not in ("avg", "max"):
         raise AttributeValueError(f"mode {mode!r} is neither 'avg' nor 'max'")
     v, order = arranged(as_value(x, stack_of([boxes])), layout, 2)
     where, numbers = _boxes(v, boxes, images)
     if mode == "max":
+        if not count_outside:
+            raise AttributeValueError("mode 'max' has no count_outside=False: samples outside of the image are zeros",
+                                      hint="leave it out, or take mode 'avg'")
         return Tensor(_largest(v, order, layout, where, numbers, size, scale, sampling_ratio, aligned))
     y = F.roi_align(v, where, numbers, size=_size(size), scale=float(scale), sampling_ratio=int(sampling_ratio),
                     aligned=bool(aligned), count_outside=bool(count_outside), layout=order)

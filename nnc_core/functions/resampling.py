@@ -58,6 +58,9 @@ def resize(x: ArrayLike, /, size: Any = None, *, method: str = "linear", align_c
     along = spatial_axes(order) if axes is None else _distinct(axes, v.ndim)
     scales, regions = _numbers(scale, along, "scale"), _regions(region, along)
     keys = coefficient if coefficient is not None else -0.5 if antialias else -0.75
+    if align_corners and coordinates not in (None, "align_corners"):
+        raise AttributeValueError(f"align_corners=True and coordinates={coordinates!r} say different things",
+                                  hint="one of them")
     placed = coordinates or ("align_corners" if align_corners else "half_pixel")
     leaves_out = antialias if exclude_outside is None else exclude_outside
     rules = [checked(Rule(method, placed, antialias, float(keys), rounding or "round_prefer_ceil", leaves_out, s, r))

@@ -203,9 +203,9 @@ def union1d(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 @names_itself
 def setdiff1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> Tensor:
     """The distinct values of x1 that are not in x2, rising; with `assume_unique` as they come."""
-    a, b = _pair(x1, x2)
+    a, b = (flat(v) for v in as_values(x1, x2))
     values = a if assume_unique else _values(a)
-    return Tensor(_chosen(values, F.logical_not(_isin(values, b))))
+    return Tensor(_chosen(values, F.logical_not(_isin(*comparable(values, b)))))
 
 
 @names_itself

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import is_complex, is_float, real_of
+from nnc_core.base.dtype import DType, is_complex, is_float, real_of
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.functions.constants import constant_beside
 from nnc_core.functions.pieces import cut
+from nnc_core.functions.reduction import as_dtype, as_inexact, as_precise
 from nnc_core.type import promote
 from nnc_core.values.arguments import ArrayLike, as_value_beside, as_values, names_itself
 from nnc_core.values.dispatch import F
@@ -84,23 +86,22 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, /, left: Any = None, righ
         raise ShapeError(f"places {places.spec} and values {values.spec} should be vectors of one length")
     if places.shape[0] == 0:
         raise ShapeError("no places to interpolate between")
-    v, places, values = _floating(v, places, values)
+    v, places, values, wanted = _floating(v, places, values)
     if period is not None:
         v, places, values = _periodic(v, places, values, float(period))
         left = right = None
-    return Tensor(_interpolated(v, places, values, left, right))
+    return Tensor(as_dtype(_interpolated(v, places, values, left, right), wanted))
 
 
-def _floating(v: Value, places: Value, values: Value) -> tuple[Value, Value, Value]:
-    """Floats of one dtype; the values may be complex, of that many bits."""
+def _floating(v: Value, places: Value, values: Value) -> tuple[Value, Value, Value, DType]:
+    """Floats of one dtype, in which integers are not rounded, and the dtype of the result; the values may be complex,
+    of that many bits."""
     if is_complex(v.dtype) or is_complex(places.dtype):
         raise DTypeError(f"places are real, not {v.dtype} and {places.dtype}")
-    values = values if is_float(values.dtype) or is_complex(values.dtype) else F.divide(values, 1)
+    wanted = reduce(promote, [y.dtype for y in (v, places, as_inexact(values))])
+    v, places, values = (as_precise(y) for y in (v, places, values))
     dtype = promote(promote(v.dtype, places.dtype), real_of(values.dtype))
-    wanted = promote(dtype, values.dtype)
-    casts = ((v, dtype), (places, dtype), (values, wanted))
-    v, places, values = (y if y.dtype == d else F.cast(y, dtype=d) for y, d in casts)
-    return v, places, values
+    return as_dtype(v, dtype), as_dtype(places, dtype), as_dtype(values, promote(dtype, values.dtype)), wanted
 
 
 def _periodic(v: Value, places: Value, values: Value, period: float) -> tuple[Value, Value, Value]:

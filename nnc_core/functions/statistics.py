@@ -102,8 +102,7 @@ def _degrees(v: Value, weights: Value | None, aweights: Value | None, ddof: floa
     """The divisor of the squares, never below 0."""
     real = real_of(v.dtype)
     if weights is None:
-        weights = F.full_like(as_dtype(F.equal(v, v), real), 1)
-        weights = F.reshape(F.slice(weights, start=(0, 0), stop=(1, v.shape[1]), step=(1, 1)), shape=(v.shape[1],))
+        weights = F.full_like(F.sum(as_dtype(F.equal(v, v), real), axis=(0,)), 1)
     total = F.sum(weights, axis=(0,))
     lost: Any = ddof
     if aweights is not None and ddof:

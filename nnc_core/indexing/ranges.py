@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nnc_core.base.dtype import int64
-from nnc_core.base.errors import NotSupportedError, OperandError, OutOfRangeError
+from nnc_core.base.errors import AttributeValueError, Error, NotSupportedError, OperandError, OutOfRangeError
 from nnc_core.functions.selection import places_of
 from nnc_core.type import DimLike, Dims, is_static
 from nnc_core.values.data_dependent import has_data_dependent
@@ -119,13 +119,30 @@ def _at_least(place: Value, bound: int) -> Value:
 def _slice(k: slice, length: DimLike) -> tuple[Any, Any, int]:
     """Start, stop and step within the length; a named dimension takes only what needs no comparison."""
     if isinstance(length, int):
-        low, high, by = k.indices(length)
+        low, high, by = _indices(k, length)
         return (low, max(low, high), by) if by > 0 else (low, min(low, high), by)
     if k.step not in (None, 1) or any(v is not None and (not isinstance(v, int)) for v in (k.start, k.stop)):
         raise NotSupportedError(f"slice {k} of an axis of unknown length {length}", hint="give the axis a number")
     if k.start is not None and k.stop is not None and k.stop <= k.start and (k.start < 0 or k.stop >= 0):
         return 0, 0, 1  # nothing, however long the axis is
     return _bound(k.start, 0, length), _bound(k.stop, length, length), 1
+
+
+def _indices(k: slice, length: int) -> tuple[int, int, int]:
+    """Start, stop and step as Python has them, a step beyond the length as one that just leaves the axis."""
+    try:
+        low, high, by = k.indices(length)
+    except Error:  # of a tensor that has no value yet
+        raise
+    except TypeError:
+        raise OperandError(f"the slice {_text(k)} is not made of integers", hint="take them with int(...)") from None
+    except ValueError:
+        raise AttributeValueError(f"the slice {_text(k)} has step 0", hint="::-1 goes backwards") from None
+    return low, high, min(max(by, -max(length, 1)), max(length, 1))
+
+
+def _text(k: slice) -> str:
+    return ":".join(["" if part is None else f"{part!r}" for part in (k.start, k.stop, k.step)])
 
 
 def _bound(given: int | None, default: DimLike, length: DimLike) -> DimLike:

@@ -52,6 +52,7 @@ def test_promotion(a: str, b: str, both: str) -> None:
 @pytest.mark.parametrize("f", [
     lambda z: z < z, lambda z: nnc.maximum(z, z), lambda z: nnc.max(z), lambda z: nnc.argmax(z), lambda z: z // z,
     lambda z: z % z, lambda z: nnc.floor(z), lambda z: nnc.relu(z), lambda z: nnc.clip(z, 0, 1),
+    nnc.isposinf, nnc.isneginf,
 ])  # fmt: skip
 def test_no_order(z: nnc.Tensor, f: Callable[[nnc.Tensor], Any]) -> None:
     with pytest.raises(nnc.Error, match="complex128 has no order") as caught:

@@ -78,6 +78,18 @@ def test_complex_expm1_at_the_ends(dtype: Any, step: int, device: str) -> None:
             np.testing.assert_array_equal(np.signbit(part(found))[there], np.signbit(part(wanted))[there])
 
 
+def test_both_parts_of_complex_numbers_become_numbers(device: str) -> None:
+    z = np.array([complex(nan, 1), complex(inf, nan), complex(-2, -inf)], np.complex64)
+    found = nnc.nan_to_num(nnc.asarray(z), nan=5.0, posinf=8.0).numpy()
+    np.testing.assert_array_equal(found, np.nan_to_num(z, nan=5.0, posinf=8.0))
+
+
+def test_covariances_of_no_variables_and_of_no_observations() -> None:
+    for f in (nnc.cov, nnc.corrcoef, nnc.jit(nnc.cov)):
+        assert f(nnc.zeros((0, 3))).shape == (0, 0)
+        assert np.isnan(f(nnc.zeros((2, 0))).numpy()).all()
+
+
 # ---- what NumPy refuses
 @pytest.mark.parametrize("name", ["fweights", "aweights"])
 @pytest.mark.parametrize("wrap", [list, np.array, nnc.asarray])

@@ -191,6 +191,10 @@ INTEGERS: dict[str, tuple[Callable[[], Any], Any]] = {
     "linspace of floats": (lambda: nnc.linspace(nnc.asarray(50.0), nnc.asarray(1.0), 50, dtype=nnc.int64),
                            np.arange(50, 0, -1)),
     "linspace rounds down": (lambda: nnc.linspace(nnc.asarray(-1), 1, 4, dtype=nnc.int64), [-1, -1, 0, 1]),
+    "linspace far down": (lambda: nnc.linspace(nnc.asarray(2**63 - 1), 5, 3)[-1], 5.0),
+    "interp": (lambda: nnc.interp(BIG, [10**9, 10**9 + 4], [0.0, 8.0]), [2.0, 4.0, 6.0]),
+    "interp of whole heights": (lambda: nnc.interp([0.5], [0, 1], PAST[:2]), PAST[0] + 0.5),
+    "interp round a period": (lambda: nnc.interp(BIG, [0, 1, 2, 3], [0.0, 1.0, 2.0, 3.0], period=4), BIG % 4),
     "geomspace": (lambda: nnc.geomspace(nnc.asarray(1), 16777216, 25), 2.0 ** np.arange(25)),
     "mse_loss": (lambda: nnc.mse_loss(PAST, PAST - 0.5), 0.25),
 }  # fmt: skip
@@ -220,6 +224,8 @@ def test_results_have_the_default_dtype() -> None:
     assert nnc.histogram(PAST, 3, density=True).histogram.dtype == nnc.float32
     assert nnc.quantile(PAST, 0.5, method="nearest").dtype == nnc.int64
     assert nnc.trapezoid(PAST, np.array([0.1, 0.2, 0.3])).dtype == nnc.float64
+    assert nnc.interp(PAST, PAST, PAST).dtype == nnc.interp(PAST, PAST, np.float32(PAST)).dtype == nnc.float32
+    assert nnc.interp(PAST, PAST, np.float64(PAST)).dtype == nnc.float64
 
 
 # ---- what NumPy refuses

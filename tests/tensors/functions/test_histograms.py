@@ -49,6 +49,13 @@ def test_what_lies_in_no_bin(device: str) -> None:
     assert nnc.histogram(nnc.asarray(K), 3).histogram.dtype == nnc.int64
 
 
+@pytest.mark.parametrize("x", [np.array([3, 1, 2, 2, 0]), np.array([True, False, True])], ids=["integers", "booleans"])
+def test_rules_make_no_bins_for_integers_that_are_narrower_than_1(x: np.ndarray) -> None:
+    counts, edges = nnc.histogram(x, "auto")
+    wanted = np.histogram(x.astype(np.uint8), "auto")
+    assert counts.tolist() == wanted[0].tolist() and edges.tolist() == wanted[1].tolist()
+
+
 COUNTS: dict[str, Pair] = {
     "bincount": (lambda i: nnc.bincount(i), lambda i: np.bincount(i)),
     "bincount with weights": (lambda i: nnc.bincount(i, W[:7]), lambda i: np.bincount(i, W[:7])),
@@ -140,6 +147,10 @@ def test_errors() -> None:
         nnc.histogram(x, "auto", weights=W)
     with fails(ValueError, "finite numbers", operator="histogram_bin_edges"):
         nnc.histogram_bin_edges(nnc.asarray([1.0, np.nan]), "auto")
+    for numbers in ([1.0, np.nan], [np.inf, 1.0], np.float32([-3e38, 3e38])):
+        with fails(ValueError, "do not span a finite float32 range", operator="histogram"):
+            nnc.histogram(numbers)
+        assert nnc.histogram(numbers, 2, range=(0, 4)).histogram.tolist() == [np.isin(1.0, numbers), 0]
     with fails(ValueError, "unlike many", operator="histogram2d"):
         nnc.histogram2d(x, x[:3])
     with fails(TypeError, "3 bins for 2 coordinates", operator="histogramdd"):

@@ -69,6 +69,14 @@ def test_whole_numbers_do_not_overflow_on_a_ramp() -> None:
     assert tall.tolist() == [0, 2**62 - 1, 2**63 - 1, 3 * 2**62 - 1, 2**64 - 1]
 
 
+@pytest.mark.parametrize("mode", ["mean", "median", "edge", "wrap"])
+def test_booleans(mode: str) -> None:
+    x = np.array([[True, False, False, True], [False, False, False, True]])
+    found = nnc.pad(nnc.asarray(x), 1, mode)  # type: ignore[arg-type]
+    assert found.dtype == nnc.bool
+    np.testing.assert_array_equal(found.numpy(), np.pad(x, 1, mode))  # type: ignore[call-overload]
+
+
 def test_a_median_of_nan_is_nan() -> None:
     x = np.array([1.0, np.nan, 2.0], np.float32)
     assert_same(nnc.pad(nnc.asarray(x), 1, "median"), np.pad(x, 1, "median"))
@@ -110,6 +118,8 @@ def test_named_dimensions(mode: str) -> None:
     (lambda x: nnc.pad(x, 1, value=3, constant_values=3), TypeError, "both value and constant_values"),
     (lambda x: nnc.pad(x, 1, "reflect", reflect_type="other"), ValueError, "neither 'even' nor 'odd'"),
     (lambda x: nnc.pad(x, 1, "maximum", stat_length=0), ValueError, "nothing has no maximum"),
+    (lambda x: nnc.pad(x > 0, 1, "linear_ramp"), TypeError, "computes with numbers, not booleans"),
+    (lambda x: nnc.pad(x > 0, 1, "reflect", reflect_type="odd"), TypeError, "of the odd kind computes with numbers"),
     (lambda x: nnc.pad(x[:0], 1, "wrap"), ValueError, "axis 0 of float32[0,3] is empty"),
     (lambda x: nnc.pad(x, {2: 1}), ValueError, "axis 2 is out of range"),
 ])  # fmt: skip

@@ -94,6 +94,16 @@ def test_equal_infinite_neighbours() -> None:
     assert nnc.quantile(x, [0.1, 0.7]).tolist() == [-np.inf, np.inf]
 
 
+def test_a_neighbour_that_is_infinite(device: str) -> None:
+    rows = nnc.asarray(np.array([[2.0, np.inf], [-np.inf, 2.0], [-np.inf, np.inf], [-3e38, 3e38]], np.float32))
+    np.testing.assert_array_equal(nnc.median(rows, 1).numpy(), [np.inf, -np.inf, np.nan, 0.0])
+    for q in (0.3, 0.7):
+        for quantile in (q, nnc.asarray(q)):
+            np.testing.assert_array_equal(nnc.quantile(rows, quantile, 1).numpy()[:3], [np.inf, -np.inf, np.nan])
+    assert nnc.quantile(rows, 1.0, 1).tolist()[:2] == [np.inf, 2.0]
+    assert nnc.nanmedian([np.inf, np.nan, 2.0]).item() == np.inf
+
+
 def test_of_nothing(device: str) -> None:
     empty = nnc.asarray(A[:, :0])
     assert np.isnan(nnc.quantile(empty, [0.5, 1.0], 1).numpy()).all()

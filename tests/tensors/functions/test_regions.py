@@ -204,6 +204,9 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...], str
               "roi_align"),
     "arrays": (lambda: nnc.roi_align(X, [BOXES], 2), ValueError, ("1 arrays of boxes", "one array for each image"),
                "roi_align"),
+    "maxima inside": (lambda: nnc.roi_align(X, BOXES, 2, images=NUMBERS, sampling_ratio=1, mode="max",
+                                            count_outside=False), ValueError, ("mode 'max'", "mode 'avg'"),
+                      "roi_align"),
     "layout": (lambda: nnc.roi_align(X, BOXES, 2, images=NUMBERS, layout="NWC"), ValueError, ("'NWC'",), "roi_align"),
 }  # fmt: skip
 

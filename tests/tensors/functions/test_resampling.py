@@ -257,6 +257,8 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...], str
     "method": (lambda: nnc.resize(X, 2, method="lanczos"), ValueError, ("'lanczos'", "'linear'"), "resize"),
     "antialias": (lambda: nnc.resize(X, 2, method="area", antialias=True), ValueError, ("antialias", "'area'"),
                   "resize"),
+    "two places": (lambda: nnc.resize(X, 2, align_corners=True, coordinates="asymmetric"), ValueError,
+                   ("align_corners=True and coordinates='asymmetric'", "one of them"), "resize"),
     "align": (lambda: nnc.resize(X, 2, method="area", align_corners=True), ValueError, ("align_corners",), "resize"),
     "size": (lambda: nnc.resize(X, (2, 2, 2)), ValueError, ("size (2, 2, 2)", "2 of them"), "resize"),
     "nothing": (lambda: nnc.resize(X, 0), ValueError, ("4 elements to 0",), "resize"),

@@ -78,6 +78,12 @@ def test_sets_equal_numpy(device: str, name: str) -> None:
         np.testing.assert_array_equal(found.numpy(), wanted)
 
 
+def test_what_is_not_in_the_second_keeps_its_dtype() -> None:
+    found = nnc.setdiff1d(np.array([5, 44, -1], np.int8), np.array([300, -1]))
+    assert found.dtype == nnc.int8 and found.tolist() == [5, 44]
+    assert nnc.setdiff1d(np.array([2**24 + 1]), np.float32([2**24])).tolist() == [2**24 + 1]
+
+
 def test_where_common_values_are(device: str) -> None:
     a, b = ARRAYS["integers"], ARRAYS["rows"]
     found = nnc.intersect1d(nnc.asarray(a), nnc.asarray(b), return_indices=True)

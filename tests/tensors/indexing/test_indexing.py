@@ -183,6 +183,8 @@ def test_integers_may_be_tensors_and_numpys(device: str) -> None:
     ((np.zeros((2, 3), bool), 0), IndexError, "3 indices for 2 dimensions"),
     (np.array([0.5]), TypeError, "float64"),
     (["a"], TypeError, "an index array is <U1"),
+    (slice(None, None, 0), ValueError, "the slice ::0 has step 0"),
+    ((0, slice(1.5, None)), TypeError, "the slice 1.5:: is not made of integers"),
 ], ids=str)  # fmt: skip
 def test_keys_that_do_not_work(x: nnc.Tensor, key: Any, kind: type[BaseException], said: str) -> None:
     with fails(kind, said):
@@ -191,6 +193,16 @@ def test_keys_that_do_not_work(x: nnc.Tensor, key: Any, kind: type[BaseException
         x[key] = 0
     with fails(kind, said):
         x.at[key].set(0)
+
+
+def test_steps_beyond_any_axis(x: nnc.Tensor) -> None:
+    far = 2**70
+    for key in (slice(None, None, far), slice(-far, far, far), slice(None, None, -far)):
+        host = x.numpy()
+        np.testing.assert_array_equal(x[key].numpy(), host[key])
+        host[key] = 7
+        for set_rows in (lambda t, key=key: t.at[key].set(7), nnc.jit(lambda t, key=key: t.at[key].set(7))):
+            np.testing.assert_array_equal(set_rows(x).numpy(), host)
 
 
 # ---- code as it is written in scientific Python
