@@ -102,7 +102,8 @@ def celu(x: ArrayLike, /, *, alpha: float = 1.0) -> Tensor:
     if alpha == 0:
         raise AttributeValueError("alpha is 0, expected another number")
     v = as_inexact(as_value(x))
-    return Tensor(F.where(F.greater(v, 0), v, F.multiply(F.elu(F.minimum(F.divide(v, alpha), 0), alpha=1.0), alpha)))
+    positive = F.greater(v, 0)
+    return Tensor(F.where(positive, v, F.multiply(F.expm1(F.divide(F.where(positive, 0, v), alpha)), alpha)))
 
 
 # ---- piecewise linear

@@ -48,6 +48,7 @@ EDGES: dict[str, tuple[F, tuple[float, ...], tuple[float, ...]]] = {
     "nan_to_num of a number": (nnc.nan_to_num, (3.0,), (1.0,)),
     "nan_to_num of NaN": (nnc.nan_to_num, (nan,), (0.0,)),
     "nan_to_num of infinity": (nnc.nan_to_num, (inf,), (0.0,)),
+    "celu at 0": (nnc.celu, (0.0,), (1.0,)),
     "asin at 1": (nnc.asin, (1.0,), (inf,)),
     "acosh at 1": (nnc.acosh, (1.0,), (inf,)),
     "asinh far out": (nnc.asinh, (1e30,), (1e-30,)),
