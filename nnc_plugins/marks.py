@@ -73,11 +73,17 @@ class Marks:
         try:
             self.folder.mkdir(0o700, parents=True, exist_ok=True)
             file = path.with_suffix(".new").open("x", encoding="utf-8")
+        except OSError:
+            return None
+        try:
             _lock(file)
             file.write(json.dumps(facts))
             file.flush()
             os.rename(file.name, path)  # locked before anybody finds it
         except OSError:
+            with suppress(OSError):  # what could not be written is tried again
+                file.close()
+            Path(file.name).unlink(missing_ok=True)
             return None
         return path, file
 

@@ -31,14 +31,6 @@ class Nonfinite(NamedTuple):
         return f"{' and '.join(said)} of {self.size} elements, the first at {list(self.first)}"
 
 
-def first_nonfinite(device: Device, layout: Layout, buffer: Buffer, mode: str = "nonfinite") -> Nonfinite | None:
-    """The elements of an array that `mode` ("nan" or "nonfinite") looks for; None if nothing, or if it holds no floats.
-
-    Waits for the work that makes the array.
-    """
-    return _found(download(device, buffer, layout), mode) if is_inexact(layout.dtype) else None
-
-
 def _found(host: HostArray, mode: str) -> Nonfinite | None:
     nans, infinities = np.isnan(host), np.isinf(host)
     wanted = nans if mode == "nan" else nans | infinities

@@ -66,11 +66,11 @@ AFTER = Op("after", ("x", "*tokens"), (), lambda x, *tokens: x, lambda x, *token
            "x, computed after the other operands: how what has effects is kept.", nest=_first_nest,
            view=lambda layout: layout, exact=True, control_dependency=True, storage=True,
            vjp=lambda F, g, y, x, *tokens: (g, *[None] * len(tokens)), jvp=lambda F, t, y, *inputs: t[0])
-HOSTED = {op.name: op for op in (CALLBACK, AFTER)}
-"""They are not among OPERATORS: a callback holds a function, and no kernel can be held to it."""
 
 
 class Hosted(Base[V], Generic[V]):
+    """Their operators are not among OPERATORS: a callback holds a function, and no kernel can be held to it."""
+
     def callback(self, operands: Sequence[V], *, function: HostFunction, spec: TensorSpec) -> V:
         """The result of a function of the host: an array, or with a TupleSpec several."""
         return self.apply(CALLBACK, tuple(operands), (function, spec))

@@ -27,7 +27,6 @@ def _spec_of(array: Any) -> TensorSpec:
     return TupleSpec(tuple(map(_spec_of, array))) if isinstance(array, tuple) else TensorSpec(array.shape, array.dtype)
 
 
-
 class Host(Namespace[HostValue]):
     """The reference of everything."""
 

@@ -44,6 +44,15 @@ def die_in(step: str, folder: Path, source: str = "one 1.0") -> None:
     assert done.returncode == -signal.SIGKILL
 
 
+def test_what_cannot_be_marked_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_lock(*args: Any, **options: Any) -> None:
+        raise OSError("no locks on this disk")
+
+    monkeypatch.setattr(marks_module, "_lock", no_lock)
+    with Marks(tmp_path).trying("a/b", "one 1.0", "being imported"):
+        assert not [*tmp_path.iterdir()]
+
+
 def test_a_mark_is_found_when_its_process_is_gone(tmp_path: Path) -> None:
     marks = Marks(tmp_path / "marks")
     assert marks.left("a/b", "one 1.0") is None

@@ -44,6 +44,17 @@ def test_nothing_is_bound(program: tuple[Any, NumpyProgram], monkeypatch: pytest
     assert not bound
 
 
+def test_objects_that_begin_otherwise_are_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of builds without the lock are: machine code would not find their class."""
+    monkeypatch.setattr("nnc_cpu.native.way.KNOWN", False)
+    with config.using(compile_at_once=True):
+        f = nnc.jit(lambda x, y, z: nnc.tanh(x * y) + z)
+        for k in range(4):
+            called(f, KEPT + k, KEPT - 2, KEPT)
+        run = f.lower(*[nnc.asarray(KEPT, device="cpu:0")] * 3).program
+        assert run is not None and all(kept._lent is None for kept in run._idle)
+
+
 def test_any_order_in_memory(program: tuple[Any, NumpyProgram]) -> None:
     f, _ = program
     x, y, z = nnc.asarray(KEPT), nnc.asarray(KEPT.T.copy()).T, nnc.flip(nnc.asarray(KEPT), 0)

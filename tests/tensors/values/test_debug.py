@@ -15,7 +15,6 @@ import pytest
 import nnc_core as nnc
 from nnc_core.base.errors import DeviceFailureError, NonfiniteError
 from nnc_core.base.fast_path import CLOSED_BY
-from nnc_core.engine.nonfinite import first_nonfinite
 from nnc_core.stacks import opened, stack_for
 from tests.tensors.faults import fails
 
@@ -217,23 +216,6 @@ def test_values_are_the_same_under_watch(device: str) -> None:
     with watching("nonfinite"):
         for a, b in zip(work(x), wanted, strict=True):
             np.testing.assert_array_equal(a.numpy(), b.numpy())
-
-
-def test_first_nonfinite_on_any_layout(device: str) -> None:
-    host = np.zeros((2, 3), np.float32)
-    host[1, 0], host[0, 2] = np.inf, np.nan
-    stack = stack_for(device)
-    array = stack.engine.executor.upload(host)
-    layout, buffer = stack.device.layout_of(array), stack.device.buffer_of(array)
-    found = first_nonfinite(stack.device, layout, buffer)
-    assert found is not None and (found.nans, found.infinities, found.size, found.first) == (1, 1, 6, (0, 2))
-    turned = layout._replace(shape=(3, 2), strides=layout.strides[::-1])
-    found = first_nonfinite(stack.device, turned, buffer)
-    assert found is not None and found.first == (0, 1) and "1 NaN and 1 infinite of 6" in str(found)
-    row = layout._replace(shape=(3,), strides=layout.strides[1:], offset=layout.strides[0])
-    assert first_nonfinite(stack.device, row, buffer, "nan") is None
-    integers = stack.engine.executor.upload(np.arange(3))
-    assert first_nonfinite(stack.device, stack.device.layout_of(integers), stack.device.buffer_of(integers)) is None
 
 
 # ---- asynchronous work

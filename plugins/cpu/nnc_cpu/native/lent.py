@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import sys
+import sysconfig
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,8 @@ from nnc_cpu.llvm.resident import load_for_ever
 if TYPE_CHECKING:
     from nnc_cpu.native.slots import NativeSlots
 
+KNOWN = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+"""Objects begin as `lent.ll` takes them to: a count, and their class."""
 _LEND = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 

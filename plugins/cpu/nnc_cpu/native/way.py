@@ -13,7 +13,7 @@ from nnc_core.device import Around
 from nnc_core.device.interpret import no_branch, tape_slots
 from nnc_core.device.launches import InLoops
 from nnc_cpu.llvm.resident import load_for_ever
-from nnc_cpu.native.lent import Lent
+from nnc_cpu.native.lent import KNOWN, Lent
 from nnc_cpu.native.slots import NativeSlots
 from nnc_cpu.native.words import Words
 from nnc_cpu.nests import TieredKernel, machine_of
@@ -114,7 +114,7 @@ class NativeWay(InLoops):
     @property
     def is_straight(self) -> bool:
         """Tell whether machine code alone looks at the slots, and leaves them where they are."""
-        return not (self._pythons or self.slots.moved or self.slots.tapes)
+        return KNOWN and not (self._pythons or self.slots.moved or self.slots.tapes)
 
     def lent(self, slots: Sequence[int]) -> Lent:
         """Make what puts arrays into these slots."""
