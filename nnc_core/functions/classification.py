@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import DType, boolean, int64, is_float, is_integer
@@ -34,14 +35,19 @@ def check_reduction(reduction: str) -> None:
 
 
 def reduced(losses: Value, reduction: str, total: Value | None = None) -> Tensor:
-    """The losses, their sum, or their mean, which is the sum divided by `total` where that is given."""
+    """The losses, their sum, or their mean, which is the sum divided by `total` where that is given: NaN, whose
+    gradients are 0, where nothing counts."""
     axes = tuple(range(losses.ndim))
     if reduction == "none":
         return Tensor(losses)
     if reduction == "mean" and total is None:
         return Tensor(F.mean(losses, axis=axes))
     found = F.sum(losses, axis=axes)
-    return Tensor(found if reduction == "sum" or total is None else F.divide(found, F.sum(total, axis=axes)))
+    if reduction == "sum" or total is None:
+        return Tensor(found)
+    whole = F.sum(total, axis=axes)
+    nothing = F.equal(whole, 0)
+    return Tensor(F.where(nothing, nan, F.divide(found, F.where(nothing, 1, whole))))
 
 
 # ---- many classes
@@ -167,7 +173,7 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, /, *, axis: int = -1, we
     and do not count.  Another label that is no class is an OutOfRangeError where labels lie in the host's memory when
     the loss is computed eagerly, and everywhere if `config.check_indices` is on; elsewhere (recorded, compiled, on
     devices with a memory of their own) its row costs nothing and does not count either.  reduction "mean" (weighted,
-    over the rows that count, NaN if there is none), "sum" or "none".
+    over the rows that count; NaN, whose gradients are 0, if none does), "sum" or "none".
     """
     task = _task(logits, labels, axis, weights, label_smoothing, ignore_index, reduction)
     if is_float(task.labels.dtype):

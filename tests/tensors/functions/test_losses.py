@@ -176,6 +176,15 @@ def test_derivatives_of_cross_entropy(weights: Any, smoothing: float, ignored: i
         assert (ignoring[[1, 3]] == 0).all() and (ignoring[[0, 2]] != 0).all()
 
 
+@pytest.mark.parametrize("named", [{}, {"weights": WEIGHTS}, {"label_smoothing": 0.2}], ids=str)
+def test_a_batch_in_which_nothing_counts_moves_nothing(named: dict[str, Any], device: str) -> None:
+    both = nnc.value_and_grad(lambda x: nnc.cross_entropy(x, np.full(len(X), -100), **named))
+    for f in (both, nnc.jit(both)):
+        loss, slope = f(nnc.asarray(X.astype(np.float32)))
+        assert np.isnan(loss.item())
+        np.testing.assert_array_equal(slope.numpy(), np.zeros_like(X))
+
+
 def test_probabilities_as_labels(device: str) -> None:
     x = nnc.asarray(X.astype(np.float32))
     logs = scipy.special.log_softmax(X, -1)
