@@ -16,6 +16,7 @@ from nnc_core.numpy_calls.ufuncs import array_ufunc
 from nnc_core.recording.compilation import compile_graph
 from nnc_core.spellings import unknown_attribute
 from nnc_core.tracing import calls, jit
+from nnc_core.values import tensor_operators
 from nnc_core.values.copies import reduce_value
 from nnc_core.values.debug import watch_settings
 from nnc_core.values.reading import ReadAsTensor
@@ -30,6 +31,7 @@ def compose() -> None:
     and batching the user's own rules, handles of networks arithmetic, compiled functions calls as one step, and eager
     dispatch the settings that slow it down.
     """
+    tensor_operators.install()
     tensor_methods.install()
     for cls in (Tensor, ReadAsTensor):
         cls.__array_ufunc__, cls.__array_function__ = array_ufunc, array_function  # type: ignore[method-assign]

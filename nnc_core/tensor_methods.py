@@ -125,6 +125,20 @@ def _imatmul(self: Tensor, other: Any) -> Tensor:
 
 
 # ---- items
+def _divmod(self: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    return rounding.divmod(self, other)
+
+
+def _rdivmod(self: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    return rounding.divmod(other, self)
+
+
+def _contains(self: Tensor, value: Any) -> bool:
+    """Tell whether some element equals the value, as NumPy's arrays have it."""
+    found: Any = self == value
+    return bool(reduction.any(found)) if isinstance(found, Tensor) else False
+
+
 def _getitem(self: Tensor, key: Any) -> Tensor:
     try:
         return Tensor(get_item(value_of(self), key))
@@ -203,6 +217,7 @@ def install() -> None:
         "__getitem__": _getitem, "__setitem__": _setitem, "__array__": _array,
         "__array_namespace__": _array_namespace, "__dlpack__": _dlpack,
         "__cuda_array_interface__": property(_cuda_array_interface), "__matmul__": _matmul,
+        "__divmod__": _divmod, "__rdivmod__": _rdivmod, "__contains__": _contains,
         "__rmatmul__": _rmatmul, "__imatmul__": _imatmul, "T": property(_transpose),
         "mT": property(movement.matrix_transpose), "real": property(complex_numbers.real),
         "imag": property(complex_numbers.imag),

@@ -21,7 +21,8 @@ from nnc_core.values.arguments import (
 )
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import operand
-from nnc_core.values.tensor import Tensor, check_exponent
+from nnc_core.values.tensor import Tensor
+from nnc_core.values.tensor_operators import check_exponent
 from nnc_core.values.unshaped import Unshaped
 from nnc_core.values.value import Value
 

@@ -3,106 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, is_inexact, is_integer
-from nnc_core.base.errors import (
-    AttributeValueError,
-    DeferredInplaceError,
-    Error,
-    GradientError,
-    OperandError,
-    ShapeError,
-)
+from nnc_core.base.dtype import DType
+from nnc_core.base.errors import DeferredInplaceError, Error, GradientError, OperandError, ShapeError
 from nnc_core.device import Device, DeviceSpec
-from nnc_core.operator import OPERATORS
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import show_line, user_line
-from nnc_core.type import Dim, Dims, TensorSpec, any_data_dependent
+from nnc_core.type import Dims, TensorSpec, any_data_dependent
+from nnc_core.values.bound_methods import BoundMethods
 from nnc_core.values.data_dependent import refresh
-from nnc_core.values.dispatch import F, compute, dispatch, evaluate, shape_of
+from nnc_core.values.dispatch import F, compute, evaluate, shape_of
 from nnc_core.values.dropped_writes import is_part, is_unread, unread
 from nnc_core.values.from_host import ordered
 from nnc_core.values.hooks import HookHandle, register_accumulation_hook, register_hook
 from nnc_core.values.in_place_results import in_place_result
 from nnc_core.values.modes import current_trace, gradients, use_device
-from nnc_core.values.operands import listed_value, value_of
-from nnc_core.values.recorders import Late
+from nnc_core.values.operands import value_of
 from nnc_core.values.refusals import no_value
-from nnc_core.values.unshaped import Unshaped, text_of
-from nnc_core.values.value import Handle, Value, owned
-
-
-def _binary(name: str, swapped: bool = False) -> Callable[[Tensor, Any], Tensor]:
-    op = OPERATORS[name]
-
-    def method(self: Tensor, other: Any) -> Tensor:
-        cls = other.__class__
-        if cls is Tensor:
-            b: Any = value_of(other)
-        elif cls is float or cls is int:
-            b = other
-        else:
-            b = _foreign(self, other)
-            if b is NotImplemented:
-                return NotImplemented  # type: ignore[no-any-return]
-        a = value_of(self)
-        return Tensor(dispatch(op, (b, a) if swapped else (a, b), ()))
-
-    return method
-
-
-def _foreign(self: Tensor, other: Any) -> Any:
-    """An operand that is no tensor: arrays and lists go to this tensor's device."""
-    if isinstance(other, (bool, complex, np.generic, Dim)):
-        return other
-    if isinstance(other, (np.ndarray, list)):
-        if self._value.__class__ is Unshaped:
-            kept = deepcopy(other)
-            return Late(lambda like: _listed(kept, like))
-        return _listed(other, self._value)
-    if isinstance(other, Tensor):
-        return value_of(other)
-    return value_of(other.__nnc_tensor__()) if hasattr(type(other), "__nnc_tensor__") else NotImplemented
-
-
-def _listed(x: Any, like: Value) -> Value:
-    return listed_value(x, like.stack, like.dtype if is_inexact(like.dtype) else None)
-
-
-def _unary(name: str) -> Callable[[Tensor], Tensor]:
-    op = OPERATORS[name]
-
-    def method(self: Tensor) -> Tensor:
-        return Tensor(dispatch(op, (value_of(self),), ()))
-
-    return method
-
-
-def check_exponent(spec: TensorSpec, exponent: Any) -> None:
-    """Integers have no negative powers, which is known of a Python number; in arrays they are rounded towards zero."""
-    if exponent.__class__ is int and exponent < 0 and is_integer(spec.dtype):
-        raise AttributeValueError(f"{spec} to the power of {exponent}: integers have no negative powers",
-                                  operator="power", line=show_line(user_line()), hint="cast with astype to a float")
-
-
-def _power(self: Tensor, other: Any) -> Tensor:
-    if self._value.__class__ is not Unshaped:
-        check_exponent(self.spec, other)
-    elif other.__class__ is int and other < 0:
-        return Tensor(dispatch(OPERATORS["power"], (self._value, Late(lambda x: _checked(x.spec, other))), ()))
-    return _any_power(self, other)
-
-
-def _checked(spec: TensorSpec, exponent: int) -> int:
-    check_exponent(spec, exponent)
-    return exponent
-
-
-_any_power = _binary("power")
+from nnc_core.values.unshaped import text_of
+from nnc_core.values.value import Value, owned
 
 
 def _traced_change(old: Value) -> Error:
@@ -114,16 +36,7 @@ def _traced_change(old: Value) -> Error:
                                 hint="x = x + y, or x = x.at[key].set(y)")
 
 
-def _in_place(name: str, compute: Callable[[Tensor, Any], Tensor] | None = None) -> Callable[[Tensor, Any], Tensor]:
-    compute = compute or _binary(name)
-
-    def method(self: Tensor, other: Any) -> Tensor:
-        return self._rebind(lambda: compute(self, other)._value)
-
-    return method
-
-
-class Tensor(Handle):
+class Tensor(BoundMethods):
     """An n-dimensional array of one dtype on one device.
 
     Its value may be there, deferred until somebody looks, or the symbol of a graph; operations are the same.  In-place
@@ -323,6 +236,9 @@ class Tensor(Handle):
             return Tensor(Value(v.array, v.stack, v._spec))
         return Tensor(F.stop_gradient(value_of(self)))
 
+    def __pos__(self) -> Tensor:
+        return self
+
     def _rebind(self, make: Callable[[], Value]) -> Tensor:
         """Point at a new value, recorded in deferred mode; a variable is changed under no_grad alone, and stays one."""
         written = self.__class__ is not Tensor and is_unread(self)
@@ -344,93 +260,3 @@ class Tensor(Handle):
         if of_another:
             unread(self)
         return self
-
-    # ---- operators
-    __add__, __radd__, __iadd__ = _binary("add"), _binary("add", swapped=True), _in_place("add")
-    __sub__, __rsub__, __isub__ = _binary("subtract"), _binary("subtract", swapped=True), _in_place("subtract")
-    __mul__, __rmul__, __imul__ = _binary("multiply"), _binary("multiply", swapped=True), _in_place("multiply")
-    __truediv__, __rtruediv__, __itruediv__ = _binary("divide"), _binary("divide", swapped=True), _in_place("divide")
-    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _binary("floor_divide", swapped=True)
-    __ifloordiv__ = _in_place("floor_divide")
-    __mod__, __rmod__, __imod__ = _binary("remainder"), _binary("remainder", swapped=True), _in_place("remainder")
-    __pow__, __rpow__, __ipow__ = _power, _binary("power", swapped=True), _in_place("power", _power)
-    __and__, __rand__, __iand__ = _binary("bitwise_and"), _binary("bitwise_and", swapped=True), _in_place("bitwise_and")
-    __or__, __ror__, __ior__ = _binary("bitwise_or"), _binary("bitwise_or", swapped=True), _in_place("bitwise_or")
-    __xor__, __rxor__, __ixor__ = _binary("bitwise_xor"), _binary("bitwise_xor", swapped=True), _in_place("bitwise_xor")
-    __lshift__, __rlshift__ = _binary("bitwise_left_shift"), _binary("bitwise_left_shift", swapped=True)
-    __rshift__, __rrshift__ = _binary("bitwise_right_shift"), _binary("bitwise_right_shift", swapped=True)
-    __ilshift__, __irshift__ = _in_place("bitwise_left_shift"), _in_place("bitwise_right_shift")
-    __eq__ = _binary("equal")  # type: ignore[assignment]
-    __ne__ = _binary("not_equal")  # type: ignore[assignment]
-    __lt__ = _binary("less")
-    __le__ = _binary("less_equal")
-    __gt__ = _binary("greater")
-    __ge__ = _binary("greater_equal")
-    __neg__ = _unary("negative")
-    __abs__ = _unary("abs")
-    __invert__ = _unary("bitwise_invert")
-
-    def __pos__(self) -> Tensor:
-        return self
-
-    if TYPE_CHECKING:  # bound by nnc_core.tensor_methods
-
-        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
-        def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any: ...
-        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any: ...
-        def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
-        def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
-                       dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any: ...
-        @property
-        def __cuda_array_interface__(self) -> Any: ...
-        def __getitem__(self, key: Any) -> Tensor: ...
-        def __setitem__(self, key: Any, value: Any) -> None: ...
-        @property
-        def at(self) -> Any: ...
-        def backward(self, gradient: Tensor | None = None) -> None: ...
-        def detach_(self) -> Tensor: ...
-
-        def __matmul__(self, other: Any) -> Tensor: ...
-        def __rmatmul__(self, other: Any) -> Tensor: ...
-        def __imatmul__(self, other: Any) -> Tensor: ...
-        def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor: ...
-        def mean(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor: ...
-        def max(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
-        def min(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
-        def all(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
-        def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
-        def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
-        def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
-        def astype(self, dtype: Any, *, copy: bool = True, device: Any = None, saturate: bool = False,
-                   round_mode: str = "nearest") -> Tensor: ...
-        def clip(self, min: Any = None, max: Any = None) -> Tensor: ...
-        def copy(self) -> Tensor: ...
-        def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor: ...
-        def dot(self, other: Any) -> Tensor: ...
-        def flatten(self) -> Tensor: ...
-        def ravel(self) -> Tensor: ...
-        def repeat(self, repeats: Any, axis: int | None = None) -> Tensor: ...
-        def reshape(self, *shape: Any) -> Tensor: ...
-        def round(self, decimals: int = 0) -> Tensor: ...
-        def squeeze(self, axis: Any = None) -> Tensor: ...
-        def swapaxes(self, axis1: int, axis2: int) -> Tensor: ...
-        def take(self, indices: Any, *, axis: int | None = None) -> Tensor: ...
-        def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, *, dtype: Any = None) -> Tensor: ...
-        def transpose(self, *axes: Any) -> Tensor: ...
-        def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor: ...
-        def var(self, axis: Any = None, *, ddof: float = 0, correction: float | None = None,
-                keepdims: bool = False) -> Tensor: ...
-        def std(self, axis: Any = None, *, ddof: float = 0, correction: float | None = None,
-                keepdims: bool = False) -> Tensor: ...
-        def cumsum(self, axis: Any = None, dtype: Any = None) -> Tensor: ...
-        def cumprod(self, axis: Any = None, dtype: Any = None) -> Tensor: ...
-        def argsort(self, axis: int = -1, *, descending: bool = False) -> Tensor: ...
-        def conj(self) -> Tensor: ...
-        @property
-        def real(self) -> Tensor: ...
-        @property
-        def imag(self) -> Tensor: ...
-        @property
-        def T(self) -> Tensor: ...  # noqa: N802
-        @property
-        def mT(self) -> Tensor: ...  # noqa: N802
