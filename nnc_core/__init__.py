@@ -127,4 +127,10 @@ __all__ = [
 ]  # fmt: skip
 __all__ += [name for name in vars(public) if not name.startswith("_")]
 
+
+def __dir__() -> list[str]:
+    """The names that are meant to be used: completion and Python's suggestions look here."""
+    return sorted({*__all__, *_LATE, "io", "nn"})
+
+
 compose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -78,7 +79,9 @@ class Executor:
                 operands = show_operands(op, [TensorSpec(x.shape, x.dtype) for x in layouts], attributes)
                 error.locate(operator=op.name, operands=operands, device=self.device.spec.id)
                 raise
-            except MemoryError as error:
+            except (MemoryError, ValueError) as error:
+                if not isinstance(error, MemoryError) and not _is_beyond_addresses(spec):
+                    raise
                 if self.device.trim():
                     return self.run(op, arrays, attributes, spec)
                 raise DeviceMemoryError(str(error), operator=op.name, device=self.device.spec.id) from error
@@ -166,3 +169,9 @@ class Executor:
     def _download(self, array: Array) -> Any:
         layout = self.device.layout_of(array)
         return download(self.device, self.device.buffer_of(array), layout)
+
+
+def _is_beyond_addresses(spec: TensorSpec) -> bool:
+    """Tell whether NumPy cannot even count the elements, which it says by a ValueError."""
+    parts = spec.parts if isinstance(spec, TupleSpec) else (spec,)
+    return any([max((x.nbytes, *x.static_shape)) > sys.maxsize for x in parts])

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from nnc_core.base.dtype import int64
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
 from nnc_core.functions.pieces import cut, flat, moved, sequence
@@ -179,7 +181,7 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Sequence[int
     """Sums of products over some axes of x1 and as many of x2: a number of them, the last of x1 and the first of x2,
     or two lists of axes.  Of the result come first the other axes of x1, then those of x2."""
     a, b = as_values(x1, x2)
-    if isinstance(axes, int):
+    if isinstance(axes, (int, np.integer)):
         if not 0 <= axes <= min(a.ndim, b.ndim):
             raise AttributeValueError(f"{axes} axes of {a.spec} and {b.spec}")
         first, second = list(range(a.ndim - axes, a.ndim)), list(range(axes))

@@ -51,3 +51,9 @@ answer = len(modules), [name for name, value in before.items() if getattr(nnc_co
 """)
     assert changed == []
     assert imported > 20
+
+
+def test_completion_shows_what_is_meant_to_be_used() -> None:
+    shown = set(dir(nnc_core))
+    assert {*nnc_core.__all__, "nn", "io", "optim", "data"} == shown
+    assert not shown & {"compose", "import_module", "taken"}

@@ -40,7 +40,7 @@ PRODUCTS: dict[str, tuple[Code, tuple[Array, ...]]] = {
               (C, X, V)),
     "outer": (lambda xp, x, w: [xp.outer(w, x), xp.outer(x, w)], (X, W)),
     "tensordot": (lambda xp, c, y, d: [
-        xp.tensordot(c, y, axes=1), xp.tensordot(c, d, axes=([0, 2], [0, 1])), xp.tensordot(y, y, axes=0),
+        xp.tensordot(c, y, axes=np.int64(1)), xp.tensordot(c, d, axes=([0, 2], [0, 1])), xp.tensordot(y, y, axes=0),
         xp.tensordot(c, c, axes=3), xp.tensordot(c, d, axes=([-1], [1])),
         xp.tensordot(c, c[0])], (C, Y, D)),
     "kron": (lambda xp, x, y, v, c: [xp.kron(x, y), xp.kron(v, v), xp.kron(x, v), xp.kron(c, x)], (X, Y, V, C)),

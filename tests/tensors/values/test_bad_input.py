@@ -109,6 +109,9 @@ def test_an_allocation_beyond_the_memory(device: str) -> None:
     kept = nnc.asarray([1.0, 2.0])
     with fails(MemoryError, device, "test_bad_input.py"):
         nnc.ones((1 << 29, 1 << 29))
+    for shape in ((1 << 40, 1 << 40), (1 << 70,)):  # more than NumPy can count
+        with fails(MemoryError, device):
+            nnc.full(shape, 1.5)
     with fails(MemoryError, line=False):
         nnc.broadcast_to(kept, (1 << 40, 2)) + 1
     assert kept.tolist() == [1.0, 2.0]
