@@ -152,23 +152,45 @@ def mean(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: boo
     return Tensor(as_dtype(mean_of_integers(v, axes, keepdims), default_float()))
 
 
+def var_of_taken(v: Value, mask: Value, axes: tuple[int, ...], correction: float, keepdims: bool) -> Value:
+    """The variance of the elements where the mask is true, in the dtype in which sums are formed."""
+    x = for_deviations(v, axes)
+    x = as_dtype(x, dt.accumulator(x.dtype))
+    count = as_dtype(count_taken(v, mask, axes, True), dt.real_of(x.dtype))
+    mean = F.divide(F.sum(taken(x, mask, 0), axis=axes, keepdims=True), count)
+    away = taken(F.subtract(x, mean), mask, 0)
+    squares = F.real(F.multiply(away, F.conjugate(away))) if dt.is_complex(x.dtype) else F.multiply(away, away)
+    total = F.sum(squares, axis=axes, keepdims=keepdims)
+    degrees = F.maximum(F.subtract(F.reshape(count, shape=total.shape), float(correction)), 0)
+    return F.divide(total, degrees)
+
+
+def _real_result(v: Value, y: Value) -> Tensor:
+    """What was computed of an array, in the array's precision; of integers in the default float dtype."""
+    return Tensor(as_dtype(y, dt.real_of(v.dtype) if dt.is_inexact(v.dtype) else default_float()))
+
+
 @names_itself
-def var(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The mean square of deviations from the mean, divided by the count less `correction`; NaN where that is zero and
-    there are no deviations.  Of complex numbers, of their magnitudes."""
-    v = as_value(x)
+def var(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False,
+        where: ArrayLike = True) -> Tensor:
+    """The mean square of deviations from the mean, of the elements where a mask is true; divided by the count less
+    `correction`, NaN where that is zero and there are no deviations.  Of complex numbers, of their magnitudes."""
+    v, mask = with_mask(x, where)
     axes = normalise_axes(axis, v.ndim)
-    y = F.var(for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims)
-    return Tensor(y if dt.is_inexact(v.dtype) else as_dtype(y, default_float()))
+    if mask is not None:
+        return _real_result(v, var_of_taken(v, mask, axes, correction, keepdims))
+    return _real_result(v, F.var(for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims))
 
 
 @names_itself
-def std(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False,
+        where: ArrayLike = True) -> Tensor:
     """The square root of `var`."""
-    v = as_value(x)
+    v, mask = with_mask(x, where)
     axes = normalise_axes(axis, v.ndim)
-    y = F.std(for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims)
-    return Tensor(y if dt.is_inexact(v.dtype) else as_dtype(y, default_float()))
+    if mask is not None:
+        return _real_result(v, F.sqrt(var_of_taken(v, mask, axes, correction, keepdims)))
+    return _real_result(v, F.std(for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims))
 
 
 @names_itself

@@ -32,6 +32,10 @@ CASES: dict[str, Case] = {
     "min over nothing": lambda m, a: m.min(a[:, :0], axis=1, keepdims=True, initial=-2),
     "mean": lambda m, a: m.mean(a, axis=1, where=M),
     "mean with a mask of a row": lambda m, a: m.mean(a, where=ROW, keepdims=True),
+    "var": lambda m, a: m.var(a, axis=1, where=M),
+    "var of a sample": lambda m, a: m.var(a, where=ROW & ~np.isnan(A), ddof=1, keepdims=True),
+    "var of nothing": lambda m, a: m.var(a, axis=0, where=False),
+    "std": lambda m, a: m.std(a, axis=(0, 1), where=ROW & (A > 0)),
     "all": lambda m, a: m.all(a, axis=0, where=M),
     "any": lambda m, a: m.any(a, axis=1, where=M),
 }  # fmt: skip
@@ -49,8 +53,8 @@ def test_as_numpy_has_them(device: str, name: str) -> None:
 
 
 INTEGERS: dict[str, dict[str, Any]] = {
-    "sum": {"initial": 1000}, "prod": {}, "max": {"initial": -5}, "min": {"initial": 6}, "mean": {}, "any": {},
-    "all": {},
+    "sum": {"initial": 1000}, "prod": {}, "max": {"initial": -5}, "min": {"initial": 6}, "mean": {}, "var": {},
+    "std": {}, "any": {}, "all": {},
 }  # fmt: skip
 
 
@@ -59,7 +63,7 @@ INTEGERS: dict[str, dict[str, Any]] = {
 def test_integers(mode: Any, name: str) -> None:
     options = {"axis": 0, "where": K > 1, **INTEGERS[name]}
     found, wanted = mode(lambda k: getattr(nnc, name)(k, **options), nnc.asarray(K)), getattr(np, name)(K, **options)
-    assert found.dtype == (np.float32 if name == "mean" else wanted.dtype)
+    assert found.dtype == (np.float32 if name in ("mean", "var", "std") else wanted.dtype)
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6)
 
 
@@ -70,6 +74,19 @@ def test_half_precision_is_averaged_in_single() -> None:
     assert found.dtype == np.float16 and float(found) == 60
 
 
+def test_the_spread_of_what_is_taken() -> None:
+    x, where = np.float16([1000, 1001, 1003, 9]), np.array([True, True, True, False])
+    found = nnc.std(nnc.asarray(x), where=where, correction=1)
+    assert found.dtype == np.float16 and float(found) == np.float16(np.std(x[:3].astype(np.float64), ddof=1))
+    z = np.complex64([1 + 2j, 3 - 1j, 5])
+    found = nnc.asarray(z).var(where=where[1:])
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(float(found), np.var(z[:2]), rtol=1e-6)
+    gradient = nnc.grad(lambda a: nnc.var(a, where=where))(nnc.asarray(x.astype(np.float32)))
+    away = np.append(x[:3].astype(np.float64) - x[:3].astype(np.float64).mean(), 0)
+    np.testing.assert_allclose(np.asarray(gradient), 2 * away / 3, rtol=1e-5)
+
+
 def test_masks_are_tensors_and_inputs_too() -> None:
     x, mask = nnc.asarray(A), nnc.asarray(M)
     np.testing.assert_array_equal(np.asarray(nnc.jit(lambda x, m: nnc.sum(x, where=m))(x, mask)), A.sum(where=M))
@@ -78,13 +95,14 @@ def test_masks_are_tensors_and_inputs_too() -> None:
     np.testing.assert_array_equal(np.asarray(x.max(0, where=mask, initial=0)), A.max(0, where=M, initial=0))
 
 
-@pytest.mark.filterwarnings("ignore:Mean of empty", "ignore:invalid value")
+@pytest.mark.filterwarnings("ignore:Mean of empty", "ignore:invalid value", "ignore:Degrees of freedom")
 def test_numpy_calls_them() -> None:
     x = nnc.asarray(A)
     for found, wanted in ((np.sum(x, axis=1, where=M, initial=2), np.sum(A, axis=1, where=M, initial=2)),
                           (np.max(x, where=M, initial=0), np.max(A, where=M, initial=0)),
                           (np.any(x, axis=0, where=M), np.any(A, axis=0, where=M)),
-                          (np.mean(x, axis=0, where=ROW), np.mean(A, axis=0, where=ROW))):
+                          (np.mean(x, axis=0, where=ROW), np.mean(A, axis=0, where=ROW)),
+                          (np.std(x, axis=0, where=ROW, ddof=1), np.std(A, axis=0, where=ROW, ddof=1))):
         assert isinstance(found, nnc.Tensor)
         np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6)
 
@@ -93,6 +111,7 @@ GRADIENTS: dict[str, Callable[[Any], Any]] = {
     "sum": lambda x: nnc.sum(nnc.square(x), where=M, initial=2),
     "prod": lambda x: nnc.sum(nnc.prod(x, axis=1, where=M, initial=2)),
     "mean": lambda x: nnc.sum(nnc.mean(nnc.square(x), axis=0, where=M | ROW)),
+    "std": lambda x: nnc.sum(nnc.std(x, axis=1, where=M | ROW, correction=1)),
     "max": lambda x: nnc.sum(nnc.max(x, axis=1, where=M, initial=-9)),
     "min": lambda x: nnc.min(x, where=M, initial=0),
 }  # fmt: skip

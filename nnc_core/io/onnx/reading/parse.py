@@ -15,6 +15,7 @@ from nnc_core.io.onnx.reading import operators as _registers  # noqa: F401 (regi
 from nnc_core.io.onnx.reading.attributes import array_of, dense, value_of
 from nnc_core.io.onnx.reading.composed import CALL, composed, defaults, is_plain, plain_function
 from nnc_core.io.onnx.reading.constant_nodes import STANDARD, constants_of, is_constant
+from nnc_core.io.onnx.reading.derived import with_parts
 from nnc_core.io.onnx.reading.graph import OnnxGraph, OnnxNode, ValueInfo, free_names, last_readers, reads_of
 from nnc_core.io.onnx.reading.inputs import check
 from nnc_core.io.onnx.reading.lanes import Host
@@ -76,7 +77,7 @@ class Parser:
     def _steps(self, nodes: Iterable[onnx.NodeProto], versions: Mapping[str, int],
                given: Attributes) -> tuple[OnnxNode, ...]:
         found = (self._step(node, versions, given) for node in nodes if not is_constant(node))
-        return tuple(step for step in found if step is not None)
+        return with_parts(step for step in found if step is not None)
 
     def _step(self, node: onnx.NodeProto, versions: Mapping[str, int], given: Attributes) -> OnnxNode | None:
         domain = "" if node.domain in STANDARD else node.domain

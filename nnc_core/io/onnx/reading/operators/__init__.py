@@ -36,4 +36,5 @@ from nnc_core.io.onnx.reading.operators import (  # noqa: F401
     spatial,
     texts,
     training,
+    trees,
 )

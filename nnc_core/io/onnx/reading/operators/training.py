@@ -1,4 +1,4 @@
-"""The domain ai.onnx.preview.training: steps of minimisers on any number of arrays."""
+"""The domain ai.onnx.preview.training: gradients, and steps of minimisers on any number of arrays."""
 
 from __future__ import annotations
 
@@ -7,12 +7,31 @@ from typing import Any
 
 import numpy as np
 
+from nnc_core.algodiff.gradients import grad
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.functions import public as nnc
+from nnc_core.io.onnx.reading.graph import OnnxGraph
 from nnc_core.io.onnx.reading.registry import operator
+from nnc_core.io.onnx.reading.run import NodeCall
 from nnc_core.values.tensor import Tensor
 
 DOMAIN = "ai.onnx.preview.training"
+
+
+@operator("Gradient", domain=DOMAIN)
+def gradient(*given: Tensor, xs: tuple[str, ...], y: str, zs: tuple[str, ...] = (),
+             body: OnnxGraph | None = None, call: NodeCall) -> tuple[Tensor, ...]:
+    """Gradients of the sum of `y` by the first of the given values, which stand in place of `xs` and `zs` in the part of
+    the model that leads to y, the `body`."""
+    assert body is not None  # parsing has put it there
+    part = body
+    if len(given) != len(xs) + len(zs):
+        raise AttributeValueError(f"{len(given)} inputs for the {len(xs) + len(zs)} names of xs and zs")
+
+    def total(*variables: Tensor) -> Tensor:
+        return nnc.sum(call.tensor(call.graph(part, *variables, *given[len(xs):])[0]))
+
+    return tuple(grad(total, tuple(range(len(xs))))(*given[:len(xs)]))
 
 
 def _for_each(arrays: Sequence[Tensor], states: int, step: Callable[..., tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
