@@ -22,7 +22,7 @@ from nnc_core.functions.window_options import (
 )
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.window import Image, has_channels_last
-from nnc_core.type import DimLike, Dims
+from nnc_core.type import Dim, DimLike, Dims
 from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
@@ -99,6 +99,10 @@ def _wanted(v: Value, axes: Sequence[int], size: Any, scales: Sequence[float | N
     return tuple([_scaled_length(v.shape[a], s) for a, s in zip(axes, scales, strict=True)])
 
 
+_EXACT = 2**10
+"""Denominators up to which a length times a scale is counted in whole numbers where it has no number: 1.5, 0.125."""
+
+
 @names_itself
 def upsample(x: ArrayLike, /, scale: Any, *, method: str = "nearest", align_corners: bool = False,
              layout: str | None = None) -> Tensor:
@@ -121,7 +125,11 @@ def _scaled(scale: Any, sizes: Dims) -> Dims:
 def _scaled_length(length: DimLike, scale: Any) -> DimLike:
     if not 0 < scale < inf:
         raise AttributeValueError(f"scale {scale!r} should be greater than 0, and finite")
-    return length * int(scale) if float(scale).is_integer() else floor(int(length) * scale)
+    numerator, denominator = float(scale).as_integer_ratio()
+    if denominator == 1 or (isinstance(length, Dim) and denominator <= _EXACT):
+        scaled: DimLike = length * numerator // denominator
+        return scaled
+    return floor(int(length) * float(scale))
 
 
 @names_itself

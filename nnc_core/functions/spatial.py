@@ -9,8 +9,9 @@ import numpy as np
 
 from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import accumulator
-from nnc_core.base.errors import DTypeError
+from nnc_core.base.errors import DTypeError, SymbolicDimensionError
 from nnc_core.functions.constants import beside, constant_beside
+from nnc_core.functions.resample_named import resampled_by_name
 from nnc_core.functions.resample_tables import Rule, nearest, outside, table_for
 from nnc_core.functions.window_options import along, fits_other_sizes, sizes_of, spatial_axes
 from nnc_core.shape.window import Image, has_channels_last
@@ -51,14 +52,24 @@ def _resampled_axis(v: Value, axis: int, length: DimLike, size: DimLike, rule: R
     factor = _whole(size, length)
     if factor and rule.repeats and rule.scale in (None, factor) and not _prefers_table(v, length):
         return _repeated(v, axis, factor)
+    if not dt.is_float(v.dtype) and rule.method != "nearest":
+        raise DTypeError(f"method {rule.method!r} needs floating-point numbers, not {v.dtype}",
+                         hint="cast with astype, or take the nearest")
+    if not (_has_number(length) and _has_number(size)):
+        return resampled_by_name(v, axis, length, size, rule)
     if not dt.is_float(v.dtype):
-        if rule.method != "nearest":
-            raise DTypeError(f"method {rule.method!r} needs floating-point numbers, not {v.dtype}",
-                             hint="cast with astype, or take the nearest")
         return F.take(v, constant_beside(v, nearest(int(length), int(size), rule)), axis=axis)
     table = table_for(int(length), int(size), rule)
     weights = table.weights.astype(accumulator(v.dtype))
     return F.resample(v, constant_beside(v, table.indices), constant_beside(v, weights), axis=axis, reach=table.reach)
+
+
+def _has_number(size: DimLike) -> bool:
+    """Tell whether a size is a number, or one that holds for this call: tables are made on the host."""
+    try:
+        return int(size) >= 0
+    except SymbolicDimensionError:
+        return False
 
 
 def _prefers_table(v: Value, length: DimLike) -> bool:

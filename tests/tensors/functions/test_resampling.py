@@ -187,7 +187,45 @@ def test_sizes_may_be_names() -> None:
     graph = nnc.make_graph([x], [nnc.upsample(x, 2)], "doubled")
     assert str(next(iter(graph.outputs.values())).spec) == "float32[n,2*height,6,1]"
     with fails(TypeError, "height", operator="resize"):
-        nnc.resize(x, 7)
+        nnc.resize(x, 7, method="area")
+
+
+NAMED: list[dict[str, Any]] = [
+    {"method": "nearest"}, {"method": "nearest", "coordinates": "asymmetric", "rounding": "ceil"},
+    {"method": "nearest", "coordinates": "pytorch_half_pixel", "rounding": "round_prefer_floor"},
+    {"method": "linear"}, {"method": "linear", "align_corners": True}, {"method": "linear", "exclude_outside": True},
+    {"method": "cubic"}, {"method": "cubic", "coordinates": "asymmetric", "exclude_outside": True},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", NAMED)
+def test_names_are_resized_to_names(rng: np.random.Generator, options: dict[str, Any]) -> None:
+    names = [nnc.Dim(n) for n in ("height", "width", "rows", "columns")]
+    x, other = nnc.var_arr("x", (2, *names[:2], 3)), nnc.var_arr("other", tuple(names[2:]))
+    y = nnc.resize(x, other.shape, **options) + nnc.max(other)
+    run = nnc.export({"x": x, "other": other}, {"y": y}).compile()
+    for old, new in (((5, 7), (9, 8)), ((9, 4), (3, 4)), ((6, 1), (1, 5))):
+        images = rng.standard_normal((2, *old, 3)).astype(np.float32)
+        found = run(x=images, other=np.zeros(new, np.float32))["y"].numpy()
+        np.testing.assert_allclose(found, nnc.resize(images, new, **options).numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["nearest", "linear", "cubic"])
+def test_names_are_scaled(rng: np.random.Generator, method: str) -> None:
+    x = nnc.var_arr("x", (1, nnc.Dim("height"), nnc.Dim("width"), 1))
+    y = nnc.resize(x, scale=(1.5, 0.75), method=method)
+    images = rng.standard_normal((1, 5, 9, 1)).astype(np.float32)
+    found = nnc.export({"x": x}, {"y": y}).compile()(x=images)["y"].numpy()
+    np.testing.assert_allclose(found, nnc.resize(images, scale=(1.5, 0.75), method=method).numpy(), rtol=1e-5,
+                               atol=1e-5)
+
+
+def test_gradients_of_names_resized(rng: np.random.Generator) -> None:
+    gradient = nnc.grad(lambda v: nnc.sum(nnc.square(nnc.resize(v, (7, 6), method="cubic"))))
+    x = nnc.var_arr("x", (1, nnc.Dim("height"), 4, 1))
+    images = rng.standard_normal((1, 5, 4, 1)).astype(np.float32)
+    found = nnc.export({"x": x}, {"g": gradient(x)}, capture="constant").compile()(x=images)["g"]
+    np.testing.assert_allclose(found.numpy(), gradient(nnc.asarray(images)).numpy(), rtol=1e-4, atol=1e-4)
 
 
 @each_rule

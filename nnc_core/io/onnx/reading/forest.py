@@ -43,8 +43,8 @@ def forest(*, features: Any, modes: Any, splits: Any, missing: Any, false: Any, 
     lengths = {len(x) for x in (features, modes, splits, false, true)}
     if lengths != {count}:
         raise AttributeValueError(f"the branches' attributes have {', '.join(map(str, sorted(lengths)))} elements")
-    ends = count + np.arange(leaves)
-    children = np.concatenate([np.stack([false, true], 1).reshape(count, 2), np.stack([ends, ends], 1)]).astype(np.int64)
+    ends = np.repeat(count + np.arange(leaves), 2).reshape(leaves, 2)
+    children = np.concatenate([np.stack([false, true], 1).reshape(count, 2), ends]).astype(np.int64)
     starts = np.asarray(roots, np.int64)
     for numbers, limit in ((children, count + leaves), (starts, count + leaves), (np.asarray(features), None)):
         if numbers.size and (numbers.min() < 0 or (limit is not None and numbers.max() >= limit)):

@@ -42,6 +42,8 @@ def admitted(declared: ValueInfo, value: Any, known: bool, device: Any) -> Any:
         return [admitted(ValueInfo(declared.name, None, None, "tensor"), x, known, device) for x in value]
     array = _array(declared, value)
     check(declared, array.dtype, array.shape)
+    if isinstance(array, Tensor) and array.is_symbol:
+        return array  # whoever needs its value says so
     if known or array.dtype == object:
         return Fixed.of(to_host(array))
     return to_tensor(array, device)

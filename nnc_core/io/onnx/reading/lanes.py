@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nnc_core.base.errors import ConcretizationError, NotSupportedError
+from nnc_core.base.errors import NotSupportedError, SymbolValueError
 from nnc_core.functions.casts import astype
 from nnc_core.functions.creation import asarray, ones
 from nnc_core.functions.joining import stack
@@ -24,6 +24,8 @@ from nnc_core.values.tensor import Tensor
 Host: TypeAlias = np.ndarray[Any, Any]
 Lane: TypeAlias = Any
 """A Tensor, a Host, a list of these, or None."""
+Sizes: TypeAlias = np.ndarray[Any, Any]
+"""A Host of integers, with dimensions for those that only a call computes."""
 Known: TypeAlias = Any
 """A Host where that can be had, else a Tensor: what decides about control flow."""
 Statistic: TypeAlias = Tensor
@@ -83,9 +85,10 @@ def to_host(value: Lane) -> Host:
     if isinstance(value, Tensor):
         try:
             return np.asarray(value)
-        except ConcretizationError as error:
+        except SymbolValueError as error:
             raise NotSupportedError("a size or setting depends on values that only a call computes", hint=(
-                "call the model eagerly, without jit, hybridize or graph()")) from error
+                "call the model eagerly, without jit, hybridize or graph(), or give graph() the values of the inputs "
+                "that say sizes")) from error
     return value if is_host(value) else np.asarray(value)
 
 

@@ -172,7 +172,7 @@ class OnnxModule(Module):
         values = {x.name: _unpacked(value) for x, value in zip(self._declared, inputs, strict=True)}
         values |= {name: _unpacked(value) for name, value in instead.items()}
         graph = self._graph
-        results = run.graph(graph, [values.get(x.name) for x in graph.inputs], weights=weights)
+        results = map(run.counted.before, run.graph(graph, [values.get(x.name) for x in graph.inputs], weights=weights))
         found = tuple(_result(run, value, declared) for value, declared in zip(results, graph.outputs, strict=True))
         return found[0] if len(found) == 1 else found
 

@@ -5,6 +5,7 @@ attributes under ONNX' names with ONNX' defaults.  The annotation of an input sa
 
     Tensor      on the device          Statistic   too, and an initialiser given for it is no parameter
     Host        known to Python, so that everything it depends on must be         Any     as it comes
+    Sizes       known to Python, dimensions where only a call knows the numbers
     Known       known to Python where inputs of the model can be told apart by it, else as it comes
 
 A parameter named `call` is given the `NodeCall`: how many outputs are wanted, and how to run sub-graphs.
@@ -30,7 +31,7 @@ class OnnxOperator:
     name: str
     since: int
     function: Function
-    lanes: tuple[str, ...]  # of its inputs: "Tensor", "Host", "Statistic", "Known" or "Any"
+    lanes: tuple[str, ...]  # of its inputs, as above
     variadic: str | None  # the lane of all further inputs
     needed: int  # inputs that must be there
     attributes: Mapping[str, Any]  # with their defaults; inspect.Parameter.empty for those that must be given
@@ -44,7 +45,7 @@ class OnnxOperator:
     @property
     def keeps_host(self) -> bool:
         """True if host values in give host values out."""
-        polymorphic = self.variadic is None and all(lane in ("Any", "Known", "Host") for lane in self.lanes)
+        polymorphic = self.variadic is None and all(lane in ("Any", "Known", "Host", "Sizes") for lane in self.lanes)
         return self.on_host is not None or polymorphic
 
 
@@ -99,4 +100,4 @@ def _parse(name: str, since: int, function: Function, on_host: Function | None) 
 
 def _lane(parameter: inspect.Parameter) -> str:
     wanted = str(parameter.annotation).partition(" |")[0]
-    return wanted if wanted in ("Tensor", "Host", "Statistic", "Known") else "Any"
+    return wanted if wanted in ("Tensor", "Host", "Sizes", "Statistic", "Known") else "Any"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from nnc_core.base.errors import Error, FileFormatError, SymbolicDimensionError
 from nnc_core.io.onnx.reading.constants import ModelConstants
+from nnc_core.io.onnx.reading.counted import CountedSizes
 from nnc_core.io.onnx.reading.graph import OnnxGraph, OnnxNode
 from nnc_core.io.onnx.reading.lanes import Lane, as_element, element_of, has_dims, is_host, to_host, to_tensor
 from nnc_core.values.modes import current_trace
@@ -52,6 +53,7 @@ class Run:
     device: Any
     model: str  # its name, for errors
     constants: ModelConstants
+    counted: CountedSizes = field(default_factory=CountedSizes)
 
     def tensor(self, value: Lane) -> Tensor:
         """The value on the device; that of a constant is made once, unless a trace is to see it."""
@@ -102,6 +104,8 @@ class Run:
     def _in_lane(self, lane: str, value: Lane) -> Lane:
         if value is None or lane in ("Any", "Known") or isinstance(value, list):
             return value
+        if lane == "Sizes":
+            return self.counted.of(value)
         return to_host(value) if lane == "Host" else self.tensor(value)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from nnc_core.io.onnx.reading.graph import OnnxGraph, OnnxNode
 
+KNOWN = frozenset(("Host", "Sizes", "Known"))
+"""Lanes of what Python is to know where it can."""
 ASK_SIZES_ONLY = frozenset(("Shape", "Size"))
 """Their results are known to Python whatever their inputs are."""
 
@@ -20,7 +22,7 @@ def static_names(graph: OnnxGraph, wanted: Iterable[str] = ()) -> frozenset[str]
 
 
 def _needed(step: OnnxNode, static: set[str]) -> set[str]:
-    needed = {name for i, name in enumerate(step.inputs) if name and step.operator.lane(i) in ("Host", "Known")}
+    needed = {name for i, name in enumerate(step.inputs) if name and step.operator.lane(i) in KNOWN}
     asked = [i for i, name in enumerate(step.outputs) if name in static]
     for inner in step.subgraphs:
         asked_inside = [inner.outputs[i].name for i in asked if i < len(inner.outputs)]

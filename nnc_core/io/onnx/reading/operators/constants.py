@@ -8,7 +8,7 @@ import numpy as np
 
 from nnc_core.base.errors import FileFormatError
 from nnc_core.functions import public as nnc
-from nnc_core.io.onnx.reading.lanes import Host
+from nnc_core.io.onnx.reading.lanes import Host, Sizes
 from nnc_core.io.onnx.reading.registry import operator
 from nnc_core.io.onnx.reading.run import NodeCall
 from nnc_core.io.onnx.reading.types import dtype_of
@@ -33,7 +33,7 @@ def constant(*, value: Host | None = None, sparse_value: Host | None = None, val
 
 
 @operator("ConstantOfShape")
-def constant_of_shape(shape: Host, *, value: Host = ZERO, call: NodeCall) -> Any:
+def constant_of_shape(shape: Sizes, *, value: Host = ZERO, call: NodeCall) -> Any:
     dims = tuple(shape.tolist())
     if not any(isinstance(n, Dim) for n in dims) and int(np.prod(dims)) <= SMALL:
         return np.full(dims, value.reshape(())[()], value.dtype)

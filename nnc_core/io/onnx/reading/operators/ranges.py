@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from nnc_core.functions import public as nnc
-from nnc_core.io.onnx.reading.lanes import Host, element_of
+from nnc_core.io.onnx.reading.lanes import Host, Sizes, element_of
 from nnc_core.io.onnx.reading.registry import operator
 from nnc_core.io.onnx.reading.run import NodeCall
 from nnc_core.type import Dim
 
 
 @operator("Range")
-def count(start: Host, limit: Host, delta: Host, *, call: NodeCall) -> Any:
+def count(start: Host, limit: Sizes, delta: Host, *, call: NodeCall) -> Any:
     """start, start + delta ... before limit; with Python where all are numbers, for these may be sizes."""
     numbers: list[Any] = [x.reshape(())[()] for x in (start, limit, delta)]
     dtype = element_of(start)

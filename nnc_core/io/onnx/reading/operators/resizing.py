@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from nnc_core.functions import public as nnc
-from nnc_core.io.onnx.reading.lanes import Host
+from nnc_core.io.onnx.reading.lanes import Host, Sizes
 from nnc_core.io.onnx.reading.registry import operator
 from nnc_core.values.tensor import Tensor
 
 
 @operator("Resize", since=11)
-def resize(x: Tensor, roi: Host | None = None, scales: Host | None = None, sizes: Host | None = None, *,
+def resize(x: Tensor, roi: Host | None = None, scales: Host | None = None, sizes: Sizes | None = None, *,
            antialias: int = 0, axes: tuple[int, ...] | None = None,
            coordinate_transformation_mode: str = "half_pixel", cubic_coeff_a: float = -0.75, exclude_outside: int = 0,
            extrapolation_value: float = 0.0, keep_aspect_ratio_policy: str = "stretch", mode: str = "nearest",

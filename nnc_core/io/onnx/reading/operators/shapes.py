@@ -9,7 +9,7 @@ import numpy as np
 
 from nnc_core.base.errors import ShapeError
 from nnc_core.functions import public as nnc
-from nnc_core.io.onnx.reading.lanes import Host
+from nnc_core.io.onnx.reading.lanes import Host, Sizes
 from nnc_core.io.onnx.reading.registry import on_host, operator
 from nnc_core.type import Dim
 from nnc_core.values.tensor import Tensor
@@ -88,7 +88,7 @@ def _unsqueeze_host(x: Host, given: Host | None = None, *, axes: tuple[int, ...]
 
 
 @operator("Expand")
-def expand(x: Tensor, shape: Host) -> Tensor:
+def expand(x: Tensor, shape: Sizes) -> Tensor:
     """Broadcast both ways: a size of 1 in the shape leaves what is there."""
     return nnc.broadcast_to(x, broadcast(x.shape, tuple(shape.tolist())))
 

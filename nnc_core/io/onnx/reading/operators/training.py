@@ -21,8 +21,8 @@ DOMAIN = "ai.onnx.preview.training"
 @operator("Gradient", domain=DOMAIN)
 def gradient(*given: Tensor, xs: tuple[str, ...], y: str, zs: tuple[str, ...] = (),
              body: OnnxGraph | None = None, call: NodeCall) -> tuple[Tensor, ...]:
-    """Gradients of the sum of `y` by the first of the given values, which stand in place of `xs` and `zs` in the part of
-    the model that leads to y, the `body`."""
+    """Gradients of the sum of `y` by the first of the given values, which stand in place of `xs` and `zs` in the part
+    of the model that leads to y, the `body`."""
     assert body is not None  # parsing has put it there
     part = body
     if len(given) != len(xs) + len(zs):

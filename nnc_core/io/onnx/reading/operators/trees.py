@@ -71,7 +71,7 @@ def _goes(trees: Forest, value: Tensor, here: Tensor, call: NodeCall) -> Tensor:
     modes = np.unique(trees.modes).tolist()
     mode = nnc.take(call.tensor(trees.modes), here) if len(modes) > 1 else None
     split = nnc.take(call.tensor(trees.splits.astype(value.dtype)), here)
-    found: Any = None
+    found: Tensor | None = None
     for number in modes:
         if number == MEMBER:
             assert trees.members is not None
@@ -82,7 +82,8 @@ def _goes(trees: Forest, value: Tensor, here: Tensor, call: NodeCall) -> Tensor:
         found = one if mode is None or found is None else nnc.where(nnc.equal(mode, number), one, found)
     if trees.missing.any() or NOT_EQUAL in modes:
         found = nnc.where(nnc.isnan(value), nnc.take(call.tensor(trees.missing), here), found)
-    return found  # type: ignore[no-any-return]
+    assert found is not None  # there is a branch, or nothing to be asked
+    return found
 
 
 def _aggregated(made: Ensemble, x: Tensor, call: NodeCall) -> Tensor:
@@ -124,16 +125,17 @@ def _weights(rows: Any, targets: Any, weights: Any, shape: tuple[int, int], aggr
     """The table of what leaves give to targets; what is said twice is aggregated too."""
     if aggregate not in AGGREGATES:
         raise AttributeValueError(f"aggregate_function {aggregate!r} is none of {', '.join(AGGREGATES)}")
-    listed = np.asarray(weights)
-    table = np.full(shape, NEUTRAL[aggregate], listed.dtype)
+    listed: Host = np.asarray(weights)
+    table: Host = np.full(shape, NEUTRAL[aggregate], listed.dtype)
     join = {"MIN": np.minimum, "MAX": np.maximum}.get(aggregate, np.add)
-    join.at(table, (np.asarray(rows, np.int64), np.asarray(targets, np.int64)), listed)  # type: ignore[attr-defined]
+    join.at(table, (np.asarray(rows, np.int64), np.asarray(targets, np.int64)), listed)
     return table
 
 
 def _listed(numbers: Any, tensor: Host | None) -> Host:
     """An attribute that may be given as a tensor, for the sake of its dtype."""
-    return np.asarray(() if numbers is None else numbers, np.float32) if tensor is None else tensor.reshape(-1)
+    found: Host = np.asarray(() if numbers is None else numbers, np.float32) if tensor is None else tensor
+    return found.reshape(-1)
 
 
 # ---- operators

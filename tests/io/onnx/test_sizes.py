@@ -1,0 +1,78 @@
+"""Sizes that a model computes, from named ones and from elements of tensors, in graphs too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import nnc_core as nnc
+from nnc_core.io import load_onnx
+from tests.io.onnx.models import model, node, value
+
+X = np.random.default_rng(0).standard_normal((1, 2, 5, 7)).astype(np.float32)
+FOUR = {"two": np.int64([2]), "four": np.int64([4]), "zero": np.int64([0])}
+
+
+def resized_like_another(mode: str) -> onnx.ModelProto:
+    """Images in the size of others."""
+    return model([node("Shape", "x", "xs"), node("Shape", "other", "s"), node("Slice", "s two four", "hw"),
+                  node("Slice", "xs zero two", "nc"), node("Concat", "nc hw", "sizes", axis=0),
+                  node("Resize", "x _ _ sizes", "y", mode=mode)],
+                 [value("x", np.float32, [1, 2, "h", "w"]), value("other", np.float32, [1, 2, "rows", "columns"])],
+                 [value("y", np.float32, [1, 2, "rows", "columns"])], FOUR)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_images_in_named_sizes(mode: str) -> None:
+    module = load_onnx(resized_like_another(mode).SerializeToString())
+    graph = module.graph()
+    assert str(graph.outputs["y"].spec) == "float32[1,2,rows,columns]"
+    run = graph.compile()
+    for size in ((9, 8), (3, 14)):
+        other = np.ones((1, 2, *size), np.float32)
+        np.testing.assert_allclose(run(x=X, other=other)["y"].numpy(), module(X, other).numpy(), rtol=1e-5, atol=1e-5)
+
+
+def by_elements(*nodes: onnx.NodeProto, inputs: Any = (), shape: Any) -> onnx.ModelProto:
+    """A model whose sizes are the largest element of an input `r`, `k` as a row."""
+    start = [node("ReduceMax", "r", "largest", keepdims=0), node("Cast", "largest", "number", to=7),
+             node("Unsqueeze", "number zero", "k")]
+    return model([*start, *nodes], [value("r", np.float32, [4]), *inputs], [value("y", np.float32, shape)],
+                 {"zero": np.int64([0]), "first": np.int64(0), "one": np.int64(1), "ones": np.int64([1, 2])}, opset=19)
+
+
+RESIZED = by_elements(
+    node("Concat", "ones k k", "sizes", axis=0), node("Resize", "x _ _ sizes", "y", mode="linear"),
+    inputs=[value("x", np.float32, [1, 2, 5, 7])], shape=[1, 2, None, None])
+FILLED = by_elements(
+    node("ConstantOfShape", "k", "zeros"), node("Range", "first number one", "counted"),
+    node("Cast", "counted", "floats", to=1), node("Expand", "x k", "same"), node("Sum", "zeros floats same", "y"),
+    inputs=[value("x", np.float32, [1])], shape=[None])
+
+
+@pytest.mark.parametrize(("message", "x"), [(RESIZED, X), (FILLED, X[0, 0, 0, :1])])
+def test_sizes_that_are_elements(message: onnx.ModelProto, x: Any) -> None:
+    """A graph counts them when it runs; all sizes by one number are known to be the same."""
+    module = load_onnx(message.SerializeToString())
+    run = module.graph().compile()
+    traced = nnc.jit(lambda r, x: module(r, x))
+    for largest in (9, 3, 12):
+        r = np.float32([1, largest, 2, 3])
+        wanted = module(r, x).numpy()
+        assert wanted.shape[-1] == largest
+        for found in (run(r=r, x=x)["y"], traced(nnc.asarray(r), nnc.asarray(x))):
+            np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_what_cannot_be_counted_is_refused() -> None:
+    """A shape may say -1, which is no length."""
+    message = by_elements(node("Reshape", "r k", "y"), shape=[None])
+    module = load_onnx(message.SerializeToString())
+    with pytest.raises(nnc.errors.NotSupportedError, match="only a call computes"):
+        module.graph()
+    assert module(np.float32([1, 4, 2, 3])).shape == (4,)
+    known = module.graph(r=np.float32([1, 4, 2, 3]))
+    assert known.compile()()["y"].shape == (4,)
