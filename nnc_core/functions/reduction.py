@@ -166,7 +166,7 @@ def var_of_taken(v: Value, mask: Value, axes: tuple[int, ...], correction: float
 
 
 def _real_result(v: Value, y: Value) -> Tensor:
-    """What was computed of an array, in the array's precision; of integers in the default float dtype."""
+    """A real result in the precision of the array that it is of; of integers in the default float dtype."""
     return Tensor(as_dtype(y, dt.real_of(v.dtype) if dt.is_inexact(v.dtype) else default_float()))
 
 

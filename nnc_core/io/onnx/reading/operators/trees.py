@@ -150,7 +150,8 @@ def tree_ensemble(
 ) -> Tensor:
     def make() -> Ensemble:
         def led(to: Any, is_leaf: Any) -> Host:
-            return np.asarray(to) + len(nodes_modes) * np.asarray(is_leaf)
+            numbers: Host = np.asarray(to) + len(nodes_modes) * np.asarray(is_leaf)
+            return numbers
 
         trees = forest(
             features=nodes_featureids, modes=nodes_modes, splits=nodes_splits, missing=nodes_missing_value_tracks_true,
