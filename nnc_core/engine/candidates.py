@@ -12,7 +12,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.loopnest import NOTE_WORDS, LoopNest
 from nnc_core.device import NOTES, CommandBackend, Device, Kernel
-from nnc_core.engine.host import HostKernel
+from nnc_core.device.host import HostKernel
 from nnc_core.engine.in_place_nest import inputs_read_where_written
 from nnc_core.engine.pinned_backends import HOST, NEST
 from nnc_core.operator.loops import NotedCommand, elementwise_nest

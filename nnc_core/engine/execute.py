@@ -16,8 +16,8 @@ from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.base.layout import Layout
 from nnc_core.base.line import user_line
 from nnc_core.device import NO_VIEWS, Array, Device, HostArray, origin
+from nnc_core.device.host import download
 from nnc_core.engine.build import KernelBuilder
-from nnc_core.engine.host import download
 from nnc_core.engine.noted import say_noted
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.control import CONTROL, PICK, TOGETHER

@@ -9,8 +9,8 @@ import numpy as np
 
 from nnc_core.base.errors import Error, OutOfRangeError
 from nnc_core.device import Device, HostArray
+from nnc_core.device.host import download
 from nnc_core.engine.groups import NodeGroup
-from nnc_core.engine.host import download
 from nnc_core.engine.nonfinite import Located
 from nnc_core.operator.program import Input, Operand, Program, Step, StepResult
 from nnc_core.symbol import Line, show_line

@@ -12,7 +12,7 @@ from nnc_core.base.dtype import float64, is_complex, is_float, is_inexact
 from nnc_core.base.errors import NonfiniteError
 from nnc_core.base.layout import Layout
 from nnc_core.device import Buffer, Device, HostArray, Launch
-from nnc_core.engine.host import download
+from nnc_core.device.host import download
 from nnc_core.symbol import Number
 
 Located = tuple[Layout, Buffer]

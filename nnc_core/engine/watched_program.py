@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from nnc_core.base.errors import Error
 from nnc_core.device import Device, HostArray
+from nnc_core.device.host import download
 from nnc_core.engine.groups import NodeGroup
-from nnc_core.engine.host import download
 from nnc_core.engine.index_checks import check_host_indices
 from nnc_core.engine.nonfinite import Located, Watch
 from nnc_core.operator.fused import executed

@@ -8,6 +8,7 @@ import pytest
 
 from nnc_cuda.cublaslt import CublasLt
 from nnc_cuda.device import CudaDevice
+from nnc_cuda.vendor import VendorLibraries
 from tests.cuda.host_compiler import HostCompiler, compiler
 from tests.cuda.host_cublaslt import FakeCublasLt
 from tests.cuda.host_driver import HostDriver
@@ -49,4 +50,4 @@ def with_library(driver: HostDriver, fake: FakeCublasLt) -> CudaDevice:
     """A device that has the vendor's library of products."""
     if compiler() is None:
         pytest.skip("there is no C compiler")
-    return CudaDevice(driver, HostCompiler(), ID, lambda driver: CublasLt(driver, fake))
+    return CudaDevice(driver, HostCompiler(), ID, VendorLibraries(lambda driver: CublasLt(driver, fake)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nnc_core.base.errors import PluginError
-from nnc_cuda import cublaslt, nvrtc
+from nnc_cuda import nvrtc
 from nnc_plugins.discovery import GROUP
 from tests.cuda.host_compiler import compiler, for_the_host
 from tests.plugins.fixtures.distributions import run_with
@@ -61,12 +61,13 @@ def test_a_driver_alone_is_missing() -> None:
 
 
 def test_the_extras_bring_what_the_device_loads() -> None:
-    """CuPy, NVRTC, cuBLAS and what finds them, of one major version of CUDA each; nothing of it without an extra."""
+    """CuPy, NVIDIA's libraries and what finds them, of one major version of CUDA; nothing of it without an extra."""
     project = tomllib.loads((Path(nvrtc.__file__).parent.parent / "pyproject.toml").read_text())["project"]
     assert not re.search("cupy|nvidia|cuda-", " ".join(project["dependencies"]))
     for extra, cupy, suffix in (("cuda12x", "cupy-cuda12x", "-cu12"), ("cuda13x", "cupy-cuda13x", "")):
         names = {re.split("[<>=]", one)[0] for one in project["optional-dependencies"][extra]}
-        assert names == {cupy, "cuda-pathfinder", f"nvidia-cuda-nvrtc{suffix}", f"nvidia-cublas{suffix}"}
+        libraries = {f"nvidia-{name}{suffix}" for name in ("cuda-nvrtc", "cublas", "cusolver", "cufft")}
+        assert names == {cupy, "cuda-pathfinder", *libraries}
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,9 +80,11 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert [*diagnosis.diagnosis()] == [f"CuPy is not installed: {diagnosis.INSTALL}"]
     monkeypatch.setattr(nvrtc, "version", none)
-    monkeypatch.setattr(cublaslt, "library", none)
-    assert [*diagnosis._nvrtc_lines(), *diagnosis._cublas_lines()] == [
-        "NVRTC cannot be loaded: not there", "products run as nnc's own tiles: NVRTC cannot be loaded: not there"]
+    monkeypatch.setattr(diagnosis, "load", lambda name: none())
+    assert [*diagnosis._nvrtc_lines(), *diagnosis._library_lines()] == [
+        "NVRTC cannot be loaded: not there", "products run as nnc's own tiles: NVRTC cannot be loaded: not there",
+        "linear algebra runs on the host: NVRTC cannot be loaded: not there",
+        "all Fourier transforms run by stages: NVRTC cannot be loaded: not there"]
 
 
 def test_cuda_c_is_made_c99() -> None:

@@ -17,8 +17,8 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.builtin.flavours import Flavour
 from nnc_core.builtin.strict import StrictDevice
 from nnc_core.device import CommandBackend, Kernel
+from nnc_core.device.host import HostKernel
 from nnc_core.engine import candidates
-from nnc_core.engine.host import HostKernel
 from nnc_core.operator import OPERATORS
 from nnc_core.stacks import Stack, make_stack
 

@@ -17,7 +17,7 @@ from nnc_core.base.errors import NotSupportedError, ResumeWarning
 from nnc_core.builtin.flavours import Flavour
 from nnc_core.builtin.strict import StrictDevice
 from nnc_core.device import CommandBackend, Kernel
-from nnc_core.engine.host import HostKernel
+from nnc_core.device.host import HostKernel
 from nnc_core.io import load_training_state, save_training_state
 from nnc_core.random.generator import default_generator
 from nnc_core.stacks import stack_for

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import warnings
 from contextlib import suppress
 from ctypes import byref, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from nnc_core.base.cache import LRU
 from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64, int8, int32
-from nnc_core.base.errors import FallbackWarning, PluginError
 from nnc_cuda.blas import Addresses, BlasProduct, MatrixPlace
 from nnc_cuda.driver import CudaError, Driver
+from nnc_cuda.vendor import load, opened
 
 TYPES: dict[DType, int] = {float32: 0, float64: 1, float16: 2, int8: 3, int32: 10, bfloat16: 14}
 """CUDA_R_32F, CUDA_R_64F, CUDA_R_16F, CUDA_R_8I, CUDA_R_32I, CUDA_R_16BF."""
@@ -44,18 +42,11 @@ KEPT = 1024
 """Plans that are kept; programs keep theirs for as long as they live."""
 PROBE = 16
 """Rows, columns and steps of the product that is asked what relu makes of NaN."""
-INSTALL = "`pip install nnc-cuda[cuda12x]` or `nnc-cuda[cuda13x]`, whichever the driver is for"
 
 
-@cache
 def library() -> Any:
     """cuBLASLt, loaded; PluginError if there is none."""
-    try:
-        from cuda.pathfinder import load_nvidia_dynamic_lib  # the extras bring it, not the plugin
-
-        return ctypes.CDLL(load_nvidia_dynamic_lib("cublasLt").abs_path)
-    except (ImportError, RuntimeError, OSError) as error:
-        raise PluginError(f"cuBLASLt cannot be loaded: {error}", hint=INSTALL) from error
+    return load("cublasLt")
 
 
 class Heuristic(ctypes.Structure):
@@ -215,11 +206,7 @@ class CublasLt:
 
 def open_blas(driver: Driver) -> CublasLt | None:
     """cuBLASLt on a device; None where there is none, which is said once."""
-    try:
-        return CublasLt(driver, library())
-    except (PluginError, CudaError) as error:
-        warnings.warn(f"products run without NVIDIA's library: {error}", FallbackWarning, stacklevel=2)
-        return None
+    return opened("products run", lambda: CublasLt(driver, library()))
 
 
 def check(call: str, status: int) -> None:

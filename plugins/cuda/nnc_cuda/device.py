@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,13 @@ from nnc_core.device import (
     Stream,
 )
 from nnc_core.operator import steps
-from nnc_cuda.blas import Blas
 from nnc_cuda.driver import CudaCompiler, CudaError, DeviceFacts, Driver
 from nnc_cuda.exchange import borrowed, interface_of, lend
 from nnc_cuda.failure import OUT_OF_MEMORY, explained, failure
+from nnc_cuda.fourier.backend import transforms
 from nnc_cuda.graphs import CudaProgram
 from nnc_cuda.kernel import CudaKernel
+from nnc_cuda.matrices.backend import matrices
 from nnc_cuda.memory import Allocation, CudaBuffer
 from nnc_cuda.modules import FittedFunction, ModuleBuilder, Refusal
 from nnc_cuda.products.backend import products
@@ -41,6 +41,7 @@ from nnc_cuda.products.kernel import BlockProductCompiler
 from nnc_cuda.staging import Staging
 from nnc_cuda.steps import CudaStepsCompiler
 from nnc_cuda.stream import CudaEvent, CudaStream
+from nnc_cuda.vendor import NO_LIBRARIES, OpenedLibraries, VendorLibraries
 
 ALIGNMENT = 256
 """Bytes that CUDA aligns its own allocations to."""
@@ -68,19 +69,25 @@ class CudaDevice(Device):
     library_functions = frozenset[str]()
 
     def __init__(self, driver: Driver, compiler: CudaCompiler, id: str,
-                 open_blas: Callable[[Driver], Blas | None] = lambda driver: None) -> None:
-        """`open_blas`: opens the vendor's library of products; None where there is none."""
+                 libraries: VendorLibraries = NO_LIBRARIES) -> None:
         with explained("asking a device for its properties", id):
             self.spec = spec_of(driver.facts(), id)
-        self._open_blas = open_blas
+        self.libraries = OpenedLibraries(driver, libraries)
         self.driver, self.dlpack_device = driver, driver.exchange
         self._staging = Staging(driver)
         self._default = CudaStream(driver, id, self._staging, keeps=False)
         self._builder = ModuleBuilder(driver, compiler, id)
         self._kernels = BuiltKernels(KERNELS, self._built)
         compiled = CudaStepsCompiler(self._builder, self._default, self.spec.dtypes, self._constants)
-        self._library = {**products(BlockProductCompiler(self._builder, self._default), self._blas),
-                         **{name: (found,) for name, found in steps.backends(compiled).items()}}
+        self._library = self._backends(compiled)
+
+    def _backends(self, compiled: CudaStepsCompiler) -> dict[str, Sequence[CommandBackend]]:
+        """Library code by operators, the preferred first."""
+        found = {name: (one,) for name, one in steps.backends(compiled).items()}
+        long = transforms(self, self.libraries.fourier)
+        return {**products(BlockProductCompiler(self._builder, self._default), self.libraries.blas),
+                **matrices(self, self.libraries.lapack), **found,
+                **{name: (one, *found[name]) for name, one in long.items()}}
 
     # ---- memory
     def reserve(self, nbytes: int) -> CudaBuffer:
@@ -192,13 +199,6 @@ class CudaDevice(Device):
 
     def backends(self, name: str) -> Sequence[CommandBackend]:
         return self._library.get(name, ())
-
-    @cached_property
-    def _opened_blas(self) -> Blas | None:
-        return self._open_blas(self.driver)
-
-    def _blas(self) -> Blas | None:
-        return self._opened_blas
 
     def capture(self, records: Sequence[Record], slots: Sequence[Buffer | None], stream: Stream) -> Program:
         return CudaProgram(self, records, slots, self._queue(stream))

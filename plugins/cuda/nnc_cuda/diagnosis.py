@@ -6,8 +6,15 @@ from collections.abc import Iterator
 from importlib import metadata, util
 
 from nnc_core.base.errors import PluginError
+from nnc_cuda.vendor import load
 
 INSTALL = "`pip install nnc-cuda[cuda12x]`, or `nnc-cuda[cuda13x]` for drivers of CUDA 13"
+
+
+LIBRARIES = ((("cublasLt",), "products run as nnc's own tiles"),
+             (("cusolver", "cublas"), "linear algebra runs on the host"),
+             (("cufft",), "all Fourier transforms run by stages"))
+"""NVIDIA's libraries, and what becomes of their work without them."""
 
 
 def diagnosis() -> Iterator[str]:
@@ -25,7 +32,7 @@ def diagnosis() -> Iterator[str]:
     except PluginError as error:
         yield str(error)
     yield from _nvrtc_lines()
-    yield from _cublas_lines()
+    yield from _library_lines()
 
 
 def _missing() -> str:
@@ -51,12 +58,12 @@ def _nvrtc_lines() -> Iterator[str]:
         yield str(error)
 
 
-def _cublas_lines() -> Iterator[str]:
-    from nnc_cuda import cublaslt
-
-    try:
-        cublaslt.library()
-    except PluginError as error:
-        yield f"products run as nnc's own tiles: {error.message.splitlines()[0]}"
-    else:
-        yield "cuBLASLt is there"
+def _library_lines() -> Iterator[str]:
+    for names, without in LIBRARIES:
+        try:
+            for name in names:
+                load(name)
+        except PluginError as error:
+            yield f"{without}: {error.message.splitlines()[0]}"
+        else:
+            yield f"{' and '.join(names)}: there"

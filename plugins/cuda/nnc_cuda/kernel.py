@@ -34,6 +34,14 @@ class LaunchStep(NamedTuple):
     numbers: tuple[int, ...]
 
 
+class NestStep(NamedTuple):
+    """A nest among the steps of a command, and the numbers of the buffers that it is given: of inputs, of outputs, of
+    the workspace."""
+
+    nest: LoopNest
+    buffers: tuple[int, ...]
+
+
 class CapturableKernel(Kernel):
     """A kernel all of whose work is enqueued by its launches: programs of such run as graphs."""
 

@@ -11,8 +11,8 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.config import config
+from nnc_core.device.host import download
 from nnc_core.engine import index_checks
-from nnc_core.engine.host import download
 from nnc_core.errors import OutOfRangeError
 from nnc_core.operator import OPERATORS
 from tests.tensors.faults import fails

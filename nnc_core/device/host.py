@@ -9,7 +9,10 @@ import numpy as np
 
 from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
-from nnc_core.device import Buffer, Device, Kernel, Launch, Stream
+from nnc_core.device.buffer import Buffer
+from nnc_core.device.device import Device
+from nnc_core.device.kernel import Kernel, Launch
+from nnc_core.device.stream import Stream
 
 
 class HostKernel(Kernel):

@@ -1,0 +1,93 @@
+"""Library code for linear algebra: cuSOLVER for matrices that are not small, the host for others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING
+
+from nnc_core.base.command import Command
+from nnc_core.device import CommandBackend, Kernel
+from nnc_core.operator import OPERATORS
+from nnc_cuda.driver import CudaError
+from nnc_cuda.failure import explained
+from nnc_cuda.matrices.cusolver import LETTERS
+from nnc_cuda.matrices.kernel import MatrixKernel
+from nnc_cuda.matrices.lapack import Lapack
+from nnc_cuda.matrices.plan import PLANS, MatrixPlan
+
+if TYPE_CHECKING:
+    from nnc_cuda.device import CudaDevice
+
+WORTH = 32
+"""Rows and columns from which on a matrix is worth the calls, as far as anybody knows without a GPU; with
+`config.autotune` times decide between this and the host."""
+MOST = 256
+"""Matrices of a stack: each is a call, or a few."""
+LARGEST = 1 << 15
+"""Rows or columns: the routines count elements with 32 bits."""
+
+
+class CusolverMatrices(CommandBackend):
+    """One operator by the library, which is opened when it is first wanted; None: there is none."""
+
+    name = "cusolver"
+
+    def __init__(self, operator: str, device: CudaDevice, lapack: Callable[[], Lapack | None],
+                 worth: int = WORTH) -> None:
+        self.operator, self.device, self.lapack, self.worth = operator, device, lapack, worth
+        self.plan = lru_cache(maxsize=256)(self._plan)
+
+    def refuse(self, command: Command) -> str | None:
+        reason = refusal(command, self.worth)
+        if reason is not None:
+            return reason
+        if self.lapack() is None:
+            return "there is no library"
+        try:
+            self.plan(command)
+        except CudaError as error:
+            return error.text
+        return None
+
+    def _plan(self, command: Command) -> MatrixPlan:
+        lapack = self.lapack()
+        assert lapack is not None
+        return PLANS[self.operator](command, lapack.scratch)
+
+    def workspace(self, command: Command) -> int:
+        return self.plan(command).workspace
+
+    def prepare(self, command: Command) -> Kernel:
+        lapack = self.lapack()
+        assert lapack is not None
+        with explained(f"preparing {self.operator}", self.device.spec.id):
+            return MatrixKernel(self.device, lapack, command, self.plan(command), OPERATORS[self.operator].reference)
+
+
+def refusal(command: Command, worth: int) -> str | None:
+    """The reason why the library is not asked; None if it is."""
+    a = command.inputs[0]
+    *batch, m, n = a.shape
+    if a.dtype not in LETTERS:
+        return f"the library has no {a.dtype}"
+    if not prod([size for x in (*command.inputs, *command.outputs) for size in x.shape]):
+        return "it is empty"
+    if min(m, n) < worth:
+        return "it is too small to pay"
+    if max(m, n, *[x.shape[-1] for x in command.inputs]) > LARGEST:
+        return "the library counts with 32 bits"
+    if prod(batch) > MOST or prod(command.outputs[0].shape[: len(batch)]) > MOST:
+        return "the library takes one matrix at a time"
+    if any(x.offset or not x.contiguous for x in command.outputs):
+        return "what goes wrong is computed on the host, which uploads whole buffers"
+    more = command.name == "svd" and command.attributes[0] and m != n
+    if more or (command.name == "qr" and command.attributes[0] == "complete" and m > n):
+        return "vectors beyond the rank are those that LAPACK finds"
+    return None
+
+
+def matrices(device: CudaDevice, lapack: Callable[[], Lapack | None]) -> Mapping[str, Sequence[CommandBackend]]:
+    """The backends of a device for each operator."""
+    return {name: (CusolverMatrices(name, device, lapack),) for name in PLANS}

@@ -1,0 +1,201 @@
+"""Linear algebra by cuSOLVER and cuBLAS, stand-ins for which hold every call to NVIDIA's declarations and compute by
+LAPACK."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core.base.command import Command
+from nnc_core.base.dtype import DType, complex64, complex128, float32, float64, is_complex, real_of
+from nnc_core.base.errors import DeviceFailureError, LinAlgError
+from nnc_core.base.layout import Layout
+from nnc_core.operator import OPERATORS
+from nnc_core.stacks import make_stack
+from nnc_core.type import TensorSpec, TupleSpec
+from nnc_cuda.device import CudaDevice
+from nnc_cuda.matrices.backend import CusolverMatrices
+from nnc_cuda.matrices.cusolver import Cusolver
+from nnc_cuda.vendor import VendorLibraries
+from nnc_plugins.conformance.agreement import with_signs_of
+from tests.cuda.host_compiler import HostCompiler, compiler
+from tests.cuda.host_cusolver import FakeCublas, FakeCusolver
+from tests.cuda.host_driver import HostDriver
+from tests.cuda.host_plugin import ID
+from tests.opencl.running import get, put
+from tests.opencl.test_fourier import packed, turned
+
+Values = np.ndarray[Any, Any]
+DTYPES = (float32, complex128)
+
+
+@pytest.fixture(scope="module")
+def shared() -> tuple[HostDriver, FakeCusolver, FakeCublas]:
+    driver = HostDriver()
+    return driver, FakeCusolver(driver), FakeCublas(driver)
+
+
+@pytest.fixture(scope="module")
+def gpu(shared: tuple[HostDriver, FakeCusolver, FakeCublas]) -> CudaDevice:
+    if compiler() is None:
+        pytest.skip("there is no C compiler")
+    driver, solver, blas = shared
+    return CudaDevice(driver, HostCompiler(), ID, VendorLibraries(lapack=lambda driver: Cusolver(driver, solver, blas)))
+
+
+@pytest.fixture
+def solver(shared: tuple[HostDriver, FakeCusolver, FakeCublas]) -> FakeCusolver:
+    shared[1].calls.clear()
+    return shared[1]
+
+
+def drawn(shape: tuple[int, ...], dtype: DType) -> Values:
+    """Well conditioned, of whatever shape."""
+    rng = np.random.default_rng(sum(shape))
+    x = rng.standard_normal(shape)
+    x = x + 1j * rng.standard_normal(shape) if is_complex(dtype) else x
+    return np.asarray(x + 3 * shape[-1] ** 0.5 * np.eye(*shape[-2:])).astype(dtype)
+
+
+def backend_of(gpu: CudaDevice, name: str) -> CusolverMatrices:
+    """That of the device, for matrices of any size."""
+    return CusolverMatrices(name, gpu, gpu.libraries.lapack, worth=1)
+
+
+def command_of(name: str, attributes: Sequence[Any], layouts: Sequence[Layout]) -> Command:
+    spec = OPERATORS[name].infer(*[TensorSpec(x.shape, x.dtype) for x in layouts], *attributes)
+    parts = spec.parts if isinstance(spec, TupleSpec) else (spec,)
+    return Command(name, tuple(attributes), tuple(layouts), tuple([part.layout() for part in parts]))
+
+
+def run(gpu: CudaDevice, name: str, arrays: Sequence[Values], *attributes: Any, place: Any = packed) -> list[Values]:
+    """The results of the library's code."""
+    backend, placed = backend_of(gpu, name), [place(x) for x in arrays]
+    command = command_of(name, attributes, [layout for _, layout in placed])
+    assert backend.refuse(command) is None, backend.refuse(command)
+    outputs = [np.full(x.shape, 7, x.dtype) for x in command.outputs]
+    buffers = [put(gpu, x) for x in (*[source for source, _ in placed], *outputs)]
+    backend.prepare(command).bind([*buffers, gpu.allocate(backend.workspace(command))])()
+    return [get(gpu, buffer, out) for buffer, out in zip(buffers[len(arrays) :], outputs, strict=True)]
+
+
+def check(gpu: CudaDevice, name: str, arrays: Sequence[Values], *attributes: Any) -> None:
+    """What LAPACK finds on the host, of arrays that are packed and of such that lie across behind a gap."""
+    op = OPERATORS[name]
+    wanted = op.reference(*arrays, *attributes)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for place in (packed, turned):
+        found = run(gpu, name, arrays, *attributes, place=place)
+        for x, y in zip(found, with_signs_of(op, found, wanted), strict=True):
+            bound = 400 * float(np.finfo(real_of(arrays[0].dtype)).eps) * float(np.abs(y).max())
+            np.testing.assert_allclose(x, y, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(5, 5), (2, 3, 4, 4), (1, 1)], ids=str)
+def test_square_matrices(gpu: CudaDevice, shape: tuple[int, ...], dtype: DType) -> None:
+    a = drawn(shape, dtype)
+    check(gpu, "cholesky", [a])
+    check(gpu, "inv", [a])
+    check(gpu, "eigvalsh", [a])
+    check(gpu, "eigh", [a])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(5, 3), (2, 3, 6), (4, 4)], ids=str)
+def test_matrices_of_any_shape(gpu: CudaDevice, shape: tuple[int, ...], dtype: DType) -> None:
+    a = drawn(shape, dtype)
+    check(gpu, "qr", [a], "reduced")
+    check(gpu, "lu", [a[..., ::-1, :].copy()])  # rows are exchanged
+    check(gpu, "svd", [a], False)
+    check(gpu, "svdvals", [a])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("a", "b"), [((4, 4), (4, 3)), ((2, 3, 3), (3, 1)), ((2, 2), (3, 1, 2, 2))], ids=str)
+def test_right_hand_sides(gpu: CudaDevice, a: tuple[int, ...], b: tuple[int, ...], dtype: DType) -> None:
+    arrays = [drawn(a, dtype), drawn(b, dtype)]
+    check(gpu, "solve", arrays)
+    for lower in (False, True):
+        check(gpu, "solve_triangular", arrays, lower, False)
+    spoilt = arrays[0].copy()
+    spoilt[..., ~np.tri(a[-1], k=-1, dtype=bool)] = np.nan  # what is not read may be anything
+    check(gpu, "solve_triangular", [spoilt, arrays[1]], True, True)
+
+
+@pytest.mark.parametrize("dtype", [float32, float64, complex64, complex128], ids=str)
+def test_each_dtype_has_its_own_routines(gpu: CudaDevice, solver: FakeCusolver, dtype: DType) -> None:
+    a = drawn((3, 3), dtype)
+    check(gpu, "solve", [a, a])
+    check(gpu, "qr", [a], "complete")
+    check(gpu, "eigh", [a])
+    assert solver.calls == 2 * ["getrf", "getrs"] + 2 * ["geqrf", "orgqr"] + 2 * ["syevd"]
+
+
+def test_what_goes_wrong_is_said_by_the_reference(gpu: CudaDevice, solver: FakeCusolver) -> None:
+    """Which matrix it was; NaN goes through elimination as on the host."""
+    good, singular = np.eye(3, dtype=np.float32), np.ones((3, 3), np.float32)
+    for name, arrays, attributes, text in (
+            ("solve", [np.stack([good, singular]), good], (), "matrix 1 of the stack is singular"),
+            ("inv", [singular], (), "the matrix is singular"),
+            ("solve_triangular", [np.triu(singular, 1), good], (False, False), "zero on its diagonal"),
+            ("cholesky", [np.stack([good, -good])], (), "matrix 1 of the stack is not positive definite"),
+            ("eigh", [np.full((3, 3), np.inf, np.float32)], (), "holds NaN or infinities")):
+        with pytest.raises(LinAlgError, match=text):
+            run(gpu, name, arrays, *attributes)
+    spoilt = good.copy()
+    spoilt[0, 1] = np.nan
+    [found], [_, order] = run(gpu, "solve", [spoilt, good]), run(gpu, "lu", [singular])
+    np.testing.assert_array_equal(found, OPERATORS["solve"].reference(spoilt, good))
+    np.testing.assert_array_equal(order, [0, 1, 2])
+
+
+def test_what_the_library_refuses_is_an_error_of_the_device(gpu: CudaDevice, solver: FakeCusolver,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    a = drawn((3, 3), float32)
+    solver.wrong_argument = 4
+    with pytest.raises(DeviceFailureError, match="cholesky: NVIDIA's library refuses argument 4 of a routine"):
+        run(gpu, "cholesky", [a])
+    solver.wrong_argument = 0
+    monkeypatch.setattr(FakeCusolver, "_potrf", lambda *arguments: None)
+    with pytest.raises(DeviceFailureError, match="cusolverDnSpotrf fails with status 3"):
+        run(gpu, "cholesky", [a])
+    monkeypatch.setattr(FakeCusolver, "_size", lambda *arguments: 3)
+    refused = backend_of(gpu, "cholesky").refuse(command_of("cholesky", (), [Layout.packed((9, 9), float32)]))
+    assert "cusolverDnSpotrf_bufferSize fails with status 3" in (refused or "")
+
+
+def test_what_is_left_to_the_host(gpu: CudaDevice) -> None:
+    for name, attributes, shape, reason in (
+            ("inv", (), (8, 8), "too small"), ("svd", (True,), (40, 50), "beyond the rank"),
+            ("qr", ("complete",), (50, 40), "beyond the rank"), ("inv", (), (300, 40, 40), "one matrix at a time"),
+            ("inv", (), (0, 40, 40), "empty"), ("svdvals", (), (40, 1 << 16), "32 bits")):
+        command = command_of(name, attributes, [Layout.packed(shape, float32)])
+        assert reason in (gpu.backends(name)[0].refuse(command) or ""), name
+    without = CudaDevice(HostDriver(), HostCompiler(), ID)
+    command = command_of("inv", (), [Layout.packed((40, 40), float32)])
+    assert gpu.backends("inv")[0].refuse(command) is None
+    assert without.backends("inv")[0].refuse(command) == "there is no library"
+
+
+def test_in_programs(gpu: CudaDevice, solver: FakeCusolver) -> None:
+    """Between captured kernels, with derivatives; no word of the host."""
+    a = drawn((40, 40), float32)
+    a = a @ a.T
+
+    def f(x: nnc.Tensor) -> nnc.Tensor:
+        values, vectors = nnc.linalg.eigh(x)
+        return nnc.sum(nnc.linalg.cholesky(x) * vectors**2) + nnc.sum(nnc.linalg.solve(x, x) * values)
+
+    wanted = nnc.value_and_grad(f)(nnc.asarray(a, device="cpu:0"))
+    with nnc.use_device(make_stack(gpu)), nnc.config.using(fallback="error"):
+        compiled = nnc.jit(nnc.value_and_grad(f))
+        for _ in range(3):
+            found = compiled(nnc.asarray(a))
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=2e-3, atol=2e-3 * np.abs(y.numpy()).max())
+    assert {"potrf", "syevd", "getrf", "getrs"} <= set(solver.calls)
