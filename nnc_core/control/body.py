@@ -60,6 +60,9 @@ class BodyTrace(Trace):
             self.cells[cell] = self.now[cell] = Value(None, held.stack, held.spec, None, False, self)
         return Tensor(self.now[cell])
 
+    def uses(self, cell: Cell) -> bool:
+        return super().uses(cell) or (self.around is not None and self.around.uses(cell))
+
     def outer(self, cell: Cell) -> Value:
         """The value that a cell holds around the body, before it."""
         return self.held[cell] if cell in self.held else self._around(cell)

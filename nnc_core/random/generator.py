@@ -17,7 +17,7 @@ from nnc_core.values.arguments import located
 from nnc_core.values.cell import Cell
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
-from nnc_core.values.modes import current_stack, current_trace
+from nnc_core.values.modes import current_stack, current_trace, untraced
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -252,26 +252,32 @@ def _default_on(stack: Stack) -> Generator:
     if NO_VALUES in stack.device.spec.features:
         return Generator(0, stack)
     if not _default:
-        _default.append(Generator(0))
+        made = Generator(0)
+        made.key.roams = True
+        _default.append(made)
     return _default[0]
 
 
 def generator_for(generator: Generator | None, stack: Stack) -> Generator:
-    """The one given; else the default one, brought to the device that needs numbers, but not inside of a trace."""
+    """The one given; else the default one, brought to the device that needs numbers, unless what is being traced has
+    drawn from it on another one."""
     if generator is not None:
         if not isinstance(generator, Generator):
             raise OperandError(f"generator is {type(generator).__name__}, expected a nnc.Generator",
                                hint=f"nnc.Generator({generator!r})" if isinstance(generator, int) else None)
         return generator
     default = _default_on(stack)
-    if default.key.stack is not stack and current_trace.get() is None:
-        _bring(default, stack)
+    if default.key.stack is not stack:
+        trace = current_trace.get()
+        if trace is None or not trace.uses(default.key):
+            _bring(default, stack)
     return default
 
 
 def _bring(default: Generator, stack: Stack) -> None:
     try:
-        default.key.move(stack)
+        with untraced():
+            default.key.move(stack)
     except DeviceLostError as error:
         raise DeviceLostError("the state of the default generator was on a device that is lost",
                               device=default.key.device.id, hint="nnc.manual_seed(seed) starts it again") from error

@@ -31,6 +31,7 @@ class Compilation:
         donated = run.donated
         self.taken = tuple([(k, cell) for k, cell in traced.cells if k in donated])
         self.lent = tuple([(k, cell) for k, cell in traced.cells if k not in donated])
+        self._roaming = [(cell, traced.elsewhere.get(k, traced.stack)) for k, cell in traced.cells if cell.roams]
         self.locks = Locks([cell._lock for cell in sorted({c for _, c in self.taken}, key=id)])
         held = {cell: traced.graph.inputs[k].spec for k, cell in traced.cells}
         self._puts = [(k, cell, run.stack_of(k), held[cell]) for k, cell in self.writes]
@@ -110,6 +111,9 @@ class Compilation:
 
     def state(self, take: bool) -> dict[str, Any]:
         """The arrays that are read from outside; of cells that will be overwritten only if they are taken too."""
+        for cell, stack in self._roaming:
+            if cell.stack is not stack:
+                cell.move(stack)
         given = {k: cell.lend().array for k, cell in self.lent}
         for k, tensor in self.traced.outside:
             if tensor._value.array is None:

@@ -57,7 +57,7 @@ class Traced(NamedTuple):
         for k, holder in holders:
             then, now = self.graph.inputs[k].spec, holder._value
             stack = self.elsewhere.get(k, self.stack)
-            if now.spec != then or now.stack is not stack:
+            if now.spec != then or (now.stack is not stack and not _roams(holder)):
                 what = f"cell {holder.name!r}" if isinstance(holder, Cell) else "a tensor from outside"
                 said.append(f"{what}: {then} on {stack.device.spec.id} -> {now.spec} on "
                             f"{now.stack.device.spec.id}")
@@ -71,7 +71,7 @@ class Traced(NamedTuple):
         for holders in (self.outside, self.cells):
             for k, holder in holders:
                 then, now = inputs[k].spec, holder._value
-                if now.stack is not (elsewhere.get(k, stack) if elsewhere else stack):
+                if now.stack is not (elsewhere.get(k, stack) if elsewhere else stack) and not _roams(holder):
                     return False
                 if now._spec is not then and now.spec != then:
                     return False
@@ -127,6 +127,10 @@ def finish(trace: Trace, result: Any, shapes: Shapes, sizes: Sizes | None, donat
                   tuple(zip(writes, written, strict=True)), tuple(trace.guards), tuple(outputs), structure,
                   tuple([None if isinstance(x, Tensor) else x for x in leaves]), because,
                   {k: v.stack for k, v in named if v.stack is not stack})
+
+
+def _roams(holder: Handle | Variable | Cell) -> bool:
+    return isinstance(holder, Cell) and holder.roams
 
 
 def check_sizes(graph: SymbolicGraph) -> None:

@@ -36,7 +36,7 @@ class Cell(WrittenAsTensor):
     Operators and functions take a cell for the tensor that is there.
     """
 
-    __slots__ = ("__weakref__", "_lock", "_lost", "_past", "_shared", "_value", "name")
+    __slots__ = ("__weakref__", "_lock", "_lost", "_past", "_shared", "_value", "name", "roams")
 
     def __init__(self, tensor: Tensor, name: str = "") -> None:
         self._value = owned(tensor._value)
@@ -45,6 +45,8 @@ class Cell(WrittenAsTensor):
         self._past: deque[Value] = deque()
         self._lock = RLock()  # held while the array is overwritten, or read to be written again
         self.name = name
+        self.roams = False
+        """Whoever needs it brings it to its own device, compiled code too."""
 
     @property
     def spec(self) -> TensorSpec:  # type: ignore[override]

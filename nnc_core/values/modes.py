@@ -54,6 +54,17 @@ def computing() -> Iterator[None]:
 
 
 @contextmanager
+def untraced() -> Iterator[None]:
+    """Operations run now and belong to no trace, whatever is traced or deferred around this code."""
+    tokens = current_trace.set(None), lazy.set(NOW)
+    try:
+        yield
+    finally:
+        current_trace.reset(tokens[0])
+        lazy.reset(tokens[1])
+
+
+@contextmanager
 def no_grad() -> Iterator[None]:
     """Nothing is remembered for gradients."""
     token = gradients.set(False)

@@ -127,6 +127,10 @@ class Trace:
             self.cells[cell] = self.now[cell] = Value(None, held.stack, held.spec, None, False, self)
         return Tensor(self.now[cell])
 
+    def uses(self, cell: Cell) -> bool:
+        """The cell was read or written here, or in a trace around this one."""
+        return cell in self.now
+
     def write(self, cell: Cell, value: Value) -> None:
         if cell not in self.cells:
             self.read(cell)
