@@ -153,7 +153,7 @@ def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:
     """The stack of a device: by id or spec, by kind ("cpu" is "cpu:0"), by a word of its vendor, driver or name
     ("opencl:intel"), or the default one for None."""
     if device is None:
-        return _stack_with(config.default_device or _default_id or default_device_id())
+        return default_stack()
     if isinstance(device, Stack):
         return device
     if isinstance(device, Device):
@@ -165,6 +165,12 @@ def stack_for(device: str | Device | DeviceSpec | Stack | None = None) -> Stack:
         raise DeviceError("an empty text names no device", line=show_line(user_line()),
                           hint='"cpu:0" for example; None is the default one')
     return _stack_with(id)
+
+
+def default_stack() -> Stack:
+    """The stack of the default device; asked for by each array that is made."""
+    id = config.default_device or _default_id or default_device_id()
+    return _stacks.get(id) or _stack_with(id)
 
 
 def reopen(device: str | DeviceSpec) -> DeviceSpec:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -173,11 +174,7 @@ class Config:
         object.__setattr__(self, "_watchers", {})
 
     def __getattr__(self, name: str) -> Any:
-        override = self._override.get()
-        if name in override:
-            return override[name]
-        if name in self._names:
-            return getattr(self._process, name)
+        """Refuse what is no setting; settings are properties, since each small operation asks for some."""
         raise self._unknown(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -235,6 +232,20 @@ class Config:
 
     def _unknown(self, name: str) -> UnknownAttributeError:
         return UnknownAttributeError(f"no setting {name!r}", hint=f"one of {', '.join(sorted(self._names))}")
+
+
+def _setting(name: str) -> property:
+    of_process = attrgetter("_process." + name)
+
+    def here(config: Config) -> Any:
+        override = config._override.get()
+        return override[name] if name in override else of_process(config)
+
+    return property(here)
+
+
+for _name in Config._names:
+    setattr(Config, _name, _setting(_name))
 
 
 def _checked(name: str, value: Any) -> Any:

@@ -144,10 +144,15 @@ class Executor:
         layout = layout or self.device.layout_of(array)
         return self._launch(_COPY, [array], [layout], (), TensorSpec(layout.shape, layout.dtype))
 
-    @for_the_users_line
     def upload(self, host: HostArray) -> Array:
         """A copy of a host array on the device."""
-        return self.device.place(np.asarray(host, order="C"))
+        packed = np.asarray(host, order="C")
+        placed = self.device.place_quickly(packed)
+        return self._place(packed) if placed is None else placed
+
+    @for_the_users_line
+    def _place(self, packed: HostArray) -> Array:
+        return self.device.place(packed)
 
     def seen(self, array: Array) -> Any:
         """A host array to be read only, in C order: the array's own memory where the host sees it."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import ceil, isfinite
+from math import ceil, copysign, isfinite
 from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType, int64, is_complex, is_integer, real_of
+from nnc_core.base.dtype import DType, accumulator, int64, is_complex, is_integer, real_of
 from nnc_core.base.errors import AttributeValueError, Error, OperandError, SymbolicDimensionError, UnknownShapeError
 from nnc_core.functions.interop import imported, shared, taken_over
 from nnc_core.functions.pieces import on_diagonal
@@ -44,6 +44,8 @@ def asarray(x: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | No
     is ever written to the array through the tensor.
     """
     try:
+        if x.__class__ is np.ndarray and copy is not False:
+            return Tensor(host_value(x, dtype, stack_given(device)))
         if isinstance(x, Tensor):
             return _converted(x, dtype, device, copy)
         if hasattr(type(x), "__nnc_tensor__"):
@@ -183,9 +185,11 @@ def empty_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Ten
 @names_itself
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """start, start + step, ... below stop; arange(n) counts from 0."""
-    if device is None and dtype is None and start.__class__ is step.__class__ is int and (
-            stop is None or stop.__class__ is int):
-        attributes = _whole_numbers(start, stop, step)
+    if device is None and dtype is None and {start.__class__, stop.__class__, step.__class__} <= _PLAIN:
+        if start.__class__ is step.__class__ is int and stop.__class__ is not float:
+            attributes = _whole_numbers(start, stop, step)
+        else:
+            attributes = _some_floats(start, stop, step, copysign(1.0, start), default_float())
         if (_PROGRESSION, attributes) in current_stack().accepted:  # all that may be wrong has been asked by now
             return Tensor(F.apply(_PROGRESSION, (), attributes))
     first, last = (0, start) if stop is None else (start, stop)
@@ -202,6 +206,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 
 
 _PROGRESSION = OPERATORS["progression"]
+_PLAIN = {int, float, type(None)}
 
 
 @lru_cache(maxsize=256)
@@ -212,6 +217,16 @@ def _whole_numbers(start: int, stop: int | None, step: int) -> Attributes:
         return ()
     size = len(range(first, last, step)) if step else 0
     return number_of(first, int64), number_of(step, int64), size, int64
+
+
+@lru_cache(maxsize=256)
+def _some_floats(start: float, stop: float | None, step: float, sign: float, dtype: DType) -> Attributes:
+    """The same of numbers with a float among them; `sign` is that of the start, which tells zeros apart."""
+    first, last = (0, start) if stop is None else (start, stop)
+    if not step or not all(map(isfinite, (first, last, step))):
+        return ()
+    wide = accumulator(dtype)
+    return number_of(first, wide), number_of(step, wide), _count(first, last, step), dtype
 
 
 def _row(first: Any, step: Any, size: Any, dtype: DType, stack: Stack) -> Tensor:

@@ -75,7 +75,10 @@ class Generator(Distributions):
         with self.key._lock:  # two threads never draw the same number
             key = self.key.read()._value
             after = as_whole("next_key", (key,))
-            self.key.write(Tensor(F.add(key, _one(key)) if after is None else after))
+            if after is None:
+                self.key.write(Tensor(F.add(key, _one(key))))
+            else:
+                self.key.advance(after)
             return key
 
     def _next(self, name: str, shape: Dims, dtype: DType) -> Value:
@@ -84,7 +87,7 @@ class Generator(Distributions):
             found = as_whole(f"next_{name}", (self.key.read()._value,), (shape, dtype))
             if found is not None:
                 after, drawn = found
-                self.key.write(Tensor(after))
+                self.key.advance(after)
                 return drawn  # type: ignore[no-any-return]
         return getattr(F, name)(self._next_key(), shape=shape, dtype=dtype)  # type: ignore[no-any-return]
 

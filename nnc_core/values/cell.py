@@ -91,6 +91,13 @@ class Cell(WrittenAsTensor):
                 self._forget()
             self._value, self._shared, self._lost = owned(tensor._value), True, ""
 
+    def advance(self, after: Value) -> None:
+        """`write` of what was made, eagerly, of the value that is there: it fits."""
+        if self._past or self._value.step is not None:
+            self.write(Tensor(after))
+        else:
+            self._value, self._shared = after, True
+
     def _check_fit(self, tensor: Tensor) -> None:
         spec = self._value.spec
         if tensor.shape != spec.shape:

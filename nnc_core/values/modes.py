@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from nnc_core.device import Device, DeviceSpec
-from nnc_core.stacks import Stack, stack_for
+from nnc_core.stacks import Stack, default_stack, stack_for
 
 if TYPE_CHECKING:
     from nnc_core.values.trace import Trace
@@ -114,7 +114,7 @@ def use_device(device: str | Device | DeviceSpec | Stack) -> Iterator[None]:
 
 
 def current_stack() -> Stack:
-    return _stack.get() or stack_for(None)
+    return _stack.get() or default_stack()
 
 
 def stack_named(device: str | Device | DeviceSpec | Stack) -> Stack:

@@ -36,6 +36,9 @@ from nnc_cpu.expanded import beside_machine_code
 from nnc_cpu.nests import NestKernels, has_llvm
 from nnc_cpu.program import NumpyProgram
 
+SMALL = 1 << 12
+"""Bytes up to which memory of NumPy's own is as good as the pool's, and there sooner."""
+
 
 class CpuDevice(Device):
     """Buffers are arrays of bytes, arrays are NumPy's own; work is done when a call returns.
@@ -92,6 +95,9 @@ class CpuDevice(Device):
             raise DeviceError("host arrays are transferred in C order without gaps", device=self.spec.id,
                               hint="np.ascontiguousarray makes one")
         return memory.bytes_of(array)
+
+    def place_quickly(self, array: HostArray) -> Array | None:
+        return array.copy() if array.nbytes <= SMALL else None
 
     def copy(self, source: Any, target: Any, stream: Stream | None = None) -> Event:
         nbytes = min(len(source), len(target))
