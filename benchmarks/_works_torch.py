@@ -30,6 +30,7 @@ F = nn.functional
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 Step = Callable[[], object]
+CONVOLUTIONS = "conv 3x3, 16 x 56 x 56 x 64", "its two gradients"
 
 
 def make(work: str, variant: str) -> Step | None:
@@ -39,6 +40,8 @@ def make(work: str, variant: str) -> Step | None:
         return inference(*parts, variant)
     if (found := sized(work)) and variant != "channels_last":
         return attention(found, compiled)
+    if work in CONVOLUTIONS:
+        return convolution(work) if variant == "channels_last" else None
     if variant == "channels_last" and work != "lenet training":
         return None
     name, _, size = work.rpartition(" ")
@@ -67,6 +70,16 @@ def inference(name: str, batch: int, variant: str) -> Step | None:
         import_module("torch._inductor.config").freezing = True
         module = torch.compile(module)
     return no_gradient(lambda: module(x))
+
+
+def convolution(work: str) -> Step:
+    """A convolution of 16 images of 56 x 56 x 64, or its two gradients."""
+    x, g = [torch.rand(16, 64, 56, 56).contiguous(memory_format=torch.channels_last) for _ in range(2)]
+    kernel = torch.rand(64, 64, 3, 3).contiguous(memory_format=torch.channels_last)
+    if work == CONVOLUTIONS[0]:
+        return no_gradient(lambda: F.conv2d(x, kernel, padding=1))
+    both = torch.ops.aten.convolution_backward
+    return no_gradient(lambda: both(g, x, kernel, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, False]))
 
 
 def no_gradient(f: Callable[[], object]) -> Step:
