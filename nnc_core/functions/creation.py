@@ -185,7 +185,8 @@ def empty_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Ten
 @names_itself
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """start, start + step, ... below stop; arange(n) counts from 0."""
-    if device is None and dtype is None and {start.__class__, stop.__class__, step.__class__} <= _PLAIN:
+    if device is None and dtype is None and {start.__class__, step.__class__} <= _PLAIN and (
+            stop is None or stop.__class__ in _PLAIN):
         if start.__class__ is step.__class__ is int and stop.__class__ is not float:
             attributes = _whole_numbers(start, stop, step)
         else:
@@ -206,7 +207,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 
 
 _PROGRESSION = OPERATORS["progression"]
-_PLAIN = {int, float, type(None)}
+_PLAIN = {int, float}
 
 
 @lru_cache(maxsize=256)

@@ -27,7 +27,8 @@ PREAMBLE = """\
 #define min(a, b) ((a) < (b) ? (a) : (b))
 static struct { unsigned x, y, z; } blockIdx, threadIdx, blockDim, gridDim;
 enum { NNC_STACK = 1 << 16, NNC_THREADS = 1024 };
-static ucontext_t nnc_scheduler, nnc_threads[NNC_THREADS];
+static ucontext_t nnc_scheduler, *nnc_threads;
+static char *nnc_stacks;
 static char nnc_done[NNC_THREADS];
 static void (*nnc_body)(void);
 static void __syncthreads(void) {
@@ -56,15 +57,22 @@ static void nnc_begin(void) {
   nnc_body();
   nnc_done[threadIdx.x] = 1;
 }
+/* Of one launch alone: processes keep hundreds of libraries, and stacks that were used are megabytes. */
+static void nnc_begin_launch(void) {
+  nnc_threads = malloc(blockDim.x * sizeof *nnc_threads);
+  nnc_stacks = malloc((size_t)blockDim.x * NNC_STACK);
+}
+static void nnc_end_launch(void) {
+  free(nnc_threads);
+  free(nnc_stacks);
+}
 /* The threads of a block as coroutines: each runs to the next barrier, then the next one does. */
 static void nnc_block(void (*body)(void)) {
-  static char *stacks;
-  if (!stacks) stacks = malloc((size_t)NNC_THREADS * NNC_STACK);
   nnc_body = body;
   for (unsigned t = 0; t < blockDim.x; ++t) {
     nnc_done[t] = nnc_shown[t].turn = 0;
     getcontext(&nnc_threads[t]);
-    nnc_threads[t].uc_stack.ss_sp = stacks + (size_t)t * NNC_STACK;
+    nnc_threads[t].uc_stack.ss_sp = nnc_stacks + (size_t)t * NNC_STACK;
     nnc_threads[t].uc_stack.ss_size = NNC_STACK;
     nnc_threads[t].uc_link = &nnc_scheduler;
     makecontext(&nnc_threads[t], nnc_begin, 0);
@@ -87,12 +95,12 @@ static void **nnc_arguments_{name};
 static void nnc_run_{name}(void) {{ void **arguments = nnc_arguments_{name}; {name}({arguments}); }}
 void run_{name}(void **arguments, unsigned blocks, unsigned threads) {{
   gridDim.x = blocks; blockDim.x = threads; nnc_arguments_{name} = arguments;
-  for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
-    {threads}
+  {threads}
 }}
 """
-APART = "for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) nnc_run_{name}();"
-TOGETHER = "nnc_block(nnc_run_{name});"
+BLOCKS = "for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)"
+APART = BLOCKS + " for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) nnc_run_{name}();"
+TOGETHER = "nnc_begin_launch(); " + BLOCKS + " nnc_block(nnc_run_{name}); nnc_end_launch();"
 
 
 def compiler() -> str | None:
