@@ -262,28 +262,52 @@ def _default_on(stack: Stack) -> Generator:
 
 
 def generator_for(generator: Generator | None, stack: Stack) -> Generator:
-    """The one given; else the default one, brought to the device that needs numbers, unless what is being traced has
-    drawn from it on another one."""
+    """The one given; else the default one, for draws on the device that needs numbers."""
     if generator is not None:
         if not isinstance(generator, Generator):
             raise OperandError(f"generator is {type(generator).__name__}, expected a nnc.Generator",
                                hint=f"nnc.Generator({generator!r})" if isinstance(generator, int) else None)
         return generator
     default = _default_on(stack)
-    if default.key.stack is not stack:
+    return _DrawnOn(default.key, stack) if default.key.roams else default
+
+
+class _DrawnOn(Generator):
+    """The default generator for draws on one device.
+
+    Bringing the key there and drawing are one step: threads that draw on other devices wait.
+    """
+
+    def __init__(self, key: Cell, stack: Stack) -> None:
+        self.key, self._place = key, stack
+
+    @property
+    def _stack(self) -> Stack:
+        return self._place
+
+    def _next_key(self) -> Value:
+        with self.key._lock:
+            self._bring()
+            return super()._next_key()
+
+    def _next(self, name: str, shape: Dims, dtype: DType) -> Value:
+        with self.key._lock:
+            self._bring()
+            return super()._next(name, shape, dtype)
+
+    def _bring(self) -> None:
+        """Move the key, unless what is being traced has drawn from it on another device."""
+        if self.key.stack is self._place:
+            return
         trace = current_trace.get()
-        if trace is None or not trace.uses(default.key):
-            _bring(default, stack)
-    return default
-
-
-def _bring(default: Generator, stack: Stack) -> None:
-    try:
-        with untraced():
-            default.key.move(stack)
-    except DeviceLostError as error:
-        raise DeviceLostError("the state of the default generator was on a device that is lost",
-                              device=default.key.device.id, hint="nnc.manual_seed(seed) starts it again") from error
+        if trace is not None and trace.uses(self.key):
+            return
+        try:
+            with untraced():
+                self.key.move(self._place)
+        except DeviceLostError as error:
+            raise DeviceLostError("the state of the default generator was on a device that is lost",
+                                  device=self.key.device.id, hint="nnc.manual_seed(seed) starts it again") from error
 
 
 def manual_seed(seed: int) -> Generator:

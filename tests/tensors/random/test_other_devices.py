@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ def dropped() -> Callable[[nnc.Tensor], nnc.Tensor]:
 
 
 def ones(device: str) -> nnc.Tensor:
-    return nnc.ones((16,), device=device)
+    return nnc.ones((64,), device=device)
 
 
 def stream(draws: int) -> list[Any]:
@@ -61,3 +63,27 @@ def test_a_function_that_draws_on_two_devices_at_once_is_refused_with_both() -> 
     both = nnc.jit(lambda x, y: (nnc.dropout(x, 0.5), nnc.dropout(y, 0.5)))
     with pytest.raises(nnc.errors.DeviceError, match=r"dropout: operands are on .*(cpu|strict):0"):
         both(ones("cpu:0"), ones("strict:0"))
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads take turns after a few operations of Python."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("compiled", [(False, False), (False, True), (True, True)])
+def test_threads_draw_on_two_devices(hasty: None, compiled: tuple[bool, bool]) -> None:
+    """Each draw has a number of its own, whichever thread makes it."""
+    wanted = {one.tobytes() for one in stream(200)}
+
+    def drawn(device: str, is_compiled: bool) -> list[bytes]:
+        f = nnc.jit(lambda x: nnc.dropout(x, 0.5)) if is_compiled else lambda x: nnc.dropout(x, 0.5)
+        return [f(ones(device)).numpy().tobytes() for _ in range(100)]
+
+    nnc.manual_seed(3)
+    with ThreadPoolExecutor(2) as pool:
+        found = [one for part in pool.map(drawn, DEVICES, compiled) for one in part]
+    assert set(found) == wanted
