@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
+from scipy.special import ndtri
 
 import nnc_core as nnc
 from nnc_core.io import load_onnx
@@ -119,6 +120,37 @@ def test_trees_that_have_no_end_or_lead_nowhere() -> None:
                        **weights_of(leaves, [0] * len(leaves), np.ones(len(leaves)), "target"))
         with pytest.raises(nnc.errors.AttributeValueError, match=match):
             load_onnx(message.SerializeToString())(X)
+
+
+def of_one_branch(**changed: Any) -> bytes:
+    """A tree of version 5 that gives 0.2 or 0.7."""
+    attributes: dict[str, Any] = {
+        "nodes_splits": np.array([0.5], np.float32), "nodes_modes": np.array([0], np.uint8), "nodes_featureids": [1],
+        "nodes_truenodeids": [0], "nodes_trueleafs": [1], "nodes_falsenodeids": [1], "nodes_falseleafs": [1],
+        "tree_roots": [0], "leaf_targetids": [0, 0], "leaf_weights": np.array([0.2, 0.7], np.float32), "n_targets": 1,
+        "aggregate_function": 1, "post_transform": 0} | changed
+    written = {name: numpy_helper.from_array(x) if isinstance(x, np.ndarray) else x for name, x in attributes.items()}
+    message = made("TreeEnsemble", [value("y", np.float32, ["rows", 1])], **written)
+    message.opset_import[-1].version = 5
+    return bytes(message.SerializeToString())
+
+
+def test_probits() -> None:
+    found = load_onnx(of_one_branch(post_transform=4))(X)
+    weights = np.where(X[:, 1:2] <= 0.5, np.float32(0.2), np.float32(0.7))
+    np.testing.assert_allclose(found.numpy(), ndtri(weights), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("changed", "said"), [
+    ({"aggregate_function": -1}, "aggregate_function -1"), ({"post_transform": 5}, "post_transform 5"),
+    ({"nodes_modes": np.array([7], np.uint8)}, "modes 7"), ({"leaf_targetids": [0, -1]}, "targets -1 to 0"),
+    ({"leaf_targetids": [0, 1]}, "targets 0 to 1"), ({"leaf_targetids": [0]}, "2 weights for 2 leaves and 1 targets"),
+    ({"nodes_missing_value_tracks_true": [1, 1]}, "2 branches say where NaN goes, of 1"),
+    ({"nodes_featureids": [4]}, "feature 4 of 4"),
+])  # fmt: skip
+def test_numbers_that_stand_for_nothing(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(nnc.errors.AttributeValueError, match=said):
+        load_onnx(of_one_branch(**changed))(X)
 
 
 def test_gradients_of_parts_of_a_model() -> None:

@@ -49,8 +49,12 @@ def forest(*, features: Any, modes: Any, splits: Any, missing: Any, false: Any, 
     for numbers, limit in ((children, count + leaves), (starts, count + leaves), (np.asarray(features), None)):
         if numbers.size and (numbers.min() < 0 or (limit is not None and numbers.max() >= limit)):
             raise AttributeValueError("a branch leads to a node that is not there, or looks at a feature below 0")
-    gone = np.zeros(count, bool) if missing is None or not len(missing) else np.asarray(missing, bool)
     kinds = np.asarray(modes, np.int64)
+    if count and not 0 <= kinds.min() <= kinds.max() < len(MODES):
+        raise AttributeValueError(f"modes {kinds.min()} to {kinds.max()} are no numbers of {', '.join(MODES)}")
+    if missing is not None and len(missing) not in (0, count):
+        raise AttributeValueError(f"{len(missing)} branches say where NaN goes, of {count}")
+    gone = np.zeros(count, bool) if missing is None or not len(missing) else np.asarray(missing, bool)
     return Forest(np.asarray(features, np.int64), kinds, np.asarray(splits), gone, children, starts,
                   _sets(kinds, members), _depth(children, starts, count))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -126,10 +126,21 @@ def _weights(rows: Any, targets: Any, weights: Any, shape: tuple[int, int], aggr
     if aggregate not in AGGREGATES:
         raise AttributeValueError(f"aggregate_function {aggregate!r} is none of {', '.join(AGGREGATES)}")
     listed: Host = np.asarray(weights)
+    if len({len(rows), len(targets), len(listed)}) > 1:
+        raise AttributeValueError(f"{len(listed)} weights for {len(rows)} leaves and {len(targets)} targets")
+    if not all(0 <= target < shape[1] for target in targets):
+        raise AttributeValueError(f"targets {min(targets)} to {max(targets)}, but there are {shape[1]}")
     table: Host = np.full(shape, NEUTRAL[aggregate], listed.dtype)
     join = {"MIN": np.minimum, "MAX": np.maximum}.get(aggregate, np.add)
     join.at(table, (np.asarray(rows, np.int64), np.asarray(targets, np.int64)), listed)
     return table
+
+
+def _word(words: Sequence[str], number: int, name: str) -> str:
+    """What an attribute's number stands for."""
+    if not 0 <= number < len(words):
+        raise AttributeValueError(f"{name} {number} is no number of {', '.join(words)}")
+    return words[number]
 
 
 def _listed(numbers: Any, tensor: Host | None) -> Host:
@@ -157,12 +168,13 @@ def tree_ensemble(
             features=nodes_featureids, modes=nodes_modes, splits=nodes_splits, missing=nodes_missing_value_tracks_true,
             false=led(nodes_falsenodeids, nodes_falseleafs), true=led(nodes_truenodeids, nodes_trueleafs),
             roots=tree_roots, leaves=len(leaf_weights), members=membership_values)
-        aggregate = AGGREGATES[aggregate_function]
+        aggregate = _word(AGGREGATES, aggregate_function, "aggregate_function")
         weights = _weights(range(len(leaf_weights)), leaf_targetids, leaf_weights, (len(leaf_weights), n_targets),
                            aggregate)
         return Ensemble(trees, weights, np.zeros(0), aggregate)
 
-    return _transformed(_aggregated(_ensemble(call, make), x, call), TRANSFORMS[post_transform])
+    transform = _word(TRANSFORMS, post_transform, "post_transform")
+    return _transformed(_aggregated(_ensemble(call, make), x, call), transform)
 
 
 @operator("TreeEnsembleRegressor", domain=ML)
