@@ -11,7 +11,7 @@ from nnc_core.base.errors import FallbackWarning, ShapeError
 from nnc_core.symbol import users_frame
 from nnc_core.tracing.compilation import Compilation
 from nnc_core.tracing.dimensions import Shapes, Sizes
-from nnc_core.tracing.recent import NONE
+from nnc_core.tracing.recent import Recent
 from nnc_core.tracing.report import shown
 from nnc_core.tracing.retrace import Storm, reason
 from nnc_core.tracing.shape_family import ShapeFamily
@@ -67,9 +67,10 @@ class Cache:
         """Forget everything, and start counting again."""
         with self.lock:
             self.entries: dict[Signature, Entry] = {}
-            self.quick: dict[Hashable, Entry] = {}
+            self.quick: dict[Hashable, Recent] = {}
             """The same by what is quickly known of a call with nothing but tensors."""
-            self.recent = NONE
+            self.recent: Recent | None = None
+            """The last of these that was called."""
             self.families: dict[Hashable, ShapeFamily] = {}
             self.storm = Storm()
             self.traces = self.hits = self.misses = self.compilations = 0
@@ -97,13 +98,21 @@ class Cache:
         oldest = min((s for s in self.entries if s != new), key=lambda s: self.entries[s].used)
         del self.entries[oldest]
         self.quick.clear()
-        self.recent = NONE
+        self.recent = None
         alive = {s.family for s in self.entries}
         self.families = {key: family for key, family in self.families.items() if key in alive}
 
     def found(self, entry: Entry) -> None:
         """A call was served by what is there."""
         self.hits = entry.used = self.hits + 1
+
+    def served(self, entry: Entry) -> Compilation | None:
+        """What serves a call at once; None where it has to be made, or where a gradient may be asked."""
+        found = entry.current()
+        if found is None or not (found.pure or not found.is_differentiated()):
+            return None
+        self.hits = entry.used = self.hits + 1
+        return found
 
     # ---- compilations
     def find(self, arguments: Arguments, signature: Signature, entry: Entry) -> Compilation | None:

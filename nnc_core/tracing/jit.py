@@ -86,19 +86,14 @@ class Jitted:
             return self._call(args, kwargs, None)
         cache = self._cache
         recent = cache.recent
-        arrays = recent.arrays(args)
-        entry = recent.entry
-        if arrays is None or entry is None:
+        if recent is None or (arrays := recent.arrays(args)) is None:
             return self._called_otherwise(args)
-        found = entry.current()
-        if found is None or not (found.pure or not found.is_differentiated()):
-            return self._call(args, kwargs, None)
-        cache.hits = entry.used = cache.hits + 1
-        return found.call(arrays)
+        return self._call(args, kwargs, None) if (found := cache.served(recent.entry)) is None else found.call(arrays)
 
     def _called_otherwise(self, args: tuple[Any, ...]) -> Any:
         """A call that is not like the last one."""
         key: list[Any] = [config.of_traces, _stack.get()]
+        arrays = []
         for x in args:
             if x.__class__ is not Tensor:
                 return self._call(args, {}, None)
@@ -107,13 +102,16 @@ class Jitted:
             if array is None or v.tracked or v.trace is not None:
                 return self._call(args, {}, None)
             key += (array.shape, array.dtype, v.stack)
+            arrays.append(array)
         if len(set(args)) < len(args):  # one tensor twice: code may ask whether it is
             return self._call(args, {}, None)
-        quick = tuple(key)
-        entry = self._cache.quick.get(quick)
-        if entry is not None:
-            self._cache.recent = Recent(args, entry)
-        return self._call(args, {}, quick)
+        cache, quick = self._cache, tuple(key)
+        known = cache.quick.get(quick)
+        found = None if known is None else cache.served(known.entry)
+        if known is None or found is None:
+            return self._call(args, {}, quick)
+        cache.recent = known
+        return found.call(arrays)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], quick: Hashable) -> Any:
         arguments = self._arguments(args, kwargs)
@@ -121,7 +119,7 @@ class Jitted:
             return self._inline(args, kwargs)
         found, _, entry = self._found(arguments)
         if quick is not None:
-            self._cache.quick[quick] = entry
+            self._cache.quick[quick] = Recent(args, entry)
         if found is None or found.is_differentiated():
             return self._inline(args, kwargs)
         donated = self._trace_spec.donated(arguments)

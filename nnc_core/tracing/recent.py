@@ -1,4 +1,4 @@
-"""The kind of the last call with nothing but tensors, so that the next call like it is known without a key."""
+"""Kinds of calls with nothing but tensors: the next call that is like the last one is known without a key."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Recent:
 
     __slots__ = ("_kinds", "_settings", "_stack", "entry")
 
-    def __init__(self, args: tuple[Tensor, ...], entry: Entry | None) -> None:
-        """The tensors have been computed.  entry: None for a call that no other is like."""
+    def __init__(self, args: tuple[Tensor, ...], entry: Entry) -> None:
+        """The tensors have been computed."""
         values = [x._value for x in args]
         self._settings, self._stack, self.entry = config.of_traces, _stack.get(), entry
         self._kinds = tuple([(v.spec, v.spec.shape, v.spec.dtype, v.stack) for v in values])
@@ -26,7 +26,7 @@ class Recent:
     def arrays(self, args: tuple[Any, ...]) -> list[Any] | None:
         """The arrays of a call's arguments; None if it is of another kind, or has a tensor that is not computed, that a
         gradient may be asked through, or that comes twice: code may ask whether it is one."""
-        if (self.entry is None or len(args) != len(self._kinds) or self._stack is not _stack.get()
+        if (len(args) != len(self._kinds) or self._stack is not _stack.get()
                 or self._settings != config.of_traces):
             return None
         arrays = []
@@ -41,7 +41,3 @@ class Recent:
                 return None
             arrays.append(array)
         return arrays if len(set(args)) == len(args) else None
-
-
-NONE = Recent((), None)
-"""Before any call."""

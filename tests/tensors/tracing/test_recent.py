@@ -49,6 +49,18 @@ def test_another_kind_of_call_in_between(name: str) -> None:
     assert f.traces == 2
 
 
+def test_kinds_in_turn_are_known_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of two sizes, say: no call takes its arguments apart."""
+    f, kinds = nnc.jit(added), [(fresh(), fresh()), (nnc.zeros((2, 3)), nnc.zeros((2, 3)))]
+    for given in 2 * kinds:
+        f(*given)
+    monkeypatch.setattr(f._parameters, "taken_apart", lambda *_: pytest.fail("taken apart"))
+    for given in 2 * kinds:
+        f(*given)
+    assert f.traces == 2
+    assert f.cache_info().hits >= 4
+
+
 def test_a_gradient_that_may_be_asked_is_followed() -> None:
     f, x, w = nnc.jit(added), fresh(), nnc.variable(fresh())
     f(x, fresh())
