@@ -15,7 +15,7 @@ from nnc_core.symbol import Node, postorder
 from nnc_core.type import TupleSpec
 from nnc_core.values.cell import Trace
 from nnc_core.values.dispatch import F as VALUES
-from nnc_core.values.modes import current_stack, current_trace, gradients, lazy, no_grad, use_device
+from nnc_core.values.modes import current_stack, gradients, no_grad, tracing, use_device
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import Structure, flatten, unflatten
@@ -217,13 +217,10 @@ def _called(F: Any, rule: Callable[[Sequence[Value]], list[Value | None]], given
     if stack.operator is not F.operator:
         stack = stack_for(F.symbol.shape.type.device)
     symbols = [Value(None, stack, x.spec, None, False, trace) for x in given]
-    tokens = current_trace.set(trace), lazy.set(True)
     try:
-        with no_grad():
+        with tracing(trace), no_grad():
             found = rule(symbols)
     finally:
-        current_trace.reset(tokens[0])
-        lazy.reset(tokens[1])
         trace.ended = True
     if trace.cells:
         raise GradientError("a rule for a derivative inside a graph reads a cell",

@@ -16,10 +16,10 @@ from nnc_core.type import TensorSpec
 from nnc_core.values.cell import Cell
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
-from nnc_core.values.modes import current_trace
+from nnc_core.values.modes import current_trace, tracing
 from nnc_core.values.operands import operand
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.trace import Trace, tracing
+from nnc_core.values.trace import Trace
 from nnc_core.values.tree import Structure, flatten, unflatten
 from nnc_core.values.value import Handle, Value
 

@@ -14,9 +14,9 @@ from nnc_core.nn.tree import ModuleNode, entries, walk
 from nnc_core.stacks import Stack
 from nnc_core.type import Dim, TensorSpec, admit_numpy, default_float
 from nnc_core.values.cell import Cell
-from nnc_core.values.modes import current_stack, stack_named
+from nnc_core.values.modes import current_stack, stack_named, tracing
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.trace import Trace, tracing
+from nnc_core.values.trace import Trace
 from nnc_core.values.tree import flatten, unflatten
 from nnc_core.values.value import Value
 

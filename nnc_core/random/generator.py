@@ -17,7 +17,7 @@ from nnc_core.values.arguments import located
 from nnc_core.values.cell import Cell
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
-from nnc_core.values.modes import current_stack, current_trace, untraced
+from nnc_core.values.modes import current_stack, current_trace, tracing
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -303,7 +303,7 @@ class _DrawnOn(Generator):
         if trace is not None and trace.uses(self.key):
             return
         try:
-            with untraced():
+            with tracing(None):
                 self.key.move(self._place)
         except DeviceLostError as error:
             raise DeviceLostError("the state of the default generator was on a device that is lost",

@@ -17,8 +17,9 @@ from nnc_core.tracing.dimensions import Shapes, Sizes, answered_by
 from nnc_core.tracing.signature import Arguments, Parameters
 from nnc_core.tracing.traced import DataDependentError, Traced, finish
 from nnc_core.type import TensorSpec
+from nnc_core.values.modes import tracing
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.trace import Trace, tracing
+from nnc_core.values.trace import Trace
 from nnc_core.values.tree import flatten
 
 

@@ -54,9 +54,10 @@ def computing() -> Iterator[None]:
 
 
 @contextmanager
-def untraced() -> Iterator[None]:
-    """Operations run now and belong to no trace, whatever is traced or deferred around this code."""
-    tokens = current_trace.set(None), lazy.set(NOW)
+def tracing(trace: Trace | None) -> Iterator[None]:
+    """Record the operations of this block in a trace, which notes cells and tensors from outside.  None: they run now
+    and belong to no trace, whatever is traced or deferred around."""
+    tokens = current_trace.set(trace), lazy.set(NOW if trace is None else KEPT)
     try:
         yield
     finally:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from nnc_core.base.errors import ConcretizationError, Error, LeakedTraceError
 from nnc_core.symbol import postorder, show_line, user_line
 from nnc_core.type import TensorSpec
-from nnc_core.values.modes import KEPT, current_trace, lazy
+from nnc_core.values.modes import current_trace
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Handle, Value
 
@@ -193,14 +192,3 @@ def guarded(read: Callable[[], Any]) -> Any:
     """Read a Python value that compiled code must be traced again for when it changes."""
     trace = current_trace.get()
     return read() if trace is None else trace.guard(read)
-
-
-@contextmanager
-def tracing(trace: Trace) -> Iterator[None]:
-    """Record the operations of this block in a trace, which notes cells and tensors from outside."""
-    tokens = current_trace.set(trace), lazy.set(KEPT)
-    try:
-        yield
-    finally:
-        current_trace.reset(tokens[0])
-        lazy.reset(tokens[1])

@@ -16,10 +16,10 @@ from nnc_core.operator import Nodes
 from nnc_core.recording.export import constant, to_nodes
 from nnc_core.symbol import Node, without_collector
 from nnc_core.type import TensorSpec
-from nnc_core.values.modes import evaluating, no_grad
+from nnc_core.values.modes import evaluating, no_grad, tracing
 from nnc_core.values.state import save_state
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.trace import Trace, tracing
+from nnc_core.values.trace import Trace
 from nnc_core.values.tree import Structure, flatten
 from nnc_core.values.value import Value
 

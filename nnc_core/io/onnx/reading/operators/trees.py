@@ -137,7 +137,7 @@ def _weights(rows: Any, targets: Any, weights: Any, shape: tuple[int, int], aggr
 
 
 def _word(words: Sequence[str], number: int, name: str) -> str:
-    """What an attribute's number stands for."""
+    """The word that an attribute's number stands for."""
     if not 0 <= number < len(words):
         raise AttributeValueError(f"{name} {number} is no number of {', '.join(words)}")
     return words[number]
