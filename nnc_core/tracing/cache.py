@@ -107,7 +107,7 @@ class Cache:
         self.hits = entry.used = self.hits + 1
 
     def served(self, entry: Entry) -> Compilation | None:
-        """The compilation that serves a call at once; None where it has to be made, or where a gradient may be asked."""
+        """The compilation that serves a call at once; None where one has to be made, or a gradient may be asked."""
         found = entry.current()
         if found is None or not (found.pure or not found.is_differentiated()):
             return None
