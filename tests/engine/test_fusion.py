@@ -46,8 +46,10 @@ def test_rows_in_stages_are_one_command(stack: Stack, F: Nodes) -> None:
     x = floats(F, "x", 4, 3)
     assert commands(compiled(stack, graph({"x": x}, {"y": F.softmax(x, axis=1)}))) == [
         "fused(max subtract exp sum divide)"]
-    normalised = compiled(stack, graph({"x": x}, {"y": F.standardise(x, axis=(1,), epsilon=1e-5)}))
-    assert len(commands(normalised)) == 1
+    for columns in (3, 30_000):  # what is computed of a fold is computed once for each row, however long that is
+        x = floats(F, "x", 400, columns)
+        normalised = compiled(stack, graph({"x": x}, {"y": F.standardise(x, axis=(1,), epsilon=1e-5)}))
+        assert len(commands(normalised)) == 1
 
 
 def test_what_follows_a_product_or_a_convolution_is_computed_with_it(stack: Stack, F: Nodes) -> None:

@@ -174,7 +174,8 @@ class Grouping:
         requests = cluster.requests_of(node)
         others = [user for user in self.users.get(node, ()) if self.cluster.get(user) is not cluster]
         given = bool(others) or node in self.outputs
-        if given and form.kind is Kind.POINTWISE and cluster.rows is None and not cluster.is_whole(node, requests):
+        if form.kind is Kind.POINTWISE and cluster.rows is None and not cluster.is_whole(node, requests) and (
+                given or not pays(node, form, cluster, requests, given=False)):
             if not self._follows_a_fold(node):
                 return False
             form = form._replace(kind=Kind.FOLD)  # it is computed once for each row, with the fold

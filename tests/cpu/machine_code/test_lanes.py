@@ -11,7 +11,7 @@ import pytest
 from nnc_core.base.dtype import bfloat16, boolean, float16, float32, float64, int8, int64, uint8
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import interpret
-from nnc_cpu.llvm.strategy import chains, vectors_abreast
+from nnc_cpu.llvm.strategy import chains, rows_abreast, vectors_abreast
 from nnc_cpu.partial_sums import in_parts
 from tests.codegen.nests import Writer, as_bytes, at
 from tests.cpu.machine_code.running import HOSTS, kernels, run
@@ -175,3 +175,49 @@ def test_rows_that_lie_across_the_lanes_are_taken_by_themselves() -> None:
     place = at({0: 40}, 1), at({1: 1}, 1)
     n.store(1, n.reduce("sum", n.load(0, *place), float32), *place)
     assert vectors_abreast(n.build(), 0) == 1
+
+
+def of_rows(rows: int, length: int, planes: int = 1) -> LoopNest:
+    """Of each row what it has beyond its mean, in units of its largest: three stages go through it."""
+    n = Writer("rows", (planes, rows), [(float32, False), (float32, True)])
+    place = at({0: rows, 1: 1}, length), at({2: 1}, 1)
+    n.stage(length)
+    mean = n.reduce("sum", n.load(0, *place), float32)
+    n.stage()
+    mean = n.op("divide", float32, mean, n.constant(length, float32))
+    n.stage(length)
+    largest = n.reduce("maximum", n.op("subtract", float32, n.load(0, *place), mean), float32)
+    n.stage(length)
+    beyond = n.op("subtract", float32, n.load(0, *place), mean)
+    n.store(1, n.op("divide", float32, beyond, largest), *place)
+    return n.build()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("length", [16, 37])
+def test_rows_are_folded_side_by_side(length: int, host: str, rng: np.random.Generator) -> None:
+    nests = [of_rows(*shape) for shape in ((1, length), (3, length), (4, length), (5, length), (23, length),
+                                           (6, length, 3))]
+    assert {rows_abreast(nest)[1] for nest in nests} == {1, 3, 4}
+    for nest, kernel in zip(nests, kernels(nests, host), strict=True):
+        rows = rng.standard_normal((nest.points, length)).astype(np.float32)
+        rows[-1, 3] = np.nan
+        got, wanted = np.zeros_like(rows), np.zeros_like(rows)
+        interpret(nest, [as_bytes(rows), as_bytes(wanted)], in_parts=in_parts)
+        run(kernel, [rows, got])
+        assert got.tobytes() == wanted.tobytes(), nest.axes
+        run(kernel, [rows, rows])
+        assert rows.tobytes() == wanted.tobytes(), "in place"
+
+
+def test_rows_that_are_long_or_much_work_are_folded_by_themselves() -> None:
+    assert [rows_abreast(of_rows(9, length))[1] for length in (900, 2000, 4000)] == [4, 2, 1]
+    n = Writer("much", (9,), [(float32, False), (float32, True)])
+    n.stage(40)
+    x = n.load(0, at({0: 40}, 1), at({1: 1}, 1))
+    for _ in range(12):
+        x = n.op("multiply", float32, x, x)
+    total = n.reduce("sum", x, float32)
+    n.stage()
+    n.store(1, total, at({0: 1}, 1))
+    assert rows_abreast(n.build())[1] == 1

@@ -26,7 +26,16 @@ from nnc_cpu.llvm.outer import BLOCK, TILED_BLOCK, TaskCounter, TaskShape
 from nnc_cpu.llvm.places import plus, times
 from nnc_cpu.llvm.points import PointWriter
 from nnc_cpu.llvm.scalars import EXPANDED
-from nnc_cpu.llvm.strategy import chains, choose, crossing, tile_axis, varying, vector_axis, vectors_abreast
+from nnc_cpu.llvm.strategy import (
+    chains,
+    choose,
+    crossing,
+    rows_abreast,
+    tile_axis,
+    varying,
+    vector_axis,
+    vectors_abreast,
+)
 from nnc_cpu.llvm.tiles import TileReader
 from nnc_cpu.partial_sums import in_parts
 
@@ -66,13 +75,16 @@ class KernelWriter:
             self.tiles = TileReader(self.points, crossing(self.nest, self.axis, self.tile), self.tile,
                                     self.known_length(self.tile), axis_lengths(self.nest, self.nest.stages[0]))
         self.abreast = 1 if self.axis is None or self.tile is not None else vectors_abreast(self.nest, self.axis)
+        self.row_axis, self.rows_abreast = (0, 1) if self.axis is not None else rows_abreast(self.nest)
         steps = {self.axis: self.block(lanes * self.abreast), self.tile: lanes}
+        if self.rows_abreast > 1:
+            steps[self.row_axis] = self.rows_abreast
         self.repeated = NOTHING_REPEATED if self.abreast > 1 else repeated_values(
             self.nest, 1 if self.axis is None else lanes)
         self.steady: set[int] = set()
         """Values that are computed once for each task."""
-        self.rows: dict[int, Register] = {}
-        """Where kept values lie, in memory of the stack."""
+        self.rows: dict[tuple[int, int], Register] = {}
+        """Where kept values lie, in memory of the stack: by the row of those at hand, and by number."""
         self.blocks: dict[int, BlockWriter | None] = {}
         """What neighbouring points have in common, by the first value of a stage."""
         self.shape = TaskShape(self.nest.axes, () if self.general is None else self.general.lengths,
@@ -132,7 +144,7 @@ class KernelWriter:
         for axis in range(len(self.nest.axes)):
             self.places.axes[axis] = counter.first(axis)
         if self.axis is None:
-            self.stages()
+            self.rows_of_task()
             return
         first = self.places.axes[self.axis]
         stop = self.end_of(self.axis)
@@ -143,6 +155,20 @@ class KernelWriter:
             else:
                 left = f.let(f"sub {stop}, {self.places.axes[self.axis].name}", "i64")
                 self.tile_of(self.tile, left)
+
+    def rows_of_task(self) -> None:
+        """The rows of one task: together, or one by one where there are fewer."""
+        if self.rows_abreast == 1:
+            self.stages()
+            return
+        f, axis, count = self.function, self.row_axis, self.rows_abreast
+        first, stop = self.places.axes[axis], self.end_of(axis)
+        left = f.let(f"sub {stop}, {first.name}", "i64")
+        whole = f.let(f"icmp eq {left}, {count}", "i1")
+        with f.where(whole):
+            self.stages([plus(f, first, integer(n)) for n in range(count)])
+        with f.loop(f.let(f"select {whole}, {stop}, {first}", "i64"), stop) as row:
+            self.stages([row])
 
     def steadily(self) -> None:
         """Compute what is the same at all points of a task, before it goes through them."""
@@ -175,7 +201,7 @@ class KernelWriter:
     def blocks_in(self, stage: Stage, first: int, axis: int | None) -> BlockWriter | None:
         """The writer of what neighbouring points of a stage have in common, if lanes lie along an axis."""
         if first not in self.blocks:
-            one_by_one = self.tile is not None or self.abreast > 1
+            one_by_one = self.tile is not None or self.abreast > 1 or self.rows_abreast > 1
             found = None if one_by_one else blocks_of(self.nest, stage, first, axis, self.repeated.numbers)
             self.blocks[first] = None if found is None else BlockWriter(self.points, found, stage.body, first)
         return self.blocks[first]
@@ -184,10 +210,10 @@ class KernelWriter:
         return None if self.general is not None and axis in self.general.lengths else self.nest.axes[axis]
 
     def stages(self, positions: Sequence[Register] = ()) -> None:
-        """All stages at the outer points at hand, those of several vectors if there are several positions of the lanes'
-        axis."""
+        """All stages at the outer points at hand, those of several vectors, or rows, if there are several positions of
+        the lanes' axis, or of that of rows."""
         written = 0
-        self.points.begin(self.axis, positions)
+        self.points.begin(self.row_axis if self.axis is None else self.axis, positions)
         for stage in self.nest.stages:
             StageWriter(self, stage, written).write()
             written += stage.values
@@ -209,7 +235,7 @@ class StageWriter:
         self.folds = [[fold_of(self, n, r, n in kernel.varying, in_parts(r, stage, kernel.nest))
                        for n, r in enumerate(stage.reductions, self.after)] for _ in self.vectors_or_chains()]
         """Of each vector of points at hand, or of each chain of vectors along the stage's own axis."""
-        self.chain = 0
+        self.chain = self.row = 0
 
     @property
     def shared(self) -> bool:
@@ -221,7 +247,7 @@ class StageWriter:
 
     @property
     def chains(self) -> int:
-        if self.axis is None:
+        if self.axis is None or self.kernel.rows_abreast > 1:
             return 1
         return chains(self.kernel.nest, self.stage, self.lengths[self.axis] // self.points.width)
 
@@ -262,6 +288,7 @@ class StageWriter:
         """Everything at one inner point, or at those of all lanes."""
         points, stage = self.points, self.stage
         for n in points.vectors():
+            self.row = n
             self.instructions(range(self.first, self.after), None)
             for fold in self.folds[n + self.chain]:
                 points.values[fold.number] = fold.fold()
@@ -303,7 +330,7 @@ class StageWriter:
                 self.blocks.write()
             return
         if number in repeated.sources:
-            row = self.place_in_row(self.kernel.rows[repeated.sources[number]], points.dtypes[number])
+            row = self.place_in_row(self.kernel.rows[self.row, repeated.sources[number]], points.dtypes[number])
             points.values[number] = points.function.get(row, held(points.dtypes[number]), self.lanes)
         elif number not in repeated.needless:
             points.instruction(number, instruction, self.lengths)
@@ -313,10 +340,11 @@ class StageWriter:
     def keep(self, number: int) -> None:
         """Keep a value at the inner points at hand."""
         f, dtype = self.points.function, self.points.dtypes[number]
-        if number not in self.kernel.rows:
+        if (self.row, number) not in self.kernel.rows:
             size = prod(self.stage.axes) + self.points.width  # the last vector may go beyond
-            self.kernel.rows[number] = f.variable(held(dtype), 1 if self.shared else self.lanes, size)
-        f.set(self.place_in_row(self.kernel.rows[number], dtype), f.spread(self.points.values[number], self.lanes))
+            self.kernel.rows[self.row, number] = f.variable(held(dtype), 1 if self.shared else self.lanes, size)
+        place = self.place_in_row(self.kernel.rows[self.row, number], dtype)
+        f.set(place, f.spread(self.points.values[number], self.lanes))
 
     def place_in_row(self, row: Register, dtype: DType) -> Register:
         full = Register("", held(dtype), 1 if self.shared else self.lanes).full

@@ -23,6 +23,10 @@ SHORT, FEWEST = 12, 4
 """Instructions that may be written several times, and twice as often."""
 TURNED = 3
 """The cost of an access through a tile; one along the lanes costs 1."""
+ROWS = 4
+"""Rows to fold side by side: each instruction of a fold waits for the one before in its row."""
+NEAR = 1 << 14
+"""Bytes of such rows, which each stage should find near the processor."""
 
 
 def choose(nest: LoopNest, lanes: int) -> int | None:
@@ -103,6 +107,18 @@ def vectors_abreast(nest: LoopNest, axis: int) -> int:
     if not folds or not rows or count > SHORT:
         return 1
     return 8 if count <= FEWEST else 4
+
+
+def rows_abreast(nest: LoopNest) -> tuple[int, int]:
+    """(axis, count): the outer axis to take several points of together where each folds a row, and how many."""
+    axis = max([n for n, length in enumerate(nest.axes) if length != 1], default=0)
+    folded = [stage for stage in nest.stages if stage.reductions and vector_axis(nest, stage) is not None]
+    long = [len(stage.instructions) + len(stage.reductions) > SHORT for stage in nest.stages]
+    free = [all(map(_is_free, stage.reductions)) for stage in folded]
+    if not nest.axes or not folded or any(long) or any(free) or any([stage.running for stage in nest.stages]):
+        return axis, 1
+    size = max([prod(stage.axes) for stage in nest.stages]) * max([a.dtype.itemsize for a in nest.arguments])
+    return axis, max(1, min(ROWS, NEAR // size, nest.axes[axis]))
 
 
 def chains(nest: LoopNest, stage: Stage, vectors: int) -> int:
