@@ -1,18 +1,16 @@
-"""Scalar instructions written as formulas, with Python's operators: real numbers, and complex ones as two real ones.
-
-A loop nest knows real numbers only.  A complex array is to it an array of twice as many, and a complex scalar a `Pair`,
-so that one formula, and one nest for moving, summing and multiplying, serves both kinds.
-"""
+"""Scalar instructions written as formulas, with Python's operators: real numbers.  Complex ones are `pairs.Pair`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from nnc_core.base.dtype import DType, boolean, complex_of, is_complex, is_storage, real_of
-from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.dtype import DType, boolean, is_storage
 from nnc_core.base.loopnest import COMPARISONS, OPERATIONS, Instruction
 from nnc_core.codegen.storage import StoredScalar, stored
+
+if TYPE_CHECKING:
+    from nnc_core.codegen.pairs import Pair
 
 Number = float | int | bool
 S = TypeVar("S", "Scalar", "Pair", StoredScalar)
@@ -164,10 +162,7 @@ class Scalar:
         return condition._append("select", self.dtype, self, self._lift(other))
 
     def cast(self, dtype: DType) -> Any:
-        """The value converted: a `Scalar`, or what stands for one of a complex or of a storage dtype."""
-        if is_complex(dtype):
-            re = self.cast(real_of(dtype))
-            return Pair(re, re.constant(0))
+        """The value converted to a dtype that is not complex: a `Scalar`, or what stands for one of a storage dtype."""
         if is_storage(dtype):
             return stored(self, dtype)
         return self if dtype == self.dtype else self._append("cast", dtype)
@@ -175,79 +170,3 @@ class Scalar:
     def bitcast(self, dtype: DType) -> Scalar:
         """The same bits, read as another dtype of that size."""
         return self._append("bitcast", dtype)
-
-
-class Pair:
-    """A complex value: its real and its imaginary part."""
-
-    __slots__ = ("im", "re")
-
-    def __init__(self, re: Scalar, im: Scalar) -> None:
-        self.re, self.im = re, im
-
-    @property
-    def dtype(self) -> DType:
-        return complex_of(self.re.dtype)
-
-    def constant(self, value: complex) -> Pair:
-        """A constant beside this value, of its dtype."""
-        return Pair(self.re.constant(complex(value).real), self.re.constant(complex(value).imag))
-
-    def apply(self, operation: str, *others: Any) -> Any:
-        """NotSupportedError for functions that have no formula here: the operator runs by other code then."""
-        raise NotSupportedError(f"loop nests have no {operation} of {self.dtype}")
-
-    def _lift(self, other: Any) -> Pair:
-        return other if isinstance(other, Pair) else self.constant(other)
-
-    def __add__(self, other: Any) -> Pair:
-        b = self._lift(other)
-        return Pair(self.re + b.re, self.im + b.im)
-
-    def __sub__(self, other: Any) -> Pair:
-        b = self._lift(other)
-        return Pair(self.re - b.re, self.im - b.im)
-
-    def __mul__(self, other: Any) -> Pair:
-        b = self._lift(other)
-        return Pair(self.re * b.re - self.im * b.im, self.re * b.im + self.im * b.re)
-
-    def __truediv__(self, other: Any) -> Pair:
-        """Smith's algorithm (1962), which divides by the larger part first, as NumPy does."""
-        b = self._lift(other)
-        larger = abs(b.re) >= abs(b.im)
-        nothing = b.re.equal(0) & b.im.equal(0)
-        by_re, by_im = self._divided(b.re, b.im), self._turned()._divided(b.im, b.re)
-        by_im = Pair(by_im.re, -by_im.im)
-        by_zero = Pair(self.re / abs(b.re), self.im / abs(b.re))
-        return nothing.select(by_zero, larger.select(by_re, by_im))
-
-    def _turned(self) -> Pair:
-        """i times the conjugate: the parts exchanged."""
-        return Pair(self.im, self.re)
-
-    def _divided(self, large: Scalar, small: Scalar) -> Pair:
-        ratio = small / large
-        scale = 1.0 / (large + small * ratio)
-        return Pair((self.re + self.im * ratio) * scale, (self.im - self.re * ratio) * scale)
-
-    def __neg__(self) -> Pair:
-        return Pair(-self.re, -self.im)
-
-    def equal(self, other: Any) -> Scalar:
-        b = self._lift(other)
-        return self.re.equal(b.re) & self.im.equal(b.im)
-
-    def not_equal(self, other: Any) -> Scalar:
-        b = self._lift(other)
-        return self.re.not_equal(b.re) | self.im.not_equal(b.im)
-
-    def chosen(self, condition: Scalar, other: Any) -> Pair:
-        """This where the condition holds, else the other."""
-        b = self._lift(other)
-        return Pair(self.re.chosen(condition, b.re), self.im.chosen(condition, b.im))
-
-    def cast(self, dtype: DType) -> Any:
-        """The value converted to another complex dtype."""
-        part = real_of(dtype)
-        return Pair(self.re.cast(part), self.im.cast(part))

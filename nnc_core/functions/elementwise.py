@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf, nan
 from typing import overload
 
 from nnc_core.base.dtype import boolean, is_complex
@@ -102,14 +103,24 @@ def logical_not(x: ArrayLike, /) -> Tensor:
 
 @names_itself
 def sign(x: ArrayLike, /) -> Tensor:
-    """-1, 0 or 1; of complex numbers x / |x|, and 0 of 0."""
+    """-1, 0 or 1; of complex numbers x / |x|, 0 of 0, and the direction of an infinite part, NaN of two."""
     v = operand(x)
     if isinstance(v, complex):
         v = as_value(v)
     if not isinstance(v, Value) or not is_complex(v.dtype):
         return _sign(x)
     size = F.abs(v)
-    return Tensor(F.divide(v, F.where(F.equal(size, 0), 1, size)))
+    endless = F.equal(size, inf)
+    v = F.where(endless, _direction(v), v)
+    return Tensor(F.divide(v, F.where(F.logical_or(endless, F.equal(size, 0)), 1, size)))
+
+
+def _direction(z: Value) -> Value:
+    """1, -1, 1j or -1j where one part of a complex number is infinite, NaN where both are."""
+    parts = F.real(z), F.imag(z)
+    found = [F.where(F.equal(F.abs(part), inf), F.sign(part), 0) for part in parts]
+    both = F.logical_and(*[F.equal(F.abs(part), inf) for part in parts])
+    return F.where(both, nan, F.complex_(*found))
 
 
 @names_itself

@@ -23,7 +23,8 @@ from nnc_core.base.dtype import (
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen.scalar import Pair, Scalar
+from nnc_core.codegen.pairs import Pair
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.codegen.storage import StoredScalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.loops import elementwise_nest

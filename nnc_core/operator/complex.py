@@ -11,7 +11,7 @@ from typing import Any, Generic
 import numpy as np
 
 from nnc_core.base.dtype import is_complex
-from nnc_core.codegen.scalar import Pair
+from nnc_core.codegen.pairs import Pair
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.shape import elementwise as rule
 

@@ -9,6 +9,7 @@ import numpy as np
 from nnc_core.base.dtype import DType, is_complex, is_inexact
 from nnc_core.codegen.numpy_scalars import cast as numpy_cast
 from nnc_core.codegen.numpy_scalars import integer_power
+from nnc_core.codegen.pairs import converted
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.shape import elementwise as rule
 
@@ -267,7 +268,7 @@ class Casts(Base[V], Generic[V]):
     """The same elements as another dtype, or as they are."""
 
     @op(infer=rule.cast, reference=_cast, exact=True, storage=True,
-        scalar=lambda x, dtype: x.not_equal(0) if dtype.kind == "b" else x.cast(dtype),
+        scalar=lambda x, dtype: x.not_equal(0) if dtype.kind == "b" else converted(x, dtype),
         linear="jointly", vjp=lambda F, g, y, x, dtype: (_cast_back(F, g, x),))
     def cast(self, x: V, *, dtype: DType) -> V:
         """Elements converted; floats saturate at the ends of integers, NaN gives 0; to boolean: not equal to zero."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from nnc_core.codegen.numpy_scalars import expm1
+from nnc_core.codegen.numpy_scalars import expm1, log1p
 from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import expanded, in_wide, widened
@@ -81,7 +81,7 @@ class Exponentials(Base[V], Generic[V]):
         """exp(x) - 1, accurate at small x; of complex infinities as the Array API has it."""
         ...
 
-    @op(infer=rule.inexact, reference=widened(np.log1p), promote=ALL_INPUTS, to_float=True, inplace=(0,),
+    @op(infer=rule.inexact, reference=widened(log1p), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("log1p"), partials=(lambda F, y, x: F.divide(1.0, F.add(x, 1.0)),))
     def log1p(self, x: V | float) -> V:
         """log(1 + x), accurate at small x."""

@@ -20,7 +20,8 @@ from nnc_core.base.dtype import DType, element_of, is_complex, is_storage, real_
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Reduction, Stage, Subscript
-from nnc_core.codegen.scalar import Pair, Scalar
+from nnc_core.codegen.pairs import Pair
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.codegen.storage import StoredScalar, byte_of
 
 IndexLike: TypeAlias = Union["Index", int]

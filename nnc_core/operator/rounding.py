@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 
 from nnc_core.base.dtype import is_float, is_inexact
-from nnc_core.codegen.scalar import Pair, Scalar
+from nnc_core.codegen.pairs import Pair
+from nnc_core.codegen.scalar import Scalar
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.references import widened
 from nnc_core.shape import elementwise as rule

@@ -132,7 +132,7 @@ def test_agrees_with_the_reference(stack: Stack, rng: np.random.Generator, recor
         if refusals is not None:
             faults.append(f"{case.label} {dtype}: runs on the host, though it has a loop nest: {refusals}")
         try:
-            part = max(part, assert_agree(op, result, wanted, f"{case.label} {dtype}"))
+            part = max(part, assert_agree(op, result, wanted, f"{case.label} {dtype}", dtype))
         except AssertionError as fault:
             faults.append(str(fault))
     record_property(ERROR, (name, part))
@@ -167,7 +167,7 @@ def test_reads_views(stack: Stack, rng: np.random.Generator, record_property: Re
     if not has_room(stack.device, (*inputs, *results)):
         pytest.skip("the device allocates too little at once for this case, and says so")
     found = downloaded(stack, applied(stack, op, [viewed(stack, x) for x in inputs], attributes))
-    record_property(ERROR, (name, assert_agree(op, found, wanted, f"{case.label} {dtype}")))
+    record_property(ERROR, (name, assert_agree(op, found, wanted, f"{case.label} {dtype}", dtype)))
 
 
 def _result(stack: Stack, op: Op, inputs: tuple[Array, ...], attributes: Attributes, how: str) -> Any:

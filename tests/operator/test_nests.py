@@ -89,7 +89,7 @@ def run_nest(example: Example, rng: Any, inputs_as: Any, output_as: Any) -> None
         return
     before = [b.copy() for b in buffers]
     interpret(nest, [*buffers, target])
-    assert_agree(op, read(target, out), expected, str(example))
+    assert_agree(op, read(target, out), expected, str(example), example.dtype)
     window_on(target, out).view(np.dtype((np.void, out.dtype.itemsize)))[...] = bytes([SENTINEL] * out.dtype.itemsize)
     assert (target == SENTINEL).all(), f"{example}: the nest wrote beside its output"
     assert all((a == b).all() for a, b in zip(buffers, before, strict=True)), f"{example}: wrote to an input"

@@ -37,9 +37,17 @@ def _alone(attributes: Named | None = None, special: bool = True) -> list[Case]:
             *[Case("complex specials", fixed([_SPECIAL, _SPECIAL]), COMPLEX, given)] * special]
 
 
+def _around(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+    """In all four quadrants, some near zero or near 1, off the axes, on which the cuts lie."""
+    size = 2 ** rng.uniform(-6, 1.5, (4, 9))
+    z = size * np.exp(1j * rng.uniform(0.1, 1.4, (4, 9))) * np.array([[1], [1j], [-1], [-1j]])
+    z[0, :3] = 1 + z[0, :3] / 8
+    return (z.astype(dtype),)
+
+
 def _function() -> list[Case]:
-    return [Case("complex", _apart, COMPLEX), Case("complex empty", arrays((0, 3)), COMPLEX),
-            Case("complex scalar", arrays(()), COMPLEX)]
+    return [Case("complex", _apart, COMPLEX), Case("complex around", _around, COMPLEX),
+            Case("complex empty", arrays((0, 3)), COMPLEX), Case("complex scalar", arrays(()), COMPLEX)]
 
 
 def _parts(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
@@ -64,7 +72,8 @@ CASES: dict[str, list[Case]] = {
                                       "cosh", "asinh", "acosh", "atanh", "sinc", "exp2", "expm1", "log1p", "log2",
                                       "log10")},
     "round": [*_alone(), Case("complex halves", fixed([0.5 + 1.5j, -2.5 - 0.5j]), COMPLEX)],
-    "power": [Case("complex", lambda rng, dtype: (*_apart(rng, dtype), *_apart(rng, dtype)), COMPLEX)],
+    "power": [Case("complex whole", lambda rng, dtype: (*_around(rng, dtype), np.arange(-4, 5).astype(dtype)), COMPLEX),
+              Case("complex", lambda rng, dtype: (*_apart(rng, dtype), *_apart(rng, dtype)), COMPLEX)],
     "complex": [
         Case("parts", _parts, (float32, float64), smooth=True),
         Case("special parts", fixed([[INF], [-0.0], [NAN]], [INF, -0.0, NAN]), (float32, float64)),

@@ -22,7 +22,7 @@ from nnc_cpu import random, whole
 from nnc_cpu.backends import MAKERS, routine_for
 from nnc_cpu.casts import converted
 from nnc_cpu.eager_items import get_item, set_item
-from nnc_cpu.elementwise import FUNCTIONS, UFUNCS, converts_as_numpy_does, write_sigmoid
+from nnc_cpu.elementwise import FUNCTIONS, MENDED, UFUNCS, converts_as_numpy_does, write_sigmoid
 from nnc_cpu.guards import PLAIN, Eager, binary, guarded, is_number, unary
 from nnc_cpu.indexing import check_indices
 from nnc_cpu.linear import turned
@@ -78,7 +78,7 @@ _ROUTINES: Mapping[str, Eager] = {
 def of_packed(name: str) -> Eager:
     """NumPy's function where the arrays are packed, else the routine, which packs them."""
     direct = unary(FUNCTIONS[name]) if FUNCTIONS[name].nin == 1 else binary(FUNCTIONS[name])
-    apart = name == "expm1"  # whose routine mends what NumPy makes of complex infinities
+    apart = name in MENDED  # whose routines mend what NumPy makes of complex numbers
 
     def call(*arrays: Any) -> Any:
         for x in arrays:

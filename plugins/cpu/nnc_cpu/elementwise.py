@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType, is_complex, is_inexact
-from nnc_core.codegen.numpy_scalars import expm1, integer_power
+from nnc_core.codegen.numpy_scalars import expm1, integer_power, log1p
 from nnc_core.device import Launch
 from nnc_cpu.casts import convert
 from nnc_cpu.memory import Array, same_start
@@ -134,16 +134,22 @@ def _choose(condition: Array, a: Array, b: Array, out: Array) -> None:
     np.copyto(out, np.where(condition, a, b))
 
 
-def write_expm1(x: Array, out: Array) -> None:
+MENDED: Mapping[str, Callable[[Array], Array]] = {"expm1": expm1, "log1p": log1p}
+"""Functions of which NumPy's own are wrong for complex numbers: at infinities, and for small ones."""
+
+
+def write_mended(name: str, x: Array, out: Array) -> None:
     with np.errstate(all="ignore"):
-        np.copyto(out, expm1(x))
+        np.copyto(out, MENDED[name](x))
 
 
-def _expm1(command: Command) -> Routine:
-    """NumPy's own function is wrong at complex infinities."""
-    if is_complex(command.output.dtype):
-        return Routine(lambda x, out: partial(write_expm1, x, out))
-    return ufunc(np.expm1)(command)
+def _mended(name: str) -> Make:
+    def make(command: Command) -> Routine:
+        if is_complex(command.output.dtype):
+            return Routine(lambda x, out: partial(write_mended, name, x, out))
+        return ufunc(FUNCTIONS[name])(command)
+
+    return make
 
 
 def converts_as_numpy_does(source: DType, target: DType) -> bool:
@@ -184,7 +190,8 @@ def write_cast(source: Array, target: Array) -> None:
 MAKERS: dict[str, Make] = {
     **{name: ufunc(f) for name, f in UFUNCS.items()},
     **{name: function(name) for name in ("exp", "log", "tanh", "sin", "cos", "negative")},
-    **{name: prepared(ufunc(f)) for name, f in FUNCTIONS.items()}, "expm1": prepared(_expm1),
+    **{name: prepared(ufunc(f)) for name, f in FUNCTIONS.items()},
+    **{name: prepared(_mended(name)) for name in MENDED},
     "clip": clip, "power": power, "relu": relu, "sigmoid": sigmoid, "where": where, "cast": cast,
     "copy": cast, "identity": cast, "stop_gradient": cast, "transfer": cast,
 }  # fmt: skip

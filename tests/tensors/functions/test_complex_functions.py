@@ -90,6 +90,14 @@ def test_signs() -> None:
     assert nnc.sign(np.array([-3, 0])).tolist() == [-1, 0]
 
 
+def test_signs_of_infinite_numbers(device: str) -> None:
+    inf, nan = np.inf, np.nan
+    z = [complex(inf, 1), complex(-inf, -2), complex(1, -inf), complex(inf, nan), complex(inf, inf), complex(nan, 1)]
+    wanted = [1, -1, -1j, 1, complex(nan, nan), complex(nan, nan)]
+    for mode in ("eager", "deferred", "compiled"):
+        np.testing.assert_array_equal(in_mode(mode, nnc.sign, nnc.asarray(np.array(z))).numpy(), wanted)
+
+
 @pytest.mark.parametrize("name", [n for n in FORMULAS if n not in ("sinc", "sign", "expm1")])
 def test_where_numbers_end_it_is_as_numpy_has_it(name: str) -> None:
     """Infinities, NaN and zeros of both signs, which choose the side of a cut; of expm1 NumPy departs from the Array

@@ -10,7 +10,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import complex_of, real_of
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen.scalar import Pair
+from nnc_core.codegen.pairs import Pair
 from nnc_core.operator.loops import NestBuilder, elementwise_nest
 from nnc_core.operator.steps.arrays import sides
 from nnc_core.operator.steps.fourier import AxisTransform, parts_of

@@ -12,7 +12,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import int32
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen.scalar import Pair
+from nnc_core.codegen.pairs import Pair
 from nnc_core.operator.loops import Index, NestBuilder, broadcast_layout
 
 Part: TypeAlias = Literal["whole", "lower", "upper", "strictly lower", "strictly upper"]
