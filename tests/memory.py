@@ -87,6 +87,7 @@ class Floor:
             leave_alone_what_is_there()
         self.bytes = min(self.bytes, now := resident())
         if now > self.bytes + MUCH:
+            gc.unfreeze()  # what has left the caches since is garbage that the collector passes over
             gc.collect()
             _return_all()
             self.bytes = resident()

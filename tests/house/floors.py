@@ -98,13 +98,17 @@ def unit_of(module: str) -> str:
 
 
 class _Reader(ast.NodeVisitor):
-    """Collects one module's imports."""
+    """Collects one module's imports; `calls`: whether expressions may hold some, which are most of a tree."""
 
-    def __init__(self, name: str, file: Path, known: set[str]) -> None:
-        self.name, self.known = name, known
+    def __init__(self, name: str, file: Path, known: set[str], calls: bool) -> None:
+        self.name, self.known, self.calls = name, known, calls
         self.package = name if file.name == "__init__.py" else name.rpartition(".")[0]
         self.lazy = self.type_only = False
         self.found: list[Import] = []
+
+    def visit(self, node: ast.AST) -> None:
+        if self.calls or not isinstance(node, ast.expr):
+            super().visit(node)
 
     def add(self, target: str, line: int) -> None:
         self.found.append(Import(self.name, target, line, self.lazy, self.type_only))
@@ -167,8 +171,9 @@ def _asks_type_checking(test: ast.expr) -> bool:
 
 
 def imports_of(name: str, file: Path, known: set[str]) -> list[Import]:
-    reader = _Reader(name, file, known)
-    reader.visit(ast.parse(file.read_text(encoding="utf-8"), str(file)))
+    source = file.read_text(encoding="utf-8")
+    reader = _Reader(name, file, known, calls="import_module" in source or "__import__" in source)
+    reader.visit(ast.parse(source, str(file)))
     return reader.found
 
 

@@ -14,7 +14,6 @@ from nnc_core.base.dtype import DTYPES, INTEGERS
 from nnc_core.stacks import stack_for
 from tests.tensors.faults import fails
 
-PAIRS = [(a, b) for a in DTYPES for b in DTYPES]
 OPERATORS = {"+": operator.add, "*": operator.mul, "/": operator.truediv, "<": operator.lt, "==": operator.eq,
              "maximum": nnc.maximum}  # fmt: skip
 NUMBERS = (True, 2, -1, 0.5)
@@ -37,10 +36,11 @@ def deferred(f: Callable[[], nnc.Tensor]) -> nnc.Tensor:
         return f()
 
 
+@pytest.mark.parametrize("a", DTYPES)
 @pytest.mark.parametrize("name", OPERATORS)
-def test_eager_and_deferred_agree_for_every_pair_of_dtypes(device: str, name: str) -> None:
+def test_eager_and_deferred_agree_for_every_pair_of_dtypes(device: str, name: str, a: str) -> None:
     f, known = OPERATORS[name], stack_for(device).device.spec.dtypes
-    for a, b in PAIRS:
+    for b in DTYPES:
         if a in known and b in known:
             x = nnc.asarray(np.array([0, 1, 1]).astype(DTYPES[a]))
             y = nnc.asarray(np.array([1, 1, 0]).astype(DTYPES[b]))
