@@ -1,4 +1,4 @@
-"""Sorting, scatters and Fourier transforms by the kernels of OpenCL's GPUs, on the CUDA device."""
+"""Sorting, scatters, products of complex numbers and Fourier transforms by the kernels of OpenCL's GPUs, on CUDA."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from nnc_cuda.graphs import OTHERS
 from tests.cuda.host_compiler import HostCompiler, compiler
 from tests.cuda.host_driver import HostDriver
 from tests.cuda.host_plugin import ID
+from tests.opencl.test_folding import (  # noqa: F401 they run here too
+    test_products_and_recurrences,
+    test_where_numbers_end_they_are_as_numpy_has_them,
+)
 from tests.opencl.test_fourier import (  # noqa: F401 they run here too
     test_complex_numbers,
     test_double_precision,

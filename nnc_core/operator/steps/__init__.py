@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from nnc_core.device import CommandBackend
 from nnc_core.operator.steps.argsort import Argsort
+from nnc_core.operator.steps.folding import FOLDED, ComplexFolds
 from nnc_core.operator.steps.fourier import TRANSFORMS, Fourier
 from nnc_core.operator.steps.program import EntryLaunch, ProgramSource, StepsCompiler, StepsPart
 from nnc_core.operator.steps.scatter import Scatter
@@ -14,4 +15,5 @@ __all__ = ["EntryLaunch", "ProgramSource", "StepsCompiler", "StepsPart", "backen
 def backends(compiler: StepsCompiler) -> Mapping[str, CommandBackend]:
     """The library code of a device."""
     return {"argsort": Argsort(compiler), "scatter": Scatter(compiler),
+            **{name: ComplexFolds(compiler) for name in FOLDED},
             **{name: Fourier(name, compiler) for name in TRANSFORMS}}
