@@ -18,6 +18,7 @@ from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = [
     "diag", "diag_indices", "diagflat", "diagonal", "fill_diagonal", "trace", "tri", "tril", "tril_indices", "triu",
@@ -131,7 +132,10 @@ def _diagonal_of_named(v: Value, offset: int) -> Value:
 @names_itself
 def trace(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1, *, dtype: Any = None) -> Tensor:
     """The sum of a diagonal of two axes."""
-    return total(Tensor(diagonal_of(as_value(x), offset, axis1, axis2)), axis=-1, dtype=dtype)
+    v = as_value(x)
+    if dtype is None and (found := as_whole("trace", (v,), (offset, axis1, axis2))) is not None:
+        return Tensor(found)
+    return total(Tensor(diagonal_of(v, offset, axis1, axis2)), axis=-1, dtype=dtype)
 
 
 @names_itself

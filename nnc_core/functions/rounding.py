@@ -13,6 +13,7 @@ from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_value
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = [
     "ceil", "copysign", "divmod", "float_power", "floor", "fmax", "fmin", "fmod", "frexp", "heaviside", "ldexp", "modf",
@@ -76,6 +77,8 @@ def _floats_rounded(v: Value, decimals: int) -> Value:
     if unit > finfo(v.dtype).max or abs(decimals) > 308:
         return v if decimals > 0 else F.where(F.less(F.abs(v), inf), F.copysign(F.full_like(v, 0), v), v)
     shift, back = (F.multiply, F.divide) if decimals > 0 else (F.divide, F.multiply)
+    if (found := as_whole("rounded", (v,), (unit, decimals > 0))) is not None:
+        return found  # type: ignore[no-any-return]
     shifted = shift(v, unit)
     return F.where(F.less(F.abs(shifted), inf), back(F.round(shifted), unit), v)
 

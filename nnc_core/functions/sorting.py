@@ -23,6 +23,7 @@ from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itse
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = [
     "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted", "sort", "top_k",
@@ -138,15 +139,16 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
     if not isinstance(bins, Tensor):
         _check_monotonic(np.asarray(bins))
     v, edges = as_values(x, bins)
-    rising = F.searchsorted(edges, v, right=not right)
     n = edges.shape[0] if edges.ndim == 1 else 0
     if n == 0 or n == 1:
-        return Tensor(rising)
-    turned = F.searchsorted(F.flip(edges, axes=(0,)), v, right=not right)
-    falling = F.subtract(F.sum(F.full_like(as_dtype(edges, rising.dtype), 1), axis=(0,)), turned)
-    is_rising = F.less_equal(F.slice(edges, start=(0,), stop=(1,), step=(1,)),
-                             F.slice(edges, start=(n - 1,), stop=(n,), step=(1,)))
-    return Tensor(F.where(F.reshape(is_rising, shape=()), rising, falling))
+        return Tensor(F.searchsorted(edges, v, right=not right))
+    if (found := as_whole("digitized", (v, edges), (right,))) is not None:
+        return Tensor(found)
+    is_rising = F.reshape(F.less_equal(F.slice(edges, start=(0,), stop=(1,), step=(1,)),
+                                       F.slice(edges, start=(n - 1,), stop=(n,), step=(1,))), shape=())
+    before = F.searchsorted(F.where(is_rising, edges, F.flip(edges, axes=(0,))), v, right=not right)
+    behind = F.subtract(F.sum(F.full_like(as_dtype(edges, before.dtype), 1), axis=(0,)), before)
+    return Tensor(F.where(is_rising, before, behind))
 
 
 def _check_monotonic(bins: np.ndarray[Any, Any]) -> None:

@@ -64,7 +64,8 @@ def _argsort_nest(command: Command) -> LoopNest:
 
 def _searchsorted(x: Any, values: Any, right: bool) -> Any:
     wide = accumulator(values.dtype)
-    return np.searchsorted(x.astype(wide), values.astype(wide), "right" if right else "left").astype(np.int64)
+    x, values = x.astype(wide, copy=False), values.astype(wide, copy=False)
+    return np.asarray(np.searchsorted(x, values, "right" if right else "left"), np.int64)
 
 
 def _searchsorted_nest(command: Command) -> LoopNest:

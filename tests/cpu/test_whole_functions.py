@@ -14,7 +14,7 @@ from nnc_core.base.dtype import FLOATS, INTEGERS, bfloat16
 from nnc_core.base.fast_path import closed
 from nnc_core.codegen.numpy_scalars import cast
 from nnc_core.operator import OPERATORS
-from nnc_cpu import casts, whole
+from nnc_cpu import casts, eager, whole
 from nnc_cpu.casts import converted
 from nnc_cpu.eager import EAGER, MADE_OF
 
@@ -67,6 +67,15 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "where": lambda x: nnc.where(x == x, x, nnc.max(x)), "where first": lambda x: nnc.where(x == x, nnc.min(x), x),
     "tril": lambda x: nnc.tril(nnc.reshape(x, (-1, 2))), "triu": lambda x: nnc.triu(nnc.reshape(x, (2, -1)), k=1),
     "eye": lambda x: nnc.eye(x.shape[0] % 9, 5, k=x.shape[0] % 7 - 3),
+    "round": nnc.round, "round 2": lambda x: nnc.round(x, 2), "tens": lambda x: nnc.round(x * 99, -1),
+    "round beyond": lambda x: nnc.round(x * 1e30, 12), "floor": nnc.floor, "ceil": nnc.ceil, "trunc": nnc.trunc,
+    "trace": lambda x: nnc.trace(nnc.reshape(x, (-1, 5))), "trace of a vector": nnc.trace,
+    "trace below": lambda x: nnc.trace(nnc.reshape(x, (5, 2, -1)), -3, 2, 0),
+    "trace as": lambda x: nnc.trace(nnc.reshape(x, (5, -1)), dtype="float64"),
+    "digitize": lambda x: nnc.digitize(x, x[:1] * nnc.asarray([-1, 0, 0, 3], dtype=x.dtype)),
+    "digitize right": lambda x: nnc.digitize(x, x[:1] * nnc.asarray([-1, 0, 0, 3], dtype=x.dtype), right=True),
+    "digitize numbers": lambda x: nnc.digitize(x, nnc.asarray(SPECIAL[3:4])),
+    "falling": lambda x: nnc.digitize(x, [2, 0, -1]),
     "clip": lambda x: nnc.clip(x, -0.5, 0.7), "arange": lambda x: nnc.arange(len(x), dtype=x.dtype),
     "int8": lambda x: (x * 100).astype("int8"), "uint64": lambda x: (x * 1e19).astype("uint64"),
 }  # fmt: skip
@@ -94,6 +103,20 @@ def test_functions_are_named_unlike_operators_and_stand_for_some() -> None:
     assert not whole.WHOLE.keys() & OPERATORS.keys()
     for name in whole.WHOLE:
         assert name in EAGER and set(MADE_OF[name]) <= OPERATORS.keys()
+
+
+def test_digits_bins_and_traces_are_computed_as_a_whole() -> None:
+    x, edges = ARRAYS[3], np.array([-1.0, 0.5], np.float32)
+    for name, given in (("rounded", (x, 100.0, True)), ("digitized", (x, edges, False)),
+                        ("digitized", (x, edges[::-1], True)), ("trace", (MATRIX, 1, 0, 1))):
+        assert EAGER[name](*given) is not NotImplemented
+    assert EAGER["rounded"](x + 99, 1e38, True) is NotImplemented  # infinite on the way: operators keep what it was
+
+
+def test_rounding_of_floats_goes_without_a_routine(monkeypatch: Any) -> None:
+    monkeypatch.setattr(eager, "_ROUTINES", {})
+    for name, f in eager.ROUNDING.items():
+        np.testing.assert_array_equal(EAGER[name](MATRIX.T), f(MATRIX.T))
 
 
 def test_gradients_go_the_way_of_operators() -> None:

@@ -34,6 +34,7 @@ from nnc_cpu.silence import quietly
 
 _BFLOAT16 = dt.bfloat16.num
 _ZEROS = {dtype.num: np.zeros((), dtype) for dtype in dt.NUMBERS}
+ROUNDING = {"round": np.rint, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
 _SMALL = 4096
 """Elements up to which `np.where` is quicker than selecting by bits."""
 NEVER_WARN = frozenset({"negative", "abs", "sign", "logical_and", "logical_or", "logical_xor", "logical_not"})
@@ -87,6 +88,12 @@ def of_packed(name: str) -> Eager:
         return direct(*arrays)
 
     return call
+
+
+def of_floats(name: str, f: np.ufunc) -> Eager:
+    """NumPy's rounding where the elements may have fractions, and it has their dtype; else the routine."""
+    direct = unary(f)
+    return lambda x: direct(x) if x.dtype.kind in "fc" and x.dtype.num < PLAIN else _ROUTINES[name](x)
 
 
 def _clip() -> Eager:
@@ -166,8 +173,9 @@ def take(x: Any, indices: Any, axis: int, batch: int) -> Any:
 
 def summing(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     dtype = x.dtype
-    if dtype.num >= PLAIN or not x.flags.c_contiguous:
+    if dtype.num >= PLAIN:
         return _ROUTINES["sum"](x, axis, keepdims)
+    x = np.ascontiguousarray(x) if x.ndim else x  # so that the order of the sum does not depend on strides
     rows_first = bool(axis) and axis[0] == 0 and len(axis) < x.ndim
     folds = row_folds(x.shape, axis) if rows_first else 1
     if folds > 1:
@@ -286,6 +294,7 @@ EAGER: Mapping[str, Eager] = {
     **{name: unary(f) if f.nin == 1 else binary(f) for name, f in UFUNCS.items()},
     **{name: UFUNCS[name] for name in NEVER_WARN},
     **{name: of_packed(name) for name in FUNCTIONS},
+    **{name: of_floats(name, f) for name, f in ROUNDING.items()},
     "clip": _clip(), "power": power, "relu": relu, "sigmoid": sigmoid, "where": where, "cast": _astype,
     "copy": lambda x: x.copy(), "identity": lambda x: x, "stop_gradient": lambda x: x,
     "sum": summing, "mean": mean, "max": extremum(np.maximum), "min": extremum(np.minimum),

@@ -87,6 +87,43 @@ def counts_in_bins(x: Array, edges: Array) -> Any:
     return total
 
 
+def digitized(x: Array, edges: Array, right: bool) -> Any:
+    """int64: the bin of each element, between at least two edges that rise or fall."""
+    if x.dtype != edges.dtype or x.dtype.num >= PLAIN or x.dtype.kind == "c" or edges.ndim != 1 or len(edges) < 2:
+        return NotImplemented
+    side: Any = "left" if right else "right"
+    if edges[0] <= edges[-1]:
+        return np.asarray(np.searchsorted(edges, x, side), np.int64)
+    return np.asarray(len(edges) - np.searchsorted(edges[::-1], x, side), np.int64)
+
+
+# ---- diagonals
+def trace(x: Array, offset: int, axis1: int, axis2: int) -> Any:
+    """The sums of diagonals, which are packed before as everything is that is summed."""
+    if x.dtype.num >= PLAIN or x.dtype.kind not in "fc":
+        return NotImplemented
+    return np.asarray(np.add.reduce(np.ascontiguousarray(x.diagonal(offset, axis1, axis2)), -1))
+
+
+# ---- digits
+def rounded(x: Array, unit: float, behind: bool) -> Any:
+    """Floats rounded to multiples of a power of ten, or behind the point to those of its inverse; as the operators do
+    where nothing is infinite or NaN on the way."""
+    if x.dtype.num >= PLAIN:
+        return NotImplemented
+    there, back = (np.multiply, np.true_divide) if behind else (np.true_divide, np.multiply)
+    shape, x = x.shape, np.ascontiguousarray(x).reshape(-1)
+    out = np.empty_like(x)
+    for begin in range(0, len(x), PIECE):
+        piece = out[begin : begin + PIECE]
+        there(x[begin : begin + PIECE], unit, out=piece)
+        if not np.isfinite(piece).all():
+            return NotImplemented
+        np.rint(piece, out=piece)
+        back(piece, unit, out=piece)
+    return out.reshape(shape)
+
+
 # ---- extremes
 def extremum_without_nan(x: Array, axes: Axes, largest: bool, keepdims: bool) -> Any:
     """With NaN there a zero may be another one than operators would choose."""
@@ -105,7 +142,7 @@ WHOLE: Mapping[str, Callable[..., Any]] = {
     "packbits": packbits, "unpackbits": unpackbits, "bitwise_count": np.bitwise_count,
     "order_statistics": order_statistics, "has_nan": has_nan, "unique": unique, "isin": isin,
     "count_nonzero": count_nonzero, "bincount": bincount, "counts_in_bins": counts_in_bins,
-    "extremum_without_nan": extremum_without_nan,
+    "extremum_without_nan": extremum_without_nan, "digitized": digitized, "trace": trace, "rounded": rounded,
 }  # fmt: skip
 MADE_OF: Mapping[str, tuple[str, ...]] = {
     "packbits": ("sum", "bitwise_left_shift", "cast"), "unpackbits": ("bitwise_right_shift", "bitwise_and"),
@@ -113,5 +150,7 @@ MADE_OF: Mapping[str, tuple[str, ...]] = {
     "has_nan": ("max",), "unique": ("argsort", "unique_index", "unique_inverse", "unique_counts"),
     "isin": ("sort", "searchsorted"), "count_nonzero": ("cast", "sum"), "bincount": ("bin_range", "scatter"),
     "counts_in_bins": ("searchsorted", "scatter"), "extremum_without_nan": ("max", "min", "where"),
+    "digitized": ("searchsorted", "where", "subtract"), "trace": ("sum", "slice", "reshape"),
+    "rounded": ("round", "multiply", "divide", "where"),
 }  # fmt: skip
 """The operators in whose place each stands."""

@@ -158,3 +158,9 @@ def test_errors() -> None:
         nnc.lexsort(EDGES)
     with fails(TypeError, "no keys", operator="lexsort"):
         nnc.lexsort([])
+
+
+def test_bins_of_a_tensor_are_searched_once() -> None:
+    x, edges = nnc.var_arr("x", (5,)), nnc.var_arr("edges", (4,))
+    graph = nnc.export({"x": x, "edges": edges}, {"y": nnc.digitize(x, edges)})
+    assert [n.op.name for n in graph.nodes].count("searchsorted") == 1
