@@ -16,8 +16,9 @@ SAMPLED = (
     ("tests/tensors/", "cpu:0", 2),
     ("tests/engine/", "opencl", 2), ("tests/integration/", "opencl:0", 4), ("tests/io/", "opencl:0", 2),
     ("tests/opencl/products/", "", 9), ("tests/opencl/test_groups.py", "", 4), ("tests/cuda/test_groups.py", "", 2),
-    ("tests/opencl/test_attention.py", "[", 2), ("tests/opencl/test_attention.py", "-", 24), ("tests/opencl/test_fourier.py", "-", 6),
-    ("tests/opencl/test_ordering.py", "-", 9), ("tests/opencl/test_runs.py", "-", 6),
+    ("tests/opencl/test_attention.py", "[", 2), ("tests/opencl/test_attention.py", "-", 24),
+    ("tests/opencl/test_fourier.py", "-", 6), ("tests/opencl/test_ordering.py", "-", 9),
+    ("tests/opencl/test_runs.py", "-", 6),
     ("tests/cuda/test_products.py", "-", 3), ("tests/codegen/test_opencl_dialect.py", "[", 3),
     # Layers, defects and control flow in every mode on every device.
     ("tests/semantics/test_h_c", "opencl:0", 12), ("tests/semantics/test_h_c", "strict:0", 4),

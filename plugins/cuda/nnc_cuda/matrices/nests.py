@@ -12,7 +12,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import int32
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen.pairs import Pair
+from nnc_core.codegen.pairs import Pair, converted
 from nnc_core.operator.loops import Index, NestBuilder, broadcast_layout
 
 Part: TypeAlias = Literal["whole", "lower", "upper", "strictly lower", "strictly upper"]
@@ -51,8 +51,8 @@ def hermitian(x: Layout, y: Layout) -> LoopNest:
 
 def identity(y: Layout) -> LoopNest:
     nest, at = _begun("identities", [], [y])
-    one = nest.position(at[-2]).equal(nest.position(at[-1])).cast(y.dtype)
-    nest.store(0, one, *at)
+    one = nest.position(at[-2]).equal(nest.position(at[-1]))
+    nest.store(0, converted(one, y.dtype), *at)
     return nest.build()
 
 
