@@ -65,7 +65,8 @@ class Eigen(Base[V], Generic[V]):
     @op(infer=rule.eig, reference=by_numpy.eig, fallible=True, promote=ALL_INPUTS, to_float=True, vjp=_eig_vjp,
         jvp=_eig_jvp, flops=cubic(25))
     def eig(self, a: V) -> V:
-        """Complex eigenvalues, in no order, and eigenvectors in columns, of length 1."""
+        """Complex eigenvalues, in no order, and eigenvectors in columns, of length 1, whose largest components are
+        positive."""
         ...
 
     @op(infer=rule.complex_eigenvalues, reference=by_numpy.eigvals, fallible=True, promote=ALL_INPUTS, to_float=True,

@@ -118,9 +118,9 @@ def eigvalsh(a: Any) -> Any:
 
 
 def eig(a: Any) -> tuple[Any, Any]:
-    """LAPACK scales the vectors to length 1 and their largest components to real numbers."""
+    """Vectors of length 1 with a phase of their own: of those of real matrices LAPACK leaves the sign to chance."""
     w, v = _converged(np.linalg.eig, finite(a, "eigenvalues"))
-    return w.astype(complex_of(a.dtype), copy=False), v.astype(complex_of(a.dtype), copy=False)
+    return w.astype(complex_of(a.dtype), copy=False), settled(v.astype(complex_of(a.dtype), copy=False))
 
 
 def eigvals(a: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The phase of complex vectors: the largest component of each, the first of several, is real.
+"""The phase of complex vectors: the largest component of each, the first of several, is real and positive.
 
-A factor of magnitude 1 is free in eigenvectors and singular vectors.  LAPACK chooses it so for eigenvectors of general
-matrices, and the references here do for all, so that every function of the vectors has one value and a derivative.
+A factor of magnitude 1 is free in eigenvectors and singular vectors.  The references choose it so for all of them, so
+that every function of the vectors has one value, whatever LAPACK computes them, and a derivative.
 """
 
 from __future__ import annotations
