@@ -37,8 +37,9 @@ class HessenbergResult(NamedTuple):
 def eig(x: ArrayLike, /) -> EigResult:
     """Eigenvalues and eigenvectors of square matrices (..., n, n), in no order, complex also where all are real.
 
-    Vectors have length 1, and their largest components are positive.  Those of equal eigenvalues have no derivative: it is
-    NaN or infinite, or LinAlgError where there are fewer vectors than rows.  LinAlgError if x holds NaN or infinities.
+    Vectors have length 1, and their largest components are positive.  Those of equal eigenvalues have no derivative: it
+    is NaN or infinite, or LinAlgError where there are fewer vectors than rows.  LinAlgError if x
+    holds NaN or infinities.
     """
     return EigResult(*results(F.eig(as_value(x))))
 
