@@ -81,13 +81,18 @@ endef
 # Machine code that tests have made is kept between runs, and apart from the user's.
 test test-all: export NNC_CACHE_FOLDER = $(CURDIR)/.pytest_cache/nnc
 
+# In two parts: a process that runs tests keeps all of them in memory, and what they import.
+APART := tests/tensors
+
 test: $(READY)
-	@$(RUN) pytest -q -n $(JOBS) --dist worksteal
+	@$(RUN) pytest -q -n $(JOBS) --dist worksteal --ignore=$(APART)
+	@$(RUN) pytest -q -n $(JOBS) --dist worksteal $(APART)
 	$(call run_kit,quick,--nnc-one-dtype-in=12)
 
 test-all: export HYPOTHESIS_PROFILE = all
 test-all: $(READY) $(NVRTC) $(FURTHER)
-	@$(RUN) pytest -q -n $(JOBS) --dist worksteal -m ""
+	@$(RUN) pytest -q -n $(JOBS) --dist worksteal -m "" --ignore=$(APART)
+	@$(RUN) pytest -q -n $(JOBS) --dist worksteal -m "" $(APART)
 	$(call run_kit,all,-m "")
 
 lint: $(READY)

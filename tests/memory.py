@@ -18,6 +18,8 @@ from nnc_core.stacks import opened
 M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 LARGE = 1 << 20
 MUCH = 64 << 20
+IDLE = 16 << 20
+"""Bytes that lie ready in each device's pool."""
 KERNELS = 256
 DECISIONS = 1024
 """Of each device; with their commands they take 3 KiB each."""
@@ -43,7 +45,7 @@ def keep_few_kernels() -> None:
 
 def keep_little_idle_memory() -> None:
     """A dozen devices have pools here, with arrays of the largest tests."""
-    device.POOLED = MUCH
+    device.POOLED = IDLE
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from nnc_core.values.arguments import located
 from nnc_core.values.borrowed import snapshot
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
+from nnc_core.values.history import renamed
 from nnc_core.values.hooks import hooks_of
 from nnc_core.values.modes import current_stack, current_trace, gradients, no_grad, sweeps, use_device
 from nnc_core.values.operands import value_of
@@ -29,7 +30,7 @@ from nnc_core.values.results import ONE
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import flatten, tree_map, unflatten
 from nnc_core.values.unshaped import resolving
-from nnc_core.values.value import Step, Value, made_at, owned
+from nnc_core.values.value import Value, made_at, owned
 
 _IDENTITY = OPERATORS["identity"]
 
@@ -37,7 +38,7 @@ _IDENTITY = OPERATORS["identity"]
 def leaf_of(v: Value) -> Value:
     """The same value as the leaf of a sweep; what is computed from it is recorded."""
     v = snapshot(v) if v.borrowed else v
-    return Value(v.array, v.stack, v._spec, Step(_IDENTITY, (v,), (), None), True, v.trace)
+    return Value(v.array, v.stack, v._spec, renamed(v, _IDENTITY), True, v.trace)
 
 
 def taken(x: Any) -> Any:

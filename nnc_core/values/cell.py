@@ -13,6 +13,7 @@ from nnc_core.type import TensorSpec
 from nnc_core.values.copies import reduce_value
 from nnc_core.values.dispatch import F, evaluate
 from nnc_core.values.from_host import host_value
+from nnc_core.values.history import cut
 from nnc_core.values.in_place import is_held_once, references
 from nnc_core.values.modes import current_trace
 from nnc_core.values.reading import WrittenAsTensor
@@ -118,7 +119,7 @@ class Cell(WrittenAsTensor):
         while self._past and (self._past[0].array is not None or len(self._past) > LONGEST_PAST):
             old = self._past.popleft()
             if not old.tracked:
-                old.step = None
+                cut(old)
 
     def move(self, device: Any) -> None:
         """Bring the tensor to another device."""

@@ -71,7 +71,7 @@ def _origin(x: Value, depth: int, leaves: list[Value]) -> Any:
     if depth == 0 or step is None or is_snapshot(x) or step.op.bodies or (step.op.host and not step.op.data_dependent):
         leaves.append(x)
         return id(x)
-    return step.op, tuple([_origin(v, depth - 1, leaves) for v in step.inputs]), step.attributes
+    return step.op, tuple([_origin(v, depth - 1, leaves) for v in x.inputs]), step.attributes
 
 
 # ---- numbers for names

@@ -33,7 +33,7 @@ from nnc_core.values.data_dependent import (
     with_resolved_sizes,
 )
 from nnc_core.values.from_host import scalar_array
-from nnc_core.values.history import Round
+from nnc_core.values.history import Round, hold_inputs, release_inputs
 from nnc_core.values.modes import (
     FORGOTTEN,
     KEPT,
@@ -51,7 +51,7 @@ from nnc_core.values.modes import (
 from nnc_core.values.recorders import applied
 from nnc_core.values.refusals import no_value, object_to
 from nnc_core.values.unshaped import Unshaped
-from nnc_core.values.value import UNCOMPUTED, Borrowed, PassingStep, RecentStep, Step, Value
+from nnc_core.values.value import UNCOMPUTED, Borrowed, PassingStep, RecentStep, Remembered, Step, Value
 
 _FLOATS = frozenset(FLOATS)
 _STEPS = {NOW: Step, KEPT: Step, FORGOTTEN: PassingStep, RECENT: RecentStep}
@@ -270,18 +270,31 @@ def evaluate(values: Sequence[Value]) -> None:
     order = postorder(wanted, leaf=_is_computed)
     order.reverse()
     this_round = Round(order)
+    again = [v for v in order if v.__class__ is Remembered]
+    if again:
+        hold_inputs(order)
     while order:  # what is done is let go at once
         v = order.pop()
         if v.array is None:
             v.array = _evaluated(v)
-            kind = v.step.__class__
-            if kind is RecentStep:
-                this_round.stamp(v.step)
-            elif kind is PassingStep and not v.tracked:
-                v.step = None
+            _settle(v, this_round)
             if any_data_dependent() and has_data_dependent(v.spec.shape):
                 v._spec = None  # the array tells it now
+    for v in again:
+        if v not in wanted:
+            v.array = None
     this_round.bound(wanted)
+
+
+def _settle(v: Value, this_round: Round) -> None:
+    """Have the step of a value that has been computed keep what its mode remembers."""
+    step: Any = v.step
+    if step.__class__ is RecentStep:
+        this_round.stamp(step)
+        if not v.tracked:
+            release_inputs(step)
+    elif step.__class__ is PassingStep and not v.tracked:
+        v.step = None
 
 
 def compute(values: Sequence[Value], why: str) -> None:

@@ -1,4 +1,5 @@
-"""The bound on what deferred code remembers: a loop that carries tensors forgets its early rounds."""
+"""What deferred code remembers: how values were computed, not the values; of a loop that carries tensors, late
+rounds."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ from typing import Any
 from weakref import WeakSet
 
 from nnc_core.symbol import postorder
-from nnc_core.values.value import RecentStep, Value
+from nnc_core.type import Op
+from nnc_core.values.modes import RECENT, lazy
+from nnc_core.values.value import RecentStep, Remembered, Step, Value, is_snapshot
 
 LONGEST_HISTORY = 256
 """Rounds of computing that a value can always be exported through; at most four times as many are kept."""
@@ -52,8 +55,84 @@ class Round:
                 continue
             step.bounded_at = self.number
             if LONGEST_HISTORY < step.round <= latest and not v.tracked:
-                _forgotten.add(v)
-                v.step = None
+                _forget(v)
+
+
+def _forget(v: Value) -> None:
+    """Cut the history of a value, and of what other histories hold of it."""
+    for x in (v, getattr(v, "remembered", None)):
+        if x is not None:
+            _forgotten.add(x)
+            x.step = None
+
+
+def cut(v: Value) -> None:
+    """Take the history of a computed value away: to histories it is an array that was there from the beginning."""
+    v.step = None
+    held = getattr(v, "remembered", None)
+    if held is not None:
+        held.array, held.step = v.array, None
+
+
+def renamed(v: Value, identity: Op) -> Step:
+    """The step of a value that is another one, of the same round."""
+    if lazy.get() != RECENT:
+        return Step(identity, (v,), (), None)
+    step, before = RecentStep(identity, (v,), (), None), v.step
+    if before.__class__ is RecentStep:
+        step.round, step.bounded_at = before.round, before.bounded_at
+    return step
+
+
+def release_inputs(step: RecentStep) -> None:
+    """Hold no arrays any more after the step has been computed: those of its inputs go with their last tensor."""
+    step.inputs = tuple([_remembered(x) for x in step.inputs])
+    step.released = True
+
+
+def hold_inputs(order: Iterable[Value]) -> None:
+    """Before a value that was let go is computed again: have each step hold what it reads until it has run."""
+    for v in order:
+        if v.array is None and v.step is not None:
+            v.step.inputs = v.inputs  # `released` stays, and is without effect
+
+
+def _remembered(v: Value) -> Value:
+    """What a history holds of a value."""
+    if v.__class__ is Value:
+        known: Value | None = getattr(v, "remembered", None)
+        if known is not None:
+            return known
+        if _may_go(v):
+            return _remembered_with_all_before(v) if v.tracked else Remembered(v, v.step)  # type: ignore[arg-type]
+    return v
+
+
+def _remembered_with_all_before(v: Value) -> Value:
+    """The same of a tracked value: its own step holds what gradients need, so that histories have steps for it and all
+    tracked ones before it."""
+    for x in postorder([v], leaf=lambda x: not (x.tracked and _may_go(x)) or hasattr(x, "remembered")):
+        if x.tracked and not hasattr(x, "remembered") and _may_go(x):
+            step: Any = x.step
+            copy = RecentStep(step.op, tuple([_remembered(i) for i in step.inputs]), step.attributes, step.line)
+            if step.__class__ is RecentStep:
+                copy.round, copy.bounded_at = step.round, step.bounded_at
+            copy.released = True
+            Remembered(x, copy)
+    return v.remembered
+
+
+def _may_go(v: Value) -> bool:
+    """Tell whether the array of a value could be computed again.
+
+    Not what has no step or may have changed since (a copy of borrowed memory), nor what the host did, which may have
+    been seen.  Steps that were recorded to be kept, in a trace or with `keep_graph`, keep arrays too.
+    """
+    step = v.step
+    if step.__class__ is not RecentStep and not (v.tracked and step.__class__ is Step and not is_snapshot(v)):
+        return False
+    op = step.op
+    return not (v.array is None or v.trace is not None or op.host or op.data_dependent or op.bodies)
 
 
 def is_forgotten(v: Value) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import ref
 
 from nnc_core.base.dtype import DType
 from nnc_core.device import Array
@@ -44,11 +45,17 @@ class PassingStep(Step):
 class RecentStep(Step):
     """Forgotten when the values computed from it are many rounds ahead; see `values.history`."""
 
-    __slots__ = ("bounded_at", "round")
+    __slots__ = ("bounded_at", "released", "round")
 
     def __init__(self, op: Op, inputs: tuple[Value, ...], attributes: Attributes, line: Line | None) -> None:
         super().__init__(op, inputs, attributes, line)
         self.round = self.bounded_at = 0
+        self.released = False
+        """Whether some inputs are `Remembered`."""
+
+    def present_inputs(self) -> tuple[Value, ...]:
+        """Its inputs themselves where they are alive, else what is remembered of them."""
+        return tuple([x.present() if x.__class__ is Remembered else x for x in self.inputs])
 
 
 class Adjoint:
@@ -75,7 +82,9 @@ class Value(Specified):
 
     borrowed = False
     """Whether it is a `Borrowed`."""
-    __slots__ = ("__weakref__", "_spec", "adjoint", "array", "stack", "step", "trace", "tracked")
+    __slots__ = ("__weakref__", "_spec", "adjoint", "array", "remembered", "stack", "step", "trace", "tracked")
+    remembered: Remembered
+    """What histories hold of it, once one does: the attribute is missing before."""
 
     def __init__(self, array: Array | None, stack: Stack, spec: TensorSpec | None = None, step: Step | None = None,
                  tracked: bool = False, trace: Any = None) -> None:
@@ -137,7 +146,10 @@ class Value(Specified):
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        return self.step.inputs if self.step is not None else ()
+        step = self.step
+        if step is None:
+            return ()
+        return step.present_inputs() if step.__class__ is RecentStep and step.released else step.inputs
 
     @property
     def attributes(self) -> Attributes:
@@ -146,6 +158,28 @@ class Value(Specified):
     @property
     def line(self) -> Line | None:
         return self.step.line if self.step is not None else None
+
+
+class Remembered(Value):
+    """What the history of deferred code holds of a value that was computed: the step, not the array.
+
+    The array goes with the last who holds the value itself; it would be computed again if anybody asked.  `origin` is
+    that value; `postorder` and everything else that asks for inputs gets it, while it lives.
+    """
+
+    __slots__ = ("origin",)
+
+    def __init__(self, v: Value, step: Step) -> None:
+        self.array = UNCOMPUTED if v.array is UNCOMPUTED else None
+        self.stack, self._spec, self.step, self.tracked = v.stack, v.spec, step, False
+        self.trace = self.adjoint = None
+        self.origin = ref(v)
+        v.remembered = self
+
+    def present(self) -> Value:
+        """The value itself, if it is alive."""
+        v = self.origin()
+        return self if v is None else v
 
 
 class Handle:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,7 +133,7 @@ WIDE = [(name, dtype) for name in FUNCTIONS for dtype in ("float32", "float64")
 ALL = [*WIDE, *((name, dtype) for name in NARROW for dtype in ("float16", "bfloat16"))]
 
 
-@cache
+@lru_cache(maxsize=8)  # made quickly, and a megabyte each
 def points(name: str, dtype: Any) -> tuple[Values, ...]:
     """The arguments: dense where the function is interesting, then every magnitude of either sign, then neighbours."""
     count = OPERATIONS[instruction_of(name)]

@@ -4,6 +4,7 @@ operators make up: the same calls with the fast path closed."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ def outcome(call: Callable[[Any], Any], x: nnc.Tensor) -> Any:
     except nnc.Error as error:
         return type(error), str(error).split("\n")[0]
     parts = found if isinstance(found, tuple) else (found,)
-    return [(p.dtype, p.shape, p.numpy().tobytes()) for p in parts]
+    return [(p.dtype, p.shape, sha256(np.ascontiguousarray(p.numpy())).digest()) for p in parts]
 
 
 @pytest.mark.parametrize("name", CALLS)

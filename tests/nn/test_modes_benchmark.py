@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks import modes
-from benchmarks._modes import MODES
-from benchmarks._modes_networks import WORKS, Inference, inference
+from benchmarks._modes import MODES, Evaluation
+from benchmarks._modes_networks import WORKS, Inference, Work, inference
 from nnc_core.nn import zoo
 
 
 def test_a_training_step_is_the_same_in_every_mode() -> None:
-    losses = []
-    for mode in MODES.values():
+    def three_steps(mode: Callable[[list[Work]], Evaluation]) -> list[float]:
         run, _ = mode([WORKS["LeNet"]()])
-        losses.append([float(run()[0].item()) for _ in range(3)])
+        return [float(run()[0].item()) for _ in range(3)]
+
+    losses = [three_steps(mode) for mode in MODES.values()]
     assert losses[0][0] != losses[0][1], "it learns"
     np.testing.assert_allclose(losses, [losses[0]] * len(MODES), rtol=1e-4)
 
