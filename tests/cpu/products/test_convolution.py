@@ -52,6 +52,10 @@ CASES = {
     "more padding than image": Windows((1, 2, 2, 3), (3, 3, 3, 4), (1, 1), ((4, 4), (3, 5)), (1, 1)),
     "depthwise": Windows((2, 6, 7, 70), (3, 3, 1, 70), (1, 1), ((1, 1), (1, 1)), (1, 1), 70),
     "depthwise with strides": Windows((2, 9, 8, 5), (3, 3, 1, 5), (2, 2), ((0, 1), (1, 1)), (1, 1), 5),
+    "depthwise of one image": Windows((1, 9, 8, 37), (2, 5, 1, 37), (1, 2), ((2, 1), (1, 1)), (3, 1), 37),
+    "depthwise along one axis": Windows((3, 40, 20), (5, 1, 20), (2,), ((2, 1),), (2,), 20),
+    "depthwise along three axes": Windows((2, 4, 3, 5, 6), (2, 3, 2, 1, 6), (1, 2, 1), ((1, 0), (1, 1), (0, 1)),
+                                             (1, 1, 2), 6),
     "two filters for each channel": Windows((1, 6, 7, 5), (3, 3, 1, 10), (1, 1), ((1, 1), (1, 1)), (1, 1), 5),
     "runs of elements and channels": Windows((2, 7, 9, 3), (5, 3, 3, 6), (1, 2), ((2, 2), (0, 0)), (2, 1)),
     "runs that end inside": Windows((2, 7, 9, 1), (2, 4, 1, 5), (1, 2), ((1, 0), (0, 1)), (1, 1)),
@@ -158,6 +162,34 @@ def apart(draw: st.DrawFn) -> Windows:
 def test_windows_of_any_size_and_distance(windows: Windows, operator: str, dtype: DType) -> None:
     made = command(operator, windows, dtype)
     check(made, tile=Tile(min(3, problem_of(made).rows), 1))
+
+
+def test_gradients_of_depthwise_kernels_go_through_the_images_once() -> None:
+    wide = Windows((2, 20, 20, 70), (3, 3, 1, 70), (1, 1), ((1, 1), (1, 1)), (1, 1), 70)
+    made = command("conv_kernel_gradient", wide, float32)
+    assert PackedProducts("conv_kernel_gradient").refuse(made) is None
+    problem = problem_of(made)
+    assert (problem.rows, problem.columns, problem.steps) == (9, 70, 800), "elements of the kernel by channels"
+    solid = Windows((2, 6, 9, 9, 70), (3, 3, 3, 1, 70), (1, 1, 1), ((1, 1), (1, 1), (1, 1)), (1, 1, 1), 70)
+    refused = PackedProducts("conv_kernel_gradient").refuse(command("conv_kernel_gradient", solid, float32))
+    assert "lanes that are not there" in (refused or ""), "images of three dimensions are left to their loop nest"
+
+
+def test_updates_of_depthwise_kernels_are_one_command_with_their_gradient() -> None:
+    rng = np.random.default_rng(0)
+    x, w = (nnc.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((4, 12, 13, 40), (3, 3, 1, 40)))
+
+    def step(x: nnc.Tensor, w: nnc.Tensor) -> Any:
+        by_w = nnc.grad(lambda w: nnc.sum(nnc.conv2d(x, w, padding="SAME", groups=40) ** 2))(w)
+        return w - 0.01 * by_w
+
+    compiled = nnc.jit(step)
+    assert "fused(conv_kernel_gradient multiply subtract)" in compiled.explain(x, w)
+    for deterministic in (True, False):
+        with nnc.config.using(deterministic=deterministic):
+            ours, theirs = np.asarray(compiled(x, w)), np.asarray(step(x, w))
+        assert (ours == theirs).all() or not deterministic
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_pixels_that_no_window_sees_are_ended_too() -> None:
