@@ -17,6 +17,7 @@ from nnc_core.operator import OPERATORS
 from nnc_core.type import TensorSpec
 from nnc_cpu.device import CpuDevice
 from nnc_cpu.products.backend import PackedProducts, problem_of
+from nnc_cpu.products.numbers import names_of
 from nnc_cpu.products.plan import Tile
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values
 
@@ -111,6 +112,30 @@ def test_other_dtypes_and_tiles_that_are_chosen(operator: str) -> None:
 ], ids=["many channels", "many rows", "many outputs"])  # fmt: skip
 def test_blocks_of_rows_and_steps(operator: str, windows: Windows) -> None:
     check(command(operator, windows, float32))
+
+
+LARGE = {
+    "depthwise": Windows((1, 60, 61, 150), (3, 3, 1, 150), (1, 1), ((1, 1), (1, 1)), (1, 1), 150),
+    "depthwise with strides": Windows((2, 41, 60, 113), (3, 3, 1, 113), (2, 2), ((0, 1), (1, 1)), (1, 1), 113),
+    "pointwise": Windows((1, 60, 61, 150), (1, 1, 150, 24), (1, 1), ((0, 0), (0, 0)), (1, 1)),
+}  # fmt: skip
+"""Images of which tiles send for what comes next."""
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_tiles_of_large_images_send_for_all_that_the_next_block_reads(name: str) -> None:
+    made = command("conv", LARGE[name], float32)
+    check(made)
+    problem = problem_of(made)
+    kind, numbers, _ = compiler("here").plan(problem)
+    given = dict(zip(names_of(kind), numbers, strict=True))
+    tiles = given["panels"] * -(-given["block_rows"] // kind.rows)
+    assert given["stream_share"] * tiles >= given["block_rows"] * given["stream_row"] > 0
+    image = problem.rows * given["stream_row"]
+    assert abs(image / np.prod(LARGE[name].image) - 1) < 0.05, "every pixel once"
+    small = command("conv", LARGE[name]._replace(image=(1, 20, 20, LARGE[name].image[-1])), float32)
+    kind, numbers, _ = compiler("here").plan(problem_of(small))
+    assert dict(zip(names_of(kind), numbers, strict=True))["stream_share"] == 0, "it stays in the cache"
 
 
 def test_layers_of_networks_are_one_command_each() -> None:
