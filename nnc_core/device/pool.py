@@ -12,7 +12,7 @@ import gc
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -100,6 +100,24 @@ class Pool:
         source = block.buffer if block.link is None else block.link
         return block.buffer, self._claimed(device.alias(source), block, nbytes)
 
+    def claim_each(self, device: Device, sizes: Sequence[int]) -> list[Buffer]:
+        """The claims on a block of each of several sizes, for the default stream."""
+        with self._lock:
+            if self._ended:
+                self._settle()
+            blocks = [self._idle_block((nbytes, None), 0) for nbytes in sizes]
+        found: list[Any] = []
+        for block, nbytes in zip(blocks, sizes):  # noqa: B905 as many, at each call
+            if block is None:
+                found.append(None)
+            else:
+                source = block.buffer if block.link is None else block.link
+                found.append(self._claimed(device.alias(source), block, nbytes))
+        if None in blocks:  # now that those which were idle cannot get lost
+            found = [self.claim(device, nbytes)[1] if claim is None else claim
+                     for claim, nbytes in zip(found, sizes, strict=True)]
+        return found
+
     def block_of(self, buffer: Any) -> Buffer | None:
         """The buffer of the block on which a buffer is the claim; None for any other."""
         claim = self._claims.get(id(buffer))
@@ -133,14 +151,18 @@ class Pool:
         with self._lock:
             if self._ended:
                 self._settle()
-            row = self._idle.pop(key, None)
-            if row is None:
-                return None
-            block = row.pop(prefer, None) or row.popitem()[1]
-            if row:
-                self._idle[key] = row  # now the last: that used latest
-            self._pooled -= key[0]
-            return block
+            return self._idle_block(key, prefer)
+
+    def _idle_block(self, key: Key, prefer: int) -> _Block | None:
+        """One that is idle no longer; the lock is held."""
+        row = self._idle.pop(key, None)
+        if row is None:
+            return None
+        block = row.pop(prefer, None) or row.popitem()[1]
+        if row:
+            self._idle[key] = row  # now the last: that used latest
+        self._pooled -= key[0]
+        return block
 
     # ---- idle memory
     def settle(self) -> None:

@@ -32,10 +32,8 @@ class ByAddress:
 
     def lend(self, program: Program, given: Mapping[str, Array]) -> list[Array | Buffer]:
         """Let the program have a call's arrays.  Gives what it has got, which the caller keeps until the run ends."""
-        device, lent = self.device, [*map(given.__getitem__, self.inputs)]
-        for nbytes in self.sizes:
-            lent.append(device.pool.claim(device, nbytes)[1])
-        return program.lend(lent)
+        device, arrays = self.device, map(given.__getitem__, self.inputs)
+        return program.lend([*arrays, *device.pool.claim_each(device, self.sizes)])
 
     def results(self, program: Program, lent: list[Array | Buffer]) -> dict[str, Array]:
         """The outputs by name, when the run has ended."""

@@ -15,7 +15,7 @@ from nnc_core.type import Dim, is_static, substitute
 from nnc_core.values.dispatch import evaluate
 from nnc_core.values.modes import gradients
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.tree import unflatten
+from nnc_core.values.tree import LEAF, Structure, unflatten
 from nnc_core.values.value import Value
 
 
@@ -38,6 +38,8 @@ class Compilation:
         """With the spec of the trace, one object, so that the next call sees at once that it is the same."""
         self.pure = not (traced.cells or traced.outside or traced.guards or len(traced.captured))
         self.single = traced.structure.kind is None and leaves == (None,)
+        self.plain = _plain_kind(traced.structure) if all([x is None for x in leaves]) else None
+        """`tuple` or `list`, if the result is one of tensors."""
         self.leaves = leaves
         self.body: Body | None = None
         """The graph as one differentiable step, made when somebody differentiates it."""
@@ -125,8 +127,16 @@ class Compilation:
         if self.single:
             name, stack, spec = self._made[0]
             return Tensor(Value(arrays[name], stack, spec))
-        made = iter([Tensor(Value(arrays[k], stack, spec)) for k, stack, spec in self._made])
+        tensors = [Tensor(Value(arrays[k], stack, spec)) for k, stack, spec in self._made]
+        if self.plain is not None:
+            return self.plain(tensors)
+        made = iter(tensors)
         return unflatten(self.traced.structure, iter([next(made) if x is None else x for x in self.leaves]))
+
+
+def _plain_kind(structure: Structure) -> type | None:
+    """`tuple` or `list`, if it is one of leaves alone."""
+    return structure.kind if structure.kind in (tuple, list) and set(structure.parts) == {LEAF} else None
 
 
 class Locks:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import nnc_core as nnc
 from nnc_core.base.dtype import float32
-from nnc_core.base.errors import ExecutionError
+from nnc_core.base.errors import DeviceMemoryError, ExecutionError
 from nnc_core.device import Device, PythonProgram
 from nnc_core.values.modes import current_stack
 
@@ -328,3 +328,23 @@ def test_large_arrays_are_not_pooled() -> None:
         held.clear()
         after = device.memory_info()
         assert after.used == before.used and after.pooled <= device.pool_limit
+
+
+def test_several_blocks_are_claimed_at_once() -> None:
+    """Those that are idle; further ones are reserved, and none gets lost where that fails."""
+    with nnc.use_device("strict-small:0"):
+        device = current_stack().device
+        device.trim()
+        before, pool = device.memory_info().used, device.pool
+        held = pool.claim_each(device, [64, 128, 64, 0])
+        assert len(held) == 4 and len({id(pool.block_of(x)) for x in held[:3]}) == 3
+        assert device.memory_info().used == before + 256
+        blocks = {id(pool.block_of(x)) for x in held[:3]}
+        held.clear()
+        again = pool.claim_each(device, [128, 64, 64])
+        assert {id(pool.block_of(x)) for x in again} == blocks and device.memory_info().used == before + 256
+        again.clear()
+        with pytest.raises(DeviceMemoryError):
+            pool.claim_each(device, [64, device.spec.memory * 2, 128])
+        info = device.memory_info()
+        assert info.used == before and pool.claim_each(device, [64, 128])

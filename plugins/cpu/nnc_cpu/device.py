@@ -29,7 +29,7 @@ from nnc_core.device import (
     Program,
     Stream,
 )
-from nnc_cpu import host, memory
+from nnc_cpu import heap, host, memory
 from nnc_cpu.backends import backends_beside
 from nnc_cpu.eager import EAGER, MADE_OF
 from nnc_cpu.expanded import beside_machine_code
@@ -64,11 +64,12 @@ class CpuDevice(Device):
         self.eager = {name: kernel for name, kernel in self.eager.items() if operator not in MADE_OF.get(name, ())}
 
     def reserve(self, nbytes: int) -> Any:
+        heap.reserving(nbytes)
         return memory.reserve(nbytes)
 
     def trim(self) -> int:
         given_back = super().trim()
-        host.give_back_heap()
+        heap.give_back()
         return given_back
 
     def alias(self, buffer: Any) -> Any:

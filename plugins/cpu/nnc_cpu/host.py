@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
-from collections.abc import Callable
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -35,24 +32,6 @@ def memory() -> tuple[int, int] | None:
     reclaimable = _entry("/proc/meminfo", "MemAvailable")
     available = int(reclaimable.split()[0]) * 1024 if reclaimable else free * page
     return available, pages * page
-
-
-def give_back_heap() -> None:
-    """Have the C library give pages to the system that it holds between arrays that are gone; nothing where it has no
-    such function."""
-    trim = _heap_trimmer()
-    if trim is not None:
-        trim(0)
-
-
-@cache
-def _heap_trimmer() -> Callable[[int], int] | None:
-    try:
-        found = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):  # of glibc alone; TypeError: Windows
-        return None
-    found.argtypes, found.restype = [ctypes.c_size_t], ctypes.c_int
-    return found
 
 
 def _entry(file: str, name: str) -> str:

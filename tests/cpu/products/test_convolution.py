@@ -17,6 +17,7 @@ from nnc_core.operator import OPERATORS
 from nnc_core.type import TensorSpec
 from nnc_cpu.device import CpuDevice
 from nnc_cpu.products.backend import PackedProducts, problem_of
+from nnc_cpu.products.numbers import names_of
 from nnc_cpu.products.plan import Tile
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values
 
@@ -52,6 +53,10 @@ CASES = {
     "more padding than image": Windows((1, 2, 2, 3), (3, 3, 3, 4), (1, 1), ((4, 4), (3, 5)), (1, 1)),
     "depthwise": Windows((2, 6, 7, 70), (3, 3, 1, 70), (1, 1), ((1, 1), (1, 1)), (1, 1), 70),
     "depthwise with strides": Windows((2, 9, 8, 5), (3, 3, 1, 5), (2, 2), ((0, 1), (1, 1)), (1, 1), 5),
+    "depthwise of one image": Windows((1, 9, 8, 37), (2, 5, 1, 37), (1, 2), ((2, 1), (1, 1)), (3, 1), 37),
+    "depthwise along one axis": Windows((3, 40, 20), (5, 1, 20), (2,), ((2, 1),), (2,), 20),
+    "depthwise along three axes": Windows((2, 4, 3, 5, 6), (2, 3, 2, 1, 6), (1, 2, 1), ((1, 0), (1, 1), (0, 1)),
+                                             (1, 1, 2), 6),
     "two filters for each channel": Windows((1, 6, 7, 5), (3, 3, 1, 10), (1, 1), ((1, 1), (1, 1)), (1, 1), 5),
     "runs of elements and channels": Windows((2, 7, 9, 3), (5, 3, 3, 6), (1, 2), ((2, 2), (0, 0)), (2, 1)),
     "runs that end inside": Windows((2, 7, 9, 1), (2, 4, 1, 5), (1, 2), ((1, 0), (0, 1)), (1, 1)),
@@ -109,6 +114,30 @@ def test_blocks_of_rows_and_steps(operator: str, windows: Windows) -> None:
     check(command(operator, windows, float32))
 
 
+LARGE = {
+    "depthwise": Windows((1, 60, 61, 150), (3, 3, 1, 150), (1, 1), ((1, 1), (1, 1)), (1, 1), 150),
+    "depthwise with strides": Windows((2, 41, 60, 113), (3, 3, 1, 113), (2, 2), ((0, 1), (1, 1)), (1, 1), 113),
+    "pointwise": Windows((1, 60, 61, 150), (1, 1, 150, 24), (1, 1), ((0, 0), (0, 0)), (1, 1)),
+}  # fmt: skip
+"""Images of which tiles send for what comes next."""
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_tiles_of_large_images_send_for_all_that_the_next_block_reads(name: str) -> None:
+    made = command("conv", LARGE[name], float32)
+    check(made)
+    problem = problem_of(made)
+    kind, numbers, _ = compiler("here").plan(problem)
+    given = dict(zip(names_of(kind), numbers, strict=True))
+    tiles = given["panels"] * -(-given["block_rows"] // kind.rows)
+    assert given["stream_share"] * tiles >= given["block_rows"] * given["stream_row"] > 0
+    image = problem.rows * given["stream_row"]
+    assert abs(image / np.prod(LARGE[name].image) - 1) < 0.05, "every pixel once"
+    small = command("conv", LARGE[name]._replace(image=(1, 20, 20, LARGE[name].image[-1])), float32)
+    kind, numbers, _ = compiler("here").plan(problem_of(small))
+    assert dict(zip(names_of(kind), numbers, strict=True))["stream_share"] == 0, "it stays in the cache"
+
+
 def test_layers_of_networks_are_one_command_each() -> None:
     rng = np.random.default_rng(0)
     x, w, bias = (nnc.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((2, 9, 9, 8), (3, 3, 8, 16), (16,)))
@@ -158,6 +187,34 @@ def apart(draw: st.DrawFn) -> Windows:
 def test_windows_of_any_size_and_distance(windows: Windows, operator: str, dtype: DType) -> None:
     made = command(operator, windows, dtype)
     check(made, tile=Tile(min(3, problem_of(made).rows), 1))
+
+
+def test_gradients_of_depthwise_kernels_go_through_the_images_once() -> None:
+    wide = Windows((2, 20, 20, 70), (3, 3, 1, 70), (1, 1), ((1, 1), (1, 1)), (1, 1), 70)
+    made = command("conv_kernel_gradient", wide, float32)
+    assert PackedProducts("conv_kernel_gradient").refuse(made) is None
+    problem = problem_of(made)
+    assert (problem.rows, problem.columns, problem.steps) == (9, 70, 800), "elements of the kernel by channels"
+    solid = Windows((2, 6, 9, 9, 70), (3, 3, 3, 1, 70), (1, 1, 1), ((1, 1), (1, 1), (1, 1)), (1, 1, 1), 70)
+    refused = PackedProducts("conv_kernel_gradient").refuse(command("conv_kernel_gradient", solid, float32))
+    assert "lanes that are not there" in (refused or ""), "images of three dimensions are left to their loop nest"
+
+
+def test_updates_of_depthwise_kernels_are_one_command_with_their_gradient() -> None:
+    rng = np.random.default_rng(0)
+    x, w = (nnc.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((4, 12, 13, 40), (3, 3, 1, 40)))
+
+    def step(x: nnc.Tensor, w: nnc.Tensor) -> Any:
+        by_w = nnc.grad(lambda w: nnc.sum(nnc.conv2d(x, w, padding="SAME", groups=40) ** 2))(w)
+        return w - 0.01 * by_w
+
+    compiled = nnc.jit(step)
+    assert "fused(conv_kernel_gradient multiply subtract)" in compiled.explain(x, w)
+    for deterministic in (True, False):
+        with nnc.config.using(deterministic=deterministic):
+            ours, theirs = np.asarray(compiled(x, w)), np.asarray(step(x, w))
+        assert (ours == theirs).all() or not deterministic
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_pixels_that_no_window_sees_are_ended_too() -> None:

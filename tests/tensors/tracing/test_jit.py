@@ -98,6 +98,15 @@ def test_results_may_be_anything(x: nnc.Tensor) -> None:
     assert (x.numpy() == HOST).all() and (b.numpy() == HOST + 1).all(), "results have memory of their own"
 
 
+def test_results_of_tensors_alone_keep_their_kind(x: nnc.Tensor) -> None:
+    for kind in (tuple, list, Pair._make):
+        found = nnc.jit(lambda x, kind=kind: kind([x + 1, x * 2]))(x)
+        assert type(found) is type(kind([1, 2])) and (found[0].numpy() == HOST + 1).all()
+        assert (found[1].numpy() == HOST * 2).all()
+    assert nnc.jit(lambda x: (x + 1, 2.5))(x)[1] == 2.5 and nnc.jit(lambda x: ())(x) == ()
+    assert nnc.jit(lambda x: [(x,)])(x)[0][0].tolist() == HOST.tolist()
+
+
 def test_a_function_without_tensors(device: str) -> None:
     f = nnc.jit(lambda n: nnc.arange(n, dtype=nnc.float32) * 2)
     assert f(3).tolist() == [0.0, 2.0, 4.0] and f(3).device.id == device

@@ -19,6 +19,7 @@ from nnc_core.operator.products.instead import suited
 from nnc_core.operator.products.matmul import weight_tiling
 from nnc_core.operator.products.problem import MatrixProduct
 from nnc_cpu.products.checked import checked
+from nnc_cpu.products.depthwise import by_elements
 from nnc_cpu.products.dots import dots_of, has_bfloat16
 from nnc_cpu.products.plan import panel_width
 
@@ -160,7 +161,7 @@ def nest_is_quicker(command: Command) -> bool:
 
 def problem_of(command: Command) -> MatrixProduct:
     """The problem of a command; NotSupportedError where there is no code for it."""
-    problem = checked(arranged(command))
+    problem = checked(by_elements(arranged(command)))
     if problem.each and problem.wide != problem.dtype:
         raise NotSupportedError(f"no depthwise convolutions of {problem.dtype}")
     return problem

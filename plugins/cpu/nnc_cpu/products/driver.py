@@ -18,6 +18,7 @@ from nnc_cpu.products.kind import AXES, TABLE, Kind
 from nnc_cpu.products.late import MOST_PAUSE
 from nnc_cpu.products.numbers import names_of, operand_names
 from nnc_cpu.products.parts import SIGNATURE
+from nnc_cpu.products.stream import StreamWriter
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
 from nnc_cpu.products.window_tables import WindowTableWriter
 from nnc_cpu.products.words import word_count
@@ -45,6 +46,7 @@ class ProductWriter:
         self.windows = WindowTableWriter(*noted) if kind.windows else None
         self.tables = self.windows or TableWriter(*noted)
         self.ahead = AheadWriter(kind, f, self.numbers)
+        self.stream = StreamWriter(kind, f, stored(kind.dtype), self.numbers) if kind.streams else None
         if kind.wide != kind.dtype:
             self.room = f.variable(self.type, 1, room_size(kind))
         self.panel = Register("null", "ptr")
@@ -84,6 +86,8 @@ class ProductWriter:
         tiles = f.let(f"udiv {total(f, self.rows, integer(self.kind.rows - 1))}, {self.kind.rows}", "i64")
         self.whole_rows = product(f, tiles, integer(self.kind.rows))
         a = self.of_batch("a")
+        if self.stream is not None:
+            self.stream.begin(a, self.first_row, panel, tiles)
         if self.kind.left == "each":
             a = self.at(a, "a", self.first_column)
         self.tables.begin(a, self.first_row, self.whole_rows, self.batch[-1])
@@ -252,6 +256,8 @@ class ProductWriter:
             shift = difference(f, row, skipped)
         else:
             table = moved(f, self.table, "ptr", row)
+        if self.stream is not None:
+            self.stream.of_tile(row)
         sums = self.sums_at(row)
         others = [*self.ahead.of_tile(row, sums), self.panel] if kind.looks_ahead else []
         others += [self.excess] if kind.is_moved else []

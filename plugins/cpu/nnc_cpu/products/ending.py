@@ -21,6 +21,7 @@ from nnc_cpu.products.writing import (
     moved,
     parameters,
     prefetch,
+    prefetch_to_write,
     product,
     store,
 )
@@ -76,14 +77,16 @@ class EndingWriter:
         return function_text(f, name, given)
 
     def send_for(self, steps: Sequence[Register]) -> None:
-        """Have the operands of a row of the next tile come into the cache while that is computed."""
-        f = self.function
-        for operand, start, step in zip(self.ending.operands, self.starts[1:], steps, strict=False):
-            if operand.along:
-                type = stored(operand.dtype)
+        """Have the operands of a row of the next tile, and the lines of its results, come into the cache while that is
+        computed: writing to a line waits for it, and the distance from row to row is none that processors foresee."""
+        f, read = self.function, len(self.ending.operands)
+        for n, (argument, start, step) in enumerate(zip(self.arguments[1:], self.starts[1:], steps, strict=True)):
+            if argument.along:
+                type = stored(argument.dtype)
                 row = moved(f, start, type, product(f, step, integer(self.kind.rows)))
+                send = prefetch if n < read else prefetch_to_write
                 for v in range(self.kind.vectors):
-                    prefetch(f, moved(f, row, type, integer(v), self.lanes))
+                    send(f, moved(f, row, type, integer(v), self.lanes))
 
     def vector(self, column: Register, mask: Register | None) -> None:
         """The ending of neighbouring columns."""

@@ -89,6 +89,11 @@ class Kind(NamedTuple):
         return not self.windows and self.left != "each" and self.dots is None
 
     @property
+    def streams(self) -> bool:
+        """Tiles have what the next block of rows reads of A come into the cache."""
+        return self.windows == ("whole" if self.left == "each" else "") and self.left != "columns"
+
+    @property
     def ends_late(self) -> bool:
         """Tiles end what the one before has summed: what takes long, in a unit that multiplications do not need."""
         return self.looks_ahead and self.wide == self.dtype and any(

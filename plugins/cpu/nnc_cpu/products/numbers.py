@@ -18,6 +18,8 @@ SPATIAL = 3
 """Spatial axes."""
 WINDOWS = (*[f"{name}{n}" for name in WindowAxis._fields for n in range(SPATIAL)], "image_step", "image_rows")
 """See `WindowAxis` and `ImageWindows`."""
+STREAM = ("stream_first", "stream_row", "stream_share")
+"""See `stream.py`."""
 
 
 def operand_names(kind: Kind) -> list[str]:
@@ -32,7 +34,7 @@ def names_of(kind: Kind) -> list[str]:
     for name in operands:
         names += [f"{name}_offset", *[f"{name}_batch{n}" for n in range(AXES)]]
     names += [f"{name}_row" for name in operands[2:]]
-    return [*names, *(WINDOWS if kind.windows else ())]
+    return [*names, *(WINDOWS if kind.windows else ()), *(STREAM if kind.streams else ())]
 
 
 def numbers_of(kind: Kind, given: Mapping[str, int]) -> Sequence[int]:

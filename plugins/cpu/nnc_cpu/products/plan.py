@@ -11,6 +11,7 @@ from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, Stri
 from nnc_cpu.products.dots import Dots
 from nnc_cpu.products.kind import TABLE, Kind, Right, Windows
 from nnc_cpu.products.numbers import SPATIAL, numbers_of, operand_names
+from nnc_cpu.products.stream import stream_numbers
 
 WIDEST = 64
 """Bytes of the vectors of processors that have 32 of them; others have 16."""
@@ -68,6 +69,7 @@ def _planned(problem: MatrixProduct, kind: Kind, panels: int, shared: int) -> Pr
     blocks, block_rows = _blocks(problem.rows, kind, shared)
     numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows,
                                          "ahead_shift": _ahead_shift(kind, _parts(block_rows, kind.rows))}
+    numbers |= stream_numbers(problem, kind, panels, block_rows)
     return ProductPlan(kind, tuple(numbers_of(kind, numbers)), prod(problem.batch) * blocks * panels)
 
 

@@ -82,6 +82,11 @@ def prefetch(f: FunctionWriter, place: Register) -> None:
     f.call_void("llvm.prefetch.p0", place, integer(0, 32), integer(2, 32), integer(1, 32))
 
 
+def prefetch_to_write(f: FunctionWriter, place: Register) -> None:
+    """Have the line of a place come into the first cache as one that no other processor has."""
+    f.call_void("llvm.prefetch.p0", place, integer(1, 32), integer(3, 32), integer(1, 32))
+
+
 def lanes_below(f: FunctionWriter, count: Register, lanes: int) -> Register:
     """The lanes whose number is below a count."""
     numbers = Register("<" + ", ".join([f"i64 {k}" for k in range(lanes)]) + ">", "i64", lanes)
