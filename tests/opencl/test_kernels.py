@@ -31,7 +31,7 @@ from nnc_opencl import binaries, drivers, kernel, programs
 from nnc_opencl.device import OpenCLDevice
 from nnc_opencl.failure import last_words
 from nnc_opencl.kernel import OpenCLKernel
-from nnc_opencl.stream import REMEMBERED, OpenCLEvent, OpenCLStream
+from nnc_opencl.stream import REMEMBERED, Asked, OpenCLEvent, OpenCLStream
 from tests.opencl.cases import Case, nest_of, numbers
 from tests.opencl.running import get, put, run
 
@@ -299,6 +299,14 @@ def test_work_sizes_cover_the_points(device: OpenCLDevice) -> None:
             assert local <= largest
 
 
+def test_small_works_are_one_group(device: OpenCLDevice) -> None:
+    if not device._device.type & cl.device_type.CPU:
+        pytest.skip("a driver for another kind of device")
+    assert kernel.work_sizes(8, device._device, 64) == (16, 16)
+    assert kernel.work_sizes(60, device._device, 64) == (64, 64)
+    assert kernel.work_sizes(8, device._device, 64, inner=1000) == (8, 1)  # each of them for a core
+
+
 def test_streams_wait_for_each_other(device: OpenCLDevice) -> None:
     first, second = device.stream(), device.stream()
     case = sum_of(1 << 18)
@@ -327,7 +335,7 @@ def test_streams_of_other_devices_are_refused(device: OpenCLDevice) -> None:
 def fail(stream: OpenCLStream, status: int) -> None:
     """Let the stream have a command that ends with a negative status."""
     event = cl.UserEvent(stream.context)
-    stream.remember(event, "the wrong command")
+    stream.remember(event, Asked("the wrong command"))
     event.set_status(status)
 
 
