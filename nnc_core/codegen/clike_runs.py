@@ -8,11 +8,12 @@ floats are always folded as PARTS partial results, whatever else a kernel does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import prod
+from math import frexp, isfinite, prod
 
 from nnc_core.base.dtype import float32, float64, is_float
 from nnc_core.base.loopnest import PARTS, Access, Instruction, LoopNest, Reduction, Stage
 from nnc_core.codegen.clike import CLikeKernel
+from nnc_core.codegen.clike_helpers import Helpers
 from nnc_core.codegen.expansions import LIBRARY_FUNCTIONS
 from nnc_core.codegen.general import AnyNest, GeneralNest
 from nnc_core.codegen.numpy_reductions import identity
@@ -23,6 +24,9 @@ TERMS = 256
 """Terms of a sum that are computed before they are added."""
 SHORT = 16
 """Points of an axis that are too few for vectors."""
+HIDDEN = 24
+"""Constants that a kernel reads from memory before its loops.  Of those that it knows, Intel's compiler fetches address
+and value in each round anew, by which a softmax took a third longer."""
 _SPLIT = {"sum": "add", "product": "multiply", "maximum": "maximum", "minimum": "minimum"}
 _VECTOR_FOLDS = {
     "sum": "{a} + {b}", "product": "{a} * {b}", "maximum": "select({a}, {b}, {b} > {a})",
@@ -57,6 +61,12 @@ def calls_library(nest: LoopNest) -> bool:
     return any(i.operation in _CALLS and is_float(i.dtype) for stage in nest.stages for i in stage.body)
 
 
+def _is_worth_hiding(constant: Instruction) -> bool:
+    """True of floats but powers of two, by which compilers multiply where they are told to divide."""
+    number = float(constant.literal or 0)
+    return is_float(constant.dtype) and isfinite(number) and abs(frexp(number)[0]) not in (0.0, 0.5)
+
+
 def _reductions(nest: LoopNest) -> Iterator[Reduction]:
     for stage in nest.stages:
         if stage.axes and not stage.running:
@@ -74,6 +84,11 @@ class RunsWriter(CLikeKernel):
     repeated = NOTHING_REPEATED
     """Values of inner points that a later stage asks for again, which are kept in arrays."""
 
+    def __init__(self, name: str, nest: AnyNest, helpers: Helpers) -> None:
+        super().__init__(name, nest, helpers)
+        self.hidden: dict[tuple[str, str], str] = {}
+        """Names of constants that the compiler is not to know, by type and text."""
+
     @property
     def apart_loop(self) -> str:
         """The words before loops that have no order."""
@@ -84,10 +99,29 @@ class RunsWriter(CLikeKernel):
 
     def points(self) -> None:
         self.move_arguments()
+        before = len(self.lines)
         self.line(f"const ulong all = {self.count()}, each = (all + {self.dialect.items} - 1) / {self.dialect.items};")
         self.line(f"ulong point = {self.dialect.point} * each;")
         self.line("const ulong end = min(point + each, all);")
         self.many_points()
+        loops = self.lines[before:]
+        del self.lines[before:]
+        self.declare_hidden()
+        self.lines += loops
+
+    def declare_hidden(self) -> None:
+        """Read the hidden constants from memory: they are in registers then, once for all rounds of the loops."""
+        for (held, text), name in self.hidden.items():
+            self.line(f"volatile {held} {name}_hidden = {text}; const {held} {name} = {name}_hidden;")
+
+    def value(self, instruction: Instruction) -> str:
+        value = super().value(instruction)
+        if instruction.operation != "constant" or not _is_worth_hiding(instruction):
+            return value
+        key = self.scalars.held(instruction.dtype), value
+        if key not in self.hidden and len(self.hidden) < HIDDEN:
+            self.hidden[key] = f"c{len(self.hidden)}"
+        return self.hidden.get(key, value)
 
     def many_points(self) -> None:
         """Go through the points from `point` to `end`."""
