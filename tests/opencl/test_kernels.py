@@ -52,6 +52,31 @@ def test_equal_nests_are_one_kernel(device: OpenCLDevice) -> None:
     assert first is not other
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["binary", "source"])
+def test_kernels_are_made_without_writing_python(device: OpenCLDevice, kept: bool,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyOpenCL writes functions for calls of each kernel, and looks through a program without a source."""
+    from pyopencl import invoker
+
+    source = f"__kernel void twice_{kept}(__global int *x) {{ x[get_global_id(0)] *= 2; }}"
+    built = binaries.of_source(source, device.default_stream.context, [])
+    if kept:
+        found = binaries.of_binary(built.get_info(cl.program_info.BINARIES)[0], device.default_stream.context, [])
+        assert found is not None
+        built = found
+    written, asked = [], []
+    monkeypatch.setattr(invoker, "_generate_enqueue_and_set_args_module",
+                        lambda *rest, write=invoker._generate_enqueue_and_set_args_module: (
+                            written.append(rest), write(*rest))[1])
+    monkeypatch.setattr(cl, "_PYOPENCL_NO_CACHE", True)
+    monkeypatch.setattr(cl.Program, "__getattr__", lambda self, name: asked.append(name), raising=False)
+    code = programs.Code(built, f"twice_{kept}", device._device)
+    handles = [code.handle() for _ in range(5)]
+    assert len({handle.kernel.int_ptr for handle in handles}) == 5
+    assert len(written) == 1
+    assert not asked
+
+
 def test_the_cache_of_kernels_is_bounded(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     forget_kernels(device, monkeypatch, 2)
     oldest = device.compile(nest_of(sum_of(3).command))

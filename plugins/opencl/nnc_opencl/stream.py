@@ -25,8 +25,8 @@ STATUS, COMPLETE = cl.event_info.COMMAND_EXECUTION_STATUS, int(cl.command_execut
 
 
 class Asked(NamedTuple):
-    """What a command is remembered by: what to call it if it fails, the user's line that asked for it, and the buffers
-    that it works on."""
+    """A command's name if it fails, the user's line that asked for it, and the buffers
+    that it works on: with these its event is remembered."""
 
     label: str
     line: Line | None = None

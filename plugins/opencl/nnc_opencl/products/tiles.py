@@ -110,8 +110,9 @@ class ItemWriter(SourceWriter):
             whole = " ".join([f"VSTORE(WIDENED(from + q * b_row + {n} * LANES), to + q * WIDTH + {n} * LANES);"
                               for n in range(self.kind.tile.vectors)])
             return [f"if (width == WIDTH) for (long q = 0; q < {steps}; ++q) {{ {whole} }}",
-                    f"else for (long q = 0; q < {steps}; ++q) for (long c = 0; c < WIDTH; ++c)",
-                    "to[q * WIDTH + c] = c < width ? LOADED(from[q * b_row + c]) : (real)0;"]
+                    f"else for (long q = 0; q < {steps}; ++q) {{",
+                    "for (long c = 0; c < width; ++c) to[q * WIDTH + c] = LOADED(from[q * b_row + c]);",
+                    "for (long c = width; c < WIDTH; ++c) to[q * WIDTH + c] = 0;", "}"]
         along = "q" if self.kind.right == "columns" else "q * b_row"
         return ["for (long c = 0; c < WIDTH; ++c) {",
                 f"if (c < width) for (long q = 0; q < {steps}; ++q) "
@@ -178,11 +179,12 @@ class ItemWriter(SourceWriter):
         start = "a + pixel_of[k]" if self.kind.axes else "a + (begin + k) * a_column"
         low, high = ("low_of[k]", "high_of[k]") if self.kind.axes else ("0", "rows")
         whole = f"for (int i = 0; i < HEIGHT; ++i) to[i] = LOADED(from[(first + i){along}]);"
-        some = (f"for (int i = 0; i < HEIGHT; ++i) to[i] = first + i >= {low} && first + i < {high} ? "
-                f"LOADED(from[(first + i){along}]) : (real)0;")
+        some = (f"const long end = clamp({high} - first, 0L, (long)HEIGHT), start = clamp({low} - first, 0L, end); "
+                "zero(to, HEIGHT); "
+                f"for (long i = start; i < end; ++i) to[i] = LOADED(from[(first + i){along}]);")
         return ["const long first = first_row + row;", "for (long k = 0; k < count; ++k) {",
                 f"__global const stored *from = {start}; __local real *to = rows_of + k * HEIGHT;",
-                f"if ({low} <= first && first + HEIGHT <= {high}) {whole}", f"else {some}", "}"]
+                f"if ({low} <= first && first + HEIGHT <= {high}) {whole}", f"else {{ {some} }}", "}"]
 
     # ---- sums
     def sums_lines(self) -> list[str]:
