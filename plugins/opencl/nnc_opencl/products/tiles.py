@@ -179,12 +179,11 @@ class ItemWriter(SourceWriter):
         start = "a + pixel_of[k]" if self.kind.axes else "a + (begin + k) * a_column"
         low, high = ("low_of[k]", "high_of[k]") if self.kind.axes else ("0", "rows")
         whole = f"for (int i = 0; i < HEIGHT; ++i) to[i] = LOADED(from[(first + i){along}]);"
-        some = (f"const long end = clamp({high} - first, 0L, (long)HEIGHT), start = clamp({low} - first, 0L, end); "
-                "zero(to, HEIGHT); "
-                f"for (long i = start; i < end; ++i) to[i] = LOADED(from[(first + i){along}]);")
+        some = (f"for (int i = 0; i < HEIGHT; ++i) to[i] = first + i >= {low} && first + i < {high} ? "
+                f"LOADED(from[(first + i){along}]) : (real)0;")
         return ["const long first = first_row + row;", "for (long k = 0; k < count; ++k) {",
                 f"__global const stored *from = {start}; __local real *to = rows_of + k * HEIGHT;",
-                f"if ({low} <= first && first + HEIGHT <= {high}) {whole}", f"else {{ {some} }}", "}"]
+                f"if ({low} <= first && first + HEIGHT <= {high}) {whole}", f"else {some}", "}"]
 
     # ---- sums
     def sums_lines(self) -> list[str]:
