@@ -224,3 +224,28 @@ def test_few_or_many_constants(device: OpenCLDevice, dtype: DType, count: int) -
     x = Layout.packed((533,), dtype)
     given = np.linspace(-1, 1, 533).astype(dtype)
     check(device, polynomial_nest(x, count), x, x, given=given)
+
+
+def squares(x: Layout, dtype: DType, turned: bool = False) -> tuple[LoopNest, Layout]:
+    """The sums of squares of rows in another dtype."""
+    rows, columns = x.shape
+    y = Layout.packed((rows,), dtype)
+    nest = open_nest(Command("squares", (), (x,), (y,)))
+    (row,) = nest.outer(rows)
+    with nest.stage(columns) as (k,):
+        value = nest.load(0, row, columns - 1 - k if turned else k).cast(dtype)
+        total = nest.fold("sum", value * value)
+    nest.store(0, total, row)
+    return nest.build(), y
+
+
+@pytest.mark.parametrize(("dtype", "turned", "at_once"), [
+    (float32, False, 16), (float32, True, 256), (float64, False, 256), (float16, False, 256)])
+@pytest.mark.parametrize("columns", [48, 533])
+def test_terms_are_computed_by_vectors_or_by_hundreds(device: OpenCLDevice, dtype: DType, turned: bool, at_once: int,
+                                                      columns: int) -> None:
+    x = Layout.packed((5, columns), dtype if dtype == float16 else float32)
+    nest, y = squares(x, float32 if dtype == float16 else dtype, turned)
+    text = program_of({"kernel": (expand(nest), RunsWriter)}, OPENCL_LOOPS)
+    assert f"_terms[{at_once}];" in text
+    check(device, nest, y, x)
