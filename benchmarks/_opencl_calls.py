@@ -88,7 +88,7 @@ def calls(device: str, step: Callable[[], object]) -> list[list[str]]:
     works = {"bare": waited(bare(stream)), "record": waited(chain(device)), "add": waited(adding)}
     for work in works.values():
         work(), work()
-    times = {name: seconds / RECORDS * 1e6 for name, seconds in least(works, repeats=40, calls=1).items()}
+    times = {name: seconds / RECORDS * 1e6 for name, seconds in least(works, repeats=20, calls=5).items()}
     for _ in range(3):
         step()
     took = least({"step": step}, repeats=25, calls=1)["step"]

@@ -49,6 +49,13 @@ def beside_torch(ours: Mapping[str, Work]) -> list[list[str]]:
 
 def beside_tinygrad(step: Callable[[], object]) -> list[list[str]]:
     """LeNet by Adagrad, both on Intel's driver where pip has installed that."""
+    return [beside(LENET, "tinygrad", "lenet training", step, {"DEV": "CL", **intels_driver()})]
+
+
+def intels_driver() -> dict[str, str]:
+    """The variables by which a process finds the loader of Intel's wheel, that the driver, and the driver its parts."""
     library = intel_library()
-    driver = {} if library is None else {"OCL_ICD_FILENAMES": str(library)}
-    return [beside(LENET, "tinygrad", "lenet training", step, {**os.environ, "DEV": "CL", **driver})]
+    if library is None:
+        return {}
+    folders = [str(library.parent), *os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)]
+    return {"OCL_ICD_FILENAMES": str(library), "LD_LIBRARY_PATH": os.pathsep.join(filter(None, folders))}

@@ -80,6 +80,21 @@ def test_a_group_may_pass_one_that_was_refused() -> None:
     assert panels.offered[0] == "matmul add" and "matmul add sigmoid" not in panels.offered
 
 
+def test_what_steps_of_a_recurrence_ask_is_asked_once() -> None:
+    """Equal groups of one graph, accepted or not: library code that had to answer hundreds of times took long to
+    compile for."""
+    panels = Panels("matmul", accepts=lambda p: "add" not in str(p))
+    stack = stack_with(panels)
+    F = stack.operator.open()
+    weights, bias, h = floats(F, "w", 4, 4), floats(F, "b", 4), floats(F, "h", 3, 4)
+    inputs = {"w": weights, "b": bias, "h": h}
+    for _ in range(6):
+        h = F.tanh(F.add(F.relu(F.matmul(h, weights)), bias))
+    run = compiled(stack, inputs, h)
+    assert commands(run).count("fused(matmul relu)") == 6
+    assert [panels.offered.count(asked) for asked in ("matmul relu add", "tanh matmul relu")] == [1, 1]
+
+
 def test_what_is_read_elsewhere_stays_a_result() -> None:
     stack = stack_with(Panels("matmul"))
     F = stack.operator.open()

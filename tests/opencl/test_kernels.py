@@ -31,7 +31,7 @@ from nnc_opencl import binaries, drivers, kernel, programs
 from nnc_opencl.device import OpenCLDevice
 from nnc_opencl.failure import last_words
 from nnc_opencl.kernel import OpenCLKernel
-from nnc_opencl.stream import REMEMBERED, OpenCLEvent, OpenCLStream
+from nnc_opencl.stream import REMEMBERED, Asked, OpenCLEvent, OpenCLStream
 from tests.opencl.cases import Case, nest_of, numbers
 from tests.opencl.running import get, put, run
 
@@ -50,6 +50,31 @@ def test_equal_nests_are_one_kernel(device: OpenCLDevice) -> None:
     first, again, other = (device.compile(nest_of(sum_of(n).command)) for n in (12, 12, 13))
     assert first is again
     assert first is not other
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["binary", "source"])
+def test_kernels_are_made_without_writing_python(device: OpenCLDevice, kept: bool,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyOpenCL writes functions for calls of each kernel, and looks through a program without a source."""
+    from pyopencl import invoker
+
+    source = f"__kernel void twice_{kept}(__global int *x) {{ x[get_global_id(0)] *= 2; }}"
+    built = binaries.of_source(source, device.default_stream.context, [])
+    if kept:
+        found = binaries.of_binary(built.get_info(cl.program_info.BINARIES)[0], device.default_stream.context, [])
+        assert found is not None
+        built = found
+    written, asked = [], []
+    monkeypatch.setattr(invoker, "_generate_enqueue_and_set_args_module",
+                        lambda *rest, write=invoker._generate_enqueue_and_set_args_module: (
+                            written.append(rest), write(*rest))[1])
+    monkeypatch.setattr(cl, "_PYOPENCL_NO_CACHE", True)
+    monkeypatch.setattr(cl.Program, "__getattr__", lambda self, name: asked.append(name), raising=False)
+    code = programs.Code(built, f"twice_{kept}", device._device)
+    handles = [code.handle() for _ in range(5)]
+    assert len({handle.kernel.int_ptr for handle in handles}) == 5
+    assert len(written) == 1
+    assert not asked
 
 
 def test_the_cache_of_kernels_is_bounded(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,6 +324,14 @@ def test_work_sizes_cover_the_points(device: OpenCLDevice) -> None:
             assert local <= largest
 
 
+def test_small_works_are_one_group(device: OpenCLDevice) -> None:
+    if not device._device.type & cl.device_type.CPU:
+        pytest.skip("a driver for another kind of device")
+    assert kernel.work_sizes(8, device._device, 64) == (16, 16)
+    assert kernel.work_sizes(60, device._device, 64) == (64, 64)
+    assert kernel.work_sizes(8, device._device, 64, inner=1000) == (8, 1)  # each of them for a core
+
+
 def test_streams_wait_for_each_other(device: OpenCLDevice) -> None:
     first, second = device.stream(), device.stream()
     case = sum_of(1 << 18)
@@ -327,7 +360,7 @@ def test_streams_of_other_devices_are_refused(device: OpenCLDevice) -> None:
 def fail(stream: OpenCLStream, status: int) -> None:
     """Let the stream have a command that ends with a negative status."""
     event = cl.UserEvent(stream.context)
-    stream.remember(event, "the wrong command")
+    stream.remember(event, Asked("the wrong command"))
     event.set_status(status)
 
 

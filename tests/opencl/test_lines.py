@@ -29,9 +29,9 @@ def test_commands_are_remembered_with_the_users_line(device: OpenCLDevice, run: 
     told: dict[str, set[str]] = {}
     remember = OpenCLStream.remember
 
-    def watched(self: Any, event: Any, label: str, line: Any = None, *rest: Any) -> None:
-        told.setdefault(label, set()).add(show_line(line))
-        remember(self, event, label, line, *rest)
+    def watched(self: Any, event: Any, asked: Any) -> None:
+        told.setdefault(asked.label, set()).add(show_line(asked.line))
+        remember(self, event, asked)
 
     monkeypatch.setattr(OpenCLStream, "remember", watched)
     with nnc.use_device(nnc.make_stack(device)):

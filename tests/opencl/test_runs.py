@@ -13,8 +13,9 @@ from nnc_core.base.config import config
 from nnc_core.base.dtype import DType, float16, float32, float64, int32
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
-from nnc_core.codegen import CLikeKernel, expand, interpret, writers_for_loops
+from nnc_core.codegen import OPENCL_LOOPS, CLikeKernel, expand, interpret, program_of, writers_for_loops
 from nnc_core.codegen.clike_columns import ColumnsWriter
+from nnc_core.codegen.clike_runs import HIDDEN, RunsWriter
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.loops import elementwise_nest, open_nest
 from nnc_core.type import TensorSpec
@@ -191,3 +192,60 @@ def test_calls_for_one_point_beside_calls_for_many(device: OpenCLDevice, name: s
     wanted = [expected[0] + expected[1], expected[0].sum(1) + expected[1], (expected[0] + expected[1]).sum(0)]
     for got, value in zip(found, wanted, strict=True):
         np.testing.assert_allclose(got.numpy(), value, rtol=4e-3, atol=4e-3)
+
+
+# ---- constants
+def polynomial_nest(x: Layout, count: int) -> LoopNest:
+    """1 / 2, then so many times: times x, plus a number that is no power of two."""
+    nest = open_nest(Command("polynomial", (), (x,), (x,)))
+    (i,) = nest.outer(*x.shape)
+    value = nest.load(0, i)
+    total = value.constant(0.5)
+    for n in range(count):
+        total = total * value + (n + 5) / 3
+    nest.store(0, total, i)
+    return nest.build()
+
+
+def test_constants_are_read_before_the_loops() -> None:
+    nest = expand(polynomial_nest(Layout.packed((100,), float32), 4))
+    head, loops = program_of({"kernel": (nest, RunsWriter)}, OPENCL_LOOPS).split("while (", 1)
+    for constant in np.float32([5 / 3, 7 / 3, 8 / 3]):
+        assert f"= {float(constant).hex()}f;" in head
+        assert float(constant).hex() not in loops
+    for power in (0.5, 2.0):  # the second is 6 / 3
+        assert float(power).hex() not in head
+        assert float(power).hex() in loops
+
+
+@pytest.mark.parametrize("dtype", [float16, float32, float64])
+@pytest.mark.parametrize("count", [3, HIDDEN + 20])
+def test_few_or_many_constants(device: OpenCLDevice, dtype: DType, count: int) -> None:
+    x = Layout.packed((533,), dtype)
+    given = np.linspace(-1, 1, 533).astype(dtype)
+    check(device, polynomial_nest(x, count), x, x, given=given)
+
+
+def squares(x: Layout, dtype: DType, turned: bool = False) -> tuple[LoopNest, Layout]:
+    """The sums of squares of rows in another dtype."""
+    rows, columns = x.shape
+    y = Layout.packed((rows,), dtype)
+    nest = open_nest(Command("squares", (), (x,), (y,)))
+    (row,) = nest.outer(rows)
+    with nest.stage(columns) as (k,):
+        value = nest.load(0, row, columns - 1 - k if turned else k).cast(dtype)
+        total = nest.fold("sum", value * value)
+    nest.store(0, total, row)
+    return nest.build(), y
+
+
+@pytest.mark.parametrize(("dtype", "turned", "at_once"), [
+    (float32, False, 16), (float32, True, 256), (float64, False, 256), (float16, False, 256)])
+@pytest.mark.parametrize("columns", [48, 533])
+def test_terms_are_computed_by_vectors_or_by_hundreds(device: OpenCLDevice, dtype: DType, turned: bool, at_once: int,
+                                                      columns: int) -> None:
+    x = Layout.packed((5, columns), dtype if dtype == float16 else float32)
+    nest, y = squares(x, float32 if dtype == float16 else dtype, turned)
+    text = program_of({"kernel": (expand(nest), RunsWriter)}, OPENCL_LOOPS)
+    assert f"_terms[{at_once}];" in text
+    check(device, nest, y, x)

@@ -67,10 +67,12 @@ class Offers:
             for x in dict.fromkeys(node.inputs):
                 self.readers.setdefault(x, []).append(node)
         self.taken: Taken = {}
+        self._plain: dict[Node, bool] = {}
+        self._refusals: dict[tuple[int, Command], str | None] = {}
 
     def grow(self, anchor: Node) -> None:
         """Take the largest group around an operator that its code accepts, if there is one."""
-        if not _is_plain(anchor):
+        if not self.is_plain(anchor):
             return
         backend = self.decider.decide(anchor.op, packed_command(anchor)).candidate
         if backend is None or not backend.fuses:
@@ -86,8 +88,27 @@ class Offers:
 
     def joins(self, node: Node) -> bool:
         """Tell whether a node may be offered at all."""
-        return node in self.position and node not in self.taken and _is_plain(node) and not (
+        return node in self.position and node not in self.taken and self.is_plain(node) and not (
             node.op in LEAVES or is_number(node) or node.op is PICK)
+
+    def is_plain(self, node: Node) -> bool:
+        """Tell whether a node can be a step, which is asked for each group that it might join."""
+        known = self._plain.get(node)
+        if known is None:
+            known = self._plain[node] = _is_plain(node)
+        return known
+
+    def refusal(self, backend: CommandBackend, command: Command) -> str | None:
+        """The reason why library code refuses the program of a command, or None.  Steps of recurrences ask for the
+        same again and again."""
+        program: Program = command.attributes[0]
+        if program in self.decider.refused_programs:
+            return f"{backend.name} takes no {program}: it was refused before"
+        key = id(backend), command
+        if key not in self._refusals:
+            reason = backend.refuse(command)
+            self._refusals[key] = None if reason is None else f"{backend.name} takes no {program}: {reason}"
+        return self._refusals[key]
 
 
 class GrowingGroup:
@@ -167,15 +188,12 @@ class GrowingGroup:
         program = ProgramWriter(members).program(results, library=self.anchor)
         inputs = tuple([x.layout() for x in program.inputs])
         command = Command(FUSED.name, (program,), inputs, tuple([x.spec.layout() for x in results]))
-        if program in self.offers.decider.refused_programs:
-            reason: str | None = "it was refused before"
-        else:
-            reason = self.backend.refuse(command)
-        if reason is None:
+        refusal = self.offers.refusal(self.backend, command)
+        if refusal is None:
             self.members, self.result, self.refusal = list(members), result, ""
         else:
-            self.refusal = self.refusal or f"{self.backend.name} takes no {program}: {reason}"
-        return reason is None
+            self.refusal = self.refusal or refusal
+        return refusal is None
 
 
 def _is_plain(node: Node) -> bool:

@@ -57,11 +57,18 @@ def of_source(source: str, context: cl.Context, options: Sequence[str]) -> cl.Pr
     return cl.Program(context, source).build(list(options), cache_dir=False)  # type: ignore[no-any-return, arg-type]
 
 
+class OfBinary(cl.Program):
+    """PyOpenCL asks a program for its source whenever it makes a kernel, and where there is none for a kernel of that
+    name, which takes six times as long as making the kernel."""
+
+    _source = ""
+
+
 def of_binary(binary: bytes, context: cl.Context, options: Sequence[str]) -> cl.Program | None:
     """The program; None if the driver does not take it."""
     _hush_remarks()
     try:
-        return cl.Program(context, context.devices, [binary]).build(list(options))  # type: ignore[no-any-return]
+        return OfBinary(context, context.devices, [binary]).build(list(options))  # type: ignore[no-any-return]
     except cl.Error:
         return None
 

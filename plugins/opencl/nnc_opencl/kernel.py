@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 import pyopencl as cl
 
 from nnc_core.base.errors import DeviceError
-from nnc_core.base.line import Line
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import GroupsWriter, RunsWriter, results_size
 from nnc_core.codegen.clike_columns import COLUMNS, ColumnsWriter
@@ -19,21 +19,27 @@ from nnc_core.codegen.group_states import GROUP
 from nnc_core.device import Buffer, Kernel, Launch, Stream, origin
 from nnc_opencl.failure import failure
 from nnc_opencl.programs import Code, FittedCode, KernelHandle
-from nnc_opencl.stream import OpenCLStream
+from nnc_opencl.stream import Asked, OpenCLStream
 
 RUN = 2048
 """Points that are worth a work item."""
+FEW = 128
+"""Points in all that a few groups go through sooner than many: a driver for a CPU takes 80 ns for a group."""
 SHARES = 8
 """Work items for each core."""
 
 
-def work_sizes(points: int, device: cl.Device, largest: int) -> tuple[int, int]:
-    """(global, local) number of work items.  Few local sizes, as some drivers build again for each.
+def work_sizes(points: int, device: cl.Device, largest: int, inner: int = 1) -> tuple[int, int]:
+    """(global, local) number of work items, each of which goes through `inner` points.  Few local sizes, as some
+    drivers build again for each.
 
-    On a CPU a group runs on one core, its items in vectors: large groups, but enough of them for all cores.
+    On a CPU a group runs on one core, its items in vectors: large groups, but enough of them for all cores, unless what
+    there is to do takes less than starting another group.
     """
     if not device.type & cl.device_type.CPU:
         local = 64
+    elif points * inner <= FEW:
+        local = 16 if points <= 16 else 64
     else:
         local = next((size for size in (64, 16) if points >= 4 * size * device.max_compute_units), 1)
     local = min(local, largest)
@@ -44,16 +50,16 @@ def sizes_of(nest: LoopNest, code: Code, device: cl.Device) -> tuple[int, int]:
     """The same for the code of a nest."""
     if issubclass(code.writer, GroupsWriter):
         return code.writer.groups(nest) * GROUP, GROUP
+    inner = max([prod(stage.axes) for stage in nest.stages])
     if issubclass(code.writer, RunsWriter):
-        return run_sizes(nest, device, COLUMNS if code.writer is ColumnsWriter else 1)
-    return work_sizes(nest.points, device, code.largest_group)
+        return run_sizes(nest.points, inner, device, COLUMNS if code.writer is ColumnsWriter else 1)
+    return work_sizes(nest.points, device, code.largest_group, inner)
 
 
-def run_sizes(nest: LoopNest, device: cl.Device, least: int) -> tuple[int, int]:
+def run_sizes(points: int, inner: int, device: cl.Device, least: int) -> tuple[int, int]:
     """The same for items that share the points among themselves: enough for all cores, each with much to do, `least`
     points or more."""
-    inner = max([prod(stage.axes) for stage in nest.stages])
-    items = min(nest.points * max(inner, 1) // RUN, nest.points // least, SHARES * device.max_compute_units)
+    items = min(points * max(inner, 1) // RUN, points // least, SHARES * device.max_compute_units)
     return max(items, 1), 1
 
 
@@ -132,22 +138,20 @@ def lend(code: Code, buffers: Sequence[Any], numbers: tuple[np.int64, ...], name
 class OpenCLLaunch:
     """Enqueues one kernel with its arguments set, and keeps the buffers alive, which OpenCL does not."""
 
-    __slots__ = ("_buffers", "_free", "_global", "_handle", "_kernel", "_label", "_line", "_local", "_queue", "_stream")
+    __slots__ = ("_asked", "_buffers", "_enqueue", "_free", "_handle", "_stream")
 
     def __init__(self, label: str, handle: KernelHandle, free: deque[KernelHandle], sizes: tuple[int, int],
                  buffers: Sequence[Buffer], stream: OpenCLStream) -> None:
-        self._label, self._handle, self._free, self._buffers = label, handle, free, tuple(buffers)
-        self._kernel = handle.kernel
-        self._global, self._local = (sizes[0],), (sizes[1],)
-        self._stream, self._queue = stream, stream.queue
-        self._line: Line | None = origin.get()
+        self._handle, self._free, self._buffers, self._stream = handle, free, tuple(buffers), stream
+        self._enqueue = partial(cl.enqueue_nd_range_kernel, stream.queue, handle.kernel, (sizes[0],), (sizes[1],))
+        self._asked = Asked(label, origin.get(), self._buffers if stream.keeps else None)
 
     def __call__(self) -> None:
         try:
-            event = cl.enqueue_nd_range_kernel(self._queue, self._kernel, self._global, self._local)
+            event = self._enqueue()
         except cl.Error as error:
-            raise failure(f"launching {self._label}", error, self._stream.id) from error
-        self._stream.remember(event, self._label, self._line, self._buffers)
+            raise failure(f"launching {self._asked.label}", error, self._stream.id) from error
+        self._stream.remember(event, self._asked)
 
     def __del__(self) -> None:
         self._free.append(self._handle)  # what is enqueued has its arguments already

@@ -31,6 +31,7 @@ from nnc_core.device import DeviceSpec
 from nnc_opencl.binaries import built
 from nnc_opencl.drivers import builds_loops
 from nnc_opencl.failure import build_failure
+from nnc_opencl.invokers import write_once
 
 TOGETHER = 16
 """Nests of one program.  Drivers for CPUs take 45 ms for a program of one and 14 ms a nest from here on; the code of a
@@ -44,7 +45,9 @@ Refusal: TypeAlias = NotSupportedError | DeviceFailureError
 
 
 HANDLES = 64
-"""cl.Kernel objects kept for the next binds: making one takes 100 us, setting its arguments 0.5 us."""
+"""cl.Kernel objects kept for the next binds: making one takes 10 us, setting its arguments 0.5 us."""
+
+write_once()
 
 
 class KernelHandle:

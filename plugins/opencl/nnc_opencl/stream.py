@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyopencl as cl
 
@@ -20,6 +20,17 @@ from nnc_opencl.failure import failure, failure_of_code
 
 REMEMBERED = 1024
 """Commands after which those that are done are looked through."""
+STATUS, COMPLETE = cl.event_info.COMMAND_EXECUTION_STATUS, int(cl.command_execution_status.COMPLETE)
+"""Names of PyOpenCL's, which take as long to look up as the driver takes to answer."""
+
+
+class Asked(NamedTuple):
+    """A command's name if it fails, the user's line that asked for it, and the buffers
+    that it works on: with these its event is remembered."""
+
+    label: str
+    line: Line | None = None
+    held: object = None
 
 
 class OpenCLStream(Stream):
@@ -30,7 +41,7 @@ class OpenCLStream(Stream):
         stream, which needs no hold of it for that reason."""
         self.context, self.id, self.keeps = context, id, keeps
         self.queue = cl.CommandQueue(context, device, properties=cl.command_queue_properties.PROFILING_ENABLE)
-        self._commands: deque[tuple[cl.Event, str, Line | None, object]] = deque()
+        self._commands: deque[tuple[cl.Event, Asked]] = deque()
         self._failures: list[Error] = []
         self._followed: set[OpenCLStream] = set()
         self._lock = threading.RLock()  # the collector may end an upload, and come back, while it is held
@@ -43,27 +54,29 @@ class OpenCLStream(Stream):
             event = enqueue(self.queue, *arguments, **options)
         except cl.Error as error:
             raise failure(label, error, self.id) from error
-        self.remember(event, label, origin.get(), held)
+        self.remember(event, Asked(label, origin.get(), held if self.keeps else None))
         return OpenCLEvent(self, event)
 
-    def remember(self, event: cl.Event, label: str, line: Line | None = None, held: object = None) -> None:
-        """Keep a command, and the buffers that it works on, until it is done; `line` of the user asked for it."""
-        self._commands.append((event, label, line, held if self.keeps else None))
-        if len(self._commands) >= REMEMBERED:
+    def remember(self, event: cl.Event, asked: Asked) -> None:
+        """Keep a command until it is done."""
+        commands = self._commands
+        commands.append((event, asked))
+        if len(commands) >= REMEMBERED:
             self.forget_done()
 
     def forget_done(self) -> None:
         """Let go of finished commands and of the host arrays that they held; keep failures for a wait."""
         with self._lock:
-            while self._commands:
-                event, label, line, _ = self._commands[0]
-                status = event.command_execution_status
-                if status > cl.command_execution_status.COMPLETE:
+            commands = self._commands
+            while commands:
+                event, asked = commands[0]
+                status: Any = event.get_info(STATUS)
+                if status > COMPLETE:
                     return
-                self._commands.popleft()
+                commands.popleft()
                 if status < 0:
-                    error = failure_of_code(label, status, self.id)
-                    self._failures.append(error if line is None else error.locate(line=show_line(line)))
+                    error = failure_of_code(asked.label, status, self.id)
+                    self._failures.append(error if asked.line is None else error.locate(line=show_line(asked.line)))
 
     def raise_failure(self) -> None:
         """Raise the first failure of what is done, here and in streams that this one waited for.

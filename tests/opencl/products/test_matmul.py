@@ -13,7 +13,8 @@ from nnc_core.operator.products.arrange import arranged
 from nnc_opencl.device import OpenCLDevice
 from nnc_opencl.products.kernel import TiledCompiler
 from nnc_opencl.products.kind import SumTile
-from nnc_opencl.products.plan import choose_tile
+from nnc_opencl.products.plan import choose_tile, plan_of
+from nnc_opencl.products.tiles import tile_source
 from tests.cpu.products.test_matmul import TURNED, command_of, matrices, packed
 from tests.opencl.products.running import SMALL_TILE, check
 
@@ -88,3 +89,13 @@ def test_they_run_in_graphs_and_add_up_to_what_numpy_says(device: OpenCLDevice) 
     assert "tiles" in layer.explain(x, w, v)
     empty = nnc.matmul(nnc.zeros((3, 0), device=device.spec.id), nnc.zeros((0, 5), device=device.spec.id))
     assert empty.numpy().tolist() == np.zeros((3, 5)).tolist()
+
+
+@pytest.mark.parametrize(("ta", "tb"), TURNED)
+def test_no_element_of_a_panel_is_looked_at_one_by_one(ta: bool, tb: bool) -> None:
+    """Compilers unroll loops of a panel's width, and took three times as long for a product whose loop asks for each
+    element whether it is there."""
+    kind = plan_of(arranged(matrices(67, 66, 31, float32, ta, tb)), False, 2, SMALL_TILE).kind
+    loops = [line for line in tile_source(kind).splitlines() if "< WIDTH" in line]
+    assert loops
+    assert not [line for line in loops if "?" in line]

@@ -110,8 +110,9 @@ class ItemWriter(SourceWriter):
             whole = " ".join([f"VSTORE(WIDENED(from + q * b_row + {n} * LANES), to + q * WIDTH + {n} * LANES);"
                               for n in range(self.kind.tile.vectors)])
             return [f"if (width == WIDTH) for (long q = 0; q < {steps}; ++q) {{ {whole} }}",
-                    f"else for (long q = 0; q < {steps}; ++q) for (long c = 0; c < WIDTH; ++c)",
-                    "to[q * WIDTH + c] = c < width ? LOADED(from[q * b_row + c]) : (real)0;"]
+                    f"else for (long q = 0; q < {steps}; ++q) {{",
+                    "for (long c = 0; c < width; ++c) to[q * WIDTH + c] = LOADED(from[q * b_row + c]);",
+                    "for (long c = width; c < WIDTH; ++c) to[q * WIDTH + c] = 0;", "}"]
         along = "q" if self.kind.right == "columns" else "q * b_row"
         return ["for (long c = 0; c < WIDTH; ++c) {",
                 f"if (c < width) for (long q = 0; q < {steps}; ++q) "
