@@ -68,9 +68,9 @@ def test_the_graph_keeps_names_and_dimensions() -> None:
     message = classifier()
     module = load_onnx(message.SerializeToString())
     made = module.graph()
-    assert list(made.inputs) == ["x", *module.named_parameters()] and list(made.outputs) == ["logits"]
+    assert list(made.inputs) == ["x", *module.cells()] and list(made.outputs) == ["logits"]
     assert made.inputs["x"].spec.shape == (nnc.Dim("batch"), 1, 8, 8)
-    weights = {name: p.read() for name, p in module.named_parameters().items()}
+    weights = {name: cell.read() for name, cell in module.cells().items()}
     compiled, frozen = made.compile(), module.graph(frozen=True).compile()
     fixed = module.graph(sizes={"batch": 2}, frozen=True)
     assert fixed.inputs["x"].spec.shape == (2, 1, 8, 8)

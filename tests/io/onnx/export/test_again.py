@@ -12,8 +12,9 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.io import load_module, load_onnx, save_module, save_onnx, to_onnx
-from nnc_core.nn import Conv2d, Linear, Sequential, zoo
+from nnc_core.nn import BatchNorm, Conv2d, Linear, Sequential
 from tests.io.onnx.export.evaluating import by_reference, check
+from tests.io.onnx.export.networks import NAMES, NETWORKS
 from tests.io.onnx.models import classifier, model, node, value
 
 X = np.random.default_rng(0).standard_normal((2, 1, 8, 8)).astype(np.float32)
@@ -72,18 +73,38 @@ def test_other_inputs_or_dtypes_are_written_anew() -> None:
         to_onnx(twice)  # as a call of it
 
 
-def written_twice(network: Any, shape: tuple[Any, ...]) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+def written_twice(network: Any, inputs: list[Any]) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     """The model of a network, and that of the graph that was read from it."""
-    first = to_onnx(network, inputs=[shape])
+    first = to_onnx(network, inputs=inputs)
     read = load_onnx(first.SerializeToString())
-    return first, to_onnx(read.graph(), parameters={name: p.read() for name, p in read.named_parameters().items()})
+    return first, to_onnx(read.graph(), parameters=read.named_parameters(), buffers=read.named_buffers())
 
 
-def test_the_graph_that_was_read_is_written_as_it_was() -> None:
-    first, again = written_twice(zoo.lenet5(classes=10, width=4), ("batch", 28, 28, 1))
+@pytest.mark.parametrize("name", [n for n in NAMES if NETWORKS[n.values[0]].images and n.values[0] != "mask_rcnn"])
+def test_the_graph_that_was_read_is_written_as_it_was(name: str) -> None:
+    nnc.manual_seed(0)
+    first, again = written_twice(NETWORKS[name].build(), NETWORKS[name].specs())
     assert again.SerializeToString(deterministic=True) == first.SerializeToString(deterministic=True)
 
 
 def test_a_bias_of_channels_that_lie_first_is_an_operand_too() -> None:
-    made, _ = written_twice(Conv2d(3, 4, 3, layout="NCHW"), ("batch", 3, 8, 8))
+    made, _ = written_twice(Conv2d(3, 4, 3, layout="NCHW"), [("batch", 3, 8, 8)])
     assert [n.op_type for n in made.graph.node] == ["Conv"] and len(made.graph.initializer) == 2
+
+
+def test_statistics_of_a_graph_are_buffers() -> None:
+    network = Sequential(BatchNorm(4), BatchNorm(4))  # whose statistics are equal
+    read = load_onnx(to_onnx(network, inputs=[("batch", 4)]).SerializeToString())
+    graph = read.graph()
+    assert list(graph.inputs) == ["x", *(x.name for x in to_onnx(read).graph.initializer)]
+    values: Any = {"parameters": network.named_parameters(),
+                   "buffers": {name: cell.read() for name, cell in read.named_buffers().items()}}
+    again = load_onnx(to_onnx(graph, **values).SerializeToString())
+    assert again.named_buffers().keys() == network.named_buffers().keys()
+    assert again.named_parameters().keys() == network.named_parameters().keys()
+    with pytest.raises(nnc.errors.OperandError, match="no input 'mean'"):
+        to_onnx(graph, buffers={"mean": np.zeros(4)})
+    with pytest.raises(nnc.errors.OperandError, match="as a parameter and as a buffer"):
+        to_onnx(graph, parameters={"0.scale": np.ones(4)}, buffers={"0.scale": np.ones(4)})
+    with pytest.raises(nnc.errors.OperandError, match="of its own"):
+        to_onnx(network, inputs=[("batch", 4)], buffers={})
