@@ -4,6 +4,6 @@ ONNX_MODULE = "nnc.io.OnnxModule"
 """The class of modules that ONNX models are, in files of modules."""
 
 PARAMETERS, BUFFERS, TRANSPOSED, STATE = "nnc.parameters", "nnc.buffers", "nnc.transposed", "nnc.iopairs"
-"""Metadata of models that nnc writes, as JSON: the initialisers that are state, by name, and those of them that are not
-trained; of those that are stored with their axes in another order, the order that gives ours; the pairs (output, input)
-that calls carry on."""
+"""Metadata of models that nnc writes, as JSON: the initialisers that are state, by name (an empty list says that all of
+them are constants), and those that are not trained; of those that are stored with their axes in another order, the
+order that gives ours; the pairs (output, input) that calls carry on."""

@@ -57,7 +57,7 @@ def model_of(graph: SymbolicGraph, values: Mapping[str, Array], operator: Operat
     state = [name for name in graph.inputs if name in values]
     found = {PARAMETERS: state, BUFFERS: [name for name in state if name in buffers], TRANSPOSED: back,
              STATE: [list(pair) for pair in graph.iopairs]}
-    metadata = {key: json.dumps(value) for key, value in found.items() if value}
+    metadata = {key: json.dumps(value) for key, value in found.items() if value or key == PARAMETERS}
     return WrittenModel(made, arrays, _opset(made, outputs.values()), metadata, sizes.text)
 
 
