@@ -56,7 +56,7 @@ class NodeEmitter:
         key = (operator, inputs, count, tuple([(k, _key(v)) for k, v in attributes.items()]))
         found = self._found(key)
         if found is None:
-            found = self._made[key] = tuple([self.store.name(operator) for _ in range(count)])
+            found = self._made[key] = tuple([self.store.name(operator.rpartition(".")[2]) for _ in range(count)])
             self.nodes.append(WrittenNode(operator, list(inputs), list(found), attributes))
         return found
 

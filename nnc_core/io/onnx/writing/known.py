@@ -23,4 +23,5 @@ def as_constant(F: Nodes, node: Node) -> Node | None:
     if not isinstance(size, int) or size > WRITTEN_OUT:
         return None
     reference: Any = _PROGRESSION.reference
-    return F.constant(Literal(np.asarray(reference(*node.attributes))), node.spec)
+    with np.errstate(all="ignore"):  # what is beyond a dtype's range is infinite
+        return F.constant(Literal(np.asarray(reference(*node.attributes))), node.spec)

@@ -13,6 +13,7 @@ from nnc_core.io.onnx.names import BUFFERS, PARAMETERS, STATE, TRANSPOSED
 from nnc_core.io.onnx.writing import operators
 from nnc_core.io.onnx.writing.emitter import NodeEmitter, Store
 from nnc_core.io.onnx.writing.held import Held
+from nnc_core.io.onnx.writing.own import functions_of
 from nnc_core.io.onnx.writing.parameters import ParameterArrays
 from nnc_core.io.onnx.writing.preparing import prepared
 from nnc_core.io.onnx.writing.records import Array, WrittenGraph, WrittenModel, WrittenNode, all_nodes_in
@@ -58,7 +59,8 @@ def model_of(graph: SymbolicGraph, values: Mapping[str, Array], operator: Operat
     found = {PARAMETERS: state, BUFFERS: [name for name in state if name in buffers], TRANSPOSED: back,
              STATE: [list(pair) for pair in graph.iopairs]}
     metadata = {key: json.dumps(value) for key, value in found.items() if value or key == PARAMETERS}
-    return WrittenModel(made, arrays, _opset(made, outputs.values()), metadata, sizes.text)
+    return WrittenModel(made, arrays, _opset(made, outputs.values()), metadata, sizes.text,
+                        functions_of(all_nodes_in(made)))
 
 
 def _tidied(graph: WrittenGraph, arrays: dict[str, Array], fixed: Collection[str]) -> dict[str, Array]:

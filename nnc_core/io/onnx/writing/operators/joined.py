@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nnc_core.io.onnx.writing.held import Held
+from nnc_core.io.onnx.writing.pointwise import LEAVES
 from nnc_core.io.onnx.writing.records import WrittenNode
-from nnc_core.operator import CONSTANT, OPERATORS, PLACEHOLDER
+from nnc_core.operator import OPERATORS
 from nnc_core.optimiser.inspect import host_array, is_known
 from nnc_core.symbol import Node
 from nnc_core.type import Dims
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 CONVOLUTIONS = {"conv": "Conv", "conv_input_gradient": "ConvTranspose"}
 NORMALISATIONS = {"standardise": "LayerNormalization", "rms_normalise": "RMSNormalization"}
-LEAVES = (PLACEHOLDER, CONSTANT, OPERATORS["filled"])
 _RESHAPE, _MULTIPLY = OPERATORS["reshape"], OPERATORS["multiply"]
 
 
