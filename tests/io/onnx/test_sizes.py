@@ -16,18 +16,22 @@ X = np.random.default_rng(0).standard_normal((1, 2, 5, 7)).astype(np.float32)
 FOUR = {"two": np.int64([2]), "four": np.int64([4]), "zero": np.int64([0])}
 
 
-def resized_like_another(mode: str) -> onnx.ModelProto:
+def resized_like_another(**options: Any) -> onnx.ModelProto:
     """Images in the size of others."""
     return model([node("Shape", "x", "xs"), node("Shape", "other", "s"), node("Slice", "s two four", "hw"),
                   node("Slice", "xs zero two", "nc"), node("Concat", "nc hw", "sizes", axis=0),
-                  node("Resize", "x _ _ sizes", "y", mode=mode)],
+                  node("Resize", "x region _ sizes", "y", **options)],
                  [value("x", np.float32, [1, 2, "h", "w"]), value("other", np.float32, [1, 2, "rows", "columns"])],
-                 [value("y", np.float32, [1, 2, "rows", "columns"])], FOUR)
+                 [value("y", np.float32, [1, 2, "rows", "columns"])],
+                 {**FOUR, "region": np.float32([0, 0, 0.2, 0.1, 1, 1, 0.9, 1.2])})
 
 
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-def test_images_in_named_sizes(mode: str) -> None:
-    module = load_onnx(resized_like_another(mode).SerializeToString())
+@pytest.mark.parametrize("options", [
+    {"mode": "nearest"}, {"mode": "linear"}, {"mode": "cubic"}, {"mode": "linear", "antialias": 1},
+    {"mode": "cubic", "antialias": 1, "exclude_outside": 1},
+    {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 3.0}], ids=str)
+def test_images_in_named_sizes(options: dict[str, Any]) -> None:
+    module = load_onnx(resized_like_another(**options).SerializeToString())
     graph = module.graph()
     assert str(graph.outputs["y"].spec) == "float32[1,2,rows,columns]"
     run = graph.compile()
