@@ -145,9 +145,9 @@ class NodeCall:
         """A size that is the element of a tensor: a number, or a dimension that is counted when the graph runs."""
         return self.run.counted.of(number).item()
 
-    def graph(self, graph: OnnxGraph, *inputs: Lane) -> list[Lane]:
-        """Run a sub-graph, which sees the names around the step."""
-        return self.run.graph(graph, inputs, self.scope)
+    def graph(self, graph: OnnxGraph, *inputs: Lane, around: Mapping[str, Lane] = NOTHING) -> list[Lane]:
+        """Run a sub-graph, which sees the names around the step, some of them with other values."""
+        return self.run.graph(graph, inputs, Scope(dict(around), self.scope) if around else self.scope)
 
     def body(self, graph: OnnxGraph, *inputs: Lane) -> list[Lane]:
         """Run the body of a function, which sees its inputs alone."""

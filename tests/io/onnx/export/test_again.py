@@ -17,7 +17,7 @@ from nnc_core.io import load_module, load_onnx, save_module, save_onnx, to_onnx
 from nnc_core.nn import GRU, LSTM, RNN, BatchNorm, Conv2d, Linear, Module, Sequential
 from tests.io.onnx.export.evaluating import by_reference, check
 from tests.io.onnx.export.networks import NAMES, NETWORKS
-from tests.io.onnx.models import classifier, model, node, value
+from tests.io.onnx.models import classifier, graph, model, node, value
 from tests.support import leaves
 
 X = np.random.default_rng(0).standard_normal((2, 1, 8, 8)).astype(np.float32)
@@ -167,6 +167,7 @@ FUNCTIONS: dict[str, tuple[tuple[Any, ...], Callable[[nnc.Tensor], Any]]] = {
     "causal attention": (("batch", 4, 8), lambda x: nnc.scaled_dot_product_attention(x, x, x, causal=True)),
     "images resized": (("batch", 6, 6, 4), lambda x: nnc.resize(x, (9, 9))),
     "places": (("batch", 6), lambda x: nnc.take(x, np.asarray([0, 2]), axis=1)),
+    "a branch": ((5, 4), lambda x: nnc.cond(nnc.sum(x) > 0, lambda y: y * 2, lambda y: y + 1, x)),
     "a scan": ((5, 4), lambda x: nnc.scan(lambda c, row: (c + row, c * row), nnc.zeros(4), x)[1]),
 }
 SOME = np.random.default_rng(0).standard_normal(3000).astype(np.float32)
@@ -211,3 +212,18 @@ def test_functions_of_ours_are_known_again_and_run_elsewhere() -> None:
     del first.functions[:]
     with pytest.raises(nnc.errors.NotSupportedError, match="of_a_later_version"):
         load_onnx(first.SerializeToString())
+
+
+def test_branches_that_are_read_stay_inside() -> None:
+    """What a branch computes of names around it runs only where it is chosen."""
+    then = graph([node("Exp", "x", "t")], [], [value("t", np.float32, [3])])
+    otherwise = graph([node("Neg", "x", "e")], [], [value("e", np.float32, [3])])
+    message = model([node("ReduceSum", "x", "s", keepdims=0), node("Greater", "s zero", "c"),
+                     node("If", "c", "y", then_branch=then, else_branch=otherwise)],
+                    [value("x", np.float32, [3])], [value("y", np.float32, [3])], {"zero": np.float32(0)})
+    read = load_onnx(message.SerializeToString())
+    assert not {"exp", "negative"} & {n.op.name for n in read.graph().nodes}
+    again = to_onnx(read.graph())
+    assert [n.op_type for n in again.graph.node] == ["ReduceSum", "Greater", "If"]
+    for x in (np.float32([1, 2, 3]), np.float32([-1, -2, 3])):
+        np.testing.assert_allclose(by_reference(again, {"x": x})[0], np.exp(x) if x.sum() > 0 else -x, rtol=1e-6)
