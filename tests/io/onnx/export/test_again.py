@@ -169,6 +169,8 @@ FUNCTIONS: dict[str, tuple[tuple[Any, ...], Callable[[nnc.Tensor], Any]]] = {
     "places": (("batch", 6), lambda x: nnc.take(x, np.asarray([0, 2]), axis=1)),
     "a branch": ((5, 4), lambda x: nnc.cond(nnc.sum(x) > 0, lambda y: y * 2, lambda y: y + 1, x)),
     "norms": (("batch", 6), lambda x: nnc.linalg.vector_norm(x, axis=1) + nnc.linalg.vector_norm(x, axis=1, ord=1)),
+    "sorted": (("batch", 6), lambda x: nnc.sort(x, axis=1)),
+    "the largest": (("batch", 6), lambda x: nnc.top_k(x, 2)[0]),
     "a scan": ((5, 4), lambda x: nnc.scan(lambda c, row: (c + row, c * row), nnc.zeros(4), x)[1]),
 }
 SOME = np.random.default_rng(0).standard_normal(3000).astype(np.float32)
