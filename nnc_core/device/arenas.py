@@ -44,7 +44,7 @@ class Arenas:
         self.default = LIMIT if memory is None else memory // SHARE
         self.over = False
         """True while programs run that are to be given up when they end."""
-        self._kept: dict[int, _Kept] = {}
+        self._kept: dict[int, _Kept] = {}  # read as lists: making a tuple, the collector may take entries out meanwhile
         self._lock = threading.RLock()  # what dies while it is held may call for memory
 
     def keep(self, program: Program, idle: deque[Program], nbytes: int) -> None:
@@ -62,21 +62,21 @@ class Arenas:
 
     def make_room(self, nbytes: int) -> None:
         """Drop idle programs until one more with so many bytes is within the limit."""
-        self._drop(tuple(self._kept.values()), nbytes)
+        self._drop(list(self._kept.values()), nbytes)
 
     def settle(self) -> None:
         """Drop idle programs, but not the one that ran last, until the limit is kept."""
-        self._drop(sorted(tuple(self._kept.values()), key=_used)[:-1], 0)
+        self._drop(sorted(list(self._kept.values()), key=_used)[:-1], 0)
 
     def trim(self) -> int:
         """Drop every idle program; the number of bytes."""
         with self._lock:
-            return sum([_dropped(kept) for kept in tuple(self._kept.values())])
+            return sum([_dropped(kept) for kept in list(self._kept.values())])
 
     @property
     def idle(self) -> int:
         """Bytes that idle programs keep."""
-        return sum([kept.nbytes for kept in tuple(self._kept.values()) if _is_idle(kept)])
+        return sum([kept.nbytes for kept in list(self._kept.values()) if _is_idle(kept)])
 
     def _end(self, kept: Any) -> None:
         self._kept.pop(kept.key, None)
@@ -84,7 +84,7 @@ class Arenas:
     def _drop(self, candidates: Iterable[_Kept], nbytes: int) -> None:
         with self._lock:
             limit = self.default if config.arena_limit is None else config.arena_limit
-            excess = sum([kept.nbytes for kept in tuple(self._kept.values())]) + nbytes - limit
+            excess = sum([kept.nbytes for kept in list(self._kept.values())]) + nbytes - limit
             running = False
             for kept in sorted(candidates, key=_used) if excess > 0 else ():
                 dropped = _dropped(kept) if excess > 0 else kept.nbytes

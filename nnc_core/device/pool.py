@@ -221,7 +221,7 @@ class Pool:
         if gone:
             self.given_back += 1
             ids = frozenset([id(block.buffer) for block in gone])
-            for reference in tuple(self._followers.values()):
+            for reference in list(self._followers.values()):  # a tuple is made while the collector may take some out
                 follower = reference()
                 if follower is not None:
                     follower.forget(ids)

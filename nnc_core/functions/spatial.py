@@ -11,7 +11,7 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import DTypeError, SymbolicDimensionError
 from nnc_core.functions.constants import beside, constant_beside
-from nnc_core.functions.resample_named import resampled_by_name
+from nnc_core.functions.resample_named import outside_by_name, resampled_by_name
 from nnc_core.functions.resample_tables import Rule, nearest, outside, table_for
 from nnc_core.functions.window_options import along, fits_other_sizes, sizes_of, spatial_axes
 from nnc_core.shape.window import Image, has_channels_last
@@ -42,6 +42,9 @@ def resampled_axes(v: Value, axes: Sequence[int], size: Sequence[DimLike], rules
 def _filled_outside(v: Value, axis: int, length: DimLike, size: DimLike, rule: Rule, fill: float) -> Value:
     if rule.coordinates != "tf_crop_and_resize":
         return v
+    if not (_has_number(length) and _has_number(size)):
+        marks = F.reshape(outside_by_name(v, length, size, rule), shape=(size, *(1,) * (v.ndim - axis - 1)))
+        return F.where(marks, fill, v)
     beyond = outside(int(length), int(size), rule)
     if beyond is None or not beyond.any():
         return v

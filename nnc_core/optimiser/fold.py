@@ -13,7 +13,7 @@ from nnc_core.operator import OPERATORS, PLACEHOLDER, Nodes
 from nnc_core.optimiser.inspect import FILLED, host_array
 from nnc_core.optimiser.rewrite import rewrite
 from nnc_core.symbol import Literal, Node, Number
-from nnc_core.type import TupleSpec, is_static
+from nnc_core.type import Op, TupleSpec, is_static
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -21,17 +21,28 @@ CAST = OPERATORS["cast"]
 LIMIT = 4096
 """Elements: larger constants cost more memory than their computing costs time."""
 
-FOLDABLE = tuple(o.name for o in OPERATORS.values() if o.reference and o.inputs and not (o.random or o.host))
+
+
+def _is_foldable(op: Op) -> bool:
+    return bool(op.reference and op.inputs and not (op.random or op.host))
+
+
+FOLDABLE = tuple(o.name for o in OPERATORS.values() if _is_foldable(o))
 
 
 @rewrite("fold-constants", *FOLDABLE, tag="fold")
 def fold_constants(F: Nodes, node: Node) -> Node | None:
     """f(1, 2) -> 3; under `config.deterministic` only what every kernel computes to the same bits."""
+    if config.deterministic and (not node.op.exact or any(is_complex(x.dtype) for x in node.inputs)):
+        return None
+    return folded(F, node)
+
+
+def folded(F: Nodes, node: Node, limit: int = LIMIT) -> Node | None:
+    """The constant that a node is; None if it is none, or one of more elements."""
     if not node.inputs or any([x.inputs or x.op is PLACEHOLDER for x in node.inputs]):
         return None
-    if isinstance(node.spec, TupleSpec) or not _small(node):
-        return None
-    if config.deterministic and (not node.op.exact or any(is_complex(x.dtype) for x in node.inputs)):
+    if isinstance(node.spec, TupleSpec) or not _is_foldable(node.op) or not _small(node, limit):
         return None
     if node.op.elementwise and all(x.op is FILLED for x in node.inputs):
         return _fold_filled(F, node)
@@ -44,10 +55,10 @@ def fold_constants(F: Nodes, node: Node) -> Node | None:
     return None if value is None else _constant(F, node, value)
 
 
-def _small(node: Node) -> bool:
+def _small(node: Node, limit: int) -> bool:
     if node.op.elementwise and all(x.op is FILLED for x in node.inputs):
         return True
-    return all(is_static(x.shape) and prod(x.spec.static_shape) <= LIMIT for x in (node, *node.inputs))
+    return all(is_static(x.shape) and prod(x.spec.static_shape) <= limit for x in (node, *node.inputs))
 
 
 def _fold_filled(F: Nodes, node: Node) -> Node | None:

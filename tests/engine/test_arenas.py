@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from nnc_core.base.errors import DeviceMemoryError
 from nnc_core.builtin.flavours import Flavour
 from nnc_core.builtin.strict import StrictDevice
 from nnc_core.device import Device
+from nnc_core.device.arenas import Arenas
 from nnc_core.stacks import make_stack
 from nnc_core.values.modes import current_stack
 
@@ -339,3 +341,67 @@ def test_threads_that_call_while_memory_is_trimmed(device: Device) -> None:
     finally:
         nnc.config.arena_limit = before
     assert not wrong
+
+
+class Cyclic:
+    """Stays until the collector finds it."""
+
+    used = 0
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def collecting_at_each_allocation(run: Callable[[], None]) -> None:
+    """Run it often, with the collector at work after another number of allocations each time."""
+    thresholds = gc.get_threshold()
+    try:
+        for after in range(1, 120):
+            gc.collect()
+            gc.set_threshold(after, 1000, 1000)
+            run()
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+def test_programs_that_the_collector_finds_while_they_are_counted() -> None:
+    arenas, idle = Arenas(1 << 30), deque[Any]()
+    alive = [Cyclic() for _ in range(50)]
+    for program in alive:
+        arenas.keep(program, idle, 8)  # type: ignore[arg-type]
+
+    def count() -> None:
+        for _ in range(3):
+            arenas.keep(Cyclic(), idle, 8)  # type: ignore[arg-type]
+        arenas.make_room(8)
+        arenas.settle()
+        assert arenas.idle == 0 and arenas.trim() == 0
+
+    collecting_at_each_allocation(count)
+    assert len(alive) == 50
+
+
+class Follower:
+    """Forgets nothing, and stays until the collector finds it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def forget(self, ids: frozenset[int]) -> None: ...
+
+
+def test_followers_of_a_pool_that_the_collector_finds_while_they_are_told() -> None:
+    device = StrictDevice(Flavour("plain"))
+    alive = [Follower() for _ in range(50)]
+    for follower in alive:
+        device.pool.follow(follower)
+
+    def tell() -> None:
+        device.allocate(64)
+        gc.collect()
+        for _ in range(3):
+            device.pool.follow(Follower())
+        device.pool.trim()
+
+    collecting_at_each_allocation(tell)
+    assert len(alive) == 50

@@ -14,8 +14,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import nnc_core as nnc
+from nnc_core import nn
 from nnc_core.errors import DTypeError, FileFormatError, ModelWarning, NotSupportedError, OperandError, ShapeError
-from nnc_core.io import load_onnx
+from nnc_core.functions.regions import batched_nms
+from nnc_core.io import load_onnx, to_onnx
 from tests.io.onnx.models import classifier, graph, model, node, value
 
 Change = Callable[[onnx.ModelProto], None]
@@ -197,7 +199,18 @@ def originals() -> list[tuple[bytes, Any]]:
         [helper.make_tensor_value_info("y", TensorProto.STRING, [1])]), opset_imports=[helper.make_opsetid("", 21)])
     return [(classifier().SerializeToString(), np.ones((2, 1, 8, 8), np.float32)),
             (doubling.SerializeToString(), np.ones(3, np.float32)),
-            (texts.SerializeToString(), np.asarray(["a"], object))]
+            (texts.SerializeToString(), np.asarray(["a"], object)), *written()]
+
+
+def written() -> list[tuple[bytes, Any]]:
+    """Models of nnc's own, whose metadata say what is state, and with a function that they bring along."""
+    network = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.BatchNorm(4), nn.Linear(4, 2))
+    boxes = nnc.var_arr("boxes", (4, 4))
+    order = batched_nms(boxes, boxes[:, 0], nnc.arange(4) // 2, 0.5, padded=True)
+    suppression = nnc.export({"boxes": boxes}, {"order": order}, capture="constant")
+    return [(to_onnx(network, inputs=[("batch", 3)]).SerializeToString(), np.ones((2, 3), np.float32)),
+            (to_onnx(nn.LSTM(3, 2), inputs=[("batch", 2, 3)]).SerializeToString(), np.ones((1, 2, 3), np.float32)),
+            (to_onnx(suppression).SerializeToString(), np.arange(16, dtype=np.float32).reshape(4, 4))]
 
 
 def run_mutated(count: int) -> None:
@@ -210,7 +223,9 @@ def run_mutated(count: int) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                load_onnx(damaged)(x)
+                module = load_onnx(damaged)
+                module(x)
+                to_onnx(module.graph(), parameters=module.named_parameters(), buffers=module.named_buffers())
             except nnc.Error as error:
                 assert str(error)
 

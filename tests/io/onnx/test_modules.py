@@ -68,9 +68,9 @@ def test_the_graph_keeps_names_and_dimensions() -> None:
     message = classifier()
     module = load_onnx(message.SerializeToString())
     made = module.graph()
-    assert list(made.inputs) == ["x", *module.named_parameters()] and list(made.outputs) == ["logits"]
+    assert list(made.inputs) == ["x", *module.cells()] and list(made.outputs) == ["logits"]
     assert made.inputs["x"].spec.shape == (nnc.Dim("batch"), 1, 8, 8)
-    weights = {name: p.read() for name, p in module.named_parameters().items()}
+    weights = {name: cell.read() for name, cell in module.cells().items()}
     compiled, frozen = made.compile(), module.graph(frozen=True).compile()
     fixed = module.graph(sizes={"batch": 2}, frozen=True)
     assert fixed.inputs["x"].spec.shape == (2, 1, 8, 8)
@@ -354,3 +354,14 @@ def test_a_result_that_is_a_constant_is_the_caller_s() -> None:
         y = one(np.ones(1, np.float32))
         y += 1
         assert float(y) == 3
+
+
+@pytest.mark.parametrize("operator", ["ReduceL1", "ReduceL2"])
+def test_gradients_of_norms_at_zero_are_zero(operator: str) -> None:
+    message = model([node(operator, "x axes", "y", keepdims=0)], [value("x", np.float32, [2, 3])],
+                    [value("y", np.float32, [2])], {"axes": np.int64([1])})
+    module = load_onnx(message.SerializeToString())
+    x = np.float32([[3, 0, 4], [0, 0, 0]])
+    found = nnc.grad(lambda v: nnc.sum(module(v)))(nnc.asarray(x))
+    expected = np.sign(x) if operator == "ReduceL1" else x / np.float32([[5], [1]])
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)

@@ -186,8 +186,6 @@ def test_sizes_may_be_names() -> None:
     x = nnc.var_arr("x", (nnc.Dim("n"), nnc.Dim("height"), 3, 1))
     graph = nnc.make_graph([x], [nnc.upsample(x, 2)], "doubled")
     assert str(next(iter(graph.outputs.values())).spec) == "float32[n,2*height,6,1]"
-    with fails(TypeError, "height", operator="resize"):
-        nnc.resize(x, 7, method="area")
 
 
 NAMED: list[dict[str, Any]] = [
@@ -195,6 +193,11 @@ NAMED: list[dict[str, Any]] = [
     {"method": "nearest", "coordinates": "pytorch_half_pixel", "rounding": "round_prefer_floor"},
     {"method": "linear"}, {"method": "linear", "align_corners": True}, {"method": "linear", "exclude_outside": True},
     {"method": "cubic"}, {"method": "cubic", "coordinates": "asymmetric", "exclude_outside": True},
+    {"method": "area"}, {"method": "linear", "antialias": True},
+    {"method": "linear", "antialias": True, "exclude_outside": False}, {"method": "cubic", "antialias": True},
+    {"method": "cubic", "antialias": True, "exclude_outside": False, "coordinates": "asymmetric"},
+    {"method": "linear", "coordinates": "tf_crop_and_resize", "region": [(-0.2, 0.8), (0.3, 1.4)], "fill": 7.0},
+    {"method": "nearest", "coordinates": "tf_crop_and_resize", "region": [(0.1, 0.6), (1.0, 0.0)]},
 ]  # fmt: skip
 
 
@@ -210,14 +213,35 @@ def test_names_are_resized_to_names(rng: np.random.Generator, options: dict[str,
         np.testing.assert_allclose(found, nnc.resize(images, new, **options).numpy(), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("method", ["nearest", "linear", "cubic"])
-def test_names_are_scaled(rng: np.random.Generator, method: str) -> None:
+SCALED: list[dict[str, Any]] = [
+    {"method": "nearest"}, {"method": "linear"}, {"method": "cubic"}, {"method": "linear", "antialias": True},
+    {"method": "cubic", "antialias": True, "exclude_outside": False},
+    *({"method": "linear", "coordinates": name} for name in ("align_corners", "half_pixel_symmetric", "asymmetric",
+                                                             "pytorch_half_pixel", "tf_crop_and_resize")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", SCALED)
+def test_names_are_scaled(rng: np.random.Generator, options: dict[str, Any]) -> None:
     x = nnc.var_arr("x", (1, nnc.Dim("height"), nnc.Dim("width"), 1))
-    y = nnc.resize(x, scale=(1.5, 0.75), method=method)
-    images = rng.standard_normal((1, 5, 9, 1)).astype(np.float32)
-    found = nnc.export({"x": x}, {"y": y}).compile()(x=images)["y"].numpy()
-    np.testing.assert_allclose(found, nnc.resize(images, scale=(1.5, 0.75), method=method).numpy(), rtol=1e-5,
-                               atol=1e-5)
+    options = {**options, "scale": (1.5, 0.75)}
+    run = nnc.export({"x": x}, {"y": nnc.resize(x, **options)}).compile()
+    for size in ((5, 9), (2, 4)):
+        images = rng.standard_normal((1, *size, 1)).astype(np.float32)
+        found = run(x=images)["y"].numpy()
+        np.testing.assert_allclose(found, nnc.resize(images, **options).numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_what_weighs_nothing_is_not_read() -> None:
+    """An infinity stays where it is, by names too."""
+    x = nnc.var_arr("x", (1, nnc.Dim("height"), 8, 1))
+    images = np.zeros((1, 12, 8, 1), np.float32)
+    images[0, 0] = np.inf
+    for method in ("area", "linear"):
+        options: dict[str, Any] = {"method": method, "antialias": method == "linear"}
+        found = nnc.export({"x": x}, {"y": nnc.resize(x, (4, 4), **options)}).compile()(x=images)["y"].numpy()
+        np.testing.assert_array_equal(found, nnc.resize(images, (4, 4), **options).numpy())
+        assert np.isfinite(found[0, 2:]).all()
 
 
 def test_gradients_of_names_resized(rng: np.random.Generator) -> None:

@@ -28,10 +28,15 @@ class CountedSizes:
         try:
             return to_host(value)
         except NotSupportedError:
-            if not is_integer(value.dtype) or value.ndim > 1 or not isinstance(value.size, int):
-                raise
-        found = sizes(map(self._size, _parts(value)))
+            found = sizes(map(self._size, _counted(value)))
         return found if value.ndim else found.reshape(())
+
+    def numbers(self, value: Lane) -> list[Any]:
+        """The elements one by one, those that only a call computes as scalar tensors."""
+        try:
+            return to_host(value).reshape(-1).tolist()
+        except NotSupportedError:
+            return [reshape(n, ()) if isinstance(n, Tensor) else n for n in _counted(value)]
 
     def _size(self, part: Any) -> Any:
         """A number, or the length of a row of as many elements."""
@@ -47,6 +52,13 @@ class CountedSizes:
         if not (self.rows and isinstance(result, Tensor) and result.is_symbol):
             return result
         return Tensor(F.after(result._value, [row._value for row in self.rows.values()]))
+
+
+def _counted(value: Tensor) -> Sequence[Any]:
+    """The elements of a row that only a call computes; what is known of them as integers and dimensions."""
+    if not is_integer(value.dtype) or value.ndim > 1 or not isinstance(value.size, int):
+        to_host(value)  # which says so
+    return _parts(value)
 
 
 def _parts(value: Tensor) -> Sequence[Any]:

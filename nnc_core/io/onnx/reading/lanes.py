@@ -26,6 +26,8 @@ Lane: TypeAlias = Any
 """A Tensor, a Host, a list of these, or None."""
 Sizes: TypeAlias = np.ndarray[Any, Any]
 """A Host of integers, with dimensions for those that only a call computes."""
+Numbers: TypeAlias = "list[Any]"
+"""Integers and dimensions one by one, in whose places scalar tensors are where only a call computes them."""
 Known: TypeAlias = Any
 """A Host where that can be had, else a Tensor: what decides about control flow."""
 Statistic: TypeAlias = Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Self
@@ -145,14 +145,21 @@ class OnnxModule(Module):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The model's output for its inputs, those with a default by name only; a tuple where there are several."""
-        instead = {name: kwargs.pop(name) for name in self.default_names if name in kwargs}
-        given = matched(self._declared, args, kwargs, self._model_name)
+        inputs, instead = self._admitted(args, kwargs)
+        return super().__call__(*inputs, **instead)
+
+    def _admitted(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Inputs in their order and what stands for initialisers, as `forward` takes them."""
+        instead = {name: kwargs[name] for name in self.default_names if name in kwargs}
+        named = {name: value for name, value in kwargs.items() if name not in instead}
+        given = matched(self._declared, args, named, self._model_name)
         device = self._place((*given, *instead.values()))
-        inputs = [admitted(x, value, x.name in self._static, device)
-                  for x, value in zip(self._declared, given, strict=True)]
-        others = {x.name: admitted(x, instead[x.name], x.name in self._static, device)
-                  for x in self._defaults if x.name in instead}
-        return super().__call__(*inputs, **others)
+
+        def take(x: ValueInfo, value: Any) -> Any:
+            return admitted(x, value, x.name in self._static, device)
+
+        return [*map(take, self._declared, given)], {
+            x.name: take(x, instead[x.name]) for x in self._defaults if x.name in instead}
 
     def hybridize(self, active: bool = True, **options: Any) -> Self:
         """Compile calls from now on, as `Module.hybridize`; a model that gives texts stays as it is, with a
@@ -166,15 +173,24 @@ class OnnxModule(Module):
 
     def forward(self, *inputs: Any, **instead: Any) -> Any:
         """Run the graph on inputs that `__call__` has admitted, and others in place of initialisers."""
+        found = self._computed(self._state(), inputs, instead)
+        return found[0] if len(found) == 1 else found
+
+    def _state(self) -> dict[str, Tensor]:
+        """Parameters and buffers by the names that they have as cells."""
+        return {own: vars(self)[own].read() for own in self._cells.values()}
+
+    def _computed(self, state: Mapping[str, Tensor], inputs: Sequence[Any],
+                  instead: Mapping[str, Any] = NOTHING) -> tuple[Any, ...]:
+        """The outputs for these parameters and buffers, as `_state` gives them."""
         run = Run(self._place(inputs), self._model_name, self._constants)
-        weights = {name: vars(self)[own].read() for name, own in self._cells.items()}
+        weights = {name: state[own] for name, own in self._cells.items()}
         weights |= {name: permute_dims(weights[name], axes) for name, axes in self._stored.items()}
         values = {x.name: _unpacked(value) for x, value in zip(self._declared, inputs, strict=True)}
         values |= {name: _unpacked(value) for name, value in instead.items()}
         graph = self._graph
         results = map(run.counted.before, run.graph(graph, [values.get(x.name) for x in graph.inputs], weights=weights))
-        found = tuple(_result(run, value, declared) for value, declared in zip(results, graph.outputs, strict=True))
-        return found[0] if len(found) == 1 else found
+        return tuple(_result(run, value, declared) for value, declared in zip(results, graph.outputs, strict=True))
 
     def _place(self, inputs: Any) -> Any:
         """The device of the first tensor among inputs and weights."""
@@ -186,18 +202,18 @@ class OnnxModule(Module):
         return self._device if cell is None else cell.read().device
 
     def graph(self, *, frozen: bool = False, sizes: Mapping[str, int] = NOTHING, **known: Any) -> SymbolicGraph:
-        """The model as a SymbolicGraph: inputs, and unless `frozen` parameters too, under their names.
+        """The model as a SymbolicGraph: inputs, and unless `frozen` parameters and buffers too, under their names.
 
         Dimensions that the model names stay named, so that one graph serves all their sizes, but for those that `sizes`
         gives a number; those without a name are called by their input and axis, as "x_0".  `known` gives the values
         of inputs that say sizes (`static_names`).
         """
-        inputs = {x.name: _symbol(x, sizes, self._place(())) for x in self._declared if x.name not in known}
+        device = self._place(())
+        inputs = {x.name: _symbol(x, sizes, device) for x in self._declared if x.name not in known}
         weights = {} if frozen else {
-            name: var_arr(name, p.spec.shape, p.spec.dtype, self._place(()))
-            for name, p in self.named_parameters(frozen=None).items()}
-        results = self.functional_call(weights, **inputs, **known)
-        found = results if isinstance(results, tuple) else (results,)
+            own: var_arr(own, vars(self)[own].spec.shape, vars(self)[own].spec.dtype, device)
+            for own in self._cells.values()}
+        found = self._computed(self._state() if frozen else weights, *self._admitted((), {**inputs, **known}))
         outputs = {name: _recorded(y) for name, y in zip(self.output_names, found, strict=True)}
         return export({**inputs, **weights}, outputs, capture="constant", on_unused="ignore",
                       name=self._graph.name)

@@ -11,6 +11,7 @@ from typing import Any
 import onnx
 
 from nnc_core.base.errors import DTypeError, Error, FileFormatError, NotSupportedError, ShapeError
+from nnc_core.io.onnx.names import OWN_DOMAIN
 from nnc_core.io.onnx.reading import operators as _registers  # noqa: F401 (registers all operators)
 from nnc_core.io.onnx.reading.attributes import array_of, dense, value_of
 from nnc_core.io.onnx.reading.composed import CALL, composed, defaults, is_plain, plain_function
@@ -85,7 +86,8 @@ class Parser:
         attributes = dict(_attribute(a, given) for a in node.attribute
                           if not a.ref_attr_name or a.ref_attr_name in given)
         function = self.functions.get((node.domain, node.op_type, getattr(node, "overload", "")))
-        if function is not None:
+        known = domain == OWN_DOMAIN and find(domain, node.op_type, versions.get(domain, 1)) is not None
+        if function is not None and not known:
             return self._call(node, function, attributes, where)
         version = versions.get(domain)
         if version is None:

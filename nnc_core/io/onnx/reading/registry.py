@@ -6,6 +6,7 @@ attributes under ONNX' names with ONNX' defaults.  The annotation of an input sa
     Tensor      on the device          Statistic   too, and an initialiser given for it is no parameter
     Host        known to Python, so that everything it depends on must be         Any     as it comes
     Sizes       known to Python, dimensions where only a call knows the numbers
+    Numbers     known to Python one by one, scalar tensors where only a call knows them
     Known       known to Python where inputs of the model can be told apart by it, else as it comes
 
 A parameter named `call` is given the `NodeCall`: how many outputs are wanted, and how to run sub-graphs.
@@ -100,4 +101,4 @@ def _parse(name: str, since: int, function: Function, on_host: Function | None) 
 
 def _lane(parameter: inspect.Parameter) -> str:
     wanted = str(parameter.annotation).partition(" |")[0]
-    return wanted if wanted in ("Tensor", "Host", "Sizes", "Statistic", "Known") else "Any"
+    return wanted if wanted in ("Tensor", "Host", "Sizes", "Numbers", "Statistic", "Known") else "Any"

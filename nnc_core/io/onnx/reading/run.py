@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.errors import Error, FileFormatError, SymbolicDimensionError
+from nnc_core.functions.casts import astype
 from nnc_core.io.onnx.reading.constants import ModelConstants
 from nnc_core.io.onnx.reading.counted import CountedSizes
 from nnc_core.io.onnx.reading.graph import OnnxGraph, OnnxNode
-from nnc_core.io.onnx.reading.lanes import Lane, as_element, element_of, has_dims, is_host, to_host, to_tensor
+from nnc_core.io.onnx.reading.lanes import Lane, as_element, element_of, has_dims, is_host, sizes, to_host, to_tensor
 from nnc_core.values.modes import current_trace
 from nnc_core.values.tensor import Tensor
 
@@ -106,6 +107,8 @@ class Run:
             return value
         if lane == "Sizes":
             return self.counted.of(value)
+        if lane == "Numbers":
+            return self.counted.numbers(value)
         return to_host(value) if lane == "Host" else self.tensor(value)
 
 
@@ -134,9 +137,17 @@ class NodeCall:
         """The value on the device of this call."""
         return self.run.tensor(value)
 
-    def graph(self, graph: OnnxGraph, *inputs: Lane) -> list[Lane]:
-        """Run a sub-graph, which sees the names around the step."""
-        return self.run.graph(graph, inputs, self.scope)
+    def number(self, value: Any) -> Tensor:
+        """An integer or dimension, or a scalar tensor of integers, as a scalar tensor of int64."""
+        return astype(value, np.int64) if isinstance(value, Tensor) else self.tensor(sizes([value]).reshape(()))
+
+    def length(self, number: Tensor) -> Any:
+        """A size that is the element of a tensor: a number, or a dimension that is counted when the graph runs."""
+        return self.run.counted.of(number).item()
+
+    def graph(self, graph: OnnxGraph, *inputs: Lane, around: Mapping[str, Lane] = NOTHING) -> list[Lane]:
+        """Run a sub-graph, which sees the names around the step, some of them with other values."""
+        return self.run.graph(graph, inputs, Scope(dict(around), self.scope) if around else self.scope)
 
     def body(self, graph: OnnxGraph, *inputs: Lane) -> list[Lane]:
         """Run the body of a function, which sees its inputs alone."""

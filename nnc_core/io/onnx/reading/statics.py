@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from nnc_core.io.onnx.reading.graph import OnnxGraph, OnnxNode
 
-KNOWN = frozenset(("Host", "Sizes", "Known"))
+KNOWN = frozenset(("Host", "Sizes", "Numbers", "Known"))
 """Lanes of what Python is to know where it can."""
 ASK_SIZES_ONLY = frozenset(("Shape", "Size"))
 """Their results are known to Python whatever their inputs are."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from nnc_core.io.onnx.writing.records import Array, WrittenGraph, WrittenNode
-
-_SHARED_BYTES = 4096
-"""Constants of at most so many bytes are compared with each other."""
 
 
 class Store:
@@ -32,9 +30,9 @@ class Store:
                 return found
 
     def constant(self, array: Any) -> str:
-        """An array under a name; equal small arrays have the same one."""
+        """An array under a name; equal arrays have the same one."""
         array = np.ascontiguousarray(array).reshape(np.shape(array))
-        key = (array.dtype.name, array.shape, array.tobytes()) if array.nbytes <= _SHARED_BYTES else id(array)
+        key = (array.dtype.name, array.shape, blake2b(array.tobytes()).digest())
         if key not in self._known:
             self._known[key] = name = self.name("constant")
             self.arrays[name] = array
@@ -58,7 +56,7 @@ class NodeEmitter:
         key = (operator, inputs, count, tuple([(k, _key(v)) for k, v in attributes.items()]))
         found = self._found(key)
         if found is None:
-            found = self._made[key] = tuple([self.store.name(operator) for _ in range(count)])
+            found = self._made[key] = tuple([self.store.name(operator.rpartition(".")[2]) for _ in range(count)])
             self.nodes.append(WrittenNode(operator, list(inputs), list(found), attributes))
         return found
 

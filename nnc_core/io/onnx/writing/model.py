@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from nnc_core.base.dtype import bfloat16
 from nnc_core.base.errors import OperandError
@@ -13,6 +13,7 @@ from nnc_core.io.onnx.names import BUFFERS, PARAMETERS, STATE, TRANSPOSED
 from nnc_core.io.onnx.writing import operators
 from nnc_core.io.onnx.writing.emitter import NodeEmitter, Store
 from nnc_core.io.onnx.writing.held import Held
+from nnc_core.io.onnx.writing.own import functions_of
 from nnc_core.io.onnx.writing.parameters import ParameterArrays
 from nnc_core.io.onnx.writing.preparing import prepared
 from nnc_core.io.onnx.writing.records import Array, WrittenGraph, WrittenModel, WrittenNode, all_nodes_in
@@ -30,7 +31,7 @@ CAME_LATER = frozenset(("Attention", "RMSNormalization"))
 
 
 def model_of(graph: SymbolicGraph, values: Mapping[str, Array], operator: Operator,
-             buffers: Sequence[str] = ()) -> WrittenModel:
+             buffers: Collection[str] = ()) -> WrittenModel:
     """The model whose initializers are the inputs that have values; the other inputs are its own.  `buffers` are those
     of the values that are not trained."""
     if unknown := values.keys() - graph.inputs.keys():
@@ -54,10 +55,12 @@ def model_of(graph: SymbolicGraph, values: Mapping[str, Array], operator: Operat
                         [(name, node.spec) for name, node in graph.outputs.items()], body)
     rename(made, renamed)
     arrays = _tidied(made, store.arrays, (*graph.inputs, *graph.outputs))
-    found = {PARAMETERS: list(values), BUFFERS: list(buffers), TRANSPOSED: back,
+    state = [name for name in graph.inputs if name in values]
+    found = {PARAMETERS: state, BUFFERS: [name for name in state if name in buffers], TRANSPOSED: back,
              STATE: [list(pair) for pair in graph.iopairs]}
-    metadata = {key: json.dumps(value) for key, value in found.items() if value}
-    return WrittenModel(made, arrays, _opset(made, outputs.values()), metadata, sizes.text)
+    metadata = {key: json.dumps(value) for key, value in found.items() if value or key == PARAMETERS}
+    return WrittenModel(made, arrays, _opset(made, outputs.values()), metadata, sizes.text,
+                        functions_of(all_nodes_in(made)))
 
 
 def _tidied(graph: WrittenGraph, arrays: dict[str, Array], fixed: Collection[str]) -> dict[str, Array]:

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 from nnc_core.base.dtype import DType
 from nnc_core.io.onnx.writing.held import Held, Order, is_identity
+from nnc_core.operator import CONSTANT, OPERATORS, PLACEHOLDER
 from nnc_core.symbol import Node
+
+LEAVES = (PLACEHOLDER, CONSTANT, OPERATORS["filled"])
+"""What is there before anything is computed."""
 
 if TYPE_CHECKING:
     from nnc_core.io.onnx.writing.writer import NodeWriter
@@ -25,9 +29,13 @@ def held(name: str, order: Order) -> Held:
 
 
 def common_order(w: NodeWriter, node: Node) -> Order:
-    """The order of the first operand with all axes that lies in another one than ours."""
-    orders = [w.order_of(x) for x in node.inputs if x.ndim == node.ndim]
-    return next((o for o in orders if not is_identity(o)), tuple(range(node.ndim)))
+    """The order of the first operand that is as large as the result, or has as many axes, and was computed.
+
+    Which order is called ours must not matter: a model that is read may have its channels first.
+    """
+    computed = [x for x in node.inputs if x.ndim == node.ndim and x.op not in LEAVES]
+    whole = [x for x in computed if x.shape == node.shape] or computed
+    return w.order_of(whole[0]) if whole else tuple(range(node.ndim))
 
 
 def computed_as(w: NodeWriter, node: Node, dtype: DType, emit: Callable[..., str]) -> Held:

@@ -8,18 +8,27 @@ from nnc_core.base.dtype import DType
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.graph import SymbolicGraph
 from nnc_core.io.onnx.writing.dtypes import ELEMENT_TYPES
+from nnc_core.io.onnx.writing.known import as_constant
 from nnc_core.io.onnx.writing.table import PHRASES, WRITERS
-from nnc_core.operator import CONSTANT, PLACEHOLDER, Nodes, Operator
-from nnc_core.optimiser import rebuild
-from nnc_core.symbol import Node, bodies_in, postorder, show_line
+from nnc_core.operator import CONSTANT, PLACEHOLDER, Operator
+from nnc_core.optimiser import REWRITES, Rewriting, rebuild
+from nnc_core.optimiser.rewriting import rules_of
+from nnc_core.symbol import Node, Table, bodies_in, postorder, show_line
 from nnc_core.type import TupleSpec
 
+MOVEMENTS = rules_of(REWRITES[name] for name in (
+    "reshape-again", "permute-again", "broadcast-again", "slice-again", "flip-again", "pad-nothing", "concat-one",
+    "join-neighbours", "slice-of-concat", "move-filled", "cast-nothing"))
+"""Rewrites by which the gates that ONNX has in another order, and readers bring back, are the weights themselves."""
 _SHOWN = 3
 """Lines that an error names of each operator."""
 
 
-class Saying(Nodes):
-    """Makes other nodes in place of those that no rule fits."""
+class Saying(Rewriting):
+    """Makes other nodes in place of those that no rule fits, constants of what is known, and movements that cancel."""
+
+    def __init__(self, operator: Operator, table: Table) -> None:
+        super().__init__(operator, table, MOVEMENTS)
 
     def fresh(self) -> Saying:
         return self.operator.open(Saying)
@@ -28,8 +37,12 @@ class Saying(Nodes):
         return self.fresh()
 
     def simplify(self, node: Node) -> Node:
-        if is_written(node):
-            return node
+        known = as_constant(self, node)
+        if known is not None:
+            return known
+        shorter = super().simplify(node)
+        if shorter is not node or is_written(node):
+            return shorter
         phrase = PHRASES.get(node.op.name)
         said = None if phrase is None else phrase(self, *node.inputs, *node.attributes)
         if said is None and node.op.decompose is not None:

@@ -9,7 +9,14 @@ import numpy as np
 
 from nnc_core.base.missing import require
 from nnc_core.io.onnx.writing.dtypes import ELEMENT_TYPES
-from nnc_core.io.onnx.writing.records import Array, WrittenGraph, WrittenModel, WrittenNode
+from nnc_core.io.onnx.writing.records import (
+    Array,
+    CallAttribute,
+    WrittenFunction,
+    WrittenGraph,
+    WrittenModel,
+    WrittenNode,
+)
 from nnc_core.type import DimLike, TensorSpec
 
 IR_VERSIONS = {21: 10, 23: 11}
@@ -42,9 +49,23 @@ def model_proto(model: WrittenModel, fill: Fill = inline) -> Any:
     for key, value in model.metadata.items():
         made.metadata_props.add(key=key, value=value)
     _fill_graph(made.graph, model.graph, model.text_of)
+    for domain in dict.fromkeys(function.name.partition(".")[0] for function in model.functions):
+        made.opset_import.add(domain=domain, version=1)
+    for function in model.functions:
+        _fill_function(made.functions.add(), function, model)
     for name, array in model.arrays.items():
         _fill_tensor(made.graph.initializer.add(name=name), array, fill)
     return made
+
+
+def _fill_function(proto: Any, function: WrittenFunction, model: WrittenModel) -> None:
+    proto.domain, _, proto.name = function.name.partition(".")
+    proto.input.extend(function.inputs)
+    proto.output.extend(function.outputs)
+    proto.attribute.extend(function.attributes)
+    proto.opset_import.add(domain="", version=model.opset)
+    for node in function.nodes:
+        _fill_node(proto.node.add(), node, model.text_of)
 
 
 def _fill_graph(proto: Any, graph: WrittenGraph, text: Text) -> None:
@@ -69,7 +90,8 @@ def _fill_value(proto: Any, spec: TensorSpec, text: Text) -> None:
 
 
 def _fill_node(proto: Any, node: WrittenNode, text: Text) -> None:
-    proto.op_type, proto.name = node.operator, node.outputs[0]
+    proto.domain, _, proto.op_type = node.operator.rpartition(".")
+    proto.name = node.outputs[0]
     proto.input.extend(node.inputs)
     proto.output.extend(node.outputs)
     for name, value in node.attributes.items():
@@ -81,6 +103,8 @@ def _fill_attribute(proto: Any, value: Any, text: Text) -> None:
     if isinstance(value, WrittenGraph):
         proto.type = types.GRAPH
         _fill_graph(proto.g, value, text)
+    elif isinstance(value, CallAttribute):
+        proto.type, proto.ref_attr_name = types.FLOAT, value.name
     elif isinstance(value, (int, np.integer)):
         proto.type, proto.i = types.INT, int(value)
     elif isinstance(value, float):

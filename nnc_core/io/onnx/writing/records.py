@@ -21,7 +21,14 @@ class WrittenNode:
     inputs: list[str]
     outputs: list[str]
     attributes: dict[str, Any]
-    """Numbers, texts, their sequences, arrays, and graphs."""
+    """Numbers, texts, their sequences, arrays, graphs, and in functions attributes of the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallAttribute:
+    """The attribute of that name, a float, of the node that calls a function."""
+
+    name: str
 
 
 @dataclass(slots=True, eq=False)
@@ -35,8 +42,19 @@ class WrittenGraph:
 
 
 @dataclass(slots=True, eq=False)
+class WrittenFunction:
+    """Nodes that run where a node with the function's name is; `name` has the domain before a dot."""
+
+    name: str
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    attributes: Sequence[str]
+    nodes: list[WrittenNode]
+
+
+@dataclass(slots=True, eq=False)
 class WrittenModel:
-    """A graph with its arrays and what it says of itself."""
+    """A graph with its arrays, the functions that it calls and what it says of itself."""
 
     graph: WrittenGraph
     arrays: dict[str, Array]
@@ -45,6 +63,7 @@ class WrittenModel:
     metadata: dict[str, str]
     text_of: Callable[[DimLike], str | int]
     """Dimensions as texts, or numbers."""
+    functions: Sequence[WrittenFunction]
 
 
 def all_nodes_in(graph: WrittenGraph) -> Iterator[WrittenNode]:

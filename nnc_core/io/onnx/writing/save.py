@@ -35,22 +35,24 @@ _LARGEST = 2**31 - 2**24
 
 @located
 def to_onnx(what: SymbolicGraph | Module, *, inputs: Given = (),
-            parameters: Mapping[str, Any] | None = None) -> ModelProto:
+            parameters: Mapping[str, Any] | None = None, buffers: Mapping[str, Any] | None = None) -> ModelProto:
     """A graph, or a network in evaluation, as an ONNX model; see `save_onnx`."""
-    made: ModelProto = _to_be_written(what, inputs, parameters).proto(inline)
+    made: ModelProto = _to_be_written(what, inputs, parameters, buffers).proto(inline)
     return made
 
 
 @located
 def save_onnx(what: SymbolicGraph | Module, path: str | os.PathLike[str], *, inputs: Given = (),
-              parameters: Mapping[str, Any] | None = None, external_data: bool | None = None) -> None:
+              parameters: Mapping[str, Any] | None = None, buffers: Mapping[str, Any] | None = None,
+              external_data: bool | None = None) -> None:
     """Write a graph, or a network in evaluation, as an ONNX file of opset 21, or 23 where it takes that.
 
     Of a network `inputs` are the shapes of its arguments, in order or by name: tuples with a name for each size that
     may differ from call to call, as ("batch", 28, 28, 1), specs or tensors.  Its parameters and buffers are
-    initializers under their own names.  Of a graph `parameters` are the values of some inputs, which become
-    initializers; the others stay inputs.  What `load_onnx` has read is written as it was, with the weights of now,
-    unless `inputs` are given; `what.graph()` is written anew.
+    initializers under their own names.  Of a graph `parameters` and `buffers`, which are not trained, are the values of
+    some inputs, as tensors, arrays or cells by name: they become initializers; the others stay inputs.  What
+    `load_onnx` has read is written as it was, with the weights of now, unless `inputs` are given; `what.graph()` is
+    written anew.
 
     Images keep their channels where the graph has them, at both ends; between they lie as ONNX wants them, and kernels
     are stored so.  With `external_data` arrays are in a file beside it, of that name and ".data"; None: where they are
@@ -59,7 +61,7 @@ def save_onnx(what: SymbolicGraph | Module, path: str | os.PathLike[str], *, inp
     Raises NotSupportedError that names all operators which ONNX does not have, random numbers, callbacks and complex
     numbers among them, and MissingPackageError without the package onnx.
     """
-    model = _to_be_written(what, inputs, parameters)
+    model = _to_be_written(what, inputs, parameters, buffers)
     if external_data is None:
         external_data = model.nbytes > _LARGEST
     if not external_data:
@@ -88,12 +90,15 @@ class IsModel(Protocol):
     def cells(self) -> Mapping[str, Cell]: ...
 
 
-def _to_be_written(what: SymbolicGraph | Module, inputs: Given, parameters: Mapping[str, Any] | None) -> _ToBeWritten:
+def _to_be_written(what: SymbolicGraph | Module, inputs: Given, parameters: Mapping[str, Any] | None,
+                   buffers: Mapping[str, Any] | None) -> _ToBeWritten:
     """The model that was read, with the weights of now, or one that is made of a graph or network."""
     package()
-    if isinstance(what, IsModel) and not inputs and parameters is None and what.is_as_read:
+    given = parameters is not None or buffers is not None
+    if isinstance(what, IsModel) and not inputs and not given and what.is_as_read:
         return _ToBeWritten(sum(cell.read().nbytes for cell in what.cells().values()), what.as_read)
-    model = _model(what, inputs, parameters)
+    model = _of_module(what, inputs, given) if isinstance(what, Module) else (
+        _of_graph(what, inputs, parameters or {}, buffers or {}))
     return _ToBeWritten(sum(x.nbytes for x in model.arrays.values()), partial(model_proto, model))
 
 
@@ -102,13 +107,18 @@ def _serialised(proto: Any) -> bytes:
 
 
 @without_collector()
-def _model(what: SymbolicGraph | Module, inputs: Given, parameters: Mapping[str, Any] | None) -> WrittenModel:
-    if isinstance(what, Module):
-        if parameters is not None:
-            raise OperandError(f"{type(what).__name__} has parameters of its own", operator="save_onnx",
-                               hint="parameters=... is for graphs; load_state_dict writes those of a network")
-        network = graph_of_module(what, inputs)
-        return model_of(network.graph, network.values, current_stack().operator, network.buffers)
+def _of_module(what: Module, inputs: Given, given: bool) -> WrittenModel:
+    if given:
+        raise OperandError(f"{type(what).__name__} has parameters of its own", operator="save_onnx",
+                           hint="parameters=... and buffers=... are for graphs; load_state_dict writes those of a "
+                                "network")
+    network = graph_of_module(what, inputs)
+    return model_of(network.graph, network.values, current_stack().operator, network.buffers)
+
+
+@without_collector()
+def _of_graph(what: SymbolicGraph, inputs: Given, parameters: Mapping[str, Any],
+              buffers: Mapping[str, Any]) -> WrittenModel:
     if not isinstance(what, SymbolicGraph):
         raise OperandError(f"{type(what).__name__} is neither a graph nor a network", operator="save_onnx",
                            hint="nnc.export gives the graph of what was recorded")
@@ -118,9 +128,12 @@ def _model(what: SymbolicGraph | Module, inputs: Given, parameters: Mapping[str,
     if inputs:
         raise OperandError(f"the graph {what.name!r} knows the shapes of its inputs", operator="save_onnx",
                            hint="inputs=... is for networks")
-    values = {name: _host(x) for name, x in (parameters or {}).items()}
-    return model_of(what, values, current_stack().operator)
+    if both := parameters.keys() & buffers.keys():
+        raise OperandError(f"{sorted(both)[0]!r} is given as a parameter and as a buffer", operator="save_onnx")
+    values = {name: _host(x) for name, x in (*parameters.items(), *buffers.items())}
+    return model_of(what, values, current_stack().operator, buffers)
 
 
 def _host(x: Any) -> Any:
+    x = x.read() if isinstance(x, Cell) else x
     return x.numpy() if isinstance(x, Tensor) else np.asarray(x)

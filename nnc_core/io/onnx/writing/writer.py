@@ -14,11 +14,15 @@ from nnc_core.io.onnx.writing.dtypes import ELEMENT_TYPES
 from nnc_core.io.onnx.writing.emitter import NodeEmitter
 from nnc_core.io.onnx.writing.held import Held, Order, inverse
 from nnc_core.io.onnx.writing.parameters import ParameterArrays
+from nnc_core.io.onnx.writing.records import Array
 from nnc_core.io.onnx.writing.sizes import NamedSizes
 from nnc_core.io.onnx.writing.table import WRITERS
 from nnc_core.operator import CONSTANT
 from nnc_core.symbol import Literal, Node, show_line
 from nnc_core.type import DimLike, Dims
+
+_WRITTEN_OUT = 1024
+"""Elements that a constant may have which is one number everywhere."""
 
 
 class NodeWriter:
@@ -62,11 +66,18 @@ class NodeWriter:
     def arranged(self, node: Node, axes: Sequence[int]) -> str:
         """The name of a value with its axes in another order: `permute(node, axes)`."""
         if node.op is CONSTANT:
-            return self.b.store.constant(np.transpose(_elements(node), tuple(axes)))
+            return self.constant(np.transpose(_elements(node), tuple(axes)))
         held = self.held[node].moved(axes)
         if held.name in self.parameters:
             return self.parameters.arranged(held.name, held.order)
         return held.name if held.order is None else self.b.op("Transpose", held.name, perm=list(held.order))
+
+    def constant(self, array: Array) -> str:
+        """The name of an array; a large one of one number everywhere is made where the graph runs."""
+        first = np.ravel(array[(slice(0, 1),) * array.ndim])
+        if array.size <= _WRITTEN_OUT or array.tobytes() != first.tobytes() * array.size:
+            return self.b.store.constant(array)
+        return self.b.op("ConstantOfShape", self.shape(array.shape), value=first)
 
     def same(self, node: Node) -> Held:
         """The place of another node, which has the same value."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import nnc_core as nnc
 from nnc_core.nn import Module, zoo
@@ -71,3 +72,7 @@ NETWORKS: dict[str, Network] = {
     "transformer_language_model": Network(lambda: zoo.transformer_language_model(50, **_TEXT), tokens=(7,)),
     "transformer_classifier": Network(lambda: zoo.transformer_classifier(vocabulary=50, **_TEXT), tokens=(7,)),
 }
+
+EVERY_TIME = ("lenet5", "resnet18", "lstm_classifier", "transformer_classifier")
+NAMES = [pytest.param(n, marks=() if n in EVERY_TIME else pytest.mark.slow) for n in NETWORKS]
+"""All of them; what is not tested every time is slow."""

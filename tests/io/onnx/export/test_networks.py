@@ -15,11 +15,8 @@ from nnc_core.base.errors import NotSupportedError, OperandError
 from nnc_core.io import load_module, load_onnx, save_module, save_onnx, to_onnx
 from nnc_core.nn import BatchNorm, Conv2d, Linear, Module, ReLU, Sequential, zoo
 from tests.io.onnx.export.evaluating import HAS_RUNTIME, by_reference, by_runtime, check
-from tests.io.onnx.export.networks import NETWORKS
+from tests.io.onnx.export.networks import NAMES, NETWORKS
 from tests.support import leaves
-
-EVERY_TIME = ("lenet5", "resnet18", "lstm_classifier", "transformer_classifier")
-NAMES = [pytest.param(n, marks=() if n in EVERY_TIME else pytest.mark.slow) for n in NETWORKS]
 
 
 def near(found: Any, wanted: Any, bound: float = 2e-5) -> None:

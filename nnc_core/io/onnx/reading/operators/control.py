@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -27,10 +28,14 @@ def choose(condition: Known, *, then_branch: OnnxGraph, else_branch: OnnxGraph, 
     if not _is_symbol(condition):
         return tuple(call.graph(then_branch if bool(condition) else else_branch))
 
-    def results(graph: OnnxGraph) -> Any:
-        return tuple(_tensors(call, value) for value in call.graph(graph))
+    # What branches read is given to them: what they compute of it is theirs then, and only one of them runs.
+    names = [n for n in sorted(then_branch.free | else_branch.free) if _is_symbol(call.scope.get(n))]
 
-    return tuple(branch(nnc.reshape(condition, ()), lambda: results(then_branch), lambda: results(else_branch)))
+    def results(graph: OnnxGraph, *given: Tensor) -> Any:
+        return tuple(_tensors(call, value) for value in call.graph(graph, around=dict(zip(names, given, strict=True))))
+
+    return tuple(branch(nnc.reshape(condition, ()), partial(results, then_branch), partial(results, else_branch),
+                        *map(call.scope.get, names)))
 
 
 def _is_symbol(value: Lane) -> bool:

@@ -6,8 +6,10 @@ from typing import Any
 
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.functions import public as nnc
-from nnc_core.io.onnx.reading.lanes import Host
+from nnc_core.io.onnx.reading.lanes import Host, Numbers
+from nnc_core.io.onnx.reading.operators.counts import counted_pad
 from nnc_core.io.onnx.reading.registry import operator
+from nnc_core.io.onnx.reading.run import NodeCall
 from nnc_core.values.tensor import Tensor
 
 
@@ -18,10 +20,16 @@ def pad_first(x: Tensor, *, paddings: tuple[int, ...] = (), pads: tuple[int, ...
 
 
 @operator("Pad", since=11)
-def pad(x: Tensor, pads: Host, value: Host | None = None, axes: Host | None = None, *,
-        mode: str = "constant") -> Tensor:
+def pad(x: Tensor, pads: Numbers, value: Host | None = None, axes: Host | None = None, *, mode: str = "constant",
+        call: NodeCall) -> Tensor:
     number = 0 if value is None or not value.size else value.reshape(())[()]
-    return padded(x, tuple(pads.tolist()), mode, number, None if axes is None else tuple(axes.tolist()))
+    at = range(len(pads) // 2) if axes is None else axes.tolist()
+    widths = list(zip(pads[:len(pads) // 2], pads[len(pads) // 2:], strict=True))
+    for k, (axis, (low, high)) in enumerate(zip(at, widths, strict=True)):
+        if isinstance(low, Tensor) or isinstance(high, Tensor):
+            x, widths[k] = counted_pad(x, axis, low, high, mode, number, call), (0, 0)
+    lows, highs = zip(*widths, strict=True) if widths else ((), ())
+    return padded(x, (*lows, *highs), mode, number, tuple(at))
 
 
 MODES = ("constant", "edge", "reflect", "wrap")

@@ -81,6 +81,8 @@ def group_norm_first(x: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int,
 @operator("RMSNormalization", since=23)
 def rms_norm(x: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Tensor:
     axes = tuple(range(axis % x.ndim, x.ndim))
+    if tuple(scale.shape) == tuple(x.shape[axes[0]:]):
+        return nnc.rms_norm(x, scale, axis=axes, epsilon=epsilon)
     wide = nnc.astype(x, accumulator(x.dtype))
     root = nnc.rsqrt(nnc.add(nnc.mean(nnc.square(wide), axis=axes, keepdims=True), epsilon))
     return nnc.multiply(nnc.astype(nnc.multiply(wide, root), x.dtype), scale)

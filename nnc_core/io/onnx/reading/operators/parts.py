@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from nnc_core.functions import public as nnc
-from nnc_core.io.onnx.reading.lanes import Host, Lane, is_host
+from nnc_core.io.onnx.reading.lanes import Host, Lane, Numbers, is_host
+from nnc_core.io.onnx.reading.operators.counts import counted_slice
 from nnc_core.io.onnx.reading.registry import on_host, operator
+from nnc_core.io.onnx.reading.run import NodeCall
 from nnc_core.type import Dim
 from nnc_core.values.tensor import Tensor
 
@@ -21,8 +23,16 @@ def slice_first(x: Tensor, *, starts: tuple[int, ...], ends: tuple[int, ...],
 
 
 @operator("Slice", since=10)
-def slice_of(x: Tensor, starts: Host, ends: Host, axes: Host | None = None, steps: Host | None = None) -> Tensor:
-    return x[_key(x.shape, starts.tolist(), ends.tolist(), *(None if a is None else a.tolist() for a in (axes, steps)))]
+def slice_of(x: Tensor, starts: Numbers, ends: Numbers, axes: Host | None = None, steps: Host | None = None, *,
+             call: NodeCall) -> Tensor:
+    at = list(range(len(starts))) if axes is None else axes.tolist()
+    by = [1] * len(starts) if steps is None else steps.tolist()
+    counted = [any(isinstance(n, Tensor) for n in bounds) for bounds in zip(starts, ends, strict=True)]
+    known = [[n for n, late in zip(side, counted, strict=True) if not late] for side in (starts, ends, at, by)]
+    y = x[_key(x.shape, *known)]
+    for start, end, axis, step, late in zip(starts, ends, at, by, counted, strict=True):
+        y = counted_slice(y, start, end, axis, step, call) if late else y
+    return y
 
 
 @on_host("Slice")
@@ -34,7 +44,7 @@ def _slice_host(x: Host, *given: Host | None, starts: Any = None, ends: Any = No
 def _key(shape: tuple[Any, ...], starts: Any, ends: Any, axes: Any, steps: Any) -> tuple[slice, ...]:
     key = [slice(None)] * len(shape)
     steps = steps or [1] * len(starts)
-    for axis, start, end, step in zip(axes or range(len(starts)), starts, ends, steps, strict=False):
+    for axis, start, end, step in zip(range(len(starts)) if axes is None else axes, starts, ends, steps, strict=False):
         key[axis] = slice(_bound(start, shape[axis], step, True), _bound(end, shape[axis], step, False), step)
     return tuple(key)
 

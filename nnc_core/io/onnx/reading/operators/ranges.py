@@ -23,4 +23,5 @@ def count(start: Host, limit: Sizes, delta: Host, *, call: NodeCall) -> Any:
     first, last, step = (n if isinstance(n, Dim) else int(n) for n in numbers)
     length = (first - last - step - 1) // -step if step < 0 else (last - first + step - 1) // step
     steps = nnc.arange(length, dtype=dtype, device=call.device)
-    return nnc.add(nnc.multiply(steps, call.tensor(delta)), call.tensor(start))
+    scaled = steps if step == 1 else nnc.multiply(steps, call.tensor(delta))
+    return scaled if first == 0 else nnc.add(scaled, call.tensor(start))

@@ -49,9 +49,11 @@ def _bound(function: Callable[[Any, float, float], Any], a: float, b: float) -> 
 
 
 def _reordered(w: Tensor, order: Sequence[int]) -> Tensor:
-    """The blocks of gates along the first axis in another order."""
-    blocks = nnc.reshape(w, (len(order), -1, *w.shape[1:]))
-    return nnc.reshape(nnc.stack([blocks[i] for i in order]), w.shape)
+    """The blocks of gates along the last axis in another order."""
+    if len(order) == 1:
+        return w
+    each = w.shape[-1] // len(order)
+    return nnc.concat([w[..., i * each:(i + 1) * each] for i in order], axis=-1)
 
 
 def _weights(w: Tensor, r: Tensor, b: Tensor | None, order: Sequence[int],
@@ -65,7 +67,7 @@ def _weights(w: Tensor, r: Tensor, b: Tensor | None, order: Sequence[int],
     if peepholes is not None:
         parts = nnc.reshape(peepholes, (3, -1))
         looks = nnc.stack([parts[0], parts[2], parts[1]])  # input, output, forget in ONNX
-    return RecurrentWeights(nnc.matrix_transpose(_reordered(w, order)), nnc.matrix_transpose(_reordered(r, order)),
+    return RecurrentWeights(_reordered(nnc.matrix_transpose(w), order), _reordered(nnc.matrix_transpose(r), order),
                             halves[0], halves[1], None, looks)
 
 
@@ -102,9 +104,10 @@ def rnn(x: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None, lengths: Tenso
 
     def run(i: int, x: Tensor, states: list[Any], backwards: bool) -> Any:
         chosen = functions[i]
-        return nnc.rnn(x, _weights(w[i], r[i], None if b is None else b[i], (0,)), states[0],
-                       nonlinearity="tanh" if chosen is None else chosen[0], clip=clip, lengths=lengths,
-                       reverse=backwards)
+        name = activations[i].lower() if activations else "tanh"
+        function: Any = name if chosen is None or name == "relu" else chosen[0]
+        return nnc.rnn(x, _weights(w[i], r[i], None if b is None else b[i], (0,)), states[0], nonlinearity=function,
+                       clip=clip, lengths=lengths, reverse=backwards)
 
     return _run(run, x, [first], direction, layout)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from nnc_core.base.dtype import is_float
 from nnc_core.functions import public as nnc
+from nnc_core.functions.linalg_norms import vector_norm
 from nnc_core.io.onnx.reading.lanes import Host
 from nnc_core.io.onnx.reading.registry import on_host, operator
 from nnc_core.values.tensor import Tensor
@@ -54,6 +55,8 @@ def _reduced(shape: tuple[Any, ...], axis: Any, keepdims: bool) -> tuple[Any, ..
 
 
 def _norm1(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    if is_float(x.dtype):
+        return vector_norm(x, axis=axis, keepdims=keepdims, ord=1)
     return _sum(nnc.abs(x), axis, keepdims)
 
 
@@ -62,6 +65,9 @@ def _sum_square(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 
 def _norm2(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    """Of floats nnc's own, whose gradient at 0 is 0."""
+    if is_float(x.dtype):
+        return vector_norm(x, axis=axis, keepdims=keepdims)
     return nnc.astype(nnc.sqrt(_sum_square(x, axis, keepdims)), x.dtype)
 
 

@@ -9,8 +9,10 @@ import numpy as np
 
 from nnc_core.base.errors import ShapeError
 from nnc_core.functions import public as nnc
-from nnc_core.io.onnx.reading.lanes import Host, Sizes
+from nnc_core.io.onnx.reading.lanes import Host, Numbers, Sizes
+from nnc_core.io.onnx.reading.operators.counts import counted_reshape
 from nnc_core.io.onnx.reading.registry import on_host, operator
+from nnc_core.io.onnx.reading.run import NodeCall
 from nnc_core.type import Dim
 from nnc_core.values.tensor import Tensor
 
@@ -21,8 +23,10 @@ def reshape_first(x: Tensor, *, shape: tuple[int, ...] = (), consumed_inputs: An
 
 
 @operator("Reshape", since=5)
-def reshape(x: Tensor, shape: Host, *, allowzero: int = 0) -> Tensor:
-    return _reshaped(x, tuple(shape.tolist()), bool(allowzero))
+def reshape(x: Tensor, shape: Numbers, *, allowzero: int = 0, call: NodeCall) -> Tensor:
+    if any(isinstance(n, Tensor) for n in shape):
+        return counted_reshape(x, shape, bool(allowzero), call)
+    return _reshaped(x, tuple(shape), bool(allowzero))
 
 
 def _reshaped(x: Tensor, shape: tuple[Any, ...], allow_zero: bool) -> Tensor:
@@ -120,7 +124,7 @@ def tile_first(x: Tensor, tiles: Host, axis: Host) -> Tensor:
 
 
 @operator("Tile", since=6)
-def tile(x: Tensor, repeats: Host) -> Tensor:
+def tile(x: Tensor, repeats: Sizes) -> Tensor:
     return nnc.tile(x, tuple(repeats.tolist()))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nnc_core.functions import public as nnc
+from nnc_core.functions.regions import batched_nms
+from nnc_core.io.onnx.names import OWN_DOMAIN
 from nnc_core.io.onnx.reading.lanes import Host
 from nnc_core.io.onnx.reading.operators.windows import layout_of
 from nnc_core.io.onnx.reading.registry import operator
@@ -46,6 +48,11 @@ def roi_align_first(x: Tensor, rois: Tensor, images: Tensor, *, mode: str = "avg
 def max_roi_pool(x: Tensor, rois: Tensor, *, pooled_shape: tuple[int, ...], spatial_scale: float = 1.0) -> Tensor:
     return nnc.roi_pool(x, rois[:, 1:], pooled_shape, images=nnc.astype(rois[:, 0], np.int64), scale=spatial_scale,
                         layout="NCHW")
+
+
+@operator("nms_order", domain=OWN_DOMAIN)
+def nms_order(boxes: Tensor, scores: Tensor, groups: Tensor, *, threshold: float) -> Tensor:
+    return batched_nms(boxes, scores, groups, threshold, padded=True)
 
 
 @operator("NonMaxSuppression", since=10)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.dtype import boolean, int64
@@ -127,21 +127,38 @@ def _case_of(w: NodeWriter, node: Node) -> Written:
     index, *operands = node.inputs
     branches: tuple[Body, ...] = node.attributes[0]
     given = list(map(w.same, operands))
+    condition = _condition_of(index)
+    if condition is not None and len(branches) == 2:
+        return _if(w, w.read(condition), branches[0], given, lambda other: _inline(other, branches[1], given))
     return _choice(w, w.cast(w.read(index), index.dtype, int64), branches, 0, given)
+
+
+def _condition_of(index: Node) -> Node | None:
+    """The condition of which the index is 0 where it holds, as `cond` makes it."""
+    opposite = index.inputs[0] if index.op.name == "cast" else index
+    return opposite.inputs[0] if opposite.op.name == "logical_not" else None
 
 
 def _choice(w: NodeWriter, index: str, branches: Sequence[Body], first: int, given: Sequence[Held]) -> tuple[str, ...]:
     if len(branches) == 1:
-        inner = w.beside(branches[0].nodes)
-        inner.held.update(zip(branches[0].inputs, given, strict=True))
-        inner.write(branches[0].nodes)
-        return tuple([inner.read(y) for y in branches[0].outputs])
-    this = _bind(w, branches[0], given)
-    then = WrittenGraph("then", [], _results(this, branches[0].outputs), this.b.nodes)
-    others = w.inside([])
-    names = _choice(others, index, branches[1:], first + 1, given)
-    specs = [y.spec for y in branches[0].outputs]
-    otherwise = WrittenGraph("else", [], [_result(others, n, s) for n, s in zip(names, specs, strict=True)],
-                          others.b.nodes)
+        return _inline(w, branches[0], given)
     chosen = w.b.op("Equal", index, w.b.constant(first, int64))
-    return w.b.ops("If", chosen, count=len(specs), then_branch=then, else_branch=otherwise)
+    return _if(w, chosen, branches[0], given, lambda other: _choice(other, index, branches[1:], first + 1, given))
+
+
+def _inline(w: NodeWriter, branch: Body, given: Sequence[Held]) -> tuple[str, ...]:
+    inner = w.beside(branch.nodes)
+    inner.held.update(zip(branch.inputs, given, strict=True))
+    inner.write(branch.nodes)
+    return tuple([inner.read(y) for y in branch.outputs])
+
+
+def _if(w: NodeWriter, chosen: str, branch: Body, given: Sequence[Held],
+        otherwise: Callable[[NodeWriter], tuple[str, ...]]) -> tuple[str, ...]:
+    """The branch where the condition holds, else what is written into a graph of its own."""
+    this, other = _bind(w, branch, given), w.inside([])
+    then = WrittenGraph("then", [], _results(this, branch.outputs), this.b.nodes)
+    specs = [y.spec for y in branch.outputs]
+    results = [_result(other, n, s) for n, s in zip(otherwise(other), specs, strict=True)]
+    return w.b.ops("If", chosen, count=len(specs), then_branch=then,
+                   else_branch=WrittenGraph("else", [], results, other.b.nodes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.dtype import DType, int32, int64
+from nnc_core.io.onnx.writing.dtypes import wider
 from nnc_core.io.onnx.writing.held import Held
 from nnc_core.io.onnx.writing.table import Written, says, writes
 from nnc_core.symbol import Node
@@ -27,8 +28,20 @@ def _take(w: NodeWriter, node: Node) -> Written:
     if not batch:
         return w.b.op("Gather", w.read(x), index_name(w, indices), axis=axis)
     if batch == axis == x.ndim - 1 and indices.ndim == x.ndim and indices.shape[:-1] == x.shape[:-1]:
+        ordered = _ordered(w, x, indices)
+        if ordered is not None:
+            return ordered
         return w.b.op("GatherElements", w.read(x), index_name(w, indices), axis=axis)
     return _taken_from_rows(w, node)
+
+
+def _ordered(w: NodeWriter, x: Node, indices: Node) -> str | None:
+    """The elements themselves where the indices are those of their order, which ONNX gives together."""
+    if indices.op.name not in ("argsort", "arg_top_k") or indices.inputs[0] is not x:
+        return None
+    made = w.b.producer(w.held[indices].name)
+    along_last = indices.attributes[0] == x.ndim - 1 and x.dtype == wider(x.dtype)
+    return made.outputs[0] if made is not None and made.operator == "TopK" and along_last else None
 
 
 def _taken_from_rows(w: NodeWriter, node: Node) -> Written:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nnc_core.io.onnx.writing.held import Held
+from nnc_core.io.onnx.writing.pointwise import LEAVES
 from nnc_core.io.onnx.writing.records import WrittenNode
-from nnc_core.operator import CONSTANT, OPERATORS, PLACEHOLDER
+from nnc_core.operator import OPERATORS
+from nnc_core.optimiser.inspect import host_array, is_known
 from nnc_core.symbol import Node
+from nnc_core.type import Dims
 
 if TYPE_CHECKING:
     from nnc_core.io.onnx.writing.writer import NodeWriter
@@ -24,37 +29,50 @@ def added(w: NodeWriter, node: Node) -> Held | None:
         if made is None:
             continue
         if made.operator in CONVOLUTIONS.values() and len(made.inputs) == 2 and _is_channel(result, bias):
-            return _join(w, result, made, 2, _leaf(bias))
-        if made.operator == "LayerNormalization" and len(made.inputs) == 2 and _is_row(result, bias):
-            return _join(w, result, made, 2, bias)
+            return _join(w, result, made, 2, _operand(w, _leaf(bias)))
+        row = _row(w, result, bias) if made.operator == "LayerNormalization" and len(made.inputs) == 2 else None
+        if row is not None:
+            return _join(w, result, made, 2, row)
     return None
 
 
 def multiplied(w: NodeWriter, node: Node) -> Held | None:
     """A product as the scale of the normalisation that is its only other operand."""
     for result, scale in (node.inputs, node.inputs[::-1]):
-        made = _made_for(w, result, scale)
-        if made is not None and result.op.name in NORMALISATIONS and len(made.inputs) == 2 and _is_row(result, scale):
-            return _join(w, result, made, 1, scale)
+        made = _made_for(w, result, _leaf(scale))
+        if made is None or result.op.name not in NORMALISATIONS or len(made.inputs) != 2:
+            continue
+        row = _row(w, result, scale)
+        if row is not None:
+            return _join(w, result, made, 1, row)
     return None
 
 
-def _join(w: NodeWriter, result: Node, made: WrittenNode, place: int, operand: Node) -> Held:
+def _join(w: NodeWriter, result: Node, made: WrittenNode, place: int, operand: str) -> Held:
     w.b.forget(made)
-    made.inputs[place:] = [w.read(operand)]
+    made.inputs[place:] = [operand]
     return w.held[result]  # type: ignore[no-any-return]
+
+
+def _operand(w: NodeWriter, leaf: Node, shape: Dims | None = None) -> str:
+    """The name of a leaf, perhaps in another shape; no node, which would come too late, makes a constant."""
+    known = host_array(leaf)
+    return w.read(leaf) if known is None else w.b.constant(np.reshape(known, known.shape if shape is None else shape))
 
 
 def _made_for(w: NodeWriter, result: Node, operand: Node) -> WrittenNode | None:
     """The ONNX node of a result that nothing else reads, if the operand is there before it."""
-    if operand.op not in (PLACEHOLDER, CONSTANT) or w.uses[result] != 1 or result.op in (PLACEHOLDER, CONSTANT):
+    if operand.op not in LEAVES or w.uses[result] != 1 or result.op in LEAVES:
         return None
     return w.b.producer(w.held[result].name)
 
 
 def _leaf(node: Node) -> Node:
-    """A row itself, where it is reshaped to stand beside channels."""
-    return node.inputs[0] if node.op is _RESHAPE and node.inputs[0].ndim == 1 else node
+    """A value itself, where it is reshaped to stand beside channels, or behind axes of length one."""
+    if node.op is not _RESHAPE:
+        return node
+    (own,) = node.inputs
+    return own if own.ndim == 1 or node.shape == (1,) * (node.ndim - own.ndim) + own.shape else node
 
 
 def _is_channel(result: Node, bias: Node) -> bool:
@@ -68,12 +86,16 @@ def _is_channel(result: Node, bias: Node) -> bool:
         [n == 1 for n in bias.shape[: bias.ndim - len(beside) - 1]])
 
 
-def _is_row(result: Node, operand: Node) -> bool:
-    """Tell whether a value has the shape of what a normalisation is over."""
+def _row(w: NodeWriter, result: Node, operand: Node) -> str | None:
+    """The name of a value in the shape of what a normalisation is over, if it is the same for all else."""
     root = result.inputs[0] if result.op is _MULTIPLY else result
     while root.op.name not in NORMALISATIONS:
         found = [x for x in root.inputs if x.op.name in NORMALISATIONS]
         if not found:
-            return False
+            return None
         root = found[0]
-    return operand.shape == root.shape[root.attributes[0][0] :]
+    shape = root.shape[root.attributes[0][0] :]
+    if operand.shape != (1,) * (operand.ndim - len(shape)) + shape:
+        return None
+    leaf = _leaf(operand)
+    return _operand(w, leaf, shape) if leaf.shape == shape or is_known(leaf) else None

@@ -8,36 +8,45 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nnc_core.io.onnx.writing.table import writes
+from nnc_core.operator import OPERATORS
+from nnc_core.optimiser.inspect import host_array
 from nnc_core.symbol import Node
 
 if TYPE_CHECKING:
     from nnc_core.io.onnx.writing.writer import NodeWriter
 
+_ADD = OPERATORS["add"]
 LSTM_GATES, GRU_GATES = (0, 3, 1, 2), (1, 0, 2)
 """ONNX' gates by their places among ours: input, output, forget, cell; update, reset, new."""
 
 
-def _rearranged(w: NodeWriter, name: str, gates: Sequence[int], axis: int) -> str:
+def _rearranged(w: NodeWriter, x: Node, gates: Sequence[int], axis: int) -> str:
     """Gates along an axis in another order."""
+    known = host_array(x)
+    if known is not None:
+        blocks = np.split(known, len(gates), axis)
+        return w.b.constant(np.concatenate([blocks[k] for k in gates], axis))
     if len(gates) == 1:
-        return name
-    parts = w.b.ops("Split", name, count=len(gates), axis=axis, num_outputs=len(gates))
+        return w.read(x)
+    parts = w.b.ops("Split", w.read(x), count=len(gates), axis=axis, num_outputs=len(gates))
     return w.b.op("Concat", *[parts[k] for k in gates], axis=axis)
 
 
 def _weight(w: NodeWriter, x: Node, gates: Sequence[int]) -> str:
     """(features, gates * size) as ONNX has it for one direction, gates first."""
-    turned = w.b.op("Transpose", _rearranged(w, w.read(x), gates, 1), perm=[1, 0])
+    turned = w.b.op("Transpose", _rearranged(w, x, gates, 1), perm=[1, 0])
     return w.unsqueezed(turned, [0])
 
 
 def _biases(w: NodeWriter, given: Node, hidden: Node | None, gates: Sequence[int]) -> str:
-    """Those of inputs, then those of states, which are 0 where there are none."""
-    first = _rearranged(w, w.read(given), gates, 0)
+    """Those of inputs, then those of states: the parts of a sum; 0 where there is none."""
+    if hidden is None and given.op is _ADD and given.inputs[0].shape == given.inputs[1].shape:
+        given, hidden = given.inputs
+    first = _rearranged(w, given, gates, 0)
     if hidden is None:
         second = w.b.constant(np.zeros([int(n) for n in given.shape], given.dtype))
     else:
-        second = _rearranged(w, w.read(hidden), gates, 0)
+        second = _rearranged(w, hidden, gates, 0)
     return w.unsqueezed(w.b.op("Concat", first, second, axis=0), [0])
 
 

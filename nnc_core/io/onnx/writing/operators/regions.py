@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nnc_core.base.dtype import accumulator, boolean, float32, float64, int32, int64
+from nnc_core.io.onnx.writing.dtypes import ELEMENT_TYPES
+from nnc_core.io.onnx.writing.emitter import NodeEmitter
 from nnc_core.io.onnx.writing.held import inverse
-from nnc_core.io.onnx.writing.operators.ordering import top
 from nnc_core.io.onnx.writing.operators.windows import channels_first
+from nnc_core.io.onnx.writing.own import own, own_name
 from nnc_core.io.onnx.writing.pointwise import held
+from nnc_core.io.onnx.writing.records import CallAttribute
 from nnc_core.io.onnx.writing.table import Written, says, writes
 from nnc_core.symbol import Node
 
@@ -48,37 +51,31 @@ def _region_product(F: Any, x: Any, rows: Any, columns: Any, images: Any, layout
 
 @writes("nms_order", fits=lambda node: node.inputs[0].dtype != float64)
 def _nms_order(w: NodeWriter, node: Node) -> str:
+    return w.b.op(own_name("nms_order"), *[w.read(x) for x in node.inputs], threshold=float(node.attributes[0]))
+
+
+@own("nms_order", ("boxes", "scores", "groups"), ("threshold",))
+def _order_of_what_stays(b: NodeEmitter, boxes: str, scores: str, groups: str) -> str:
     """Each group is a class to ONNX, in which the boxes of others have scores below the threshold."""
-    boxes, scores, groups = node.inputs
-    b, count = w.b, boxes.shape[0]
-    score = w.cast(w.read(scores), scores.dtype, float32)
-    group = w.cast(w.read(groups), groups.dtype, int64)
-    zero, one = b.constant(0, int64), b.constant(1, int64)
-    least = b.op("ReduceMin", group, b.integers([0]), keepdims=1)
-    number = b.op("Sub", group, least)
+    zero, one, count = b.constant(0, int64), b.constant(1, int64), b.op("Shape", boxes, start=0, end=1)
+    score = b.op("Cast", scores, to=ELEMENT_TYPES[float32])
+    group = b.op("Cast", groups, to=ELEMENT_TYPES[int64])
+    number = b.op("Sub", group, b.op("ReduceMin", group, b.integers([0]), keepdims=1))
     largest = b.op("ReduceMax", number, b.integers([0]), keepdims=0)
     classes = b.op("Unsqueeze", b.op("Range", zero, b.op("Add", largest, one), one), b.integers([1]))
-    outside = b.constant(-np.inf, float32)
-    own = b.op("Where", b.op("Equal", number, classes), score, outside)
-    chosen = b.op("NonMaxSuppression", b.op("Unsqueeze", w.cast(w.read(boxes), boxes.dtype, float32), b.integers([0])),
-                  b.op("Unsqueeze", own, b.integers([0])), w.shape([count]),
-                  b.constant([node.attributes[0]], float32), b.constant([np.finfo(np.float32).min], float32))
-    numbers = b.op("Gather", chosen, b.constant(2, int64), axis=1)
-    stay = _marked(w, numbers, count)
-    return _first_those_that_stay(w, score, stay, count)
+    own_scores = b.op("Where", b.op("Equal", number, classes), score, b.constant(-np.inf, float32))
+    operands = (b.op("Cast", boxes, to=ELEMENT_TYPES[float32]), own_scores,
+                b.op("Constant", value_float=CallAttribute("threshold")))
+    box, scored, overlap = (b.op("Unsqueeze", x, b.integers([0])) for x in operands)
+    chosen = b.op("NonMaxSuppression", box, scored, count, overlap, b.constant([np.finfo(np.float32).min], float32))
+    return _first_those_that_stay(b, score, b.op("Gather", chosen, b.constant(2, int64), axis=1), count)
 
 
-def _marked(w: NodeWriter, numbers: str, count: Any) -> str:
-    """int32: 1 for the numbers that are named, 0 for the others."""
-    nothing = w.expanded(w.b.constant(0, int32), (count,))
-    ones = w.b.op("Expand", w.b.constant(1, int32), w.b.op("Shape", numbers))
-    return w.b.op("ScatterElements", nothing, numbers, ones, axis=0)
-
-
-def _first_those_that_stay(w: NodeWriter, score: str, stay: str, count: Any) -> str:
-    """Their numbers by falling scores, then -1."""
-    b, rows = w.b, w.shape([count])
-    order = top(w, score, rows, 0, True)[1]
-    marks = b.op("Gather", stay, order, axis=0)
-    kept, first = top(w, marks, rows, 0, True)
-    return b.op("Where", w.cast(kept, int32, boolean), b.op("Gather", order, first, axis=0), b.constant(-1, int64))
+def _first_those_that_stay(b: NodeEmitter, score: str, numbers: str, count: str) -> str:
+    """Those of these numbers by falling scores, then -1."""
+    ones = b.op("Expand", b.constant(1, int32), b.op("Shape", numbers))
+    stay = b.op("ScatterElements", b.op("Expand", b.constant(0, int32), count), numbers, ones, axis=0)
+    order = b.ops("TopK", score, count, count=2, axis=0, largest=1, sorted=1)[1]
+    kept, first = b.ops("TopK", b.op("Gather", stay, order, axis=0), count, count=2, axis=0, largest=1, sorted=1)
+    return b.op("Where", b.op("Cast", kept, to=ELEMENT_TYPES[boolean]), b.op("Gather", order, first, axis=0),
+                b.constant(-1, int64))
