@@ -1,0 +1,26 @@
+"""Where arrays begin, and how their addresses are aligned."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+ALIGNED = 16
+"""Bytes that the library's quick engines want addresses to be a multiple of."""
+WORKSPACE_ALIGNED = 256
+
+
+class Spot(NamedTuple):
+    """A buffer of a command, its inputs, outputs and workspace in order, and bytes from its beginning."""
+
+    buffer: int
+    first: int
+
+
+def alignment_of(address: int) -> int:
+    """The power of two that an address is a multiple of, at most that which matters."""
+    return min(address & -address, ALIGNED) if address else ALIGNED
+
+
+def aligned(nbytes: int) -> int:
+    """Bytes of workspace, rounded up to where the next array may begin."""
+    return -(-nbytes // WORKSPACE_ALIGNED) * WORKSPACE_ALIGNED
