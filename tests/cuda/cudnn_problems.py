@@ -55,3 +55,23 @@ ATTENTIONS: dict[str, Attention] = {
     "heads of 64": attention(float16, 8, 8, 256, 256, 64),
     "heads that share keys": attention(bfloat16, 8, 2, 300, 200, 128)}
 PROBLEMS: dict[str, Problem] = {**CONVOLUTIONS, **ATTENTIONS}
+
+
+def _wrong() -> dict[str, Problem]:
+    """Problems that contradict themselves."""
+    right, heads = convolution("conv", float16), ATTENTIONS["heads that share keys"]
+    x, kernel, y = right.x, right.kernel, right.y
+    wider = y._replace(shape=(*y.shape[:-1], y.shape[-1] + 1))
+    return {
+        "results of another size": right._replace(y=wider),
+        "channels that no group has": right._replace(kernel=kernel._replace(shape=(64, 60, 3, 3))),
+        "fewer zeros than windows see": right._replace(before=(0, 1)),
+        "axes that are missing": right._replace(strides=(1,)),
+        "an axis of no length": right._replace(x=x._replace(shape=(0, *x.shape[1:]))),
+        "half an element's alignment": right._replace(x=x._replace(alignment=1)),
+        "a gradient of another size": convolution("conv_input_gradient", float16)._replace(y=wider),
+        "keys of other features": heads._replace(key=heads.key._replace(shape=(*heads.key.shape[:-1], 64))),
+        "more values than keys": heads._replace(value=heads.value._replace(shape=(2, 2, 400, 128)))}
+
+
+WRONG = _wrong()

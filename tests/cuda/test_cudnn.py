@@ -4,7 +4,11 @@ gradients, what follows, and what is left to nnc's own tiles."""
 from __future__ import annotations
 
 import gc
+import json
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,7 @@ import nnc_core as nnc
 from nnc_core.base.command import Command
 from nnc_core.base.config import config
 from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64
+from nnc_core.base.errors import PluginError
 from nnc_core.base.layout import Layout
 from nnc_core.device import Buffer
 from nnc_core.stacks import make_stack
@@ -23,11 +28,12 @@ from nnc_cuda.dnn.cudnn import Cudnn
 from nnc_cuda.driver import CudaError
 from nnc_cuda.vendor import VendorLibraries
 from tests.cpu.products.running import values
-from tests.cuda.cudnn_problems import PROBLEMS
+from tests.cuda.cudnn_problems import PROBLEMS, WRONG
 from tests.cuda.host_compiler import HostCompiler, compiler
 from tests.cuda.host_cudnn import Engine, FakeCudnn
 from tests.cuda.host_driver import HostDriver
 from tests.cuda.host_plugin import ID
+from tests.cuda.real_cudnn import libraries, refused
 
 
 @pytest.fixture
@@ -238,6 +244,26 @@ def test_descriptors_go_with_what_they_describe(driver: HostDriver, dnn: FakeCud
     del plan, library
     gc.collect()
     assert not dnn.described
+
+
+def test_the_stand_in_refuses_what_the_library_refuses(dnn: FakeCudnn) -> None:
+    assert [name for name, problem in WRONG.items() if refused(dnn, problem)] == list(WRONG)
+
+
+@pytest.mark.slow
+def test_the_library_itself_makes_plans(tmp_path: Path) -> None:
+    """Of all problems, for two devices that are described to it, on a machine that has none."""
+    try:
+        libraries()
+    except PluginError as error:
+        pytest.skip(f"{error.message}; `pip install nnc-cuda[cudnn12]` brings it")
+    run = subprocess.run([sys.executable, "-m", "tests.cuda.real_cudnn", tmp_path], capture_output=True, text=True,
+                         check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    found = json.loads(run.stdout.splitlines()[-1])
+    assert found.pop("refused") == list(WRONG)
+    assert len(found) == 2 * len(PROBLEMS)
+    assert not [name for name, workspace in found.items() if workspace is None]
 
 
 def test_memory_that_is_missing_is_said(driver: HostDriver, dnn: FakeCudnn, monkeypatch: pytest.MonkeyPatch) -> None:

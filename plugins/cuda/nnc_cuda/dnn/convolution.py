@@ -22,9 +22,10 @@ from nnc_core.operator.products.convolution import Sliding
 from nnc_core.operator.products.joined import Factor, JoinedProduct
 from nnc_core.shape.window import has_channels_last
 from nnc_cuda.dnn.library import Convolution, TensorPlace, Way
-from nnc_cuda.dnn.places import ALIGNED, Spot, aligned, alignment_of
+from nnc_cuda.dnn.places import ALIGNED, aligned, alignment_of
 from nnc_cuda.matrices.nests import copied
 from nnc_cuda.products.endings import SimpleEnding, simple_ending
+from nnc_cuda.products.library import PlacedArray
 
 DTYPES = (float16, bfloat16, float32, float64)
 WORTH = 1 << 18
@@ -47,7 +48,7 @@ class PlacedConvolution(NamedTuple):
     """A convolution for the library."""
 
     problem: Convolution
-    spots: tuple[Spot, ...]
+    spots: tuple[PlacedArray, ...]
     """Of the problem's arrays."""
     before: CopyNest | None
     """Transposes the kernel into the workspace."""
@@ -106,12 +107,12 @@ class _Writer:
         x, kernel, y = (arrays[n] for n in SLIDES_OVER[self.way])
         at_x, at_y = self._image(x.layout), self._image(y.layout)
         at_kernel, kernel_spot, copy = self._kernel(kernel)
-        spots = [Spot(x.place, x.layout.offset), kernel_spot, Spot(y.place, y.layout.offset)]
+        spots = [PlacedArray(x.place, x.layout.offset), kernel_spot, PlacedArray(y.place, y.layout.offset)]
         work = prod(y.layout.shape) * prod(at_kernel.shape[1:])
         if work < WORTH:
             raise NotSupportedError("it is too small to pay")
         operands = self._operands(ending)
-        spots += [Spot(joined.places[n], joined.others[n].offset) for n in operands.values()]
+        spots += [PlacedArray(joined.places[n], joined.others[n].offset) for n in operands.values()]
         added, bias = operands.get("image"), operands.get("row")
         problem = Convolution(
             self.way, at_x, at_kernel, at_y, self._wide(slide.strides, 1), self._wide([a for a, _ in slide.padding], 0),
@@ -123,7 +124,7 @@ class _Writer:
                                  self.packed)
 
     def _wide(self, numbers: Sequence[int], one: int) -> tuple[int, ...]:
-        """Of windows with one axis a second one, of length 1."""
+        """The numbers of axes, those of one axis with those of a second one, which has length 1."""
         return (one, *numbers) if len(numbers) == 1 else tuple(numbers)
 
     def _image(self, x: Layout) -> TensorPlace:
@@ -140,7 +141,7 @@ class _Writer:
         return TensorPlace(x.dtype, (1, channels, *ones), (channels, 1, *(channels,) * len(ones)),
                            alignment_of(x.offset))
 
-    def _kernel(self, kernel: Factor) -> tuple[TensorPlace, Spot, CopyNest | None]:
+    def _kernel(self, kernel: Factor) -> tuple[TensorPlace, PlacedArray, CopyNest | None]:
         """A kernel or its gradient where the library reads or writes it, and the copy from or to where it is."""
         x, shape = kernel.layout, kernel.shape if kernel.tiling is not None else kernel.layout.shape
         *window, inputs, outputs = shape if self.last else [*shape[2:], shape[1], shape[0]]
@@ -154,7 +155,7 @@ class _Writer:
         if packed or not self.last:
             if not x.contiguous:
                 raise NotSupportedError("the kernel lies apart")
-            return there(alignment_of(x.offset)), Spot(kernel.place, x.offset), None
+            return there(alignment_of(x.offset)), PlacedArray(kernel.place, x.offset), None
         rank = len(shape)
         order = (rank - 1, *range(rank - 1))
         turned = Layout(tuple([shape[n] for n in order]), x.dtype, x.offset, tuple([x.strides[n] for n in order]))
@@ -163,8 +164,8 @@ class _Writer:
         if self.way == "conv_kernel_gradient":
             back = (*range(1, rank), 0)
             seen = Layout(shape, x.dtype, 0, tuple([own.strides[n] for n in back]))
-            return there(ALIGNED), Spot(self.workspace, 0), CopyNest(copied(seen, x), self.workspace, kernel.place)
-        return there(ALIGNED), Spot(self.workspace, 0), CopyNest(copied(turned, own), kernel.place, self.workspace)
+            return there(ALIGNED), PlacedArray(self.workspace, 0), CopyNest(copied(seen, x), self.workspace, kernel.place)
+        return there(ALIGNED), PlacedArray(self.workspace, 0), CopyNest(copied(turned, own), kernel.place, self.workspace)
 
     def _operands(self, ending: SimpleEnding) -> dict[str, int]:
         """The number of the operand that is an image like the result, and of the one that is a number for each of its

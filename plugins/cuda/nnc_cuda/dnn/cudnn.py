@@ -22,7 +22,7 @@ from nnc_cuda.dnn.descriptors import (
     NUMERICAL_NOTE,
     POINTER,
     Descriptor,
-    Kind,
+    ElementKind,
     check,
     described,
 )
@@ -60,11 +60,11 @@ KEPT = 512
 
 
 class Target(NamedTuple):
-    """What graphs, heuristics and plans are told about the device: an attribute of each."""
+    """The attributes by which graphs, heuristics and plans are told the device."""
 
-    graph: Sequence[tuple[int, Kind, Sequence[Any]]] = ()
-    heuristics: Sequence[tuple[int, Kind, Sequence[Any]]] = ()
-    plan: Sequence[tuple[int, Kind, Sequence[Any]]] = ()
+    graph: Sequence[tuple[int, ElementKind, Sequence[Any]]] = ()
+    heuristics: Sequence[tuple[int, ElementKind, Sequence[Any]]] = ()
+    plan: Sequence[tuple[int, ElementKind, Sequence[Any]]] = ()
 
 
 def made_plan(functions: Any, target: Target, problem: Problem) -> Descriptor | None:

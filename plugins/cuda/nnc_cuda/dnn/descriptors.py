@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 from nnc_cuda.driver import CudaError
 
 
-class Kind(NamedTuple):
+class ElementKind(NamedTuple):
     """A kind of elements: its number (CUDNN_TYPE_...), and how C has one."""
 
     number: int
     of_c: Any
 
 
-HANDLE, DATA_TYPE, BOOLEAN, INT64 = Kind(0, c_void_p), Kind(1, c_int), Kind(2, c_bool), Kind(3, c_int64)
-FLOAT, DOUBLE, POINTER, CONVOLUTION_MODE = Kind(4, c_float), Kind(5, c_double), Kind(6, c_void_p), Kind(7, c_int)
-HEURISTICS_MODE, NUMERICAL_NOTE, POINTWISE_MODE = Kind(8, c_int), Kind(11, c_int), Kind(14, c_int)
-DESCRIPTOR = Kind(15, c_void_p)
+HANDLE, DATA_TYPE, BOOLEAN, INT64 = ElementKind(0, c_void_p), ElementKind(1, c_int), ElementKind(2, c_bool), ElementKind(3, c_int64)
+FLOAT, DOUBLE, POINTER, CONVOLUTION_MODE = ElementKind(4, c_float), ElementKind(5, c_double), ElementKind(6, c_void_p), ElementKind(7, c_int)
+HEURISTICS_MODE, NUMERICAL_NOTE, POINTWISE_MODE = ElementKind(8, c_int), ElementKind(11, c_int), ElementKind(14, c_int)
+DESCRIPTOR = ElementKind(15, c_void_p)
 MESSAGE = 512
 """Bytes of what the library says about a failure."""
 
@@ -33,7 +33,7 @@ class Descriptor:
         check(functions, "cudnnBackendCreateDescriptor",
               functions.cudnnBackendCreateDescriptor(c_int(kind), byref(self.handle)))
 
-    def set(self, attribute: int, kind: Kind, *values: Any) -> Descriptor:
+    def set(self, attribute: int, kind: ElementKind, *values: Any) -> Descriptor:
         """Set an attribute's elements; other descriptors are kept."""
         self._named += [value for value in values if isinstance(value, Descriptor)]
         elements = (kind.of_c * len(values))(*[x.handle.value if isinstance(x, Descriptor) else x for x in values])
@@ -46,7 +46,7 @@ class Descriptor:
         check(self.functions, "cudnnBackendFinalize", self.functions.cudnnBackendFinalize(self.handle))
         return self
 
-    def values(self, attribute: int, kind: Kind, most: int) -> list[Any]:
+    def values(self, attribute: int, kind: ElementKind, most: int) -> list[Any]:
         """The first elements of an attribute."""
         elements, count = (kind.of_c * most)(), c_int64()
         self._get(attribute, kind, most, count, byref(elements))
@@ -62,7 +62,7 @@ class Descriptor:
             one._named.append(self)
         return found
 
-    def _get(self, attribute: int, kind: Kind, most: int, count: c_int64, elements: Any) -> None:
+    def _get(self, attribute: int, kind: ElementKind, most: int, count: c_int64, elements: Any) -> None:
         check(self.functions, f"cudnnBackendGetAttribute of {attribute}", self.functions.cudnnBackendGetAttribute(
             self.handle, c_int(attribute), c_int(kind.number), c_int64(most), byref(count), elements))
 
@@ -73,7 +73,7 @@ class Descriptor:
                       self.functions.cudnnBackendDestroyDescriptor(self.handle))
 
 
-def described(functions: Any, kind: int, *attributes: tuple[int, Kind, Sequence[Any]]) -> Descriptor:
+def described(functions: Any, kind: int, *attributes: tuple[int, ElementKind, Sequence[Any]]) -> Descriptor:
     """A descriptor with its attributes."""
     made = Descriptor(functions, kind)
     for attribute, of, values in attributes:

@@ -15,7 +15,7 @@ from nnc_cuda.dnn.descriptors import (
     INT64,
     POINTWISE_MODE,
     Descriptor,
-    Kind,
+    ElementKind,
     described,
 )
 from nnc_cuda.dnn.library import Attention, Convolution, Problem, TensorPlace, Way
@@ -86,7 +86,7 @@ class GraphWriter:
             (DILATIONS, INT64, problem.dilation), (FILTER_STRIDES, INT64, problem.strides),
             (BEFORE, INT64, problem.before), (AFTER, INT64, problem.after))
         kind, (alpha, beta, of, to_y, to_kernel, to_x) = OPERATIONS[problem.way]
-        number: Kind = DOUBLE if wide else FLOAT
+        number: ElementKind = DOUBLE if wide else FLOAT
         self.operations.append(described(
             f, kind, (alpha, number, (problem.scale,)), (beta, number, (0.0,)), (of, DESCRIPTOR, (sliding,)),
             (to_y, DESCRIPTOR, (y,)), (to_kernel, DESCRIPTOR, (kernel,)), (to_x, DESCRIPTOR, (x,))))
@@ -116,13 +116,13 @@ class GraphWriter:
         return self._described(self._tensors, place)
 
     def _between(self, place: TensorPlace) -> Descriptor:
-        """What one operation leaves to the next, in no memory and not rounded."""
+        """A tensor that one operation leaves to the next, in no memory and not rounded."""
         self._unseen += 1
         dtype = float64 if place.dtype == float64 else float32
         unseen = place._replace(dtype=dtype, alignment=max(SMALLEST, dtype.itemsize))
         return self._described(self._unseen, unseen, (VIRTUAL, BOOLEAN, (True,)))
 
-    def _described(self, number: int, place: TensorPlace, *more: tuple[int, Kind, tuple[Any, ...]]) -> Descriptor:
+    def _described(self, number: int, place: TensorPlace, *more: tuple[int, ElementKind, tuple[Any, ...]]) -> Descriptor:
         return described(
             self.functions, TENSOR, (UNIQUE_ID, INT64, (number,)), (ELEMENTS, DATA_TYPE, (TYPES[place.dtype],)),
             (ALIGNMENT, INT64, (place.alignment,)), (DIMENSIONS, INT64, place.shape), (STRIDES, INT64, place.steps),

@@ -10,9 +10,9 @@ from nnc_core.base.dtype import float32
 from nnc_core.device import Buffer, Launch, Stream
 from nnc_cuda.dnn.convolution import CopyNest, PlacedConvolution
 from nnc_cuda.dnn.library import BoundPlan, Convolution, Dnn, DnnPlan, TensorPlace
-from nnc_cuda.dnn.places import Spot
 from nnc_cuda.driver import Driver
 from nnc_cuda.kernel import CapturableKernel, CudaKernel, EnqueuedLaunch, LaunchesInTurn
+from nnc_cuda.products.library import PlacedArray
 from nnc_cuda.stream import CudaStream
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def preferred_plan(dnn: Dnn, problem: Convolution) -> DnnPlan | None:
     return dnn.plan(problem)
 
 
-def _address(buffers: Sequence[Any], spot: Spot) -> int:
+def _address(buffers: Sequence[Any], spot: PlacedArray) -> int:
     return int(buffers[spot.buffer].address) + spot.first
 
 

@@ -1,19 +1,10 @@
-"""Where arrays begin, and how their addresses are aligned."""
+"""Alignments of addresses."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 ALIGNED = 16
 """Bytes that the library's quick engines want addresses to be a multiple of."""
 WORKSPACE_ALIGNED = 256
-
-
-class Spot(NamedTuple):
-    """A buffer of a command, its inputs, outputs and workspace in order, and bytes from its beginning."""
-
-    buffer: int
-    first: int
 
 
 def alignment_of(address: int) -> int:
