@@ -161,11 +161,12 @@ class _Writer:
         turned = Layout(tuple([shape[n] for n in order]), x.dtype, x.offset, tuple([x.strides[n] for n in order]))
         own = Layout.packed(turned.shape, x.dtype)
         self.packed = aligned(own.nbytes)
+        spot = PlacedArray(self.workspace, 0)
         if self.way == "conv_kernel_gradient":
             back = (*range(1, rank), 0)
             seen = Layout(shape, x.dtype, 0, tuple([own.strides[n] for n in back]))
-            return there(ALIGNED), PlacedArray(self.workspace, 0), CopyNest(copied(seen, x), self.workspace, kernel.place)
-        return there(ALIGNED), PlacedArray(self.workspace, 0), CopyNest(copied(turned, own), kernel.place, self.workspace)
+            return there(ALIGNED), spot, CopyNest(copied(seen, x), self.workspace, kernel.place)
+        return there(ALIGNED), spot, CopyNest(copied(turned, own), kernel.place, self.workspace)
 
     def _operands(self, ending: SimpleEnding) -> dict[str, int]:
         """The number of the operand that is an image like the result, and of the one that is a number for each of its

@@ -17,10 +17,10 @@ class ElementKind(NamedTuple):
     of_c: Any
 
 
-HANDLE, DATA_TYPE, BOOLEAN, INT64 = ElementKind(0, c_void_p), ElementKind(1, c_int), ElementKind(2, c_bool), ElementKind(3, c_int64)
-FLOAT, DOUBLE, POINTER, CONVOLUTION_MODE = ElementKind(4, c_float), ElementKind(5, c_double), ElementKind(6, c_void_p), ElementKind(7, c_int)
-HEURISTICS_MODE, NUMERICAL_NOTE, POINTWISE_MODE = ElementKind(8, c_int), ElementKind(11, c_int), ElementKind(14, c_int)
-DESCRIPTOR = ElementKind(15, c_void_p)
+HANDLE, DATA_TYPE, BOOLEAN = ElementKind(0, c_void_p), ElementKind(1, c_int), ElementKind(2, c_bool)
+INT64, FLOAT, DOUBLE = ElementKind(3, c_int64), ElementKind(4, c_float), ElementKind(5, c_double)
+POINTER, CONVOLUTION_MODE, HEURISTICS_MODE = ElementKind(6, c_void_p), ElementKind(7, c_int), ElementKind(8, c_int)
+NUMERICAL_NOTE, POINTWISE_MODE, DESCRIPTOR = ElementKind(11, c_int), ElementKind(14, c_int), ElementKind(15, c_void_p)
 MESSAGE = 512
 """Bytes of what the library says about a failure."""
 

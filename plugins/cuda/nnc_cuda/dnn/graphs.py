@@ -122,7 +122,8 @@ class GraphWriter:
         unseen = place._replace(dtype=dtype, alignment=max(SMALLEST, dtype.itemsize))
         return self._described(self._unseen, unseen, (VIRTUAL, BOOLEAN, (True,)))
 
-    def _described(self, number: int, place: TensorPlace, *more: tuple[int, ElementKind, tuple[Any, ...]]) -> Descriptor:
+    def _described(self, number: int, place: TensorPlace,
+                   *more: tuple[int, ElementKind, tuple[Any, ...]]) -> Descriptor:
         return described(
             self.functions, TENSOR, (UNIQUE_ID, INT64, (number,)), (ELEMENTS, DATA_TYPE, (TYPES[place.dtype],)),
             (ALIGNMENT, INT64, (place.alignment,)), (DIMENSIONS, INT64, place.shape), (STRIDES, INT64, place.steps),
