@@ -24,7 +24,8 @@ def convolution(way: Way, dtype: DType, *, last: bool = True, channels: int = 64
         relu="relu" in ending, tf32=tf32)
 
 
-def attention(dtype: DType, heads: int, key_heads: int, queries: int, keys: int, features: int) -> Attention:
+def attention(dtype: DType, heads: int, key_heads: int, queries: int, keys: int, features: int,
+              causal: bool = False) -> Attention:
     """Arrays as they lie behind projections: (n, rows, heads, features)."""
     def place(count: int, rows: int) -> TensorPlace:
         return TensorPlace(dtype, (2, count, rows, features),
@@ -32,7 +33,7 @@ def attention(dtype: DType, heads: int, key_heads: int, queries: int, keys: int,
 
     sums = TensorPlace(float32, (2, heads, queries, 1), (heads * queries, queries, 1, 1), ALIGNED)
     return Attention(place(heads, queries), place(key_heads, keys), place(key_heads, keys), place(heads, queries), sums,
-                     features ** -0.5)
+                     features ** -0.5, causal)
 
 
 WAYS: tuple[Way, ...] = ("conv", "conv_input_gradient", "conv_kernel_gradient")
@@ -53,6 +54,8 @@ CONVOLUTIONS: dict[str, Convolution] = {
     "bias, relu, float32": convolution("conv", float32, ending="bias relu", last=False)}
 ATTENTIONS: dict[str, Attention] = {
     "heads of 64": attention(float16, 8, 8, 256, 256, 64),
+    "causal": attention(bfloat16, 8, 8, 300, 300, 64, causal=True),
+    "causal, more keys": attention(float16, 8, 4, 300, 400, 128, causal=True),
     "heads that share keys": attention(bfloat16, 8, 2, 300, 200, 128)}
 PROBLEMS: dict[str, Problem] = {**CONVOLUTIONS, **ATTENTIONS}
 

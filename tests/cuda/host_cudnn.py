@@ -42,7 +42,7 @@ def _convolving(first: int) -> dict[int, Attribute]:
     return {first: number, first + 1: number, **{first + n: other for n in range(2, 6)}}
 
 
-TENSOR, SLIDING, POINTWISE_OF, POINTWISE_STEP, ATTENTION = 17, 1, 0, 13, 41
+TENSOR, SLIDING, POINTWISE_OF, POINTWISE_STEP, ATTENTION, BAND = 17, 1, 0, 13, 41, 44
 ENGINE, CONFIGURATION, HEURISTICS, PLAN, GRAPH, PACK = 2, 3, 4, 5, 15, 16
 MOST_AXES = 8
 ATTRIBUTES: dict[int, dict[int, Attribute]] = {
@@ -55,12 +55,15 @@ ATTRIBUTES: dict[int, dict[int, Attribute]] = {
     10: _convolving(700), 12: _convolving(706), 11: _convolving(712),
     POINTWISE_STEP: {750: Attribute((DESCRIPTOR,)), 751: Attribute((DESCRIPTOR,)),
                      752: Attribute((DESCRIPTOR,), 1, False), 753: Attribute((DESCRIPTOR,))},
-    GRAPH: {800: Attribute((HANDLE,)), 801: Attribute((DESCRIPTOR,), 99)},
+    GRAPH: {800: Attribute((HANDLE,), 1, False), 801: Attribute((DESCRIPTOR,), 99)},
     PACK: {1000: Attribute((INT64,), 99), 1001: Attribute((POINTER,), 99), 1003: Attribute((POINTER,))},
     TENSOR: {906: Attribute((INT64,)), 901: Attribute((TYPE,)), 900: Attribute((INT64,)),
              902: Attribute((INT64,), MOST_AXES), 903: Attribute((INT64,), MOST_AXES),
              907: Attribute((BOOLEAN,), 1, False), 908: Attribute((BOOLEAN,), 1, False)},
-    ATTENTION: {n: Attribute((DESCRIPTOR,), 1, n < 2804) for n in range(2800, 2806)}}
+    ATTENTION: {**{n: Attribute((DESCRIPTOR,), 1, n < 2804) for n in (*range(2800, 2806), 2811)},
+                2812: Attribute((INT64,), 1, False), 2813: Attribute((INT64,), 1, False)},
+    BAND: {3000: Attribute((DESCRIPTOR,)), 3005: Attribute((DESCRIPTOR,)), 3006: Attribute((DESCRIPTOR,)),
+           3007: Attribute((POINTWISE,))}}
 """Attributes of each kind of descriptor."""
 WAYS = {10: ("conv", 700), 12: ("conv_input_gradient", 706), 11: ("conv_kernel_gradient", 712)}
 BAD, NOT_FINALIZED, NOT_SUPPORTED = 2000, 2004, 3000
@@ -163,6 +166,8 @@ class FakeCudnn:
 
     def _look_up(self, heuristics: Described) -> int:
         graph = heuristics.one(201)
+        if 800 not in graph.values:
+            return BAD
         engines = {3: self.best, 2: self.others}[heuristics.one(200)]
         heuristics.about = [(engine, graph) for engine in engines if _is_known(graph)]
         return 0
@@ -225,8 +230,10 @@ def _name(step: Described) -> str:
 
 
 def _tensors(step: Described) -> list[Described]:
+    """Those of a graph within it as well."""
     found = [value for values in step.values.values() for value in values if isinstance(value, Described)]
-    return [value for value in found if value.kind == TENSOR]
+    inner = [tensor for graph in found if graph.kind == GRAPH for one in graph.values[801] for tensor in _tensors(one)]
+    return [*[value for value in found if value.kind == TENSOR], *inner]
 
 
 def _shape(tensor: Described) -> tuple[int, ...]:
@@ -287,6 +294,12 @@ def _check_attention(step: Described) -> int:
     sums = step.values.get(2804)
     if sums is not None and (_shape(sums[0]) != (batch, heads, rows, 1) or DTYPES[sums[0].one(901)] != float32):
         return BAD
+    if 2811 in step.values:
+        band = step.one(2811).one(801)
+        named = (band.one(3000).one(906), band.one(3006).one(906)) == (step.one(2812), step.one(2813))
+        unseen = all([band.one(n).one(907) for n in (3000, 3006)])
+        fits &= named and unseen and {_shape(band.one(n)) for n in (3000, 3006)} == {(batch, heads, rows, key[2])}
+        assert band.kind == BAND and band.one(3007) == 303, "queries see keys up to themselves"
     return 0 if fits else BAD
 
 
@@ -298,8 +311,9 @@ def _check_graph(graph: Described) -> int:
         for tensor in _tensors(step):
             if numbers.setdefault(tensor.one(906), tensor) is not tensor:
                 return BAD
-        result = {POINTWISE_STEP: lambda step: step.one(753), ATTENTION: lambda step: step.one(2803)}.get(
-            step.kind, _result)(step)
+        if step.kind in (ATTENTION, BAND):
+            continue
+        result = step.one(753) if step.kind == POINTWISE_STEP else _result(step)
         read = [one for one in _tensors(step) if one is not result and one.values.get(907, [False])[0]]
         if not all([one.one(906) in written for one in read]):
             return BAD
@@ -323,6 +337,8 @@ def _is_known(graph: Described) -> bool:
         if step.kind == ATTENTION:
             arrays = [step.one(n) for n in range(2800, 2804)]
             if any([one.one(901) not in (2, 9) or one.values[903][3] != 1 or _shape(one)[3] % 8 for one in arrays]):
+                return False
+            if any([step % 8 for one in arrays for step in one.values[903][:3]]):
                 return False
         elif step.kind in WAYS:
             _, *arrays = _operands(step)
@@ -393,6 +409,9 @@ def _attend(step: Described, array: Any, store: Any) -> None:
     times = query.shape[1] // key.shape[1]
     key, value = np.repeat(key, times, 1), np.repeat(value, times, 1)
     scores = query @ key.swapaxes(-1, -2) * array(step.one(2805)).astype(np.float32)
+    if 2811 in step.values:
+        hidden = np.triu(np.ones(scores.shape[-2:], bool), 1)
+        scores[..., hidden] = array(step.one(2811).one(801).one(3005))[0, 0, 0, 0]
     largest = scores.max(-1, keepdims=True)
     weights = np.exp(scores - largest)
     total = weights.sum(-1, keepdims=True)

@@ -30,7 +30,7 @@ from nnc_cuda.vendor import VendorLibraries
 from tests.cpu.products.running import values
 from tests.cuda.cudnn_problems import PROBLEMS, WRONG
 from tests.cuda.host_compiler import HostCompiler, compiler
-from tests.cuda.host_cudnn import Engine, FakeCudnn
+from tests.cuda.host_cudnn import PLAIN, Engine, FakeCudnn
 from tests.cuda.host_driver import HostDriver
 from tests.cuda.host_plugin import ID
 from tests.cuda.real_cudnn import libraries, refused
@@ -244,6 +244,93 @@ def test_descriptors_go_with_what_they_describe(driver: HostDriver, dnn: FakeCud
     del plan, library
     gc.collect()
     assert not dnn.described
+
+
+# ---- attention
+@pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("key_heads", [4, 2])
+def test_attention(gpu: CudaDevice, dnn: FakeCudnn, key_heads: int, causal: bool, traced: bool) -> None:
+    query, key, value = (drawn(2, heads, rows, 16, dtype=float16)
+                         for heads, rows in ((4, 40), (key_heads, 50), (key_heads, 50)))
+    compare(gpu, lambda q, k, v: nnc.scaled_dot_product_attention(q, k, v, causal=causal), query, key, value,
+            traced=traced, rtol=4e-3)
+    assert steps_of(dnn) == [("attention",)]
+
+
+def test_attention_of_projections(gpu: CudaDevice, dnn: FakeCudnn) -> None:
+    """Heads behind rows, as projections leave them, in one array for all three."""
+    x = drawn(2, 40, 3, 4, 16, dtype=bfloat16)
+
+    def attend(x: Any) -> Any:
+        query, key, value = (nnc.transpose(x[:, :, n], (0, 2, 1, 3)) for n in range(3))
+        return nnc.scaled_dot_product_attention(query, key, value, causal=True)
+
+    compare(gpu, attend, x, traced=True, rtol=2e-2)
+    compare(gpu, attend, x, rtol=2e-2)
+    assert steps_of(dnn) == [("attention",)] * 2
+
+
+def test_gradients_of_attention_by_its_sums(gpu: CudaDevice, dnn: FakeCudnn) -> None:
+    query, key, value = (drawn(2, 4, 40, 16, dtype=float16) for _ in range(3))
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        return nnc.sum(nnc.scaled_dot_product_attention(q, k, v, causal=True).astype("float32") ** 2)
+
+    compare(gpu, nnc.grad(loss, (0, 1, 2)), query, key, value, traced=True, rtol=2e-2)
+    assert steps_of(dnn) == [("attention",)]
+
+
+@pytest.mark.parametrize("packs", [False, True])
+def test_attention_of_arrays_anywhere(gpu: CudaDevice, dnn: FakeCudnn, packs: bool) -> None:
+    """Features that lie apart, rows at odd places, sums with gaps: packed on the way."""
+    backend = gpu.backends("scaled_dot_product_attention")[0]
+    shape, size = (2, 4, 40, 16), 2
+    even = Layout(shape, float16, 0, (4 * 40 * 16 * size, 16 * size, 4 * 16 * size, size))
+    odd = Layout(shape, float16, 2, (4 * 40 * 18 * size, 40 * 18 * size, 18 * size, size))
+    turned = Layout(shape, float16, 0, (4 * 40 * 16 * size, 40 * 16 * size, size, 40 * size))
+    sums = Layout((2, 4, 40), float32, 0, (4 * 80 * 4, 80 * 4, 8))
+    made = Command("scaled_dot_product_attention", (0.25, False, 0), (even, odd, turned), (odd, sums))
+    if packs:
+        dnn.best, dnn.others = [], []
+        assert "no engine" in (backend.refuse(made) or "")
+        dnn.best = [PLAIN]
+        backend.dnn()._plans.clear()  # type: ignore[attr-defined, union-attr]
+    assert backend.refuse(made) is None
+    layouts = (*made.inputs, *made.outputs)
+    arrays = [values(x, seed) for seed, x in enumerate(layouts)]
+    buffers: list[Buffer] = [gpu.allocate(array.nbytes) for array in arrays]
+    for array, buffer in zip(arrays, buffers, strict=True):
+        gpu.upload(array, buffer)
+    backend.prepare(made).bind([*buffers, gpu.allocate(backend.workspace(made))])()
+    found = [np.empty_like(array) for array in arrays]
+    for array, buffer in zip(found, buffers, strict=True):
+        gpu.download(buffer, array).wait()
+    seen = [np.lib.stride_tricks.as_strided(array[x.offset // x.dtype.itemsize :], x.shape, x.strides)
+            for array, x in zip(found, layouts, strict=True)]
+    query, key, value = (x.astype(np.float32) for x in seen[:3])
+    scores = query @ key.swapaxes(-1, -2) * 0.25
+    total = np.exp(scores).sum(-1)
+    np.testing.assert_allclose(seen[4], np.log(total), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(seen[3].astype(np.float32), np.exp(scores) / total[..., None] @ value, rtol=4e-3,
+                               atol=4e-3)
+
+
+def test_attention_that_is_left_to_products(gpu: CudaDevice) -> None:
+    backend = gpu.backends("scaled_dot_product_attention")[0]
+
+    def reason(shape: tuple[int, ...], dtype: DType, causal: bool = False, offset: int = 0) -> str:
+        x = Layout.packed(shape, dtype)
+        made = Command("scaled_dot_product_attention", (0.25, causal, offset), (x, x, x),
+                       (x, Layout.packed(shape[:-1], float32)))
+        return backend.refuse(made) or ""
+
+    right = (2, 4, 40, 16)
+    assert "no attention of float32" in reason(right, float32)
+    assert "too small" in reason((1, 1, 8, 8), float16)
+    assert "no multiple of 8" in reason((2, 4, 40, 20), float16)
+    assert "first key" in reason(right, float16, causal=True, offset=3)
+    assert not reason(right, float16, causal=True, offset=39)
 
 
 def test_the_stand_in_refuses_what_the_library_refuses(dnn: FakeCudnn) -> None:

@@ -15,14 +15,13 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
-from nnc_core.base.loopnest import LoopNest
 from nnc_core.base.tiling import Tiling
 from nnc_core.operator.products.arrange import joined_of, operator_of
 from nnc_core.operator.products.convolution import Sliding
 from nnc_core.operator.products.joined import Factor, JoinedProduct
 from nnc_core.shape.window import has_channels_last
 from nnc_cuda.dnn.library import Convolution, TensorPlace, Way
-from nnc_cuda.dnn.places import ALIGNED, aligned, alignment_of
+from nnc_cuda.dnn.places import ALIGNED, CopyNest, aligned, alignment_of
 from nnc_cuda.matrices.nests import copied
 from nnc_cuda.products.endings import SimpleEnding, simple_ending
 from nnc_cuda.products.library import PlacedArray
@@ -36,24 +35,16 @@ SLIDES_OVER = {"conv": (0, 1, 2), "conv_input_gradient": (2, 1, 0), "conv_kernel
 """Which of two factors and the result are images that windows see, the kernel, and the images of results."""
 
 
-class CopyNest(NamedTuple):
-    """A nest that copies from one place to another, of the command's buffers or of its workspace."""
-
-    nest: LoopNest
-    source: int
-    target: int
-
-
 class PlacedConvolution(NamedTuple):
     """A convolution for the library."""
 
     problem: Convolution
     spots: tuple[PlacedArray, ...]
     """Of the problem's arrays."""
-    before: CopyNest | None
-    """Transposes the kernel into the workspace."""
-    behind: CopyNest | None
-    """Transposes the kernel's gradient out of it."""
+    before: tuple[CopyNest, ...]
+    """The kernel, transposed into the workspace."""
+    behind: tuple[CopyNest, ...]
+    """The kernel's gradient, transposed out of it."""
     packed: int
     """Bytes of the workspace that are the transposed kernel's."""
 
@@ -120,7 +111,8 @@ class _Writer:
             None if added is None else self._image(joined.others[added]),
             None if bias is None else self._bias(joined.others[bias], y.layout), ending.relu)
         to_result = self.way == "conv_kernel_gradient"
-        return PlacedConvolution(problem, tuple(spots), None if to_result else copy, copy if to_result else None,
+        copies = () if copy is None else (copy,)
+        return PlacedConvolution(problem, tuple(spots), () if to_result else copies, copies if to_result else (),
                                  self.packed)
 
     def _wide(self, numbers: Sequence[int], one: int) -> tuple[int, ...]:

@@ -26,20 +26,19 @@ from nnc_cuda.dnn.descriptors import (
     check,
     described,
 )
-from nnc_cuda.dnn.graphs import GraphWriter, numbers_of
-from nnc_cuda.dnn.library import Attention, Convolution, Problem
+from nnc_cuda.dnn.graphs import GRAPH, GRAPH_OPERATIONS, GraphWriter, host_numbers_of, numbers_of
+from nnc_cuda.dnn.library import Convolution, Problem
 from nnc_cuda.driver import CudaError, Driver
 from nnc_cuda.vendor import load
 
-ENGINE, CONFIGURATION, HEURISTICS, PLAN, GRAPH, PACK = 2, 3, 4, 5, 15, 16
-"""Descriptors: CUDNN_BACKEND_ENGINE_DESCRIPTOR, _ENGINECFG_, _ENGINEHEUR_, _EXECUTION_PLAN_, _OPERATIONGRAPH_,
-_VARIANT_PACK_."""
-GRAPH_HANDLE, GRAPH_OPERATIONS = 800, 801
+ENGINE, CONFIGURATION, HEURISTICS, PLAN, PACK = 2, 3, 4, 5, 16
+"""Descriptors: CUDNN_BACKEND_ENGINE_DESCRIPTOR, _ENGINECFG_, _ENGINEHEUR_, _EXECUTION_PLAN_, _VARIANT_PACK_."""
+GRAPH_HANDLE = 800
 HEURISTICS_MODE_OF, HEURISTICS_GRAPH, HEURISTICS_RESULTS = 200, 201, 202
 CONFIGURATION_ENGINE, ENGINE_NOTES = 300, 1303
 PLAN_HANDLE, PLAN_CONFIGURATION, PLAN_WORKSPACE = 400, 401, 402
 PACK_NUMBERS, PACK_POINTERS, PACK_WORKSPACE = 1000, 1001, 1003
-"""CUDNN_ATTR_OPERATIONGRAPH_HANDLE, _OPS; CUDNN_ATTR_ENGINEHEUR_MODE, _OPERATION_GRAPH, _RESULTS;
+"""CUDNN_ATTR_OPERATIONGRAPH_HANDLE; CUDNN_ATTR_ENGINEHEUR_MODE, _OPERATION_GRAPH, _RESULTS;
 CUDNN_ATTR_ENGINECFG_ENGINE; CUDNN_ATTR_ENGINE_NUMERICAL_NOTE; CUDNN_ATTR_EXECUTION_PLAN_HANDLE, _ENGINE_CONFIG,
 _WORKSPACE_SIZE; CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, _DATA_POINTERS, _WORKSPACE."""
 BEST, FALLBACK = 3, 2
@@ -122,10 +121,10 @@ class CudnnPlan:
     def __init__(self, cudnn: Cudnn, plan: Descriptor, problem: Problem) -> None:
         self.cudnn, self.plan, self._numbers = cudnn, plan, numbers_of(problem)
         self.workspace = int(plan.values(PLAN_WORKSPACE, INT64, 1)[0])
-        self._scale = c_float(problem.scale) if isinstance(problem, Attention) else None
+        self._alone = [c_float(number) for number in host_numbers_of(problem)]
 
     def bind(self, addresses: Sequence[int], workspace: int) -> BoundCudnnPlan:
-        pointers = [*addresses, *([] if self._scale is None else [addressof(self._scale)])]
+        pointers = [*addresses, *map(addressof, self._alone)]
         pack = described(
             self.cudnn.functions, PACK, (PACK_NUMBERS, INT64, self._numbers), (PACK_POINTERS, POINTER, pointers),
             (PACK_WORKSPACE, POINTER, (workspace or None,)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64
@@ -46,8 +47,18 @@ ADD, RELU = 0, 100
 """CUDNN_POINTWISE_ADD, _RELU_FWD."""
 QUERY, KEY, VALUE, RESULT, SUMS, SCALE = 2800, 2801, 2802, 2803, 2804, 2805
 """CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, _KDESC, _VDESC, _ODESC, _STATSDESC, _SCALEDESC."""
-FIRST_UNSEEN, SCALE_ID = 100, 200
-"""Numbers of tensors that are in no memory, and of the scale of attention; arrays are numbered from 1."""
+INNER, INNER_SCORES, INNER_RESULT = 2811, 2812, 2813
+"""CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH, _SUBGRAPH_INPUT_UID, _SUBGRAPH_OUTPUT_UID."""
+BAND_STEP, BAND_OF, BAND_ELSE, BAND_Y, BAND_KEEPS = 44, 3000, 3005, 3006, 3007
+"""CUDNN_BACKEND_OPERATION_DIAGONAL_BAND_MASK_DESCRIPTOR, CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_XDESC, _BDESC, _YDESC,
+_COMPARISON_MODE."""
+AT_LEAST = 303
+"""CUDNN_POINTWISE_CMP_GE: the number of a query is at least that of a key."""
+GRAPH, GRAPH_OPERATIONS = 15, 801
+"""CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS."""
+FIRST_UNSEEN, SCALE_ID, HIDDEN_ID = 100, 200, 201
+"""Numbers of tensors that are in no memory, of the scale of attention and of the score of what is not seen; arrays are
+numbered from 1."""
 SMALLEST = 16
 """The alignment of what is in no memory."""
 
@@ -102,13 +113,30 @@ class GraphWriter:
 
     def _attention(self, problem: Attention) -> None:
         query, key, value, result, sums = (self._tensor(place) for place in problem.arrays)
-        scale = described(self.functions, TENSOR, (UNIQUE_ID, INT64, (SCALE_ID,)),
-                          (ELEMENTS, DATA_TYPE, (TYPES[float32],)), (ALIGNMENT, INT64, (4,)),
-                          (DIMENSIONS, INT64, (1,) * 4), (STRIDES, INT64, (1,) * 4), (BY_VALUE, BOOLEAN, (True,)))
         self.operations.append(described(
             self.functions, ATTENTION_STEP, (QUERY, DESCRIPTOR, (query,)), (KEY, DESCRIPTOR, (key,)),
             (VALUE, DESCRIPTOR, (value,)), (RESULT, DESCRIPTOR, (result,)), (SUMS, DESCRIPTOR, (sums,)),
-            (SCALE, DESCRIPTOR, (scale,))))
+            (SCALE, DESCRIPTOR, (self._number(SCALE_ID),)), *(self._masked(problem) if problem.causal else [])))
+
+    def _masked(self, problem: Attention) -> list[tuple[int, ElementKind, tuple[Any, ...]]]:
+        """The attributes by which scores above the diagonal become less than all others: a graph within the graph."""
+        batch, heads, rows, _ = problem.query.shape
+        keys = problem.key.shape[2]
+        place = TensorPlace(float32, (batch, heads, rows, keys), (heads * rows * keys, rows * keys, keys, 1), SMALLEST)
+        scores, left = self._between(place), self._between(place)
+        step = described(
+            self.functions, BAND_STEP, (BAND_OF, DESCRIPTOR, (scores,)), (BAND_Y, DESCRIPTOR, (left,)),
+            (BAND_ELSE, DESCRIPTOR, (self._number(HIDDEN_ID),)), (BAND_KEEPS, POINTWISE_MODE, (AT_LEAST,)))
+        inner = described(self.functions, GRAPH, (GRAPH_OPERATIONS, DESCRIPTOR, (step,)))
+        return [(INNER, DESCRIPTOR, (inner,)), (INNER_SCORES, INT64, (FIRST_UNSEEN + 1,)),
+                (INNER_RESULT, INT64, (FIRST_UNSEEN + 2,))]
+
+    def _number(self, number: int) -> Descriptor:
+        """A number of the host's memory, float32."""
+        return described(
+            self.functions, TENSOR, (UNIQUE_ID, INT64, (number,)), (ELEMENTS, DATA_TYPE, (TYPES[float32],)),
+            (ALIGNMENT, INT64, (4,)), (DIMENSIONS, INT64, (1,) * 4), (STRIDES, INT64, (1,) * 4),
+            (BY_VALUE, BOOLEAN, (True,)))
 
     def _tensor(self, place: TensorPlace) -> Descriptor:
         """An array, the next in number."""
@@ -131,5 +159,11 @@ class GraphWriter:
 
 
 def numbers_of(problem: Problem) -> list[int]:
-    """The numbers of the tensors whose addresses an execution is given."""
-    return [*range(1, len(problem.arrays) + 1), *([SCALE_ID] if isinstance(problem, Attention) else [])]
+    """The numbers of the tensors whose addresses an execution is given: of arrays, then of numbers of the host."""
+    alone = [] if isinstance(problem, Convolution) else [SCALE_ID, *([HIDDEN_ID] if problem.causal else [])]
+    return [*range(1, len(problem.arrays) + 1), *alone]
+
+
+def host_numbers_of(problem: Problem) -> list[float]:
+    """The values of the latter."""
+    return [] if isinstance(problem, Convolution) else [problem.scale, *([-inf] if problem.causal else [])]

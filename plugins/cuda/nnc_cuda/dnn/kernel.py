@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nnc_core.base.config import config
 from nnc_core.base.dtype import float32
 from nnc_core.device import Buffer, Launch, Stream
-from nnc_cuda.dnn.convolution import CopyNest, PlacedConvolution
-from nnc_cuda.dnn.library import BoundPlan, Convolution, Dnn, DnnPlan, TensorPlace
+from nnc_cuda.dnn.attention import PlacedAttention
+from nnc_cuda.dnn.convolution import PlacedConvolution
+from nnc_cuda.dnn.library import BoundPlan, Convolution, Dnn, DnnPlan, Problem, TensorPlace
+from nnc_cuda.dnn.places import CopyNest
 from nnc_cuda.driver import Driver
 from nnc_cuda.kernel import CapturableKernel, CudaKernel, EnqueuedLaunch, LaunchesInTurn
-from nnc_cuda.products.library import PlacedArray
 from nnc_cuda.stream import CudaStream
 
 if TYPE_CHECKING:
     from nnc_cuda.device import CudaDevice
+
+
+Placed: TypeAlias = PlacedConvolution | PlacedAttention
 
 
 class PlanLaunch(EnqueuedLaunch):
@@ -66,50 +70,38 @@ class Staged:
         return int(own.address)
 
 
-class ConvolutionKernel(CapturableKernel):
-    """A convolution or one of its gradients, and what follows it."""
+class CudnnKernel(CapturableKernel):
+    """One execution by the library, what is copied before it and what behind it."""
 
-    name = "a convolution of cuDNN"
-
-    def __init__(self, device: CudaDevice, dnn: Dnn, placed: PlacedConvolution) -> None:
-        self.device, self.dnn, self.placed, self.default = device, dnn, placed, device.default_stream
+    def __init__(self, device: CudaDevice, dnn: Dnn, placed: Placed, name: str) -> None:
+        self.device, self.dnn, self.placed, self.name = device, dnn, placed, name
+        self.default = device.default_stream
         self._copies: dict[CopyNest, CudaKernel] = {
-            copy: device.compile(copy.nest) for copy in (placed.before, placed.behind) if copy is not None}
+            copy: device.compile(copy.nest) for copy in (*placed.before, *placed.behind)}
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
-        """Inputs, the output, and the workspace.  `config.matmul_precision` counts as it is now."""
+        """Inputs, outputs, and the workspace.  `config.matmul_precision` counts as it is now."""
         given: Sequence[Any] = buffers
         queue, placed = self.queue(stream), self.placed
-        plan, staged = self._plan(), Staged(self.device, queue)
-        result = {"conv": 2, "conv_input_gradient": 0, "conv_kernel_gradient": 1}[placed.problem.way]
-        addresses = [staged.address(_address(given, spot), place, n == result) for n, (spot, place)
-                     in enumerate(zip(placed.spots, placed.problem.arrays, strict=True))]
+        plan, staged = preferred_plan(self.dnn, placed.problem), Staged(self.device, queue)
+        assert plan is not None
+        arrays = zip(placed.spots, placed.problem.arrays, strict=True)
+        addresses = [staged.address(given[spot.buffer].address + spot.first, place, n in placed.problem.written)
+                     for n, (spot, place) in enumerate(arrays)]
         own = given[-1].address + placed.packed if plan.workspace else 0
-        steps = [*staged.before, *self._copy(placed.before, given, queue),
-                 PlanLaunch(plan.bind(addresses, own), queue), *self._copy(placed.behind, given, queue), *staged.behind]
+        steps: list[EnqueuedLaunch] = [
+            *staged.before, *self._copied(placed.before, given, queue), PlanLaunch(plan.bind(addresses, own), queue),
+            *self._copied(placed.behind, given, queue), *staged.behind]
         return LaunchesInTurn(self.name, steps, (buffers, staged.kept), queue)
 
-    def _copy(self, copy: CopyNest | None, buffers: Sequence[Any], queue: CudaStream) -> list[Any]:
-        if copy is None:
-            return []
-        return [self._copies[copy].bind([buffers[copy.source], buffers[copy.target]], queue)]
-
-    def _plan(self) -> DnnPlan:
-        plan = preferred_plan(self.dnn, self.placed.problem)
-        assert plan is not None
-        return plan
+    def _copied(self, copies: Sequence[CopyNest], buffers: Sequence[Any], queue: CudaStream) -> list[Any]:
+        return [self._copies[one].bind([buffers[one.source], buffers[one.target]], queue) for one in copies]
 
 
-def preferred_plan(dnn: Dnn, problem: Convolution) -> DnnPlan | None:
+def preferred_plan(dnn: Dnn, problem: Problem) -> DnnPlan | None:
     """The plan in the precision that is asked for; in full where there is none by tf32."""
-    if problem.x.dtype == float32 and config.matmul_precision == "tf32":
+    if isinstance(problem, Convolution) and problem.x.dtype == float32 and config.matmul_precision == "tf32":
         found = dnn.plan(problem._replace(tf32=True))
         if found is not None:
             return found
     return dnn.plan(problem)
-
-
-def _address(buffers: Sequence[Any], spot: PlacedArray) -> int:
-    return int(buffers[spot.buffer].address) + spot.first
-
-

@@ -51,6 +51,11 @@ class Convolution(NamedTuple):
         """Those whose addresses a plan is given, in order."""
         return [self.x, self.kernel, self.y, *[one for one in (self.added, self.bias) if one is not None]]
 
+    @property
+    def written(self) -> tuple[int, ...]:
+        """The numbers of the results among them."""
+        return ({"conv": 2, "conv_input_gradient": 0, "conv_kernel_gradient": 1}[self.way],)
+
 
 class Attention(NamedTuple):
     """softmax(scale query @ key.T) @ value in each of (n, heads), and the logarithms of the sums of exponentials.
@@ -73,6 +78,11 @@ class Attention(NamedTuple):
     def arrays(self) -> list[TensorPlace]:
         """Those whose addresses a plan is given, in order."""
         return [self.query, self.key, self.value, self.result, self.sums]
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        """The numbers of the results among them."""
+        return (3, 4)
 
 
 Problem: TypeAlias = Convolution | Attention
