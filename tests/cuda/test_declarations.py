@@ -107,7 +107,8 @@ CUDNN = {
         "OPERATION_CONVOLUTION_BACKWARD_DATA": graphs.OPERATIONS["conv_input_gradient"][0],
         "OPERATION_CONVOLUTION_BACKWARD_FILTER": graphs.OPERATIONS["conv_kernel_gradient"][0],
         "ENGINECFG": cudnn.CONFIGURATION, "ENGINEHEUR": cudnn.HEURISTICS, "EXECUTION_PLAN": cudnn.PLAN,
-        "OPERATIONGRAPH": graphs.GRAPH, "OPERATION_DIAGONAL_BAND_MASK": graphs.BAND_STEP, "VARIANT_PACK": cudnn.PACK}.items()},
+        "OPERATIONGRAPH": graphs.GRAPH,
+        "OPERATION_DIAGONAL_BAND_MASK": graphs.BAND_STEP, "VARIANT_PACK": cudnn.PACK}.items()},
     **{f"CUDNN_ATTR_{name}": number for name, number in {
         "TENSOR_UNIQUE_ID": graphs.UNIQUE_ID, "TENSOR_DATA_TYPE": graphs.ELEMENTS,
         "TENSOR_BYTE_ALIGNMENT": graphs.ALIGNMENT, "TENSOR_DIMENSIONS": graphs.DIMENSIONS,

@@ -48,7 +48,7 @@ def placed_attention(command: Command, packs: bool = False) -> PlacedAttention:
     """
     _refuse_others(command)
     scale, causal, offset = command.attributes
-    writer = _Writer(command, packs)
+    writer = AttentionPlacer(command, packs)
     query, key, value, result, sums = map(writer.place, range(5))
     problem = Attention(query, key, value, result, sums, scale, causal and not _sees_all(command, offset))
     return PlacedAttention(problem, tuple(writer.spots), tuple(writer.before), tuple(writer.behind), writer.packed)
@@ -79,7 +79,7 @@ def _refuse_others(command: Command) -> None:
         raise NotSupportedError("it is too small to pay")
 
 
-class _Writer:
+class AttentionPlacer:
     """Places the arrays of one command: three inputs and two results."""
 
     def __init__(self, command: Command, packs: bool) -> None:

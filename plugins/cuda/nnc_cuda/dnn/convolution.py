@@ -63,7 +63,7 @@ def placed(command: Command) -> PlacedConvolution:
     ending = simple_ending(joined.ending, joined.factors[0].layout.dtype)
     if way != "conv" and (ending.operands or ending.relu):
         raise NotSupportedError("the library has nothing that follows gradients")
-    return _Writer(command, joined, way, slide).placed(ending)
+    return ConvolutionPlacer(command, joined, way, slide).placed(ending)
 
 
 def _refuse_others(joined: JoinedProduct, slide: Sliding) -> None:
@@ -83,7 +83,7 @@ def _refuse_others(joined: JoinedProduct, slide: Sliding) -> None:
         raise NotSupportedError("images lose pixels at a side")
 
 
-class _Writer:
+class ConvolutionPlacer:
     """Places the arrays of one command."""
 
     def __init__(self, command: Command, joined: JoinedProduct, way: Way, slide: Sliding) -> None:
