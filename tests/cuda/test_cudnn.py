@@ -23,6 +23,7 @@ from nnc_core.base.layout import Layout
 from nnc_core.device import Buffer
 from nnc_core.stacks import make_stack
 from nnc_cuda.device import CudaDevice
+from nnc_cuda.dnn import cudnn
 from nnc_cuda.dnn.backend import CudnnConvolutions
 from nnc_cuda.dnn.cudnn import Cudnn
 from nnc_cuda.driver import CudaError
@@ -351,6 +352,20 @@ def test_the_library_itself_makes_plans(tmp_path: Path) -> None:
     assert found.pop("refused") == list(WRONG)
     assert len(found) == 2 * len(PROBLEMS)
     assert not [name for name, workspace in found.items() if workspace is None]
+
+
+def test_a_library_that_fails_is_said_and_one_that_is_not_there_is_not(
+        driver: HostDriver, dnn: FakeCudnn, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(name: str) -> Any:
+        raise PluginError(f"{name} cannot be loaded")
+
+    monkeypatch.setattr(cudnn, "load", lambda name: dnn)
+    assert isinstance(cudnn.open_dnn(driver), Cudnn)
+    monkeypatch.setattr(dnn, "_cudnnCreate", lambda handle: 1002, raising=False)
+    with pytest.warns(nnc.errors.FallbackWarning, match="cudnnCreate fails with status 1002"):
+        assert cudnn.open_dnn(driver) is None
+    monkeypatch.setattr(cudnn, "load", none)
+    assert cudnn.open_dnn(driver) is None
 
 
 def test_memory_that_is_missing_is_said(driver: HostDriver, dnn: FakeCudnn, monkeypatch: pytest.MonkeyPatch) -> None:

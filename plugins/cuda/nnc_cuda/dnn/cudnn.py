@@ -29,7 +29,7 @@ from nnc_cuda.dnn.descriptors import (
 from nnc_cuda.dnn.graphs import GRAPH, GRAPH_OPERATIONS, GraphWriter, host_numbers_of, numbers_of
 from nnc_cuda.dnn.library import Convolution, Problem
 from nnc_cuda.driver import CudaError, Driver
-from nnc_cuda.vendor import load
+from nnc_cuda.vendor import load, opened
 
 ENGINE, CONFIGURATION, HEURISTICS, PLAN, PACK = 2, 3, 4, 5, 16
 """Descriptors: CUDNN_BACKEND_ENGINE_DESCRIPTOR, _ENGINECFG_, _ENGINEHEUR_, _EXECUTION_PLAN_, _VARIANT_PACK_."""
@@ -172,8 +172,9 @@ class Cudnn:
 
 
 def open_dnn(driver: Driver) -> Cudnn | None:
-    """cuDNN on a device; None where there is none, for it is optional."""
+    """cuDNN on a device; None where there is none, for it is optional, or where it fails, which is said once."""
     try:
-        return Cudnn(driver, load("cudnn"))
-    except (PluginError, CudaError):
+        functions = load("cudnn")
+    except PluginError:
         return None
+    return opened("convolutions and attention run", lambda: Cudnn(driver, functions))
