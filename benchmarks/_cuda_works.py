@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from importlib import import_module
 from statistics import median
 from time import perf_counter
@@ -21,6 +22,7 @@ WORKS = ("lenet training", "mlp training", "lstm training", "encoder block b8", 
          "tanh(a*b+c)*d 16M", "softmax 16M", "layer norm 16M", "adam 16M", "call with 10 arguments")
 PRODUCTS = {f"{dtype} product of {size}": (size, dtype) for dtype in ("float32", "float16") for size in (1024, 4096)}
 COPY = "copy of 16M"
+LAYERS = ("float16 convolution", "float16 attention")
 SORT, FOURIER = "sort of 4M", "fft of 1024x4096"
 ENOUGH, REPEATS, CALLS = 1.0, 7, 10
 FEW = ("call with 10 arguments",)
@@ -55,6 +57,11 @@ class OfNnc(Framework):
         if work == COPY:
             source, target = (self.device.allocate(4 << 24) for _ in range(2))
             return lambda: self.device.copy(source, target)
+        if work in LAYERS:
+            layers = (partial(self.nnc.conv2d, padding="SAME"),
+                      partial(self.nnc.scaled_dot_product_attention, causal=True))
+            layer = layers[LAYERS.index(work)]
+            return Kept(self.nnc.jit(lambda *given: layer(*given)), *[self.nnc.asarray(x) for x in operands(work)])
         if work in ROWS:
             function = self.nnc.sort if work == SORT else self.nnc.fft.fft
             return Kept(self.nnc.jit(lambda x: function(x, axis=-1)), self.nnc.asarray(ROWS[work]()))
@@ -80,6 +87,13 @@ class OfTorch(Framework):
         if work == COPY:
             source, target = (self.torch.empty(1 << 24) for _ in range(2))
             return lambda: target.copy_(source)
+        if work in LAYERS:
+            f, given = self.torch.nn.functional, [self.torch.from_numpy(x).to("cuda") for x in operands(work)]
+            if work == LAYERS[1]:
+                return Kept(partial(f.scaled_dot_product_attention, is_causal=True), *given)
+            x, w = given[0].permute(0, 3, 1, 2), given[1].permute(3, 2, 0, 1).contiguous(
+                memory_format=self.torch.channels_last)
+            return Kept(partial(f.conv2d, padding=1), x, w)
         if work in ROWS:
             function = self.torch.sort if work == SORT else self.torch.fft.fft
             return Kept(function, self.torch.from_numpy(ROWS[work]()).to("cuda"))
@@ -99,6 +113,15 @@ class OfJax(Framework):
             a, b = (self.numpy.asarray(x) for x in factors(*PRODUCTS[work]))
             f = self.jax.jit(lambda a, b: self.jax.lax.dot(a, b, precision="highest"))
             return self.works.waited(f, a, b)  # type: ignore[no-any-return]
+        if work in LAYERS:
+            given = [self.numpy.asarray(x) for x in operands(work)]
+            if work == LAYERS[1]:
+                turned = [self.numpy.swapaxes(x, 1, 2) for x in given]
+                return self.works.waited(  # type: ignore[no-any-return]
+                    self.jax.jit(partial(self.jax.nn.dot_product_attention, is_causal=True)), *turned)
+            f = self.jax.jit(lambda x, w: self.jax.lax.conv_general_dilated(
+                x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
+            return self.works.waited(f, *given)  # type: ignore[no-any-return]
         if work in ROWS:
             f = self.jax.jit(self.numpy.sort if work == SORT else self.numpy.fft.fft)
             return self.works.waited(f, self.numpy.asarray(ROWS[work]()))  # type: ignore[no-any-return]
@@ -108,6 +131,13 @@ class OfJax(Framework):
 def factors(size: int, dtype: str) -> list[Any]:
     rng = np.random.default_rng(0)
     return [rng.standard_normal((size, size), dtype=np.float32).astype(dtype) for _ in range(2)]
+
+
+def operands(work: str) -> list[Any]:
+    """Images (32, 56, 56, 64) and a kernel (3, 3, 64, 64); queries, keys and values (8, 16, 1024, 64)."""
+    shapes = ((32, 56, 56, 64), (3, 3, 64, 64)) if work == LAYERS[0] else ((8, 16, 1024, 64),) * 3
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(shape, dtype=np.float32).astype(np.float16) for shape in shapes]
 
 
 def numbers() -> Any:
@@ -161,4 +191,4 @@ def main(name: str, device: str, seconds: float, works: tuple[str, ...]) -> None
 
 if __name__ == "__main__":
     few = "--few" in sys.argv
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), FEW if few else (COPY, *WORKS, *PRODUCTS, *ROWS))
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), FEW if few else (COPY, *WORKS, *PRODUCTS, *LAYERS, *ROWS))

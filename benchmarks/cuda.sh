@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that a GPU is asked of nnc, in under eight minutes, on a machine where nothing can be installed: the packages
-# lie on the path, and the plugin's metadata in a folder beside them.
+# lie on the path, and the plugin's metadata in a folder beside them.  The kit comes last, and has what time is left.
 #
 #   OUT=results benchmarks/cuda.sh
 #
@@ -23,13 +23,24 @@ export NNC_CUDA_DEVICE=$device XLA_PYTHON_CLIENT_PREALLOCATE=false PYTHONUNBUFFE
 few=
 [ "$device" = cuda:0 ] || few=--few
 failed=0
+all=460  # seconds
 
-part() {  # name, seconds, command: run it, keep what it says
-  local name=$1 seconds=$2 begun=$SECONDS
+left() {  # seconds: those, or what is left of all
+  local rest=$((all - SECONDS))
+  echo $(($1 < rest ? $1 : rest))
+}
+
+part() {  # name, seconds, command: run it, keep what it says; pytest sums up when it is interrupted
+  local name=$1 seconds=$(left "$2") begun=$SECONDS
   shift 2
-  timeout "$seconds" "$@" >"$out/$name.txt" 2>"$out/$name.errors.txt"
+  if [ "$seconds" -le 0 ]; then
+    echo "== $name: there was no time left"
+    failed=1
+    return
+  fi
+  timeout -s INT -k 5 "$seconds" "$@" >"$out/$name.txt" 2>"$out/$name.errors.txt"
   local status=$?
-  [ "$status" = 124 ] && echo "$name: stopped after $seconds s"
+  case $status in 124 | 137) echo "$name: stopped after $seconds s" ;; esac
   [ "$status" = 0 ] || failed=1
   echo "== $name: status $status, $((SECONDS - begun)) s"
 }
@@ -48,7 +59,7 @@ if sys.argv[1] not in found:
     sys.exit(f"there is no {sys.argv[1]} here, but {', '.join(found)}")
 END
 if has gpu; then
-  part gpu 60 "$python" -m pytest -q -p no:cacheprovider --noconftest -o addopts= -o filterwarnings= -m gpu tests/cuda/test_gpu.py
+  part gpu 80 "$python" -m pytest -q -p no:cacheprovider --noconftest -o addopts= -o filterwarnings= -m gpu tests/cuda/test_gpu.py
   tail -3 "$out/gpu.txt"
 fi
 if has checks; then
@@ -58,8 +69,8 @@ fi
 if has works; then
   for framework in nnc torch torch-compile jax; do
     [ -n "$few" ] && [ "$framework" != nnc ] && continue
-    limit=60
-    [ "$framework" = nnc ] && limit=80
+    limit=55
+    [ "$framework" = nnc ] && limit=75
     part "works-$framework" $limit "$python" -m benchmarks._cuda_works "$framework" "$device" $((limit - 15)) $few
   done
   "$python" -m benchmarks._cuda_table "$out"
@@ -67,7 +78,7 @@ fi
 if has kit; then
   wanted="${few:+(hypot or softmax) and float32}"
   cd "$scratch"  # beside the project's own tests pytest would read their conftest.py, which needs Hypothesis
-  part kit 120 "$python" -m pytest -q -p no:cacheprovider -o addopts=--import-mode=importlib -o filterwarnings= \
+  part kit 450 "$python" -m pytest -q -p no:cacheprovider -o addopts=--import-mode=importlib -o filterwarnings= \
     --pyargs nnc_plugins.conformance -m "not slow" --nnc-device="$device" --nnc-one-dtype-in=4 -k "$wanted"
   tail -5 "$out/kit.txt"
 fi

@@ -138,10 +138,11 @@ def _near(op: Op, result: Array, expected: Array) -> tuple[Array, Array]:
 def _near_complex(op: Op, result: Array, expected: Array) -> tuple[Array, Array]:
     """A part may be a difference of larger products: it is as near as the whole number's size allows, whatever holds
     for real numbers."""
-    relative = sum(tolerances(op, real_of(expected.dtype)))
+    absolute, relative = tolerances(op, real_of(expected.dtype))
     finite = np.isfinite(expected)
     with np.errstate(all="ignore"):
-        error, slack = np.abs(result - expected), relative * np.abs(expected)
+        sizes = np.abs(np.where(finite, expected, 0))
+        error, slack = np.abs(result - expected), absolute * sizes.max(initial=0) + relative * sizes
         near = error <= slack
         part = np.where(finite & near & (slack > 0), error / slack, 0)
     same = [(a == b) | ((a != a) & (b != b)) for a, b in ((result.real, expected.real), (result.imag, expected.imag))]

@@ -12,10 +12,12 @@ from tempfile import TemporaryDirectory
 
 from nnc_cuda.driver import CompileError
 
-FLAGS = ["-std=gnu99", "-O1", "-ffp-contract=off", "-fno-fast-math", "-fno-strict-aliasing", "-shared", "-fPIC", "-w"]
+FLAGS = ["-std=gnu99", "-O1", "-ffp-contract=off", "-fno-fast-math", "-fno-strict-aliasing", "-shared", "-fPIC", "-w",
+         "-U_FORTIFY_SOURCE"]
 KERNEL = re.compile(r'extern "C" __global__ void (\w+)\((.*?)\) \{')
 PREAMBLE = """\
 #include <math.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,13 +29,14 @@ PREAMBLE = """\
 #define min(a, b) ((a) < (b) ? (a) : (b))
 static struct { unsigned x, y, z; } blockIdx, threadIdx, blockDim, gridDim;
 enum { NNC_STACK = 1 << 16, NNC_THREADS = 1024 };
-static ucontext_t nnc_scheduler, *nnc_threads;
+static ucontext_t nnc_fresh;
+static jmp_buf nnc_scheduler, *nnc_threads; /* jumps, since contexts are switched by calls of the system */
 static char *nnc_stacks;
-static char nnc_done[NNC_THREADS];
+static char nnc_done[NNC_THREADS], nnc_begun[NNC_THREADS];
 static void (*nnc_body)(void);
-static void __syncthreads(void) {
+static void __attribute__((noinline)) __syncthreads(void) {
   const unsigned me = threadIdx.x;
-  swapcontext(&nnc_threads[me], &nnc_scheduler);
+  if (!_setjmp(nnc_threads[me])) _longjmp(nnc_scheduler, 1);
   threadIdx.x = me;
 }
 #define __syncwarp() __syncthreads()
@@ -53,37 +56,45 @@ static void nnc_exchange(unsigned mask, void *value, size_t size, unsigned lane,
   ({ __typeof__(given) nnc_one = (given); nnc_exchange(mask, &nnc_one, sizeof nnc_one, lane, __LINE__); nnc_one; })
 #define __shfl_down_sync(mask, given, distance) NNC_EXCHANGED(mask, given, threadIdx.x % 32 + (distance))
 #define __shfl_sync(mask, given, lane) NNC_EXCHANGED(mask, given, (lane) % 32)
+/* A thread runs the same kernel in one block after the other. */
 static void nnc_begin(void) {
-  nnc_body();
-  nnc_done[threadIdx.x] = 1;
+  for (;;) {
+    nnc_body();
+    nnc_done[threadIdx.x] = 1;
+    __syncthreads();
+  }
 }
 /* Of one launch alone: processes keep hundreds of libraries, and stacks that were used are megabytes. */
 static void nnc_begin_launch(void) {
   nnc_threads = malloc(blockDim.x * sizeof *nnc_threads);
   nnc_stacks = malloc((size_t)blockDim.x * NNC_STACK);
+  memset(nnc_begun, 0, sizeof nnc_begun);
 }
 static void nnc_end_launch(void) {
   free(nnc_threads);
   free(nnc_stacks);
 }
+static void __attribute__((noinline)) nnc_resume(unsigned t) {
+  threadIdx.x = t;
+  if (_setjmp(nnc_scheduler)) return;
+  if (nnc_begun[t]) _longjmp(nnc_threads[t], 1);
+  nnc_begun[t] = 1;
+  getcontext(&nnc_fresh);
+  nnc_fresh.uc_stack.ss_sp = nnc_stacks + (size_t)t * NNC_STACK;
+  nnc_fresh.uc_stack.ss_size = NNC_STACK;
+  makecontext(&nnc_fresh, nnc_begin, 0);
+  setcontext(&nnc_fresh);
+}
 /* The threads of a block as coroutines: each runs to the next barrier, then the next one does. */
 static void nnc_block(void (*body)(void)) {
   nnc_body = body;
-  for (unsigned t = 0; t < blockDim.x; ++t) {
-    nnc_done[t] = nnc_shown[t].turn = 0;
-    getcontext(&nnc_threads[t]);
-    nnc_threads[t].uc_stack.ss_sp = nnc_stacks + (size_t)t * NNC_STACK;
-    nnc_threads[t].uc_stack.ss_size = NNC_STACK;
-    nnc_threads[t].uc_link = &nnc_scheduler;
-    makecontext(&nnc_threads[t], nnc_begin, 0);
-  }
+  for (unsigned t = 0; t < blockDim.x; ++t) nnc_done[t] = nnc_shown[t].turn = 0;
   for (int left = 1; left;) {
     left = 0;
     for (unsigned n = 0; n < blockDim.x; ++n) {
       const unsigned t = blockDim.x - 1 - n; /* not in the order in which they would be right by chance */
       if (nnc_done[t]) continue;
-      threadIdx.x = t;
-      swapcontext(&nnc_scheduler, &nnc_threads[t]);
+      nnc_resume(t);
       left |= !nnc_done[t];
     }
   }

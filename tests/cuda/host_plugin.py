@@ -6,12 +6,14 @@ from collections.abc import Iterable
 
 from nnc_cuda.cublaslt import CublasLt
 from nnc_cuda.device import CudaDevice
+from nnc_cuda.dnn.cudnn import Cudnn
 from nnc_cuda.fourier.cufft import Cufft
 from nnc_cuda.matrices.cusolver import Cusolver
 from nnc_cuda.vendor import VendorLibraries
 from nnc_plugins import API, DeviceOffer, PluginInfo, hookimpl
 from tests.cuda.host_compiler import HostCompiler
 from tests.cuda.host_cublaslt import FakeCublasLt
+from tests.cuda.host_cudnn import FakeCudnn
 from tests.cuda.host_cufft import FakeCufft
 from tests.cuda.host_cusolver import FakeCublas, FakeCusolver
 from tests.cuda.host_driver import HostDriver
@@ -34,5 +36,6 @@ def opened() -> CudaDevice:
     libraries = VendorLibraries(
         lambda _: CublasLt(driver, FakeCublasLt(driver)),
         lambda _: Cusolver(driver, FakeCusolver(driver), FakeCublas(driver)),
-        lambda _: Cufft(driver, FakeCufft(driver)))
+        lambda _: Cufft(driver, FakeCufft(driver)),
+        lambda _: Cudnn(driver, FakeCudnn(driver)))
     return CudaDevice(driver, HostCompiler(), ID, libraries)

@@ -11,16 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.cuda import host_cufft, host_cusolver
+from nnc_core.base.dtype import bfloat16, float16, float32, float64
+from nnc_cuda.dnn import cudnn, descriptors, graphs
+from tests.cuda import host_cudnn, host_cufft, host_cusolver
 
 KINDS = {
     "cusolverDnHandle_t": "handle", "cublasHandle_t": "handle", "cufftHandle": "plan", "cufftHandle *": "plan*",
     "cudaStream_t": "stream", "int": "int", "int *": "address", "signed char": "char", "void *": "address",
     "cublasFillMode_t": "int", "cublasOperation_t": "int", "cublasSideMode_t": "int", "cublasDiagType_t": "int",
     "cusolverEigMode_t": "int", "cufftType": "int", "long long int": "long", "long long int *": "long*",
-    "size_t *": "size*"}
+    "size_t *": "size*", "cudnnHandle_t": "handle", "cudnnHandle_t *": "handle*", "cudnnBackendDescriptor_t": "handle",
+    "cudnnBackendDescriptor_t *": "handle*", "cudnnBackendDescriptorType_t": "int",
+    "cudnnBackendAttributeName_t": "int", "cudnnBackendAttributeType_t": "int", "int64_t": "long",
+    "int64_t *": "long*"}
 """What C calls a kind; pointers to numbers are addresses."""
-NAMES = ("cusolver", "cufft", "cublas")
+NAMES = ("cusolver", "cufft", "cublas", "cudnn")
 PACKAGES = [f"nvidia-{name}{suffix}" for name in NAMES for suffix in ("-cu12", "")]
 
 
@@ -46,14 +51,15 @@ def declared(name: str, file: str) -> list[str]:
     text = header(file)
     if text is None:
         pytest.skip(f"{file} is not installed: `pip install nnc-cuda[cuda12x]` brings it")
-    found = re.search(rf"\b{name}\(([^)]*)\)\s*;", text)
+    found = re.search(rf"\b{name}\(([^)]*)\)\s*;", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
     assert found, f"{file} has no {name}"
     return [_kind(parameter) for parameter in found[1].split(",")]
 
 
 def _kind(parameter: str) -> str:
     without_name = re.sub(r"(\w+)\s*$", "", parameter.strip().replace("const ", "").replace("*", " * "))
-    words = re.sub(r"\s+", " ", without_name).strip()
+    words = re.sub(r"\bconst\b|\s+", " ", without_name).strip()
+    words = re.sub(r"\s+", " ", words)
     return KINDS.get(words, "address" if words.endswith("*") else words)
 
 
@@ -79,7 +85,75 @@ def test_cufft(name: str) -> None:
     assert declared(name, "cufft.h") == host_cufft.DECLARED[name].split()
 
 
+@pytest.mark.parametrize("name", host_cudnn.DECLARED)
+def test_cudnn(name: str) -> None:
+    """Elements of attributes are in arrays at an address."""
+    assert declared(name, "cudnn_graph.h") == host_cudnn.DECLARED[name].replace("array", "address").split()
+
+
+CUDNN = {
+    **{f"CUDNN_DATA_{name}": graphs.TYPES[dtype] for name, dtype in {
+        "FLOAT": float32, "DOUBLE": float64, "HALF": float16, "BFLOAT16": bfloat16}.items()},
+    **{f"CUDNN_TYPE_{name}": kind.number for name, kind in {
+        "HANDLE": descriptors.HANDLE, "DATA_TYPE": descriptors.DATA_TYPE, "BOOLEAN": descriptors.BOOLEAN,
+        "INT64": descriptors.INT64, "FLOAT": descriptors.FLOAT, "DOUBLE": descriptors.DOUBLE,
+        "VOID_PTR": descriptors.POINTER, "CONVOLUTION_MODE": descriptors.CONVOLUTION_MODE,
+        "HEUR_MODE": descriptors.HEURISTICS_MODE, "NUMERICAL_NOTE": descriptors.NUMERICAL_NOTE,
+        "POINTWISE_MODE": descriptors.POINTWISE_MODE, "BACKEND_DESCRIPTOR": descriptors.DESCRIPTOR}.items()},
+    **{f"CUDNN_BACKEND_{name}_DESCRIPTOR": number for name, number in {
+        "POINTWISE": graphs.POINTWISE, "CONVOLUTION": graphs.CONVOLUTION, "TENSOR": graphs.TENSOR,
+        "OPERATION_POINTWISE": graphs.POINTWISE_STEP, "OPERATION_SDPA_FWD": graphs.ATTENTION_STEP,
+        "OPERATION_CONVOLUTION_FORWARD": graphs.OPERATIONS["conv"][0], "ENGINE": cudnn.ENGINE,
+        "OPERATION_CONVOLUTION_BACKWARD_DATA": graphs.OPERATIONS["conv_input_gradient"][0],
+        "OPERATION_CONVOLUTION_BACKWARD_FILTER": graphs.OPERATIONS["conv_kernel_gradient"][0],
+        "ENGINECFG": cudnn.CONFIGURATION, "ENGINEHEUR": cudnn.HEURISTICS, "EXECUTION_PLAN": cudnn.PLAN,
+        "OPERATIONGRAPH": graphs.GRAPH,
+        "OPERATION_DIAGONAL_BAND_MASK": graphs.BAND_STEP, "VARIANT_PACK": cudnn.PACK}.items()},
+    **{f"CUDNN_ATTR_{name}": number for name, number in {
+        "TENSOR_UNIQUE_ID": graphs.UNIQUE_ID, "TENSOR_DATA_TYPE": graphs.ELEMENTS,
+        "TENSOR_BYTE_ALIGNMENT": graphs.ALIGNMENT, "TENSOR_DIMENSIONS": graphs.DIMENSIONS,
+        "TENSOR_STRIDES": graphs.STRIDES, "TENSOR_IS_VIRTUAL": graphs.VIRTUAL, "TENSOR_IS_BY_VALUE": graphs.BY_VALUE,
+        "CONVOLUTION_COMP_TYPE": graphs.COMPUTED_IN, "CONVOLUTION_CONV_MODE": graphs.MODE,
+        "CONVOLUTION_SPATIAL_DIMS": graphs.AXES, "CONVOLUTION_DILATIONS": graphs.DILATIONS,
+        "CONVOLUTION_FILTER_STRIDES": graphs.FILTER_STRIDES, "CONVOLUTION_PRE_PADDINGS": graphs.BEFORE,
+        "CONVOLUTION_POST_PADDINGS": graphs.AFTER, "POINTWISE_MODE": graphs.POINTWISE_MODE_OF,
+        "POINTWISE_MATH_PREC": graphs.POINTWISE_IN, "POINTWISE_RELU_LOWER_CLIP": graphs.RELU_FROM,
+        "OPERATION_POINTWISE_PW_DESCRIPTOR": graphs.STEP_OF, "OPERATION_POINTWISE_XDESC": graphs.STEP_X,
+        "OPERATION_POINTWISE_BDESC": graphs.STEP_B, "OPERATION_POINTWISE_YDESC": graphs.STEP_Y,
+        "OPERATION_SDPA_FWD_QDESC": graphs.QUERY, "OPERATION_SDPA_FWD_KDESC": graphs.KEY,
+        "OPERATION_SDPA_FWD_VDESC": graphs.VALUE, "OPERATION_SDPA_FWD_ODESC": graphs.RESULT,
+        "OPERATION_SDPA_FWD_STATSDESC": graphs.SUMS, "OPERATION_SDPA_FWD_SCALEDESC": graphs.SCALE,
+        "OPERATION_SDPA_FWD_SUBGRAPH": graphs.INNER, "OPERATION_SDPA_FWD_SUBGRAPH_INPUT_UID": graphs.INNER_SCORES,
+        "OPERATION_SDPA_FWD_SUBGRAPH_OUTPUT_UID": graphs.INNER_RESULT,
+        "OPERATION_DIAGONAL_BAND_MASK_XDESC": graphs.BAND_OF, "OPERATION_DIAGONAL_BAND_MASK_YDESC": graphs.BAND_Y,
+        "OPERATION_DIAGONAL_BAND_MASK_BDESC": graphs.BAND_ELSE,
+        "OPERATION_DIAGONAL_BAND_MASK_COMPARISON_MODE": graphs.BAND_KEEPS,
+        "OPERATIONGRAPH_HANDLE": cudnn.GRAPH_HANDLE, "OPERATIONGRAPH_OPS": graphs.GRAPH_OPERATIONS,
+        "ENGINEHEUR_MODE": cudnn.HEURISTICS_MODE_OF, "ENGINEHEUR_OPERATION_GRAPH": cudnn.HEURISTICS_GRAPH,
+        "ENGINEHEUR_RESULTS": cudnn.HEURISTICS_RESULTS, "ENGINECFG_ENGINE": cudnn.CONFIGURATION_ENGINE,
+        "ENGINE_NUMERICAL_NOTE": cudnn.ENGINE_NOTES, "EXECUTION_PLAN_HANDLE": cudnn.PLAN_HANDLE,
+        "EXECUTION_PLAN_ENGINE_CONFIG": cudnn.PLAN_CONFIGURATION, "VARIANT_PACK_UNIQUE_IDS": cudnn.PACK_NUMBERS,
+        "EXECUTION_PLAN_WORKSPACE_SIZE": cudnn.PLAN_WORKSPACE, "VARIANT_PACK_DATA_POINTERS": cudnn.PACK_POINTERS,
+        "VARIANT_PACK_WORKSPACE": cudnn.PACK_WORKSPACE}.items()},
+    **{f"CUDNN_ATTR_OPERATION_CONVOLUTION_{way}_{name}": number for way, operator, names in (
+        ("FORWARD", "conv", ("ALPHA", "BETA", "CONV_DESC", "Y", "W", "X")),
+        ("BWD_DATA", "conv_input_gradient", ("ALPHA", "BETA", "CONV_DESC", "DY", "W", "DX")),
+        ("BWD_FILTER", "conv_kernel_gradient", ("ALPHA", "BETA", "CONV_DESC", "DY", "DW", "X")))
+       for name, number in zip(names, graphs.OPERATIONS[operator][1], strict=True)},
+    **{f"CUDNN_NUMERICAL_NOTE_{name}": number for name, number in {
+        "TENSOR_CORE": cudnn.TENSOR_CORE, "DOWN_CONVERT_INPUTS": cudnn.DOWN_CONVERTED, "FFT": cudnn.BY_FOURIER,
+        "REDUCED_PRECISION_REDUCTION": cudnn.SUMS_OF_HALVES, "NONDETERMINISTIC": cudnn.UNORDERED}.items()},
+    **{f"CUDNN_NUMERICAL_NOTE_WINOGRAD{name}": number for name, number in zip(
+        ("", "_TILE_4x4", "_TILE_6x6", "_TILE_13x13"), cudnn.WINOGRAD, strict=True)},
+    "CUDNN_HEUR_MODE_A": cudnn.BEST, "CUDNN_HEUR_MODE_FALLBACK": cudnn.FALLBACK,
+    "CUDNN_POINTWISE_ADD": graphs.ADD, "CUDNN_POINTWISE_RELU_FWD": graphs.RELU,
+    "CUDNN_POINTWISE_CMP_GE": graphs.AT_LEAST, "CUDNN_CROSS_CORRELATION": graphs.CROSS_CORRELATION,
+    "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED": cudnn.NO_MEMORY[0],
+    "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED": cudnn.NO_MEMORY[1]}
+
+
 @pytest.mark.parametrize(("file", "names"), [
+    ("cudnn_graph.h", CUDNN),
     ("cufft.h", {"CUFFT_R2C": 0x2A, "CUFFT_C2R": 0x2C, "CUFFT_C2C": 0x29, "CUFFT_D2Z": 0x6A, "CUFFT_Z2D": 0x6C,
                  "CUFFT_Z2Z": 0x69, "CUFFT_FORWARD": -1, "CUFFT_INVERSE": 1}),
     ("cusolver_common.h", {"CUSOLVER_EIG_MODE_NOVECTOR": 0, "CUSOLVER_EIG_MODE_VECTOR": 1}),
@@ -90,5 +164,5 @@ def test_numbers_behind_names(file: str, names: dict[str, int]) -> None:
     if text is None:
         pytest.skip(f"{file} is not installed")
     for name, number in names.items():
-        found = re.search(rf"\b{name}\s*=?\s*(-?\w+)", text)
+        found = re.search(rf"\b{name}(?:\s+CUDNN_DEPRECATED_ENUM)?\s*=?\s*(-?\d\w*)", text)
         assert found and int(found[1], 0) == number, name

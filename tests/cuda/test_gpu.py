@@ -80,6 +80,47 @@ def test_layers(here: Device, dtype: str) -> None:
     assert np.isnan(found[3]).all() and np.isfinite(np.delete(found, 3, 0)).all()
 
 
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_convolutional_layers(here: Device, dtype: str, layout: str) -> None:
+    """By cuDNN where it is installed, and their gradients; a NaN goes no further than windows see it."""
+    rng, last = np.random.default_rng(0), layout == "NHWC"
+    shapes = ((2, 20, 18, 16), (3, 3, 16, 32), (32,)) if last else ((2, 16, 20, 18), (32, 16, 3, 3), (32, 1, 1))
+    x, w, b = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    given = [nnc.asarray(one).astype(dtype) for one in (x, w, b)]
+
+    def layer(x: nnc.Tensor, w: nnc.Tensor, b: nnc.Tensor) -> nnc.Tensor:
+        return nnc.relu(nnc.conv2d(x, w, layout=layout, strides=2, padding="SAME") + b)
+
+    gradients = nnc.grad(lambda *args: nnc.sum(layer(*args).astype("float32") ** 2), (0, 1, 2))
+    for f in (lambda *args: (layer(*args),), gradients):
+        ours, theirs = nnc.jit(f)(*given), f(*[one.to("cpu:0") for one in given])
+        for found, wanted in zip(ours, theirs, strict=True):
+            a, b_ = found.numpy().astype(float), wanted.numpy().astype(float)
+            np.testing.assert_allclose(a, b_, rtol=3e-2, atol=3e-2 * np.abs(b_).max())
+    x[1, 3, 3] = np.nan
+    found = nnc.jit(layer)(nnc.asarray(x).astype(dtype), *given[1:]).numpy().astype(float)
+    assert np.isnan(found[1]).any() and np.isfinite(found[0]).all()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_attention(here: Device, dtype: str, causal: bool) -> None:
+    """Halves by cuDNN where it is installed; no query sees a key behind it."""
+    rng = np.random.default_rng(0)
+    query, key, value = (rng.standard_normal((2, heads, 72, 32)).astype(np.float32) for heads in (4, 2, 2))
+    given = [nnc.asarray(one).astype(dtype) for one in (query, key, value)]
+
+    def attend(*args: nnc.Tensor) -> nnc.Tensor:
+        return nnc.scaled_dot_product_attention(*args, causal=causal)
+
+    gradients = nnc.grad(lambda *args: nnc.sum(attend(*args).astype("float32") ** 2), (0, 1, 2))
+    for f in (lambda *args: (attend(*args),), gradients):
+        ours, theirs = nnc.jit(f)(*given), f(*[one.to("cpu:0") for one in given])
+        for found, wanted in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(found.numpy().astype(float), wanted.numpy().astype(float), rtol=3e-2, atol=3e-2)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint8"])
 def test_sorts_and_scatters(here: Device, dtype: str) -> None:
     """The bits of cpu:0: equal numbers stay as they came, updates of one element are put together in their order."""

@@ -115,6 +115,25 @@ def test_matrices_of_any_shape(gpu: CudaDevice, shape: tuple[int, ...], dtype: D
     check(gpu, "svdvals", [a])
 
 
+@pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+@pytest.mark.parametrize("shape", [(5, 5), (2, 3, 4, 4), (1, 1)], ids=str)
+def test_determinants(gpu: CudaDevice, solver: FakeCusolver, shape: tuple[int, ...], dtype: DType) -> None:
+    a = drawn(shape, dtype)
+    for rows in (a, a[..., ::-1, :].copy(), -a):  # exchanges of rows, and negative pivots
+        check(gpu, "det", [rows])
+        check(gpu, "slogdet", [rows])
+    assert set(solver.calls) == {"getrf"}
+
+
+def test_singular_matrices_have_determinants(gpu: CudaDevice) -> None:
+    singular = np.ones((3, 3), np.float32)
+    assert run(gpu, "det", [np.stack([np.eye(3, dtype=np.float32), singular])])[0].tolist() == [1, 0]
+    sign, log = run(gpu, "slogdet", [singular])
+    assert sign == 0 and log == -np.inf
+    complex_ones = command_of("det", (), [Layout.packed((40, 40), complex64)])
+    assert "complex" in (gpu.backends("det")[0].refuse(complex_ones) or "")
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(("a", "b"), [((4, 4), (4, 3)), ((2, 3, 3), (3, 1)), ((2, 2), (3, 1, 2, 2))], ids=str)
 def test_right_hand_sides(gpu: CudaDevice, a: tuple[int, ...], b: tuple[int, ...], dtype: DType) -> None:

@@ -68,6 +68,9 @@ def test_the_extras_bring_what_the_device_loads() -> None:
         names = {re.split("[<>=]", one)[0] for one in project["optional-dependencies"][extra]}
         libraries = {f"nvidia-{name}{suffix}" for name in ("cuda-nvrtc", "cublas", "cusolver", "cufft")}
         assert names == {cupy, "cuda-pathfinder", *libraries}
+    for extra in ("cudnn12", "cudnn13"):
+        names = {re.split("[<>=]", one)[0] for one in project["optional-dependencies"][extra]}
+        assert names == {f"nvidia-cudnn-cu{extra[-2:]}"}
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +87,8 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [*diagnosis._nvrtc_lines(), *diagnosis._library_lines()] == [
         "NVRTC cannot be loaded: not there", "products run as nnc's own tiles: NVRTC cannot be loaded: not there",
         "linear algebra runs on the host: NVRTC cannot be loaded: not there",
-        "all Fourier transforms run by stages: NVRTC cannot be loaded: not there"]
+        "all Fourier transforms run by stages: NVRTC cannot be loaded: not there",
+        "convolutions run as nnc's own tiles, attention as products: NVRTC cannot be loaded: not there"]
 
 
 def test_cuda_c_is_made_c99() -> None:

@@ -24,3 +24,12 @@ def test_products_of_complex_numbers_may_be_rounded_otherwise() -> None:
     assert 0 < assert_agree(OPERATORS["multiply"], NEXT, Z) < 1
     with pytest.raises(AssertionError, match="2 of 2 elements differ"):
         assert_agree(OPERATORS["multiply"], Z * np.complex64(1.001), Z)
+
+
+def test_components_of_complex_vectors_are_as_near_as_the_largest_allows() -> None:
+    """As those of real vectors: what LAPACK gives differs by as much for small components as for large ones."""
+    op, wanted = OPERATORS["eigh"], (np.ones(1, np.float32), np.array([[1], [1e-3j]], np.complex64))
+    apart = np.array([[0], [1e-6]], np.complex64)
+    assert_agree(op, (wanted[0], wanted[1] + apart), wanted)
+    with pytest.raises(AssertionError, match="1 of 2 elements differ"):
+        assert_agree(op, (wanted[0], wanted[1] + 100 * apart), wanted)

@@ -61,13 +61,14 @@ def _open(number: int, id: str) -> Device:
     from nnc_cuda.cublaslt import open_blas
     from nnc_cuda.cupy_driver import CuPyDriver
     from nnc_cuda.device import CudaDevice
+    from nnc_cuda.dnn.cudnn import open_dnn
     from nnc_cuda.fourier.cufft import open_fourier
     from nnc_cuda.matrices.cusolver import open_lapack
     from nnc_cuda.nvrtc import NVRTC
     from nnc_cuda.vendor import VendorLibraries
 
     driver = CuPyDriver(number)
-    libraries = VendorLibraries(open_blas, open_lapack, open_fourier)
+    libraries = VendorLibraries(open_blas, open_lapack, open_fourier, open_dnn)
     return CudaDevice(driver, NVRTC(driver.facts().capability), id, libraries)
 
 

@@ -27,6 +27,7 @@ from nnc_core.device import (
     Stream,
 )
 from nnc_core.operator import steps
+from nnc_cuda.dnn.backend import ATTENTION, CudnnAttention, convolutions
 from nnc_cuda.driver import CudaCompiler, CudaError, DeviceFacts, Driver
 from nnc_cuda.exchange import borrowed, interface_of, lend
 from nnc_cuda.failure import OUT_OF_MEMORY, explained, failure
@@ -85,8 +86,11 @@ class CudaDevice(Device):
         """Library code by operators, the preferred first."""
         found = {name: (one,) for name, one in steps.backends(compiled).items()}
         long = transforms(self, self.libraries.fourier)
-        return {**products(BlockProductCompiler(self._builder, self._default), self.libraries.blas),
-                **matrices(self, self.libraries.lapack), **found,
+        multiplied = products(BlockProductCompiler(self._builder, self._default), self.libraries.blas)
+        by_dnn: dict[str, Sequence[CommandBackend]] = {
+            name: _behind_first(one, multiplied[name]) for name, one in convolutions(self, self.libraries.dnn).items()}
+        by_dnn[ATTENTION] = (CudnnAttention(self, self.libraries.dnn),)
+        return {**multiplied, **by_dnn, **matrices(self, self.libraries.lapack), **found,
                 **{name: (one, *found[name]) for name, one in long.items()}}
 
     # ---- memory
@@ -230,6 +234,12 @@ class CudaDevice(Device):
         if array.nbytes > buffer.nbytes:
             raise OutOfRangeError(f"a host array of {array.nbytes} bytes beside a buffer of {buffer.nbytes}",
                                   device=self.spec.id)
+
+
+def _behind_first(one: CommandBackend, others: Sequence[CommandBackend]) -> Sequence[CommandBackend]:
+    """Convolutions that are products of plain matrices go before cuDNN's, tiles behind them."""
+    first, *rest = others
+    return (first, one, *rest)
 
 
 def _mine(buffer: Buffer) -> CudaBuffer:

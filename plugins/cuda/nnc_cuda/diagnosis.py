@@ -13,7 +13,8 @@ INSTALL = "`pip install nnc-cuda[cuda12x]`, or `nnc-cuda[cuda13x]` for drivers o
 
 LIBRARIES = ((("cublasLt",), "products run as nnc's own tiles"),
              (("cusolver", "cublas"), "linear algebra runs on the host"),
-             (("cufft",), "all Fourier transforms run by stages"))
+             (("cufft",), "all Fourier transforms run by stages"),
+             (("cudnn",), "convolutions run as nnc's own tiles, attention as products"))
 """NVIDIA's libraries, and what becomes of their work without them."""
 
 

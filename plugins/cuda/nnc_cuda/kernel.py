@@ -124,6 +124,23 @@ class EnqueuedLaunch:
         return [partial(self.enqueue, driver, stream)]
 
 
+class LaunchesInTurn(EnqueuedLaunch):
+    """All launches of a command; it keeps its buffers alive."""
+
+    __slots__ = ("_kept", "_launches")
+
+    def __init__(self, name: str, launches: Sequence[EnqueuedLaunch], kept: object, stream: CudaStream) -> None:
+        super().__init__(name, stream)
+        self._launches, self._kept = launches, kept
+
+    def enqueue(self, driver: Driver, stream: int) -> None:
+        for launch in self._launches:
+            launch.enqueue(driver, stream)
+
+    def steps(self, driver: Driver, stream: int) -> list[Callable[[], object]]:
+        return [step for launch in self._launches for step in launch.steps(driver, stream)]
+
+
 class CudaLaunch(EnqueuedLaunch):
     """Functions with their arguments set; it keeps the buffers alive."""
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from nnc_core.base.errors import FallbackWarning, PluginError
 from nnc_cuda.blas import Blas
+from nnc_cuda.dnn.library import Dnn
 from nnc_cuda.driver import CudaError, Driver
 from nnc_cuda.fourier.library import FourierLibrary
 from nnc_cuda.matrices.lapack import Lapack
@@ -46,6 +47,7 @@ class VendorLibraries(NamedTuple):
     blas: Callable[[Driver], Blas | None] = lambda driver: None
     lapack: Callable[[Driver], Lapack | None] = lambda driver: None
     fourier: Callable[[Driver], FourierLibrary | None] = lambda driver: None
+    dnn: Callable[[Driver], Dnn | None] = lambda driver: None
 
 
 NO_LIBRARIES = VendorLibraries()
@@ -72,3 +74,6 @@ class OpenedLibraries:
 
     def fourier(self) -> FourierLibrary | None:
         return self._opened("fourier")  # type: ignore[no-any-return]
+
+    def dnn(self) -> Dnn | None:
+        return self._opened("dnn")  # type: ignore[no-any-return]

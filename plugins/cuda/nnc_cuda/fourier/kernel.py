@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from nnc_core.device import Buffer, Launch, Stream
 from nnc_cuda.driver import Driver
 from nnc_cuda.fourier.library import FourierLibrary
 from nnc_cuda.fourier.plan import FourierSteps, TransformStep, steps_of
-from nnc_cuda.kernel import CapturableKernel, CudaKernel, EnqueuedLaunch, NestStep
+from nnc_cuda.kernel import CapturableKernel, CudaKernel, EnqueuedLaunch, LaunchesInTurn, NestStep
 from nnc_cuda.stream import CudaStream
 
 if TYPE_CHECKING:
@@ -30,23 +30,6 @@ class TransformLaunch(EnqueuedLaunch):
 
     def enqueue(self, driver: Driver, stream: int) -> None:
         self._step.plan.enqueue(*self._addresses, stream)
-
-
-class FourierLaunch(EnqueuedLaunch):
-    """All launches of a command; it keeps its buffers alive."""
-
-    __slots__ = ("_kept", "_launches")
-
-    def __init__(self, launches: Sequence[EnqueuedLaunch], kept: object, stream: CudaStream) -> None:
-        super().__init__("a Fourier transform", stream)
-        self._launches, self._kept = launches, kept
-
-    def enqueue(self, driver: Driver, stream: int) -> None:
-        for launch in self._launches:
-            launch.enqueue(driver, stream)
-
-    def steps(self, driver: Driver, stream: int) -> list[Callable[[], object]]:
-        return [step for launch in self._launches for step in launch.steps(driver, stream)]
 
 
 class FourierKernel(CapturableKernel):
@@ -77,4 +60,4 @@ class FourierKernel(CapturableKernel):
             kernels[step.nest].bind([given[n] for n in step.buffers], queue) if isinstance(step, NestStep) else
             TransformLaunch(step, (given[step.x.buffer].address + step.x.first,
                                    given[step.y.buffer].address + step.y.first, own), queue) for step in steps.steps]
-        return FourierLaunch(launches, buffers, queue)
+        return LaunchesInTurn("a Fourier transform", launches, buffers, queue)

@@ -102,6 +102,40 @@ def settled(u: Layout, x: Layout, y: Layout, rows: bool) -> LoopNest:
     return nest.build()
 
 
+def determinants(w: Layout, exchanges: Layout, out: Layout) -> LoopNest:
+    """out = products of the diagonals of factors w, negative after an odd number of exchanges of rows, which count from
+    1."""
+    command = Command("determinants", (), (w, exchanges), (out,))
+    nest = NestBuilder(command)
+    at = nest.outer(*out.shape)
+    with nest.stage(w.shape[-1]) as (i,):
+        value = nest.fold("product", _pivot(nest, at, i))
+    nest.store(0, value, *at)
+    return nest.build()
+
+
+def log_determinants(w: Layout, exchanges: Layout, signs: Layout, logs: Layout) -> LoopNest:
+    """The same as signs and logarithms of magnitudes."""
+    command = Command("logarithms of determinants", (), (w, exchanges), (signs, logs))
+    nest = NestBuilder(command)
+    at = nest.outer(*signs.shape)
+    with nest.stage(w.shape[-1]) as (i,):
+        value = _pivot(nest, at, i)
+        below = (value < 0).select(value.constant(-1), value.constant(1))
+        size = abs(value).apply("log")
+        sign, log = nest.fold("product", below), nest.fold("sum", size)
+    nest.store(0, sign, *at)
+    nest.store(1, log, *at)
+    return nest.build()
+
+
+def _pivot(nest: NestBuilder, at: Sequence[Index], i: Index) -> Any:
+    """An element of the diagonal, negative where its row was exchanged."""
+    value, other = nest.load(0, *at, i, i), nest.load(1, *at, i)
+    moved = (nest.position(i).cast(int32) + 1).not_equal(other)
+    return moved.select(-value, value)
+
+
 def _begun(name: str, inputs: Sequence[Layout], outputs: Sequence[Layout]) -> tuple[NestBuilder, list[Index]]:
     """A nest that goes through the elements of its output."""
     nest = NestBuilder(Command(name, (), tuple(inputs), tuple(outputs)))

@@ -15,7 +15,18 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.loops import broadcast_layout
 from nnc_cuda.kernel import NestStep
 from nnc_cuda.matrices.lapack import LapackRoutine
-from nnc_cuda.matrices.nests import Part, copied, hermitian, identity, marked, part_of, settled, turned
+from nnc_cuda.matrices.nests import (
+    Part,
+    copied,
+    determinants,
+    hermitian,
+    identity,
+    log_determinants,
+    marked,
+    part_of,
+    settled,
+    turned,
+)
 
 ALIGNED = 256
 WORD = 4
@@ -179,13 +190,31 @@ def inv(command: Command, scratch: Scratch) -> MatrixPlan:
 def _solved(to: PlanWriter, a: Layout, x: Layout, out: Layout) -> None:
     """Let x of the workspace become the solution."""
     n, columns = x.shape[-2:]
+    w, exchanges = _factored(to, a)
+    for number, at in zip(_repeated(a, out), each(x), strict=True):
+        to.call(LapackRoutine("getrs", a.dtype, n, columns), each(w)[number], each_row(exchanges)[number], at)
+    to.nest(copied(x, out), -1, to.output(0))
+
+
+def determinants_of(command: Command, scratch: Scratch) -> MatrixPlan:
+    """Determinants, or signs and logarithms of them."""
+    [a], outputs = command.inputs, command.outputs
+    to = PlanWriter(command, scratch, 2 * times(a))
+    to.mark(0)
+    w, exchanges = _factored(to, a)
+    nest = determinants(w, exchanges, *outputs) if len(outputs) == 1 else log_determinants(w, exchanges, *outputs)
+    to.nest(nest, -1, -1, *map(to.output, range(len(outputs))))
+    return to.plan()
+
+
+def _factored(to: PlanWriter, a: Layout) -> tuple[Layout, Layout]:
+    """The triangular factors of square matrices, and the exchanges of rows before them, in the workspace."""
+    n = a.shape[-1]
     w, exchanges = to.columns(a.shape, a.dtype), to.array(a.shape[:-1], int32)
     to.nest(copied(a, w), 0, -1)
     for at, order in zip(each(w), each_row(exchanges), strict=True):
         to.call(LapackRoutine("getrf", a.dtype, n, n), at, order)
-    for number, at in zip(_repeated(a, out), each(x), strict=True):
-        to.call(LapackRoutine("getrs", a.dtype, n, columns), each(w)[number], each_row(exchanges)[number], at)
-    to.nest(copied(x, out), -1, to.output(0))
+    return w, exchanges
 
 
 def solve_triangular(command: Command, scratch: Scratch) -> MatrixPlan:
@@ -268,4 +297,4 @@ def _rows_copied(x: Layout, y: Layout) -> LoopNest:
 
 PLANS: dict[str, Callable[[Command, Scratch], MatrixPlan]] = {
     "cholesky": cholesky, "qr": qr, "lu": lu, "solve": solve, "inv": inv, "solve_triangular": solve_triangular,
-    "eigh": eigh, "eigvalsh": eigh, "svd": svd, "svdvals": svd}
+    "det": determinants_of, "slogdet": determinants_of, "eigh": eigh, "eigvalsh": eigh, "svd": svd, "svdvals": svd}

@@ -1,0 +1,1 @@
+"""Convolutions and attention by cuDNN, where it is installed."""

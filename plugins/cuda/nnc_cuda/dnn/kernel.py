@@ -1,0 +1,107 @@
+"""Kernels that call the library: copies before and behind it, and one execution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from nnc_core.base.config import config
+from nnc_core.base.dtype import float32
+from nnc_core.device import Buffer, Launch, Stream
+from nnc_cuda.dnn.attention import PlacedAttention
+from nnc_cuda.dnn.convolution import PlacedConvolution
+from nnc_cuda.dnn.library import BoundPlan, Convolution, Dnn, DnnPlan, Problem, TensorPlace
+from nnc_cuda.dnn.places import CopyNest
+from nnc_cuda.driver import Driver
+from nnc_cuda.kernel import CapturableKernel, CudaKernel, EnqueuedLaunch, LaunchesInTurn
+from nnc_cuda.stream import CudaStream
+
+if TYPE_CHECKING:
+    from nnc_cuda.device import CudaDevice
+
+
+Placed: TypeAlias = PlacedConvolution | PlacedAttention
+
+
+class PlanLaunch(EnqueuedLaunch):
+    """An execution with its arguments set."""
+
+    __slots__ = ("_bound",)
+
+    def __init__(self, bound: BoundPlan, stream: CudaStream) -> None:
+        super().__init__("an execution by cuDNN", stream)
+        self._bound = bound
+
+    def enqueue(self, driver: Driver, stream: int) -> None:
+        self._bound.enqueue(stream)
+
+
+class CopyLaunch(EnqueuedLaunch):
+    """Bytes copied within the device's memory."""
+
+    __slots__ = ("_nbytes", "_source", "_target")
+
+    def __init__(self, target: int, source: int, nbytes: int, stream: CudaStream) -> None:
+        super().__init__("a copy", stream)
+        self._target, self._source, self._nbytes = target, source, nbytes
+
+    def enqueue(self, driver: Driver, stream: int) -> None:
+        driver.copy(self._target, self._source, self._nbytes, stream)
+
+
+class Staged:
+    """Addresses of arrays that are as aligned as a plan wants them: of those that are not, as those of other libraries
+    may be, copies in memory of their own."""
+
+    def __init__(self, device: CudaDevice, stream: CudaStream) -> None:
+        self.device, self.stream, self.kept = device, stream, list[Any]()
+        self.before, self.behind = list[EnqueuedLaunch](), list[EnqueuedLaunch]()
+
+    def address(self, address: int, place: TensorPlace, written: bool) -> int:
+        if address % place.alignment == 0:
+            return address
+        nbytes = (1 + sum([(n - 1) * step for n, step in zip(place.shape, place.steps, strict=True)])
+                  ) * place.dtype.itemsize
+        own: Any = self.device.allocate(nbytes, self.stream)
+        self.kept.append(own)
+        self.before.append(CopyLaunch(own.address, address, nbytes, self.stream))
+        if written:
+            self.behind.append(CopyLaunch(address, own.address, nbytes, self.stream))
+        return int(own.address)
+
+
+class CudnnKernel(CapturableKernel):
+    """One execution by the library, what is copied before it and what behind it."""
+
+    def __init__(self, device: CudaDevice, dnn: Dnn, placed: Placed, name: str) -> None:
+        self.device, self.dnn, self.placed, self.name = device, dnn, placed, name
+        self.default = device.default_stream
+        self._copies: dict[CopyNest, CudaKernel] = {
+            copy: device.compile(copy.nest) for copy in (*placed.before, *placed.behind)}
+
+    def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
+        """Inputs, outputs, and the workspace.  `config.matmul_precision` counts as it is now."""
+        given: Sequence[Any] = buffers
+        queue, placed = self.queue(stream), self.placed
+        plan, staged = preferred_plan(self.dnn, placed.problem), Staged(self.device, queue)
+        assert plan is not None
+        arrays = zip(placed.spots, placed.problem.arrays, strict=True)
+        addresses = [staged.address(given[spot.buffer].address + spot.first, place, n in placed.problem.written)
+                     for n, (spot, place) in enumerate(arrays)]
+        own = given[-1].address + placed.packed if plan.workspace else 0
+        steps: list[EnqueuedLaunch] = [
+            *staged.before, *self._copied(placed.before, given, queue), PlanLaunch(plan.bind(addresses, own), queue),
+            *self._copied(placed.behind, given, queue), *staged.behind]
+        return LaunchesInTurn(self.name, steps, (buffers, staged.kept), queue)
+
+    def _copied(self, copies: Sequence[CopyNest], buffers: Sequence[Any], queue: CudaStream) -> list[Any]:
+        return [self._copies[one].bind([buffers[one.source], buffers[one.target]], queue) for one in copies]
+
+
+def preferred_plan(dnn: Dnn, problem: Problem) -> DnnPlan | None:
+    """The plan in the precision that is asked for; in full where there is none by tf32."""
+    if isinstance(problem, Convolution) and problem.x.dtype == float32 and config.matmul_precision == "tf32":
+        found = dnn.plan(problem._replace(tf32=True))
+        if found is not None:
+            return found
+    return dnn.plan(problem)
