@@ -20,8 +20,8 @@ UNARY = {
     "a": "angle asinh atan cbrt ceil conj cos cosh deg2rad exp2 expm1 i0 imag iscomplex isneginf isposinf isreal "
          "logical_not negative positive rad2deg real sinh spacing tan trunc argmin min nanargmax nanargmin nancumprod "
          "nancumsum nanmin nanprod nanstd cumulative_sum cumulative_prod ediff1d flatnonzero gradient iscomplexobj "
-         "isrealobj trim_zeros unwrap unique unique_all atleast_1d atleast_2d atleast_3d ravel sort_complex ones_like empty_like "
-         "histogram_bin_edges",
+         "isrealobj trim_zeros unwrap unique unique_all atleast_1d atleast_2d atleast_3d ravel sort_complex "
+         "ones_like empty_like histogram_bin_edges",
     "positive": "log log10 log1p log2 reciprocal sqrt",
     "unit": "acos asin atanh",
     "above": "acosh",
@@ -33,7 +33,8 @@ UNARY = {
 """Names of unary functions by the array that they are called with."""
 BINARY = {
     ("a", "b"): "array_equiv atan2 copysign divide equal fmax fmin greater greater_equal hypot inner less less_equal "
-                "logaddexp2 logical_and logical_or logical_xor maximum minimum multiply not_equal subtract vecdot add divmod",
+                "logaddexp2 logical_and logical_or logical_xor maximum minimum multiply not_equal subtract vecdot "
+                "add divmod",
     ("positive", "b"): "float_power pow",
     ("i", "i"): "bitwise_or bitwise_xor gcd lcm",
     ("g", "small"): "bitwise_left_shift bitwise_right_shift left_shift right_shift setxor1d",
@@ -80,8 +81,8 @@ SETTINGS: list[Call] = [
 ]  # fmt: skip
 LINALG: list[Call] = [
     *[(name, ("matrix",), {}) for name in ("cond", "det", "inv", "lu", "matrix_norm", "matrix_rank", "norm", "pinv",
-                                           "qr", "slogdet", "svd", "svdvals", "trace", "diagonal", "matrix_transpose", "eig",
-                                           "eigvals", "expm", "hessenberg", "schur", "polar")],
+                                           "qr", "slogdet", "svd", "svdvals", "trace", "diagonal", "matrix_transpose",
+                                           "eig", "eigvals", "expm", "hessenberg", "schur", "polar")],
     *[(name, ("definite",), {}) for name in ("cholesky", "eigh", "eigvalsh")],
     *[(name, ("row",), {}) for name in ("circulant", "companion", "hankel", "toeplitz")],
     *[(name, ("definite", "matrix"), {}) for name in ("solve", "solve_triangular", "matmul", "block_diag",
