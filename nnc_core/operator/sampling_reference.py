@@ -45,6 +45,8 @@ class Tools(NamedTuple):
     """The words (n, 4) of the Philox blocks of a seed and a draw that have these numbers, uint64."""
     lgamma: Callable[[Array], Array] = partial(evaluate, "lgamma")
     """Of float64 numbers of at least 1."""
+    stream: Callable[[Any, int], Array] = philox_words
+    """So many words of the stream of a key."""
 
 
 TOOLS = Tools()
@@ -360,11 +362,11 @@ def _check_weights(w: Array, count: int, replace: bool) -> None:
                                   operator="choice", hint=None if replace else "replace=True")
 
 
-def distinct_integers(key: Any, size: int, below: int) -> Any:
+def distinct_integers(key: Any, size: int, below: int, tools: Tools = TOOLS) -> Any:
     """A stream of integers, each as likely as any other, without those that came before."""
     count = 2 * size + 8
     while True:
-        numbers = _below(philox_words(key, 2 * count), below)
+        numbers = _below(tools.stream(key, 2 * count), below)
         found = _first_ones(numbers, size)
         if len(found) == size:
             return found

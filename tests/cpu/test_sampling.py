@@ -22,15 +22,17 @@ DRAWS: dict[str, Callable[[nnc.Generator, int], nnc.Tensor]] = {
     "multinomial": lambda g, n: g.multinomial(20, [0.2, 0.5, 0.3], n),
     "weights": lambda g, n: g.choice(n, n, weights=nnc.arange(n) + 1),
     "permutation": lambda g, n: g.permutation(n),
+    "a few of many": lambda g, n: g.choice(4 * n + 9, min(n, 9), replace=False),
 }
 
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_machine_code_and_numpy_draw_the_same(name: str) -> None:
-    for n in (1, 7, MANY + 3, 20_000):
-        found = DRAWS[name](nnc.Generator(5), n)
+    ours, graphs = nnc.Generator(5), nnc.Generator(5)
+    for n in (1, 7, 7, 3, MANY + 3, 20_000, 2):  # a small draw after another one has words that are made ahead
+        found = DRAWS[name](ours, n)
         with nnc.config.using(deterministic=True):  # by the commands of graphs
-            assert found.numpy().tobytes() == DRAWS[name](nnc.Generator(5), n).numpy().tobytes()
+            assert found.numpy().tobytes() == DRAWS[name](graphs, n).numpy().tobytes()
 
 
 def test_alike_and_each_with_its_own_rate_are_drawn_alike() -> None:
