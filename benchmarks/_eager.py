@@ -39,6 +39,14 @@ class Operands:
         self.rng, self.drawn = rng, nnc.Generator(1)
         self.order, self.names = np.argsort(self.m, 1), np.arange(min(self.m.shape))
         self.packed = np.packbits(self.bits)
+        self.unit, self.above = np.tanh(self.a) * np.float32(0.99), self.positive + 1
+        self.share, self.m1 = self.unit * np.float32(0.5) + np.float32(0.5), self.a.reshape(1, -1)
+        self.cube, self.table = self.a.reshape(2, 2, -1), self.a[: size // 2 * 2].reshape(-1, 2)
+        self.parity = self.small % 2
+        self.spectrum, self.spectra = np.fft.rfft(self.a), np.fft.rfft2(self.m)
+        order = min(self.side, 128)
+        self.matrix = self.square[:order, :order] + order * np.eye(order, dtype=np.float32)
+        self.definite, self.row = self.matrix @ self.matrix.T, self.a[:order].copy()
 
     def __getattr__(self, name: str) -> nnc.Tensor:
         """The tensor `t_a` of the array `a`."""

@@ -28,7 +28,7 @@ LARGEST = 170
 def _sign(v: Value) -> Value:
     """Sign of gamma: below 0 it changes at every integer, where NaN says that there is none."""
     down = F.floor(v)
-    odd = F.not_equal(F.remainder(down, 2.0), 0)
+    odd = F.not_equal(F.multiply(F.floor(F.multiply(down, 0.5)), 2.0), down)
     below = F.where(F.equal(down, v), nan, F.where(odd, -1.0, 1.0))
     at_zero = F.where(F.signbit(v), -1.0, 1.0)
     signs = F.where(F.less(v, 0), below, F.where(F.equal(v, 0), at_zero, 1.0))

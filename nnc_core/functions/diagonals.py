@@ -105,6 +105,8 @@ def diagonal_of(v: Value, offset: int, axis1: int, axis2: int) -> Value:
     a, b = normalise_axis(axis1, v.ndim), normalise_axis(axis2, v.ndim)
     if a == b:
         raise AttributeValueError(f"axis {axis1} and axis {axis2} are one axis")
+    if (found := as_whole("diagonal", (v,), (offset, a, b))) is not None:
+        return found  # type: ignore[no-any-return]
     v = moved(v, [a, b], [v.ndim - 2, v.ndim - 1])
     rows, columns = v.shape[-2:]
     if not is_static(v.shape[-2:]):

@@ -17,6 +17,7 @@ from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itse
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "dsplit", "dstack", "hsplit", "hstack", "split",
@@ -121,6 +122,8 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, which they do not have any more."""
     v = as_value(x)
     a = normalise_axis(axis, v.ndim)
+    if (found := as_whole("unstacked", (v,), (a,))) is not None:
+        return tuple(map(Tensor, found))
     rest = (*v.shape[:a], *v.shape[a + 1 :])
     return tuple([Tensor(F.reshape(cut(v, a, i, i + 1), shape=rest)) for i in range(int(v.shape[a]))])
 

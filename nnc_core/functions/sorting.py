@@ -71,28 +71,33 @@ def _stacked(keys: Sequence[ArrayLike]) -> Value:
 
 
 # ---- partitions: a sorted array is one, for every k
-def _check_kth(kth: int | Sequence[int], length: Any) -> None:
-    for k in kth if isinstance(kth, (tuple, list)) else (kth,):
+def _places(kth: int | Sequence[int], length: Any) -> tuple[int, ...]:
+    places = kth if isinstance(kth, (tuple, list)) else (kth,)
+    for k in places:
         if isinstance(length, int) and not -length <= whole(k, "kth") < length:
             raise OutOfRangeError(f"kth {k} is out of range for an axis of length {length}",
                                   hint=f"{-length} <= kth < {length}")
+    return tuple(map(int, places))
 
 
 @names_itself
 def partition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -1) -> Tensor:
     """The elements along an axis so that the k-th stands where it would in order, none before it is larger and none
-    behind it is smaller; of the flattened x without an axis.  Here all of them are in order."""
+    behind it is smaller; of the flattened x without an axis.
+
+    Those before and behind are in any order: in order where no device has a quicker way, and under
+    `config.deterministic`."""
     v, a = along(as_value(x), axis)
-    _check_kth(kth, v.shape[a])
-    return Tensor(F.sort(v, axis=a))
+    found = as_whole("partitioned", (v,), (a, _places(kth, v.shape[a])))
+    return Tensor(F.sort(v, axis=a) if found is None else found)
 
 
 @names_itself
 def argpartition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -1) -> Tensor:
     """int64 positions of the elements as `partition` has them."""
     v, a = along(as_value(x), axis)
-    _check_kth(kth, v.shape[a])
-    return Tensor(F.argsort(v, axis=a))
+    found = as_whole("arg_partitioned", (v,), (a, _places(kth, v.shape[a])))
+    return Tensor(F.argsort(v, axis=a) if found is None else found)
 
 
 @names_itself

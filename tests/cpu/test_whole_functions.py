@@ -77,6 +77,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "digitize right": lambda x: nnc.digitize(x, x[:1] * nnc.asarray([-1, 0, 0, 3], dtype=x.dtype), right=True),
     "digitize numbers": lambda x: nnc.digitize(x, nnc.asarray(SPECIAL[3:4])),
     "falling": lambda x: nnc.digitize(x, [2, 0, -1]),
+    "diagonal": lambda x: nnc.diagonal(nnc.reshape(x, (-1, 5)), 1), "unstack": nnc.unstack,
+    "unstack along": lambda x: nnc.unstack(nnc.reshape(x, (5, -1)), axis=1),
     "clip": lambda x: nnc.clip(x, -0.5, 0.7), "arange": lambda x: nnc.arange(len(x), dtype=x.dtype),
     "int8": lambda x: (x * 100).astype("int8"), "uint64": lambda x: (x * 1e19).astype("uint64"),
 }  # fmt: skip
@@ -143,3 +145,46 @@ def test_casts_in_pieces_are_casts(source: Any, extremes: list[float], scale: fl
             for given in (x, x[::3], x.reshape(10, 100).T, x[:0], x[:1].reshape(())):
                 found = converted(given, target)
                 assert found.dtype == target and found.tobytes() == cast(given, target).tobytes()
+
+
+@pytest.mark.parametrize("host", [x for x in ARRAYS if x.dtype.kind not in "cV" and x.ndim == 1 and x.size > 5],
+                         ids=lambda x: f"{x.dtype}{list(x.shape)}")
+def test_partitions_have_their_element_in_place_and_the_others_on_their_sides(host: Any) -> None:
+    x = nnc.asarray(host)
+    for kth in (0, len(host) // 2, -1, (1, 3)):
+        places = kth if isinstance(kth, tuple) else (kth,)
+        order, parted, at = nnc.sort(x).numpy(), nnc.partition(x, kth).numpy(), nnc.argpartition(x, kth).numpy()
+        np.testing.assert_array_equal(np.sort(parted), order)
+        np.testing.assert_array_equal(np.sort(at), np.arange(len(host)))
+        for k in places:
+            np.testing.assert_array_equal([parted[k], host[at[k]]], [order[k]] * 2)
+            for found in (parted, host[at]):
+                k %= len(host)
+                np.testing.assert_array_equal(np.sort(found[:k]), order[:k])
+    with nnc.config.using(deterministic=True):
+        np.testing.assert_array_equal(nnc.partition(x, 2).numpy(), nnc.sort(x).numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64", "float16"])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolutions_as_a_whole_are_those_of_operators(mode: Any, dtype: str) -> None:
+    for n, m in ((1, 1), (9, 4), (9, 5), (3, 8), (3000, 30)):
+        a, b = (RNG.integers(-4, 5, k).astype(dtype) for k in (n, m))
+        for ours, numpys in ((nnc.convolve, np.convolve), (nnc.correlate, np.correlate)):
+            found = ours(nnc.asarray(a), nnc.asarray(b), mode=mode)
+            with closed():
+                assert found.tolist() == ours(nnc.asarray(a), nnc.asarray(b), mode=mode).tolist()
+            assert found.tolist() == numpys(a, b, mode).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_norms_of_many_and_of_rows(dtype: str) -> None:
+    for shape in ((1,), (1023,), (1024,), (5000,), (3, 4), (40, 3000), (3, 0), (0,)):
+        host = RNG.standard_normal(shape).astype(dtype)
+        for axis in (None, -1):
+            for keepdims in (False, True):
+                found = nnc.linalg.vector_norm(nnc.asarray(host), axis=axis, keepdims=keepdims)
+                axes = tuple(range(host.ndim)) if axis is None else axis
+                wanted = np.sqrt(np.sum(host.astype(np.longdouble) ** 2, axis=axes, keepdims=keepdims))
+                assert found.shape == wanted.shape and str(found.dtype) == dtype
+                np.testing.assert_allclose(found.numpy(), wanted.astype(dtype), rtol=1e-6)

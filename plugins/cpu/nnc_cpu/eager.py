@@ -25,9 +25,11 @@ from nnc_cpu.eager_items import get_item, set_item
 from nnc_cpu.elementwise import FUNCTIONS, MENDED, UFUNCS, converts_as_numpy_does, write_sigmoid
 from nnc_cpu.guards import PLAIN, Eager, binary, guarded, is_number, unary
 from nnc_cpu.indexing import check_indices
+from nnc_cpu.left import LARGE, LeavesWhole
 from nnc_cpu.linear import turned
 from nnc_cpu.memory import layout_of
 from nnc_cpu.movement import flip_view, slice_view
+from nnc_cpu.norms import has_formula, norm
 from nnc_cpu.reductions import row_folds
 from nnc_cpu.routine import Routine
 from nnc_cpu.silence import quietly
@@ -121,10 +123,19 @@ _write_sigmoid, _add_reduce = guarded(write_sigmoid), guarded(np.add.reduce)
 def power(a: Any, b: Any) -> Any:
     if is_number(b) and b == 2 and a.dtype.kind == "f" and a.dtype.num < PLAIN:
         return _multiply(a, a)  # the nearest to the square
+    if b.__class__ is np.ndarray is a.__class__ and _has_far_powers(a, b):
+        return NotImplemented
     try:
         return _power(a, b)
     except ValueError:  # integers to negative powers
         return _ROUTINES["power"](a, b)
+
+
+def _has_far_powers(a: Any, b: Any) -> bool:
+    """Tell whether these are many powers for each of which NumPy may call the C library: machine code is quicker."""
+    if a.size * b.size < LARGE or not a.dtype == dt.float32 == b.dtype:
+        return False
+    return math.prod(np.broadcast(a, b).shape) >= LARGE and bool(a.min() < 0)
 
 
 def relu(x: Any) -> Any:
@@ -193,6 +204,18 @@ def mean(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
         return _astype(mean(_astype(x, wide), axis, keepdims), x.dtype)
     shape: tuple[int, ...] = x.shape
     return _divide(summing(x, axis, keepdims), math.prod([shape[a] for a in axis]))
+
+
+_sort = guarded(np.sort)
+
+
+def sort(x: Any, axis: int, descending: bool) -> Any:
+    """Few elements keep their order where they are equal, which costs less than to see whether that matters."""
+    if x.size > _SMALL or x.dtype.num >= PLAIN or x.dtype.kind == "c":
+        return _ROUTINES["sort"](x, axis, descending)
+    if not descending:
+        return _sort(x, axis, "stable")
+    return np.flip(_sort(np.flip(x, axis), axis, "stable"), axis)
 
 
 def reducing(ufunc: np.ufunc) -> Eager:
@@ -283,7 +306,8 @@ MADE_OF: Mapping[str, tuple[str, ...]] = {
     "next_normal": ("normal", "uniform", "log", "sqrt", "cos", "multiply", "subtract", "add"),
     "normal": ("uniform", "log", "sqrt", "cos", "multiply", "subtract"),
     "scaled_words": ("floor_divide", "subtract", "multiply", "add"),
-    "mean": ("sum", "divide", "cast"), "getitem": ("slice", "reshape", "take"),
+    "mean": ("sum", "divide", "cast"), "vector_norm": ("multiply", "sum", "sqrt"),
+    "getitem": ("slice", "reshape", "take"),
     "setitem": ("update_slice", "reshape", "broadcast_to"),
 }
 """Kernels of what several operators do, with those for whose kernels they stand."""
@@ -301,7 +325,8 @@ EAGER: Mapping[str, Eager] = {
     "all": reducing(np.logical_and), "any": reducing(np.logical_or),
     "argmax": lambda x, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
     "argmin": lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
-    "matmul": matmul, "take": take, "filled": filled, "progression": progression,
+    "matmul": matmul, "take": take, "vector_norm": LeavesWhole(guarded(norm), has_formula), "sort": sort,
+    "filled": filled, "progression": progression,
     "reshape": reshape, "permute": lambda x, axes: x.transpose(axes),
     "broadcast_to": np.broadcast_to, "slice": slice_view, "flip": lambda x, axes: flip_view(x, axes).copy(),
     "concat": lambda *arguments: np.concatenate(arguments[:-1], arguments[-1]),

@@ -39,6 +39,12 @@ def _few_words(seed: int, draw: int, count: int) -> Array | None:
     return _page(seed, draw // AHEAD, _blocks(count))[draw % AHEAD, :count] if _follows(seed, draw) else None
 
 
+def first_words(seed: int, draw: int, count: int) -> Array | None:
+    """The first words of a draw, made with those of the next draws; not to be written to.  None for many, and for a
+    draw that follows none."""
+    return _few_words(seed, draw, count) if 0 < count <= FEW else None
+
+
 def _follows(seed: int, draw: int) -> bool:
     """Tell whether a small draw follows another one of its seed."""
     global _latest
@@ -49,6 +55,9 @@ def _follows(seed: int, draw: int) -> bool:
 def _blocks(words: int) -> int:
     """Blocks of four words that are made for each of several draws: a power of two, so that there are few pages."""
     return 1 << (-(-words // 4) - 1).bit_length()
+
+
+_BLOCKS = [0, *map(_blocks, range(1, FEW + 1))]
 
 
 @lru_cache(maxsize=16)
@@ -205,15 +214,17 @@ def following(name: str) -> Callable[..., Any]:
     words = 1 if name == "uniform" else 2
 
     def draw(key: Array, shape: tuple[int, ...], dtype: DType) -> Any:
-        count = prod(shape)
-        if not 0 < count * words <= FEW or dtype != dt.float32:
+        count = shape[0] if len(shape) == 1 else prod(shape)
+        if not 0 < count * words <= FEW or dtype is not dt.float32:
             return NotImplemented
         seed, number = key.tolist()
         if not _follows(seed, number):
             return NotImplemented
-        page = _numbers(name, seed, number // AHEAD, _blocks(count * words))
+        page = _numbers(name, seed, number // AHEAD, _BLOCKS[count * words])
         drawn = page[number % AHEAD, :count].copy()
-        return next_key(key), drawn if len(shape) == 1 else drawn.reshape(shape)
+        after = key.copy()
+        after[1] = number + 1 & _ALL_ONES
+        return after, drawn if len(shape) == 1 else drawn.reshape(shape)
 
     return draw
 

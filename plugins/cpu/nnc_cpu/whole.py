@@ -1,6 +1,7 @@
 """Functions that NumPy has an algorithm of its own for: eager kernels by the names of functions, not of operators.
 
-Each gives what the operators that make the function up otherwise would give, to the last bit.
+Each gives what the operators that make the function up otherwise would give, to the last bit; but sums of products
+(`slid`) may be rounded in another order, and partitions have in another order what they leave open.
 """
 
 from __future__ import annotations
@@ -34,6 +35,17 @@ def order_statistics(rows: Array, places: Axes) -> Any:
     if not is_sorted_by_value(rows):
         return NotImplemented
     return np.partition(rows, places, -1)[..., list(places)]
+
+
+def partitioned(x: Array, axis: int, places: Axes) -> Any:
+    """The elements along an axis with those at these places where they would stand in order; zeros of either sign and
+    NaN would not be told apart."""
+    return np.partition(x, places, axis) if is_sorted_by_value(x) else NotImplemented
+
+
+def arg_partitioned(x: Array, axis: int, places: Axes) -> Any:
+    """int64: the positions of such elements."""
+    return np.argpartition(x, places, axis) if is_sorted_by_value(x) else NotImplemented
 
 
 def has_nan(x: Array) -> Any:
@@ -97,7 +109,25 @@ def digitized(x: Array, edges: Array, right: bool) -> Any:
     return np.asarray(len(edges) - np.searchsorted(edges[::-1], x, side), np.int64)
 
 
+# ---- pieces
+def unstacked(x: Array, axis: int) -> Any:
+    """The slices along an axis."""
+    return tuple([np.asarray(piece) for piece in np.moveaxis(x, axis, 0)]) if x.ndim > 1 else NotImplemented
+
+
+def slid(a: Array, b: Array, mode: str) -> Any:
+    """Products of a vector of floats with one that slides along it and is not longer, where they overlap at all
+    ("full") or completely ("valid")."""
+    if a.dtype.num >= PLAIN or a.dtype.kind != "f":
+        return NotImplemented
+    return np.correlate(a, b, mode)  # type: ignore[call-overload]
+
+
 # ---- diagonals
+def diagonal(x: Array, offset: int, axis1: int, axis2: int) -> Array:
+    return x.diagonal(offset, axis1, axis2).copy()
+
+
 def trace(x: Array, offset: int, axis1: int, axis2: int) -> Any:
     """The sums of diagonals, which are packed before as everything is that is summed."""
     if x.dtype.num >= PLAIN or x.dtype.kind not in "fc":
@@ -143,6 +173,8 @@ WHOLE: Mapping[str, Callable[..., Any]] = {
     "order_statistics": order_statistics, "has_nan": has_nan, "unique": unique, "isin": isin,
     "count_nonzero": count_nonzero, "bincount": bincount, "counts_in_bins": counts_in_bins,
     "extremum_without_nan": extremum_without_nan, "digitized": digitized, "trace": trace, "rounded": rounded,
+    "partitioned": partitioned, "arg_partitioned": arg_partitioned, "unstacked": unstacked, "slid": slid,
+    "diagonal": diagonal,
 }  # fmt: skip
 MADE_OF: Mapping[str, tuple[str, ...]] = {
     "packbits": ("sum", "bitwise_left_shift", "cast"), "unpackbits": ("bitwise_right_shift", "bitwise_and"),
@@ -151,6 +183,7 @@ MADE_OF: Mapping[str, tuple[str, ...]] = {
     "isin": ("sort", "searchsorted"), "count_nonzero": ("cast", "sum"), "bincount": ("bin_range", "scatter"),
     "counts_in_bins": ("searchsorted", "scatter"), "extremum_without_nan": ("max", "min", "where"),
     "digitized": ("searchsorted", "where", "subtract"), "trace": ("sum", "slice", "reshape"),
-    "rounded": ("round", "multiply", "divide", "where"),
+    "rounded": ("round", "multiply", "divide", "where"), "partitioned": ("sort",), "arg_partitioned": ("argsort",),
+    "unstacked": ("slice", "reshape"), "slid": ("conv", "pad", "reshape"), "diagonal": ("slice", "reshape", "permute"),
 }  # fmt: skip
 """The operators in whose place each stands."""
