@@ -1,5 +1,4 @@
-"""What deferred code remembers: how values were computed, not the values; of a loop that carries tensors, late
-rounds."""
+"""The memory of deferred code: how values were computed, not the values, and only the late rounds of a loop."""
 
 from __future__ import annotations
 
@@ -98,7 +97,7 @@ def hold_inputs(order: Iterable[Value]) -> None:
 
 
 def _remembered(v: Value) -> Value:
-    """What a history holds of a value."""
+    """The stand-in that a history holds of a value, or the value itself."""
     if v.__class__ is Value:
         known: Value | None = getattr(v, "remembered", None)
         if known is not None:

@@ -161,7 +161,7 @@ class Value(Specified):
 
 
 class Remembered(Value):
-    """What the history of deferred code holds of a value that was computed: the step, not the array.
+    """The stand-in for a value that was computed, in the history of deferred code: its step, not its array.
 
     The array goes with the last who holds the value itself; it would be computed again if anybody asked.  `origin` is
     that value; `postorder` and everything else that asks for inputs gets it, while it lives.
