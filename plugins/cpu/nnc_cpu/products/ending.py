@@ -24,6 +24,7 @@ from nnc_cpu.products.writing import (
     prefetch_to_write,
     product,
     store,
+    total,
 )
 
 
@@ -65,28 +66,29 @@ class EndingWriter:
         whole = f.let(f"and {columns}, {-self.lanes}", "i64")
         with f.loop(integer(0), rows) as row:
             self.starts = [moved(f, sums, held(self.kind.wide), product(f, row, integer(self.kind.width)))]
-            target = row if targets is None else f.let(f"load i64, {moved(f, targets, 'i64', row)}", "i64")
+            following = total(f, row, integer(self.kind.rows))
+            if targets is not None:
+                row, following = (f.let(f"load i64, {moved(f, targets, 'i64', n)}", "i64") for n in (row, following))
             for argument, x, step in zip(self.arguments[1:], others[::2], others[1::2], strict=True):
-                self.starts.append(moved(f, x, stored(argument.dtype), product(f, target, step)))
-            if targets is None:
-                self.send_for(others[1::2])
+                self.starts.append(moved(f, x, stored(argument.dtype), product(f, row, step)))
+            self.send_for(following, others[::2], others[1::2])
             with f.loop(integer(0), whole, self.lanes) as column:
                 self.vector(column, None)
             with f.where(f.let(f"icmp slt {whole}, {columns.name}", "i1")):
                 self.vector(whole, lanes_below(f, difference(f, columns, whole), self.lanes))
         return function_text(f, name, given)
 
-    def send_for(self, steps: Sequence[Register]) -> None:
+    def send_for(self, row: Register, arrays: Sequence[Register], steps: Sequence[Register]) -> None:
         """Have the operands of a row of the next tile, and the lines of its results, come into the cache while that is
         computed: writing to a line waits for it, and the distance from row to row is none that processors foresee."""
         f, read = self.function, len(self.ending.operands)
-        for n, (argument, start, step) in enumerate(zip(self.arguments[1:], self.starts[1:], steps, strict=True)):
+        for n, (argument, x, step) in enumerate(zip(self.arguments[1:], arrays, steps, strict=True)):
             if argument.along:
                 type = stored(argument.dtype)
-                row = moved(f, start, type, product(f, step, integer(self.kind.rows)))
+                start = moved(f, x, type, product(f, row, step))
                 send = prefetch if n < read else prefetch_to_write
                 for v in range(self.kind.vectors):
-                    send(f, moved(f, row, type, integer(v), self.lanes))
+                    send(f, moved(f, start, type, integer(v), self.lanes))
 
     def vector(self, column: Register, mask: Register | None) -> None:
         """The ending of neighbouring columns."""
