@@ -1,4 +1,4 @@
-"""What follows from constants alone: it is computed before it is written, as whoever reads the model does."""
+"""Folding of what follows from constants alone: it is computed before it is written, as whoever reads the model does."""
 
 from __future__ import annotations
 
