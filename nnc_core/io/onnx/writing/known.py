@@ -1,4 +1,4 @@
-"""Values that follow from constants alone, computed before they are written, as whoever reads the model does."""
+"""Folding of what follows from constants alone: it is computed before it is written, as readers of a model do."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _sum_square(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 
 def _norm2(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    """Euclidean norms; those of floats are nnc's own, whose gradient at 0 is 0."""
+    """The root of squares; of floats by nnc's own norm, whose gradient at 0 is 0."""
     if is_float(x.dtype):
         return vector_norm(x, axis=axis, keepdims=keepdims)
     return nnc.astype(nnc.sqrt(_sum_square(x, axis, keepdims)), x.dtype)
