@@ -20,7 +20,7 @@ SUM_ROUNDINGS = 256
 """For sums in any order, relative to the largest result."""
 CONDITIONED = {"eigh": 1024, "svd": 1024, "det": 1024}
 """The same of results that change by more than a matrix does: vectors turn by its roundings over the distance of
-values, determinants change by as many as there are rows.  The largest matrices have 71 rows, and values near 1, 2 ..."""
+values, determinants change by as many as there are rows.  The largest have 71 rows, and values near 1, 2 ..."""
 BITS = "bits"
 """In place of a bound: every bit is the same."""
 EITHER_ZERO = frozenset(("maximum", "minimum", "max", "min", "relu", "clip", "max_pool", "sign", "cummax", "cummin",
