@@ -96,5 +96,6 @@ def test_bounds_are_units_in_the_last_place() -> None:
 
 
 def test_every_operator_has_a_bound() -> None:
-    assert {*agreement.ROUNDINGS, *agreement.EITHER_ZERO, *agreement.CROSSING} <= OPERATORS.keys()
+    named = {*agreement.ROUNDINGS, *agreement.CONDITIONED, *agreement.EITHER_ZERO, *agreement.CROSSING}
+    assert named <= OPERATORS.keys()
     assert max(agreement.ROUNDINGS.values()) <= agreement.SUM_ROUNDINGS
