@@ -270,6 +270,7 @@ def evaluate(values: Sequence[Value]) -> None:
     order = postorder(wanted, leaf=_is_computed)
     order.reverse()
     this_round = Round(order)
+    computed = [v for v in order if v.array is None] if this_round.is_due else []
     while order:  # what is done is let go at once
         v = order.pop()
         if v.array is None:
@@ -281,7 +282,8 @@ def evaluate(values: Sequence[Value]) -> None:
                 v.step = None
             if any_data_dependent() and has_data_dependent(v.spec.shape):
                 v._spec = None  # the array tells it now
-    this_round.bound(wanted)
+    if computed:
+        this_round.bound(computed)
 
 
 def compute(values: Sequence[Value], why: str) -> None:
