@@ -9,6 +9,7 @@ from typing import Any
 from nnc_core.base.errors import DeviceError, DTypeError, LostCellError, NotSupportedError, ShapeError
 from nnc_core.device import DeviceSpec
 from nnc_core.stacks import Stack, stack_for
+from nnc_core.symbol import postorder
 from nnc_core.type import TensorSpec
 from nnc_core.values.copies import reduce_value
 from nnc_core.values.dispatch import F, evaluate
@@ -19,12 +20,14 @@ from nnc_core.values.modes import current_trace
 from nnc_core.values.reading import WrittenAsTensor
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Trace, guarded
-from nnc_core.values.value import Value, owned
+from nnc_core.values.value import PassingStep, RecentStep, Value, owned
 
 __all__ = ["LONGEST_PAST", "Cell", "Trace", "guarded"]
 
 LONGEST_PAST = 256
 """Deferred writes that a cell remembers."""
+SHORT_PAST = 16
+"""The same where computed values are to be forgotten."""
 
 
 class Cell(WrittenAsTensor):
@@ -87,10 +90,10 @@ class Cell(WrittenAsTensor):
         if trace is not None:
             trace.write(self, tensor._value)
         else:
+            self._value, self._shared, self._lost = owned(tensor._value), True, ""
             if self._past or held.array is None or held.step is not None:
                 self._past.append(held)
                 self._forget()
-            self._value, self._shared, self._lost = owned(tensor._value), True, ""
 
     def advance(self, after: Value) -> None:
         """`write` of what was made, eagerly, of the value that is there: it fits."""
@@ -112,14 +115,26 @@ class Cell(WrittenAsTensor):
     def _forget(self) -> None:
         """Former values that are computed lose their history, or deferred training would keep all of its past.
 
-        What nobody looks at, such as a step count, is computed now and then for that reason.
+        What nobody looks at is computed now and then for that reason: a step count seldom, a running statistic soon,
+        since it holds arrays of a step that somebody has looked at.
         """
-        if len(self._past) > LONGEST_PAST:
+        if len(self._past) > LONGEST_PAST or self._is_left_behind():
             evaluate([self._past[-1]])
         while self._past and (self._past[0].array is not None or len(self._past) > LONGEST_PAST):
             old = self._past.popleft()
             if not old.tracked:
                 cut(old)
+
+    def _is_left_behind(self) -> bool:
+        """Tell whether the latest former value waits, while what it was recorded with has been computed."""
+        last = self._past[-1]
+        if last.array is not None or last.trace is not None:
+            return False
+        if last.step.__class__ is PassingStep:  # computed values do not tell how they came about
+            return len(self._past) > SHORT_PAST
+        before = {id(v) for v in list(self._past)[-2:-1]}
+        order = postorder([last], before, leaf=lambda v: v.array is not None)
+        return any([v.array is not None and v.step.__class__ is RecentStep for v in order])
 
     def move(self, device: Any) -> None:
         """Bring the tensor to another device."""

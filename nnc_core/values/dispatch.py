@@ -270,6 +270,7 @@ def evaluate(values: Sequence[Value]) -> None:
     order = postorder(wanted, leaf=_is_computed)
     order.reverse()
     this_round = Round(order)
+    computed = [v for v in order if v.array is None] if this_round.is_due else []
     again = [v for v in order if v.__class__ is Remembered]
     if again:
         hold_inputs(order)
@@ -283,7 +284,8 @@ def evaluate(values: Sequence[Value]) -> None:
     for v in again:
         if v not in wanted:
             v.array = None
-    this_round.bound(wanted)
+    if computed:
+        this_round.bound(computed)
 
 
 def _settle(v: Value, this_round: Round) -> None:

@@ -38,10 +38,14 @@ class Round:
         """Note that a step was computed in this round."""
         step.round, step.bounded_at = self.number, self.bounded_at
 
+    @property
+    def is_due(self) -> bool:
+        """Whether there are so many rounds that some are to be forgotten."""
+        return self.number - self.bounded_at >= LONGEST_HISTORY
+
     def bound(self, computed: Iterable[Value]) -> None:
-        """Cut the history of what was computed where it has become too long."""
-        if self.number - self.bounded_at < LONGEST_HISTORY:
-            return
+        """Cut the history of what was computed: of all that was, since what a gradient may be asked through, as a loss,
+        hides what it was computed from."""
         latest = self.number - LONGEST_HISTORY
 
         def is_end(v: Value) -> bool:
