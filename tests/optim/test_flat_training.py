@@ -83,7 +83,7 @@ def test_training_is_flat(name: str, mode: str, monkeypatch: pytest.MonkeyPatch)
         steps = LOOPS[name]()
         seen = [held() for _ in range(100) if next(steps).item() >= 0]
     # step counts and keys that nobody looks at wait for up to 256 steps; they are a number each
-    waiting = 2 * 100 * 4 if mode != "eager" and "SGD" in name or "Adam" in name else 0
+    waiting = 2 * 100 * 4 if (mode != "eager" and "SGD" in name) or "Adam" in name else 0
     early, late = seen[20:40], seen[-20:]
     for k, slack in enumerate((waiting, waiting, 0)):
         assert max(s[k] for s in late) <= max(s[k] for s in early) + slack, (name, mode, seen[::10])
