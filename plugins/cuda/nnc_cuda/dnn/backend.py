@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.command import Command
 from nnc_core.base.config import config
-from nnc_core.base.dtype import bfloat16, float16, float32
+from nnc_core.base.dtype import bfloat16, float16
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.tiling import Tiling
 from nnc_core.device import CommandBackend, Kernel
@@ -18,8 +18,8 @@ from nnc_core.operator.products.instead import is_with_channels_first, with_chan
 from nnc_core.shape.window import has_channels_last
 from nnc_cuda.dnn.attention import PlacedAttention, placed_attention
 from nnc_cuda.dnn.convolution import SLIDES_OVER, kernel_tiling, placed
-from nnc_cuda.dnn.kernel import CudnnKernel, Placed
-from nnc_cuda.dnn.library import Convolution, Dnn, Problem
+from nnc_cuda.dnn.kernel import CudnnKernel, Placed, plans_of
+from nnc_cuda.dnn.library import Dnn
 
 if TYPE_CHECKING:
     from nnc_cuda.device import CudaDevice
@@ -115,12 +115,8 @@ class CudnnAttention(CommandBackend):
 
 
 def workspace_of(dnn: Dnn, placed: Placed) -> int:
-    """The bytes that the plans want, for either precision of float32, behind arrays that are packed."""
-    problem = placed.problem
-    kinds: list[Problem] = [problem]
-    if isinstance(problem, Convolution) and problem.x.dtype == float32:
-        kinds.append(problem._replace(tf32=True))
-    return placed.packed + max([plan.workspace for plan in map(dnn.plan, kinds) if plan])
+    """The bytes of arrays that are packed, and those that plans want behind them."""
+    return placed.packed + plans_of(dnn, placed.problem).workspace
 
 
 def convolutions(device: CudaDevice, dnn: Callable[[], Dnn | None]) -> Mapping[str, CommandBackend]:

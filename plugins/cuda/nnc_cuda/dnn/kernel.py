@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from nnc_core.base.config import config
 from nnc_core.base.dtype import float32
@@ -70,11 +70,38 @@ class Staged:
         return int(own.address)
 
 
+class Plans(NamedTuple):
+    """The plans of a problem, which live as long as these do."""
+
+    full: DnnPlan
+    tf32: DnnPlan | None
+    """With factors of float32 that are rounded."""
+
+    @property
+    def preferred(self) -> DnnPlan:
+        """The one in the precision that is asked for now; in full where there is none by tf32."""
+        return self.tf32 if self.tf32 is not None and config.matmul_precision == "tf32" else self.full
+
+    @property
+    def workspace(self) -> int:
+        """Bytes for either."""
+        return max(self.full.workspace, 0 if self.tf32 is None else self.tf32.workspace)
+
+
+def plans_of(dnn: Dnn, problem: Problem) -> Plans:
+    """The plans of a problem that the library takes."""
+    full = dnn.plan(problem)
+    assert full is not None
+    if isinstance(problem, Convolution) and problem.x.dtype == float32:
+        return Plans(full, dnn.plan(problem._replace(tf32=True)))
+    return Plans(full, None)
+
+
 class CudnnKernel(CapturableKernel):
     """One execution by the library, what is copied before it and what behind it."""
 
     def __init__(self, device: CudaDevice, dnn: Dnn, placed: Placed, name: str) -> None:
-        self.device, self.dnn, self.placed, self.name = device, dnn, placed, name
+        self.device, self.plans, self.placed, self.name = device, plans_of(dnn, placed.problem), placed, name
         self.default = device.default_stream
         self._copies: dict[CopyNest, CudaKernel] = {
             copy: device.compile(copy.nest) for copy in (*placed.before, *placed.behind)}
@@ -83,8 +110,7 @@ class CudnnKernel(CapturableKernel):
         """Inputs, outputs, and the workspace.  `config.matmul_precision` counts as it is now."""
         given: Sequence[Any] = buffers
         queue, placed = self.queue(stream), self.placed
-        plan, staged = preferred_plan(self.dnn, placed.problem), Staged(self.device, queue)
-        assert plan is not None
+        plan, staged = self.plans.preferred, Staged(self.device, queue)
         arrays = zip(placed.spots, placed.problem.arrays, strict=True)
         addresses = [staged.address(given[spot.buffer].address + spot.first, place, n in placed.problem.written)
                      for n, (spot, place) in enumerate(arrays)]
@@ -96,12 +122,3 @@ class CudnnKernel(CapturableKernel):
 
     def _copied(self, copies: Sequence[CopyNest], buffers: Sequence[Any], queue: CudaStream) -> list[Any]:
         return [self._copies[one].bind([buffers[one.source], buffers[one.target]], queue) for one in copies]
-
-
-def preferred_plan(dnn: Dnn, problem: Problem) -> DnnPlan | None:
-    """The plan in the precision that is asked for; in full where there is none by tf32."""
-    if isinstance(problem, Convolution) and problem.x.dtype == float32 and config.matmul_precision == "tf32":
-        found = dnn.plan(problem._replace(tf32=True))
-        if found is not None:
-            return found
-    return dnn.plan(problem)
