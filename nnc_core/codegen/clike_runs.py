@@ -96,7 +96,7 @@ class RunsWriter(CLikeKernel):
         return "" if calls_library(self.nest) else self.dialect.apart_loop
 
     def source(self) -> str:
-        return self.dialect.group_of.format(items=1) + super().source()
+        return self.dialect.alone + super().source()
 
     def points(self) -> None:
         self.move_arguments()

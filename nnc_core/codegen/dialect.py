@@ -38,6 +38,7 @@ class Dialect:
     apart_loop: str = ""  # before loops whose rounds may run at once
     unrolled_loop: str = ""  # before short loops over arrays that are to become variables
     group_of: str = ""  # before kernels that run in groups of {items} work items
+    alone: str = ""  # before kernels whose work items are groups by themselves
     items: str = ""  # the number of work items
     group: str = ""  # the number of this work item's group
     item: str = ""  # this work item's number in its group
@@ -92,6 +93,7 @@ OPENCL = Dialect(
     apart_loop='_Pragma("clang loop vectorize(assume_safety) unroll(disable)") ',  # Intel's unrolls short ones first
     unrolled_loop='_Pragma("unroll") ',
     group_of="__attribute__((reqd_work_group_size({items}, 1, 1)))\n",
+    alone="__attribute__((vec_type_hint(float16), reqd_work_group_size(1, 1, 1)))\n",  # no vectors of work items
     items="get_global_size(0)",
     group="get_group_id(0)",
     item="(int)get_local_id(0)",

@@ -207,6 +207,13 @@ def polynomial_nest(x: Layout, count: int) -> LoopNest:
     return nest.build()
 
 
+def test_compilers_are_told_to_make_no_vectors_of_work_items_that_run_alone() -> None:
+    """Which took Intel's as long as all the rest."""
+    nest = expand(polynomial_nest(Layout.packed((100,), float32), 2))
+    before, _ = program_of({"kernel": (nest, RunsWriter)}, OPENCL_LOOPS).split("__kernel", 1)
+    assert "vec_type_hint(float16)" in before and "reqd_work_group_size(1, 1, 1)" in before
+
+
 def test_constants_are_read_before_the_loops() -> None:
     nest = expand(polynomial_nest(Layout.packed((100,), float32), 4))
     head, loops = program_of({"kernel": (nest, RunsWriter)}, OPENCL_LOOPS).split("while (", 1)

@@ -45,7 +45,8 @@ def macros(kind: BlockedKind) -> Iterator[str]:
     yield f"#define VSTORE(x, p) {f'vstore{lanes}(x, 0, p)' if lanes > 1 else '(*(p) = (x))'}"
     yield f"#define NUMBERING (wholes)({', '.join(map(str, range(lanes)))})"
     yield "#define BARRIER " + ("barrier(CLK_LOCAL_MEM_FENCE);" if kind.grouped else "")
-    yield f"#define KERNEL __attribute__((reqd_work_group_size({kind.items}, 1, 1))) __kernel"
+    before = OPENCL.alone if kind.items == 1 else OPENCL.group_of.format(items=kind.items)
+    yield f"#define KERNEL {before.strip()} __kernel"
     yield from seeing(kind)
     yield from places(kind)
 

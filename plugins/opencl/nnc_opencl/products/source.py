@@ -33,7 +33,8 @@ class SourceWriter:
     def source(self, body: str, functions: str, group: int) -> str:
         """The whole program, whose kernel runs `body` in groups of so many work items."""
         used = self.macros()
-        head = f"__attribute__((reqd_work_group_size({group}, 1, 1)))\n__kernel void {NAME}({self.parameters()}) {{"
+        before = OPENCL.alone if group == 1 else OPENCL.group_of.format(items=group)
+        head = f"{before}__kernel void {NAME}({self.parameters()}) {{"
         preamble = OPENCL.preamble + (OPENCL.float64_preamble if self.helpers.uses_float64 else "")
         return "\n".join([preamble, *self.helpers.definitions.values(), used, functions, head, *self.numbers(), body,
                           "}", ""])
