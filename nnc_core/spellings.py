@@ -42,7 +42,7 @@ DTYPES = {
 }  # fmt: skip
 
 ADVICE = {
-    "False_": "False", "True_": "True", "asarray_chkfinite": "nnc.config.check_nan = True",
+    "False_": "False", "True_": "True", "asarray_chkfinite": "nnc.config.check_nan = 'nonfinite'",
     "autograd": "nnc.grad, nnc.vjp, or x.backward() of variables",
     "bernoulli": "nnc.Generator().bernoulli(probability, shape)", "block_until_ready": "nnc.synchronize() or x.wait()",
     "bmat": "nnc.block", "broadcast": "nnc.broadcast_arrays or nnc.broadcast_shapes", "c_": "nnc.column_stack",

@@ -155,6 +155,11 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0,
 
     With `has_aux` f gives (scalar, anything), and the result is ((scalar, anything), gradient).
     """
+    return _value_and_grad(f, argnums, has_aux)
+
+
+def _value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False) -> Callable[..., Any]:
+    """`value_and_grad` for functions that name themselves in errors."""
     functions(f=f)
     wanted = (argnums,) if isinstance(argnums, int) else tuple(whole(i, "argnums") for i in argnums)
 
@@ -190,7 +195,12 @@ def _plain(result: Any, sweep: Sweep) -> Any:
 @located
 def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """A function that gives the gradient of the scalar function f by the arguments `argnums`."""
-    both = value_and_grad(f, argnums)
+    return grad_of(f, argnums)
+
+
+def grad_of(f: Callable[..., Any], argnums: int | Sequence[int]) -> Callable[..., Any]:
+    """`grad` for functions that name themselves in errors."""
+    both = _value_and_grad(f, argnums)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return both(*args, **kwargs)[1]
@@ -262,6 +272,10 @@ def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
     One reverse sweep for all elements of the result at once; one for each where Python looks at cotangents, as custom
     rules and hooks may.
     """
+    return _jacobian_of(f, argnums)
+
+
+def _jacobian_of(f: Callable[..., Any], argnums: int) -> Callable[..., Any]:
     both = value_and_jacobian(f, argnums)
     return postponable(lambda *args: both(*args)[1], lambda *args: ONE, "jacobian")
 
@@ -309,7 +323,12 @@ def _all_rows(pull: Callable[[Tensor], Tensor], units: Tensor, x: TensorSpec) ->
 @located
 def hessian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
     """A function that gives the Hessian of a scalar f by one tensor argument: shape (*argument, *argument)."""
-    return jacobian(grad(f, argnums), argnums)
+    return hessian_of(f, argnums)
+
+
+def hessian_of(f: Callable[..., Any], argnums: int) -> Callable[..., Any]:
+    """`hessian` for functions that name themselves in errors."""
+    return _jacobian_of(grad_of(f, argnums), argnums)
 
 
 @located

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, overload
 from nnc_core.base.config import config
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.recording.compiled import CompiledGraph
+from nnc_core.symbol import show_line, user_line
 from nnc_core.tracing.cache import Cache, CacheInfo, Entry
 from nnc_core.tracing.compilation import Compilation
 from nnc_core.tracing.donation import check_not_donated
@@ -242,7 +243,8 @@ def jit(f: Callable[..., Any] | None = None, /, *, static_argnums: Numbers = (),
     the trace, OperandError for an argument that is neither tensor nor hashable.
     """
     if f is not None and not callable(f):
-        raise AttributeValueError(f"{type(f).__name__} is no function", hint="@nnc.jit(static_argnums=...)")
+        raise AttributeValueError(f"{type(f).__name__} is no function", operator="jit", line=show_line(user_line()),
+                                  hint="@nnc.jit(static_argnums=...)")
 
     def wrap(f: Callable[..., Any]) -> Jitted:
         return Jitted(f, static=(static_argnums, static_argnames), donated=(donate_argnums, donate_argnames),

@@ -183,6 +183,7 @@ class Parameters:
         self.names = [p.name for p in listed if p.kind in positional]
         self.rest = next((p.name for p in listed if p.kind is p.VAR_POSITIONAL), None)
         self.known = bool(listed)
+        self.all_names = [p.name for p in listed if p.kind in (*positional, inspect.Parameter.KEYWORD_ONLY)]
         self.free = not listed or any(p.kind is p.VAR_KEYWORD for p in listed)
         """Whether it takes any keywords: their order may matter."""
         self.static = self._chosen("static", *static)
@@ -202,6 +203,9 @@ class Parameters:
                 raise AttributeValueError(f"{what}_argnums has {n}, of {len(self.names)} positional parameters")
             chosen |= {index, self.names[index]} if index < len(self.names) else {index}
         for name in (names,) if isinstance(names, str) else names:
+            if self.known and not self.free and name not in self.all_names:
+                raise AttributeValueError(f"{what}_argnames has {name!r}, which is no parameter",
+                                          hint=f"there are {', '.join(self.all_names)}")
             chosen |= {name, self.names.index(name)} if name in self.names else {name}
         return frozenset(chosen)
 

@@ -40,7 +40,7 @@ class Round:
 
     @property
     def is_due(self) -> bool:
-        """Whether there are so many rounds that some are to be forgotten."""
+        """True if there are so many rounds that some are to be forgotten."""
         return self.number - self.bounded_at >= LONGEST_HISTORY
 
     def bound(self, computed: Iterable[Value]) -> None:

@@ -94,3 +94,15 @@ def test_refusals(device: str) -> None:
         nnc.hessianv(scalar, x, nnc.ones(2, dtype="float64"))
     with fails(GradientError, "argument 1"):
         nnc.gradhessian(scalar, argnums=1)(x)
+
+
+@pytest.mark.parametrize("name", ["grad", "value_and_grad", "jacobian", "hessian", "gradhessian", "laplacian"])
+def test_what_is_no_function_is_refused_under_the_name_that_was_called(name: str) -> None:
+    with fails(TypeError, "f is int, not a function", operator=name):
+        getattr(nnc, name)(5)
+
+
+@pytest.mark.parametrize("name", ["jacobianv", "hessianv", "gradhessianv"])
+def test_so_it_is_by_products(name: str) -> None:
+    with fails(TypeError, "f is int, not a function", operator=name):
+        getattr(nnc, name)(5, nnc.ones(2), nnc.ones(2))

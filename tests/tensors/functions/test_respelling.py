@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core import nn
+from nnc_core.spellings import ADVICE
 from tests.tensors.faults import fails
 
 X = np.array([[0.25, -1.5, 3.0], [2.0, 0.5, -0.75]])
@@ -138,3 +140,12 @@ def test_attributes_of_tensors(name: str, said: str) -> None:
     with fails(AttributeError, name, line=False):
         getattr(nnc.jit(lambda x: x)(t), name)
     assert getattr(t, "__cuda_array_interface__", None) is None
+
+
+def test_settings_that_are_advised_are_settings() -> None:
+    advised = [text for text in ADVICE.values() if text.startswith("nnc.config.")]
+    assert any("=" in text for text in advised)
+    for text in advised:
+        name, _, value = text.removeprefix("nnc.config.").partition(" = ")
+        with nnc.config.using(**{name: ast.literal_eval(value) if value else getattr(nnc.config, name)}):
+            pass

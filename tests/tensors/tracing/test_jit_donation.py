@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -221,3 +223,11 @@ class _Broken:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._program, name)
+
+
+def test_what_was_donated_is_not_copied_or_pickled(device: str) -> None:
+    x = nnc.ones(3)
+    nnc.jit(lambda x: x * 2, donate_argnums=0)(x)
+    for use in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(DonatedError, match="donated argument `x`"):
+            use(x)

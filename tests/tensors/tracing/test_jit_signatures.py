@@ -63,8 +63,16 @@ def test_choices_of_arguments_that_are_wrong(device: str) -> None:
                     {"static_argnums": 0, "donate_argnames": "x"}):
         with fails(ValueError, line=False):
             nnc.jit(lambda x, y: x, **options)
-    with fails(ValueError, "int is no function", line=False):
+    with fails(ValueError, "int is no function", operator="jit"):
         nnc.jit(3)  # type: ignore[call-overload]
+
+
+def test_names_of_arguments_that_there_are_not(x: nnc.Tensor) -> None:
+    for options in ({"static_argnames": "m"}, {"donate_argnames": ("x", "m")}):
+        with fails(ValueError, "argnames has 'm'", "x, n", line=False):
+            nnc.jit(lambda x, *, n: x * n, **options)
+    f = nnc.jit(lambda x, **more: x * more["m"], static_argnames="m")
+    assert f(x, m=2).tolist() == (x * 2).tolist()
 
 
 @pytest.mark.parametrize(("one", "other"), [(1, 1.0), (1, True), (0.0, -0.0), ((1, 2.0), (1, 2)), ("a", b"a"),
