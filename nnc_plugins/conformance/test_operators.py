@@ -146,7 +146,7 @@ def test_gives_the_same_bits_eager_and_compiled(stack: Stack, rng: np.random.Gen
     op = OPERATORS[name]
     for case in share:
         inputs, attributes = case.inputs(rng, dtype), case.attribute_values(op, dtype)
-        made = stack.shape.infer(op, tuple(map(spec_of, inputs)), attributes)
+        made = op.infer(*map(spec_of, inputs), *attributes)  # the stack refuses dtypes that the device has not
         dtypes = [part.dtype for part in (made.parts if isinstance(made, TupleSpec) else (made,))]
         if has_room(stack.device, inputs) and all(d.name in stack.device.spec.dtypes for d in dtypes):
             with config.using(deterministic=True):
