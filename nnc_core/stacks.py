@@ -53,6 +53,13 @@ class Stack:
         """True if acceptance of operands follows from their dtypes: the layers that infer are nnc's own."""
         return self.type.__class__ is Type and self.shape.__class__ is Shape
 
+    @property
+    def is_plain(self) -> bool:
+        """True if all layers are nnc's own."""
+        own = (Type, Shape, Symbol, Operator, Optimiser, Graph, Engine)
+        layers = (self.type, self.shape, self.symbol, self.operator, self.optimiser, self.graph, self.engine)
+        return all(layer.__class__ is kind for layer, kind in zip(layers, own, strict=True))
+
     def __repr__(self) -> str:
         return f"<stack of {self.device.spec.id}>"
 
@@ -209,11 +216,18 @@ def _stack_with(id: str) -> Stack:
 
 
 def _stack_of(device: Device) -> Stack:
-    with _lock:
-        known = _stacks.get(device.spec.id)
-        if known is None or known.device is not device:
-            known = _stacks[device.spec.id] = make_stack(device)
+    """One for each device.  One that was made by hand is found under its id only if no plugin offers that."""
+    id = device.spec.id
+    known = _stacks.get(id)
+    if known is not None and known.device is device:
         return known
+    _look_for(id.partition(":")[0].lower())
+    with _lock:
+        made = next((stack for stack in list(_alive) if stack.device is device and stack.is_plain), None)
+        made = made or make_stack(device)
+        if id not in registry.ids or registry.has_opened(device):
+            _stacks[id] = made
+        return made
 
 
 def moved(array: Array, source: Stack, target: Stack) -> Array:

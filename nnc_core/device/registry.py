@@ -65,6 +65,10 @@ class Registry:
                     _extend(device, *backend)
             return self._open[id]
 
+    def has_opened(self, device: Device) -> bool:
+        """Tell whether it is the open device of its id."""
+        return self._open.get(device.spec.id) is device
+
     def reopen(self, id: str) -> Device:
         """Open a device anew, whatever has become of it: what lay in its memory is lost."""
         with self._lock:

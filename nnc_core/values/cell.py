@@ -14,13 +14,13 @@ from nnc_core.type import TensorSpec
 from nnc_core.values.copies import reduce_value
 from nnc_core.values.dispatch import F, evaluate
 from nnc_core.values.from_host import host_value
-from nnc_core.values.history import cut
+from nnc_core.values.history import cut, was_computed
 from nnc_core.values.in_place import is_held_once, references
 from nnc_core.values.modes import current_trace
 from nnc_core.values.reading import WrittenAsTensor
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Trace, guarded
-from nnc_core.values.value import PassingStep, RecentStep, Value, owned
+from nnc_core.values.value import PassingStep, Value, owned
 
 __all__ = ["LONGEST_PAST", "Cell", "Trace", "guarded"]
 
@@ -134,7 +134,7 @@ class Cell(WrittenAsTensor):
             return len(self._past) > SHORT_PAST
         before = {id(v) for v in list(self._past)[-2:-1]}
         order = postorder([last], before, leaf=lambda v: v.array is not None)
-        return any([v.array is not None and v.step.__class__ is RecentStep for v in order])
+        return any(map(was_computed, order))
 
     def move(self, device: Any) -> None:
         """Bring the tensor to another device."""

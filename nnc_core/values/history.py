@@ -87,6 +87,12 @@ def renamed(v: Value, identity: Op) -> Step:
     return step
 
 
+def was_computed(v: Value) -> bool:
+    """Tell whether a value was computed in deferred mode: not if it was there before, or is renamed only."""
+    step = v.step
+    return step.__class__ is RecentStep and v.array is not None and not any([x.array is v.array for x in step.inputs])
+
+
 def release_inputs(step: RecentStep) -> None:
     """Hold no arrays any more after the step has been computed: those of its inputs go with their last tensor."""
     step.inputs = tuple([_remembered(x) for x in step.inputs])
