@@ -81,18 +81,22 @@ endef
 # Machine code that tests have made is kept between runs, and apart from the user's.
 test test-all: export NNC_CACHE_FOLDER = $(CURDIR)/.pytest_cache/nnc
 
-# In two parts: a process that runs tests keeps all of them in memory, and what they import.
-APART := tests/tensors
+# The tests in parts, with options ($(1)): a process that runs tests keeps all of its part in memory, and what they import.
+DEVICES := tests/codegen tests/cpu tests/cuda tests/opencl
+TENSORS := tests/tensors
+define run_tests
+@$(RUN) pytest -q -n $(JOBS) --dist worksteal $(1) $(DEVICES)
+@$(RUN) pytest -q -n $(JOBS) --dist worksteal $(1) $(TENSORS)
+@$(RUN) pytest -q -n $(JOBS) --dist worksteal $(1) $(addprefix --ignore=,$(DEVICES) $(TENSORS))
+endef
 
 test: $(READY)
-	@$(RUN) pytest -q -n $(JOBS) --dist worksteal --ignore=$(APART)
-	@$(RUN) pytest -q -n $(JOBS) --dist worksteal $(APART)
+	$(call run_tests)
 	$(call run_kit,quick,--nnc-one-dtype-in=12)
 
 test-all: export HYPOTHESIS_PROFILE = all
 test-all: $(READY) $(NVRTC) $(FURTHER)
-	@$(RUN) pytest -q -n $(JOBS) --dist worksteal -m "" --ignore=$(APART)
-	@$(RUN) pytest -q -n $(JOBS) --dist worksteal -m "" $(APART)
+	$(call run_tests,-m "")
 	$(call run_kit,all,-m "")
 
 lint: $(READY)

@@ -171,6 +171,10 @@ FUNCTIONS: dict[str, tuple[tuple[Any, ...], Callable[[nnc.Tensor], Any]]] = {
     "norms": (("batch", 6), lambda x: nnc.linalg.vector_norm(x, axis=1) + nnc.linalg.vector_norm(x, axis=1, ord=1)),
     "sorted": (("batch", 6), lambda x: nnc.sort(x, axis=1)),
     "the largest": (("batch", 6), lambda x: nnc.top_k(x, 2)[0]),
+    "bytes": (("batch", 4), lambda x: nnc.astype(x * 1000, np.uint8)),
+    "integers": (("batch", 4), lambda x: nnc.astype(x * 1e30, np.int32)),
+    "long integers": (("batch", 4), lambda x: nnc.astype(x * 1e30, np.int64)),
+    "integers of halves": (("batch", 4), lambda x: nnc.astype(nnc.astype(x * 1e4, np.float16), np.int16)),
     "a scan": ((5, 4), lambda x: nnc.scan(lambda c, row: (c + row, c * row), nnc.zeros(4), x)[1]),
 }
 SOME = np.random.default_rng(0).standard_normal(3000).astype(np.float32)
@@ -186,6 +190,30 @@ def test_what_is_constant_stays_so(name: str) -> None:
     x = np.random.default_rng(0).standard_normal([2 if isinstance(n, str) else n for n in shape]).astype(np.float32)
     wanted = function(nnc.asarray(x))
     np.testing.assert_allclose(by_reference(first, {"x": x})[0], np.asarray(wanted), rtol=1e-3, atol=1e-4)
+
+
+CUT = {
+    "clipped": (lambda x: nnc.clip(x, -5.0, 300.0), {"int8": False, "int16": True, "uint16": False, "int64": True}),
+    "clipped to the end": (lambda x: nnc.clip(x, 0.0, 2.0**31), {"int32": False, "uint32": True}),
+    "replaced above": (lambda x: nnc.where(x >= 128.0, 7.0, nnc.maximum(x, -128.0)), {"int8": True, "uint8": False}),
+    "replaced by more": (lambda x: nnc.where(x >= 128.0, 200.0, nnc.maximum(x, -128.0)), {"int8": False}),
+    "replaced in another": (lambda x: nnc.where(x * 2 >= 128.0, 7.0, nnc.maximum(x, -128.0)), {"int8": False}),
+    "free below": (lambda x: nnc.where(x >= 128.0, 7.0, x), {"int8": False}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_what_was_cut_to_the_ends_is_not_cut_again(name: str) -> None:
+    cut, known = CUT[name]
+    given = np.array([np.nan, -np.inf, np.inf, -1e9, -129, -5.5, 127.6, 128, 299.9, 2.0**31, 1e30], np.float32)
+    for dtype, is_known in known.items():
+        made = to_onnx(Calls(lambda x, d=dtype: nnc.astype(cut(nnc.where(x != x, 0.0, x)), d)), inputs=[given.shape])
+        check(made)
+        assert ([n.op_type for n in made.graph.node].count("IsNaN") == 1) == is_known, (dtype, made.graph)
+        wanted = np.asarray(nnc.astype(cut(nnc.where(nnc.isnan(given), 0.0, given)), dtype))
+        np.testing.assert_array_equal(by_reference(made, {"x": given})[0], wanted)
+    without = to_onnx(Calls(lambda x: nnc.astype(cut(x), "int64")), inputs=[given.shape])
+    assert "IsNaN" in [n.op_type for n in without.graph.node], "NaN are still to be replaced"
 
 
 def test_equal_constants_are_written_once() -> None:

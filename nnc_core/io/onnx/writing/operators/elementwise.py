@@ -11,6 +11,7 @@ from nnc_core.io.onnx.writing.dtypes import UNSIGNED_INTEGERS
 from nnc_core.io.onnx.writing.held import Held
 from nnc_core.io.onnx.writing.operators.joined import added, multiplied
 from nnc_core.io.onnx.writing.pointwise import computed_as, pointwise
+from nnc_core.io.onnx.writing.ranges import fits, is_nan_test
 from nnc_core.io.onnx.writing.table import writes
 from nnc_core.symbol import Node
 
@@ -79,6 +80,8 @@ def _compare(w: NodeWriter, node: Node) -> Held:
 
 @writes("not_equal")
 def _not_equal(w: NodeWriter, node: Node) -> Held:
+    if is_nan_test(node) and is_float(node.inputs[0].dtype):
+        return pointwise(w, node, lambda a, _: w.b.op("IsNaN", a))
     return pointwise(w, node, lambda a, b: w.b.op("Not", w.b.op("Equal", a, b)))
 
 
@@ -162,7 +165,7 @@ def _rounding(w: NodeWriter, node: Node) -> Held:
 @writes("cast")
 def _cast(w: NodeWriter, node: Node) -> Held:
     source, target = node.inputs[0].dtype, node.dtype
-    if is_float(source) and is_integer(target):
+    if is_float(source) and is_integer(target) and not fits(node.inputs[0], target):
         return pointwise(w, node, lambda x: _saturated(w, x, source, target))
     return pointwise(w, node, lambda x: w.cast(x, source, target))
 
