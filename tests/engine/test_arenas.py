@@ -20,6 +20,7 @@ from nnc_core.device import Device
 from nnc_core.device.arenas import Arenas
 from nnc_core.stacks import make_stack
 from nnc_core.values.modes import current_stack
+from tests import memory
 
 KIB = 1 << 10
 Host = np.ndarray[Any, Any]
@@ -355,6 +356,7 @@ class Cyclic:
 def collecting_at_each_allocation(run: Callable[[], None]) -> None:
     """Run it often, with the collector at work after another number of allocations each time."""
     thresholds = gc.get_threshold()
+    memory.leave_alone_what_is_there()  # which takes the collector half a second each time
     try:
         for after in range(1, 120):
             gc.collect()
