@@ -30,8 +30,11 @@ def _shape(tensor: onnx.TypeProto.Tensor) -> tuple[int | str | None, ...]:
                  for d in tensor.shape.dim)
 
 
-def _name(text: str) -> str | None:
-    """The name of a dimension; None for what some exporters write for one that they know nothing of."""
+def _name(text: str | bytes) -> str | None:
+    """The name of a dimension; None for what some exporters write for one that they know nothing of.  Protocol buffers
+    give what is no UTF-8 as bytes."""
+    if isinstance(text, bytes):
+        raise FileFormatError(f"the name of a dimension is no UTF-8: {text[:40]!r}")
     return None if text in ("", "?", "None") else text
 
 
