@@ -313,16 +313,17 @@ def _is_computed(v: Value) -> bool:
 
 def _evaluated(v: Value) -> Any:
     step = v.step
+    inputs = () if step is None else step.inputs
+    if v.array is not None:
+        return v.array  # another thread was quicker, and may have let go of the inputs
     if step is None or v.trace is not None:
-        if v.array is not None:
-            return v.array  # another thread was quicker
         raise no_value(v)
     op, attributes, spec = step.op, step.attributes, v.spec
     try:
         if any_data_dependent():
-            attributes, spec = _inferred_again(op, step.inputs, attributes, v.stack)
+            attributes, spec = _inferred_again(op, inputs, attributes, v.stack)
         with enqueued_for(step.line):
-            array = run_now(op, step.inputs, attributes, spec, v.stack)
+            array = run_now(op, inputs, attributes, spec, v.stack)
         if op.data_dependent:
             resolve(op, attributes, v.stack.device.layout_of(array).shape[0])
         return array

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core.base.errors import UnconnectedError
 from nnc_core.symbol import postorder
+from nnc_core.values import dispatch
 from nnc_core.values.dispatch import evaluate
 from nnc_core.values.history import LONGEST_HISTORY
 from nnc_core.values.value import Value
@@ -67,6 +70,35 @@ def test_what_a_history_let_go_is_computed_again_for_who_asks(x: nnc.Tensor, dev
     np.testing.assert_array_equal(nnc.Tensor(sine).numpy(), nnc.sin(nnc.sin(x) * 2 + 1).numpy())
     assert sine.inputs[0].array is None
     assert nnc.export({"x": x}, {"w": w}).compile(device)(x=x)["w"].shape == x.shape
+
+
+def test_another_thread_may_let_go_of_what_is_being_computed(x: nnc.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    with nnc.deferred():
+        y = nnc.sin(x) * 2
+    v, quicker = y._value, [True]
+    enqueued_for = dispatch.enqueued_for
+
+    def interrupted(line: Any) -> Any:
+        if quicker and all(i.array is not None for i in v.inputs):
+            quicker.clear()
+            evaluate([v])  # as another thread would
+        return enqueued_for(line)
+
+    monkeypatch.setattr(dispatch, "enqueued_for", interrupted)
+    np.testing.assert_allclose(y.numpy(), np.sin(HOST) * 2, rtol=1e-6)
+    assert not quicker and v.step is not None and v.step.inputs[0].array is None
+
+
+def test_many_threads_compute_one_record(x: nnc.Tensor) -> None:
+    for _ in range(20):
+        with nnc.deferred():
+            y = x
+            for _ in range(30):
+                y = nnc.sin(y) + x * 0.5
+        with ThreadPoolExecutor(4) as pool:
+            first, *others = pool.map(lambda _, y=y: y.numpy(), range(4))
+        for other in others:
+            np.testing.assert_array_equal(other, first)
 
 
 Weights = dict[str, nnc.Tensor]
