@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64
 from nnc_cuda.dnn.convolution import _tensor
-from nnc_cuda.dnn.library import Attention, Convolution, Problem, TensorPlace, Way
+from nnc_cuda.dnn.interface import Attention, Convolution, Problem, TensorPlace, Way
 from nnc_cuda.dnn.places import ALIGNED
 
 

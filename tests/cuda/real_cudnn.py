@@ -20,7 +20,7 @@ from nnc_core.base.errors import PluginError
 from nnc_cuda.dnn.cudnn import PLAN_WORKSPACE, Target, made_plan
 from nnc_cuda.dnn.descriptors import DESCRIPTOR, INT64, Descriptor, ElementKind
 from nnc_cuda.dnn.graphs import GraphWriter
-from nnc_cuda.dnn.library import Problem
+from nnc_cuda.dnn.interface import Problem
 from nnc_cuda.driver import CudaError
 from nnc_cuda.vendor import load
 from tests.cuda.cudnn_problems import PROBLEMS, WRONG

@@ -296,7 +296,7 @@ def test_attention_of_arrays_anywhere(gpu: CudaDevice, dnn: FakeCudnn, packs: bo
         dnn.best, dnn.others = [], []
         assert "no engine" in (backend.refuse(made) or "")
         dnn.best = [PLAIN]
-        backend.dnn()._plans.clear()  # type: ignore[attr-defined, union-attr]
+        backend.dnn._plans.clear()  # type: ignore[attr-defined]
     assert backend.refuse(made) is None
     layouts = (*made.inputs, *made.outputs)
     arrays = [values(x, seed) for seed, x in enumerate(layouts)]

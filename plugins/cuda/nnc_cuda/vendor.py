@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from nnc_core.base.errors import FallbackWarning, PluginError
 from nnc_cuda.blas import Blas
-from nnc_cuda.dnn.library import Dnn
+from nnc_cuda.dnn.interface import Dnn
 from nnc_cuda.driver import CudaError, Driver
 from nnc_cuda.fourier.library import FourierLibrary
 from nnc_cuda.matrices.lapack import Lapack

@@ -11,7 +11,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import bfloat16, float16
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout, packed_strides
-from nnc_cuda.dnn.library import Attention, TensorPlace
+from nnc_cuda.dnn.interface import Attention, TensorPlace
 from nnc_cuda.dnn.places import ALIGNED, CopyNest, aligned
 from nnc_cuda.matrices.nests import copied
 from nnc_cuda.products.library import PlacedArray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,9 @@ from nnc_core.operator.products.convolution import Sliding
 from nnc_core.operator.products.instead import is_with_channels_first, with_channels_last
 from nnc_core.shape.window import has_channels_last
 from nnc_cuda.dnn.attention import PlacedAttention, placed_attention
-from nnc_cuda.dnn.convolution import SLIDES_OVER, kernel_tiling, placed
+from nnc_cuda.dnn.convolution import SLIDES_OVER, PlacedConvolution, kernel_tiling, placed_convolution
+from nnc_cuda.dnn.interface import Dnn
 from nnc_cuda.dnn.kernel import CudnnKernel, Placed, plans_of
-from nnc_cuda.dnn.library import Dnn
 
 if TYPE_CHECKING:
     from nnc_cuda.device import CudaDevice
@@ -28,39 +29,59 @@ HALVES = (float16, bfloat16)
 ATTENTION = "scaled_dot_product_attention"
 
 
-class CudnnConvolutions(CommandBackend):
-    """One of the three operators by the library, which is opened when it is first wanted; None: there is none."""
+class CudnnBackend(CommandBackend):
+    """Commands that are problems of the library, which is opened when it is first wanted; None: there is none."""
 
     name = "cudnn"
-    fuses = True
-    packs = True
+    kernel_name: str
 
     def __init__(self, operator: str, device: CudaDevice, dnn: Callable[[], Dnn | None]) -> None:
-        self.operator, self.device, self.dnn = operator, device, dnn
+        self.operator, self.device, self._dnn = operator, device, dnn
+
+    @property
+    def dnn(self) -> Dnn:
+        """The library, which is there once a command was not refused."""
+        dnn = self._dnn()
+        assert dnn is not None
+        return dnn
+
+    @abstractmethod
+    def placed(self, command: Command) -> Placed:
+        """The problem of a command that the library, if it is there, takes; NotSupportedError where it takes none like
+        it."""
 
     def refuse(self, command: Command) -> str | None:
-        if operator_of(command) != self.operator:
+        if (operator_of(command) if self.fuses else command.name) != self.operator:
             return f"it is made for {self.operator}"
         try:
-            problem = placed(command).problem
+            problem = self.placed(command).problem
         except NotSupportedError as error:
             return error.message
         if config.deterministic and command.name == FUSED.name:
             return "its steps would not be rounded one by one"
-        dnn = self.dnn()
+        dnn = self._dnn()
         if dnn is None:
             return "cuDNN is not installed"
         return None if dnn.plan(problem) else "the library has no engine for it"
 
     def prepare(self, command: Command) -> Kernel:
-        dnn = self.dnn()
-        assert dnn is not None
-        return CudnnKernel(self.device, dnn, placed(command), "a convolution of cuDNN")
+        return CudnnKernel(self.device, self.dnn, self.placed(command), self.kernel_name)
 
     def workspace(self, command: Command) -> int:
-        dnn = self.dnn()
-        assert dnn is not None
-        return workspace_of(dnn, placed(command))
+        """The bytes of arrays that are packed, and those that plans want behind them."""
+        placed = self.placed(command)
+        return placed.packed + plans_of(self.dnn, placed.problem).workspace
+
+
+class CudnnConvolutions(CudnnBackend):
+    """One of the three operators by the library."""
+
+    kernel_name = "a convolution of cuDNN"
+    fuses = True
+    packs = True
+
+    def placed(self, command: Command) -> PlacedConvolution:
+        return placed_convolution(command)
 
     def wants(self, command: Command) -> Mapping[int, Tiling]:
         """A constant kernel as the library reads it."""
@@ -73,50 +94,23 @@ class CudnnConvolutions(CommandBackend):
         """Tensor cores read channels last: of halves the transposed images, which neighbours may share."""
         if command.inputs[0].dtype not in HALVES or Sliding(*command.attributes[-5:]).groups > 1:
             return None
-        if not is_with_channels_first(command) or self.dnn() is None:
+        if not is_with_channels_first(command) or self._dnn() is None:
             return None
         return with_channels_last(F, inputs, command)
 
 
-class CudnnAttention(CommandBackend):
+class CudnnAttention(CudnnBackend):
     """Attention of halves by the library."""
 
-    name = "cudnn"
+    kernel_name = "attention of cuDNN"
 
     def __init__(self, device: CudaDevice, dnn: Callable[[], Dnn | None]) -> None:
-        self.device, self.dnn = device, dnn
+        super().__init__(ATTENTION, device, dnn)
 
-    def refuse(self, command: Command) -> str | None:
-        if command.name != ATTENTION:
-            return f"it is made for {ATTENTION}"
-        try:
-            placed_attention(command)
-        except NotSupportedError as error:
-            return error.message
-        dnn = self.dnn()
-        if dnn is None:
-            return "cuDNN is not installed"
-        return None if dnn.plan(self._placed(command, dnn).problem) else "the library has no engine for it"
-
-    def _placed(self, command: Command, dnn: Dnn) -> PlacedAttention:
+    def placed(self, command: Command) -> PlacedAttention:
         """As arrays lie, or packed where there is no engine for that: by then the composite is claimed."""
-        found = placed_attention(command)
-        return found if dnn.plan(found.problem) else placed_attention(command, packs=True)
-
-    def prepare(self, command: Command) -> Kernel:
-        dnn = self.dnn()
-        assert dnn is not None
-        return CudnnKernel(self.device, dnn, self._placed(command, dnn), "attention of cuDNN")
-
-    def workspace(self, command: Command) -> int:
-        dnn = self.dnn()
-        assert dnn is not None
-        return workspace_of(dnn, self._placed(command, dnn))
-
-
-def workspace_of(dnn: Dnn, placed: Placed) -> int:
-    """The bytes of arrays that are packed, and those that plans want behind them."""
-    return placed.packed + plans_of(dnn, placed.problem).workspace
+        found, dnn = placed_attention(command), self._dnn()
+        return found if dnn is None or dnn.plan(found.problem) else placed_attention(command, packs=True)
 
 
 def convolutions(device: CudaDevice, dnn: Callable[[], Dnn | None]) -> Mapping[str, CommandBackend]:

@@ -20,7 +20,7 @@ from nnc_core.operator.products.arrange import joined_of, operator_of
 from nnc_core.operator.products.convolution import Sliding
 from nnc_core.operator.products.joined import Factor, JoinedProduct
 from nnc_core.shape.window import has_channels_last
-from nnc_cuda.dnn.library import Convolution, TensorPlace, Way
+from nnc_cuda.dnn.interface import Convolution, TensorPlace, Way
 from nnc_cuda.dnn.places import ALIGNED, CopyNest, aligned, alignment_of
 from nnc_cuda.matrices.nests import copied
 from nnc_cuda.products.endings import SimpleEnding, simple_ending
@@ -55,7 +55,7 @@ def kernel_tiling(rank: int) -> Tiling:
 
 
 @lru_cache(maxsize=1024)
-def placed(command: Command) -> PlacedConvolution:
+def placed_convolution(command: Command) -> PlacedConvolution:
     """The convolution of a command; NotSupportedError where the library takes none like it."""
     joined, way = joined_of(command), cast(Way, operator_of(command))
     slide = Sliding(*joined.attributes[-5:])

@@ -27,7 +27,7 @@ from nnc_cuda.dnn.descriptors import (
     described,
 )
 from nnc_cuda.dnn.graphs import GRAPH, GRAPH_OPERATIONS, GraphWriter, host_numbers_of, numbers_of
-from nnc_cuda.dnn.library import Convolution, Problem
+from nnc_cuda.dnn.interface import Convolution, Problem
 from nnc_cuda.driver import CudaError, Driver
 from nnc_cuda.vendor import load, opened
 

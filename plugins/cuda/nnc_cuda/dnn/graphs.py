@@ -19,7 +19,7 @@ from nnc_cuda.dnn.descriptors import (
     ElementKind,
     described,
 )
-from nnc_cuda.dnn.library import Attention, Convolution, Problem, TensorPlace, Way
+from nnc_cuda.dnn.interface import Attention, Convolution, Problem, TensorPlace, Way
 
 TYPES: dict[DType, int] = {float32: 0, float64: 1, float16: 2, bfloat16: 9}
 """CUDNN_DATA_FLOAT, _DOUBLE, _HALF, _BFLOAT16."""

@@ -10,7 +10,7 @@ from nnc_core.base.dtype import float32
 from nnc_core.device import Buffer, Launch, Stream
 from nnc_cuda.dnn.attention import PlacedAttention
 from nnc_cuda.dnn.convolution import PlacedConvolution
-from nnc_cuda.dnn.library import BoundPlan, Convolution, Dnn, DnnPlan, Problem, TensorPlace
+from nnc_cuda.dnn.interface import BoundPlan, Convolution, Dnn, DnnPlan, Problem, TensorPlace
 from nnc_cuda.dnn.places import CopyNest
 from nnc_cuda.driver import Driver
 from nnc_cuda.kernel import CapturableKernel, CudaKernel, EnqueuedLaunch, LaunchesInTurn
