@@ -50,7 +50,7 @@ SPECIAL = {
     ("a",): "cosm1 dawsn erfc erfcx exp10 expit i0e i1 i1e log_ndtr ndtr",
     ("unit",): "erfinv",
     ("share",): "logit",
-    ("positive", "above"): "beta betaln rel_entr kl_div poch xlog1py xlogy",
+    ("positive", "above"): "beta betaln rel_entr poch xlog1py xlogy",
     ("above", "positive"): "binom zeta comb perm",
     ("positive", "share"): "boxcox boxcox1p inv_boxcox inv_boxcox1p",
     (1, "positive"): "polygamma",
@@ -82,7 +82,8 @@ SETTINGS: list[Call] = [
 LINALG: list[Call] = [
     *[(name, ("matrix",), {}) for name in ("cond", "det", "inv", "lu", "matrix_norm", "matrix_rank", "norm", "pinv",
                                            "qr", "slogdet", "svd", "svdvals", "trace", "diagonal", "matrix_transpose",
-                                           "eig", "eigvals", "expm", "hessenberg", "schur", "polar")],
+                                           "eig", "eigvals", "expm", "schur", "polar")],
+    ("hessenberg", ("matrix",), {"calc_q": True}),
     *[(name, ("definite",), {}) for name in ("cholesky", "eigh", "eigvalsh")],
     *[(name, ("row",), {}) for name in ("circulant", "companion", "hankel", "toeplitz")],
     *[(name, ("definite", "matrix"), {}) for name in ("solve", "solve_triangular", "matmul", "block_diag",
@@ -100,6 +101,10 @@ FFT: list[Call] = [
 ]  # fmt: skip
 
 
+THEIRS = frozenset(("rcond", "calc_q"))
+"""Settings by which NumPy or SciPy does what our function always does."""
+
+
 def _given(of: Operands, operand: Any, prefix: str) -> Any:
     """A name of an array as the array (`prefix` "") or as the tensor ("t_"); anything else as it is."""
     if isinstance(operand, (list, tuple)):
@@ -114,7 +119,7 @@ def _case(of: Operands, call: Call, ours: Any, theirs: ModuleType) -> Case:
     name, operands, settings = call
     sides: list[Callable[[], object]] = [
         partial(getattr(module, name), *[_ours(_given(of, o, prefix), module) for o in operands],
-                **{k: v for k, v in settings.items() if k != "rcond" or prefix == ""})
+                **{k: v for k, v in settings.items() if k not in THEIRS or prefix == ""})
         for module, prefix in ((ours, "t_"), (theirs, ""))]
     return Case(name, *sides)
 

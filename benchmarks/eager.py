@@ -15,13 +15,15 @@ from typing import NamedTuple
 
 import nnc_core as nnc
 from benchmarks._eager import LARGE, Case, Operands
+from benchmarks._eager_dtypes import halves, wide
 from benchmarks._eager_elementwise import elementwise
 from benchmarks._eager_everyday import everyday
 from benchmarks._eager_movement import movement
 from benchmarks._eager_names import by_name
 from benchmarks._eager_order import order
-from benchmarks._eager_random import further
+from benchmarks._eager_random import draws
 from benchmarks._eager_reductions import reductions
+from benchmarks._eager_spellings import by_other_spellings
 from benchmarks._measure import show
 
 CLOCK = process_time if os.environ.get("NNC_BENCHMARK_CLOCK") == "cpu" else perf_counter
@@ -79,7 +81,7 @@ def rows(cases: list[Case], limit: float, allowed: float) -> list[Row]:
 
 def of_size(size: int) -> list[Case]:
     operands = Operands(size)
-    families = order, reductions, elementwise, movement, further, by_name
+    families = order, reductions, elementwise, movement, draws, by_other_spellings, wide, halves, by_name
     return [case for family in families for case in family(operands)]
 
 
