@@ -14,7 +14,7 @@ from nnc_core.type import TensorSpec
 from nnc_core.values.copies import reduce_value
 from nnc_core.values.dispatch import F, evaluate
 from nnc_core.values.from_host import host_value
-from nnc_core.values.history import cut, was_computed
+from nnc_core.values.history import Round, cut, was_computed
 from nnc_core.values.in_place import is_held_once, references
 from nnc_core.values.modes import current_trace
 from nnc_core.values.reading import WrittenAsTensor
@@ -40,13 +40,15 @@ class Cell(WrittenAsTensor):
     Operators and functions take a cell for the tensor that is there.
     """
 
-    __slots__ = ("__weakref__", "_lock", "_lost", "_past", "_shared", "_value", "name", "roams")
+    __slots__ = ("__weakref__", "_lock", "_lost", "_past", "_shared", "_value", "_written_at", "name", "roams")
 
     def __init__(self, tensor: Tensor, name: str = "") -> None:
         self._value = owned(tensor._value)
         self._shared = True
         self._lost = ""
         self._past: deque[Value] = deque()
+        self._written_at = -1
+        """`Round.made` at the latest write."""
         self._lock = RLock()  # held while the array is overwritten, or read to be written again
         self.name = name
         self.roams = False
@@ -94,6 +96,7 @@ class Cell(WrittenAsTensor):
             if self._past or held.array is None or held.step is not None:
                 self._past.append(held)
                 self._forget()
+            self._written_at = Round.made
 
     def advance(self, after: Value) -> None:
         """`write` of what was made, eagerly, of the value that is there: it fits."""
@@ -118,7 +121,7 @@ class Cell(WrittenAsTensor):
         What nobody looks at is computed now and then for that reason: a step count seldom, a running statistic soon,
         since it holds arrays of a step that somebody has looked at.
         """
-        if len(self._past) > LONGEST_PAST or self._is_left_behind():
+        if len(self._past) > LONGEST_PAST or (self._written_at != Round.made and self._is_left_behind()):
             evaluate([self._past[-1]])
         while self._past and (self._past[0].array is not None or len(self._past) > LONGEST_PAST):
             old = self._past.popleft()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakSet
 
 from nnc_core.symbol import postorder
@@ -24,8 +24,11 @@ class Round:
     """
 
     __slots__ = ("bounded_at", "number")
+    made: ClassVar[int] = 0
+    """Another number after each evaluation: while it stays, nothing has been computed."""
 
     def __init__(self, values: Iterable[Value]) -> None:
+        Round.made += 1
         self.number = self.bounded_at = 0
         for v in values:
             step: Any = v.step
