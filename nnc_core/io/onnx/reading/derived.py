@@ -32,7 +32,7 @@ def _following(steps: Sequence[OnnxNode], names: set[str]) -> list[OnnxNode]:
     """The steps that read some of the names, or what follows from them."""
     given, found = frozenset(names), []
     for step in steps:
-        if reads_of(step) & names and not given.intersection(step.outputs):
+        if not names.isdisjoint(reads_of(step)) and not given.intersection(step.outputs):
             found.append(step)
             names = names.union(step.outputs)
     return found
@@ -43,5 +43,5 @@ def _leading_to(steps: Sequence[OnnxNode], wanted: str) -> tuple[OnnxNode, ...]:
     for step in reversed(steps):
         if names.intersection(step.outputs):
             found.append(step)
-            names |= reads_of(step)
+            names.update(reads_of(step))
     return tuple(reversed(found))

@@ -46,17 +46,21 @@ class OnnxGraph:
     initialisers: Mapping[str, Host]
     steps: tuple[OnnxNode, ...]
     ends: tuple[tuple[str, ...], ...]  # after each step, the names that nothing reads any more
-    free: frozenset[str]  # names of outer graphs that it reads
+    free: tuple[str, ...]  # names of outer graphs that it reads, in the order in which it does
     dtypes: Mapping[str, Any]  # what it declares of values in between
 
     @property
     def result_names(self) -> tuple[str, ...]:
         return tuple(output.name for output in self.outputs)
 
+    def reads(self, name: str) -> bool:
+        """Tell whether a step reads a value of this name, or it is a result."""
+        return name in self.result_names or any(name in reads_of(step) for step in self.steps)
 
-def reads_of(step: OnnxNode) -> set[str]:
-    """All names that a step reads, those that its sub-graphs take from around them included."""
-    return {name for name in step.inputs if name}.union(*(graph.free for graph in step.subgraphs))
+
+def reads_of(step: OnnxNode) -> dict[str, None]:
+    """All names that a step reads in their order, those that its sub-graphs take from around them included."""
+    return dict.fromkeys((*filter(None, step.inputs), *(name for graph in step.subgraphs for name in graph.free)))
 
 
 def last_readers(steps: tuple[OnnxNode, ...], kept: set[str]) -> tuple[tuple[str, ...], ...]:
@@ -64,18 +68,18 @@ def last_readers(steps: tuple[OnnxNode, ...], kept: set[str]) -> tuple[tuple[str
     seen = set(kept)
     ends: list[tuple[str, ...]] = []
     for step in reversed(steps):
-        over = (reads_of(step) | {name for name in step.outputs if name}) - seen
+        over = {*reads_of(step), *filter(None, step.outputs)} - seen
         seen |= over
         ends.append(tuple(sorted(over)))
     return tuple(reversed(ends))
 
 
 def free_names(inputs: tuple[ValueInfo, ...], initialisers: Mapping[str, Host], steps: tuple[OnnxNode, ...],
-               outputs: tuple[str, ...]) -> frozenset[str]:
+               outputs: tuple[str, ...]) -> tuple[str, ...]:
     """The names that are read before the graph itself has given them a value."""
     own = {x.name for x in inputs} | initialisers.keys()
-    free: set[str] = set()
+    free: dict[str, None] = {}
     for step in steps:
-        free |= reads_of(step) - own
+        free |= {name: None for name in reads_of(step) if name not in own}
         own |= set(step.outputs)
-    return frozenset(free | (set(outputs) - own))
+    return tuple(free | {name: None for name in outputs if name not in own})

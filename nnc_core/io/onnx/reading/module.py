@@ -66,6 +66,7 @@ class OnnxModule(Module):
         state = exported_state(message)
         graph = _parsed(message, folder, held, state)
         self._model_name = name
+        self._is_exported = state.parameters is not None  # by nnc, whose loops carry no sizes
         self._device = device
         self._static = static_names(graph)
         self._cells = _hold(self, graph, self._static, state, device)
@@ -183,7 +184,7 @@ class OnnxModule(Module):
     def _computed(self, state: Mapping[str, Tensor], inputs: Sequence[Any],
                   instead: Mapping[str, Any] = NOTHING) -> tuple[Any, ...]:
         """The outputs for these parameters and buffers, as `_state` gives them."""
-        run = Run(self._place(inputs), self._model_name, self._constants)
+        run = Run(self._place(inputs), self._model_name, self._constants, keeps_loops=self._is_exported)
         weights = {name: state[own] for name, own in self._cells.items()}
         weights |= {name: permute_dims(weights[name], axes) for name, axes in self._stored.items()}
         values = {x.name: _unpacked(value) for x, value in zip(self._declared, inputs, strict=True)}

@@ -55,7 +55,7 @@ class Parser:
         steps = self._steps(graph.node, self.versions, {})
         made = self._made(graph, initialisers, steps)
         if made.free and not self.missing:
-            reader = next((s.where for s in steps if made.free & reads_of(s)), "an output")
+            reader = next((s.where for s in steps if not reads_of(s).keys().isdisjoint(made.free)), "an output")
             raise FileFormatError(f"nothing in the model makes {min(made.free)!r}, which {reader} reads")
         return made
 

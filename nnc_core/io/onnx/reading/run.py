@@ -54,6 +54,7 @@ class Run:
     device: Any
     model: str  # its name, for errors
     constants: ModelConstants
+    keeps_loops: bool = False  # in traces, whatever is known of their rounds
     counted: CountedSizes = field(default_factory=CountedSizes)
 
     def tensor(self, value: Lane) -> Tensor:

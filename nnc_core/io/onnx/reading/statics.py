@@ -26,7 +26,7 @@ def _needed(step: OnnxNode, static: set[str]) -> set[str]:
     asked = [i for i, name in enumerate(step.outputs) if name in static]
     for inner in step.subgraphs:
         asked_inside = [inner.outputs[i].name for i in asked if i < len(inner.outputs)]
-        needed |= static_names(inner, asked_inside) & inner.free
+        needed |= static_names(inner, asked_inside).intersection(inner.free)
     body = step.attributes.get("body")
     if isinstance(body, OnnxGraph) and not body.free:  # a function: its inputs are the step's
         inside = static_names(body, [body.outputs[i].name for i in asked if i < len(body.outputs)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import partial
+from functools import partial, reduce
 from typing import Any, cast
 
 import numpy as np
@@ -29,7 +29,7 @@ def choose(condition: Known, *, then_branch: OnnxGraph, else_branch: OnnxGraph, 
         return tuple(call.graph(then_branch if bool(condition) else else_branch))
 
     # What branches read is given to them: what they compute of it is theirs then, and only one of them runs.
-    names = [n for n in sorted(then_branch.free | else_branch.free) if _is_symbol(call.scope.get(n))]
+    names = [n for n in dict.fromkeys((*then_branch.free, *else_branch.free)) if _is_symbol(call.scope.get(n))]
 
     def results(graph: OnnxGraph, *given: Tensor) -> Any:
         return tuple(_tensors(call, value) for value in call.graph(graph, around=dict(zip(names, given, strict=True))))
@@ -51,6 +51,7 @@ UNROLLED = 8
 """Rounds up to which a loop is written out in compiled code."""
 ENDLESS = np.asarray(np.iinfo(np.int64).max)
 TRUE = np.asarray(True)
+ZERO = np.asarray(0, np.int64)
 
 
 @operator("Loop")
@@ -59,25 +60,35 @@ def loop(trips: Known = None, condition: Known = None, *carried: Any, body: Onnx
     """Rounds as long as both allow; the condition that the body gives counts unless there is none at the start."""
     ends = condition is not None or trips is None
     endless = not ends or never_ends(body)
-    trips, condition = (ENDLESS if trips is None else trips), (TRUE if condition is None else condition)
-    if has_dims(trips) and endless and not _is_symbol(condition) and bool(condition):
-        return _scanned(trips.reshape(())[()], carried, body, call)
-    if not (_is_symbol(trips) or has_dims(trips) or _is_symbol(condition)):
-        rounds = min(int(trips.reshape(())), int(ENDLESS))
-        if not bool(condition):
-            rounds = 0
-        if endless and rounds == int(ENDLESS):
-            raise NotSupportedError("a loop without an end: it has neither a number of rounds nor a condition")
-        if endless and _can_scan(rounds, carried):
-            try:
-                return _scanned(rounds, carried, body, call)
-            except ShapeError:  # what is carried grows: every round is another
-                pass
-        found = _unrolled(rounds, endless, list(carried), body, call)
+    limit, holds = (ENDLESS if trips is None else trips), (TRUE if condition is None else condition)
+    stays = call.run.keeps_loops and any(map(_is_symbol, (*carried, *map(call.scope.get, body.free))))
+    if not (stays or _is_symbol(limit) or has_dims(limit) or _is_symbol(holds)):
+        found = _in_python(_number(limit) if bool(holds) else 0, endless, carried, body, call)
         if found is not None:
             return found
-    with deferred() if has_dims(trips) else nullcontext():  # nothing that is carried may say that this is a graph
-        return _repeated(trips, condition, carried, body, call)
+    counted = trips is not None and not _is_symbol(trips) and endless and not _is_symbol(holds) and bool(holds)
+    # Nothing that is carried may say that this is a graph.
+    with deferred() if stays or has_dims(limit) else nullcontext():
+        if counted:
+            return _scanned(limit.reshape(())[()] if has_dims(limit) else _number(limit), carried, body, call)
+        return _repeated(trips, holds if ends else None, carried, body, call)
+
+
+def _number(limit: Lane) -> int:
+    return min(int(limit.reshape(())), int(ENDLESS))
+
+
+def _in_python(rounds: int, endless: bool, carried: Sequence[Lane], body: OnnxGraph,
+               call: NodeCall) -> tuple[Lane, ...] | None:
+    """At most so many rounds, one after another, or None where only a call will know how many."""
+    if endless and rounds == int(ENDLESS):
+        raise NotSupportedError("a loop without an end: it has neither a number of rounds nor a condition")
+    if endless and _can_scan(rounds, carried):
+        try:
+            return _scanned(rounds, carried, body, call)
+        except ShapeError:  # what is carried grows: every round is another
+            pass
+    return _unrolled(rounds, endless, list(carried), body, call)
 
 
 def _can_scan(rounds: int, carried: Sequence[Lane]) -> bool:
@@ -137,28 +148,38 @@ def _scanned(rounds: DimLike, carried: Sequence[Lane], body: OnnxGraph, call: No
         _, *results = call.graph(body, number, TRUE, *state)
         return tuple(map(call.tensor, results[: len(state)])), tuple(map(call.tensor, results[len(state):]))
 
-    numbers = nnc.arange(rounds, dtype=np.int64, device=call.device)
-    last, rows = carry(one, tuple(map(call.tensor, carried)), numbers)
+    counts = body.reads(body.inputs[0].name) or not carried
+    numbers = nnc.arange(rounds, dtype=np.int64, device=call.device) if counts else None
+    last, rows = carry(one, tuple(map(call.tensor, carried)), numbers, length=rounds)
     return *last, *rows
 
 
 def _repeated(trips: Lane, condition: Lane, carried: Sequence[Lane], body: OnnxGraph,
               call: NodeCall) -> tuple[Lane, ...]:
-    """As often as values say that only a call computes."""
+    """As often as values say that only a call computes.  The number of the round is carried where somebody asks for
+    it, and the condition where there is one."""
     if len(body.outputs) > 1 + len(carried) or any(isinstance(x, list) for x in carried):
         raise NotSupportedError("a loop as long as only a call computes keeps a result of each round", hint=EAGERLY)
-    limit = nnc.reshape(call.tensor(trips), ())
+    limit = [nnc.reshape(call.tensor(x), ()) for x in (trips,) if x is not None]
+    holds = [nnc.reshape(call.tensor(x), ()) for x in (condition,) if x is not None]
+    counts = limit or body.reads(body.inputs[0].name)
+    done = [nnc.zeros((), dtype=np.int64, device=call.device)] if counts else []
+    begin, end = len(done), len(done) + len(carried)
 
-    def goes_on(done: Any, holds: Any, *_: Any) -> Any:
-        return nnc.logical_and(nnc.less(done, limit), holds)
+    def parts(state: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+        return state[:begin], state[begin:end], state[end:]
 
-    def once(done: Any, holds: Any, *state: Any) -> Any:
-        holds, *results = call.graph(body, done, holds, *state)
-        return nnc.add(done, 1), nnc.reshape(call.tensor(holds), ()), *map(call.tensor, results)
+    def goes_on(*state: Any) -> Any:
+        done, _, holds = parts(state)
+        return reduce(nnc.logical_and, [*map(nnc.less, done, limit), *holds])
 
-    start = nnc.zeros((), dtype=np.int64, device=call.device)
-    first = (start, nnc.reshape(call.tensor(condition), ()), *map(call.tensor, carried))
-    return tuple(while_loop(goes_on, once, first)[2:])
+    def once(*state: Any) -> Any:
+        done, values, holds = parts(state)
+        condition, *results = call.graph(body, *(done or (ZERO,)), *(holds or (TRUE,)), *values)
+        return (*[nnc.add(x, 1) for x in done], *map(call.tensor, results),
+                *[nnc.reshape(call.tensor(condition), ()) for _ in holds])
+
+    return tuple(parts(while_loop(goes_on, once, (*done, *map(call.tensor, carried), *holds)))[1])
 
 
 # ---- Scan

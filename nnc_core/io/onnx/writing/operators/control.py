@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nnc_core.base.dtype import boolean, int64
 from nnc_core.io.onnx.writing.held import Held
 from nnc_core.io.onnx.writing.records import WrittenGraph, WrittenNode
-from nnc_core.io.onnx.writing.table import Written, writes
+from nnc_core.io.onnx.writing.table import Written, says, writes
+from nnc_core.operator import Nodes
 from nnc_core.operator.control import LoopAttributes
+from nnc_core.optimiser.rebuild import inline_body
 from nnc_core.symbol import Body, Node
 from nnc_core.type import TensorSpec
 
 if TYPE_CHECKING:
     from nnc_core.io.onnx.writing.writer import NodeWriter
+
+
+W = TypeVar("W")
 
 
 @writes("pick")
@@ -67,7 +72,43 @@ def _parts(node: Node) -> Sequence[TensorSpec]:
 
 
 # ---- loops
-@writes("loop")
+def _asked(loop: LoopAttributes) -> int | None:
+    """The number of the carried value that is the condition itself."""
+    if loop.cond is None:
+        return None
+    return next((k for k, x in enumerate(loop.cond.inputs[: loop.carried_count]) if x is loop.cond.outputs[0]), None)
+
+
+def _is_loop_of_onnx(node: Node) -> bool:
+    loop = LoopAttributes.of(node)
+    return loop.cond is None or _asked(loop) == loop.carried_count - 1
+
+
+@says("loop")
+def _carrying_its_condition(F: Nodes, *given: Any) -> Any:
+    """A loop as ONNX has it: a round says whether there is another.  The condition is what is carried last."""
+    end = len(given) - len(LoopAttributes._fields)
+    loop = LoopAttributes(*given[end:])
+    carried, _, captured = loop.split(given[:end])
+    assert loop.cond is not None
+    G, count, asked = F.fresh(), loop.carried_count, _asked(loop)
+    before, after, asks = [*loop.carried], [*loop.carried_on], [*loop.cond.inputs[:count]]
+    order = list(range(count))
+    if asked is None:
+        carried += inline_body(loop.cond, F, [*carried, *captured])
+        after += inline_body(loop.cond, G, [*after, *loop.captured])
+        before, asks = ([*x, G.placeholder("going", TensorSpec((), boolean))] for x in (before, asks))
+        order.append(count)
+    else:
+        order.append(order.pop(asked))
+    before, after, asks, carried = ([x[k] for k in order] for x in (before, after, asks, carried))
+    body = Body((*before, *loop.captured), tuple(after))
+    cond = Body((*asks, *loop.cond.inputs[count:]), (asks[-1],))
+    found = F.picks(F.loop(carried, (), captured, body=body, cond=cond))
+    return F.together(*[found[order.index(k)] for k in range(count)])
+
+
+@writes("loop", fits=_is_loop_of_onnx)
 def _loop(w: NodeWriter, node: Node) -> Written:
     attributes = LoopAttributes.of(node)
     return _scan(w, node, attributes) if attributes.scanned_count else _repeat(w, node, attributes)
@@ -86,32 +127,29 @@ def _scan(w: NodeWriter, node: Node, loop: LoopAttributes) -> Written:
 
 
 def _repeat(w: NodeWriter, node: Node, loop: LoopAttributes) -> Written:
-    """For a number of rounds, or while the condition holds."""
+    """For a number of rounds, or while the condition holds, which ONNX' loops carry in a place of its own."""
     carried, _, captured = loop.split(node.inputs)
-    around = list(map(w.same, captured))
-    inputs = [(w.b.store.name("round"), TensorSpec((), int64)), (w.b.store.name("going"), TensorSpec((), boolean)),
-              *_named(w, loop.carried, "carried")]
-    inner = _bind(w, loop.body, [*[Held(name) for name, _ in inputs[2:]], *around])
-    results = _results(inner, loop.body.outputs)
-    going = inputs[1][0]
-    start = ""
-    if loop.cond is not None:
-        now = [*[Held(name) for name, _ in results[: loop.carried_count]], *around]
-        going = _condition(inner, loop.cond, now)
-        start = _condition(w, loop.cond, [*map(w.same, carried), *around])
-    outputs = [_result(inner, going, TensorSpec((), boolean)), *results]
-    graph = WrittenGraph("round", inputs, outputs, inner.b.nodes)
-    rounds = "" if loop.cond is not None else w.scalar(loop.length, int64)
-    made = w.b.ops("Loop", rounds, start, *[w.read(x) for x in carried], count=len(_parts(node)), body=graph)
+    asked = _asked(loop)
+    going = (w.b.store.name("going"), TensorSpec((), boolean))
+    state = [going if k == asked else (w.b.store.name("carried"), x.spec) for k, x in enumerate(loop.carried)]
+    inner = _bind(w, loop.body, [*[Held(name) for name, _ in state], *map(w.same, captured)])
+    holds = going[0] if asked is None else inner.read(loop.carried_on[asked])
+    outputs = [_result(inner, holds, going[1]), *_results(inner, _but(asked, loop.body.outputs))]
+    inputs = [(w.b.store.name("round"), TensorSpec((), int64)), going, *_but(asked, state)]
+    # Without a condition at the start, ONNX' own evaluator makes no round.
+    start = w.b.constant(True, boolean) if asked is None else w.read(carried[asked])
+    rounds = w.scalar(loop.length, int64) if asked is None else ""
+    made = list(w.b.ops("Loop", rounds, start, *[w.read(x) for x in _but(asked, carried)], count=len(outputs) - 1,
+                        body=WrittenGraph("round", inputs, outputs, inner.b.nodes)))
+    if asked is not None:  # what loops end by
+        made.insert(asked, w.b.constant(False, boolean))
     return tuple([_turned(w, name) if loop.reverse and k >= loop.carried_count else name
                   for k, name in enumerate(made)])
 
 
-def _condition(w: NodeWriter, cond: Body, given: Sequence[Held]) -> str:
-    inner = w.beside(cond.nodes)
-    inner.held.update(zip(cond.inputs, given, strict=True))
-    inner.write(cond.nodes)
-    return inner.read(cond.outputs[0])
+def _but(number: int | None, values: Sequence[W]) -> list[W]:
+    """All values but that of this number."""
+    return [x for k, x in enumerate(values) if k != number]
 
 
 def _turned(w: NodeWriter, name: str) -> str:
