@@ -21,7 +21,7 @@ from nnc_core.control.body import (
 )
 from nnc_core.stacks import Stack
 from nnc_core.symbol import show_line, user_line
-from nnc_core.type import Dim, TensorSpec
+from nnc_core.type import Dim, DimLike, TensorSpec
 from nnc_core.values.arguments import located
 from nnc_core.values.cell import Cell
 from nnc_core.values.dispatch import F
@@ -192,7 +192,7 @@ def _branch_now(number: int, branches: Sequence[Callable[..., Any]], operands: t
 
 # ---- along an axis
 @located
-def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None,
+def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: DimLike | None = None,
          reverse: bool = False) -> tuple[Any, Any]:
     """Carry `init` along the first axis of the trees of tensors `xs`: carry, y = f(carry, x) for each x in turn.
 
@@ -202,7 +202,7 @@ def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = 
     return _scan(f, init, xs, length, reverse)
 
 
-def _scan(f: Callable[..., Any], init: Any, xs: Any, length: int | None = None,
+def _scan(f: Callable[..., Any], init: Any, xs: Any, length: DimLike | None = None,
           reverse: bool = False) -> tuple[Any, Any]:
     functions(f=f)
     there = stack_among(init, xs)

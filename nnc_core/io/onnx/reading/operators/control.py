@@ -70,7 +70,8 @@ def loop(trips: Known = None, condition: Known = None, *carried: Any, body: Onnx
     # Nothing that is carried may say that this is a graph.
     with deferred() if stays or has_dims(limit) else nullcontext():
         if counted:
-            return _scanned(limit.reshape(())[()] if has_dims(limit) else _number(limit), carried, body, call)
+            rounds: DimLike = limit.reshape(())[()] if has_dims(limit) else _number(limit)  # type: ignore[assignment]
+            return _scanned(rounds, carried, body, call)
         return _repeated(trips, holds if ends else None, carried, body, call)
 
 
