@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple
 
 from benchmarks import _attention
@@ -17,6 +18,8 @@ class Work(NamedTuple):
     """Floating-point operations of a step's products; 0 where others count."""
     agrees: bool = False
     """True if a step gives what all frameworks compute alike."""
+    moved: float = 0.0
+    """Bytes that a step must read and write, where they are what it is bound by; else 0."""
 
 
 class Kept:
@@ -35,6 +38,8 @@ LSTM_BATCH, LSTM_LENGTH, LSTM_SIZE = 32, 64, 256
 CHAIN, CHAIN_SIZE = 200, 1000
 ROWS = {"256k": (512, 512), "16M": (4096, 4096)}
 RATE = 0.005
+ARRAYS = {"tanh(a*b+c)*d": 5, "gelu": 2, "softmax": 2, "layer norm": 2, "adam": 7}
+"""Arrays that an elementwise work reads and writes."""
 
 WORKS = (
     Work("lenet training", 4.1e9),
@@ -45,5 +50,6 @@ WORKS = (
       for length in _attention.LENGTHS],
     Work("chain of 200"),
     Work("call with 10 arguments"),
-    *[Work(f"{name} {size}") for size in ROWS for name in ("tanh(a*b+c)*d", "gelu", "softmax", "layer norm", "adam")],
+    *[Work(f"{name} {size}", moved=4.0 * count * prod(shape)) for size, shape in ROWS.items()
+      for name, count in ARRAYS.items()],
 )

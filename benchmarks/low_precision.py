@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks._machine import STEPS, SUMS, peak_rate
 from benchmarks._measure import show
-from benchmarks.products import ROUNDS, SECONDS, STEPS, SUMS, Case, Layer, peak_rate
+from benchmarks.products import ROUNDS, SECONDS, Case, Layer
 from nnc_core.base.command import Command
 from nnc_core.base.config import config
 from nnc_core.base.dtype import DType, bfloat16, float16, float32, int8, int32, is_integer, uint8

@@ -1,5 +1,7 @@
-"""The same work in nnc and in whatever peers are installed, in turn: 25th percentile, ratio, peak memory.
+"""The same work in nnc and in whatever peers are installed, in turn: quartile, ratio, share of the limit, memory.
 
+The limit is what the machine is measured to do in the same run: multiply-adds in registers for products, copies of as
+many bytes for what is bound by them.  Ratios are drawn in `out/peers.svg` too, where matplotlib is installed.
 PyTorch, JAX, ONNX Runtime and OpenVINO (inference alone), and NumPy by hand.  Each has a process of its own, told when
 it is its turn to step, so that drift of the machine meets all of them.  `NNC_BENCHMARK_THREADS` (2) is what each may
 use; `NNC_BENCHMARK_WORKS` and `NNC_BENCHMARK_FRAMEWORKS` name those that are wanted, with commas between.
@@ -8,14 +10,18 @@ use; `NNC_BENCHMARK_WORKS` and `NNC_BENCHMARK_FRAMEWORKS` name those that are wa
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks._machine import copy_rate, peak_rate_of
 from benchmarks._measure import show
-from benchmarks._runner import Runner, runner
+from benchmarks._plots import draw_ratios
+from benchmarks._runner import THREADS, Runner, runner
 from benchmarks._works import WORKS, Work
 
 FRAMEWORKS = ("nnc", "torch", "torch channels_last", "torch compile", "onnxruntime", "openvino", "jax", "numpy")
@@ -89,18 +95,33 @@ def check_agreement(ready: Sequence[Framework]) -> None:
             raise RuntimeError(f"{name} and {first} give numbers that are {apart:.1e} of the largest one apart")
 
 
-def rows_of(work: Work) -> Iterator[list[str]]:
-    results, missing = measured(work)
-    if "nnc" not in results:
-        raise RuntimeError(f"{work.name} failed: {missing['nnc']}")
+@cache
+def most_flops() -> float:
+    return peak_rate_of(int(THREADS))
+
+
+@cache
+def most_moved(nbytes: float) -> float:
+    return copy_rate(int(nbytes), int(THREADS))
+
+
+def of_the_limit(work: Work, seconds: float) -> str:
+    """The share of what bounds a work; nothing where that is something else."""
+    if work.flops:
+        return f"{work.flops / seconds / most_flops():.0%}"
+    return f"{work.moved / seconds / most_moved(work.moved):.0%} of a copy" if work.moved else ""
+
+
+def rows_of(work: Work, results: Mapping[str, Result], missing: Mapping[str, str]) -> Iterator[list[str]]:
+    """Rows of a table, ours first."""
     ours = results["nnc"]
     for name, found in results.items():
         rate = f"{work.flops / found.step / 1e9:.0f}" if work.flops else ""
         yield [work.name if name == "nnc" else "", name, _time(found.step), f"{found.step / ours.step:.2f}", rate,
-               _time(found.first), f"{found.peak:.0f}"]
+               of_the_limit(work, found.step), _time(found.first), f"{found.peak:.0f}"]
     for name, why in missing.items():
         if "No module named" not in why and "not made" not in why:
-            yield ["", name, why[-60:], "", "", "", ""]
+            yield ["", name, why[-60:], *[""] * 5]
 
 
 def _time(seconds: float) -> str:
@@ -114,5 +135,15 @@ def wanted(names: Sequence[str], what: str) -> list[str]:
 
 
 def main() -> None:
-    rows = [row for work in WORKS if wanted([work.name], "WORKS") for row in rows_of(work)]
-    show("the same work", ["", "", "a step", "/ nnc", "GF/s", "first step", "peak MB"], rows)
+    rows, ratios = list[list[str]](), dict[str, dict[str, float]]()
+    for work in WORKS:
+        if not wanted([work.name], "WORKS"):
+            continue
+        results, missing = measured(work)
+        if "nnc" not in results:
+            raise RuntimeError(f"{work.name} failed: {missing['nnc']}")
+        rows += rows_of(work, results, missing)
+        ratios[work.name] = {name: found.step / results["nnc"].step for name, found in results.items()}
+    show("the same work", ["", "", "a step", "/ nnc", "GF/s", "of the limit", "first step", "peak MB"], rows)
+    print(f"at most {most_flops() / 1e9:.0f} GFLOP/s on {THREADS} threads")
+    draw_ratios(ratios, Path("out/peers.svg"))

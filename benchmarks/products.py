@@ -6,7 +6,6 @@ windows of convolutions into columns.  Packed before: the weights are constants,
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from math import prod
 from time import thread_time
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks._machine import peak_rate
 from benchmarks._measure import show
 from nnc_core.base.command import Command
 from nnc_core.base.config import config
@@ -26,15 +26,10 @@ from nnc_core.operator.packing import UNPACK
 from nnc_core.operator.program import Input, Program, Step, StepResult
 from nnc_core.type import TensorSpec
 from nnc_cpu.backends import NumpyBackend
-from nnc_cpu.llvm.compiler import HostCompiler, host
-from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.products import PRODUCTS
-from nnc_cpu.products.writing import function_text, loaded, moved, store
 
 ROUNDS, SECONDS = 7, 0.02
 """Rounds, and about how long one takes of each."""
-SUMS, STEPS = 24, 1 << 18
-"""Vectors that the peak is measured with, and multiply-adds of each."""
 GEMMS = {"256": (256, 256, 256), "512": (512, 512, 512), "1024": (1024, 1024, 1024), "2048": (2048, 2048, 2048),
          "100 x 1024 x 6272": (100, 1024, 6272), "100 x 1024 x 6272, B transposed": (100, 1024, 6272)}
 """Rows, columns, steps."""
@@ -132,33 +127,6 @@ def rates(case: Case) -> list[float | None]:
                 for _ in range(calls):
                     launch()
                 best[n] = max(best[n] or 0.0, case.flops * calls / (thread_time() - start))
-    return best
-
-
-def peak_rate() -> float:
-    """Operations a second of vectors that are multiplied and added in registers."""
-    target, declared = host(), dict[str, None]()
-    f = FunctionWriter(declared)
-    sums = [f.variable("float", target.lanes) for _ in range(SUMS)]
-    factor = f.spread(Register("%factor", "float"), target.lanes)
-    places = [moved(f, Register("%out", "ptr"), "float", integer(n), target.lanes) for n in range(SUMS)]
-    for x, place in zip(sums, places, strict=True):
-        f.set(x, loaded(f, place, "float", target.lanes, 4, None))
-    with f.loop(integer(0), integer(STEPS)):
-        for x in sums:
-            value = f.get(x, "float", target.lanes)
-            f.set(x, f.call(f"llvm.fma.v{target.lanes}f32", "float", factor, factor, value, lanes=target.lanes))
-    for x, place in zip(sums, places, strict=True):
-        store(f, f.get(x, "float", target.lanes), place, 4, None)
-    text = function_text(f, "peak", (("out", "ptr"), ("factor", "float")), linkage="")
-    machine = HostCompiler(target)
-    module = machine.load([machine.compile("\n".join([*declared, text]))], ["peak"])
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_float)(module.addresses["peak"])
-    out, best = np.zeros(SUMS * target.lanes, np.float32), 0.0
-    for _ in range(2 * ROUNDS):
-        start = thread_time()
-        run(out.ctypes.data, 0.5)
-        best = max(best, 2.0 * SUMS * STEPS * target.lanes / (thread_time() - start))
     return best
 
 
