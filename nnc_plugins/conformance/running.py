@@ -51,7 +51,7 @@ ROOM = 8
 """The most arrays, as large as the largest of a case, that are needed at once: by views and intermediate results."""
 
 
-def has_room(device: Device, arrays: Iterable[Array]) -> bool:
+def has_room(device: Device, arrays: Iterable[Array | TensorSpec]) -> bool:
     """Tell whether a device that limits what it allocates at once can be asked for a case with these arrays."""
     limit = device.spec.max_allocation
     return limit is None or ROOM * max([x.nbytes for x in arrays], default=0) <= limit
