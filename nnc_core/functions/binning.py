@@ -43,7 +43,8 @@ def _check_span(low: Value, high: Value) -> None:
     with np.errstate(all="ignore"):
         span = last - first
     if not np.isfinite(span):
-        raise AttributeValueError(f"the data, from {first:g} to {last:g}, do not span a finite {low.dtype} range",
+        ends = f"from {float(first):g} to {float(last):g}"  # float: scalars of bfloat16 do not know how to be shown
+        raise AttributeValueError(f"the data, {ends}, do not span a finite {low.dtype} range",
                                   hint="give range=, or the edges of bins")
 
 
