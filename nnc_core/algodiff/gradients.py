@@ -114,11 +114,15 @@ class Sweep:
     def order(self, outputs: Sequence[Value]) -> list[Value]:
         return postorder(outputs, {id(v) for v in self.leaves}, leaf=lambda v: not v.tracked)
 
-    def recorded(self, order: Sequence[Value]) -> Any:
-        """True if the sweep itself is recorded: iff somebody can differentiate it."""
+    def decide(self, order: Sequence[Value]) -> None:
+        """Settle `again`: the sweep itself is recorded iff somebody can differentiate it."""
         mine = {id(v) for v in self.leaves}
         self.again = gradients.get() and (sweeps.get() > 0 or self.outer
                                           or any(v.tracked and v.step is None and id(v) not in mine for v in order))
+
+    def recorded(self, order: Sequence[Value]) -> Any:
+        """The context of a sweep over these values."""
+        self.decide(order)
         return nullcontext() if self.again else no_grad()
 
     def reverse(self, outputs: Sequence[Value], cotangents: Sequence[Value]) -> list[Value]:
@@ -182,12 +186,10 @@ def _ones(y: Value) -> Value:
 
 
 def _plain(result: Any, sweep: Sweep) -> Any:
-    """Results without the history that only this sweep needed."""
+    """Results without the history that only this sweep needed; symbols stay what they are."""
 
     def free(t: Any) -> Any:
-        if not isinstance(t, Tensor) or t._value.array is None or not t._value.tracked:
-            return t
-        return Tensor(Value(t._value.array, t._value.stack, t._value._spec))
+        return t.detach() if isinstance(t, Tensor) and t._value.tracked and t._value.trace is None else t
 
     return result if sweep.again else tree_map(free, result)
 
@@ -231,7 +233,8 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., tuple[Any
                 raise GradientError(f"the cotangent is {g.spec} where the result is {y.spec}")
         return sweep.in_shape(sweep.reverse(outputs, given))
 
-    return sweep.result, pull
+    sweep.decide(sweep.order(outputs))
+    return _plain(sweep.result, sweep), pull
 
 
 def _arguments(f: Callable[..., Any], args: Any, cotangent: Any) -> Any:
@@ -295,7 +298,7 @@ def value_and_jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[...,
         if not isinstance(y, Tensor):
             raise GradientError(f"the function gives {type(y).__name__}, not a tensor", operator="jacobian",
                                 line=show_line(user_line()), hint="return one tensor; nnc.vjp takes structures")
-        with use_device(y._value.stack):
+        with use_device(y._value.stack), nullcontext() if y._value.tracked else no_grad():
             rows = _all_rows(lambda g: pull(g)[0], unit_cotangents(y), x.spec)
             return y, like_given(args[argnums], F.reshape(rows._value, shape=(*y.shape, *x.shape)))
 

@@ -47,6 +47,11 @@ class BodyTrace(Trace):
         if self.around is not None:
             self.around.made(value)
 
+    def let_go(self, tensor: Handle) -> None:
+        super().let_go(tensor)
+        if self.around is not None:
+            self.around.let_go(tensor)
+
     def guard(self, read: Callable[[], Any]) -> Any:
         return read() if self.around is None else self.around.guard(read)
 

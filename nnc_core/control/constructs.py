@@ -148,7 +148,7 @@ def _branches(index: Any, branches: Sequence[Callable[..., Any]], operands: tupl
     on_one_device("the index and the operands", [number, *values])
     names = [f"branch {i}" for i in range(len(branches) - otherwise)] + ["the replacement"] * otherwise
     if not _recorded([number, *values]):
-        return _branch_now(int(Tensor(number)), branches, operands, otherwise, tuples)
+        return _branch_now(int(Tensor(number)), branches, tensors(structure, values), otherwise, tuples)
     stack, specs = number.stack, [v.spec for v in values]
     with use_device(stack):
         traced = [TracedBody(f, name, values, specs, lambda ts: _arranged(structure, ts))

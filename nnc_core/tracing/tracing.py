@@ -81,7 +81,7 @@ class TraceSpec:
     def _traced(self, arguments: Arguments, shapes: Shapes, sizes: Sizes | None,
                 because: str) -> tuple[Traced, list[str]]:
         trace = Trace(self.name, lambda: self.labels(arguments))
-        symbols = [Tensor(trace.symbol(t._value, TensorSpec(shape, t.dtype)))
+        symbols = [trace.argument(t._value, TensorSpec(shape, t.dtype))
                    for t, shape in zip(arguments.tensors, shapes, strict=True)]
         args, kwargs = arguments.rebuilt(symbols)
         roots = self.roots(arguments)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -310,3 +312,31 @@ def test_an_error_of_the_function_is_the_users(x: nnc.Tensor) -> None:
         nnc.grad(f)(x)
     y = x * 2
     assert not y.requires_grad and nnc.grad(lambda x: nnc.sum(x))(x).shape == (2, 3)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_results_are_constants_unless_somebody_can_differentiate_them(device: str, recorded: bool) -> None:
+    x, w = nnc.asarray([1.0, 2.0, 3.0]), nnc.variable([1.0, 2.0, 3.0])
+
+    def scalar(v: nnc.Tensor) -> nnc.Tensor:
+        return nnc.sum(nnc.sin(v) * v)
+
+    def looped(v: nnc.Tensor) -> nnc.Tensor:
+        return nnc.while_loop(lambda v, i: i < 2, lambda v, i: (v * v[0], i + 1), (v, nnc.asarray(0)))[0]
+
+    def all_of(f: Any, g: Any) -> list[Any]:
+        y, pull = nnc.vjp(g, x)
+        return [*nnc.value_and_grad(f)(x), nnc.jacobian(g)(x), nnc.hessian(f)(x), y, *pull(x), *nnc.jvp(g, (x,), (x,)),
+                *nnc.gradhessian(f)(x), nnc.laplacian(f)(x), nnc.jacobian(nnc.hessian(f))(x), nnc.jacobian(looped)(x)]
+
+    with nnc.deferred() if recorded else nullcontext():
+        plain = all_of(scalar, nnc.sin)
+        of_variable = all_of(lambda v: scalar(v * w), lambda v: v * v * w)[:-1]
+    assert [t.requires_grad for t in plain] == [False] * len(plain)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for t in plain:
+            np.asarray(t)
+    assert all(t.requires_grad for t in of_variable)
+    nnc.sum(of_variable[2]).backward()
+    assert w.grad is not None and w.grad.tolist() == [2, 4, 6]
