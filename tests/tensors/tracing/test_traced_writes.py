@@ -1,4 +1,4 @@
-"""In-place changes while a function is traced: what it has made itself is changed as eagerly, what others hold is not."""
+"""In-place changes in traces: what a function has made itself is changed as eagerly, what others hold is not."""
 
 from __future__ import annotations
 
