@@ -15,8 +15,9 @@ from nnc_core.tracing.captured import CapturedNames
 from nnc_core.tracing.captures import asks_for_int, captures
 from nnc_core.tracing.dimensions import Shapes, Sizes, answered_by
 from nnc_core.tracing.signature import Arguments, Parameters
-from nnc_core.tracing.traced import DataDependentError, Traced, finish
+from nnc_core.tracing.traced import Traced, finish
 from nnc_core.type import TensorSpec
+from nnc_core.values.data_dependent import DataDependentError
 from nnc_core.values.modes import tracing
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Trace

@@ -105,6 +105,10 @@ class Trace:
         self.effects: list[Value] = []
         """What is computed although nothing may need it: callbacks with effects, in the order in which they came."""
 
+    def size_counted(self) -> None:
+        """A size that depends on data came about."""
+        self.counts = True
+
     def size_read(self, v: Value) -> None:
         """Python asks for the shape of a value: calls with other shapes are traced for themselves."""
 
