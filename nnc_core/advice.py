@@ -6,6 +6,7 @@ _BY_SCIPY = "nnc.callback, which calls SciPy's"
 _STEPS = "nnc.while_loop or nnc.scan over the steps"
 _OPTIMISED = "nnc.optim, or scipy.optimize.minimize(f, x, jac=nnc.grad(f))"
 _SOLVED = "nnc.linalg.solve of the whole matrix, or nnc.scan over its rows"
+_TREES = "comprehensions: {k: f(v) for k, v in tree.items()}"
 _SYMMETRIC = "of a symmetric x nnc.linalg.eigh"
 _SPECIAL = (
     "airy", "bessel_jn", "betainc", "betaincc", "betaincinv", "ellipe", "ellipj", "ellipk", "erfcinv", "erfi", "exp1",
@@ -15,13 +16,14 @@ _SPECIAL = (
 )  # fmt: skip
 
 OF_JAX = {
-    "Array": "nnc.Tensor", "approx_max_k": "nnc.top_k(x, k)",
+    "Array": "nnc.Tensor", "ShapeDtypeStruct": "nnc.TensorSpec", "approx_max_k": "nnc.top_k(x, k)",
     "associative_scan": "nnc.cumulative_sum and its kin, nnc.linear_recurrence, or nnc.scan",
     "bitcast_convert_type": "nnc.bitcast(x, dtype)", "broadcast_in_dim": "nnc.broadcast_to(x, shape)",
     "broadcasted_iota": "nnc.indices(shape)", "conv": "nnc.conv2d", "conv_general_dilated": "nnc.conv2d",
     "conv_transpose": "nnc.conv_transpose2d", "convert_element_type": "x.astype(dtype)",
     "cumlogsumexp": "nnc.logcumsumexp", "custom_gradient": "nnc.custom_vjp", "custom_linear_solve": "nnc.custom_vjp",
     "custom_root": "nnc.custom_vjp", "debug": "nnc.debug_print, nnc.config.check_nan", "device_get": "x.numpy()",
+    "disable_jit": "the function itself, without nnc.jit", "eval_shape": 'nnc.use_device("null"): nothing is computed',
     "dot_general": "nnc.einsum or nnc.tensordot", "dynamic_index_in_dim": "x[i], or nnc.take(x, i, axis=axis)",
     "dynamic_slice": "x[i + nnc.arange(n)]", "dynamic_slice_in_dim": "x[i + nnc.arange(n)]",
     "dynamic_update_index_in_dim": "x.at[i].set(v)", "dynamic_update_slice": "x.at[i + nnc.arange(n)].set(v)",
@@ -38,7 +40,7 @@ OF_JAX = {
     "shift_left": "nnc.left_shift", "shift_right_arithmetic": "nnc.right_shift",
     "shift_right_logical": "nnc.right_shift of an unsigned dtype", "slice": "x[start:stop:step]",
     "slice_in_dim": "x[..., start:stop]", "sort_key_val": "nnc.argsort and nnc.take",
-    "switch": "nnc.case_of(index, branches, operands)",
+    "switch": "nnc.case_of(index, branches, operands)", "tree": _TREES, "tree_map": _TREES, "tree_util": _TREES,
 }  # fmt: skip
 
 OF_SCIPY = {

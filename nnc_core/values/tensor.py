@@ -161,7 +161,13 @@ class Tensor(BoundMethods):
         return self.item()
 
     def __bool__(self) -> bool:
-        return bool(self._scalar("the truth value"))
+        try:
+            return bool(self._scalar("the truth value"))
+        except ShapeError as error:
+            if error.operator is None and self.size != 1:
+                error.locate(operator="bool", line=show_line(user_line()))
+                error.hint = "nnc.all(x) or nnc.any(x); & and | instead of `and` and `or`"
+            raise
 
     def __int__(self) -> int:
         return int(self._scalar("the integer value"))
