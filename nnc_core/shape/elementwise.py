@@ -31,7 +31,7 @@ def broadcast(*shapes: Dims) -> Dims:
 
 
 def _counted(*dims: DimLike) -> str:
-    """What to do about a size that depends on data; empty if there is none."""
+    """Advice about a size that depends on data; empty if there is none."""
     names = [n for d in dims if isinstance(d, Dim) for n in d.names if is_data_dependent(n)]
     return f"{names[0]} is counted when it runs: length=, size= or a mask keep sizes" if names else ""
 
