@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
 from nnc_core import fft, linalg
+from nnc_core.advice import ELSEWHERE, OF_GENERATORS
 from nnc_core.base import dtype as dt
 from nnc_core.base.errors import UnknownNameError
 from nnc_core.functions import movement, public
+from nnc_core.random.generator import Generator
 from nnc_core.values.arguments import ArrayLike, located
 from nnc_core.values.tensor import Tensor
 
@@ -22,12 +24,16 @@ ALIASES = {
     "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "around": "round", "rint": "round",
     "concatenate": "concat", "conjugate": "conj", "degrees": "rad2deg", "fabs": "abs", "fix": "trunc",
     "mod": "remainder", "power": "pow", "radians": "deg2rad", "row_stack": "vstack", "trapz": "trapezoid",
-    "true_divide": "divide",
+    "true_divide": "divide", "alltrue": "all", "cumproduct": "cumprod", "in1d": "isin", "product": "prod",
+    "sometrue": "any",
     # PyTorch's
     "bmm": "matmul", "cat": "concat", "clamp": "clip", "div": "divide", "eq": "equal", "ge": "greater_equal",
     "gt": "greater", "le": "less_equal", "lt": "less", "mm": "matmul", "movedim": "moveaxis", "mul": "multiply",
     "ne": "not_equal", "neg": "negative", "permute": "permute_dims", "sub": "subtract", "topk": "top_k",
     "unbind": "unstack", "unsqueeze": "expand_dims",
+    # JAX's
+    "batch_matmul": "matmul", "bessel_i0e": "i0e", "bessel_i1e": "i1e", "erf_inv": "erfinv", "is_finite": "isfinite",
+    "logistic": "sigmoid", "rem": "fmod",
 }  # fmt: skip
 """Functions under other names, which take what ours take."""
 
@@ -122,7 +128,27 @@ def transpose(x: ArrayLike, /, axes: Any = None) -> Tensor:
 
 def unknown_name(name: str, package: ModuleType) -> UnknownNameError:
     """The error for a name that the package has not, with what to write instead."""
-    return _unknown(f"module {package.__name__!r} has no attribute {name!r}", name, package, ADVICE.get(name))
+    return _missing(name, package, ADVICE.get(name) or ELSEWHERE.get(name))
+
+
+def advise(module: ModuleType, advice: Mapping[str, str]) -> None:
+    """Answer names that a module has not with ours."""
+    def unknown(name: str) -> Any:
+        hint = advice.get(name)
+        if hint is None and name[:1] != "_" and callable(function_called(name)):
+            hint = f"nnc.{ALIASES.get(name, name)}"
+        raise _missing(name, module, hint)
+
+    setattr(module, "__getattr__", unknown)  # noqa: B010
+
+
+def _missing(name: str, module: ModuleType, hint: str | None) -> UnknownNameError:
+    return _unknown(f"module {module.__name__!r} has no attribute {name!r}", name, module, hint)
+
+
+def unknown_distribution(generator: Generator, name: str) -> Any:
+    """Raise the error for an attribute that generators have not; `Generator.__getattr__`."""
+    raise _unknown(f"'Generator' object has no attribute {name!r}", name, generator, OF_GENERATORS.get(name))
 
 
 def unknown_attribute(tensor: Tensor, name: str) -> Any:

@@ -60,10 +60,11 @@ def _leaves(tree: Any, what: str) -> tuple[list[Value], Any]:
     leaves = []
     for t in map(taken, tensors):
         if not isinstance(t, Tensor):
-            raise GradientError(f"{what} by {type(t).__name__}: only tensors have gradients", hint="nnc.asarray(...)")
+            raise GradientError(f"{what} by {type(t).__name__}: only tensors have gradients",
+                                line=show_line(user_line()), hint="nnc.asarray(...)")
         if not is_inexact(t.dtype):
             raise GradientError(f"{what} by {t.spec}: only floating-point tensors have gradients",
-                                hint="cast with astype")
+                                line=show_line(user_line()), hint="cast with astype")
         leaves.append(leaf_of(value_of(t)))
     return leaves, unflatten(structure, iter([Tensor(v) for v in leaves]))
 
@@ -114,11 +115,15 @@ class Sweep:
     def order(self, outputs: Sequence[Value]) -> list[Value]:
         return postorder(outputs, {id(v) for v in self.leaves}, leaf=lambda v: not v.tracked)
 
-    def recorded(self, order: Sequence[Value]) -> Any:
-        """True if the sweep itself is recorded: iff somebody can differentiate it."""
+    def decide(self, order: Sequence[Value]) -> None:
+        """Settle `again`: the sweep itself is recorded iff somebody can differentiate it."""
         mine = {id(v) for v in self.leaves}
         self.again = gradients.get() and (sweeps.get() > 0 or self.outer
                                           or any(v.tracked and v.step is None and id(v) not in mine for v in order))
+
+    def recorded(self, order: Sequence[Value]) -> Any:
+        """The context of a sweep over these values."""
+        self.decide(order)
         return nullcontext() if self.again else no_grad()
 
     def reverse(self, outputs: Sequence[Value], cotangents: Sequence[Value]) -> list[Value]:
@@ -139,12 +144,13 @@ class Sweep:
                      for given, structure in self.structures)
 
 
-def _scalar(y: Any) -> Value:
+def _scalar(y: Any, operator: str) -> Value:
     if not isinstance(y, Tensor):
-        raise GradientError(f"the function gives {type(y).__name__}, not a tensor")
+        raise GradientError(f"the function gives {type(y).__name__}, not a tensor", operator=operator,
+                            line=show_line(user_line()), hint="return a tensor; has_aux=True is for (scalar, anything)")
     if y.shape != () or not is_float(y.dtype):
         raise GradientError(f"the function gives {y.spec}; only a floating-point scalar has a gradient",
-                            line=made_at(y._value), hint="sum it, or use nnc.vjp or nnc.jacobian")
+                            operator=operator, line=made_at(y._value), hint="sum it, or use nnc.vjp or nnc.jacobian")
     return y._value
 
 
@@ -155,17 +161,18 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0,
 
     With `has_aux` f gives (scalar, anything), and the result is ((scalar, anything), gradient).
     """
-    return _value_and_grad(f, argnums, has_aux)
+    return _value_and_grad(f, argnums, has_aux, "value_and_grad")
 
 
-def _value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False) -> Callable[..., Any]:
+def _value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool,
+                    operator: str) -> Callable[..., Any]:
     """`value_and_grad` for functions that name themselves in errors."""
     functions(f=f)
     wanted = (argnums,) if isinstance(argnums, int) else tuple(whole(i, "argnums") for i in argnums)
 
     def wrapped(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         sweep = Sweep(f, args, wanted, kwargs)
-        y = _scalar(sweep.result[0] if has_aux else sweep.result)
+        y = _scalar(_pair(sweep.result, operator)[0] if has_aux else sweep.result, operator)
         grads = sweep.in_shape(sweep.reverse([y], [_ones(y)]))
         return _plain(sweep.result, sweep), grads[0] if isinstance(argnums, int) else grads
 
@@ -176,31 +183,50 @@ def _value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int], has_aux
     return postponable(wrapped, like, "value_and_grad")
 
 
+def _pair(result: Any, operator: str) -> tuple[Any, Any]:
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise GradientError(f"the function gives {type(result).__name__}, not (scalar, anything)", operator=operator,
+                            line=show_line(user_line()), hint="return a pair, or leave has_aux out")
+    return result
+
+
 def _ones(y: Value) -> Value:
     with no_grad():
         return F.full_like(y, 1)
 
 
 def _plain(result: Any, sweep: Sweep) -> Any:
-    """Results without the history that only this sweep needed."""
+    """Results without the history that only this sweep needed; symbols stay what they are."""
 
     def free(t: Any) -> Any:
-        if not isinstance(t, Tensor) or t._value.array is None or not t._value.tracked:
-            return t
-        return Tensor(Value(t._value.array, t._value.stack, t._value._spec))
+        return t.detach() if isinstance(t, Tensor) and t._value.tracked and t._value.trace is None else t
 
     return result if sweep.again else tree_map(free, result)
 
 
 @located
-def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """A function that gives the gradient of the scalar function f by the arguments `argnums`."""
-    return grad_of(f, argnums)
+def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the gradient of the scalar function f by the arguments `argnums`.
+
+    With `has_aux` f gives (scalar, anything), and the result is (gradient, anything).
+    """
+    if not has_aux:
+        return grad_of(f, argnums)
+    both = _value_and_grad(f, argnums, True, "grad")
+
+    def wrapped(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        (_, aux), gradient = both(*args, **kwargs)
+        return gradient, aux
+
+    def like(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        return _like_arguments(argnums, *args), f(*args, **kwargs)[1]
+
+    return postponable(wrapped, like, "grad")
 
 
-def grad_of(f: Callable[..., Any], argnums: int | Sequence[int]) -> Callable[..., Any]:
+def grad_of(f: Callable[..., Any], argnums: int | Sequence[int], operator: str = "grad") -> Callable[..., Any]:
     """`grad` for functions that name themselves in errors."""
-    both = _value_and_grad(f, argnums)
+    both = _value_and_grad(f, argnums, False, operator)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return both(*args, **kwargs)[1]
@@ -231,7 +257,8 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., tuple[Any
                 raise GradientError(f"the cotangent is {g.spec} where the result is {y.spec}")
         return sweep.in_shape(sweep.reverse(outputs, given))
 
-    return sweep.result, pull
+    sweep.decide(sweep.order(outputs))
+    return _plain(sweep.result, sweep), pull
 
 
 def _arguments(f: Callable[..., Any], args: Any, cotangent: Any) -> Any:
@@ -277,29 +304,35 @@ def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
 
 def _jacobian_of(f: Callable[..., Any], argnums: int) -> Callable[..., Any]:
     both = value_and_jacobian(f, argnums)
-    return postponable(lambda *args: both(*args)[1], lambda *args: ONE, "jacobian")
+    return postponable(lambda *args, **kwargs: both(*args, **kwargs)[1], lambda *args, **kwargs: ONE, "jacobian")
 
 
 def value_and_jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., tuple[Tensor, Tensor]]:
     """A function that gives (f(...), its Jacobian), for one run of f."""
     functions(f=f)
+    if isinstance(argnums, Sequence):
+        raise GradientError(f"argnums {argnums!r}: a Jacobian is by one tensor", line=show_line(user_line()),
+                            hint="one call for each argument; nnc.vjp takes structures")
     argnums = whole(argnums, "argnums")
 
-    def wrapped(*args: Any) -> tuple[Tensor, Tensor]:
+    def wrapped(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         def of_one(x: Any) -> Any:
-            return f(*args[:argnums], x, *args[argnums + 1 :])
+            return f(*args[:argnums], x, *args[argnums + 1 :], **kwargs)
 
         _check_argnums(argnums, args)
         x = taken(args[argnums])
+        if not isinstance(x, Tensor):
+            raise GradientError(f"a Jacobian by {type(x).__name__}, not a tensor", operator="jacobian",
+                                line=show_line(user_line()), hint="one tensor; nnc.vjp takes structures")
         y, pull = vjp(of_one, x)
         if not isinstance(y, Tensor):
             raise GradientError(f"the function gives {type(y).__name__}, not a tensor", operator="jacobian",
                                 line=show_line(user_line()), hint="return one tensor; nnc.vjp takes structures")
-        with use_device(y._value.stack):
+        with use_device(y._value.stack), nullcontext() if y._value.tracked else no_grad():
             rows = _all_rows(lambda g: pull(g)[0], unit_cotangents(y), x.spec)
             return y, like_given(args[argnums], F.reshape(rows._value, shape=(*y.shape, *x.shape)))
 
-    return postponable(wrapped, lambda *args: (ONE, ONE), "jacobian")
+    return postponable(wrapped, lambda *args, **kwargs: (ONE, ONE), "jacobian")
 
 
 def unit_cotangents(y: Tensor) -> Tensor:
@@ -328,7 +361,7 @@ def hessian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
 
 def hessian_of(f: Callable[..., Any], argnums: int) -> Callable[..., Any]:
     """`hessian` for functions that name themselves in errors."""
-    return _jacobian_of(grad_of(f, argnums), argnums)
+    return _jacobian_of(grad_of(f, argnums, "hessian"), argnums)
 
 
 @located

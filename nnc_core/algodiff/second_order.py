@@ -51,11 +51,11 @@ def laplacian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
     of_all = hessian_of(f, argnums)
     argnums = whole(argnums, "argnums")
 
-    def wrapped(*args: Any) -> Tensor:
+    def wrapped(*args: Any, **kwargs: Any) -> Tensor:
         x = taken(args[argnums])
-        curvature = value_of(of_all(*args[:argnums], x, *args[argnums + 1 :]))
+        curvature = value_of(of_all(*args[:argnums], x, *args[argnums + 1 :], **kwargs))
         with use_device(curvature.stack):
             diagonal = F.reshape(unit_cotangents(x)._value, shape=(*x.shape, *x.shape))
             return Tensor(F.sum(F.multiply(curvature, diagonal), axis=tuple(range(curvature.ndim)), keepdims=False))
 
-    return postponable(wrapped, lambda *args: ONE, "laplacian")
+    return postponable(wrapped, lambda *args, **kwargs: ONE, "laplacian")

@@ -14,6 +14,7 @@ from nnc_core.stacks import Stack
 from nnc_core.symbol import Body, Node, Number, bodies_of, postorder, show_line, without_collector
 from nnc_core.type import TensorSpec
 from nnc_core.values.cell import Cell
+from nnc_core.values.data_dependent import DataDependentError
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import current_trace, tracing
@@ -46,6 +47,16 @@ class BodyTrace(Trace):
         super().made(value)
         if self.around is not None:
             self.around.made(value)
+
+    def let_go(self, tensor: Handle) -> None:
+        super().let_go(tensor)
+        if self.around is not None:
+            self.around.let_go(tensor)
+
+    def size_counted(self) -> None:
+        super().size_counted()
+        if self.around is not None:
+            self.around.size_counted()
 
     def guard(self, read: Callable[[], Any]) -> Any:
         return read() if self.around is None else self.around.guard(read)
@@ -169,6 +180,19 @@ def no_writes(traced: TracedBody, what: str) -> None:
         names = ", ".join(repr(c.name) for c in traced.written)
         raise StateError(f"{what} writes {names}: it may be asked any number of times",
                          hint="write state (and draw random numbers) in the body")
+
+
+def no_counts(traced: TracedBody, outputs: Sequence[Value]) -> None:
+    """Refuse elements of symbols that are counted in a body: graphs are cut where sizes come about, bodies are not."""
+    trace = traced.trace
+    if not trace.counts:
+        return
+    order = postorder([*outputs, *trace.effects], leaf=lambda v: v.trace is not trace)
+    for v in order:
+        if v.step is not None and v.op.data_dependent and any(x.trace is not None for x in v.inputs):
+            raise DataDependentError(f"{trace.name!r} counts elements, by {v.op.name}, where it is recorded",
+                                     line=show_line(v.line),
+                                     hint="nnc.where and sums by masks keep sizes, as length= and size= do")
 
 
 def stack_among(*trees: Any) -> Stack | None:

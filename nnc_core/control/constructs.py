@@ -13,6 +13,7 @@ from nnc_core.control.body import (
     TracedBody,
     has_effects,
     keep_effects,
+    no_counts,
     no_writes,
     results_like,
     stack_among,
@@ -60,6 +61,8 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carried: Sequ
         answer, after = _condition(test.result, stack), _next(step.result, specs, structure, stack)
         moving = step.written
         new = [*after, *[step.trace.now[c] for c in moving]]
+        no_counts(test, [answer])
+        no_counts(step, new)
         around = BodyCaptures([test, step], [[answer], new], moving)
         first = [*values, *[step.trace.outer(c) for c in moving]]
         own = [*step.symbols, *[step.trace.cells[c] for c in moving]]
@@ -148,7 +151,7 @@ def _branches(index: Any, branches: Sequence[Callable[..., Any]], operands: tupl
     on_one_device("the index and the operands", [number, *values])
     names = [f"branch {i}" for i in range(len(branches) - otherwise)] + ["the replacement"] * otherwise
     if not _recorded([number, *values]):
-        return _branch_now(int(Tensor(number)), branches, operands, otherwise, tuples)
+        return _branch_now(int(Tensor(number)), branches, tensors(structure, values), otherwise, tuples)
     stack, specs = number.stack, [v.spec for v in values]
     with use_device(stack):
         traced = [TracedBody(f, name, values, specs, lambda ts: _arranged(structure, ts))
@@ -161,6 +164,7 @@ def _branches(index: Any, branches: Sequence[Callable[..., Any]], operands: tupl
             alike(f"what {name} gives, beside branch 0", [v.spec for v in first], found, stack,
                    "all branches give the same shapes; reshape, pad or broadcast it")
             outputs.append([*found, *[t.trace.now.get(c) or t.trace.outer(c) for c in moving]])
+            no_counts(t, outputs[-1])
         around = BodyCaptures(traced, outputs)
         bodies = tuple([t.body(stack, ys, [*[[s] for s in t.symbols], *around.inputs(i)], has_effects(traced))
                         for i, (t, ys) in enumerate(zip(traced, outputs, strict=True))])
@@ -230,6 +234,7 @@ def _scan_recorded(f: Callable[..., Any], init: tuple[list[Value], Structure], x
         after, (ys, ys_tree) = _carry_and_y(step.result, specs, carry_tree, stack)
         moving = step.written
         outputs = [*after, *[step.trace.now[c] for c in moving], *ys]
+        no_counts(step, outputs)
         around = BodyCaptures([step], [outputs], moving)
         own = [*step.symbols[:n], *[step.trace.cells[c] for c in moving], *step.symbols[n:]]
         loop = F.loop([*carry, *[step.trace.outer(c) for c in moving]], rows, around.operands(),

@@ -36,8 +36,11 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: int = 0) -> Callabl
         raise OperandError(f"{type(f).__name__} is no function", operator="vmap", line=show_line(user_line()))
 
     @wraps(f)
-    def batched(*args: Any) -> Any:
+    def batched(*args: Any, **kwargs: Any) -> Any:
         try:
+            if kwargs:
+                raise OperandError(f"arguments by name: {', '.join(kwargs)}",
+                                   hint="by position; functools.partial(f, name=x) for what all examples share")
             return _run(f, args, in_axes, out_axes)
         except UnknownShapeError as error:
             return postponed(error, batched, args, {}, f, "vmap")

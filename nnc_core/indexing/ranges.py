@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nnc_core.base.dtype import int64
-from nnc_core.base.errors import AttributeValueError, Error, NotSupportedError, OperandError, OutOfRangeError
+from nnc_core.base.errors import (
+    AttributeValueError,
+    ConcretizationError,
+    Error,
+    NotSupportedError,
+    OperandError,
+    OutOfRangeError,
+)
 from nnc_core.functions.selection import places_of
 from nnc_core.type import DimLike, Dims, is_static
 from nnc_core.values.data_dependent import has_data_dependent
@@ -132,6 +139,9 @@ def _indices(k: slice, length: int) -> tuple[int, int, int]:
     """Start, stop and step as Python has them, a step beyond the length as one that just leaves the axis."""
     try:
         low, high, by = k.indices(length)
+    except ConcretizationError as error:
+        error.hint = "x[i + nnc.arange(n)] takes n elements from a place that is computed"
+        raise
     except Error:  # of a tensor that has no value yet
         raise
     except TypeError:

@@ -64,7 +64,7 @@ def inferred(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """
     stack, trace = stack_beneath(module), Trace(type(module).__name__)
     leaves, structure = flatten((args, kwargs), sort=False)
-    given = [Tensor(_symbol(trace, stack, x)) if isinstance(x, TensorSpec) else x for x in leaves]
+    given = [_argument(trace, stack, x) if isinstance(x, TensorSpec) else x for x in leaves]
     args, kwargs = unflatten(structure, iter(given))
     try:
         with tracing(trace):
@@ -78,7 +78,5 @@ def inferred(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return unflatten(structure, iter([x.spec if isinstance(x, Tensor) else x for x in found]))
 
 
-def _symbol(trace: Trace, stack: Stack, spec: TensorSpec) -> Value:
-    made = Value(None, stack, spec, None, False, trace)
-    trace.symbols.append(made)
-    return made
+def _argument(trace: Trace, stack: Stack, spec: TensorSpec) -> Tensor:
+    return trace.argument(Value(None, stack, spec))

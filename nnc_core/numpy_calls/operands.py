@@ -13,7 +13,7 @@ from nnc_core.values.reading import ReadAsTensor
 from nnc_core.values.tensor import Tensor
 
 OURS = (Tensor, ReadAsTensor)
-ADVICE = "np.asarray(x) hands NumPy the elements, or a function of nnc's"
+ADVICE = "np.asarray(x) hands NumPy the elements, nnc.callback in compiled code too; or a function of nnc's"
 
 
 def is_ours(x: Any) -> TypeGuard[Tensor | ReadAsTensor]:

@@ -15,6 +15,7 @@ from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import DimLike, Dims, admit_numpy, default_float, promote
+from nnc_core.values.arguments import located
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
 from nnc_core.values.operands import operand
@@ -88,6 +89,7 @@ class Distributions:
     def _open(self, shape: Dims, dtype: DType) -> Value:
         return F.open_uniform(self._next_key(), shape=shape, dtype=accumulator(dtype))
 
+    @located
     def exponential(self, shape: Shape = (), scale: Parameter = 1.0, dtype: Any = None) -> Tensor:
         """Exponentially distributed floats with that mean."""
         s = self._given(scale)
@@ -95,6 +97,7 @@ class Distributions:
         u = self._open(dims_of(shape, s), kind)
         return _moved(F.negative(F.log(u)), 0, s, kind)
 
+    @located
     def gumbel(self, shape: Shape = (), location: Parameter = 0.0, scale: Parameter = 1.0,
                dtype: Any = None) -> Tensor:
         """location - scale * log(-log(u))"""
@@ -103,6 +106,7 @@ class Distributions:
         u = self._open(dims_of(shape, m, s), kind)
         return _moved(F.negative(F.log(F.negative(F.log(u)))), m, s, kind)
 
+    @located
     def laplace(self, shape: Shape = (), location: Parameter = 0.0, scale: Parameter = 1.0,
                 dtype: Any = None) -> Tensor:
         """Density exp(-|x - location| / scale) / (2 scale)."""
@@ -112,6 +116,7 @@ class Distributions:
         size = F.negative(F.log1p(F.negative(F.abs(centred))))
         return _moved(F.multiply(F.sign(centred), size), m, s, kind)
 
+    @located
     def logistic(self, shape: Shape = (), location: Parameter = 0.0, scale: Parameter = 1.0,
                  dtype: Any = None) -> Tensor:
         """Distribution function sigmoid((x - location) / scale)."""
@@ -120,6 +125,7 @@ class Distributions:
         return _moved(F.logit(self._open(dims_of(shape, m, s), kind)), m, s, kind)
 
     # ---- normal ones
+    @located
     def truncated_normal(self, low: Parameter, high: Parameter, shape: Shape = (), mean: Parameter = 0.0,
                          deviation: Parameter = 1.0, dtype: Any = None) -> Tensor:
         """Normal numbers given that they lie in [low, high].
@@ -142,6 +148,7 @@ class Distributions:
         x = F.clip(F.add(F.multiply(z, s), m), lowest, highest)
         return Tensor(x if x.dtype == kind else F.cast(x, dtype=kind))
 
+    @located
     def multivariate_normal(self, mean: Parameter, covariance: Parameter, shape: Shape = (),
                             dtype: Any = None) -> Tensor:
         """Vectors (*shape, n) with a mean (n) and covariance (n, n), whose leading axes are broadcast with `shape`."""
@@ -157,6 +164,7 @@ class Distributions:
         return _moved(_times(root, z), m, 1, kind)
 
     # ---- gamma, and what is made of it
+    @located
     def gamma(self, concentration: Parameter, shape: Shape = (), scale: Parameter = 1.0, dtype: Any = None) -> Tensor:
         """Gamma distributed floats, NaN where the concentration is negative.
 
@@ -173,6 +181,7 @@ class Distributions:
         a = concentration if concentration.dtype == wide else F.cast(concentration, dtype=wide)
         return F.random_gamma(self._next_key(), a, log=log)
 
+    @located
     def beta(self, a: Parameter, b: Parameter, shape: Shape = (), dtype: Any = None) -> Tensor:
         """Beta distributed floats in [0, 1]."""
         kind = dtype_of(dtype, [self._given(a), self._given(b)])
@@ -182,6 +191,7 @@ class Distributions:
         first, second = (_row(logs, k) for k in (0, 1))
         return _moved(F.sigmoid(F.subtract(first, second)), 0, 1, kind)
 
+    @located
     def dirichlet(self, concentration: Parameter, shape: Shape = (), dtype: Any = None) -> Tensor:
         """Probabilities (*shape, n) from concentrations (n), whose leading axes are broadcast with `shape`."""
         a = self._value(concentration)
@@ -192,17 +202,20 @@ class Distributions:
         return _moved(F.softmax(logs, axis=logs.ndim - 1), 0, 1, kind)
 
     # ---- counts
+    @located
     def poisson(self, rate: Parameter, shape: Shape = (), dtype: Any = "int64") -> Tensor:
         """Draw the number of events that happen where `rate` are expected."""
         r = self._float(rate)
         return Tensor(F.random_poisson(self._next_key(), _spread(r, dims_of(shape, r)), dtype=admit_numpy(dtype)))
 
+    @located
     def binomial(self, count: Parameter, probability: Parameter, shape: Shape = (), dtype: Any = "int64") -> Tensor:
         """Draw the number of `count` trials that succeed, each with that probability."""
         n, p = self._trials(count), self._float(probability)
         trials = _spread(n, dims_of(shape, n, p))
         return Tensor(F.random_binomial(self._next_key(), trials, p, dtype=admit_numpy(dtype)))
 
+    @located
     def multinomial(self, count: Parameter, probabilities: Parameter, shape: Shape = (),
                     dtype: Any = "int64") -> Tensor:
         """Draw the number of `count` trials for each category: (*shape, n) from probabilities (n), which are divided by
@@ -223,6 +236,7 @@ class Distributions:
             raise DTypeError(f"the number of trials is {n.dtype}, not integers", hint="cast with astype")
         return n
 
+    @located
     def categorical(self, logits: Parameter, shape: Shape = (), *, axis: int = -1) -> Tensor:
         """int64 categories with probabilities softmax(logits) along an axis; `shape` is broadcast with the other axes.
 

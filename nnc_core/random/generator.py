@@ -96,10 +96,12 @@ class Generator(Distributions):
         return self.key.stack
 
     # ---- numbers
+    @located
     def bits(self, shape: Shape = (), dtype: Any = "uint32") -> Tensor:
         """Random uint32 or uint64."""
         return Tensor(F.random_bits(self._next_key(), shape=shape_of(shape), dtype=admit_numpy(dtype)))
 
+    @located
     def uniform(self, shape: Shape = (), low: Parameter = 0.0, high: Parameter = 1.0,
                 dtype: Any = None) -> Tensor:
         """Floats in [low, high)."""
@@ -111,6 +113,7 @@ class Generator(Distributions):
             return Tensor(F.add(F.multiply(u, F.subtract(b, a)), a))
         return Tensor(u if (a, b) == (0.0, 1.0) else F.add(F.multiply(u, b - a), a))
 
+    @located
     def normal(self, shape: Shape = (), mean: Parameter = 0.0, deviation: Parameter = 1.0,
                dtype: Any = None) -> Tensor:
         """Normally distributed floats."""
@@ -122,6 +125,7 @@ class Generator(Distributions):
             return Tensor(F.add(F.multiply(z, s), m))
         return Tensor(z if (m, s) == (0.0, 1.0) else F.add(F.multiply(z, s), m))
 
+    @located
     def bernoulli(self, probability: Parameter, shape: Shape = ()) -> Tensor:
         """Booleans that are true with the given probability: to within 2**-32 of a number, 2**-24 of a tensor's."""
         p = self._given(probability)
@@ -130,6 +134,7 @@ class Generator(Distributions):
         u = F.uniform(self._next_key(), shape=dims_of(shape, p), dtype=accumulator(dtype_of(None, (p,))))
         return Tensor(F.less(u, p))
 
+    @located
     def integers(self, low: int, high: int, shape: Shape = (), dtype: Any = "int64") -> Tensor:
         """Integers in [low, high), each as likely as any other.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import DTypeError, ShapeError
-from nnc_core.type import DimLike, Dims, TensorSpec
+from nnc_core.type import Dim, DimLike, Dims, TensorSpec, is_data_dependent
 from nnc_core.type.promotion import kind_rank
 
 
@@ -23,10 +23,17 @@ def broadcast(*shapes: Dims) -> Dims:
                 continue
             if dim != 1 and dim != shape[position]:
                 raise ShapeError(f"shapes {' and '.join(map(show, shapes))} do not broadcast together",
-                                 hint="reshape one of them, or broadcast with expand_dims")
+                                 hint=_counted(dim, shape[position]) or "reshape one of them, or broadcast with "
+                                                                        "expand_dims")
             dim = shape[position]
         out.append(dim)
     return tuple(out)
+
+
+def _counted(*dims: DimLike) -> str:
+    """Advice about a size that depends on data; empty if there is none."""
+    names = [n for d in dims if isinstance(d, Dim) for n in d.names if is_data_dependent(n)]
+    return f"{names[0]} is counted when it runs: length=, size= or a mask keep sizes" if names else ""
 
 
 def show(shape: Dims) -> str:

@@ -16,8 +16,9 @@ from nnc_core.tracing.report import shown
 from nnc_core.tracing.retrace import Storm, reason
 from nnc_core.tracing.shape_family import ShapeFamily
 from nnc_core.tracing.signature import Arguments, Signature
-from nnc_core.tracing.traced import DataDependentError, Traced
+from nnc_core.tracing.traced import Traced
 from nnc_core.tracing.tracing import TraceSpec
+from nnc_core.values.data_dependent import DataDependentError
 
 SIGNATURES = 64
 """Signatures of one function whose compilations are kept; the one not called for longest goes first."""

@@ -16,7 +16,7 @@ from nnc_core.operator import PLACEHOLDER
 from nnc_core.symbol import Body
 from nnc_core.tracing import jit
 from nnc_core.tracing.compilation import Compilation
-from nnc_core.tracing.traced import DataDependentError
+from nnc_core.values.data_dependent import DataDependentError
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import current_trace, gradients, lazy, use_device
 from nnc_core.values.operands import value_of

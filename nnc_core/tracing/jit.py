@@ -18,8 +18,8 @@ from nnc_core.tracing.donation import check_not_donated
 from nnc_core.tracing.recent import Recent
 from nnc_core.tracing.report import explained, shown
 from nnc_core.tracing.signature import Arguments, Parameters, Signature
-from nnc_core.tracing.traced import DataDependentError
 from nnc_core.tracing.tracing import TraceSpec
+from nnc_core.values.data_dependent import DataDependentError
 from nnc_core.values.dispatch import compute
 from nnc_core.values.modes import _stack, current_trace, gradients, lazy, sweeps
 from nnc_core.values.tensor import Tensor

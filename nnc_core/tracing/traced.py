@@ -16,16 +16,12 @@ from nnc_core.tracing.captured import CapturedNames, Variable
 from nnc_core.tracing.dimensions import Shapes, Sizes, bound
 from nnc_core.type import Dim, any_data_dependent, is_data_dependent
 from nnc_core.values.cell import Cell
-from nnc_core.values.data_dependent import has_data_dependent, names_in, size_attribute
+from nnc_core.values.data_dependent import DataDependentError, has_data_dependent, names_in, size_attribute
 from nnc_core.values.modes import current_stack
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Guard, Trace, unchanged
 from nnc_core.values.tree import Structure, flatten
 from nnc_core.values.value import Handle, Value
-
-
-class DataDependentError(NotSupportedError):
-    """A graph with sizes that depend on data cannot be compiled."""
 
 
 class Traced(NamedTuple):

@@ -15,8 +15,9 @@ from nnc_core.tracing.captured import CapturedNames
 from nnc_core.tracing.captures import asks_for_int, captures
 from nnc_core.tracing.dimensions import Shapes, Sizes, answered_by
 from nnc_core.tracing.signature import Arguments, Parameters
-from nnc_core.tracing.traced import DataDependentError, Traced, finish
+from nnc_core.tracing.traced import Traced, finish
 from nnc_core.type import TensorSpec
+from nnc_core.values.data_dependent import DataDependentError
 from nnc_core.values.modes import tracing
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Trace
@@ -81,7 +82,7 @@ class TraceSpec:
     def _traced(self, arguments: Arguments, shapes: Shapes, sizes: Sizes | None,
                 because: str) -> tuple[Traced, list[str]]:
         trace = Trace(self.name, lambda: self.labels(arguments))
-        symbols = [Tensor(trace.symbol(t._value, TensorSpec(shape, t.dtype)))
+        symbols = [trace.argument(t._value, TensorSpec(shape, t.dtype))
                    for t, shape in zip(arguments.tensors, shapes, strict=True)]
         args, kwargs = arguments.rebuilt(symbols)
         roots = self.roots(arguments)

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from nnc_core.base.errors import ExecutionError
+from nnc_core.base.errors import ExecutionError, NotSupportedError
 from nnc_core.operator import Nodes
 from nnc_core.optimiser import rebuild_body
 from nnc_core.symbol import Body, Node
@@ -39,6 +39,10 @@ _DEPTH = 4
 _GROUPS = frozenset(("unique_index", "unique_counts"))
 
 
+class DataDependentError(NotSupportedError):
+    """A graph with sizes that depend on data cannot be compiled."""
+
+
 class _Key(tuple[Any, ...]):
     """Hashed here: a dimension takes whoever hashes it outside of this package for a user who wants its number."""
 
@@ -55,7 +59,7 @@ def size_for(x: Value, op: Op) -> Dim:
         return _ANY
     trace = current_trace.get()
     if trace is not None:
-        trace.counts = True
+        trace.size_counted()
     leaves: list[Value] = []
     key = _Key((_origin(x, _DEPTH, leaves), "groups" if op.name in _GROUPS else op.name))
     name = _names.get(key)

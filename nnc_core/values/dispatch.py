@@ -168,10 +168,9 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
 
 def _later(value: Value) -> Value:
     """The value of a step that was recorded; a trace around it learns of it where the value is none of its own."""
-    if value.trace is None or value.op.host or value.op.bodies:
-        running = current_trace.get()
-        if running is not None and running is not value.trace:
-            running.made(value)
+    running = current_trace.get()
+    if running is not None and running is not value.trace:
+        running.made(value)
     return value
 
 

@@ -14,7 +14,7 @@ from nnc_core.device import HostArray
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Number
 from nnc_core.type import admit_numpy, default_float, promote, promote_number
-from nnc_core.values.modes import current_stack
+from nnc_core.values.modes import current_stack, current_trace
 from nnc_core.values.value import Handle, Value
 
 SCALARS_KEPT = 1024
@@ -113,7 +113,11 @@ def host_value(x: Any, dtype: Any = None, stack: Stack | None = None, beside: DT
     if given is None:
         host = host.astype(_weak(host.dtype, beside), copy=False)
     admitted = stack.type.admit(admit_numpy(host.dtype))
-    return Value(stack.engine.executor.upload(host.astype(admitted, copy=False)), stack)
+    made = Value(stack.engine.executor.upload(host.astype(admitted, copy=False)), stack)
+    trace = current_trace.get()
+    if trace is not None:
+        trace.inside[id(made)] = made
+    return made
 
 
 def _weak(dtype: Any, beside: DType | None) -> Any:

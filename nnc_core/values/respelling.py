@@ -22,9 +22,12 @@ NAMES: dict[str, tuple[str, ...]] = {
     "negative_slope": ("slope",), "kernel_size": ("window",), "weight": ("weights",),
     "num_classes": ("depth",), "num_embeddings": ("count",), "embedding_dim": ("features",),
     "padding_idx": ("padding_index",), "count_include_pad": ("count_padding",), "return_indices": ("with_indices",),
-    "elementwise_affine": ("affine",), "num_features": ("channels",), "normalized_shape": ("shape",), "p": ("rate",),
+    "elementwise_affine": ("affine",), "num_features": ("channels",), "normalized_shape": ("shape",),
+    "p": ("rate", "probability", "probabilities"),
     "a_min": ("min",), "a_max": ("max",), "shifts": ("shift",), "steps": ("num",), "interpolation": ("method",),
     "diagonal": ("k", "offset"), "reps": ("repetitions",), "newshape": ("shape",), "size": ("shape",),
+    "loc": ("mean", "location"), "scale": ("deviation",), "lam": ("rate",), "pvals": ("probabilities",),
+    "minval": ("low",), "maxval": ("high",), "alpha": ("concentration",),
 }  # fmt: skip
 """Arguments by their names elsewhere, and what they are here: the first name that the function has."""
 

@@ -28,12 +28,20 @@ from nnc_core.values.value import Value, owned
 
 
 def _traced_change(old: Value) -> Error:
-    """The error for an in-place change while a function is traced: eager code would change the caller's tensor."""
-    if old.trace is not None and old.trace.ended:
-        return old.trace.refusal(old)  # type: ignore[no-any-return]
-    what = f"symbol {text_of(old)}" if old.trace is not None else f"tensor {text_of(old)} while operations are recorded"
+    """The error for an in-place change of what others see as well: eager code would change it at each call."""
+    trace, running = old.trace, current_trace.get()
+    if trace is not None and trace.ended:
+        return trace.refusal(old)  # type: ignore[no-any-return]
+    if trace is None:
+        what = f"tensor {text_of(old)} while operations are recorded, which comes from outside"
+    elif running is None:
+        what = f"symbol {text_of(old)}"
+    elif trace is running:
+        what = f"symbol {text_of(old)}, an argument, which the caller of {running.name!r} holds"
+    else:
+        what = f"symbol {text_of(old)}, which comes from around {running.name!r}"
     return DeferredInplaceError(f"in-place change of a {what}", line=show_line(user_line()),
-                                hint="x = x + y, or x = x.at[key].set(y)")
+                                hint="x = x.copy() first, x = x + y, or x = x.at[key].set(y)")
 
 
 class Tensor(BoundMethods):
@@ -153,7 +161,13 @@ class Tensor(BoundMethods):
         return self.item()
 
     def __bool__(self) -> bool:
-        return bool(self._scalar("the truth value"))
+        try:
+            return bool(self._scalar("the truth value"))
+        except ShapeError as error:
+            if error.operator is None and self.size != 1:
+                error.locate(operator="bool", line=show_line(user_line()))
+                error.hint = "nnc.all(x) or nnc.any(x); & and | instead of `and` and `or`"
+            raise
 
     def __int__(self) -> int:
         return int(self._scalar("the integer value"))
@@ -243,8 +257,11 @@ class Tensor(BoundMethods):
         """Point at a new value, recorded in deferred mode; a variable is changed under no_grad alone, and stays one."""
         written = self.__class__ is not Tensor and is_unread(self)
         old = self._value
-        if old.trace is not None or current_trace.get() is not None:
-            raise _traced_change(old)
+        trace = current_trace.get()
+        if trace is not None or old.trace is not None:
+            if trace is None or not trace.owns(self):
+                raise _traced_change(old)
+            trace.let_go(self)
         is_variable = old.tracked and old.step is None
         if is_variable and gradients.get():
             raise GradientError(f"in-place change of a variable {old.spec}, whose gradient is followed",

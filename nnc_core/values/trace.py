@@ -88,6 +88,10 @@ class Trace:
         self.name = name
         self.arguments = arguments
         self.symbols: list[Value] = []
+        self.given: dict[int, Handle] = {}
+        """Handles of the arguments: where the function runs by itself they are its caller's."""
+        self.inside: dict[int, Value] = {}
+        """Values that came about meanwhile, of symbols of traces around or of arrays of the host."""
         self.seen: dict[int, Handle] = {}
         """Handles of outside values by the value's id: read anew at each call."""
         self.local: dict[int, Value] = {}
@@ -101,6 +105,10 @@ class Trace:
         self.effects: list[Value] = []
         """What is computed although nothing may need it: callbacks with effects, in the order in which they came."""
 
+    def size_counted(self) -> None:
+        """A size that depends on data came about."""
+        self.counts = True
+
     def size_read(self, v: Value) -> None:
         """Python asks for the shape of a value: calls with other shapes are traced for themselves."""
 
@@ -108,6 +116,12 @@ class Trace:
         """An argument like this value, or with another spec."""
         made = Value(None, like.stack, like.spec if spec is None else spec, None, False, self)
         self.symbols.append(made)
+        return made
+
+    def argument(self, like: Value, spec: TensorSpec | None = None) -> Tensor:
+        """The handle of an argument like this value."""
+        made = Tensor(self.symbol(like, spec))
+        self.given[id(made)] = made
         return made
 
     def note(self, tensor: Handle) -> None:
@@ -119,6 +133,21 @@ class Trace:
         """A value was recorded that depends on no symbol, or on symbols of a trace around this one."""
         if value.trace is None:
             self.local[id(value)] = value
+        elif value.trace is not self:
+            self.inside[id(value)] = value
+
+    # ---- in-place changes
+    def owns(self, tensor: Handle) -> bool:
+        """True if a handle was made here, so that nobody outside can see it point at another value."""
+        v = tensor._value
+        made = v.trace is self or id(v) in self.local or id(v) in self.inside
+        return made and id(tensor) not in self.given
+
+    def let_go(self, tensor: Handle) -> None:
+        """A handle is about to point at another value: what is read at each call is the value that it had."""
+        v = tensor._value
+        if self.seen.get(id(v)) is tensor:
+            self.seen[id(v)] = Tensor(v)
 
     def read(self, cell: Cell) -> Tensor:
         if cell not in self.now:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -310,3 +312,78 @@ def test_an_error_of_the_function_is_the_users(x: nnc.Tensor) -> None:
         nnc.grad(f)(x)
     y = x * 2
     assert not y.requires_grad and nnc.grad(lambda x: nnc.sum(x))(x).shape == (2, 3)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_results_are_constants_unless_somebody_can_differentiate_them(device: str, recorded: bool) -> None:
+    x, w = nnc.asarray([1.0, 2.0, 3.0]), nnc.variable([1.0, 2.0, 3.0])
+
+    def scalar(v: nnc.Tensor) -> nnc.Tensor:
+        return nnc.sum(nnc.sin(v) * v)
+
+    def looped(v: nnc.Tensor) -> nnc.Tensor:
+        return nnc.while_loop(lambda v, i: i < 2, lambda v, i: (v * v[0], i + 1), (v, nnc.asarray(0)))[0]
+
+    def all_of(f: Any, g: Any) -> list[Any]:
+        y, pull = nnc.vjp(g, x)
+        return [*nnc.value_and_grad(f)(x), nnc.jacobian(g)(x), nnc.hessian(f)(x), y, *pull(x), *nnc.jvp(g, (x,), (x,)),
+                *nnc.gradhessian(f)(x), nnc.laplacian(f)(x), nnc.jacobian(nnc.hessian(f))(x), nnc.jacobian(looped)(x)]
+
+    with nnc.deferred() if recorded else nullcontext():
+        plain = all_of(scalar, nnc.sin)
+        of_variable = all_of(lambda v: scalar(v * w), lambda v: v * v * w)[:-1]
+    assert [t.requires_grad for t in plain] == [False] * len(plain)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for t in plain:
+            np.asarray(t)
+    assert all(t.requires_grad for t in of_variable)
+    nnc.sum(of_variable[2]).backward()
+    assert w.grad is not None and w.grad.tolist() == [2, 4, 6]
+
+
+@each_mode
+def test_a_gradient_with_something_beside(run: Any, device: str) -> None:
+    x, y = nnc.asarray([1.0, 2.0]), nnc.asarray([3.0, 4.0])
+
+    def loss(a: nnc.Tensor, b: nnc.Tensor, scale: float = 1.0) -> tuple[nnc.Tensor, dict[str, nnc.Tensor]]:
+        return nnc.sum(a * a * b) * scale, {"product": a * b}
+
+    gradient, aux = run(lambda a, b: nnc.grad(loss, has_aux=True)(a, b, scale=2.0))(x, y)
+    assert gradient.tolist() == [12, 32] and aux["product"].tolist() == [3, 8]
+    (by_a, by_b), aux = run(nnc.grad(loss, argnums=(0, 1), has_aux=True))(x, y)
+    assert by_a.tolist() == [6, 16] and by_b.tolist() == [1, 4] and not aux["product"].requires_grad
+
+
+@each_mode
+def test_arguments_by_name_are_passed_on(run: Any, device: str) -> None:
+    x = nnc.asarray([1.0, 2.0])
+
+    def cube(v: nnc.Tensor, *, scale: float) -> nnc.Tensor:
+        return scale * v * v * v
+
+    def scalar(v: nnc.Tensor, *, scale: float) -> nnc.Tensor:
+        return nnc.sum(cube(v, scale=scale))
+
+    assert run(lambda v: nnc.jacobian(cube)(v, scale=2.0))(x).tolist() == [[6, 0], [0, 24]]
+    assert run(lambda v: nnc.hessian(scalar)(v, scale=2.0))(x).tolist() == [[12, 0], [0, 24]]
+    assert run(lambda v: nnc.gradhessian(scalar)(v, scale=2.0)[1])(x).tolist() == [[12, 0], [0, 24]]
+    assert run(lambda v: nnc.laplacian(scalar)(v, scale=2.0))(x).item() == 36
+
+
+@pytest.mark.parametrize(("f", "said", "hint"), [
+    (lambda x: nnc.jacobian(lambda p: p["a"])({"a": x}), "jacobian: a Jacobian by dict", "nnc.vjp takes structures"),
+    (lambda x: nnc.jacobian(lambda a, b: a * b, argnums=(0, 1)), r"jacobian: argnums \(0, 1\)", "one call for each"),
+    (lambda x: nnc.hessian(lambda a, b: a * b, argnums=(0, 1)), r"hessian: argnums \(0, 1\)", "one call for each"),
+    (lambda x: nnc.hessian(lambda v: v * v)(x), r"hessian: the function gives float32\[2\]", "sum it"),
+    (lambda x: nnc.grad(lambda v: v * v)(x), r"grad: the function gives float32\[2\]", "sum it"),
+    (lambda x: nnc.grad(lambda v: (nnc.sum(v), v))(x), "grad: the function gives tuple", "has_aux=True"),
+    (lambda x: nnc.grad(nnc.sum, has_aux=True)(x), r"grad: the function gives Tensor, not \(scalar, any", "a pair"),
+    (lambda x: nnc.grad(nnc.sum)(x.astype("int32")), r"a derivative by int32\[2\]", "cast with astype"),
+    (lambda x: nnc.vmap(lambda a, s: a * s)(x, s=x), "vmap: arguments by name: s", "by position"),
+    (lambda x: bool(x > 1) and x, r"bool: bool\[2\] has not exactly one element", "nnc.any"),
+])
+def test_what_is_refused_says_what_to_write(f: Callable[[nnc.Tensor], Any], said: str, hint: str) -> None:
+    with pytest.raises(nnc.Error, match=said) as caught:
+        f(nnc.asarray([1.0, 2.0]))
+    assert "at: test_gradients.py" in str(caught.value) and hint in str(caught.value).partition("try: ")[2]

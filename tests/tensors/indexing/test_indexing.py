@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
 import nnc_core as nnc
+from nnc_core.base.errors import ConcretizationError
 from tests.tensors.faults import fails
 from tests.tensors.indexing.keys import each_device, numbered
 
@@ -252,3 +253,11 @@ def test_iteration_and_length(x: nnc.Tensor) -> None:
     assert first.shape == second.shape == (3,)
     with fails(TypeError, "0-dimensional", line=False):
         len(x[0, 0])
+
+
+@pytest.mark.parametrize("f", [lambda x, i: x[i : i + 2], lambda x, i: x[:, i:], lambda x, i: x.at[:i].set(0)])
+def test_a_slice_from_a_computed_place_says_how(f: Any, x: nnc.Tensor) -> None:
+    with pytest.raises(ConcretizationError, match=r"argument `i`[\s\S]*try: x\[i \+ nnc\.arange\(n\)\] takes n"):
+        nnc.jit(f)(x, nnc.asarray(1))
+    found = nnc.jit(lambda x, i: x[:, i + nnc.arange(2)])(x, nnc.asarray(1))
+    assert found.tolist() == [[1, 2], [4, 5]]

@@ -214,3 +214,20 @@ def test_gradients_that_are_not_known_are_errors() -> None:
 def test_what_cannot_be_drawn_is_named(call: Callable[[nnc.Generator], Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call(nnc.Generator(0))
+
+
+def test_arguments_by_the_names_of_numpy_and_jax() -> None:
+    def drawn(name: str, *args: Any, **kwargs: Any) -> list[float]:
+        found: list[float] = getattr(nnc.Generator(5), name)(*args, **kwargs).tolist()
+        return found
+
+    assert drawn("normal", loc=2.0, scale=0.5, size=3) == drawn("normal", (3,), 2.0, 0.5)
+    assert drawn("uniform", size=(2,), minval=1.0, maxval=2.0) == drawn("uniform", (2,), 1.0, 2.0)
+    assert drawn("integers", 0, 9, size=4) == drawn("integers", 0, 9, (4,))
+    assert drawn("poisson", lam=3.0, size=4) == drawn("poisson", 3.0, (4,))
+    assert drawn("binomial", 5, p=0.5, size=4) == drawn("binomial", 5, 0.5, (4,))
+    assert drawn("bernoulli", p=0.5, size=4) == drawn("bernoulli", 0.5, (4,))
+    assert drawn("laplace", loc=1.0, scale=2.0, size=2) == drawn("laplace", (2,), 1.0, 2.0)
+    with pytest.raises(nnc.Error, match="normal: there is no argument 'sigmas'") as caught:
+        nnc.Generator(0).normal(3, sigmas=2)  # type: ignore[call-arg]
+    assert "test_distributions.py" in str(caught.value)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.errors import FallbackWarning, NotSupportedError, ShapeError
 from nnc_core.recording.staged import KEPT, StagedProgram
 from nnc_core.type import is_data_dependent
 from tests.support import same
@@ -170,12 +172,31 @@ def test_several_results_beside_a_size_that_nobody_knows(x: nnc.Tensor) -> None:
     assert found.is_deferred
 
 
-def test_loops_cannot_count(device: str) -> None:
-    def body(i: nnc.Tensor, x: nnc.Tensor) -> tuple[nnc.Tensor, nnc.Tensor]:
-        return i + 1, x + nnc.sum(x[x > 2])
+def _looped(body: Callable[[Any, Any], Any]) -> Callable[[nnc.Tensor], Any]:
+    return lambda x: nnc.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, body(i, x)), (nnc.asarray(0), x))[1]
 
-    with fails(NotImplementedError, "cannot count elements", line=False):
-        nnc.jit(lambda x: nnc.while_loop(lambda i, x: i < 3, body, (nnc.asarray(0), x))[1])(nnc.asarray(HOST))
+
+COUNTING: dict[str, tuple[Callable[[nnc.Tensor], Any], type[Exception], str]] = {
+    "mask": (_looped(lambda i, x: x + nnc.sum(x[x > 2])), NotSupportedError, "'the body .*' counts elements, by"),
+    "shapes": (_looped(lambda i, x: x + nnc.sum(nnc.ones(4) * nnc.bincount((x > 1).astype("int64").ravel()[:4] + 2))),
+               ShapeError, "try: n#[0-9]+ is counted when it runs: length="),
+    "scan": (lambda x: nnc.scan(lambda c, r: (c + nnc.sum(r[r > 1]), None), nnc.asarray(0.0), x)[0],
+             NotSupportedError, "'the body .*' counts elements, by nonzero"),
+    "branch": (lambda x: nnc.cond(x[0, 0] > 1e9, lambda x: nnc.sum(x), lambda x: nnc.sum(x[x > 1]), x),
+               NotSupportedError, "'branch 1 .*' counts elements, by nonzero"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_loops_that_count_run_eagerly_and_are_refused_where_they_are_recorded(name: str, device: str) -> None:
+    f, kind, said = COUNTING[name]
+    wanted = f(nnc.asarray(HOST)).numpy()
+    compiled = nnc.jit(f)
+    with pytest.warns(FallbackWarning, match="runs operator by operator"):
+        np.testing.assert_allclose(compiled(nnc.asarray(HOST)).numpy(), wanted)
+    np.testing.assert_allclose(compiled(nnc.asarray(HOST)).numpy(), wanted)
+    with nnc.deferred(), pytest.raises(kind, match=said):
+        f(nnc.asarray(HOST))
 
 
 # ---- several devices in one graph

@@ -1,0 +1,81 @@
+"""Names of JAX, SciPy and NumPy's other modules are answered with ours, which are there."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nnc_core as nnc
+from nnc_core import advice
+from nnc_core.base.errors import UnknownNameError
+from nnc_core.spellings import ADVICE, ALIASES, OF_TENSORS
+
+TABLES = {"ELSEWHERE": nnc, "OF_LINALG": nnc.linalg, "OF_FFT": nnc.fft, "OF_NN": nnc.nn, "OF_RANDOM": nnc.random,
+          "OF_GENERATORS": nnc.Generator(0)}
+SIZES = {"shape": (20_000,), "n": 5, "p": 0.25, "a": 3.0, "freedom": 6.0, "count": 2, "low": 1, "high": 6,
+         "concentration": 2.0}  # fmt: skip
+MEANS = {"chisquare": 6.0, "geometric": 4.0, "lognormal": np.exp(0.5), "maxwell": 2 * np.sqrt(2 / np.pi),
+         "negative_binomial": 15.0, "pareto": 0.5, "power": 0.75, "rademacher": 0.0, "random_integers": 3.5,
+         "rayleigh": np.sqrt(np.pi / 2), "standard_gamma": 2.0, "standard_t": 0.0, "weibull": 0.893}  # fmt: skip
+
+
+def _mentioned(text: str, of: str) -> list[str]:
+    return re.findall(rf"\b{of}\.([A-Za-z_]\w*(?:\.[a-z_]\w*)*)", text)
+
+
+def _has(thing: Any, path: str) -> bool:
+    for name in path.split("."):
+        if not hasattr(thing, name):
+            return False
+        thing = getattr(thing, name)
+    return True
+
+
+@pytest.mark.parametrize("table", [*TABLES, "ADVICE", "OF_TENSORS"])
+def test_what_is_advised_is_there_and_what_is_asked_for_is_not(table: str) -> None:
+    texts = {"ADVICE": ADVICE, "OF_TENSORS": OF_TENSORS}.get(table) or getattr(advice, table)
+    for name, text in texts.items():
+        assert all(_has(nnc, path) for path in _mentioned(text, "nnc")), text
+        assert all(_has(nnc.zeros(3), path) for path in _mentioned(text, "x") if path != "shape"), text
+        assert all(_has(nnc.Generator(0), path) for path in _mentioned(text, "g")), text
+        if table in TABLES:
+            with pytest.raises(UnknownNameError) as caught:
+                getattr(TABLES[table], name)
+            assert f"try: {text}" in str(caught.value)
+
+
+@pytest.mark.parametrize("module", ["linalg", "fft", "nn", "random"])
+def test_functions_are_named_where_they_are(module: str) -> None:
+    with pytest.raises(UnknownNameError, match=r"try: nnc\.softmax$"):
+        getattr(getattr(nnc, module), "softmax")  # noqa: B009
+    with pytest.raises(UnknownNameError) as caught:
+        getattr(getattr(nnc, module), "nobody_knows")  # noqa: B009
+    assert "try:" not in str(caught.value)
+
+
+def test_methods_of_generators_are_named() -> None:
+    with pytest.raises(UnknownNameError, match=r"try: nnc\.Generator\(seed\)\.normal"):
+        nnc.random.normal  # noqa: B018
+    g = nnc.Generator(3)
+    again = pickle.loads(pickle.dumps(g)), copy.deepcopy(g)
+    assert all(h.state == g.state for h in again)
+
+
+@pytest.mark.parametrize("name", [k for k, v in advice.OF_GENERATORS.items() if "shape" in v])
+def test_distributions_are_drawn_as_advised(name: str) -> None:
+    drawn = eval(advice.OF_GENERATORS[name], {"nnc": nnc, "g": nnc.Generator(1), **SIZES}).numpy()
+    assert drawn.shape == SIZES["shape"] and np.isfinite(drawn).all()
+    if name in MEANS:
+        assert drawn.mean() == pytest.approx(MEANS[name], abs=6 * drawn.std() / np.sqrt(drawn.size))
+
+
+def test_old_names_and_those_of_jax_are_taken() -> None:
+    x = nnc.asarray([0.5, -1.5])
+    assert nnc.logistic(x).tolist() == nnc.sigmoid(x).tolist() and nnc.rem(x, 1.0).tolist() == [0.5, -0.5]
+    assert bool(nnc.is_finite(x).all()) and nnc.product(x).item() == -0.75 and not nnc.alltrue(x > 0)
+    assert all(_has(nnc, name) for name in ALIASES)
