@@ -17,7 +17,7 @@ from nnc_core.engine.fusion.cluster import Cluster, Request
 from nnc_core.engine.fusion.cost import pays
 from nnc_core.engine.fusion.merging import goes_through, is_small, merged
 from nnc_core.engine.fusion.ways import Ways, in_order
-from nnc_core.engine.fusion.writing import ProgramWriter
+from nnc_core.engine.fusion.writing import Programs, ProgramWriter
 from nnc_core.engine.groups import COPY, LEAVES, NodeGroup, is_number
 from nnc_core.operator.control import PICK
 from nnc_core.operator.form import Form, Kind, form_of
@@ -49,9 +49,9 @@ class Grouping:
     """The clusters of a graph."""
 
     def __init__(self, nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider,
-                 taken: Mapping[Node, Sequence[NodeGroup] | None] | None = None) -> None:
+                 programs: Programs, taken: Mapping[Node, Sequence[NodeGroup] | None] | None = None) -> None:
         """`taken` are nodes that are grouped already: by their last results, None for the others."""
-        self.nodes, self.decider, self.taken = nodes, decider, taken or {}
+        self.nodes, self.decider, self.programs, self.taken = nodes, decider, programs, taken or {}
         self.position = {node: n for n, node in enumerate(nodes)}
         self.users: dict[Node, list[Node]] = {}
         for node in nodes:
@@ -230,8 +230,8 @@ class Grouping:
     def _group(self, cluster: Cluster) -> list[NodeGroup]:
         """The groups of a cluster, inputs first."""
         members = sorted(cluster.forms, key=self.position.__getitem__)
-        found, inputs = _program(members, cluster)
-        program = self.decider.own_program(found)
+        found, inputs = self._program(members, cluster)
+        program = self.programs.own(found)
         if program is None:
             return self._halves(members)
         self._joined |= {_kind(x): x for x in members}
@@ -243,6 +243,14 @@ class Grouping:
         picked = [NodeGroup(PICK, (several,), (k,), x) for k, x in enumerate(results)]
         return [NodeGroup(FUSED, inputs, (program,), several, lines), *picked]
 
+    def _program(self, members: Sequence[Node], cluster: Cluster) -> tuple[Program, tuple[Node, ...]]:
+        """The program of a cluster, and the nodes that are its inputs."""
+        writer = ProgramWriter(self.programs, members)
+        places, whole = tuple(cluster.further.values()), tuple(range(len(cluster.shape)))
+        program = writer.program(cluster.results, inner=cluster.inner, anchor=cluster.anchor,
+                                 places=() if all(place == whole for place in places) else places)
+        return program, tuple(writer.inputs)
+
     def _halves(self, members: Sequence[Node]) -> list[NodeGroup]:
         """The groups of the first half of a cluster's members, then of the second, which no way leads back from."""
         half = len(members) // 2
@@ -250,7 +258,7 @@ class Grouping:
         for part in (members[:half], members[half:]):
             own = set(part)
             given = [x for x in part if x in self.outputs or not own.issuperset(self.users.get(x, ()))]
-            found += Grouping(part, given, self.decider).groups()
+            found += Grouping(part, given, self.decider, self.programs).groups()
         return found
 
     def _leave_views(self, cluster: Cluster) -> None:
@@ -269,13 +277,3 @@ class Grouping:
 
 def _kind(node: Node) -> NodeKind:
     return node.op, node.attributes, tuple([x.spec for x in node.inputs]), node.spec
-
-
-def _program(members: Sequence[Node], cluster: Cluster) -> tuple[Program, tuple[Node, ...]]:
-    """The program of a cluster, and the nodes that are its inputs."""
-    writer = ProgramWriter(members)
-    places, whole = tuple(cluster.further.values()), tuple(range(len(cluster.shape)))
-    program = writer.program(cluster.results, inner=cluster.inner, anchor=cluster.anchor,
-                             places=() if all(place == whole for place in places) else places)
-    return program, tuple(writer.inputs)
-
