@@ -62,9 +62,13 @@ class Grouping:
         """Instructions whose bits may depend on what is beside them."""
         self.notes = NOTES in decider.device.spec.features
         self.cluster: dict[Node, Cluster] = {}
-        self._forms: dict[NodeKind, Form] = {}
-        self._joined: dict[NodeKind, Node] = {}
-        """A node of each kind that is among others in a command."""
+        self._first: dict[NodeKind, Node] = {}
+        """Of each kind one node, in whose place the others are asked about."""
+        self._like: dict[Node, Node] = {}
+        """The node of its kind that stands for it."""
+        self._forms: dict[Node, Form] = {}
+        self._joined: dict[Node, None] = {}
+        """Those that are among others in a command."""
         self.ways = Ways(len(nodes))
 
     def groups(self) -> list[NodeGroup]:
@@ -80,10 +84,11 @@ class Grouping:
             if len(grown.forms) > 1:
                 made |= dict.fromkeys(grown.forms, self._group(grown))
         for node in self.nodes:
-            own = [NodeGroup.of(node)] if node not in self.taken else self.taken[node]
-            if node not in made and node.op not in LEAVES and not is_number(node) and own is not None:
-                made[node] = list(own)
-        self.decider.generate(self._joined.values())
+            if node not in made and node.op not in LEAVES and not is_number(node):
+                own = self.taken[node] if node in self.taken else [NodeGroup.of(node)]
+                if own is not None:
+                    made[node] = list(own)
+        self.decider.generate(self._joined)
         return in_order({node: made[node] for node in self.nodes if node in made})
 
     def _place(self, node: Node) -> None:
@@ -101,7 +106,10 @@ class Grouping:
 
     def _merge_readers(self, node: Node) -> None:
         """Make clusters one that go through the same rows of a node, if neither waits for the other."""
-        clusters = dict.fromkeys([self.cluster[user] for user in self.users.get(node, ()) if user in self.cluster])
+        users = self.users.get(node, ())
+        if len(users) < 2:
+            return
+        clusters = dict.fromkeys([self.cluster[user] for user in users if user in self.cluster])
         if len(clusters) < 2 or is_small(node):
             return
         kept: list[Cluster] = []
@@ -146,11 +154,13 @@ class Grouping:
             x not in first.forms and x not in later.forms and self.position[x] > end for x in self.users[node])
 
     def _form(self, node: Node) -> Form:
-        kind = _kind(node)
-        form = self._forms.get(kind)
-        if form is None:
-            form = self._forms[kind] = self._form_of_kind(node)
-        return form
+        first = self._like.get(node)
+        if first is None:
+            kind = node.op, node.attributes, tuple([x.spec for x in node.inputs]), node.spec
+            first = self._like[node] = self._first.setdefault(kind, node)
+            if first is node:
+                self._forms[node] = self._form_of_kind(node)
+        return self._forms[first]
 
     def _form_of_kind(self, node: Node) -> Form:
         several = any(isinstance(x.spec, TupleSpec) for x in (node, *node.inputs))
@@ -172,19 +182,22 @@ class Grouping:
         if node.op.notes and self.notes and not cluster.asks_for_all(node):
             return False  # an index that nobody asks for is to be looked at all the same
         requests = cluster.requests_of(node)
+        whole = cluster.is_whole(node, requests)
         others = [user for user in self.users.get(node, ()) if self.cluster.get(user) is not cluster]
         given = bool(others) or node in self.outputs
-        if form.kind is Kind.POINTWISE and cluster.rows is None and not cluster.is_whole(node, requests) and (
-                given or not pays(node, form, cluster, requests, given=False)):
+        if form.kind is Kind.POINTWISE and cluster.rows is None and not whole and (
+                given or not pays(node, form, cluster, requests, given=False, whole=False)):
             if not self._follows_a_fold(node):
                 return False
             form = form._replace(kind=Kind.FOLD)  # it is computed once for each row, with the fold
         match form.kind:
             case Kind.FOLD if not cluster.folds_with(node, requests):
                 return False
-            case Kind.ANCHOR if not cluster.anchors_with(node, requests):
+            case Kind.ANCHOR if not (whole and cluster.takes_anchors):
                 return False
-        if not pays(node, form, cluster, requests, given=given) or self._leaves_more(node, cluster, requests):
+        if not pays(node, form, cluster, requests, given=given, whole=whole):
+            return False
+        if self._leaves_more(node, cluster, requests):
             return False
         if given and not self._is_given(node, form, cluster, requests, others):
             return False
@@ -197,8 +210,8 @@ class Grouping:
         alone = [x for x in node.inputs if len(self.users[x]) == 1 and x in self.position and x not in self.taken]
         larger = [x for x in alone if x.op not in LEAVES and x.shape == node.shape and x.spec.nbytes > node.spec.nbytes]
         forms = [(x, self._form(x)) for x in larger]
-        return any(form.kind is Kind.POINTWISE and not pays(x, form, cluster, requests, given=False)
-                   for x, form in forms)
+        return any(form.kind is Kind.POINTWISE and not pays(x, form, cluster, requests, given=False,
+                                                            whole=cluster.is_whole(x, requests)) for x, form in forms)
 
     def _is_given(self, node: Node, form: Form, cluster: Cluster, requests: list[Request], others: list[Node]) -> bool:
         """Let a cluster give the value of a node as well, if it goes through all of it."""
@@ -234,7 +247,7 @@ class Grouping:
         program = self.programs.own(found)
         if program is None:
             return self._halves(members)
-        self._joined |= {_kind(x): x for x in members}
+        self._joined |= dict.fromkeys([self._like[x] for x in members])
         lines = tuple([x.line for x in members])
         if not cluster.further:
             return [NodeGroup(FUSED, inputs, (program,), cluster.result, lines)]
@@ -275,5 +288,3 @@ class Grouping:
                     changed = True
 
 
-def _kind(node: Node) -> NodeKind:
-    return node.op, node.attributes, tuple([x.spec for x in node.inputs]), node.spec
