@@ -31,10 +31,12 @@ class Uid:
 class Table:
     """The nodes of one graph under construction; dies with it, so that nothing is kept alive or locked."""
 
-    __slots__ = ("line", "nodes")
+    __slots__ = ("line", "nodes", "specs")
 
     def __init__(self) -> None:
         self.nodes: dict[tuple[Any, ...], Node] = {}
+        self.specs: dict[tuple[Any, ...], TensorSpec] = {}
+        """What was inferred for operators, operands and attributes, where all sizes are numbers: layers are alike."""
         self.line: Line | None = None
         """The line that nodes made now are said to come from."""
 

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from nnc_core.base.errors import FallbackWarning, ShapeError
-from nnc_core.symbol import users_frame, without_collector
+from nnc_core.symbol import users_frame
 from nnc_core.tracing.compilation import Compilation
 from nnc_core.tracing.dimensions import Shapes, Sizes
 from nnc_core.tracing.recent import Recent
@@ -135,9 +135,7 @@ class Cache:
         because = reason(self.trace_spec.parameters, self.entries, signature, entry.variants)
         self._check_shape(signature, because)
         try:
-            with without_collector():  # once around both, as it looks at all that is new when it goes on
-                found = (self._specialised(signature, entry, family)
-                         or self._traced(arguments, signature, family, because))
+            found = self._specialised(signature, entry, family) or self._traced(arguments, signature, family, because)
         except DataDependentError as error:
             entry.as_written = error.message
             where = f", at {error.line}" if error.line else ""
