@@ -101,8 +101,8 @@ class Cluster:
         return self.row_count * folded
 
     def _is_of_row(self, request: Request) -> bool:
-        return self.rows is not None and all(
-            index is not None and all(axis in self.rows for axis, _ in index[1]) for index in request.at)
+        axes = None if self.rows is None else _axes(request)
+        return axes is not None and self.rows is not None and axes <= self.rows
 
     # ---- growing
     def folds_with(self, node: Node, requests: list[Request]) -> bool:
@@ -232,13 +232,19 @@ def _through(user: Node, load: Load, request: Request) -> Request:
     return Request(at, user if load.folded else request.scope)
 
 
+_NO_AXES: frozenset[tuple[Any, int]] = frozenset()
+
+
 def _substituted(index: Affine, at: tuple[Position, ...], rank: int, fold: Node) -> Position:
     """An index over the axes of a node, and of its fold, as one over the axes that the node is asked for along."""
     if index is None:
         return None
     offset, terms = index
-    if not offset and len(terms) == 1 and terms[0][1] == 1 and terms[0][0] < rank:
-        return at[terms[0][0]]
+    if not terms:
+        return offset, _NO_AXES
+    if not offset and len(terms) == 1 and terms[0][1] == 1:
+        axis = terms[0][0]
+        return at[axis] if axis < rank else (0, frozenset([((fold, axis - rank), 1)]))
     total = dict[Any, int]()
     for axis, coefficient in terms:
         inner = (0, (((fold, axis - rank), 1),)) if axis >= rank else at[axis]
@@ -252,9 +258,10 @@ def _substituted(index: Affine, at: tuple[Position, ...], rank: int, fold: Node)
 
 def _axes(request: Request) -> frozenset[Any] | None:
     """The axes that an element lies along; None where they are not known."""
-    axes: set[Any] = set()
+    axes = []
     for index in request.at:
         if index is None:
             return None
-        axes.update([axis for axis, _ in index[1]])
+        for axis, _ in index[1]:
+            axes.append(axis)
     return frozenset(axes)

@@ -207,11 +207,16 @@ class Grouping:
     def _leaves_more(self, node: Node, cluster: Cluster, requests: list[Request]) -> bool:
         """Tell whether a node would leave more bytes behind than it has: what it alone reads, and what costs too much
         to be computed wherever the node is, as random bits do beside a mask."""
-        alone = [x for x in node.inputs if len(self.users[x]) == 1 and x in self.position and x not in self.taken]
-        larger = [x for x in alone if x.op not in LEAVES and x.shape == node.shape and x.spec.nbytes > node.spec.nbytes]
-        forms = [(x, self._form(x)) for x in larger]
-        return any(form.kind is Kind.POINTWISE and not pays(x, form, cluster, requests, given=False,
-                                                            whole=cluster.is_whole(x, requests)) for x, form in forms)
+        spec = node.spec
+        for x in node.inputs:
+            if x.op in LEAVES or x.spec.shape != spec.shape or x.spec.dtype.itemsize <= spec.dtype.itemsize:
+                continue
+            if len(self.users[x]) > 1 or x not in self.position or x in self.taken:
+                continue
+            form, whole = self._form(x), cluster.is_whole(x, requests)
+            if form.kind is Kind.POINTWISE and not pays(x, form, cluster, requests, given=False, whole=whole):
+                return True
+        return False
 
     def _is_given(self, node: Node, form: Form, cluster: Cluster, requests: list[Request], others: list[Node]) -> bool:
         """Let a cluster give the value of a node as well, if it goes through all of it."""

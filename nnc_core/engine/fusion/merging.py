@@ -75,8 +75,8 @@ def _matched(host: Cluster, guest: Cluster, theirs: Request, ours: Request) -> d
 
 def _goes_through_rows(request: Request, cluster: Cluster) -> bool:
     """Tell whether something is read along more than the rows."""
-    return any(index is not None and any(axis not in (cluster.rows or ()) for axis, _ in index[1])
-               for index in request.at)
+    rows = cluster.rows or ()
+    return any([axis not in rows for index in request.at if index is not None for axis, _ in index[1]])
 
 
 def _nameless(index: Position) -> Any:
