@@ -79,7 +79,7 @@ class Optimiser:
         uses = uses_of(found, order)
         if not self._begins(order, asking, uses):
             return None
-        counted = self._rebuilt(found, rules, order, uses)
+        counted = self._rebuilt(found, rules, order, uses, rules_of(asking))
         return None if self._same(counted, found) else counted
 
     def hoist(self, outputs: Sequence[Node]) -> list[Node]:
@@ -94,7 +94,7 @@ class Optimiser:
         once, are not looked at."""
         rules = rules_of(wanted)
         F = self.operator.open(partial(Rewriting, rules=rules, uses=uses))
-        return any([F.simplify(node) is not node for node in order if node.op.name in rules])
+        return any(F.simplify(node) is not node for node in order if node.op.name in rules)
 
     def _same(self, a: Sequence[Node], b: Sequence[Node]) -> bool:
         """True if two graphs have the same nodes; those of control flow are made anew by every copy."""
@@ -104,8 +104,10 @@ class Optimiser:
         return all(map(is_, both[: len(a)], both[len(a) :]))
 
     def _rebuilt(self, outputs: Sequence[Node], rules: Mapping[str, Sequence[Rule]],
-                 order: Sequence[Node] | None = None, uses: Mapping[Node, int] | None = None) -> list[Node]:
-        return rebuild(outputs, self.operator.open(partial(Rewriting, rules=rules, uses=uses)), order=order)
+                 order: Sequence[Node] | None = None, uses: Mapping[Node, int] | None = None,
+                 anew: Mapping[str, Sequence[Rule]] | None = None) -> list[Node]:
+        F = self.operator.open(partial(Rewriting, rules=rules, uses=uses, anew=anew))
+        return rebuild(outputs, F, order=order)
 
     def expand(self, outputs: Sequence[Node], wanted: Callable[[Node], bool],
                order: Sequence[Node] | None = None) -> list[Node]:
