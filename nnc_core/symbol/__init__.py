@@ -10,7 +10,7 @@ from nnc_core.symbol.collector import without_collector
 from nnc_core.symbol.node import Node, Table, Uid
 from nnc_core.symbol.number import Literal, Number, checked_number, float_attribute, number_of
 from nnc_core.symbol.order import postorder
-from nnc_core.type import Attributes, Op, TensorSpec
+from nnc_core.type import Attributes, Op
 
 __all__ = [
     "Body", "Line", "Lines", "Literal", "Node", "Number", "Symbol", "Table", "Uid", "bodies_in", "bodies_of",
@@ -34,16 +34,6 @@ class Symbol:
             raise AttributeValueError(f"attributes {attributes} cannot be compared", operator=op.name,
                                       hint="give tuples instead of lists or arrays") from None
         if node is None:
-            node = table.nodes[key] = Node(op, inputs, attributes, self._spec(table, op, inputs, attributes), table.line)
+            spec = self.shape.once(table.specs, op, tuple([x.spec for x in inputs]), attributes)
+            node = table.nodes[key] = Node(op, inputs, attributes, spec, table.line)
         return node
-
-    def _spec(self, table: Table, op: Op, inputs: tuple[Node, ...], attributes: Attributes) -> TensorSpec:
-        """The spec of a new node, inferred once for all of a kind."""
-        operands = tuple([x.spec for x in inputs])
-        kind = (op, operands, attributes)
-        spec = table.specs.get(kind)
-        if spec is None:
-            spec = self.shape.infer(op, operands, attributes)
-            if spec.static and all([x.static for x in operands]):
-                table.specs[kind] = spec
-        return spec

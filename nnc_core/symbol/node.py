@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nnc_core.base.line import Line, show_line
+from nnc_core.shape import Specs
 from nnc_core.type import Attributes, Op, Specified, TensorSpec
 
 
@@ -35,8 +36,8 @@ class Table:
 
     def __init__(self) -> None:
         self.nodes: dict[tuple[Any, ...], Node] = {}
-        self.specs: dict[tuple[Any, ...], TensorSpec] = {}
-        """What was inferred for operators, operands and attributes, where all sizes are numbers: layers are alike."""
+        self.specs: Specs = {}
+        """What was inferred for kinds of operands: layers are alike."""
         self.line: Line | None = None
         """The line that nodes made now are said to come from."""
 

@@ -45,8 +45,9 @@ class Cluster:
         """The node whose own loops all others are written into."""
         self.inputs: dict[Node, tuple[Node, ...]] = dict.fromkeys(result.inputs, (result,))
         """What is read from outside, with the nodes here that read it."""
-        self.points = self.row_count = prod(self.shape)
-        """`row_count`: rows are computed side by side."""
+        self.points: int = prod(self.shape)
+        self.row_count = self.points
+        """The count of rows, which are computed side by side."""
         self._lengths: dict[Any, int] = {axis: n for axis, n in enumerate(self.shape) if n != 1}
         """Of axes of the result by number, of folds by node and number; without those of length 1."""
         whole = tuple([(0, frozenset([(axis, 1)] if n != 1 else [])) for axis, n in enumerate(self.shape)])

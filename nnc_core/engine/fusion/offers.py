@@ -151,9 +151,9 @@ class GrowingGroup:
         """What is read here alone, and may be offered."""
         own, offers = set(self.members), self.offers
         for x in dict.fromkeys([x for m in self.members for x in m.inputs]):
-            if x not in own and x not in refused and x not in offers.outputs and x.op is not PACK:
-                if own.issuperset(offers.readers[x]) and offers.joins(x):
-                    yield x
+            left_out = x in own or x in refused or x in offers.outputs or x.op is PACK
+            if not left_out and own.issuperset(offers.readers[x]) and offers.joins(x):
+                yield x
 
     def groups(self) -> list[NodeGroup]:
         """The command, and its results where there are several; or the operator by itself."""

@@ -1,4 +1,4 @@
-"""Nodes written as programs: those of the same kinds that read each other in the same way are one program, written once.
+"""Nodes written as programs: nodes of the same kinds that read each other in the same way are one program.
 
 Clusters and groups of library code grow node by node, and networks are made of the same parts again and again.  So the
 steps written so far are a place in a tree, where the next node leads on: nothing is written, hashed or compared that
