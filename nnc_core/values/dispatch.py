@@ -138,9 +138,9 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
         with use_device(stack):
             return op.decompose(F, *values, *attributes)  # type: ignore[no-any-return]
     try:
-        specs, shape = tuple([v.spec for v in values]), stack.shape
-        spec = (shape.infer(op, specs, attributes) if trace is None
-                else shape.once(trace.specs_of(shape), op, specs, attributes))
+        specs, shape, running = tuple([v.spec for v in values]), stack.shape, current_trace.get()
+        spec = (shape.infer(op, specs, attributes) if running is None
+                else shape.once(running.specs_of(shape), op, specs, attributes))
     except ShapeError:
         if not learn_sizes(values, op.name):
             raise
