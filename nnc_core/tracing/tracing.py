@@ -9,7 +9,6 @@ from typing import Any
 
 from nnc_core.base.errors import ShapeError, SymbolicDimensionError
 from nnc_core.graph.bodies import called_functions
-from nnc_core.symbol import without_collector
 from nnc_core.tracing.baked import baked, states, warn
 from nnc_core.tracing.captured import CapturedNames
 from nnc_core.tracing.captures import asks_for_int, captures
@@ -73,8 +72,7 @@ class TraceSpec:
 
         Raises what the function raises; DataDependentError where no graph can be compiled.
         """
-        with without_collector():
-            traced, said = self._traced(arguments, shapes, sizes, because)
+        traced, said = self._traced(arguments, shapes, sizes, because)
         self._tell(said)
         return traced
 
