@@ -138,7 +138,7 @@ class Trace:
         self.now[cell] = value
 
     def specs_of(self, shape: Shape) -> Specs:
-        """What that layer has inferred in this trace."""
+        """The specs that a layer has inferred in this trace."""
         known = self._specs.get(shape)
         if known is None:
             known = self._specs[shape] = {}

@@ -148,7 +148,7 @@ class GrowingGroup:
                 refused.add(x)
 
     def _before(self, refused: set[Node]) -> Iterator[Node]:
-        """What is read here alone, and may be offered."""
+        """The nodes that are read here alone and may be offered."""
         own, offers = set(self.members), self.offers
         for x in dict.fromkeys([x for m in self.members for x in m.inputs]):
             left_out = x in own or x in refused or x in offers.outputs or x.op is PACK

@@ -21,7 +21,7 @@ Read: TypeAlias = "int | Literal"
 """An operand: the number of a step, ~ the number of an input, or a number that the code holds."""
 
 
-class Steps:
+class WrittenSteps:
     """The steps written so far, and what has followed them."""
 
     __slots__ = ("_after", "_programs", "inputs", "library", "result", "steps")
@@ -31,10 +31,10 @@ class Steps:
         self.steps, self.inputs, self.result, self.library = steps, inputs, result, library
         """`result`: the step that gives the value of the node written last; `library`: that whose library code it is
         made for."""
-        self._after: dict[Any, Steps] = {}
+        self._after: dict[Any, WrittenSteps] = {}
         self._programs: dict[Any, Program] = {}
 
-    def then(self, node: Node, reads: tuple[Read, ...], inputs: tuple[TensorSpec, ...]) -> Steps:
+    def then(self, node: Node, reads: tuple[Read, ...], inputs: tuple[TensorSpec, ...]) -> WrittenSteps:
         """These steps and those of a node, which brings further inputs."""
         key = (node.op, node.attributes, node.spec, reads, inputs)
         found = self._after.get(key)
@@ -42,15 +42,15 @@ class Steps:
             found = self._after[key] = self._with(node, tuple(map(_operand, reads)), (*self.inputs, *inputs))
         return found
 
-    def _with(self, node: Node, operands: tuple[Operand, ...], inputs: tuple[TensorSpec, ...]) -> Steps:
+    def _with(self, node: Node, operands: tuple[Operand, ...], inputs: tuple[TensorSpec, ...]) -> WrittenSteps:
         first = len(self.steps)
         if node.op is not FUSED:
             step = Step(node.op, node.attributes, operands, node.spec)
-            return Steps((*self.steps, step), inputs, first, first)
+            return WrittenSteps((*self.steps, step), inputs, first, first)
         program: Program = node.attributes[0]
         library = program.results[0] if program.library is None else program.library
         steps = _written_out(program, first, operands)
-        return Steps((*self.steps, *steps), inputs, first + program.results[0], first + library)
+        return WrittenSteps((*self.steps, *steps), inputs, first + program.results[0], first + library)
 
     def program(self, results: tuple[int, ...], inner: tuple[int, ...], anchor: int | None, library: int | None,
                 places: tuple[Place, ...]) -> Program:
@@ -86,7 +86,7 @@ class Programs:
     """The programs of one list of nodes."""
 
     def __init__(self, decider: Decider) -> None:
-        self.decider, self.begin = decider, Steps()
+        self.decider, self.begin = decider, WrittenSteps()
         self._numbers: dict[Node, Literal] = {}
         self._own: dict[Program, Program | None] = {}
 
