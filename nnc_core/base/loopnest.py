@@ -24,7 +24,7 @@ and scan in blocks (`codegen.clike_groups`): as many as the count of inner point
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
@@ -188,6 +188,14 @@ class LoopNest:
     arguments: tuple[Argument, ...]
     axes: tuple[int, ...]
     stages: tuple[Stage, ...]
+    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        """Counted once: code is looked up by it several times, and every instruction has a part in it."""
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash((self.name, self.arguments, self.axes, self.stages)))
+        assert self._hash is not None
+        return self._hash
 
     @property
     def notes(self) -> bool:

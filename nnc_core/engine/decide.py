@@ -15,7 +15,7 @@ from nnc_core.engine.candidates import HostBackend, NestBackend, candidates
 from nnc_core.engine.library import Abilities
 from nnc_core.engine.measured_times import NO_TIMES, MeasuredTimes, tunes
 from nnc_core.engine.pinned_backends import EXPANDED, HOST, NEST, PinnedBackends, command_key
-from nnc_core.operator.fused import FUSED
+from nnc_core.operator.fused import FUSED, command_of
 from nnc_core.operator.host import CALLBACK
 from nnc_core.operator.program import Program
 from nnc_core.symbol import Line, Node, show_line
@@ -138,9 +138,7 @@ class Decider:
         """
         if program in self.refused_programs:
             return None
-        inputs = tuple([x.layout() for x in program.inputs])
-        outputs = tuple([program.steps[n].spec.layout() for n in program.results])
-        decision = self.decide(FUSED, Command(FUSED.name, (program,), inputs, outputs))
+        decision = self.decide(FUSED, command_of(program))
         return None if decision.on_host else decision.command.attributes[0]
 
     def generate(self, nodes: Iterable[Node]) -> None:

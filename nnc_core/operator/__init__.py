@@ -99,6 +99,10 @@ class Nodes(Namespace[Node]):
         """The node that stands for one that has just been made: itself."""
         return node
 
+    def kept(self, node: Node) -> Node:
+        """The node that stands for one of a graph that is copied, whose inputs stay as they were."""
+        return self.simplify(node)
+
     def follow(self, old: Node, new: Node) -> None:
         """Learn that a node of a graph that is copied is now another one."""
 

@@ -42,13 +42,12 @@ class Load(NamedTuple):
     """Lengths of the axes of the fold within which it is read; None outside of folds."""
     times: int
     """How often it is read for the whole result."""
-    scattered: bool = False
+    scattered: bool
     """True if it is gathered, and few neighbours of it with it: reading it again costs as much as at first."""
-
-    @property
-    def folded(self) -> int:
-        """Points of the fold within which it is read; 0 outside of folds."""
-        return 0 if self.stage is None else prod(self.stage)
+    folded: int
+    """Points of the fold within which it is read; 0 outside of folds."""
+    here: bool
+    """True if it is read just where the element of the result is asked for."""
 
 
 NEIGHBOURS = 16
@@ -91,7 +90,7 @@ def _form(op: Op, inputs: tuple[TensorSpec, ...], attributes: Attributes, spec: 
         except NotSupportedError:
             continue
         if anchor is not None:  # its axes are its own, not those of the result
-            loads = [load._replace(at=(None,) * len(load.at)) for load in reader.loads]
+            loads = [load._replace(at=(None,) * len(load.at), here=False) for load in reader.loads]
             return _form_of(Kind.ANCHOR, loads, reader.nest.build())
         return _form_of(Kind.FOLD if reader.folds else Kind.POINTWISE, reader.loads, reader.nest.build())
     return Form(Kind.OPAQUE)
@@ -134,10 +133,11 @@ class _Reader(Composer):
     def _written(self, element: Element) -> Any:
         if isinstance(element.operand, Input):
             at = tuple(map(_affine, element.at))
-            times = self.points * (1 if self.lengths is None else max(prod(self.lengths), 1))
-            self.loads.append(Load(element.operand.number, at, self.lengths, times, self._is_scattered(element)))
+            folded = 0 if self.lengths is None else prod(self.lengths)
+            times, scattered = self.points * max(folded, 1), self._is_scattered(element)
+            here = not folded and at == _own_axes(self.program.steps[0].spec.ndim)
+            self.loads.append(Load(element.operand.number, at, self.lengths, times, scattered, folded, here))
         return super()._written(element)
-
 
     def _is_scattered(self, element: Element) -> bool:
         shape = self.program.spec_of(element.operand).static_shape
@@ -151,3 +151,7 @@ def _affine(index: IndexLike) -> Affine:
     if index.divisor != 1 or index.gather is not None:
         return None
     return index.offset, tuple(sorted([(a, c) for a, c in index.coefficients.items() if c]))
+
+
+def _own_axes(rank: int) -> tuple[Affine, ...]:
+    return tuple([(0, ((axis, 1),)) for axis in range(rank)])

@@ -68,3 +68,9 @@ def _nest(command: Command) -> LoopNest:
 
 FUSED = Op("fused", ("*inputs",), ("program",), _infer, _run, "The operators of a program, as one command.", nest=_nest,
            storage=True)
+
+
+def command_of(program: Program) -> Command:
+    """A program as a command, on packed arrays."""
+    inputs = tuple([x.layout() for x in program.inputs])
+    return Command(FUSED.name, (program,), inputs, tuple([program.steps[n].spec.layout() for n in program.results]))

@@ -52,23 +52,35 @@ class Optimiser:
     def run(self, outputs: Sequence[Node]) -> list[Node]:
         """The same values by fewer and simpler nodes.  Running again changes nothing."""
         wanted = [r for r in self.rewrites() if "recognise" not in r.tags]
-        rules, asking = rules_of(wanted), {r.once for r in wanted if r.once}
-        found = list(outputs)
+        rules = rules_of(wanted)
+        found = self._rebuilt(outputs, rules)
         while True:
-            found = self._rebuilt(found, rules)
             order = postorder(found)
             better = simplify_control(found, self.operator.open(), order)
-            if better is None and any([node.op.name in asking for node in order]):
-                uses = uses_of(found, order)
-                if self._begins(order, [r for r in wanted if r.once], uses):
-                    counted = self._rebuilt(found, rules, order, uses)
-                    better = None if self._same(counted, found) else counted
+            if better is None:
+                counted = self._counted(found, order, wanted, rules)
+                if counted is not None:
+                    found = counted  # no rule applies any more, but where counts are others now
+                    continue
             better = better or hoist(found, self.operator.open(), order)
             if better is None and not config.deterministic:
                 better = take_out_sums(found, self.operator.open(), order)
             if better is None:
                 return found
-            found = better
+            found = self._rebuilt(better, rules)
+
+    def _counted(self, found: Sequence[Node], order: Sequence[Node], wanted: Sequence[Rewrite],
+                 rules: Mapping[str, Sequence[Rule]]) -> list[Node] | None:
+        """The graph once more, with rules that ask whether a node is read once; None if these find nothing."""
+        asking = [r for r in wanted if r.once]
+        names = {r.once for r in asking}
+        if not any([node.op.name in names for node in order]):
+            return None
+        uses = uses_of(found, order)
+        if not self._begins(order, asking, uses):
+            return None
+        counted = self._rebuilt(found, rules, order, uses, rules_of(asking))
+        return None if self._same(counted, found) else counted
 
     def hoist(self, outputs: Sequence[Node]) -> list[Node]:
         """Compute before loops what their rounds would compute anew."""
@@ -82,18 +94,20 @@ class Optimiser:
         once, are not looked at."""
         rules = rules_of(wanted)
         F = self.operator.open(partial(Rewriting, rules=rules, uses=uses))
-        return any([F.simplify(node) is not node for node in order if node.op.name in rules])
+        return any(F.simplify(node) is not node for node in order if node.op.name in rules)
 
     def _same(self, a: Sequence[Node], b: Sequence[Node]) -> bool:
         """True if two graphs have the same nodes; those of control flow are made anew by every copy."""
         if all(map(is_, a, b)):
             return True
-        F = self.operator.open()
-        return all(x is y for x, y in zip(rebuild(a, F), rebuild(b, F), strict=True))
+        both = rebuild([*a, *b], self.operator.open())
+        return all(map(is_, both[: len(a)], both[len(a) :]))
 
     def _rebuilt(self, outputs: Sequence[Node], rules: Mapping[str, Sequence[Rule]],
-                 order: Sequence[Node] | None = None, uses: Mapping[Node, int] | None = None) -> list[Node]:
-        return rebuild(outputs, self.operator.open(partial(Rewriting, rules=rules, uses=uses)), order=order)
+                 order: Sequence[Node] | None = None, uses: Mapping[Node, int] | None = None,
+                 anew: Mapping[str, Sequence[Rule]] | None = None) -> list[Node]:
+        F = self.operator.open(partial(Rewriting, rules=rules, uses=uses, anew=anew))
+        return rebuild(outputs, F, order=order)
 
     def expand(self, outputs: Sequence[Node], wanted: Callable[[Node], bool],
                order: Sequence[Node] | None = None) -> list[Node]:

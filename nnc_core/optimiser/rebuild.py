@@ -37,7 +37,7 @@ def rebuild(outputs: Sequence[Node], F: Nodes, make: Make | None = None,
             new[node] = F.apply(node.op, inputs, attributes)
         elif inputs == node.inputs:
             adopted = F.table.adopt(node)
-            new[node] = F.apply(node.op, inputs, node.attributes) if changed else F.simplify(adopted)
+            new[node] = F.apply(node.op, inputs, node.attributes) if changed else F.kept(adopted)
         else:
             new[node] = F.apply(node.op, inputs, node.attributes)
         if new[node] is not node:

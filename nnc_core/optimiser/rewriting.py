@@ -17,16 +17,18 @@ class Rewriting(Nodes):
     """One walk over a graph reaches the fixed point of local rules.
 
     `uses` tells how often each node of the graph is read, for rules that ask; without it nobody is said to be read
-    once.
+    once.  `anew` are the rules for nodes that stay as they were, where the graph has been rewritten by the others; all
+    of them if it is None.
     """
 
     def __init__(self, operator: Operator, table: Table, rules: Mapping[str, Sequence[Rule]],
-                 uses: Mapping[Node, int] | None = None) -> None:
+                 uses: Mapping[Node, int] | None = None, anew: Mapping[str, Sequence[Rule]] | None = None) -> None:
         super().__init__(operator, table)
         self.rules, self.uses = rules, dict(uses or {})
+        self.anew = rules if anew is None else anew
 
     def fresh(self) -> Rewriting:
-        return self.operator.open(partial(Rewriting, rules=self.rules))
+        return self.operator.open(partial(Rewriting, rules=self.rules, anew=self.anew))
 
     def follow(self, old: Node, new: Node) -> None:
         """Count a node's readers for the one that takes its place, so that a chain is rewritten in one walk."""
@@ -34,7 +36,15 @@ class Rewriting(Nodes):
             self.uses[new] = self.uses.get(new, 0) + self.uses[old]
 
     def simplify(self, node: Node) -> Node:
-        for rule in self.rules.get(node.op.name, ()):
+        rules = self.rules.get(node.op.name)
+        return node if rules is None else self._by(rules, node)
+
+    def kept(self, node: Node) -> Node:
+        rules = self.anew.get(node.op.name)
+        return node if rules is None else self._by(rules, node)
+
+    def _by(self, rules: Sequence[Rule], node: Node) -> Node:
+        for rule in rules:
             try:
                 better = rule(self, node)
             except ReplacementCycleError:  # the simpler form is made of an operator that this one stands for

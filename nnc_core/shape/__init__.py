@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -10,8 +11,9 @@ from nnc_core.base.dtype import is_storage
 from nnc_core.base.errors import Error, ShapeError
 from nnc_core.type import Attributes, Dim, Op, TensorSpec, TupleSpec, Type, not_computed
 
-__all__ = ["Shape", "show_operands"]
+__all__ = ["Shape", "Specs", "show_operands"]
 
+Specs: TypeAlias = "dict[tuple[Op, tuple[TensorSpec, ...], Attributes], TensorSpec]"
 MOST_DIMENSIONS = 64
 """NumPy's limit, which everything meets that goes by way of the host."""
 
@@ -51,6 +53,20 @@ class Shape:
         except (TypeError, ValueError) as error:
             raise ShapeError(f"attributes do not fit: {error}", operator=op.name,
                              operands=show_operands(op, inputs, attributes)) from error
+
+    def once(self, known: Specs, op: Op, inputs: tuple[TensorSpec, ...], attributes: Attributes) -> TensorSpec:
+        """The spec, inferred once for each kind of operands: `known` is what has been, where all sizes are numbers.
+        What dimensions with names are asked meanwhile is watched, and so asked each time."""
+        kind = (op, inputs, attributes)
+        try:
+            spec = known.get(kind)
+        except TypeError:  # attributes that cannot be compared
+            return self.infer(op, inputs, attributes)
+        if spec is None:
+            spec = self.infer(op, inputs, attributes)
+            if spec.static and all([x.static for x in inputs]):
+                known[kind] = spec
+        return spec
 
 
 _OF_LIBRARIES = 256

@@ -34,6 +34,6 @@ class Symbol:
             raise AttributeValueError(f"attributes {attributes} cannot be compared", operator=op.name,
                                       hint="give tuples instead of lists or arrays") from None
         if node is None:
-            spec = self.shape.infer(op, tuple([x.spec for x in inputs]), attributes)
+            spec = self.shape.once(table.specs, op, tuple([x.spec for x in inputs]), attributes)
             node = table.nodes[key] = Node(op, inputs, attributes, spec, table.line)
         return node

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nnc_core.base.line import Line, show_line
+from nnc_core.shape import Specs
 from nnc_core.type import Attributes, Op, Specified, TensorSpec
 
 
@@ -31,10 +32,12 @@ class Uid:
 class Table:
     """The nodes of one graph under construction; dies with it, so that nothing is kept alive or locked."""
 
-    __slots__ = ("line", "nodes")
+    __slots__ = ("line", "nodes", "specs")
 
     def __init__(self) -> None:
         self.nodes: dict[tuple[Any, ...], Node] = {}
+        self.specs: Specs = {}
+        """What was inferred for kinds of operands: layers are alike."""
         self.line: Line | None = None
         """The line that nodes made now are said to come from."""
 

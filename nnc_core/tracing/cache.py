@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from nnc_core.base.errors import FallbackWarning, ShapeError
-from nnc_core.symbol import users_frame
+from nnc_core.symbol import users_frame, without_collector
 from nnc_core.tracing.compilation import Compilation
 from nnc_core.tracing.dimensions import Shapes, Sizes
 from nnc_core.tracing.recent import Recent
@@ -136,7 +136,9 @@ class Cache:
         because = reason(self.trace_spec.parameters, self.entries, signature, entry.variants)
         self._check_shape(signature, because)
         try:
-            found = self._specialised(signature, entry, family) or self._traced(arguments, signature, family, because)
+            with without_collector():  # once around both: when it goes on, it looks at all that is new
+                found = (self._specialised(signature, entry, family)
+                         or self._traced(arguments, signature, family, because))
         except DataDependentError as error:
             entry.as_written = error.message
             where = f", at {error.line}" if error.line else ""

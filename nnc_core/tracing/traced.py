@@ -85,9 +85,17 @@ class Traced(NamedTuple):
         return numbers
 
 
-def finish(trace: Trace, result: Any, shapes: Shapes, sizes: Sizes | None, donated: Sequence[int],
-           because: str, captured: CapturedNames) -> Traced:
-    """The graph of what was traced."""
+def recorded(trace: Trace, result: Any) -> list[Value]:
+    """All that the results, the writes and the effects depend on, inputs first; what tensors from outside were computed
+    from is none of the graph's."""
+    written = [v for cell, v in trace.now.items() if v is not trace.cells[cell]]
+    returned = [x._value for x in flatten(result, sort=False)[0] if isinstance(x, Tensor)]
+    return postorder([*trace.effects, *returned, *written], trace.seen)
+
+
+def finish(trace: Trace, result: Any, order: Sequence[Value], shapes: Shapes, sizes: Sizes | None,
+           donated: Sequence[int], because: str, captured: CapturedNames) -> Traced:
+    """The graph of what was traced; `order` is what has been `recorded`."""
     leaves, structure = flatten(result, sort=False)
     _check_keys(structure)
     outputs = {f"out{i}": x._value for i, x in enumerate(leaves) if isinstance(x, Tensor)}
@@ -98,7 +106,8 @@ def finish(trace: Trace, result: Any, shapes: Shapes, sizes: Sizes | None, donat
     G = stack.operator.open()
     inputs: dict[str, Node] = {}
     cuts: dict[int, Node] = {}
-    outside = {f"outside{i}": t for i, t in enumerate(_read_outside(trace, list(wanted.values())))}
+    read = [trace.seen[id(v)] for v in order if id(v) in trace.seen]
+    outside = {f"outside{i}": t for i, t in enumerate(read)}
     named = [(f"arg{i}", v) for i, v in enumerate(trace.symbols)]
     named += [(f"cell{i}", v) for i, v in enumerate(trace.cells.values())]
     named += [(k, t._value) for k, t in outside.items()]
@@ -140,13 +149,6 @@ def check_sizes(graph: SymbolicGraph) -> None:
         if any(is_data_dependent(name) and name not in resolvable for name in names):
             raise DataDependentError(f"{node.op.name} gives {node.spec}, whose size depends on data",
                                      line=show_line(node.line))
-
-
-def _read_outside(trace: Trace, wanted: Sequence[Value]) -> list[Handle]:
-    """The tensors from outside that the results depend on; what they were computed from is none of the graph's."""
-    seen = trace.seen
-    order = postorder(wanted, leaf=lambda v: id(v) in seen or v.step is None)
-    return [seen[id(v)] for v in order if id(v) in seen]
 
 
 def _donated_pairs(outputs: Mapping[str, Node], donated: Mapping[str, Node],

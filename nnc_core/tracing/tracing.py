@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from nnc_core.base.errors import ShapeError, SymbolicDimensionError
 from nnc_core.graph.bodies import called_functions
-from nnc_core.symbol import postorder, without_collector
 from nnc_core.tracing.baked import baked, states, warn
 from nnc_core.tracing.captured import CapturedNames
 from nnc_core.tracing.captures import asks_for_int, captures
 from nnc_core.tracing.dimensions import Shapes, Sizes, answered_by
 from nnc_core.tracing.signature import Arguments, Parameters
-from nnc_core.tracing.traced import Traced, finish
+from nnc_core.tracing.traced import Traced, finish, recorded
 from nnc_core.type import TensorSpec
 from nnc_core.values.data_dependent import DataDependentError
 from nnc_core.values.modes import tracing
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Trace
-from nnc_core.values.tree import flatten
+from nnc_core.values.value import Value
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,7 @@ class TraceSpec:
 
         Raises what the function raises; DataDependentError where no graph can be compiled.
         """
-        with without_collector():
-            traced, said = self._traced(arguments, shapes, sizes, because)
+        traced, said = self._traced(arguments, shapes, sizes, because)
         self._tell(said)
         return traced
 
@@ -92,11 +90,12 @@ class TraceSpec:
             with nullcontext() if sizes is None else answered_by(sizes):
                 with tracing(trace):
                     result = self.f(*args, **kwargs)
-                after = captures(roots, but=code_of_callbacks(trace, result))
+                order = recorded(trace, result)
+                after = captures(roots, but=code_of_callbacks(order))
                 guarded = [getattr(g.read, "__self__", None) for g in trace.guards]
                 said = baked(after, names.settle(after.found, guarded, trace.looked_at), drawn)
                 donated = list(self.donated(arguments))
-                return finish(trace, result, shapes, sizes, donated, because, names), said
+                return finish(trace, result, order, shapes, sizes, donated, because, names), said
         except (ShapeError, SymbolicDimensionError) as error:
             if trace.counts and sizes is None:  # perhaps the sizes that depend on data do not fit: eager will tell
                 raise DataDependentError(error.message, line=error.line) from error
@@ -105,9 +104,8 @@ class TraceSpec:
             trace.ended = True
 
 
-def code_of_callbacks(trace: Trace, result: Any) -> list[Any]:
+def code_of_callbacks(order: Iterable[Value]) -> list[Any]:
     """Python that the graph calls each time it runs: what it reads and changes is its own affair."""
-    wanted = [*trace.effects, *trace.now.values(), *[x._value for x in flatten(result)[0] if isinstance(x, Tensor)]]
-    steps = [v for v in postorder(wanted, leaf=lambda v: id(v) in trace.seen) if v.step is not None]
+    steps = [v for v in order if v.step is not None]
     code = [getattr(f, name, None) for f in called_functions(steps) for name in ("fn", "vjp")]
     return [f for f in code if f is not None]

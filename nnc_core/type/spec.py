@@ -16,13 +16,16 @@ from nnc_core.type.dim import Dim, Dims
 class TensorSpec:
     """Immutable; compared by content."""
 
-    __slots__ = ("_hash", "_packed", "dtype", "shape")
+    __slots__ = ("_hash", "_packed", "dtype", "shape", "static")
     shape: Dims
     dtype: DType
+    static: bool
+    """True if every dimension is a number of Python's."""
     _packed: Layout | None
 
     def __init__(self, shape: Dims, dtype: DType) -> None:
         self.shape, self.dtype, self._packed = shape, dtype, None
+        self.static = all([d.__class__ is int for d in shape])
         self._hash = hash((shape, dtype))
 
     def __eq__(self, other: object) -> bool:
@@ -53,10 +56,10 @@ class TensorSpec:
         """Packed in C order; SymbolicDimensionError if a dimension has no number."""
         packed = self._packed
         if packed is None:
-            numbers = tuple([d if d.__class__ is int else d.__index__() for d in self.shape])
-            packed = Layout.packed(numbers, self.dtype)
-            if all([d.__class__ is int for d in self.shape]):  # what dimensions with names answer is watched
-                self._packed = packed
+            if self.static:
+                packed = self._packed = Layout.packed(self.shape, self.dtype)  # type: ignore[arg-type]
+            else:  # what dimensions with names answer is watched
+                packed = Layout.packed(tuple([d.__index__() for d in self.shape]), self.dtype)
         return packed
 
 
@@ -71,7 +74,7 @@ class TupleSpec(TensorSpec):
 
     def __init__(self, parts: tuple[TensorSpec, ...]) -> None:
         super().__init__((), _NO_DTYPE)
-        self.parts = parts
+        self.parts, self.static = parts, all([part.static for part in parts])
         self._hash = hash(parts)
 
     def __eq__(self, other: object) -> bool:

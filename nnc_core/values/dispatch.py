@@ -138,7 +138,9 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
         with use_device(stack):
             return op.decompose(F, *values, *attributes)  # type: ignore[no-any-return]
     try:
-        spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
+        specs, shape, running = tuple([v.spec for v in values]), stack.shape, current_trace.get()
+        spec = (shape.infer(op, specs, attributes) if running is None
+                else shape.once(running.specs_of(shape), op, specs, attributes))
     except ShapeError:
         if not learn_sizes(values, op.name):
             raise

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nnc_core.base.errors import ConcretizationError, Error, LeakedTraceError
+from nnc_core.shape import Shape, Specs
 from nnc_core.symbol import postorder, show_line, user_line
 from nnc_core.type import TensorSpec
 from nnc_core.values.modes import current_trace
@@ -102,6 +103,7 @@ class Trace:
         self._read: set[tuple[int, str]] = set()
         self.counts = False
         """Whether there are sizes that depend on data."""
+        self._specs: dict[Shape, Specs] = {}
         self.effects: list[Value] = []
         """What is computed although nothing may need it: callbacks with effects, in the order in which they came."""
 
@@ -163,6 +165,13 @@ class Trace:
         if cell not in self.cells:
             self.read(cell)
         self.now[cell] = value
+
+    def specs_of(self, shape: Shape) -> Specs:
+        """The specs that a layer has inferred in this trace."""
+        known = self._specs.get(shape)
+        if known is None:
+            known = self._specs[shape] = {}
+        return known
 
     # ---- what Python has looked at
     def guard(self, read: Callable[[], Any]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnc_core.engine.allocation.lifetime import Demand, IntArray
+from nnc_core.engine.allocation.lifetime import ADDRESSABLE, Demand, IntArray
 
 
 class Placed:
@@ -28,7 +28,7 @@ class Placed:
     def occupied(self, first: int, last: int) -> tuple[IntArray, IntArray]:
         """Low and high ends, by low, of what is alive at some step from first to last."""
         begins, ends, lows, highs = self.columns[:, :self.count]
-        hit = np.flatnonzero((begins <= last) & (ends >= first))
+        hit = ((begins <= last) & (ends >= first)).nonzero()[0]
         return lows[hit], highs[hit]
 
 
@@ -42,14 +42,19 @@ def next_start(start: IntArray, size: int | IntArray, segment: int | None) -> In
 
 def find_gap(lows: IntArray, highs: IntArray, size: int, segment: int | None, tightest: bool) -> int:
     """Offset of the lowest (or tightest) gap that holds `size` bytes; above all others if there is none."""
+    if not len(lows):
+        return 0
     start = np.zeros(len(lows) + 1, np.int64)
     np.maximum.accumulate(highs, out=start[1:])
-    start = next_start(start, size, segment)
-    spare = lows - start[:-1] - size
-    fits = np.flatnonzero(spare >= 0)
-    if not fits.size:
-        return int(start[-1])
-    return int(start[fits[spare[fits].argmin()] if tightest else fits[0]])
+    if segment is not None and start[-1] + size > segment:
+        start = next_start(start, size, segment)
+    room = lows - start[:-1]
+    if tightest:
+        room[room < size] = ADDRESSABLE
+        found = room.argmin()
+    else:
+        found = (room >= size).argmax()
+    return int(start[found if size <= room[found] < ADDRESSABLE else -1])
 
 
 def place_in_order(demand: Demand, order: IntArray, *, tightest: bool) -> IntArray:

@@ -10,6 +10,7 @@ from nnc_core.device import CODEGEN, REPRODUCIBLE
 from nnc_core.engine.fusion.grouping import Grouping
 from nnc_core.engine.fusion.offers import accepted_offers
 from nnc_core.engine.fusion.templates import match
+from nnc_core.engine.fusion.writing import Programs
 from nnc_core.engine.groups import NodeGroup
 from nnc_core.operator.fused import FUSED
 from nnc_core.symbol import Node
@@ -31,8 +32,9 @@ def fuse(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> li
     device = decider.device
     if not config.fusion:
         return match(nodes, outputs, (), (), {})
-    offers = accepted_offers(nodes, outputs, decider)
+    programs = Programs(decider)
+    offers = accepted_offers(nodes, outputs, decider, programs)
     exact = REPRODUCIBLE in device.spec.features or not config.deterministic
     if CODEGEN in device.spec.features and exact:
-        return Grouping(nodes, outputs, decider, offers).groups()
+        return Grouping(nodes, outputs, decider, programs, offers).groups()
     return match(nodes, outputs, device.all_backends(FUSED.name), decider.refused_programs, offers)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from functools import lru_cache
 from math import prod
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -44,7 +43,11 @@ class Cluster:
         """Other nodes whose values are given, since others read them as well, and where they are written."""
         self.anchor: Node | None = None
         """The node whose own loops all others are written into."""
-        self.inputs: dict[Node, None] = dict.fromkeys(result.inputs)
+        self.inputs: dict[Node, tuple[Node, ...]] = dict.fromkeys(result.inputs, (result,))
+        """What is read from outside, with the nodes here that read it."""
+        self.points: int = prod(self.shape)
+        self.row_count = self.points
+        """The count of rows, which are computed side by side."""
         self._lengths: dict[Any, int] = {axis: n for axis, n in enumerate(self.shape) if n != 1}
         """Of axes of the result by number, of folds by node and number; without those of length 1."""
         whole = tuple([(0, frozenset([(axis, 1)] if n != 1 else [])) for axis, n in enumerate(self.shape)])
@@ -65,34 +68,16 @@ class Cluster:
         rows = self.rows
         return () if rows is None else tuple([a for a, n in enumerate(self.shape) if n != 1 and a not in rows])
 
-    @property
-    def points(self) -> int:
-        return prod(self.shape)
-
-    @property
-    def row_count(self) -> int:
-        """The count of rows, which are computed side by side."""
-        return self.points if self.rows is None else prod([self._lengths[axis] for axis in self.rows])
-
     # ---- what is asked of a node
     def requests_of(self, node: Node) -> list[Request]:
         """The elements of an input that the nodes here ask for, each once."""
-        found: dict[Request, None] = {}
-        for user in self.forms:
-            if node in user.inputs:
-                for load in self.forms[user].loads:
-                    if user.inputs[load.argument] is node:
-                        for request in self._requests[user]:
-                            found[self._through(user, load, request)] = None
-        return list(found)
-
-    def _through(self, user: Node, load: Load, request: Request) -> Request:
-        """Turn a request for an element of a node into one for what it reads."""
-        rank = user.ndim
-        if not load.folded and load.at == _own_axes(rank):
-            return request
-        at = tuple([_substituted(index, request.at, rank, user) for index in load.at])
-        return Request(at, user if load.folded else request.scope)
+        found: list[Request] = []
+        for user in self.inputs[node]:
+            for load in self.forms[user].loads:
+                if user.inputs[load.argument] is node:
+                    requests = self._requests[user]
+                    found += requests if load.here else [_through(user, load, request) for request in requests]
+        return found if len(found) < 2 else list(dict.fromkeys(found))
 
     def asks_for_all(self, node: Node) -> bool:
         """Tell whether the nodes here are sure to ask for every element of an input, however often."""
@@ -117,8 +102,8 @@ class Cluster:
         return self.row_count * folded
 
     def _is_of_row(self, request: Request) -> bool:
-        return self.rows is not None and all(
-            index is not None and all(axis in self.rows for axis, _ in index[1]) for index in request.at)
+        axes = None if self.rows is None else _axes(request)
+        return axes is not None and self.rows is not None and axes <= self.rows
 
     # ---- growing
     def folds_with(self, node: Node, requests: list[Request]) -> bool:
@@ -131,9 +116,10 @@ class Cluster:
         return (self.rows is None or self.rows == axes) and prod([self._lengths[a] for a in axes]) == prod(
             node.spec.static_shape)
 
-    def anchors_with(self, node: Node, requests: list[Request]) -> bool:
-        """Tell whether a node that goes through loops of its own computes what the result needs, point by point."""
-        return self.anchor is None and self.rows is None and self.is_whole(node, requests)
+    @property
+    def takes_anchors(self) -> bool:
+        """True if a node that goes through loops of its own may compute what the result needs, point by point."""
+        return self.anchor is None and self.rows is None
 
     def is_whole(self, node: Node, requests: list[Request]) -> bool:
         """Tell whether just the elements of a node are asked for that have the places of the result's."""
@@ -173,7 +159,9 @@ class Cluster:
         self.forms[node] = form
         self._requests[node] = requests
         del self.inputs[node]
-        self.inputs |= dict.fromkeys([x for x in node.inputs if x not in self.forms])
+        for x in dict.fromkeys(node.inputs):
+            if x not in self.forms:
+                self.inputs[x] = (*self.inputs.get(x, ()), node)
         if form.kind is Kind.FOLD:
             self._fold_along(node, form, requests[0])
         elif form.kind is Kind.ANCHOR:
@@ -188,7 +176,7 @@ class Cluster:
         requests = [Request(tuple([(0, frozenset([(axis, 1)] if n != 1 else []))
                                    for n, axis in zip(node.spec.static_shape, axes, strict=True)]), None)]
         place = self.place_of(node, form, requests)
-        self.inputs[node] = None
+        self.inputs[node] = ()
         self.add(node, form, requests)
         return place
 
@@ -206,7 +194,7 @@ class Cluster:
     def _fold_along(self, node: Node, form: Form, request: Request) -> None:
         axes = _axes(request)
         assert axes is not None
-        self.rows = axes
+        self.rows, self.row_count = axes, prod([self._lengths[axis] for axis in axes])
         for k, n in {(k, n) for load in form.loads for k, n in enumerate(load.stage or ()) if n != 1}:
             if self._lengths.setdefault((node, k), n) != n:
                 self._lengths[node, k] = 0  # it goes through several stages
@@ -214,8 +202,8 @@ class Cluster:
     def remove(self, node: Node) -> None:
         """Take out a node none of whose inputs is here."""
         del self.forms[node], self._requests[node]
-        kept = {x for member in self.forms for x in member.inputs if x not in self.forms}
-        self.inputs = dict.fromkeys([x for x in (*self.inputs, node) if x in kept])
+        readers = {x: tuple([member for member in self.forms if x in member.inputs]) for x in (*self.inputs, node)}
+        self.inputs = {x: members for x, members in readers.items() if members}
 
 
 def reads_all(node: Node, form: Form, x: Node) -> bool:
@@ -238,10 +226,14 @@ def _reaches_all(load: Load, node: Node, x: Node) -> bool:
     return True
 
 
-@lru_cache(maxsize=128)
-def _own_axes(rank: int) -> tuple[Affine, ...]:
-    """The indices of what is read just where it is asked for."""
-    return tuple([(0, ((axis, 1),)) for axis in range(rank)])
+def _through(user: Node, load: Load, request: Request) -> Request:
+    """Turn a request for an element of a node into one for what it reads."""
+    rank = user.ndim
+    at = tuple([_substituted(index, request.at, rank, user) for index in load.at])
+    return Request(at, user if load.folded else request.scope)
+
+
+_NO_AXES: frozenset[tuple[Any, int]] = frozenset()
 
 
 def _substituted(index: Affine, at: tuple[Position, ...], rank: int, fold: Node) -> Position:
@@ -249,8 +241,11 @@ def _substituted(index: Affine, at: tuple[Position, ...], rank: int, fold: Node)
     if index is None:
         return None
     offset, terms = index
-    if not offset and len(terms) == 1 and terms[0][1] == 1 and terms[0][0] < rank:
-        return at[terms[0][0]]
+    if not terms:
+        return offset, _NO_AXES
+    if not offset and len(terms) == 1 and terms[0][1] == 1:
+        axis = terms[0][0]
+        return at[axis] if axis < rank else (0, frozenset([((fold, axis - rank), 1)]))
     total = dict[Any, int]()
     for axis, coefficient in terms:
         inner = (0, (((fold, axis - rank), 1),)) if axis >= rank else at[axis]
@@ -264,9 +259,10 @@ def _substituted(index: Affine, at: tuple[Position, ...], rank: int, fold: Node)
 
 def _axes(request: Request) -> frozenset[Any] | None:
     """The axes that an element lies along; None where they are not known."""
-    axes: set[Any] = set()
+    axes = []
     for index in request.at:
         if index is None:
             return None
-        axes.update([axis for axis, _ in index[1]])
+        for axis, _ in index[1]:
+            axes.append(axis)
     return frozenset(axes)

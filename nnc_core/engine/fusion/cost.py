@@ -16,9 +16,9 @@ SMALL = 1 << 16
 """Points of a result for which starting a command costs more than computing them."""
 
 
-def pays(node: Node, form: Form, cluster: Cluster, requests: list[Request], *, given: bool) -> bool:
+def pays(node: Node, form: Form, cluster: Cluster, requests: list[Request], *, given: bool, whole: bool) -> bool:
     """Tell whether fewer bytes are moved for what is computed more than once, and enough is computed side by side.
-    What is `given` is written all the same, and only not read again."""
+    What is `given` is written all the same, and only not read again; `whole`: see `Cluster.is_whole`."""
     size = prod(node.spec.static_shape)
     if form.kind is Kind.FOLD:
         rows = size
@@ -27,7 +27,7 @@ def pays(node: Node, form: Form, cluster: Cluster, requests: list[Request], *, g
         return False  # a fold goes through its rows in another order than the indices, or several times
     if given and cluster.row_count < min(size, SIDE_BY_SIDE) and size > SMALL:
         return False
-    again = 0 if cluster.is_whole(node, requests) else max(cluster.times(requests) - size, 0)
+    again = 0 if whole else max(cluster.times(requests) - size, 0)
     loads = max(len(form.loads) - 1, 0)
     saved = (1 if given else 2) * node.spec.nbytes
     return bool(again * (form.weight + loads) <= saved * ADDITIONS_PER_BYTE)

@@ -17,7 +17,7 @@ from nnc_core.engine.fusion.cluster import Cluster, Request
 from nnc_core.engine.fusion.cost import pays
 from nnc_core.engine.fusion.merging import goes_through, is_small, merged
 from nnc_core.engine.fusion.ways import Ways, in_order
-from nnc_core.engine.fusion.writing import ProgramWriter
+from nnc_core.engine.fusion.writing import Programs, ProgramWriter
 from nnc_core.engine.groups import COPY, LEAVES, NodeGroup, is_number
 from nnc_core.operator.control import PICK
 from nnc_core.operator.form import Form, Kind, form_of
@@ -49,9 +49,9 @@ class Grouping:
     """The clusters of a graph."""
 
     def __init__(self, nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider,
-                 taken: Mapping[Node, Sequence[NodeGroup] | None] | None = None) -> None:
+                 programs: Programs, taken: Mapping[Node, Sequence[NodeGroup] | None] | None = None) -> None:
         """`taken` are nodes that are grouped already: by their last results, None for the others."""
-        self.nodes, self.decider, self.taken = nodes, decider, taken or {}
+        self.nodes, self.decider, self.programs, self.taken = nodes, decider, programs, taken or {}
         self.position = {node: n for n, node in enumerate(nodes)}
         self.users: dict[Node, list[Node]] = {}
         for node in nodes:
@@ -62,9 +62,13 @@ class Grouping:
         """Instructions whose bits may depend on what is beside them."""
         self.notes = NOTES in decider.device.spec.features
         self.cluster: dict[Node, Cluster] = {}
-        self._forms: dict[NodeKind, Form] = {}
-        self._joined: dict[NodeKind, Node] = {}
-        """A node of each kind that is among others in a command."""
+        self._first: dict[NodeKind, Node] = {}
+        """Of each kind one node, in whose place the others are asked about."""
+        self._like: dict[Node, Node] = {}
+        """The node of its kind that stands for it."""
+        self._forms: dict[Node, Form] = {}
+        self._joined: dict[Node, None] = {}
+        """Those that are among others in a command."""
         self.ways = Ways(len(nodes))
 
     def groups(self) -> list[NodeGroup]:
@@ -80,10 +84,11 @@ class Grouping:
             if len(grown.forms) > 1:
                 made |= dict.fromkeys(grown.forms, self._group(grown))
         for node in self.nodes:
-            own = [NodeGroup.of(node)] if node not in self.taken else self.taken[node]
-            if node not in made and node.op not in LEAVES and not is_number(node) and own is not None:
-                made[node] = list(own)
-        self.decider.generate(self._joined.values())
+            if node not in made and node.op not in LEAVES and not is_number(node):
+                own = self.taken[node] if node in self.taken else [NodeGroup.of(node)]
+                if own is not None:
+                    made[node] = list(own)
+        self.decider.generate(self._joined)
         return in_order({node: made[node] for node in self.nodes if node in made})
 
     def _place(self, node: Node) -> None:
@@ -101,7 +106,10 @@ class Grouping:
 
     def _merge_readers(self, node: Node) -> None:
         """Make clusters one that go through the same rows of a node, if neither waits for the other."""
-        clusters = dict.fromkeys([self.cluster[user] for user in self.users.get(node, ()) if user in self.cluster])
+        users = self.users.get(node, ())
+        if len(users) < 2:
+            return
+        clusters = dict.fromkeys([self.cluster[user] for user in users if user in self.cluster])
         if len(clusters) < 2 or is_small(node):
             return
         kept: list[Cluster] = []
@@ -146,11 +154,13 @@ class Grouping:
             x not in first.forms and x not in later.forms and self.position[x] > end for x in self.users[node])
 
     def _form(self, node: Node) -> Form:
-        kind = _kind(node)
-        form = self._forms.get(kind)
-        if form is None:
-            form = self._forms[kind] = self._form_of_kind(node)
-        return form
+        first = self._like.get(node)
+        if first is None:
+            kind = node.op, node.attributes, tuple([x.spec for x in node.inputs]), node.spec
+            first = self._like[node] = self._first.setdefault(kind, node)
+            if first is node:
+                self._forms[node] = self._form_of_kind(node)
+        return self._forms[first]
 
     def _form_of_kind(self, node: Node) -> Form:
         several = any(isinstance(x.spec, TupleSpec) for x in (node, *node.inputs))
@@ -172,19 +182,22 @@ class Grouping:
         if node.op.notes and self.notes and not cluster.asks_for_all(node):
             return False  # an index that nobody asks for is to be looked at all the same
         requests = cluster.requests_of(node)
+        whole = cluster.is_whole(node, requests)
         others = [user for user in self.users.get(node, ()) if self.cluster.get(user) is not cluster]
         given = bool(others) or node in self.outputs
-        if form.kind is Kind.POINTWISE and cluster.rows is None and not cluster.is_whole(node, requests) and (
-                given or not pays(node, form, cluster, requests, given=False)):
+        if form.kind is Kind.POINTWISE and cluster.rows is None and not whole and (
+                given or not pays(node, form, cluster, requests, given=False, whole=False)):
             if not self._follows_a_fold(node):
                 return False
             form = form._replace(kind=Kind.FOLD)  # it is computed once for each row, with the fold
         match form.kind:
             case Kind.FOLD if not cluster.folds_with(node, requests):
                 return False
-            case Kind.ANCHOR if not cluster.anchors_with(node, requests):
+            case Kind.ANCHOR if not (whole and cluster.takes_anchors):
                 return False
-        if not pays(node, form, cluster, requests, given=given) or self._leaves_more(node, cluster, requests):
+        if not pays(node, form, cluster, requests, given=given, whole=whole):
+            return False
+        if self._leaves_more(node, cluster, requests):
             return False
         if given and not self._is_given(node, form, cluster, requests, others):
             return False
@@ -194,11 +207,16 @@ class Grouping:
     def _leaves_more(self, node: Node, cluster: Cluster, requests: list[Request]) -> bool:
         """Tell whether a node would leave more bytes behind than it has: what it alone reads, and what costs too much
         to be computed wherever the node is, as random bits do beside a mask."""
-        alone = [x for x in node.inputs if len(self.users[x]) == 1 and x in self.position and x not in self.taken]
-        larger = [x for x in alone if x.op not in LEAVES and x.shape == node.shape and x.spec.nbytes > node.spec.nbytes]
-        forms = [(x, self._form(x)) for x in larger]
-        return any(form.kind is Kind.POINTWISE and not pays(x, form, cluster, requests, given=False)
-                   for x, form in forms)
+        spec = node.spec
+        for x in node.inputs:
+            if x.op in LEAVES or x.spec.shape != spec.shape or x.spec.dtype.itemsize <= spec.dtype.itemsize:
+                continue
+            if len(self.users[x]) > 1 or x not in self.position or x in self.taken:
+                continue
+            form, whole = self._form(x), cluster.is_whole(x, requests)
+            if form.kind is Kind.POINTWISE and not pays(x, form, cluster, requests, given=False, whole=whole):
+                return True
+        return False
 
     def _is_given(self, node: Node, form: Form, cluster: Cluster, requests: list[Request], others: list[Node]) -> bool:
         """Let a cluster give the value of a node as well, if it goes through all of it."""
@@ -230,11 +248,11 @@ class Grouping:
     def _group(self, cluster: Cluster) -> list[NodeGroup]:
         """The groups of a cluster, inputs first."""
         members = sorted(cluster.forms, key=self.position.__getitem__)
-        found, inputs = _program(members, cluster)
-        program = self.decider.own_program(found)
+        found, inputs = self._program(members, cluster)
+        program = self.programs.own(found)
         if program is None:
             return self._halves(members)
-        self._joined |= {_kind(x): x for x in members}
+        self._joined |= dict.fromkeys([self._like[x] for x in members])
         lines = tuple([x.line for x in members])
         if not cluster.further:
             return [NodeGroup(FUSED, inputs, (program,), cluster.result, lines)]
@@ -243,6 +261,14 @@ class Grouping:
         picked = [NodeGroup(PICK, (several,), (k,), x) for k, x in enumerate(results)]
         return [NodeGroup(FUSED, inputs, (program,), several, lines), *picked]
 
+    def _program(self, members: Sequence[Node], cluster: Cluster) -> tuple[Program, tuple[Node, ...]]:
+        """The program of a cluster, and the nodes that are its inputs."""
+        writer = ProgramWriter(self.programs, members)
+        places, whole = tuple(cluster.further.values()), tuple(range(len(cluster.shape)))
+        program = writer.program(cluster.results, inner=cluster.inner, anchor=cluster.anchor,
+                                 places=() if all(place == whole for place in places) else places)
+        return program, tuple(writer.inputs)
+
     def _halves(self, members: Sequence[Node]) -> list[NodeGroup]:
         """The groups of the first half of a cluster's members, then of the second, which no way leads back from."""
         half = len(members) // 2
@@ -250,7 +276,7 @@ class Grouping:
         for part in (members[:half], members[half:]):
             own = set(part)
             given = [x for x in part if x in self.outputs or not own.issuperset(self.users.get(x, ()))]
-            found += Grouping(part, given, self.decider).groups()
+            found += Grouping(part, given, self.decider, self.programs).groups()
         return found
 
     def _leave_views(self, cluster: Cluster) -> None:
@@ -266,16 +292,4 @@ class Grouping:
                     del self.cluster[node]
                     changed = True
 
-
-def _kind(node: Node) -> NodeKind:
-    return node.op, node.attributes, tuple([x.spec for x in node.inputs]), node.spec
-
-
-def _program(members: Sequence[Node], cluster: Cluster) -> tuple[Program, tuple[Node, ...]]:
-    """The program of a cluster, and the nodes that are its inputs."""
-    writer = ProgramWriter(members)
-    places, whole = tuple(cluster.further.values()), tuple(range(len(cluster.shape)))
-    program = writer.program(cluster.results, inner=cluster.inner, anchor=cluster.anchor,
-                             places=() if all(place == whole for place in places) else places)
-    return program, tuple(writer.inputs)
 

@@ -48,8 +48,9 @@ def merged(host: Cluster, guest: Cluster, node: Node) -> Cluster | None:
 
 def _shared_axes(host: Cluster, guest: Cluster, node: Node) -> dict[Any, Any] | None:
     """The host's axis for each of the guest's axes along which both read a node."""
+    given = host.requests_of(node)
     for theirs in guest.requests_of(node):
-        for ours in host.requests_of(node):
+        for ours in given:
             found = _matched(host, guest, theirs, ours)
             if found is not None and frozenset([found.get(axis) for axis in guest.rows or ()]) == host.rows and all(
                     isinstance(found.get(axis), int) for axis in guest.inner):
@@ -74,8 +75,8 @@ def _matched(host: Cluster, guest: Cluster, theirs: Request, ours: Request) -> d
 
 def _goes_through_rows(request: Request, cluster: Cluster) -> bool:
     """Tell whether something is read along more than the rows."""
-    return any(index is not None and any(axis not in (cluster.rows or ()) for axis, _ in index[1])
-               for index in request.at)
+    rows = cluster.rows or ()
+    return any([axis not in rows for index in request.at if index is not None for axis, _ in index[1]])
 
 
 def _nameless(index: Position) -> Any:

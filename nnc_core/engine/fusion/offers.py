@@ -7,17 +7,16 @@ before.  The largest group that it does not refuse becomes a command; the code i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import TypeAlias
 
-from nnc_core.base.command import Command
 from nnc_core.device import CommandBackend
 from nnc_core.engine.decide import Decider, packed_command
-from nnc_core.engine.fusion.writing import ProgramWriter
+from nnc_core.engine.fusion.writing import Programs, ProgramWriter
 from nnc_core.engine.groups import LEAVES, NodeGroup, is_number
 from nnc_core.operator.control import PICK
-from nnc_core.operator.fused import FUSED
+from nnc_core.operator.fused import FUSED, command_of
 from nnc_core.operator.packing import PACK
 from nnc_core.operator.program import Program
 from nnc_core.symbol import Node
@@ -32,7 +31,7 @@ Taken: TypeAlias = "dict[Node, Sequence[NodeGroup] | None]"
 """Groups by their last result: one, and one for each of several results; None for their other members."""
 
 
-def accepted_offers(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> Taken:
+def accepted_offers(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider, programs: Programs) -> Taken:
     """The groups around library code.
 
     The code refuses what it has not.  All that a group computes but its last result is read within it alone, or by the
@@ -41,7 +40,7 @@ def accepted_offers(nodes: Sequence[Node], outputs: Iterable[Node], decider: Dec
     fusing = decider.abilities.fusing
     if not fusing:
         return {}
-    offers = Offers(nodes, outputs, decider)
+    offers = Offers(nodes, outputs, decider, programs)
     for node in nodes:
         if _anchor_name(node) in fusing and node not in offers.taken:
             offers.grow(node)
@@ -58,8 +57,8 @@ def _anchor_name(node: Node) -> str:
 class Offers:
     """The groups that grow in a list of nodes."""
 
-    def __init__(self, nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider) -> None:
-        self.decider = decider
+    def __init__(self, nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider, programs: Programs) -> None:
+        self.decider, self.programs = decider, programs
         self.position = {node: n for n, node in enumerate(nodes)}
         self.outputs = set(outputs)
         self.readers: dict[Node, list[Node]] = {}
@@ -68,7 +67,7 @@ class Offers:
                 self.readers.setdefault(x, []).append(node)
         self.taken: Taken = {}
         self._plain: dict[Node, bool] = {}
-        self._refusals: dict[tuple[int, Command], str | None] = {}
+        self._refusals: dict[tuple[int, Program], str | None] = {}
 
     def grow(self, anchor: Node) -> None:
         """Take the largest group around an operator that its code accepts, if there is one."""
@@ -98,17 +97,19 @@ class Offers:
             known = self._plain[node] = _is_plain(node)
         return known
 
-    def refusal(self, backend: CommandBackend, command: Command) -> str | None:
-        """The reason why library code refuses the program of a command, or None.  Steps of recurrences ask for the
-        same again and again."""
-        program: Program = command.attributes[0]
+    def refusal(self, backend: CommandBackend, program: Program) -> str | None:
+        """The reason why library code refuses a program, or None.  Steps of recurrences ask for the same again and
+        again."""
+        key = id(backend), program
+        if key not in self._refusals:
+            self._refusals[key] = self._refusal(backend, program)
+        return self._refusals[key]
+
+    def _refusal(self, backend: CommandBackend, program: Program) -> str | None:
         if program in self.decider.refused_programs:
             return f"{backend.name} takes no {program}: it was refused before"
-        key = id(backend), command
-        if key not in self._refusals:
-            reason = backend.refuse(command)
-            self._refusals[key] = None if reason is None else f"{backend.name} takes no {program}: {reason}"
-        return self._refusals[key]
+        reason = backend.refuse(command_of(program))
+        return None if reason is None else f"{backend.name} takes no {program}: {reason}"
 
 
 class GrowingGroup:
@@ -124,37 +125,40 @@ class GrowingGroup:
 
     def forwards(self) -> None:
         """Offer readers, the first of them first: each group that has one result."""
-        tried, refused = [self.anchor], 0
-        pending: list[tuple[int, Node]] = []
-        self._push(pending, self.anchor)
-        while pending and len(tried) < MOST_STEPS and refused < MOST_REFUSED:
-            _, node = heappop(pending)
+        tried, refused = Tried(self.offers, self.backend.several), 0
+        tried.add(self.anchor)
+        while tried.pending and len(tried.members) < MOST_STEPS and refused < MOST_REFUSED:
+            _, node = heappop(tried.pending)
             if not self.offers.joins(node):
                 return  # what it reads stays a result, beside whatever comes later
-            tried.append(node)
-            self._push(pending, node, known=tried)
-            if self._is_result(node, tried):
-                accepted = self._offer(sorted(tried, key=self.offers.position.__getitem__), node)
+            tried.add(node)
+            if tried.is_result(node):
+                accepted = self._offer(tried.members, node, tried.writer)
                 refused = 0 if accepted else refused + 1
 
     def backwards(self) -> None:
         """Offer what is read here alone, but for inputs that were wanted packed."""
         refused: set[Node] = set()
         while len(self.members) < MOST_STEPS:
-            own = set(self.members)
-            before = [x for x in dict.fromkeys([x for m in self.members for x in m.inputs])
-                      if x not in own and x not in refused and x not in self.offers.outputs and x.op is not PACK
-                      and own.issuperset(self.offers.readers[x]) and self.offers.joins(x)]
-            if not before or len(refused) >= MOST_REFUSED:
+            x = next(self._before(refused), None)
+            if x is None or len(refused) >= MOST_REFUSED:
                 return
-            x = before[0]
-            if not self._offer(sorted([*self.members, x], key=self.offers.position.__getitem__), self.result):
+            members = sorted([*self.members, x], key=self.offers.position.__getitem__)
+            if not self._offer(members, self.result, ProgramWriter(self.offers.programs, members)):
                 refused.add(x)
+
+    def _before(self, refused: set[Node]) -> Iterator[Node]:
+        """The nodes that are read here alone and may be offered."""
+        own, offers = set(self.members), self.offers
+        for x in dict.fromkeys([x for m in self.members for x in m.inputs]):
+            left_out = x in own or x in refused or x in offers.outputs or x.op is PACK
+            if not left_out and own.issuperset(offers.readers[x]) and offers.joins(x):
+                yield x
 
     def groups(self) -> list[NodeGroup]:
         """The command, and its results where there are several; or the operator by itself."""
-        writer, results = ProgramWriter(self.members), self._results(self.members, self.result)
-        program = self.offers.decider.own_program(writer.program(results, library=self.anchor))
+        writer, results = ProgramWriter(self.offers.programs, self.members), self._results(self.members, self.result)
+        program = self.offers.programs.own(writer.program(results, library=self.anchor))
         if len(self.members) == 1 or program is None:
             self.members, self.result = [self.anchor], self.anchor
             return [NodeGroup.of(self.anchor)._replace(left=self.refusal)]
@@ -170,30 +174,51 @@ class GrowingGroup:
         """The values that are wanted outside."""
         return [*[m for m in members if m is not last and m in self.offers.outputs], last]
 
-    def _push(self, pending: list[tuple[int, Node]], node: Node, known: Sequence[Node] = ()) -> None:
-        waiting = {x for _, x in pending}
-        for reader in self.offers.readers.get(node, ()):
-            if reader not in waiting and reader not in known:
-                heappush(pending, (self.offers.position[reader], reader))
-
-    def _is_result(self, node: Node, members: Sequence[Node]) -> bool:
-        """Tell whether all but this node are read among the members alone, or by the user if there may be several
-        results."""
-        own = set(members)
-        return all(m is node or ((self.backend.several or m not in self.offers.outputs)
-                                 and own.issuperset(self.offers.readers.get(m, ()))) for m in members)
-
-    def _offer(self, members: Sequence[Node], result: Node) -> bool:
-        results = self._results(members, result)
-        program = ProgramWriter(members).program(results, library=self.anchor)
-        inputs = tuple([x.layout() for x in program.inputs])
-        command = Command(FUSED.name, (program,), inputs, tuple([x.spec.layout() for x in results]))
-        refusal = self.offers.refusal(self.backend, command)
+    def _offer(self, members: Sequence[Node], result: Node, writer: ProgramWriter) -> bool:
+        program = writer.program(self._results(members, result), library=self.anchor)
+        refusal = self.offers.refusal(self.backend, program)
         if refusal is None:
             self.members, self.result, self.refusal = list(members), result, ""
         else:
             self.refusal = self.refusal or refusal
         return refusal is None
+
+
+class Tried:
+    """Members in order, as readers join one by one: what reads them next, and what is still read elsewhere."""
+
+    def __init__(self, offers: Offers, several: bool) -> None:
+        """`several`: the user may read a member too, as one of several results."""
+        self.offers, self.several = offers, several
+        self.members: list[Node] = []
+        self.writer = ProgramWriter(offers.programs)
+        self.pending: list[tuple[int, Node]] = []
+        """Readers that have not joined, the first of them first; what they read stands before them."""
+        self._met: set[Node] = set()
+        self._elsewhere: dict[Node, int] = {}
+        """For members that are read by others than members, by how many."""
+
+    def add(self, node: Node) -> None:
+        readers = self.offers.readers.get(node, ())
+        for x in dict.fromkeys(node.inputs):
+            if x in self._elsewhere:
+                self._elsewhere[x] -= 1
+                if not self._elsewhere[x]:
+                    del self._elsewhere[x]
+        elsewhere = len(readers) + (not self.several and node in self.offers.outputs)
+        if elsewhere:
+            self._elsewhere[node] = elsewhere
+        self.members.append(node)
+        self.writer.write(node)
+        for reader in readers:
+            if reader not in self._met:
+                self._met.add(reader)
+                heappush(self.pending, (self.offers.position[reader], reader))
+
+    def is_result(self, node: Node) -> bool:
+        """Tell whether all but the member that joined last are read among the members alone, or by the user if there
+        may be several results."""
+        return len(self._elsewhere) == (node in self._elsewhere)
 
 
 def _is_plain(node: Node) -> bool:

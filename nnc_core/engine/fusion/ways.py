@@ -84,6 +84,9 @@ def in_order(groups: Mapping[Node, Sequence[NodeGroup]]) -> list[NodeGroup]:
         waiting = [node]
         while waiting:
             made = groups[waiting[-1]]
+            if id(made) in done:
+                waiting.pop()
+                continue
             needed = [x for group in made for x in group.inputs
                       if x in groups and groups[x] is not made and id(groups[x]) not in done]
             if needed:
@@ -92,7 +95,6 @@ def in_order(groups: Mapping[Node, Sequence[NodeGroup]]) -> list[NodeGroup]:
                 waiting += reversed(needed)
                 continue
             waiting.pop()
-            if id(made) not in done:
-                done.add(id(made))
-                found += made
+            done.add(id(made))
+            found += made
     return found

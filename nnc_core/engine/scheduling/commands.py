@@ -112,7 +112,7 @@ class Commands:
         for target in (*readers, *[t for t in update_of if t not in readers]):
             found, update = readers.get(target, []), update_of[target]
             wanted = sorted({*found, *fallible})
-            later = _from(update, users) if wanted else set()
+            later = _from(update, users) if wanted not in ([], [update]) else {update}
             before = [n for n in wanted if n not in later]
             if found and len(set(before).intersection(found)) == len(found) - (update in found):
                 self.settled.add(update)

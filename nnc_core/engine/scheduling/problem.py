@@ -61,11 +61,13 @@ class Frontier:
     def change(self, n: int) -> int:
         """Bytes that live after a command more than before it, if it runs next."""
         p, left, change = self.problem, self._left, 0
+        outstanding, sizes = p.outstanding, p.sizes
         for b, k in p.uses[n]:
-            if left[b] == p.outstanding[b]:
-                change += p.sizes[b]
-            if left[b] == k:
-                change -= p.sizes[b]
+            uses = left[b]
+            if uses == outstanding[b]:
+                change += sizes[b]
+            if uses == k:
+                change -= sizes[b]
         return change
 
     def needs(self, n: int) -> int:
@@ -76,16 +78,16 @@ class Frontier:
 
     def run(self, n: int) -> list[int]:
         """Run a command; gives those that can run now and could not, or that would change less than before."""
-        p, left, touched = self.problem, self._left, []
+        p, left, users_left, waits, touched = self.problem, self._left, self._users_left, self.waits, list[int]()
         self.live += self.change(n)
         self.done[n] = True
         for b, k in p.uses[n]:
-            left[b] -= k
-            self._users_left[b] -= n * k
-            if left[b] == 1 and not self.waits[self._users_left[b]]:
-                touched.append(self._users_left[b])
+            uses = left[b] = left[b] - k
+            users = users_left[b] = users_left[b] - n * k
+            if uses == 1 and not waits[users]:
+                touched.append(users)
         for m in p.users[n]:
-            self.waits[m] -= 1
-            if not self.waits[m]:
+            waits[m] -= 1
+            if not waits[m]:
                 touched.append(m)
         return touched
