@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nnc_core.base.moved_axes import moved
 from nnc_cpu.memory import Array
 from nnc_cpu.ordering import is_sorted_by_value
 
@@ -112,7 +113,7 @@ def digitized(x: Array, edges: Array, right: bool) -> Any:
 # ---- pieces
 def unstacked(x: Array, axis: int) -> Any:
     """The slices along an axis."""
-    return tuple([np.asarray(piece) for piece in np.moveaxis(x, axis, 0)]) if x.ndim > 1 else NotImplemented
+    return tuple([np.asarray(piece) for piece in moved(x, axis, 0)]) if x.ndim > 1 else NotImplemented
 
 
 def slid(a: Array, b: Array, mode: str) -> Any:
