@@ -142,7 +142,7 @@ class Executor:
         device, command = self.device, ready.command
         buffers = [device.buffer_of(a) for a in arrays]
         try:
-            targets = [device.allocate(nbytes) for nbytes in ready.sizes]
+            targets = device.allocate_each(ready.sizes)
             scratch = [device.allocate(ready.workspace)] if ready.workspace else []
             ready.kernel.launch([*buffers, *targets, *scratch])
         except Error as error:

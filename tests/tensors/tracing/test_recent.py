@@ -132,8 +132,9 @@ X, Y = fresh(), fresh()
 CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "keywords": [((X,), {"y": Y}), ((X,), {"z": Y}), ((X,), {}), ((X, Y), {}), ((X,), {"y": Y, "z": 1})],
     "order of keywords": [((), {"x": X, "y": Y}), ((), {"y": Y, "x": X})],
-    "trees": [(({"w": X, "b": Y},), {}), (({"b": X, "w": Y},), {}), (([X, Y],), {}), (((X, Y),), {}), ((Pair(X, Y),), {}),
-              (({"w": X, "b": [Y]},), {}), (({"w": X},), {}), (({"w": X, "b": None, "c": Y},), {})],
+    "trees": [(({"w": X, "b": Y},), {}), (({"b": X, "w": Y},), {}), (([X, Y],), {}), (((X, Y),), {}),
+              ((Pair(X, Y),), {}), (({"w": X, "b": [Y]},), {}), (({"w": X},), {}),
+              (({"w": X, "b": None, "c": Y},), {})],
     "numbers": [((X, n), {}) for n in (1, 1.0, True, 0.0, -0.0, nan, 2, None, "1", b"1", 1j, (1,), frozenset({1}))],
     "tensors and numbers": [((X, 2.0), {}), ((X, Y), {}), ((2.0, X), {}), ((X, [2.0]), {}), ((X, [Y]), {})],
     "one tensor twice": [(([X, X],), {}), (([X, Y],), {})], "shapes": [((X, 1), {}), ((X[:3], 1), {})],
@@ -203,7 +204,7 @@ def test_what_is_forgotten_is_traced_again() -> None:
     with config.using(trace_limit=100):
         for n in range(SIGNATURES + 10):
             f(X, n=n)
-    np.testing.assert_array_equal(f(X, n=3).numpy(), HOST * 3)
+        np.testing.assert_array_equal(f(X, n=3).numpy(), HOST * 3)
     f.cache_clear()
     np.testing.assert_array_equal(f(X, n=3).numpy(), HOST * 3)
     assert f.traces == 1
