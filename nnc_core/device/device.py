@@ -79,8 +79,8 @@ class Device(ABC):
         return self.pool.claim(self, nbytes, stream)[1]
 
     def allocate_each(self, sizes: Sequence[int]) -> Sequence[Buffer]:
-        """The same of several sizes, for the default stream: for results that nothing is bound to."""
-        return self.pool.claim_each(self, sizes)
+        """The same of several sizes, for the default stream, where nothing keeps the memory bound."""
+        return [self.allocate(nbytes) for nbytes in sizes]
 
     @abstractmethod
     def reserve(self, nbytes: int) -> Buffer:

@@ -69,7 +69,7 @@ class CpuDevice(Device):
 
     def allocate_each(self, sizes: Sequence[int]) -> Sequence[Any]:
         if max(sizes, default=0) > SMALL:
-            return super().allocate_each(sizes)
+            return self.pool.claim_each(self, sizes)
         return [np.empty(nbytes, np.uint8) for nbytes in sizes]
 
     def trim(self) -> int:
