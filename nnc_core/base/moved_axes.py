@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 
-def moved(x: Any, source: int, target: int, count: int = 1) -> Any:
+
+def moved(x: np.ndarray[Any, Any], source: int, target: int, count: int = 1) -> np.ndarray[Any, Any]:
     """A view with neighbouring axes, from `source` on, brought to `target`; the array itself where they stay.  -1 is
     the last axis."""
     if not count or source == target:

@@ -221,7 +221,7 @@ class Solvers(Base[V], Generic[V]):
     def matrix_rank(self, a: V, *, rtol: float | None = None) -> V:
         """int64: how many singular values count; `rtol` as for pinv."""
         F: Any = self
-        return rank_by(F, a, F.svdvals(a), rtol)
+        return rank_by(F, a, F.svdvals(a), rtol)  # type: ignore[no-any-return]
 
     @op(composite=True, infer=rule.lstsq, promote=ALL_INPUTS, to_float=True, vjp=_lstsq_vjp, jvp=_lstsq_jvp)
     def lstsq(self, a: V, b: V, *, rtol: float | None = None) -> V:

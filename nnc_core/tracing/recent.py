@@ -51,17 +51,18 @@ class Recent:
 class RecentTree(Recent):
     """Calls whose arguments have names or parts, or are no tensors."""
 
-    __slots__ = ("_args", "_kwargs", "_ordered", "_others")
+    __slots__ = ("_args", "_kwargs", "_names", "_ordered", "_others")
 
     def __init__(self, arguments: Arguments, ordered: bool, entry: Entry) -> None:
         """`ordered`: the order of keywords counts."""
         super().__init__(arguments.tensors, entry)
         self._args, self._kwargs = arguments.structure.parts
+        self._names: tuple[Any, ...] = self._kwargs.keys
         self._ordered = ordered
         self._others = {i: key_of(x) for i, x in enumerate(arguments.leaves) if not isinstance(x, Tensor)}
 
     def arrays(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any] | None:
-        names = self._kwargs.keys
+        names = self._names
         if len(kwargs) != len(names) or (self._ordered and tuple(kwargs) != names):
             return None
         leaves: list[Any] = []

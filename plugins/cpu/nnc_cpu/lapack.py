@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.linalg import _umath_linalg  # type: ignore[attr-defined]
+from numpy.linalg import _umath_linalg
 
 from nnc_core.operator import linalg_reference as reference
 from nnc_cpu.addresses import address_of
