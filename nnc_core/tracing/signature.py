@@ -143,7 +143,7 @@ class Arguments(NamedTuple):
 
 
 def key_of(x: Any) -> StaticKey:
-    """What tells a leaf that is no tensor from others; TypeError if it cannot be hashed."""
+    """The key of a leaf that is no tensor; TypeError if it cannot be hashed."""
     return StaticKey(_whole(x))
 
 

@@ -1,4 +1,4 @@
-"""What NumPy's LAPACK has and NumPy does not call: factors by elimination, and substitution.
+"""Factors by elimination, and substitution, by NumPy's LAPACK, which NumPy itself does not call for them.
 
 NaN and infinities, and a NumPy whose LAPACK is not found, are left to the references.
 """
