@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from nnc_core.base.config import config
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import Error
 from nnc_core.base.fast_path import CLOSED_BY, is_watched
@@ -85,8 +86,8 @@ def _way(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSp
 
 
 def _kind(op: Op, inputs: tuple[Any, ...], attributes: Attributes, stack: Stack) -> tuple[Any, ...] | None:
-    """The operator with its attributes, and how each operand lies, or of which class of Python's numbers it is; None
-    for others."""
+    """The operator with its attributes, and how each operand lies, or of which class of Python's numbers it is, which
+    may take the default dtype; None for others."""
     kind: list[Any] = [op, runs_as_compiled(), attributes]
     for x in inputs:
         if x.__class__ is Value:
@@ -94,7 +95,7 @@ def _kind(op: Op, inputs: tuple[Any, ...], attributes: Attributes, stack: Stack)
                 return None
             kind.append(stack.device.layout_of(x.array))
         elif x.__class__ is float or x.__class__ is int:
-            kind.append(x.__class__)
+            kind.append((x.__class__, config.default_float))
         else:
             return None
     return (*kind,)

@@ -119,6 +119,16 @@ def test_numbers_are_those_of_the_call() -> None:
         assert (x * 0.5).dtype == nnc.float32
 
 
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_numbers_take_the_default_dtype_of_the_call(deterministic: bool) -> None:
+    x = nnc.asarray(MATRIX)
+    for _ in range(3):
+        for name in ("float64", "float32"):
+            with nnc.config.using(default_float=name, deterministic=deterministic):
+                assert str(nnc.where(x > 1, 0, 1.5).dtype) == name
+                assert nnc.heaviside(x, 0.5).dtype == nnc.float32
+
+
 class Louder(NumpyBackend):
     """Adds one to the sum."""
 
