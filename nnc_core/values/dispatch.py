@@ -18,7 +18,7 @@ from nnc_core.operator import OPERATORS, Namespace
 from nnc_core.operator.control import PICK, TOGETHER
 from nnc_core.stacks import Stack, moved
 from nnc_core.symbol import checked_number, postorder, show_line, user_line
-from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, any_data_dependent, is_static
+from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, TupleSpec, any_data_dependent, is_static
 from nnc_core.values import debug, memo
 from nnc_core.values.accepted import WHOLE, accept
 from nnc_core.values.borrowed import shares_memory, snapshot
@@ -384,6 +384,10 @@ def shape_of(v: Value) -> Dims:
     return v.spec.shape
 
 
+def _is_at_hand(v: Value) -> bool:
+    return v.array is not None and v.array is not UNCOMPUTED and not v.tracked
+
+
 class Values(Namespace[Value]):
     """All operators over values, in whatever mode."""
 
@@ -403,13 +407,14 @@ class Values(Namespace[Value]):
     def pick(self, x: Value, *, index: int) -> Value:
         """x is no array, so that no kernel is tried."""
         if x.array.__class__ is tuple and not lazy.get() and not x.tracked:
-            return Value(x.array[index], x.stack)
+            known: Any = x._spec
+            return Value(x.array[index], x.stack, None if known is None else known.parts[index])
         return _slow(PICK, (x,), (index,))
 
     def together(self, *x: Value) -> Value:
         """The same of several values that are there."""
-        if not lazy.get() and all([v.__class__ is Value and v.array is not None and not v.tracked for v in x]):
-            return Value(tuple([v.array for v in x]), x[0].stack)
+        if not lazy.get() and all([v.__class__ is Value and _is_at_hand(v) for v in x]):
+            return Value(tuple([v.array for v in x]), x[0].stack, TupleSpec(tuple([v.spec for v in x])))
         return _slow(TOGETHER, x, ())
 
     def transfer(self, x: Value, *, source: str, target: str) -> Value:

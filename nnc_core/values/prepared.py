@@ -40,12 +40,12 @@ class KnownWay(NamedTuple):
 
 def repeated(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value | None:
     """The result for operands that lie as others before; None for the slow way to find it."""
-    if lazy.get() or (CLOSED_BY and is_watched()):
+    if lazy.get() or op.name in CONTROL or (CLOSED_BY and is_watched()):
         return None
     arrays = []
     for x in inputs:
         if x.__class__ is Value:
-            if x.array is None or x.array.__class__ is tuple or (x.tracked and op.differentiable and gradients.get()):
+            if x.array is None or isinstance(x.array, tuple) or (x.tracked and op.differentiable and gradients.get()):
                 return None
             arrays.append(x.array)
         else:
@@ -91,7 +91,7 @@ def _kind(op: Op, inputs: tuple[Any, ...], attributes: Attributes, stack: Stack)
     kind: list[Any] = [op, runs_as_compiled(), attributes]
     for x in inputs:
         if x.__class__ is Value:
-            if x.stack is not stack:
+            if x.stack is not stack or isinstance(x.array, tuple):  # several arrays, or the lack of any
                 return None
             kind.append(stack.device.layout_of(x.array))
         elif x.__class__ is float or x.__class__ is int:
