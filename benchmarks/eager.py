@@ -1,7 +1,7 @@
 """Eager calls beside NumPy's: everyday ones of 8 elements, and public functions at 8 and at 1e6 elements.
 
 Those beyond the limit stand together at the end.  On a busy machine `NNC_BENCHMARK_CLOCK=cpu NNC_BENCHMARK_THREADS=1`
-compares the processor time of one thread.
+compares the processor time of one thread.  Machine code is made before: what is timed are calls made often.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from benchmarks._eager_random import draws
 from benchmarks._eager_reductions import reductions
 from benchmarks._eager_spellings import by_other_spellings
 from benchmarks._measure import show
+from nnc_cpu.blas import thread_count
 
 CLOCK = process_time if os.environ.get("NNC_BENCHMARK_CLOCK") == "cpu" else perf_counter
 ENOUGH = 2e-4
@@ -87,8 +88,11 @@ def of_size(size: int) -> list[Case]:
 
 def main(*names: str) -> None:
     header = ["", "ours us", "NumPy us", "ratio", ""]
+    nnc.config.compile_at_once = True
     if threads := os.environ.get("NNC_BENCHMARK_THREADS"):
         nnc.config.threads = int(threads)
+        if (blas := thread_count()) is not None:  # whose threads turn for a while when their work is done
+            blas.set(int(threads))
 
     def chosen(cases: list[Case]) -> list[Case]:
         return [c for c in cases if not names or any(name in c.name for name in names)]

@@ -43,6 +43,8 @@ class Stack:
     engine: Engine
     accepted: dict[tuple[Any, ...], Callable[..., Any]] = field(default_factory=dict)
     """Eager kernels by the operators and dtypes that inference has accepted here: the next call goes straight there."""
+    prepared: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    """Ways in which operators without eager kernels run, by their attributes and operands (`values.prepared`)."""
     scalars: dict[Number, Any] = field(default_factory=dict)
     """Numbers beside tensors, as arrays of the device."""
     ways: WeakKeyDictionary[Stack, DirectCopy | None] = field(default_factory=WeakKeyDictionary)
@@ -152,6 +154,7 @@ def register_plugin(plugin: object, name: str) -> PluginRecord:
         _names.clear()
         for stack in list(_alive):
             stack.accepted.clear()  # kernels that added code may go before
+            stack.prepared.clear()
             stack.ways.clear()
     return record
 

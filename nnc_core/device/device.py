@@ -78,6 +78,10 @@ class Device(ABC):
         else reserved.  DeviceMemoryError if there is not enough after a `trim`."""
         return self.pool.claim(self, nbytes, stream)[1]
 
+    def allocate_each(self, sizes: Sequence[int]) -> Sequence[Buffer]:
+        """The same of several sizes, for the default stream, where nothing keeps the memory bound."""
+        return [self.allocate(nbytes) for nbytes in sizes]
+
     @abstractmethod
     def reserve(self, nbytes: int) -> Buffer:
         """Fresh memory for the pool, uninitialised and aligned to `spec.alignment`; it is freed when nothing refers to

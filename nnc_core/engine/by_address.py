@@ -32,8 +32,7 @@ class ByAddress:
 
     def lend(self, program: Program, given: Mapping[str, Array]) -> list[Array | Buffer]:
         """Let the program have a call's arrays.  Gives what it has got, which the caller keeps until the run ends."""
-        device, arrays = self.device, map(given.__getitem__, self.inputs)
-        return program.lend([*arrays, *device.pool.claim_each(device, self.sizes)])
+        return program.lend([*map(given.__getitem__, self.inputs), *self.device.allocate_each(self.sizes)])
 
     def results(self, program: Program, lent: list[Array | Buffer]) -> dict[str, Array]:
         """The outputs by name, when the run has ended."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, TypeVar, cast
+from functools import partial, wraps
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from nnc_core.base.errors import DeviceMemoryError, Error, as_error
 from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.base.layout import Layout
 from nnc_core.base.line import user_line
-from nnc_core.device import NO_VIEWS, Array, Device, HostArray, origin
+from nnc_core.device import NO_VIEWS, Array, Device, HostArray, Kernel, SerialStream, origin
 from nnc_core.device.host import download
-from nnc_core.engine.build import KernelBuilder
+from nnc_core.engine.build import KernelBuilder, Prepared
 from nnc_core.engine.noted import say_noted
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.control import CONTROL, PICK, TOGETHER
@@ -49,6 +49,22 @@ def for_the_users_line(method: Method) -> Method:
 def runs_as_compiled() -> bool:
     """Tell whether operators run the commands that a graph would, so that the bits are the same."""
     return bool(CLOSED_BY) and config.deterministic
+
+
+Way: TypeAlias = "Callable[[Sequence[Array]], Array]"
+
+
+class Launched(NamedTuple):
+    """A command made ready for arrays that lie as its layouts say."""
+
+    op: Op
+    command: Command
+    kernel: Kernel
+    sizes: tuple[int, ...]
+    """Bytes of each output."""
+    workspace: int
+    several: bool
+    """Whether the operator has several results."""
 
 
 class Executor:
@@ -87,34 +103,59 @@ class Executor:
                 raise DeviceMemoryError(str(error), operator=op.name, device=self.device.spec.id) from error
             if result is not NotImplemented:
                 return result
-        layouts = [self.device.layout_of(a) for a in arrays]
+        return self.prepare(op, [self.device.layout_of(a) for a in arrays], attributes, spec)(arrays)
+
+    def prepare(self, op: Op, layouts: Sequence[Layout], attributes: Attributes, spec: TensorSpec) -> Way:
+        """The way in which an operator without an eager kernel runs, now that its result is known: a view of the first
+        operand, or a command.  It holds for all arrays that lie so, for as long as `version` is the same."""
         if op.view is not None and self.views:
             seen = op.view(layouts[0], *attributes)
             if seen is not None:
-                return self.device.array(self.device.buffer_of(arrays[0]), seen)
-        return self._launch(op, arrays, layouts, attributes, spec)
+                return lambda arrays: self.device.array(self.device.buffer_of(arrays[0]), seen)
+        return self._command(op, layouts, attributes, spec)
 
-    @for_the_users_line
-    def _launch(self, op: Op, arrays: Sequence[Array], layouts: Sequence[Layout], attributes: Attributes,
-                spec: TensorSpec) -> Array:
+    @property
+    def version(self) -> int:
+        """Another number whenever commands may have other code than before."""
+        self.builder.decider.look_for_more()
+        return self.builder.decider.version
+
+    def _command(self, op: Op, layouts: Sequence[Layout], attributes: Attributes, spec: TensorSpec) -> Way:
+        several = isinstance(spec, TupleSpec)
         outs = tuple([part.layout() for part in (spec.parts if isinstance(spec, TupleSpec) else (spec,))])
         command = Command(op.name, attributes, tuple(layouts), outs)
-        kernel, workspace = self.builder.prepare(op, command)
-        buffers = [self.device.buffer_of(a) for a in arrays]
+        kernel, workspace = self._built(op, command)
+        sizes = tuple([max(out.nbytes, 1) for out in outs])
+        at_once = isinstance(self.device.default_stream, SerialStream)
+        return partial(self._launch if at_once else self._enqueue,
+                       Launched(op, command, kernel, sizes, workspace, several))
+
+    @for_the_users_line
+    def _built(self, op: Op, command: Command) -> Prepared:
+        return self.builder.prepare(op, command)
+
+    @for_the_users_line
+    def _enqueue(self, ready: Launched, arrays: Sequence[Array]) -> Array:
+        return self._launch(ready, arrays)
+
+    def _launch(self, ready: Launched, arrays: Sequence[Array]) -> Array:
+        device, command = self.device, ready.command
+        buffers = [device.buffer_of(a) for a in arrays]
         try:
-            targets = [self.device.allocate(max(out.nbytes, 1)) for out in outs]
-            scratch = [self.device.allocate(workspace)] if workspace else []
-            kernel.launch([*buffers, *targets, *scratch])
+            targets = device.allocate_each(ready.sizes)
+            scratch = [device.allocate(ready.workspace)] if ready.workspace else []
+            ready.kernel.launch([*buffers, *targets, *scratch])
         except Error as error:
-            say_noted(error, op, command)
-            error.locate(operator=op.name, operands=str(command), device=self.device.spec.id)
+            say_noted(error, ready.op, command)
+            error.locate(operator=ready.op.name, operands=str(command), device=device.spec.id)
             raise
         except Exception as error:  # of a plugin's own, as in compiled graphs
             known = as_error(error)
-            known.locate(operator=op.name, operands=str(command), device=self.device.spec.id)
+            known.locate(operator=ready.op.name, operands=str(command), device=device.spec.id)
             raise known from error
-        made = tuple([self.device.array(target, out) for target, out in zip(targets, outs, strict=True)])
-        return made if isinstance(spec, TupleSpec) else made[0]
+        if not ready.several:
+            return device.array(targets[0], command.outputs[0])
+        return tuple([device.array(target, out) for target, out in zip(targets, command.outputs, strict=True)])
 
     def claims(self, op: Op, arrays: Sequence[Array], attributes: Attributes, spec: TensorSpec) -> bool:
         """Tell whether the device runs a composite whole."""
@@ -142,7 +183,7 @@ class Executor:
     def duplicate(self, array: Array, layout: Layout | None = None) -> Array:
         """The same elements in memory of their own."""
         layout = layout or self.device.layout_of(array)
-        return self._launch(_COPY, [array], [layout], (), TensorSpec(layout.shape, layout.dtype))
+        return self._command(_COPY, [layout], (), TensorSpec(layout.shape, layout.dtype))([array])
 
     def upload(self, host: HostArray) -> Array:
         """A copy of a host array on the device."""

@@ -213,8 +213,12 @@ class ComputationGraph:
         self._idle.append(self._program())
 
     def _program(self) -> Program:
-        with suppress(IndexError):
+        try:
             return self._idle.pop()
+        except IndexError:
+            return self._another()
+
+    def _another(self) -> Program:
         device, nbytes = self.device, self._nbytes
         self._arenas.make_room(nbytes)
         table: list[Any] = [None] * len(self._slots.of)

@@ -12,8 +12,10 @@ from nnc_core.operator.along import taken_along
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = ["angle", "iscomplex", "isreal", "sort_complex", "unwrap"]
 
@@ -74,7 +76,8 @@ def isreal(x: ArrayLike, /) -> Tensor:
 def _has_imaginary_part(v: Value) -> Value:
     if is_complex(v.dtype):
         return F.not_equal(F.imag(v), 0)
-    return F.cast(F.zeros_like(v), dtype=boolean)
+    with use_device(v.stack):
+        return F.full(shape=v.shape, value=False, dtype=boolean)
 
 
 @names_itself
@@ -82,8 +85,11 @@ def sort_complex(x: ArrayLike, /) -> Tensor:
     """The elements along the last axis as complex numbers, by rising real parts, where those are equal by rising
     imaginary parts."""
     v = as_inexact(as_value(x))
-    v = v if is_complex(v.dtype) else F.cast(v, dtype=complex_of(v.dtype))
     axis = normalise_axis(-1, v.ndim)
+    if not is_complex(v.dtype):
+        return Tensor(F.cast(F.sort(v, axis=axis), dtype=complex_of(v.dtype)))
+    if (found := as_whole("complex_sorted", (v,), (axis,))) is not None:
+        return Tensor(found)
     keys = [F.reshape(part, shape=(1, *part.shape)) for part in (F.imag(v), F.real(v))]
     order = F.lexsort(F.concat(*keys, axis=0), axis=axis)
     return Tensor(taken_along(F, v, order, axis))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf, nan
 from typing import overload
 
@@ -46,18 +47,19 @@ def _of_truth(name: str) -> Callable[[ArrayLike, ArrayLike], Tensor]:
     by_truth = names_itself(by_truth)
 
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-        try:
-            return by_truth(x1, x2) if _is_unshaped(x1) or _is_unshaped(x2) else operator(x1, x2)
-        except DTypeError:
-            return by_truth(x1, x2)
+        if not (_holds_numbers(x1) or _holds_numbers(x2)):
+            with suppress(DTypeError):
+                return operator(x1, x2)
+        return by_truth(x1, x2)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = operator.__doc__
     return function
 
 
-def _is_unshaped(x: ArrayLike) -> bool:
-    return x.__class__ is Tensor and x._value.__class__ is Unshaped
+def _holds_numbers(x: ArrayLike) -> bool:
+    """Tell of a tensor whether it has, or may have, other elements than booleans."""
+    return x.__class__ is Tensor and (x._value.__class__ is Unshaped or x._value.dtype != boolean)
 
 
 def _truth(x: ArrayLike) -> ArrayLike:

@@ -13,12 +13,14 @@ from nnc_core.base.errors import DTypeError, ShapeError
 from nnc_core.functions.linalg_decompositions import LUFactors
 from nnc_core.functions.pieces import moved
 from nnc_core.operator.matrices import h, mm, real
+from nnc_core.operator.solvers import rank_by
 from nnc_core.shape import linalg as rule
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.values.argument_checks import mismatch_error
 from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
+from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -145,13 +147,16 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: float | None = None) -> LstsqR
     axes are broadcast.
     """
     v, rhs = as_values(a, b)
+    rtol = None if rtol is None else float(rtol)
     columns = F.reshape(rhs, shape=(rhs.shape[0], 1)) if rhs.ndim == 1 else rhs
-    x = F.lstsq(v, columns, rtol=None if rtol is None else float(rtol))
+    x = F.lstsq(v, columns, rtol=rtol)
     rest = F.subtract(columns, mm(F, v, x))
     residuals = F.sum(real(F, F.multiply(F.conjugate(rest), rest)), axis=(rest.ndim - 2,))
     solution = F.reshape(x, shape=x.shape[:-1]) if rhs.ndim == 1 else x
-    rank = F.matrix_rank(v, rtol=None if rtol is None else float(rtol))
-    return LstsqResult(Tensor(solution), Tensor(residuals), Tensor(rank), Tensor(F.svdvals(v)))
+    values = F.svdvals(v)
+    with use_device(v.stack):
+        rank = rank_by(F, v, values, rtol)
+    return LstsqResult(Tensor(solution), Tensor(residuals), Tensor(rank), Tensor(values))
 
 
 @names_itself

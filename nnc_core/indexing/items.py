@@ -16,7 +16,8 @@ from nnc_core.symbol import show_line, user_line
 from nnc_core.type import is_static
 from nnc_core.values.accepted import GET_ITEM, SET_ITEM, accept_items
 from nnc_core.values.dispatch import F, learn_sizes, shape_of
-from nnc_core.values.modes import current_trace, lazy
+from nnc_core.values.in_place import copied_and_written, of_arrays
+from nnc_core.values.modes import lazy
 from nnc_core.values.operands import operand, value_of
 from nnc_core.values.postponed import one, postponable
 from nnc_core.values.tensor import Tensor
@@ -37,7 +38,7 @@ def get_item(x: Value, key: Any) -> Value:
         kernel = x.stack.accepted.get(GET_ITEM)
         if kernel is not None:
             try:
-                item = kernel(x.array, _of_arrays(key, x))
+                item = kernel(x.array, of_arrays(key, x))
             except Exception:
                 item = NotImplemented  # the slow way finds out why
             if item is not NotImplemented:
@@ -61,23 +62,11 @@ def _knowing_sizes(name: str, function: Callable[..., Value], x: Value, key: Any
         raise
 
 
-def _of_arrays(key: Any, x: Value) -> Any:
-    """The key with the arrays of tensors that are at hand beside x; others stay, for which there is no kernel."""
-    if key.__class__ is Tensor:
-        return _array_of(key, x)
-    if key.__class__ is tuple and any([k.__class__ is Tensor for k in key]):
-        return tuple([_array_of(k, x) if k.__class__ is Tensor else k for k in key])
-    return key
-
-
-def _array_of(t: Tensor, x: Value) -> Any:
-    v = t._value
-    at_hand = v.__class__ is Value and v.array is not None and v.stack is x.stack and current_trace.get() is None
-    return v.array if at_hand else t
-
-
 def set_item(x: Value, key: Any, value: Any, mode: str = "set") -> Value:
     """x with x[key] changed by value (a number, a tensor, a host array) in one of the CHANGES: a new value."""
+    found = copied_and_written(x, key, value) if mode == "set" else None
+    if found is not None:
+        return found
     try:
         new = operand(value, x.stack, x.dtype if is_inexact(x.dtype) else None)
     except Error as error:
@@ -134,8 +123,12 @@ def _written(x: Value, key: Any, value: Any, mode: str) -> Value:
         return y
     mask = _only_mask(x, keys)
     if mask is not None and (new.ndim <= x.ndim - mask.ndim or new.shape == x.shape):
-        return _masked(x, mask, new, mode)
-    return _scattered(x, gathering.taken_apart(x, keys), new, mode)
+        y = _masked(x, mask, new, mode)
+    else:
+        y = _scattered(x, gathering.taken_apart(x, keys), new, mode)
+    if y.array is not None and SET_ITEM not in x.stack.accepted:
+        accept_items(x.stack, SET_ITEM)
+    return y
 
 
 def _by_positions(x: Value, keys: list[Any], arrays: bool) -> tuple[list[Any], bool]:

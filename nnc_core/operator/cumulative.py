@@ -14,6 +14,7 @@ import numpy as np
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.loopnest import LoopNest
+from nnc_core.base.moved_axes import moved
 from nnc_core.operator.along import added_along, shifted, taken_along
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
 from nnc_core.operator.loops import open_nest
@@ -43,26 +44,26 @@ def _position(function: np.ufunc, beats: np.ufunc) -> Callable[..., Any]:
     """A new extremum, or the first NaN, is remembered until the next."""
 
     def positions(x: Any, axis: int, reverse: bool) -> Any:
-        wide = np.moveaxis(_forward(np.asarray(x, accumulator(x.dtype)), axis, reverse), axis, 0)
+        wide = moved(_forward(np.asarray(x, accumulator(x.dtype)), axis, reverse), axis, 0)
         best, new = function.accumulate(wide, 0)[:-1], wide[1:]
         places = np.zeros(wide.shape, np.int64)
         numbers = np.arange(1, len(wide)).reshape(-1, *(1,) * (wide.ndim - 1))
         places[1:] = np.where(beats(new, best) | ((new != new) & (best == best)), numbers, 0)
         places = np.maximum.accumulate(places, 0)
         places = len(wide) - 1 - places if reverse else places
-        return np.ascontiguousarray(_forward(np.moveaxis(places, 0, axis), axis, reverse))
+        return np.ascontiguousarray(_forward(moved(places, 0, axis), axis, reverse))
 
     return positions
 
 
 def _recurrence(factor: Any, value: Any, axis: int, reverse: bool) -> Any:
     wide = accumulator(value.dtype)
-    rows, factors = (np.moveaxis(_forward(x.astype(wide), axis, reverse), axis, 0) for x in (value, factor))
+    rows, factors = (moved(_forward(x.astype(wide), axis, reverse), axis, 0) for x in (value, factor))
     last = np.zeros(rows.shape[1:], wide)
     for i in range(len(rows)):
         rows[i] += last * factors[i]
         last = rows[i]
-    return _forward(np.moveaxis(rows, 0, axis), axis, reverse).astype(value.dtype)
+    return _forward(moved(rows, 0, axis), axis, reverse).astype(value.dtype)
 
 
 def _nest(kind: str) -> Callable[[Command], LoopNest]:

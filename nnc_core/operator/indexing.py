@@ -11,6 +11,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import AttributeValueError, ShapeError
 from nnc_core.base.loopnest import LoopNest
+from nnc_core.base.moved_axes import moved
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.flops import moving, per_output
 from nnc_core.operator.loops import Index, open_nest
@@ -33,7 +34,7 @@ def positions(indices: Any, batch: int) -> tuple[Any, ...]:
 def indices_first(updates: Any, indices: Any, axis: int, batch: int) -> Any:
     """The result of `take`, or the updates of `scatter`, with the axes of the indices right behind the shared ones."""
     count = indices.ndim - batch
-    return np.moveaxis(updates, range(axis, axis + count), range(batch, batch + count))
+    return moved(updates, axis, batch, count)
 
 
 def _take(x: Any, indices: Any, axis: int, batch: int) -> Any:
@@ -41,9 +42,9 @@ def _take(x: Any, indices: Any, axis: int, batch: int) -> Any:
     check_indices("take", indices, x.shape[axis])
     if not batch:
         return np.take(x, indices.astype(np.intp, copy=False), axis)
-    taken = np.moveaxis(x, axis, batch)[positions(indices, batch)]
+    taken = moved(x, axis, batch)[positions(indices, batch)]
     count = indices.ndim - batch
-    return np.ascontiguousarray(np.moveaxis(taken, range(batch, batch + count), range(axis, axis + count)))
+    return np.ascontiguousarray(moved(taken, batch, axis, count))
 
 
 def _take_nest(command: Command) -> LoopNest:

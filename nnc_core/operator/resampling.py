@@ -12,6 +12,7 @@ import numpy as np
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import accumulator, int64
 from nnc_core.base.loopnest import LoopNest
+from nnc_core.base.moved_axes import moved
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.loops import Index, open_nest
 from nnc_core.shape import resampling as rule
@@ -26,13 +27,13 @@ Array = np.ndarray[Any, Any]
 
 def _weighted(x: Array, indices: Array, weights: Array, axis: int) -> Array:
     """One pass for each column of the tables; index -1 is a row of zeros at the end."""
-    wide = np.moveaxis(x, axis, 0).astype(accumulator(x.dtype))
+    wide = moved(x, axis, 0).astype(accumulator(x.dtype))
     rows = np.concatenate([wide, np.zeros((1, *wide.shape[1:]), wide.dtype)])
     out = np.zeros((len(indices), *wide.shape[1:]), wide.dtype)
     scale = weights.reshape(*weights.shape, *(1,) * (x.ndim - 1))
     for t in range(indices.shape[1]):
         out += scale[:, t] * rows[indices[:, t]]
-    return np.moveaxis(out, 0, axis).astype(x.dtype)
+    return moved(out, 0, axis).astype(x.dtype)
 
 
 def _resample(x: Array, indices: Array, weights: Array, axis: int, reach: Reach) -> Array:

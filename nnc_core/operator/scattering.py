@@ -14,6 +14,7 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
+from nnc_core.base.moved_axes import moved
 from nnc_core.operator.declare import Base, V, op
 from nnc_core.operator.indexing import check_indices, indices_first, positions
 from nnc_core.shape import indexing as rule
@@ -29,7 +30,7 @@ COMBINE: dict[str, np.ufunc] = {
 
 def scatter_into(out: Any, indices: Any, updates: Any, axis: int, mode: str, batch: int) -> None:
     """Change `out`.  Repeated indices: "set" keeps the last, the others combine all."""
-    rows = np.moveaxis(out, axis, batch)
+    rows = moved(out, axis, batch)
     new = indices_first(updates, indices, axis, batch)
     key = positions(indices, batch)
     if mode == "set":

@@ -150,6 +150,13 @@ def _counts(F: Namespace[V], a: V, s: V, rtol: float | None) -> V:
     return F.greater(s, F.multiply(F.max(s, axis=(s.ndim - 1,), keepdims=True), relative))
 
 
+def rank_by(F: Namespace[V], a: V, s: V, rtol: float | None) -> V:
+    """int64: how many of the singular values s of a count."""
+    if s.shape[-1] == 0:
+        return F.full(shape=s.shape[:-1], value=0, dtype=int64)
+    return F.sum(F.cast(_counts(F, a, s, rtol), dtype=int64), axis=(s.ndim - 1,))
+
+
 def _kept(F: Namespace[V], a: V, rtol: float | None) -> tuple[V, V, V]:
     """U, reciprocals of the singular values that count (zero for the others), Vᴴ."""
     u, s, vh = F.picks(F.svd(a, full_matrices=False))
@@ -214,10 +221,7 @@ class Solvers(Base[V], Generic[V]):
     def matrix_rank(self, a: V, *, rtol: float | None = None) -> V:
         """int64: how many singular values count; `rtol` as for pinv."""
         F: Any = self
-        s = F.svdvals(a)
-        if s.shape[-1] == 0:
-            return F.full(shape=s.shape[:-1], value=0, dtype=int64)  # type: ignore[no-any-return]
-        return F.sum(F.cast(_counts(F, a, s, rtol), dtype=int64), axis=(s.ndim - 1,))  # type: ignore[no-any-return]
+        return rank_by(F, a, F.svdvals(a), rtol)  # type: ignore[no-any-return]
 
     @op(composite=True, infer=rule.lstsq, promote=ALL_INPUTS, to_float=True, vjp=_lstsq_vjp, jvp=_lstsq_jvp)
     def lstsq(self, a: V, b: V, *, rtol: float | None = None) -> V:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import accumulator, is_float
+from nnc_core.base.moved_axes import moved
 from nnc_core.shape.window import has_channels_last
 
 Array = np.ndarray[Any, Any]
@@ -16,11 +17,11 @@ Array = np.ndarray[Any, Any]
 
 def _last(x: Array, layout: str) -> Array:
     """Channels moved to the last axis."""
-    return x if has_channels_last(layout) else np.moveaxis(x, 1, -1)
+    return x if has_channels_last(layout) else moved(x, 1, -1)
 
 
 def _restored(x: Array, layout: str) -> Array:
-    return x if has_channels_last(layout) else np.moveaxis(x, -1, 1)
+    return x if has_channels_last(layout) else moved(x, -1, 1)
 
 
 def _window_first(kernel: Array, layout: str) -> Array:
@@ -171,7 +172,7 @@ def unfold(x: Array, window: Any, strides: Any, padding: Any, dilation: Any, lay
     *outer, k, c = seen.shape
     if has_channels_last(layout):
         return seen.reshape(*outer, k * c)
-    return np.moveaxis(seen.swapaxes(-1, -2).reshape(*outer, k * c), -1, 1)
+    return moved(seen.swapaxes(-1, -2).reshape(*outer, k * c), -1, 1)
 
 
 def fold(y: Array, size: Any, window: Any, strides: Any, padding: Any, dilation: Any, layout: str) -> Array:

@@ -11,7 +11,7 @@ from nnc_core.base.errors import FallbackWarning, ShapeError
 from nnc_core.symbol import users_frame, without_collector
 from nnc_core.tracing.compilation import Compilation
 from nnc_core.tracing.dimensions import Shapes, Sizes
-from nnc_core.tracing.recent import Recent
+from nnc_core.tracing.recent import Recent, RecentTree
 from nnc_core.tracing.report import shown
 from nnc_core.tracing.retrace import Storm, reason
 from nnc_core.tracing.shape_family import ShapeFamily
@@ -22,6 +22,8 @@ from nnc_core.values.data_dependent import DataDependentError
 
 SIGNATURES = 64
 """Signatures of one function whose compilations are kept; the one not called for longest goes first."""
+TREES = 8
+"""Kinds of calls with more than tensors that are known without a key."""
 VARIANTS = 8
 """Compilations of one signature that are kept, for when a value that was read from outside changes back."""
 
@@ -70,8 +72,10 @@ class Cache:
             self.entries: dict[Signature, Entry] = {}
             self.quick: dict[Hashable, Recent] = {}
             """The same by what is quickly known of a call with nothing but tensors."""
+            self.trees: tuple[RecentTree, ...] = ()
+            """The last few other kinds of calls, the latest first."""
             self.recent: Recent | None = None
-            """The last of these that was called."""
+            """The last of all these that was called."""
             self.families: dict[Hashable, ShapeFamily] = {}
             self.storm = Storm()
             self.traces = self.hits = self.misses = self.compilations = 0
@@ -99,9 +103,13 @@ class Cache:
         oldest = min((s for s in self.entries if s != new), key=lambda s: self.entries[s].used)
         del self.entries[oldest]
         self.quick.clear()
-        self.recent = None
+        self.recent, self.trees = None, ()
         alive = {s.family for s in self.entries}
         self.families = {key: family for key, family in self.families.items() if key in alive}
+
+    def remember(self, tree: RecentTree) -> None:
+        """Know calls like this one without a key."""
+        self.trees = (tree, *self.trees)[:TREES]
 
     def found(self, entry: Entry) -> None:
         """A call was served by what is there."""

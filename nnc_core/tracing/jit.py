@@ -15,7 +15,7 @@ from nnc_core.symbol import show_line, user_line
 from nnc_core.tracing.cache import Cache, CacheInfo, Entry
 from nnc_core.tracing.compilation import Compilation
 from nnc_core.tracing.donation import check_not_donated
-from nnc_core.tracing.recent import Recent
+from nnc_core.tracing.recent import Recent, RecentTree
 from nnc_core.tracing.report import explained, shown
 from nnc_core.tracing.signature import Arguments, Parameters, Signature
 from nnc_core.tracing.tracing import TraceSpec
@@ -49,7 +49,8 @@ class Jitted:
         self._options = {"static": static, "donated": donated, "named_dims": named_dims, "static_alloc": static_alloc,
                          "static_shape": static_shape, "inline_limit": inline_limit, "face": face}
         self._parameters = Parameters(face or f, static, donated)
-        self._plain = not (self._parameters.static or self._parameters.donated)
+        self._lends = not self._parameters.donated
+        """Whether all arguments are as they were when a call ends."""
         name = _name_of(f) if face is None else getattr(face, "__qualname__", "").rpartition("<locals>.")[2]
         self._trace_spec = TraceSpec(f, face or f, name, self._parameters, named_dims, static_alloc, static_shape)
         self._cache = Cache(self._trace_spec)
@@ -83,21 +84,34 @@ class Jitted:
         """f(*args, **kwargs), compiled."""
         if lazy.get() or current_trace.get() is not None or (sweeps.get() and gradients.get()):
             return self._inline(args, kwargs)
-        if not self._plain or kwargs:
+        if not self._lends:
             return self._call(args, kwargs, None)
         cache = self._cache
         recent = cache.recent
-        if recent is None or (arrays := recent.arrays(args)) is None:
+        if recent is None or (arrays := recent.arrays(args, kwargs)) is None:
+            if kwargs or self._parameters.static:
+                return self._called_as_tree(args, kwargs)
             return self._called_otherwise(args)
         return self._call(args, kwargs, None) if (found := cache.served(recent.entry)) is None else found.call(arrays)
 
+    def _called_as_tree(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call with more than tensors, which is not like the last one."""
+        cache = self._cache
+        for known in cache.trees:
+            arrays = known.arrays(args, kwargs)
+            if arrays is not None:
+                found = cache.served(known.entry)
+                cache.recent = known
+                return self._call(args, kwargs, None) if found is None else found.call(arrays)
+        return self._call(args, kwargs, None)
+
     def _called_otherwise(self, args: tuple[Any, ...]) -> Any:
-        """A call that is not like the last one."""
+        """A call with nothing but places, which is not like the last one."""
         key: list[Any] = [config.of_traces, _stack.get()]
         arrays = []
         for x in args:
             if x.__class__ is not Tensor:
-                return self._call(args, {}, None)
+                return self._called_as_tree(args, {})
             v = x._value
             array = v.array
             if array is None or v.tracked or v.trace is not None:
@@ -121,12 +135,20 @@ class Jitted:
         found, _, entry = self._found(arguments)
         if quick is not None:
             self._cache.quick[quick] = Recent(args, entry)
+        elif self._lends and found is not None:
+            self._remember(arguments, entry)
         if found is None or found.is_differentiated():
             return self._inline(args, kwargs)
         donated = self._trace_spec.donated(arguments)
         if donated:
             return found.call_donating(arguments.tensors, donated)
         return found.call([t._value.array for t in arguments.tensors])
+
+    def _remember(self, arguments: Arguments, entry: Entry) -> None:
+        """Know the next call of this kind without a key, unless a tensor comes twice."""
+        tensors, trees = arguments.tensors, self._cache.trees
+        if len(set(tensors)) == len(tensors) and entry not in [known.entry for known in trees]:
+            self._cache.remember(RecentTree(arguments, self._parameters.free, entry))
 
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One step, or the function as it is written, in whatever mode is on."""

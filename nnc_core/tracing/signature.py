@@ -122,7 +122,7 @@ class Arguments(NamedTuple):
                 raise OperandError(f"the static argument {labels()[i]} has a tensor in it",
                                    hint="tensors are traced: leave it out of static_argnums")
             try:
-                keys.append(StaticKey(x.value if isinstance(x, Static) else x))
+                keys.append(key_of(x))
             except TypeError:
                 raise _unhashable(x, labels()[i]) from None
         return Signature(ambient(), self.structure, tuple(keys))
@@ -140,6 +140,11 @@ class Arguments(NamedTuple):
     def objects(self) -> list[Any]:
         """The leaves that are no tensors."""
         return [_whole(x) for x in self.leaves if not isinstance(x, Tensor)]
+
+
+def key_of(x: Any) -> StaticKey:
+    """The key of a leaf that is no tensor; TypeError if it cannot be hashed."""
+    return StaticKey(_whole(x))
 
 
 def _whole(x: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nnc_core.base.dtype import FLOATS, INTEGERS, DType
+from nnc_core.base.dtype import COMPLEX, FLOATS, INTEGERS, DType
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.declare import ALL_INPUTS
 from nnc_core.stacks import Stack
@@ -18,7 +18,7 @@ GET_ITEM, SET_ITEM = ("getitem",), ("setitem",)
 """Keys of the kernels that read and write items, which several operators do otherwise."""
 WHOLE = 1 << 16
 """The bit of a first operand that is a Python integer; kernels check that arrays of integers can hold it."""
-_FLOATS, _INTEGERS = frozenset(FLOATS), frozenset(INTEGERS)
+_INEXACT, _INTEGERS = frozenset(FLOATS + COMPLEX), frozenset(INTEGERS)
 _TRANSFER = OPERATORS["transfer"]
 
 
@@ -49,7 +49,7 @@ def accept(op: Op, inputs: tuple[Any, ...], attributes: Attributes, stack: Stack
     promoted = _promoted(op, inputs) if dtypes.__class__ is tuple and op.promote else dtypes
     if promoted is None:
         return
-    if promoted in _FLOATS or not (op.to_float or (numbers if promoted not in _INTEGERS else numbers % WHOLE)):
+    if promoted in _INEXACT or not (op.to_float or (numbers if promoted not in _INTEGERS else numbers % WHOLE)):
         _remember((op, dtypes, numbers, attributes) if op.names_dtype else (op, dtypes, numbers), kernel, stack)
 
 

@@ -13,11 +13,12 @@ from nnc_core.base.dtype import FLOATS, DType, int64
 from nnc_core.base.errors import Error, ExecutionError, ShapeError
 from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.device import enqueued_for
+from nnc_core.engine.execute import Way
 from nnc_core.operator import OPERATORS, Namespace
-from nnc_core.operator.control import PICK
+from nnc_core.operator.control import PICK, TOGETHER
 from nnc_core.stacks import Stack, moved
 from nnc_core.symbol import checked_number, postorder, show_line, user_line
-from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, any_data_dependent, is_static
+from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, TupleSpec, any_data_dependent, is_static
 from nnc_core.values import debug, memo
 from nnc_core.values.accepted import WHOLE, accept
 from nnc_core.values.borrowed import shares_memory, snapshot
@@ -48,6 +49,7 @@ from nnc_core.values.modes import (
     stack_named,
     use_device,
 )
+from nnc_core.values.prepared import remember, repeated
 from nnc_core.values.recorders import applied
 from nnc_core.values.refusals import no_value, object_to
 from nnc_core.values.unshaped import Unshaped
@@ -65,7 +67,7 @@ def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
         for x in inputs:
             if x.__class__ is Value:
                 array = x.array
-                if array is None or x.tracked:
+                if array is None or (x.tracked and gradients.get()):
                     break
                 if stack is None:
                     dtypes, stack = array.dtype, x.stack
@@ -114,11 +116,11 @@ def _created(op: Op, attributes: Attributes) -> Value:
 
 
 def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
-    line = user_line()
     try:
-        return _record(op, inputs, attributes, line)
+        found = repeated(op, inputs, attributes)
+        return _record(op, inputs, attributes, user_line()) if found is None else found
     except Error as error:
-        error.locate(operator=op.name, line=show_line(line))
+        error.locate(operator=op.name, line=show_line(user_line()))
         raise
 
 
@@ -162,8 +164,10 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
         if any_data_dependent():
             attributes, spec = _inferred_again(op, values, attributes, stack)
     array = run_now(op, values, attributes, spec, stack)
-    if not (tracked or CLOSED_BY or (op.decompose is not None and stack.operator.replaced)):
-        accept(op, inputs, attributes, stack)
+    if not tracked and op is not _TRANSFER:
+        if not (CLOSED_BY or (op.decompose is not None and stack.operator.replaced)):
+            accept(op, inputs, attributes, stack)
+        remember(op, inputs, values, attributes, spec, stack, _body(op, values, attributes, spec, stack))
     made = None if op.data_dependent else spec
     return Value(array, stack, made, Step(op, values, attributes, line) if tracked else None, tracked)
 
@@ -251,13 +255,26 @@ def _run(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSp
     arrays = [v.array for v in values]
     if op.data_dependent:
         return executor.upload(count_on_host(op, [executor.download(a) for a in arrays], attributes))
-    if op.decompose is not None and not executor.claims(op, arrays, attributes, spec):
-        plain = [Value(v.array, v.stack, v._spec) for v in values]
-        with computing(), use_device(stack):
-            return op.decompose(F, *plain, *attributes).array
+    body = _body(op, values, attributes, spec, stack)
+    if body is not None:
+        with computing():
+            return body(arrays)
     if op is _TRANSFER:
         return moved(arrays[0], values[0].stack, stack)
     return executor.run(op, arrays, attributes, spec)
+
+
+def _body(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Way | None:
+    """The way of a composite that the device does not take whole."""
+    decompose = op.decompose
+    if decompose is None or stack.engine.executor.claims(op, [v.array for v in values], attributes, spec):
+        return None
+
+    def run(arrays: Sequence[Any]) -> Any:
+        with use_device(stack):
+            return decompose(F, *[Value(array, stack) for array in arrays], *attributes).array
+
+    return run
 
 
 def evaluate(values: Sequence[Value]) -> None:
@@ -368,6 +385,10 @@ def shape_of(v: Value) -> Dims:
     return v.spec.shape
 
 
+def _is_at_hand(v: Value) -> bool:
+    return v.array is not None and v.array is not UNCOMPUTED and not v.tracked
+
+
 class Values(Namespace[Value]):
     """All operators over values, in whatever mode."""
 
@@ -386,7 +407,16 @@ class Values(Namespace[Value]):
 
     def pick(self, x: Value, *, index: int) -> Value:
         """x is no array, so that no kernel is tried."""
+        if x.array.__class__ is tuple and not lazy.get() and not x.tracked:
+            known: Any = x._spec
+            return Value(x.array[index], x.stack, None if known is None else known.parts[index])
         return _slow(PICK, (x,), (index,))
+
+    def together(self, *x: Value) -> Value:
+        """The same of several values that are there."""
+        if not lazy.get() and all([v.__class__ is Value and _is_at_hand(v) for v in x]):
+            return Value(tuple([v.array for v in x]), x[0].stack, TupleSpec(tuple([v.spec for v in x])))
+        return _slow(TOGETHER, x, ())
 
     def transfer(self, x: Value, *, source: str, target: str) -> Value:
         """Never a kernel of one device."""

@@ -55,7 +55,7 @@ def write_in_place(tensor: Tensor, key: Any, new: Any) -> bool:
         counted = references(old)
         if item.__class__ is np.ndarray:
             counted = _without_its_part(old, counted, key, item)
-        if not _is_alone(old, counted) or kernel(old.array, key, item) is NotImplemented:
+        if not _is_alone(old, counted) or kernel(old.array, of_arrays(key, old), item) is NotImplemented:
             return False
         _value.__set__(tensor, Value(old.array, old.stack, old._spec))
         return True
@@ -64,6 +64,21 @@ def write_in_place(tensor: Tensor, key: Any, new: Any) -> bool:
     finally:
         tensor.__class__ = Tensor
         _lock.release()
+
+
+def copied_and_written(old: Value, key: Any, new: Any) -> Value | None:
+    """The value with items written into a copy by the device's own kernel; None where there is none for them."""
+    kernel, item = old.stack.accepted.get(SET_ITEM), _item(new, old)
+    if kernel is None or item is None or not _may_change(old):
+        return None
+    copy = old.stack.device.eager.get("copy")
+    if copy is None:
+        return None
+    try:
+        array = copy(old.array)
+        return None if kernel(array, of_arrays(key, old), item) is NotImplemented else Value(array, old.stack)
+    except Exception:
+        return None  # the slow way finds out why
 
 
 def _without_its_part(old: Value, counted: tuple[int, int, int], key: Any, item: Any) -> tuple[int, int, int]:
@@ -115,6 +130,21 @@ def _item(new: Any, old: Value) -> Any:
     v = new._value
     same = v.__class__ is Value and v.array.__class__ is np.ndarray and v.stack is old.stack and not v.tracked
     return v.array if same and v.array.dtype is old.dtype else None  # type: ignore[union-attr]
+
+
+def of_arrays(key: Any, x: Value) -> Any:
+    """A key with the arrays of tensors that are at hand beside x; others stay, for which there is no kernel."""
+    if key.__class__ is Tensor:
+        return _array_of(key, x)
+    if key.__class__ is tuple and any([k.__class__ is Tensor for k in key]):
+        return tuple([_array_of(k, x) if k.__class__ is Tensor else k for k in key])
+    return key
+
+
+def _array_of(t: Tensor, x: Value) -> Any:
+    v = t._value
+    at_hand = v.__class__ is Value and v.array is not None and v.stack is x.stack and current_trace.get() is None
+    return v.array if at_hand else t
 
 
 # ---- who else is there

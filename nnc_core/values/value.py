@@ -9,7 +9,7 @@ from weakref import ref
 from nnc_core.base.dtype import DType
 from nnc_core.device import Array
 from nnc_core.symbol import Line, show_line
-from nnc_core.type import Attributes, Dims, Op, Specified, TensorSpec
+from nnc_core.type import Attributes, Dims, Op, Specified, TensorSpec, TupleSpec
 
 if TYPE_CHECKING:
     from nnc_core.stacks import Stack
@@ -113,7 +113,8 @@ class Value(Specified):
         spec = self._spec
         if spec is None:
             array: Any = self.array
-            spec = self._spec = TensorSpec(tuple(array.shape), array.dtype)
+            spec = self._spec = (TupleSpec(tuple([TensorSpec(tuple(part.shape), part.dtype) for part in array]))
+                                 if array.__class__ is tuple else TensorSpec(tuple(array.shape), array.dtype))
         return spec
 
     # asked often: without a spec where there is none yet

@@ -42,6 +42,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "quantile": lambda x: nnc.quantile(x, [[0.1, 0.5], [0.9, 0.1]]), "nanquantile": lambda x: nnc.nanquantile(x, 0.3),
     "lower": lambda x: nnc.quantile(x, 0.4, method="lower"),
     "midpoint": lambda x: nnc.quantile(x, 0.4, axis=0, method="midpoint"),
+    "sort_complex": nnc.sort_complex, "sort of complex numbers": lambda x: nnc.sort_complex(x * (1 - 2j)),
+    "sort of few of them": lambda x: nnc.sort_complex(nnc.round(x * (1 - 2j)) + 50 + 50j),
     "sort": nnc.sort, "descending": lambda x: nnc.sort(x, descending=True), "sort first": lambda x: nnc.sort(x, axis=0),
     "count_nonzero": nnc.count_nonzero, "count_nonzero along": lambda x: nnc.count_nonzero(x, axis=0, keepdims=True),
     "nanmax": nnc.nanmax, "nanmin": lambda x: nnc.nanmin(x, axis=0), "kept": lambda x: nnc.nanmax(x, keepdims=True),

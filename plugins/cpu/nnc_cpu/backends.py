@@ -20,6 +20,7 @@ from nnc_cpu import (
     elementwise,
     fused,
     indexing,
+    lapack,
     linear,
     movement,
     neural,
@@ -42,7 +43,7 @@ MAKERS: Mapping[str, Make] = {
     **{name: by_reference(op.reference) for name, op in OPERATORS.items() if op.reference is not None},
     **elementwise.MAKERS, **reductions.MAKERS, **linear.MAKERS, **movement.MAKERS, **indexing.MAKERS,
     **convolution.MAKERS, **pooling.MAKERS, **neural.MAKERS, **random.MAKERS, **creation.MAKERS,
-    **scans.MAKERS, **ordering.MAKERS,
+    **scans.MAKERS, **ordering.MAKERS, **lapack.MAKERS,
 }  # fmt: skip
 """Operators that users call; other commands are made by the engine alone."""
 COMMANDS: Mapping[str, Make] = {**MAKERS, **fused.MAKERS, **movement.PACKING}

@@ -67,6 +67,11 @@ class CpuDevice(Device):
         heap.reserving(nbytes)
         return memory.reserve(nbytes)
 
+    def allocate_each(self, sizes: Sequence[int]) -> Sequence[Any]:
+        if max(sizes, default=0) > SMALL:
+            return self.pool.claim_each(self, sizes)
+        return [np.empty(nbytes, np.uint8) for nbytes in sizes]
+
     def trim(self) -> int:
         given_back = super().trim()
         heap.give_back()

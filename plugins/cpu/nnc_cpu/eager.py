@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.errors import OutOfRangeError
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
-from nnc_core.type import TensorSpec, TupleSpec
+from nnc_core.type import Op, TensorSpec, TupleSpec
 from nnc_cpu import random, whole
 from nnc_cpu.backends import MAKERS, routine_for
 from nnc_cpu.casts import converted
@@ -37,40 +37,62 @@ from nnc_cpu.silence import quietly
 _BFLOAT16 = dt.bfloat16.num
 _ZEROS = {dtype.num: np.zeros((), dtype) for dtype in dt.NUMBERS}
 ROUNDING = {"round": np.rint, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
+MOST_READY = 256
+"""Routines that an operator keeps at hand."""
 _SMALL = 4096
 """Elements up to which `np.where` is quicker than selecting by bits."""
 NEVER_WARN = frozenset({"negative", "abs", "sign", "logical_and", "logical_or", "logical_xor", "logical_not"})
 
 
-@lru_cache(maxsize=4096)
-def _ready(name: str, attributes: tuple[Any, ...], inputs: tuple[Layout, ...]) -> tuple[Routine, Layout] | None:
-    """The routine for arrays of these layouts, and the layout of the result; None where there are several results."""
-    specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
-    spec = OPERATORS[name].infer(*specs, *attributes)
-    if isinstance(spec, TupleSpec):
-        return None
-    out = spec.layout()
-    return routine_for(Command(name, attributes, inputs, (out,))), out
+class Ready(NamedTuple):
+    """A routine for arrays that lie in a certain way, and the layouts of its results."""
+
+    routine: Routine
+    outs: tuple[Layout, ...]
+    several: bool
+    """Whether the operator has several results."""
+
+
+def _ready(name: str, attributes: tuple[Any, ...], inputs: tuple[Layout, ...]) -> Ready:
+    """Operands that do not fit are what inference says of them."""
+    spec = OPERATORS[name].infer(*[TensorSpec(x.shape, x.dtype) for x in inputs], *attributes)
+    several = isinstance(spec, TupleSpec)
+    outs = tuple([part.layout() for part in (spec.parts if isinstance(spec, TupleSpec) else (spec,))])
+    return Ready(routine_for(Command(name, attributes, inputs, outs)), outs, several)
 
 
 def through_routine(name: str) -> Eager:
-    """Run the backend's routine, into fresh memory."""
-    count = len(OPERATORS[name].inputs)
+    """Run the backend's routine, into fresh memory; of several results a tuple."""
+    count, known = len(OPERATORS[name].inputs), dict[Any, Ready]()
 
     def call(*arguments: Any) -> Any:
         arrays, attributes = arguments[:count], arguments[count:]
-        if any(map(is_number, arrays)):
-            return NotImplemented
-        ready = _ready(name, attributes, tuple(map(layout_of, arrays)))
+        key = list(attributes)
+        for x in arrays:
+            if x.__class__ is not np.ndarray:
+                if is_number(x):
+                    return NotImplemented
+                return call(*map(np.asarray, arrays), *attributes)
+            key += x.shape, x.dtype, x.strides
+        kind = (*key,)
+        ready = known.get(kind)
         if ready is None:
-            return NotImplemented
-        routine, layout = ready
-        out = np.empty(layout.shape, layout.dtype)
-        scratch = [np.empty(s.shape, s.dtype) for s in routine.scratch]
-        quietly(routine.bind(*map(np.asarray, arrays), out, *scratch))()
-        return out
+            if len(known) >= MOST_READY:
+                known.clear()
+            ready = known[kind] = _ready(name, attributes, tuple(map(layout_of, arrays)))
+        outs = [np.empty(x.shape, x.dtype) for x in ready.outs]
+        scratch = [np.empty(s.shape, s.dtype) for s in ready.routine.scratch]
+        quietly(ready.routine.bind(*arrays, *outs, *scratch))()
+        return tuple(outs) if ready.several else outs[0]
 
     return call
+
+
+def counting(op: Op) -> Eager:
+    """Run the reference of an operator whose result is as long as its data say."""
+    assert op.reference is not None
+    count = guarded(op.reference)
+    return lambda *arguments: np.ascontiguousarray(count(*arguments))
 
 
 _ROUTINES: Mapping[str, Eager] = {
@@ -314,7 +336,7 @@ MADE_OF: Mapping[str, tuple[str, ...]] = {
 
 EAGER: Mapping[str, Eager] = {
     **{name: guarded(f) for name, f in whole.WHOLE.items()},
-    **_ROUTINES,
+    **_ROUTINES, **{name: counting(op) for name, op in OPERATORS.items() if op.data_dependent},
     **{name: unary(f) if f.nin == 1 else binary(f) for name, f in UFUNCS.items()},
     **{name: UFUNCS[name] for name in NEVER_WARN},
     **{name: of_packed(name) for name in FUNCTIONS},

@@ -39,11 +39,17 @@ def get_item(x: Any, key: Any) -> Any:
     keys = _every_axis(key)
     if keys is not None:
         return x[keys]
-    keys = tuple(map(_index, key)) if key.__class__ is tuple else (_index(key),)
-    if any([k is NotImplemented for k in keys]):
+    keys = _with_indices(key)
+    if keys is None:
         return NotImplemented
     found = x[keys]
     return found if found.flags.c_contiguous else found.copy()
+
+
+def _with_indices(key: Any) -> Any:
+    """A key in which there are lists or arrays of integers, or masks; None for any other."""
+    keys = tuple(map(_index, key)) if key.__class__ is tuple else (_index(key),)
+    return None if any([k is NotImplemented for k in keys]) else keys
 
 
 def _index(k: Any) -> Any:
@@ -59,8 +65,10 @@ def _index(k: Any) -> Any:
 
 def set_item(x: Any, key: Any, new: Any) -> Any:
     """Write into x, if that gives what a cast of the number does."""
+    if not _fits(x.dtype, new):
+        return NotImplemented
     keys = _every_axis(key)
-    if keys is None or not _fits(x.dtype, new):
+    if keys is None and (keys := _with_indices(key)) is None:
         return NotImplemented
     _write(x, keys, new)
     return x

@@ -9,6 +9,7 @@ import numpy as np
 
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import accumulator
+from nnc_core.base.moved_axes import moved
 from nnc_core.device import Launch
 from nnc_core.operator.indexing import check_indices, indices_first, positions
 from nnc_core.operator.scattering import COMBINE, scatter_into
@@ -31,7 +32,7 @@ def take(command: Command) -> Routine:
     def launch(x: Array, indices: Array, out: Array) -> None:
         check_indices("take", indices, length)
         if batch:
-            indices_first(out, indices, axis, batch)[...] = np.moveaxis(x, axis, batch)[positions(indices, batch)]
+            indices_first(out, indices, axis, batch)[...] = moved(x, axis, batch)[positions(indices, batch)]
         else:
             np.take(x, indices.astype(np.intp, copy=False), axis, out, "wrap")
 
@@ -41,7 +42,7 @@ def take(command: Command) -> Routine:
 def combine(out: Array, indices: Array, updates: Array, axis: int, mode: str, batch: int) -> None:
     """Combine elements as `scatter_into` does, in the same order.  NumPy is several times as quick for
     positions of single elements as for those of rows."""
-    rows = np.moveaxis(out, axis, batch)
+    rows = moved(out, axis, batch)
     if not rows.flags.c_contiguous or not out.size or not indices.size:
         return scatter_into(out, indices, updates, axis, mode, batch)
     length, width = rows.shape[batch], prod(rows.shape[batch + 1 :])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import accumulator
+from nnc_core.base.moved_axes import moved
 from nnc_cpu.memory import Array
 from nnc_cpu.positions import argsort, permutation
 from nnc_cpu.reference import by_reference
@@ -43,14 +44,14 @@ def _arg_top_k(x: Array, axis: int, k: int, largest: bool) -> Array:
     """Those beyond the k-th, and the first of those that equal it, are sorted alone."""
     length = x.shape[axis]
     if not 0 < k * _SHARE <= length:
-        order = np.moveaxis(argsort(x, axis, largest), axis, -1)
-        return np.moveaxis(order[..., :k], -1, axis)
-    moved = np.moveaxis(np.asarray(x, accumulator(x.dtype)), axis, -1)
-    rows = moved.reshape(-1, length)
+        order = moved(argsort(x, axis, largest), axis, -1)
+        return moved(order[..., :k], -1, axis)
+    last = moved(np.asarray(x, accumulator(x.dtype)), axis, -1)
+    rows = last.reshape(-1, length)
     chosen = _chosen(rows, k, largest)
     places = np.nonzero(chosen)[1].reshape(len(rows), k)
     order = argsort(np.take_along_axis(rows, places, 1), 1, largest)
-    return np.moveaxis(np.take_along_axis(places, order, 1).reshape(*moved.shape[:-1], k), -1, axis)
+    return moved(np.take_along_axis(places, order, 1).reshape(*last.shape[:-1], k), -1, axis)
 
 
 def _chosen(rows: Array, k: int, largest: bool) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import accumulator
+from nnc_core.base.moved_axes import moved
 from nnc_core.operator import ordering
 from nnc_cpu import random
 from nnc_cpu.memory import Array
@@ -25,14 +26,14 @@ _TIED = 4
 def argsort(x: Array, axis: int, descending: bool) -> Any:
     """The positions that the operator's reference gives."""
     wide = np.asarray(x, accumulator(x.dtype))
-    rows = np.moveaxis(wide, axis, -1) if wide.ndim else wide
+    rows = moved(wide, axis, -1) if wide.ndim else wide
     if wide.size > FEW and rows.shape[-1] > SHORT and _is_mixed(rows):
         ranks, bits = _ranks(rows)
         if descending:
             ranks ^= np.uint64(2**bits - 1)
         found = _positions(ranks, bits)
         if found is not None:
-            return np.moveaxis(found, -1, axis)
+            return moved(found, -1, axis)
     return ordering.argsort(x, axis, descending)
 
 

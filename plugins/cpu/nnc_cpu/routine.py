@@ -82,7 +82,8 @@ def prepared(make: Make, *, wide: bool = False) -> Make:
         copied = [i for i, x in enumerate(given) if x.dtype != wanted[i].dtype or not x.contiguous]
         inner = make(command._replace(inputs=tuple(wanted[:count]), outputs=tuple(wanted[count:])))
         if not copied:
-            return inner._replace(bind=partial(_bind_canonical, inner.bind))
+            canonical = all([x.strides == w.strides for x, w in zip(given, wanted, strict=True)])
+            return inner if canonical else inner._replace(bind=partial(_bind_canonical, inner.bind))
         return Routine(partial(_bind_copies, inner.bind, copied, count, len(given)),
                        (*inner.scratch, *[wanted[i] for i in copied]))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nnc_core.base.moved_axes import moved
 from nnc_cpu.memory import Array
 from nnc_cpu.ordering import is_sorted_by_value
 
@@ -46,6 +47,13 @@ def partitioned(x: Array, axis: int, places: Axes) -> Any:
 def arg_partitioned(x: Array, axis: int, places: Axes) -> Any:
     """int64: the positions of such elements."""
     return np.argpartition(x, places, axis) if is_sorted_by_value(x) else NotImplemented
+
+
+def complex_sorted(x: Array, axis: int) -> Any:
+    """Complex numbers along an axis, by their real parts and then by their imaginary ones."""
+    if not x.flags.c_contiguous or not x.ndim or not is_sorted_by_value(x.view(x.real.dtype)):
+        return NotImplemented
+    return np.sort(x, axis)
 
 
 def has_nan(x: Array) -> Any:
@@ -112,7 +120,7 @@ def digitized(x: Array, edges: Array, right: bool) -> Any:
 # ---- pieces
 def unstacked(x: Array, axis: int) -> Any:
     """The slices along an axis."""
-    return tuple([np.asarray(piece) for piece in np.moveaxis(x, axis, 0)]) if x.ndim > 1 else NotImplemented
+    return tuple([np.asarray(piece) for piece in moved(x, axis, 0)]) if x.ndim > 1 else NotImplemented
 
 
 def slid(a: Array, b: Array, mode: str) -> Any:
@@ -174,7 +182,7 @@ WHOLE: Mapping[str, Callable[..., Any]] = {
     "count_nonzero": count_nonzero, "bincount": bincount, "counts_in_bins": counts_in_bins,
     "extremum_without_nan": extremum_without_nan, "digitized": digitized, "trace": trace, "rounded": rounded,
     "partitioned": partitioned, "arg_partitioned": arg_partitioned, "unstacked": unstacked, "slid": slid,
-    "diagonal": diagonal,
+    "diagonal": diagonal, "complex_sorted": complex_sorted,
 }  # fmt: skip
 MADE_OF: Mapping[str, tuple[str, ...]] = {
     "packbits": ("sum", "bitwise_left_shift", "cast"), "unpackbits": ("bitwise_right_shift", "bitwise_and"),
@@ -185,5 +193,6 @@ MADE_OF: Mapping[str, tuple[str, ...]] = {
     "digitized": ("searchsorted", "where", "subtract"), "trace": ("sum", "slice", "reshape"),
     "rounded": ("round", "multiply", "divide", "where"), "partitioned": ("sort",), "arg_partitioned": ("argsort",),
     "unstacked": ("slice", "reshape"), "slid": ("conv", "pad", "reshape"), "diagonal": ("slice", "reshape", "permute"),
+    "complex_sorted": ("lexsort", "take"),
 }  # fmt: skip
 """The operators in whose place each stands."""
