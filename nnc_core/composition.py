@@ -36,6 +36,7 @@ def compose() -> None:
     for cls in (Tensor, ReadAsTensor):
         cls.__array_ufunc__, cls.__array_function__ = array_ufunc, array_function  # type: ignore[method-assign]
     setattr(Tensor, "__getattr__", unknown_attribute)  # noqa: B010
+    ReadAsTensor.unknown = unknown_attribute
     copyreg.pickle(Value, reduce_value)
     copyreg.pickle(Borrowed, reduce_value)
     BODY_RULES[custom.CUSTOM] = custom.CUSTOM_RULES

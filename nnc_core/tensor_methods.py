@@ -104,8 +104,9 @@ def _copy(self: Tensor) -> Tensor:
     return Tensor(copied(value_of(self)))
 
 
-def _flatten(self: Tensor) -> Tensor:
-    return movement.reshape(self, (-1,))
+def _flatten(self: Tensor, start: int = 0, stop: int = -1) -> Tensor:
+    """The axes from `start` to `stop`, both included, made one: x.flatten(1) keeps the first."""
+    return movement.flatten(self, start, stop)
 
 
 def _repeat(self: Tensor, repeats: Any, axis: int | None = None) -> Tensor:

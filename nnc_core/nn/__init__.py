@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from nnc_core.base.unknown_names import answers
 from nnc_core.nn.gradient import value_and_grad
 from nnc_core.nn.layers import (
     activation,
@@ -43,10 +46,14 @@ from nnc_core.nn.networks.handle import Handle, Input
 from nnc_core.nn.networks.network import Network
 from nnc_core.nn.parameter import Parameter
 from nnc_core.nn.registry import register
+from nnc_core.nn.spellings import ADVICE
 from nnc_core.nn.weights.palettised import PalettisedWeight, palettise
 from nnc_core.nn.weights.pytorch import from_pytorch_state, to_pytorch_state
 from nnc_core.nn.weights.unmatched import Unmatched
 from nnc_core.nn.weights.utilities import has_nan, map_parameters
+
+if not TYPE_CHECKING:
+    __getattr__ = answers(__name__, ADVICE)
 
 __all__ = [
     "Function",

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 from nnc_core.base.errors import AttributeValueError, OperandError
 from nnc_core.optim.settings import Settings, check
+from nnc_core.optim.spellings import respelled_settings
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import plain
 from nnc_core.values.arguments import located
@@ -37,6 +38,7 @@ class Group:
     def adopt(self, owner: type[Owner]) -> None:
         """Check the options against the settings of a kind of minimiser, now and whenever one is changed."""
         self._owner = owner
+        self.options = respelled_settings(owner.group_settings(), self.options)
         for name, value in self.options.items():
             self[name] = value
 
