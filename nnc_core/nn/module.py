@@ -23,7 +23,7 @@ from nnc_core.nn.construction import Construction
 from nnc_core.nn.hooks import AFTER, BEFORE, Hook, arguments_after, register, result_after
 from nnc_core.nn.inference import watcher
 from nnc_core.nn.networks.handle import has_handles, recorded
-from nnc_core.nn.parameter import Parameter, accumulated, read_as
+from nnc_core.nn.parameter import Parameter, Parameters, accumulated, read_as
 from nnc_core.nn.spellings import OF_MODULES
 from nnc_core.nn.text import summary, tree_text
 from nnc_core.nn.tree import ModuleNode, cells_of, entries, walk
@@ -204,9 +204,9 @@ class Module(ModuleNode):
         found = {name: c for name, c in self.cells().items() if isinstance(c, Parameter)}
         return found if frozen is None else trained(found, not frozen)
 
-    def parameters(self) -> list[Parameter]:
-        """Parameters that are trained."""
-        return list(self.named_parameters().values())
+    def parameters(self) -> Parameters:
+        """Parameters that are trained, as a list that knows their names."""
+        return Parameters(self.named_parameters())
 
     def named_buffers(self) -> dict[str, Cell]:
         """State that is not trained, by name: random keys, running statistics."""

@@ -143,6 +143,27 @@ def test_state_that_fits_in_part_is_taken_over() -> None:
 
 
 # ---- minimisers
+def test_a_list_of_a_modules_parameters_has_their_names() -> None:
+    parameters = NET.parameters()
+    names = list(NET.named_parameters())
+    minimiser = optim.SGD(parameters, 0.5)
+    assert list(minimiser.parameters) == list(optim.Average(parameters).parameters) == names
+    assert list(minimiser.parameters.values()) == parameters and isinstance(parameters, list)
+    net = copy.deepcopy(NET)
+    step = optim.make_step(nn.value_and_grad(net, lambda x: nnc.sum(net(x))), optim.SGD(net.parameters(), lr=0.5))
+    step(nnc.ones((1, 2)))
+    assert net.heads[1].bias.tolist() == (NET.heads[1].bias - 0.5).tolist()
+    assert list(optim.SGD(parameters[1:], 0.5).parameters) == [str(i) for i in range(len(names) - 1)]
+    assert list(optim.SGD(list(reversed(parameters)), 0.5).parameters) == [str(i) for i in range(len(names))]
+
+
+def test_gradients_by_names_for_parameters_by_number_say_what_to_write() -> None:
+    minimiser = optim.SGD([*NET.body.parameters(), *NET.heads[0].parameters()], 0.5)
+    gradients = {name: p.read() for name, p in NET.named_parameters().items()}
+    with fails(ValueError, "missing 0, 1, 2, 3", "module.named_parameters()", line=False):
+        minimiser.update(gradients)
+
+
 def test_settings_by_pytorchs_names() -> None:
     parameters = NET.named_parameters()
     adam = optim.AdamW(NET.parameters(), lr=0.1, betas=(0.5, 0.75), eps=1e-4, weight_decay=0.2)  # type: ignore[call-arg]

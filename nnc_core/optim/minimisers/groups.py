@@ -74,6 +74,12 @@ def named(parameters: Cells, first: int = 0) -> dict[str, Cell]:
     return found
 
 
+def with_names(parameters: Any) -> Any:
+    """The parameters of a module by its names, where it was asked for a list of them."""
+    by_name = getattr(parameters, "by_name", None)
+    return parameters if by_name is None or list(by_name.values()) != parameters else by_name
+
+
 def grouped(parameters: Cells | Iterable[Group]) -> tuple[Group, ...]:
     """The parameters of a minimiser as groups: one for all, or those that are given.
 
@@ -81,6 +87,7 @@ def grouped(parameters: Cells | Iterable[Group]) -> tuple[Group, ...]:
     """
     if not isinstance(parameters, Mapping):
         _check_iterable(parameters)
+    parameters = with_names(parameters)
     given = parameters if isinstance(parameters, Mapping) else list(parameters)
     if isinstance(given, list) and any(isinstance(x, Group) for x in given):
         groups = tuple(_numbered_on(given))

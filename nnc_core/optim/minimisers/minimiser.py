@@ -73,10 +73,10 @@ class Count(Cell):
 class Minimiser(Stateful):
     """Changes parameters so that a loss falls: `update` takes gradients by the names of the parameters.
 
-    `parameters` is a mapping such as `module.named_parameters()`, taken as it is now, a sequence of cells, named by
-    position, or a sequence of `Group`s, each with settings of its own.  The learning rate is a number or a `Schedule`,
-    evaluated in the graph; compiled code is traced again when a setting is changed.  State has the dtype and the
-    device of its parameter.  By keyword come the settings of `Common`.
+    `parameters` is a mapping such as `module.named_parameters()`, taken as it is now, or `module.parameters()`, which
+    has the same names; another sequence of cells, named by position; or a sequence of `Group`s, each with settings of
+    its own.  The learning rate is a number or a `Schedule`, evaluated in the graph; compiled code is traced again when a
+    setting is changed.  State has the dtype and the device of its parameter.  By keyword come the settings of `Common`.
 
     A subclass names its settings, its slots (`slots_for`) and says in `rule` what becomes of one parameter; or it
     gives all `changes` itself.
@@ -255,8 +255,10 @@ class Minimiser(Stateful):
         if missing or unknown:
             said = [f"missing {', '.join(sorted(missing))}"] * bool(missing)
             said += [f"unknown {', '.join(sorted(unknown))}"] * bool(unknown)
+            numbered = bool(missing) and all(name.isdecimal() for name in missing)
             raise StateError(f"gradients for {type(self).__name__}: {'; '.join(said)}",
-                             hint="differentiate by the parameters that the minimiser was made with")
+                             hint="make it with module.named_parameters(), or optim.groups_by_name, for these names"
+                             if numbered else "differentiate by the parameters that the minimiser was made with")
         for name, p in active.items():
             g = gradients[name]
             if g.shape != p.spec.shape:
