@@ -75,8 +75,9 @@ class Minimiser(Stateful):
 
     `parameters` is a mapping such as `module.named_parameters()`, taken as it is now, or `module.parameters()`, which
     has the same names; another sequence of cells, named by position; or a sequence of `Group`s, each with settings of
-    its own.  The learning rate is a number or a `Schedule`, evaluated in the graph; compiled code is traced again when a
-    setting is changed.  State has the dtype and the device of its parameter.  By keyword come the settings of `Common`.
+    its own.  The learning rate is a number or a `Schedule`, evaluated in the graph; compiled code is traced again when
+    a setting is changed.  State has the dtype and the device of its parameter.  By keyword come the settings of
+    `Common`.
 
     A subclass names its settings, its slots (`slots_for`) and says in `rule` what becomes of one parameter; or it
     gives all `changes` itself.
