@@ -32,7 +32,7 @@ from nnc_core.nn.weights.unmatched import Unmatched, fitted
 from nnc_core.symbol import show_line, user_line
 from nnc_core.tracing.jit import Jitted
 from nnc_core.type import admit_numpy
-from nnc_core.values.argument_checks import FAILURES, type_mismatch
+from nnc_core.values.argument_checks import FAILURES, misplaced, type_mismatch
 from nnc_core.values.arguments import constructor
 from nnc_core.values.cell import Cell
 from nnc_core.values.hooks import HookHandle
@@ -132,9 +132,9 @@ class Module(ModuleNode):
         return None
 
     def _misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OperandError | None:
-        """The error for what a call was given, or the constructor, that is of a wrong kind."""
+        """The error for what a call was given, or the constructor, that it does not take or that is of a wrong kind."""
         made: Construction = self.__dict__["_construction"]
-        return (type_mismatch(self.forward, args, kwargs)
+        return (misplaced(self.forward, args, kwargs) or type_mismatch(self.forward, args, kwargs)
                 or type_mismatch(type(self).__init__, (self, *made.args), made.kwargs))
 
     def functional_call(self, weights: Mapping[str, Tensor], *args: Any, **kwargs: Any) -> Any:

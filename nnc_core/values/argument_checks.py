@@ -30,6 +30,16 @@ def type_mismatch(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[
     return None
 
 
+def misplaced(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> OperandError | None:
+    """The error for arguments that f has no place for, or that are missing; None if all are in place."""
+    signature = inspect.signature(f)
+    try:
+        signature.bind(*args, **kwargs)
+        return None
+    except TypeError as error:
+        return OperandError(str(error), hint=f"it takes {', '.join(signature.parameters) or 'nothing'}")
+
+
 def mismatch_error(name: str, x: Any, expected: str, hint: str | None = None) -> OperandError:
     """The error for one argument."""
     return OperandError(f"{name} is {shown(x)}, expected {expected}", hint=hint or f"give {expected}")
