@@ -49,14 +49,23 @@ OF_MINIMISERS = {
 """What to write instead of an attribute of PyTorch's optimisers."""
 
 SETTINGS = {"alpha": ("smoothing",), "betas": ("beta1", "beta2"), "centered": ("centred",), "eps": ("epsilon",),
-            "lr": ("learning_rate",), "rho": ("smoothing",)}  # fmt: skip
+            "history_size": ("memory",), "initial_accumulator_value": ("first_sum",), "lr": ("learning_rate",),
+            "rho": ("smoothing",)}  # fmt: skip
 """Settings of minimisers by PyTorch's names, and what they are here."""
+
+HOW = frozenset({"capturable", "foreach", "fused"})
+"""Settings elsewhere that say how an update is computed, and change nothing about it."""
+
+SETTING_ADVICE = {"differentiable": "w - rate * g in a function of the weights w", "maximize": "scale=-1",
+                  "params": "parameters=", "lr_decay": "schedules.InverseTime(rate, decay) as learning_rate"}
 
 
 def respelled_settings(known: Collection[str], given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by their names here: those by PyTorch's where the minimiser has what they mean, once."""
     found: dict[str, Any] = {}
     for name, x in given.items():
+        if name in HOW and name not in known:
+            continue
         ours = () if name in known else SETTINGS.get(name, ())
         free = bool(ours) and all(n in known and n not in given for n in ours)
         found |= dict(_spread(name, ours, x)) if free else {name: x}

@@ -29,6 +29,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "is_causal": ("causal",), "attn_mask": ("mask",), "dropout_p": ("dropout",), "embed_dim": ("features",),
     "num_heads": ("heads",), "d_model": ("features",), "nhead": ("heads",), "dim_feedforward": ("hidden",),
     "layer_norm_eps": ("epsilon",), "num_layers": ("layers",), "num_groups": ("groups",), "num_channels": ("channels",),
+    "output_size": ("size",), "lower": ("low",), "upper": ("high",), "num_parameters": ("channels",),
+    "unflattened_size": ("shape",), "var": ("variance",), "norm_type": ("p",), "mode": ("method",),
     "start_dim": ("start",), "end_dim": ("stop",), "in_dims": ("in_axes",), "out_dims": ("out_axes",),
     "scale_factor": ("scale",), "tau": ("temperature",), "lambd": ("bound",), "min_val": ("low",), "max_val": ("high",),
 }  # fmt: skip
@@ -47,6 +49,8 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
 ADVICE = {
     "out": "y[...] = the result", "where": "nnc.where(mask, x, a number that changes nothing), and then the function",
     "initial": "take the result and the number together", "requires_grad": "nnc.variable(x)",
+    "padding_mode": "nn.Padding2d(width, mode) before it", "normalized_shape": "axis=, over which it is normalised",
+    "padding_mask": "key_mask=, true where there is a key",
     "inplace": "leave it out: x = the result", "dtype": "cast with astype", "unbiased": "correction=1, or 0",
 }  # fmt: skip
 

@@ -170,6 +170,9 @@ def test_settings_by_pytorchs_names() -> None:
     assert (adam.learning_rate, adam.beta1, adam.beta2, adam.epsilon, adam.weight_decay) == (0.1, 0.5, 0.75, 1e-4, 0.2)
     rms = optim.RMSprop(parameters, lr=0.1, alpha=0.5, centered=True)  # type: ignore[call-arg]
     assert (rms.learning_rate, rms.smoothing, rms.centred) == (0.1, 0.5, True)
+    assert optim.AdamW(parameters, fused=True, foreach=None).beta1 == 0.9  # type: ignore[call-arg]
+    with fails(TypeError, "'maximize' is no setting", "scale=-1", line=False):
+        optim.SGD(parameters, 0.1, maximize=True)  # type: ignore[call-arg]
     assert optim.SGD(parameters, lr=0.5).learning_rate == 0.5  # type: ignore[call-arg]
     assert optim.Adadelta(parameters, rho=0.5).smoothing == 0.5  # type: ignore[call-arg]
     groups = optim.SGD([optim.Group(NET.body.parameters(), lr=0.1), optim.Group(NET.heads[0].parameters())], 0.2).groups

@@ -27,7 +27,7 @@ from nnc_core.optim.minimisers.nonfinite import POLICIES, guard_update
 from nnc_core.optim.minimisers.parameter_update import GroupUpdate, ParameterUpdate
 from nnc_core.optim.minimisers.stateful import Stateful
 from nnc_core.optim.settings import FINITE, FUNCTION_OR_NONE, NON_NEGATIVE, RATE, Settings, check, one_of
-from nnc_core.optim.spellings import OF_MINIMISERS, respelled_settings
+from nnc_core.optim.spellings import OF_MINIMISERS, SETTING_ADVICE, respelled_settings
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import plain
 from nnc_core.values.cell import Cell, guarded
@@ -107,7 +107,7 @@ class Minimiser(Stateful):
         for name, value in settings.items():
             if name not in self.settings:
                 raise UnknownAttributeError(f"{name!r} is no setting", operator=type(self).__name__,
-                                            hint=f"settings are {', '.join(self.settings)}")
+                                            hint=SETTING_ADVICE.get(name) or f"settings are {', '.join(self.settings)}")
             setattr(self, name, value)
         if not self.takes_complex and any(is_complex(p.spec.dtype) for p in self.parameters.values()):
             raise DTypeError("complex parameters, whose squares are no lengths", operator=type(self).__name__,
