@@ -57,7 +57,7 @@ OF_MODULES = {
     "cpu": 'module.to("cpu:0")', "cuda": 'module.to("cuda:0")', "double": "module.to(nnc.float64)",
     "extra_repr": "module.describe()", "float": "module.to(nnc.float32)", "get_buffer": "module.cells()[name]",
     "get_parameter": "module.named_parameters()[name]", "get_submodule": "module.named_modules()[name]",
-    "half": "module.to(nnc.float16)","init": "the constructor, which makes the weights",
+    "half": "module.to(nnc.float16)", "init": "the constructor, which makes the weights",
     "register_backward_hook": "nnc.custom_vjp, or register_hook of a tensor",
     "register_buffer": "module.name = nnc.Cell(tensor)",
     "register_full_backward_hook": "nnc.custom_vjp, or register_hook of a tensor",

@@ -43,12 +43,14 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "inplace": (False,), "hermitian": (False,), "compute_uv": (True,), "UPLO": ("L",), "mean": (None,),
     "retstep": (False,), "sparse": (False,), "stable": (None,), "copy": (None, True, False), "full": (False,),
     "cov": (False,), "batch_first": (True,),
+    "retain_graph": (None, True, False), "create_graph": (None, False), "inputs": (None,),
 }  # fmt: skip
 """Arguments elsewhere that change nothing here if they are one of these."""
 
 ADVICE = {
     "out": "y[...] = the result", "where": "nnc.where(mask, x, a number that changes nothing), and then the function",
     "initial": "take the result and the number together", "requires_grad": "nnc.variable(x)",
+    "create_graph": "nnc.grad of a function, which can be differentiated again", "inputs": "nnc.gradients(y, inputs)",
     "padding_mode": "nn.Padding2d(width, mode) before it", "normalized_shape": "axis=, over which it is normalised",
     "padding_mask": "key_mask=, true where there is a key",
     "inplace": "leave it out: x = the result", "dtype": "cast with astype", "unbiased": "correction=1, or 0",

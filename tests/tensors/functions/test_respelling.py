@@ -70,6 +70,20 @@ def test_layers_take_pytorchs_names() -> None:
     assert nn.Embedding(num_embeddings=3, embedding_dim=4)(nnc.asarray([0])).shape == (1, 4)
 
 
+def test_transforms_and_methods_take_pytorchs_names() -> None:
+    t = nnc.asarray(X)
+    assert nnc.vmap(nnc.sum, in_dims=1)(t).tolist() == X.sum(0).tolist()
+    v = nnc.variable(t)
+    loss = nnc.sum(v * 2)
+    loss.backward(retain_graph=True)
+    loss.backward()
+    assert v.grad is not None and (v.grad == 4).all()
+    assert t.to(nnc.float32).dtype == nnc.float32 and t.to(dtype=nnc.float16).dtype == nnc.float16
+    moved = t.to("strict:0", nnc.float32)
+    assert (moved.device.id, moved.dtype) == ("strict:0", nnc.float32) and t.to().tolist() == X.tolist()
+    assert nnc.jit(lambda x: x.to(nnc.float32))(t).dtype == nnc.float32
+
+
 def test_in_every_mode(device: str) -> None:
     x = nnc.asarray(X.astype(np.float32))
     wanted = X.sum(0).astype(np.float32)
@@ -96,6 +110,9 @@ WRONG: list[tuple[Callable[[Any], Any], tuple[str, ...]]] = [
     (lambda t: nn.TransformerEncoderLayer(8, 2, hiden=4), ("'hiden'", "hidden=")),
     (lambda t: nn.TransformerEncoderLayer(8, 2, 4), ("3 arguments by position where 2 are taken", "hidden, dropout")),
     (lambda t: nn.ReLU(inplace=True), ("takes no arguments", "leave inplace out")),
+    (lambda t: nnc.sum(nnc.variable(t)).backward(create_graph=True), ("'create_graph'", "nnc.grad of a function")),
+    (lambda t: nnc.vmap(nnc.sum, randomness="same"), ("vmap", "'randomness'", "f, in_axes, out_axes")),
+    (lambda t: nnc.vmap(5), ("vmap", "no function")),
     (lambda t: nn.LeakyReLU(0.1, inplace=True), ("'inplace'", "leave it out")),
 ]  # fmt: skip
 
