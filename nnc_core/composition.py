@@ -5,18 +5,20 @@ from __future__ import annotations
 import copyreg
 
 from nnc_core import fft, linalg, nn, random, tensor_methods
-from nnc_core.advice import OF_FFT, OF_LINALG, OF_NN, OF_RANDOM
 from nnc_core.algodiff import custom
 from nnc_core.graph import SymbolicGraph
 from nnc_core.graph.autodiff import BODY_RULES
 from nnc_core.graph.batching_rules import RULES as BATCHING_RULES
 from nnc_core.nn.layers.function import Function
 from nnc_core.nn.networks.handle import Handle
+from nnc_core.nn.spellings import ADVICE as OF_NN
 from nnc_core.numpy_calls.functions import array_function
 from nnc_core.numpy_calls.ufuncs import array_ufunc
 from nnc_core.random.generator import Generator
+from nnc_core.random.spellings import ADVICE as OF_RANDOM
 from nnc_core.recording.compilation import compile_graph
 from nnc_core.spellings import advise, unknown_attribute, unknown_distribution
+from nnc_core.spellings.elsewhere import OF_FFT, OF_LINALG
 from nnc_core.tracing import calls, jit
 from nnc_core.values import tensor_operators
 from nnc_core.values.copies import reduce_value
@@ -38,9 +40,9 @@ def compose() -> None:
     for cls in (Tensor, ReadAsTensor):
         cls.__array_ufunc__, cls.__array_function__ = array_ufunc, array_function  # type: ignore[method-assign]
     setattr(Tensor, "__getattr__", unknown_attribute)  # noqa: B010
+    ReadAsTensor.unknown = unknown_attribute
     setattr(Generator, "__getattr__", unknown_distribution)  # noqa: B010
-    distributions = {name: f"nnc.Generator(seed).{name}" for name in dir(Generator) if name[:1] != "_"}
-    for module, advice in ((linalg, OF_LINALG), (fft, OF_FFT), (nn, OF_NN), (random, distributions | OF_RANDOM)):
+    for module, advice in ((linalg, OF_LINALG), (fft, OF_FFT), (nn, OF_NN), (random, OF_RANDOM)):
         advise(module, advice)
     copyreg.pickle(Value, reduce_value)
     copyreg.pickle(Borrowed, reduce_value)

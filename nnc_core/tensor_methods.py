@@ -30,6 +30,7 @@ from nnc_core.functions import (
 from nnc_core.functions.interop import cuda_interface, host_view, namespace, to_dlpack
 from nnc_core.indexing.items import At, get_item, set_item
 from nnc_core.symbol import users_frame
+from nnc_core.values.arguments import located
 from nnc_core.values.dropped_writes import OF_TEMPORARY, warn_of_temporary
 from nnc_core.values.in_place import write_in_place
 from nnc_core.values.operands import copied, value_of
@@ -104,8 +105,9 @@ def _copy(self: Tensor) -> Tensor:
     return Tensor(copied(value_of(self)))
 
 
-def _flatten(self: Tensor) -> Tensor:
-    return movement.reshape(self, (-1,))
+def _flatten(self: Tensor, start: int = 0, stop: int = -1) -> Tensor:
+    """The axes from `start` to `stop`, both included, made one: x.flatten(1) keeps the first."""
+    return movement.flatten(self, start, stop)
 
 
 def _repeat(self: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
@@ -190,6 +192,7 @@ def _cuda_array_interface(self: Tensor) -> Any:
 
 
 # ---- gradients
+@located
 def _backward(self: Tensor, gradient: Tensor | None = None) -> None:
     """Add the gradient of this scalar to `.grad` of every variable that it was computed from."""
     backward(self, gradient)

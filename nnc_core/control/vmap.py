@@ -12,6 +12,7 @@ from nnc_core.control.constructs import rows_mapped
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import TensorSpec
+from nnc_core.values.arguments import located
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.postponed import postponed
@@ -22,6 +23,7 @@ from nnc_core.values.value import Value
 Axes = int | None | Sequence[int | None]
 
 
+@located
 def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: int = 0) -> Callable[..., Any]:
     """f, written for one example, as a function of arguments that have an axis more.
 

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nnc_core.base.errors import SampleWarning
+from nnc_core.base.unknown_names import answers
 from nnc_core.data.batches import batches, permutation, shift_images, translate_images
 from nnc_core.data.idx import read_idx
 from nnc_core.data.mnist import Dataset, load_mnist
 from nnc_core.data.order import DataOrder
+
+_ADVICE = dict.fromkeys(
+    ("BatchSampler", "DataLoader", "RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler"),
+    "data.DataOrder(len(x), batch_size, seed=0), which gives the indices of each batch: x[chosen]",
+) | dict.fromkeys(
+    ("ConcatDataset", "IterableDataset", "Subset", "TensorDataset", "random_split"),
+    "arrays and their rows: x[data.permutation(len(x), seed=0)[:n]]",
+)
+if not TYPE_CHECKING:
+    __getattr__ = answers(__name__, _ADVICE)
 
 __all__ = [
     "DataOrder",

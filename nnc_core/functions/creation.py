@@ -243,7 +243,8 @@ def _check_numbers(**given: Any) -> None:
         real = isinstance(x, (int, float, np.integer, np.floating, Dim))
         if not real or (isinstance(x, (float, np.floating)) and not isfinite(x)):
             raise OperandError(f"{name} is {x!r}, expected a finite real number",
-                               hint="linspace goes between tensors" if isinstance(x, Tensor) else None)
+                               hint="start + nnc.arange(length), or nnc.linspace between tensors"
+                               if isinstance(x, Tensor) else None)
 
 
 def _count(first: Any, last: Any, step: Any) -> Any:

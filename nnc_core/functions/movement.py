@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.errors import AttributeValueError, ShapeError
+from nnc_core.base.errors import AttributeValueError, AxisError, ShapeError
 from nnc_core.functions.creation import shape_given
 from nnc_core.functions.pieces import cut, flat, moved, sequence
 from nnc_core.shape.axes import normalise_axes, normalise_axis
@@ -45,6 +45,19 @@ def reshape(x: ArrayLike, /, shape: DimLike | Sequence[DimLike], *, copy: bool |
         wanted[wanted.index(-1)] = total // known
     found = F.reshape(v, shape=tuple(int(d) if isinstance(d, np.integer) else d for d in wanted))
     return Tensor(copied(found) if copy else found)
+
+
+@names_itself
+def flatten(x: ArrayLike, /, start: int = 0, stop: int = -1) -> Tensor:
+    """The axes from `start` to `stop`, both included, made one."""
+    v = as_value(x)
+    if v.ndim == 0:
+        return Tensor(F.reshape(v, shape=(1,)))
+    first, last = normalise_axis(start, v.ndim), normalise_axis(stop, v.ndim)
+    if first > last:
+        raise AxisError(f"{v.spec} has no axis {stop} from {start} on to flatten up to")
+    joined = count_of(v.shape[first : last + 1])
+    return Tensor(F.reshape(v, shape=(*v.shape[:first], joined, *v.shape[last + 1 :])))
 
 
 @names_itself

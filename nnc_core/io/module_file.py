@@ -24,7 +24,7 @@ from nnc_core.io.module_writer import ModuleWriter, plain_attributes
 from nnc_core.nn import Module
 from nnc_core.nn.layers.checks import title
 from nnc_core.nn.tree import walk
-from nnc_core.nn.weights.unmatched import Unmatched
+from nnc_core.nn.weights.unmatched import Unmatched, fitted
 from nnc_core.values.arguments import located
 from nnc_core.values.modes import use_device
 from nnc_core.values.state import load_state
@@ -62,11 +62,7 @@ def load_weights(module: Module, path: Path, strict: bool = True, mapped: bool =
         raise FileFormatError(f"{os.fspath(path)!r} was not written by nnc, so that nothing says how its weights are "
                               "laid out", hint=_FOREIGN)
     arrays = only_weights(stored.arrays)
-    cells = module.cells()
-    found = Unmatched(tuple([n for n in cells if n not in arrays]), tuple([n for n in arrays if n not in cells]))
-    if not strict:
-        arrays = {name: a for name, a in arrays.items() if name in cells}
-        cells = {name: cell for name, cell in cells.items() if name in arrays}
+    cells, arrays, found = fitted(module.cells(), arrays, strict)
     load_state(cells, arrays, f"{os.fspath(path)!r} for {type(module).__name__}", keep=mapped)
     return found
 

@@ -11,19 +11,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import erf, inf, prod, sqrt
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import AttributeValueError, ShapeError
+from nnc_core.base.unknown_names import answers
 from nnc_core.functions import creation
 from nnc_core.functions.linalg_decompositions import qr
 from nnc_core.functions.special import erfinv
+from nnc_core.nn.spellings import INITIALISERS
 from nnc_core.random.generator import Generator, default_generator
 from nnc_core.type import admit_numpy, default_float
 from nnc_core.values.modes import current_stack
 from nnc_core.values.tensor import Tensor
 
 Initialiser: TypeAlias = Callable[[Generator, Sequence[int], int, int, Any], Tensor]
+
+if not TYPE_CHECKING:
+    __getattr__ = answers(__name__, INITIALISERS)
 
 
 # ---- draws

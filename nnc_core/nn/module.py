@@ -18,18 +18,21 @@ from nnc_core.base.errors import (
     UnknownNameError,
     UnknownShapeError,
 )
+from nnc_core.base.unknown_names import unknown_member
 from nnc_core.nn.construction import Construction
 from nnc_core.nn.hooks import AFTER, BEFORE, Hook, arguments_after, register, result_after
 from nnc_core.nn.inference import watcher
 from nnc_core.nn.networks.handle import has_handles, recorded
-from nnc_core.nn.parameter import Parameter, accumulated, read_as
+from nnc_core.nn.parameter import Parameter, Parameters, accumulated, read_as
+from nnc_core.nn.spellings import OF_MODULES
 from nnc_core.nn.text import summary, tree_text
-from nnc_core.nn.tree import ModuleNode, cells_of, walk
+from nnc_core.nn.tree import ModuleNode, cells_of, entries, walk
 from nnc_core.nn.weights.freezing import chosen, trained
+from nnc_core.nn.weights.unmatched import Unmatched, fitted
 from nnc_core.symbol import show_line, user_line
 from nnc_core.tracing.jit import Jitted
 from nnc_core.type import admit_numpy
-from nnc_core.values.argument_checks import FAILURES, type_mismatch
+from nnc_core.values.argument_checks import FAILURES, misplaced, type_mismatch
 from nnc_core.values.arguments import constructor
 from nnc_core.values.cell import Cell
 from nnc_core.values.hooks import HookHandle
@@ -69,7 +72,8 @@ class Module(ModuleNode):
         def __new__(cls, *args: Any, **kwargs: Any) -> Self:
             """Keep the arguments, for files."""
             if cls.__init__ is object.__init__ and (args or kwargs):
-                raise OperandError(f"{cls.__name__}() takes no arguments")
+                raise OperandError(f"{cls.__name__}() takes no arguments", line=show_line(user_line()),
+                                   hint="leave inplace out: x = module(x)" if "inplace" in kwargs else None)
             made = object.__new__(cls)
             made.__dict__["_construction"] = Construction(args, kwargs)
             return made
@@ -128,9 +132,9 @@ class Module(ModuleNode):
         return None
 
     def _misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OperandError | None:
-        """The error for what a call was given, or the constructor, that is of a wrong kind."""
+        """The error for what a call was given, or the constructor, that it does not take or that is of a wrong kind."""
         made: Construction = self.__dict__["_construction"]
-        return (type_mismatch(self.forward, args, kwargs)
+        return (misplaced(self.forward, args, kwargs) or type_mismatch(self.forward, args, kwargs)
                 or type_mismatch(type(self).__init__, (self, *made.args), made.kwargs))
 
     def functional_call(self, weights: Mapping[str, Tensor], *args: Any, **kwargs: Any) -> Any:
@@ -143,6 +147,11 @@ class Module(ModuleNode):
             return self(*args, **kwargs)
 
     # ---- attributes
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            """An error for what is not there, with what to write instead of a name of PyTorch's."""
+            raise unknown_member(self, name, OF_MODULES)
+
     def __setattr__(self, name: str, value: Any) -> None:
         old = self.__dict__.get(name)
         if isinstance(old, Cell) and not (value is None or isinstance(value, (Cell, ModuleNode))):
@@ -168,6 +177,23 @@ class Module(ModuleNode):
         """Copies and pickles start without compiled code and without hooks."""
         return {name: x for name, x in vars(self).items() if name not in ("_compiled", BEFORE, AFTER)}
 
+    # ---- parts
+    def named_modules(self) -> dict[str, Module]:
+        """The module itself, as "", and all its parts by name, each once; names are joined by dots."""
+        return {place.path: place.module for place in walk(self) if isinstance(place.module, Module)}
+
+    def modules(self) -> list[Module]:
+        """The module itself and all its parts, each once."""
+        return list(self.named_modules().values())
+
+    def named_children(self) -> dict[str, Module]:
+        """The parts that are attributes of this module, by name: "body", or "layers.0" where they are in a tuple."""
+        return {name: x for name, x in entries(self) if isinstance(x, Module)}
+
+    def children(self) -> list[Module]:
+        """The parts that are attributes of this module, each once."""
+        return list(dict.fromkeys(self.named_children().values()))
+
     # ---- state
     def cells(self) -> dict[str, Cell]:
         """Parameters and buffers by name, each once; names are joined by dots."""
@@ -178,9 +204,9 @@ class Module(ModuleNode):
         found = {name: c for name, c in self.cells().items() if isinstance(c, Parameter)}
         return found if frozen is None else trained(found, not frozen)
 
-    def parameters(self) -> list[Parameter]:
-        """Parameters that are trained."""
-        return list(self.named_parameters().values())
+    def parameters(self) -> Parameters:
+        """Parameters that are trained, as a list that knows their names."""
+        return Parameters(self.named_parameters())
 
     def named_buffers(self) -> dict[str, Cell]:
         """State that is not trained, by name: random keys, running statistics."""
@@ -215,12 +241,15 @@ class Module(ModuleNode):
         """Parameters and buffers as host arrays."""
         return save_state(self.cells())
 
-    def load_state_dict(self, arrays: Mapping[str, Any]) -> None:
+    def load_state_dict(self, arrays: Mapping[str, Any], strict: bool = True) -> Unmatched:
         """Take over parameters and buffers; nothing changes unless all names, shapes and dtypes fit.
 
-        Raises StateError for missing or unexpected names, ShapeError, DTypeError.
+        With strict=False what only one side has is left alone, and named in the result.  Raises StateError for missing
+        or unexpected names, ShapeError, DTypeError.
         """
-        load_state(self.cells(), arrays, f"the state of {type(self).__name__}")
+        cells, taken, found = fitted(self.cells(), arrays, strict)
+        load_state(cells, taken, f"the state of {type(self).__name__}")
+        return found
 
     def to(self, device: Any = None, dtype: Any = None) -> Self:
         """Move all parameters and buffers to a device, and cast them as `astype` does; `module.to(nnc.float16)` too."""

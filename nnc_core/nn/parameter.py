@@ -119,6 +119,14 @@ class Parameter(Cell):
         return f"Parameter({self.spec})"
 
 
+class Parameters(list[Parameter]):
+    """The parameters of a module, which a minimiser of all of them calls as the module does."""
+
+    def __init__(self, named: Mapping[str, Parameter]) -> None:
+        super().__init__(named.values())
+        self.by_name: Mapping[str, Cell] = dict(named)
+
+
 def _made_again(make: Any, arguments: tuple[Any, ...], requires_grad: bool, frozen: bool = False) -> Parameter:
     parameter: Parameter = make(*arguments)
     parameter.requires_grad, parameter._frozen = requires_grad, frozen

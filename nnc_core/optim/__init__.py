@@ -9,7 +9,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nnc_core.base.errors import NonfiniteWarning
+from nnc_core.base.unknown_names import answers
 from nnc_core.optim import clipping, owl, schedules
 from nnc_core.optim.compiled.compiler import (
     NetworkGraph,
@@ -37,6 +40,10 @@ from nnc_core.optim.runs.minimise import minimise_fun, minimise_network, minimis
 from nnc_core.optim.runs.progress import Progress
 from nnc_core.optim.runs.progress_bar import ProgressBar
 from nnc_core.optim.runs.training import fit, make_descent, make_step, run_epoch
+from nnc_core.optim.spellings import ADVICE
+
+if not TYPE_CHECKING:
+    __getattr__ = answers(__name__, ADVICE)
 
 __all__ = [
     "ASGD",

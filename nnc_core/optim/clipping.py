@@ -6,15 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
+from typing import TYPE_CHECKING
 
 from nnc_core.base.errors import AttributeValueError
+from nnc_core.base.unknown_names import answers
 from nnc_core.functions.elementwise import clip, maximum, sqrt
 from nnc_core.functions.reduction import sum as sum_
 from nnc_core.optim.settings import POSITIVE, check_all, is_number
+from nnc_core.optim.spellings import CLIPPING
 from nnc_core.values.tensor import Tensor
 
 Gradients = Mapping[str, Tensor]
 Clipping = Callable[[Gradients], Mapping[str, Tensor]]
+
+if not TYPE_CHECKING:
+    __getattr__ = answers(__name__, CLIPPING)
 
 
 @dataclass(frozen=True)
@@ -46,14 +52,22 @@ class GlobalNorm:
 
 @dataclass(frozen=True)
 class Value:
-    """Each element is brought between `low` and `high`.  (Owl's default, 0 to 1, drops what is negative.)"""
+    """Each element is brought between `low` and `high`; one number alone, `Value(0.5)`, is the largest magnitude.
+
+    (Owl's default, 0 to 1, drops what is negative.)
+    """
 
     low: float = -1.0
-    high: float = 1.0
+    high: float | None = None
 
     def __post_init__(self) -> None:
-        if not (is_number(self.low) and is_number(self.high) and self.low < self.high):
-            raise AttributeValueError(f"low {self.low!r} should be a number below high {self.high!r}", operator="Value")
+        low, high = self.low, self.high
+        if high is None and is_number(low):
+            low, high = -abs(low), abs(low)
+            object.__setattr__(self, "low", low)
+            object.__setattr__(self, "high", high)
+        if high is None or not (is_number(low) and is_number(high) and low < high):
+            raise AttributeValueError(f"low {self.low!r} should be a number below high {high!r}", operator="Value")
 
     def __call__(self, gradients: Gradients) -> dict[str, Tensor]:
         return {name: clip(g, self.low, self.high) for name, g in gradients.items()}

@@ -9,12 +9,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Protocol, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
 from nnc_core.base.errors import Error, OperandError
 from nnc_core.type import Dim, DimLike
+from nnc_core.values.keyword_options import hints_of, options_in
 from nnc_core.values.tensor import Tensor
 
 FAILURES = (Error, TypeError, ValueError, AttributeError, LookupError, OverflowError)
@@ -27,6 +28,16 @@ def type_mismatch(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[
         if not fits(x, kind):
             return mismatch_error(name, x, words(kind), _next_step(x, kind))
     return None
+
+
+def misplaced(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> OperandError | None:
+    """The error for arguments that f has no place for, or that are missing; None if all are in place."""
+    signature = inspect.signature(f)
+    try:
+        signature.bind(*args, **kwargs)
+        return None
+    except TypeError as error:
+        return OperandError(str(error), hint=f"it takes {', '.join(signature.parameters) or 'nothing'}")
 
 
 def mismatch_error(name: str, x: Any, expected: str, hint: str | None = None) -> OperandError:
@@ -42,19 +53,17 @@ def _declared(f: Callable[..., Any], args: tuple[Any, ...],
         given = signature.bind(*args, **kwargs).arguments
     except TypeError:
         return
-    try:
-        kinds = get_type_hints(inspect.unwrap(f), localns={"Dim": Dim, "DimLike": DimLike})
-    except NameError:  # a name that is there for type checkers alone
-        return
+    kinds = hints_of(f, Dim=Dim, DimLike=DimLike)
     for name, x in given.items():
         how = signature.parameters[name].kind
-        several: Any = [(name, x)]
+        kind = kinds.get(name, Any)
         if how is inspect.Parameter.VAR_POSITIONAL:
-            several = [(f"{name}[{i}]", each) for i, each in enumerate(x)]
+            yield from ((f"{name}[{i}]", each, kind) for i, each in enumerate(x))
         elif how is inspect.Parameter.VAR_KEYWORD:
-            several = x.items()
-        for label, each in several:
-            yield label, each, kinds.get(name, Any)
+            options = options_in(kind)
+            yield from ((n, each, kind if options is None else options.get(n, Any)) for n, each in x.items())
+        else:
+            yield name, x, kind
 
 
 # ---- whether something is of a kind

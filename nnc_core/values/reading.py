@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class ReadAsTensor(Specified):
     spec: TensorSpec
     __array_ufunc__: Any
     __array_function__: Any
+    unknown: ClassVar[Callable[[Any, str], Any]]
+    """Raises the error for an attribute that neither this nor tensors have."""
 
     def read(self) -> Tensor:
         """The tensor that is there now."""
@@ -60,7 +62,7 @@ class ReadAsTensor(Specified):
     def __getattr__(self, name: str) -> Any:
         """A public attribute or method of the tensor: `w.T`, `w.sum()`, `w.numpy()`."""
         if name.startswith("_") or not hasattr(Tensor, name):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            return type(self).unknown(self, name)
         return getattr(self.read(), name)
 
     def _replace(self, new: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.errors import OperandError
+from nnc_core.values.keyword_options import spelled_out
 
 NAMES: dict[str, tuple[str, ...]] = {
     "dim": ("axis",), "dims": ("axis", "axes", "repetitions", "shape"), "axes": ("axis",),
@@ -28,6 +29,13 @@ NAMES: dict[str, tuple[str, ...]] = {
     "diagonal": ("k", "offset"), "reps": ("repetitions",), "newshape": ("shape",), "size": ("shape",),
     "loc": ("mean", "location"), "scale": ("deviation",), "lam": ("rate",), "pvals": ("probabilities",),
     "minval": ("low",), "maxval": ("high",), "alpha": ("concentration",),
+    "is_causal": ("causal",), "attn_mask": ("mask",), "dropout_p": ("dropout",), "embed_dim": ("features",),
+    "num_heads": ("heads",), "d_model": ("features",), "nhead": ("heads",), "dim_feedforward": ("hidden",),
+    "layer_norm_eps": ("epsilon",), "num_layers": ("layers",), "num_groups": ("groups",), "num_channels": ("channels",),
+    "output_size": ("size",), "lower": ("low",), "upper": ("high",), "num_parameters": ("channels",),
+    "unflattened_size": ("shape",), "var": ("variance",), "norm_type": ("p",), "mode": ("method",),
+    "start_dim": ("start",), "end_dim": ("stop",), "in_dims": ("in_axes",), "out_dims": ("out_axes",),
+    "scale_factor": ("scale",), "tau": ("temperature",), "lambd": ("bound",), "min_val": ("low",), "max_val": ("high",),
 }  # fmt: skip
 """Arguments by their names elsewhere, and what they are here: the first name that the function has."""
 
@@ -37,14 +45,18 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "overwrite_input": (True, False), "requires_grad": (False,), "pin_memory": (False,), "initial": (None,),
     "inplace": (False,), "hermitian": (False,), "compute_uv": (True,), "UPLO": ("L",), "mean": (None,),
     "retstep": (False,), "sparse": (False,), "stable": (None,), "copy": (None, True, False), "full": (False,),
-    "cov": (False,),
+    "cov": (False,), "batch_first": (True,),
+    "retain_graph": (None, True, False), "create_graph": (None, False), "inputs": (None,),
 }  # fmt: skip
 """Arguments elsewhere that change nothing here if they are one of these."""
 
 ADVICE = {
     "out": "y[...] = the result", "where": "nnc.where(mask, x, a number that changes nothing), and then the function",
     "initial": "take the result and the number together", "requires_grad": "nnc.variable(x)",
-    "inplace": "x = the result", "dtype": "cast with astype", "unbiased": "correction=1, or 0",
+    "create_graph": "nnc.grad of a function, which can be differentiated again", "inputs": "nnc.gradients(y, inputs)",
+    "padding_mode": "nn.Padding2d(width, mode) before it", "normalized_shape": "axis=, over which it is normalised",
+    "padding_mask": "key_mask=, true where there is a key",
+    "inplace": "leave it out: x = the result", "dtype": "cast with astype", "unbiased": "correction=1, or 0",
 }  # fmt: skip
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -55,7 +67,7 @@ def respelled(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
 
     OperandError for an argument that f has not, or that is missing.
     """
-    signature = inspect.signature(f)
+    signature = spelled_out(f)
     try:
         signature.bind(*args, **kwargs)
         return None
@@ -90,12 +102,21 @@ class _Call:
         if self.leading == ["shape"] and all(isinstance(n, (int, np.integer)) for n in args):
             self.placed = {0: tuple(args)}
             return
-        names = numpy_parameters(self.f)[count:] or ([] if "axis" not in self.parameters else ["axis"])
+        names = numpy_parameters(self.f)[count:] or self._next(args[count])
         if len(args) - count > len(names):
-            raise self._refusal(f"{len(args)} arguments by position where {count} are taken")
+            own = self.leading[:1] == ["self"]
+            raise self._refusal(f"{len(args) - own} arguments by position where {count - own} are taken")
         self.placed = dict(enumerate(args[:count]))
         for name, x in zip(names, args[count:], strict=False):
             self.take(name, x)
+
+    def _next(self, x: Any) -> list[str]:
+        """The argument that stands behind those by position elsewhere: the axis, or the only one that is left, as the
+        slope of `leaky_relu(x, 0.2)`."""
+        named = [p.name for p in self.parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
+        if "axis" in self.parameters:
+            return ["axis"] if _may_be_axis(x) else []
+        return named if len(named) == 1 else []
 
     def take(self, name: str, x: Any) -> None:
         """Take an argument given by its name, here or elsewhere."""
@@ -108,6 +129,8 @@ class _Call:
             self.named[own] = x
         elif name == "unbiased" and "correction" in self.parameters:
             self.named["correction"] = float(bool(x))
+        elif name in self.parameters:
+            raise self._refusal(f"the argument {name!r} is given twice")
         elif not is_neutral(name, x):
             close = difflib.get_close_matches(name, list(self.parameters), n=1)
             raise self._refusal(f"there is no argument {name!r}",
@@ -139,6 +162,11 @@ class _Call:
     def _refusal(self, message: str, hint: str | None = None) -> OperandError:
         names = [p.name for p in self.parameters.values() if p.name != "self"]
         return OperandError(message, hint=hint or f"it takes {', '.join(names) or 'nothing'}")
+
+
+def _may_be_axis(x: Any) -> bool:
+    parts = x if isinstance(x, (tuple, list)) else (x,)
+    return all(n is None or (isinstance(n, (int, np.integer)) and not isinstance(n, bool)) for n in parts)
 
 
 @lru_cache(maxsize=1024)

@@ -30,7 +30,8 @@ def load_state(cells: Mapping[str, Cell], arrays: Mapping[str, Any], what: str =
     """
     if not isinstance(arrays, Mapping):
         raise OperandError(f"{what} is {type(arrays).__name__}, expected a mapping from names to arrays",
-                           hint="give what state_dict() or nnc.io.load_arrays(path)[0] gives")
+                           hint="give what state_dict() or nnc.io.load_arrays(path)[0] gives; "
+                                "nn.from_pytorch_state(module, arrays) loads by itself")
     _check_names(cells, arrays, what)
     host = {name: _fitting(name, cell, arrays[name], what) for name, cell in cells.items()}
     value = kept_value if keep else host_value

@@ -9,8 +9,8 @@ import numpy as np
 
 from nnc_core.base.dtype import DType
 from nnc_core.base.errors import DeferredInplaceError, Error, GradientError, OperandError, ShapeError
-from nnc_core.device import Device, DeviceSpec
-from nnc_core.stacks import Stack, stack_for
+from nnc_core.device import DeviceSpec
+from nnc_core.stacks import stack_for
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import Dims, TensorSpec, any_data_dependent
 from nnc_core.values.bound_methods import BoundMethods
@@ -204,13 +204,19 @@ class Tensor(BoundMethods):
     __hash__ = object.__hash__
 
     # ---- devices
-    def to(self, device: str | Device | DeviceSpec | Stack) -> Tensor:
-        """The same value on another device, as a tensor of its own: later item assignments do not reach it."""
-        stack = stack_for(device)
-        if stack is self._value.stack:
-            return Tensor(value_of(self))
+    def to(self, device: Any = None, dtype: Any = None) -> Tensor:
+        """The same value on another device, as a tensor of its own: later item assignments do not reach it.
+
+        With a dtype, `x.to(nnc.float16)` too, cast before it is moved.
+        """
+        if isinstance(device, np.dtype) or (isinstance(device, type) and issubclass(device, np.generic)):
+            device, dtype = dtype, device
+        value = value_of(self if dtype is None else self.astype(dtype))
+        stack = value.stack if device is None else stack_for(device)
+        if stack is value.stack:
+            return Tensor(value)
         with use_device(stack):
-            return Tensor(F.transfer(value_of(self), source=self.device.id, target=stack.device.spec.id))
+            return Tensor(F.transfer(value, source=self.device.id, target=stack.device.spec.id))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """Array API spelling of `to`."""

@@ -48,7 +48,6 @@ FLOORS = {
     "nnc_core.fft": 17,
     "nnc_core.parallel": 17,
     "nnc_core.einops_backend": 17,
-    "nnc_core.advice": 17.2,
     "nnc_core.spellings": 17.3,
     "nnc_core.numpy_calls": 17.6,
     "nnc_core.errors": 17,

@@ -223,3 +223,14 @@ def test_float64_inputs_of_float32_layers() -> None:
         pytest.skip("no float64 on this device")
     assert layer(nnc.asarray(x)).dtype == nnc.float64
     np.testing.assert_allclose(layer.state_dict()["running_mean"], 0.1 * x.mean(0), rtol=1e-5)
+
+
+def test_a_layer_norm_without_bias(device: str) -> None:
+    layer = nn.LayerNorm(4, bias=False)
+    x = nnc.asarray(np.asarray([[1.0, 2.0, 4.0, 9.0], [0.0, -1.0, 3.0, 2.0]], np.float32))
+    assert list(layer.named_parameters()) == ["scale"] and repr(layer) == "LayerNorm((4,), bias=False)"
+    assert repr(nn.LayerNorm(4, affine=False, bias=False)) == repr(nn.LayerNorm(4, affine=False))
+    for f in (layer, nnc.jit(layer)):
+        np.testing.assert_allclose(f(x).numpy(), nn.LayerNorm(4)(x).numpy(), rtol=1e-6, atol=1e-6)
+    state = nn.to_pytorch_state(layer)
+    assert list(state) == ["weight"] and nn.from_pytorch_state(layer, state) == ((), ())

@@ -82,6 +82,18 @@ def test_what_is_said(name: str) -> None:
     assert Path(__file__).name in str(caught.value), str(caught.value)
 
 
+@pytest.mark.parametrize(("call", "said"), [
+    (lambda: nn.TransformerEncoder(8, 2, 1)(nnc.ones((1, 2, 8)), src_key_padding_mask=None),
+     ("'src_key_padding_mask'", "it takes x, mask, key_mask, causal")),
+    (lambda: nn.ReLU()(), ("missing a required argument: 'x'", "it takes x")),
+    (lambda: nn.Linear(2, 3)(nnc.ones((1, 2)), 3), ("too many positional arguments", "it takes x")),
+])  # fmt: skip
+def test_a_call_with_other_arguments_says_which_there_are(call: Callable[[], Any], said: tuple[str, ...]) -> None:
+    with pytest.raises(nnc.errors.OperandError) as caught:
+        call()
+    assert all(part in str(caught.value) for part in (*said, Path(__file__).name)), str(caught.value)
+
+
 def test_modules_of_users_answer_for_themselves() -> None:
     class Mine(nn.Module):
         def forward(self, x: str) -> Any:

@@ -128,11 +128,18 @@ class _TrailingNorm(_Affine):
 
 class LayerNorm(_TrailingNorm):
     """Each example made mean 0 and variance 1 over its last axes, times `scale` plus `bias`, which have the shape of
-    these axes (Ba, Kiros and Hinton 2016): (..., *shape) -> (..., *shape)."""
+    these axes (Ba, Kiros and Hinton 2016): (..., *shape) -> (..., *shape).  Without `bias` there is the scale alone."""
 
-    def __init__(self, shape: Int, epsilon: float = 1e-5, affine: bool = True, *, dtype: Any = None) -> None:
+    def __init__(self, shape: Int, epsilon: float = 1e-5, affine: bool = True, bias: bool = True, *,
+                 dtype: Any = None) -> None:
         self._set_shape(shape)
         self._set_affine(self.shape, affine, epsilon, dtype)
+        if not bias:
+            self.bias = None
+
+    def describe(self) -> str:
+        alone = self.affine and self.bias is None
+        return super().describe() + ", bias=False" * alone
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape and dtype as x."""

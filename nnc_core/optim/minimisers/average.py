@@ -11,7 +11,7 @@ import numpy as np
 from nnc_core.base.dtype import float64
 from nnc_core.base.errors import OperandError
 from nnc_core.functions.creation import asarray
-from nnc_core.optim.minimisers.groups import Cells, named
+from nnc_core.optim.minimisers.groups import Cells, named, with_names
 from nnc_core.optim.minimisers.stateful import Stateful
 from nnc_core.optim.settings import SHARE, Check, check, is_number
 from nnc_core.values.arguments import constructor
@@ -33,7 +33,7 @@ class Average(Stateful):
     @constructor
     def __init__(self, parameters: Cells, decay: float | Callable[[Tensor], Any] = 0.999) -> None:
         check("Average", "decay", decay, DECAY)
-        self.parameters, self.decay = named(parameters), decay
+        self.parameters, self.decay = named(with_names(parameters)), decay
         if not self.parameters:
             raise OperandError("no parameters to average")
         first = next(iter(self.parameters.values()))

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 from nnc_core.base.errors import AttributeValueError, OperandError
 from nnc_core.optim.settings import Settings, check
+from nnc_core.optim.spellings import respelled_settings
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import plain
 from nnc_core.values.arguments import located
@@ -37,6 +38,7 @@ class Group:
     def adopt(self, owner: type[Owner]) -> None:
         """Check the options against the settings of a kind of minimiser, now and whenever one is changed."""
         self._owner = owner
+        self.options = respelled_settings(owner.group_settings(), self.options)
         for name, value in self.options.items():
             self[name] = value
 
@@ -72,6 +74,12 @@ def named(parameters: Cells, first: int = 0) -> dict[str, Cell]:
     return found
 
 
+def with_names(parameters: Any) -> Any:
+    """The parameters of a module by its names, where it was asked for a list of them."""
+    by_name = getattr(parameters, "by_name", None)
+    return parameters if by_name is None or list(by_name.values()) != parameters else by_name
+
+
 def grouped(parameters: Cells | Iterable[Group]) -> tuple[Group, ...]:
     """The parameters of a minimiser as groups: one for all, or those that are given.
 
@@ -79,6 +87,7 @@ def grouped(parameters: Cells | Iterable[Group]) -> tuple[Group, ...]:
     """
     if not isinstance(parameters, Mapping):
         _check_iterable(parameters)
+    parameters = with_names(parameters)
     given = parameters if isinstance(parameters, Mapping) else list(parameters)
     if isinstance(given, list) and any(isinstance(x, Group) for x in given):
         groups = tuple(_numbered_on(given))

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, TypedDict
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypedDict
 
 import numpy as np
 
 from nnc_core.algodiff.gradients import value_and_grad
 from nnc_core.base.dtype import float64, is_complex
-from nnc_core.base.errors import DTypeError, NotSupportedError, ShapeError, StateError, UnknownAttributeError
+from nnc_core.base.errors import (
+    DTypeError,
+    NotSupportedError,
+    OperandError,
+    ShapeError,
+    StateError,
+    UnknownAttributeError,
+)
+from nnc_core.base.unknown_names import unknown_member
 from nnc_core.functions.creation import asarray, zeros
 from nnc_core.optim.clipping import Clipping
 from nnc_core.optim.minimisers.configuration import setting_text
@@ -18,6 +27,8 @@ from nnc_core.optim.minimisers.nonfinite import POLICIES, guard_update
 from nnc_core.optim.minimisers.parameter_update import GroupUpdate, ParameterUpdate
 from nnc_core.optim.minimisers.stateful import Stateful
 from nnc_core.optim.settings import FINITE, FUNCTION_OR_NONE, NON_NEGATIVE, RATE, Settings, check, one_of
+from nnc_core.optim.spellings import OF_MINIMISERS, SETTING_ADVICE, respelled_settings
+from nnc_core.symbol import show_line, user_line
 from nnc_core.type import plain
 from nnc_core.values.cell import Cell, guarded
 from nnc_core.values.modes import no_grad
@@ -48,13 +59,25 @@ class Common(TypedDict, total=False):
     """A test, by name and cell, of the parameters that `weight_decay` applies to; None is all."""
 
 
+class Count(Cell):
+    """The number of updates that were made."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse what PyTorch's optimisers do by `step()`."""
+        raise OperandError("the step of a minimiser is a number, the count of its updates", line=show_line(user_line()),
+                           hint="minimiser.update(gradients), after backward(): minimiser.update(module.gradients())")
+
+
 class Minimiser(Stateful):
     """Changes parameters so that a loss falls: `update` takes gradients by the names of the parameters.
 
-    `parameters` is a mapping such as `module.named_parameters()`, taken as it is now, a sequence of cells, named by
-    position, or a sequence of `Group`s, each with settings of its own.  The learning rate is a number or a `Schedule`,
-    evaluated in the graph; compiled code is traced again when a setting is changed.  State has the dtype and the
-    device of its parameter.  By keyword come the settings of `Common`.
+    `parameters` is a mapping such as `module.named_parameters()`, taken as it is now, or `module.parameters()`, which
+    has the same names; another sequence of cells, named by position; or a sequence of `Group`s, each with settings of
+    its own.  The learning rate is a number or a `Schedule`, evaluated in the graph; compiled code is traced again when
+    a setting is changed.  State has the dtype and the device of its parameter.  By keyword come the settings of
+    `Common`.
 
     A subclass names its settings, its slots (`slots_for`) and says in `rule` what becomes of one parameter; or it
     gives all `changes` itself.
@@ -72,6 +95,11 @@ class Minimiser(Stateful):
     clipping: Clipping | None = None
     nonfinite: str = "propagate"
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = _spelled_as_here(cls.__init__)  # type: ignore[method-assign]
+
     def __init__(self, parameters: Parameters, learning_rate: float | Schedule, **settings: Any) -> None:
         self.groups = grouped(parameters)
         self.parameters = {name: p for group in self.groups for name, p in group.parameters.items()}
@@ -79,7 +107,7 @@ class Minimiser(Stateful):
         for name, value in settings.items():
             if name not in self.settings:
                 raise UnknownAttributeError(f"{name!r} is no setting", operator=type(self).__name__,
-                                            hint=f"settings are {', '.join(self.settings)}")
+                                            hint=SETTING_ADVICE.get(name) or f"settings are {', '.join(self.settings)}")
             setattr(self, name, value)
         if not self.takes_complex and any(is_complex(p.spec.dtype) for p in self.parameters.values()):
             raise DTypeError("complex parameters, whose squares are no lengths", operator=type(self).__name__,
@@ -87,7 +115,7 @@ class Minimiser(Stateful):
         for group in self.groups:
             group.adopt(type(self))
         first = next(iter(self.parameters.values()))
-        self.step = Cell(asarray(np.int64(0), device=first.device), "step")
+        self.step = Count(asarray(np.int64(0), device=first.device), "step")
         self.slots: dict[str, dict[str, Cell]] = {}
         for group in self.groups:
             self._make_slots(group)
@@ -228,8 +256,10 @@ class Minimiser(Stateful):
         if missing or unknown:
             said = [f"missing {', '.join(sorted(missing))}"] * bool(missing)
             said += [f"unknown {', '.join(sorted(unknown))}"] * bool(unknown)
+            numbered = bool(missing) and all(name.isdecimal() for name in missing)
             raise StateError(f"gradients for {type(self).__name__}: {'; '.join(said)}",
-                             hint="differentiate by the parameters that the minimiser was made with")
+                             hint="make it with module.named_parameters(), or optim.groups_by_name, for these names"
+                             if numbered else "differentiate by the parameters that the minimiser was made with")
         for name, p in active.items():
             g = gradients[name]
             if g.shape != p.spec.shape:
@@ -245,7 +275,7 @@ class Minimiser(Stateful):
     # ---- state
     def cells(self) -> dict[str, Cell]:
         """The state by name: "step", "slot.parameter", and what a schedule carries as "schedule.name"."""
-        found = {"step": self.step}
+        found: dict[str, Cell] = {"step": self.step}
         for slot, cells in self.slots.items():
             found |= {f"{slot}.{name}": cell for name, cell in cells.items()}
         rates: list[Any] = [self.learning_rate, *[g.options.get("learning_rate") for g in self.groups]]
@@ -286,10 +316,26 @@ class Minimiser(Stateful):
             check(type(self).__name__, name, value, self.settings[name])
         object.__setattr__(self, name, value)
 
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            """An error for what is not there, with what to write instead of a name of PyTorch's."""
+            raise unknown_member(self, name, OF_MINIMISERS)
+
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.settings
                          if name == "learning_rate" or getattr(self, name) != getattr(type(self), name, None))
         return f"{type(self).__name__}({len(self.parameters)} parameters, {said})"
+
+
+def _spelled_as_here(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that takes settings by PyTorch's names too: `lr`, `betas`, `eps`."""
+
+    @wraps(init)
+    def made(self: Minimiser, *args: Any, **kwargs: Any) -> None:
+        outermost = type(self).__init__ is made
+        init(self, *args, **(respelled_settings(self.settings, kwargs) if outermost else kwargs))
+
+    return made
 
 
 def zeros_of(p: Cell) -> Tensor:

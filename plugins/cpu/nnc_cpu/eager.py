@@ -30,7 +30,7 @@ from nnc_cpu.linear import turned
 from nnc_cpu.memory import layout_of
 from nnc_cpu.movement import flip_view, slice_view
 from nnc_cpu.norms import has_formula, norm
-from nnc_cpu.reductions import row_folds
+from nnc_cpu.reductions import apart, row_folds
 from nnc_cpu.routine import Routine
 from nnc_cpu.silence import quietly
 
@@ -216,6 +216,9 @@ def summing(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
         x = _add_reduce(x.reshape(-1, folds, *kept), 0, dtype, None, False)
         found = _add_reduce(x, 0, dtype, None, False)
         return found.reshape((1,) * len(axis) + kept) if keepdims else found
+    parts = apart(axis, x.ndim) if x.size > _SMALL else None
+    if parts is not None:
+        return _add_reduce(_add_reduce(x, parts[0], dtype, None, True), axis, dtype, None, keepdims)
     return _add_reduce(x, axis, dtype, None, keepdims)
 
 

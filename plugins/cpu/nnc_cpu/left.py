@@ -83,8 +83,8 @@ def is_bounded(x: Any, dtype: dt.DType) -> bool:
     return x.size >= LARGE and (x.dtype.num in HALVES or not converts_as_numpy_does(x.dtype, dtype))
 
 
-IN_PASSES = ("silu", "mish", "softplus", "elu", "sigmoid", "sinc", "xlogy", "xlog1py", "entr", "ldexp", "mantissa",
-             "exponent")
+IN_PASSES = ("silu", "mish", "softplus", "softsign", "elu", "leaky_relu", "sigmoid", "logaddexp", "logaddexp2", "hypot",
+             "nextafter", "sinc", "xlogy", "xlog1py", "entr", "ldexp", "mantissa", "exponent")
 """Functions of elements for which NumPy goes through several arrays."""
 LEFT: Mapping[str, tuple[type[LeavesLarge], Callable[..., bool]]] = {
     **dict.fromkeys(PROBLEMS, (LeavesHalves, are_half_images)), "matmul": (LeavesHalves, are_many_halves),

@@ -11,6 +11,7 @@ from nnc_core.base.dtype import boolean
 from nnc_core.base.layout import Layout
 from nnc_core.device import Launch
 from nnc_cpu.memory import Array
+from nnc_cpu.reductions import apart, kept, sum_in_two
 from nnc_cpu.routine import Make, Routine, attributes_of, in_order, prepared, scratch
 
 
@@ -103,25 +104,34 @@ def _normalised(centred: bool) -> Make:
     def make(command: Command) -> Routine:
         axis, epsilon = attributes_of(command)
         out = command.output
-        folded = tuple(1 if a in axis else n for a, n in enumerate(out.shape))
+        folded, parts = kept(out.shape, axis), apart(axis, len(out.shape))
         count = int(np.prod([out.shape[a] for a in axis]))
-        row = scratch(folded, out.dtype)
+        middle = folded if parts is None else kept(out.shape, parts[0])
 
-        def bind(x: Array, out: Array, row: Array, squares: Array) -> Launch:
+        def bind(x: Array, out: Array, row: Array, wide: Array, squares: Array) -> Launch:
+            spread = row if parts is None else wide  # what a row of x is to meet has its elements beside each other
+
+            def folding(x: Array) -> list[Launch]:
+                return [partial(np.add.reduce, x, axis, None, row, True)] if parts is None else sum_in_two(
+                    x, parts, row, wide)
+
+            def spreading() -> list[Launch]:
+                return [] if parts is None else [partial(np.copyto, wide, row)]
+
             steps: list[Launch] = []
             source = x
             if centred:
-                steps += [partial(np.add.reduce, x, axis, None, row, True), partial(np.true_divide, row, count, row),
-                          partial(np.subtract, x, row, out)]
+                steps += [*folding(x), partial(np.true_divide, row, count, row), *spreading(),
+                          partial(np.subtract, x, spread, out)]
                 source = out
             return in_order([
-                *steps, partial(np.multiply, source, source, squares),
-                partial(np.add.reduce, squares, axis, None, row, True), partial(np.true_divide, row, count, row),
-                partial(np.add, row, epsilon, row), partial(np.sqrt, row, row), partial(np.true_divide, 1, row, row),
-                partial(np.multiply, source, row, out),
+                *steps, partial(np.multiply, source, source, squares), *folding(squares),
+                partial(np.true_divide, row, count, row), partial(np.add, row, epsilon, row),
+                partial(np.sqrt, row, row), partial(np.true_divide, 1, row, row), *spreading(),
+                partial(np.multiply, source, spread, out),
             ])  # fmt: skip
 
-        return Routine(bind, (row, scratch(out.shape, out.dtype)))
+        return Routine(bind, (scratch(folded, out.dtype), scratch(middle, out.dtype), scratch(out.shape, out.dtype)))
 
     return make
 

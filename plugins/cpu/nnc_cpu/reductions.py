@@ -43,9 +43,37 @@ def row_folds(shape: tuple[int, ...], axis: Any) -> int:
     return folds
 
 
+def apart(axis: tuple[int, ...], ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The axes of a sum before those that it keeps, and those behind; None where they are not on both sides.
+
+    NumPy goes through both at once in many short steps: the first alone are added row by row."""
+    behind = ndim
+    while behind - 1 in axis:
+        behind -= 1
+    before = tuple([a for a in axis if a < behind])
+    return (before, tuple(range(behind, ndim))) if before and behind < ndim else None
+
+
+def sum_in_two(x: Array, axes: tuple[tuple[int, ...], tuple[int, ...]], out: Array, middle: Array) -> list[Launch]:
+    """The steps of such a sum into an array that keeps all dimensions."""
+    before, behind = axes
+    return [partial(np.add.reduce, x, before, middle.dtype, middle, True),
+            partial(np.add.reduce, middle, behind, out.dtype, out, True)]
+
+
+def kept(shape: tuple[int, ...], axis: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape with ones for the axes that are folded."""
+    return tuple([1 if a in axis else n for a, n in enumerate(shape)])
+
+
 def _sum(command: Command) -> Routine:
     axis, keepdims = attributes_of(command)
-    out = command.output
+    out, shape = command.output, command.inputs[0].shape
+    parts = apart(axis, len(shape))
+    if parts is not None:
+        whole = kept(shape, axis)
+        return Routine(lambda x, out, middle: in_order(sum_in_two(x, parts, out.reshape(whole), middle)),
+                       (scratch(kept(shape, parts[0]), out.dtype),))
     folds = row_folds(command.inputs[0].shape, axis)
     if folds == 1:
         return Routine(lambda x, out: partial(np.add.reduce, x, axis, out.dtype, out, keepdims))

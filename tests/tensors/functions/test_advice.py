@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core import advice
 from nnc_core.base.errors import UnknownNameError
+from nnc_core.random import spellings
 from nnc_core.spellings import ADVICE, ALIASES, OF_TENSORS
+from nnc_core.spellings.elsewhere import ELSEWHERE, OF_FFT, OF_GENERATORS, OF_LINALG
 
-TABLES = {"ELSEWHERE": nnc, "OF_LINALG": nnc.linalg, "OF_FFT": nnc.fft, "OF_NN": nnc.nn, "OF_RANDOM": nnc.random,
-          "OF_GENERATORS": nnc.Generator(0)}
+TABLES = {"main": (ELSEWHERE, nnc), "linalg": (OF_LINALG, nnc.linalg), "fft": (OF_FFT, nnc.fft),
+          "random": (spellings.ADVICE, nnc.random), "generators": (OF_GENERATORS, nnc.Generator(0)),
+          "alone": (ADVICE, None), "tensors": (OF_TENSORS, None)}  # fmt: skip
+"""What is advised, and where its names are looked for: those of the last are spellings of more than one place."""
 SIZES = {"shape": (20_000,), "n": 5, "p": 0.25, "a": 3.0, "freedom": 6.0, "count": 2, "low": 1, "high": 6,
          "concentration": 2.0}  # fmt: skip
 MEANS = {"chisquare": 6.0, "geometric": 4.0, "lognormal": np.exp(0.5), "maxwell": 2 * np.sqrt(2 / np.pi),
@@ -36,16 +39,16 @@ def _has(thing: Any, path: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("table", [*TABLES, "ADVICE", "OF_TENSORS"])
+@pytest.mark.parametrize("table", TABLES)
 def test_what_is_advised_is_there_and_what_is_asked_for_is_not(table: str) -> None:
-    texts = {"ADVICE": ADVICE, "OF_TENSORS": OF_TENSORS}.get(table) or getattr(advice, table)
+    texts, place = TABLES[table]
     for name, text in texts.items():
         assert all(_has(nnc, path) for path in _mentioned(text, "nnc")), text
         assert all(_has(nnc.zeros(3), path) for path in _mentioned(text, "x") if path != "shape"), text
         assert all(_has(nnc.Generator(0), path) for path in _mentioned(text, "g")), text
-        if table in TABLES:
+        if place is not None:
             with pytest.raises(UnknownNameError) as caught:
-                getattr(TABLES[table], name)
+                getattr(place, name)
             assert f"try: {text}" in str(caught.value)
 
 
@@ -66,9 +69,9 @@ def test_methods_of_generators_are_named() -> None:
     assert all(h.state == g.state for h in again)
 
 
-@pytest.mark.parametrize("name", [k for k, v in advice.OF_GENERATORS.items() if "shape" in v])
+@pytest.mark.parametrize("name", [k for k, v in OF_GENERATORS.items() if "shape" in v])
 def test_distributions_are_drawn_as_advised(name: str) -> None:
-    drawn = eval(advice.OF_GENERATORS[name], {"nnc": nnc, "g": nnc.Generator(1), **SIZES}).numpy()
+    drawn = eval(OF_GENERATORS[name], {"nnc": nnc, "g": nnc.Generator(1), **SIZES}).numpy()
     assert drawn.shape == SIZES["shape"] and np.isfinite(drawn).all()
     if name in MEANS:
         assert drawn.mean() == pytest.approx(MEANS[name], abs=6 * drawn.std() / np.sqrt(drawn.size))

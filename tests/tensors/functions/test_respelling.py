@@ -11,7 +11,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core import nn
-from nnc_core.spellings import ADVICE
+from nnc_core.spellings.tables import ADVICE
 from tests.tensors.faults import fails
 
 X = np.array([[0.25, -1.5, 3.0], [2.0, 0.5, -0.75]])
@@ -40,6 +40,13 @@ TAKEN: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
                lambda a: np.array([2.0, 3.0]).reshape(1, 1, 2, 1)),
     "classes": (lambda t: nnc.one_hot([1, 0], num_classes=2), lambda a: np.eye(2)[::-1]),
     "rate": (lambda t: nnc.dropout(t, p=0.0), lambda a: a),
+    "the only one": (lambda t: nnc.leaky_relu(t, 0.5), lambda a: np.where(a > 0, a, 0.5 * a)),
+    "interleaved": (lambda t: nnc.repeat_interleave(t, 2, dim=1), lambda a: a.repeat(2, 1)),
+    "flatten": (lambda t: t.reshape(2, 3, 1).flatten(1), lambda a: a),
+    "flatten up to": (lambda t: t.reshape(1, 2, 3).flatten(0, 1), lambda a: a),
+    "flatten all": (lambda t: t.flatten(), lambda a: a.ravel()),
+    "flatten a number": (lambda t: nnc.sum(t).flatten(), lambda a: a.sum()[None]),
+    "flatten nothing": (lambda t: t[:0].flatten(1), lambda a: a[:0]),
     "default": (lambda t: nnc.asarray(X, "float32"), lambda a: a.astype("float32")),
 }  # fmt: skip
 
@@ -55,7 +62,26 @@ def test_what_means_one_thing_is_taken(name: str) -> None:
 def test_layers_take_pytorchs_names() -> None:
     assert nn.Conv2d(1, 2, kernel_size=3, stride=2).strides == (2, 2)
     assert nn.LayerNorm(4, eps=1e-3).epsilon == 1e-3 and nn.Dropout(p=0.25).rate == 0.25
+    assert nn.GroupNorm(num_groups=2, num_channels=4).groups == 2 and nn.Flatten(start_dim=2).start == 2
+    assert nn.MultiHeadAttention(embed_dim=8, num_heads=2).heads == 2
+    layer = nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16, batch_first=True)
+    assert (layer.attention.heads, layer.expand.out_features) == (2, 16)
+    assert len(nn.LSTM(3, 4, num_layers=2, batch_first=True).layers) == 2
     assert nn.Embedding(num_embeddings=3, embedding_dim=4)(nnc.asarray([0])).shape == (1, 4)
+
+
+def test_transforms_and_methods_take_pytorchs_names() -> None:
+    t = nnc.asarray(X)
+    assert nnc.vmap(nnc.sum, in_dims=1)(t).tolist() == X.sum(0).tolist()
+    v = nnc.variable(t)
+    loss = nnc.sum(v * 2)
+    loss.backward(retain_graph=True)
+    loss.backward()
+    assert v.grad is not None and (v.grad == 4).all()
+    assert t.to(nnc.float32).dtype == nnc.float32 and t.to(dtype=nnc.float16).dtype == nnc.float16
+    moved = t.to("strict:0", nnc.float32)
+    assert (moved.device.id, moved.dtype) == ("strict:0", nnc.float32) and t.to().tolist() == X.tolist()
+    assert nnc.jit(lambda x: x.to(nnc.float32))(t).dtype == nnc.float32
 
 
 def test_in_every_mode(device: str) -> None:
@@ -79,6 +105,15 @@ WRONG: list[tuple[Callable[[Any], Any], tuple[str, ...]]] = [
     (lambda t: nnc.transpose(t, 0, 1), ("3 arguments by position",)),
     (lambda t: nnc.tensor(t, requires_grad=True), ("nnc.variable",)),
     (lambda t: nn.Linear(2, 3, nothing=1), ("Linear", "'nothing'", "in_features")),
+    (lambda t: nnc.gather(t, t, axis=1), ("'axis' is given twice", "x, axis, index")),
+    (lambda t: nnc.layer_norm(t, t, t, t), ("4 arguments by position where 3 are taken", "scale, bias, axis")),
+    (lambda t: nn.TransformerEncoderLayer(8, 2, hiden=4), ("'hiden'", "hidden=")),
+    (lambda t: nn.TransformerEncoderLayer(8, 2, 4), ("3 arguments by position where 2 are taken", "hidden, dropout")),
+    (lambda t: nn.ReLU(inplace=True), ("takes no arguments", "leave inplace out")),
+    (lambda t: nnc.sum(nnc.variable(t)).backward(create_graph=True), ("'create_graph'", "nnc.grad of a function")),
+    (lambda t: nnc.vmap(nnc.sum, randomness="same"), ("vmap", "'randomness'", "f, in_axes, out_axes")),
+    (lambda t: nnc.vmap(5), ("vmap", "no function")),
+    (lambda t: nn.LeakyReLU(0.1, inplace=True), ("'inplace'", "leave it out")),
 ]  # fmt: skip
 
 

@@ -91,11 +91,6 @@ OF_FFT = {
     "next_fast_len": "scipy.fft.next_fast_len", "stft": "nnc.stft", "istft": "nnc.istft",
 }  # fmt: skip
 
-OF_RANDOM = {
-    "PRNGKey": "nnc.Generator(seed)", "RandomState": "nnc.Generator(seed)", "default_rng": "nnc.Generator(seed)",
-    "key": "nnc.Generator(seed)", "seed": "nnc.manual_seed(seed)", "Generator": "nnc.Generator",
-}  # fmt: skip
-
 OF_GENERATORS = {
     "cauchy": "nnc.tan(nnc.pi * (g.uniform(shape) - 0.5))", "chisquare": "2 * g.gamma(freedom / 2, shape)",
     "fold_in": "g.spawn(count)", "geometric": "nnc.ceil(g.exponential(shape) / -nnc.log1p(-p))",
@@ -114,9 +109,6 @@ OF_GENERATORS = {
     "weibull": "g.exponential(shape) ** (1 / a)", "weibull_min": "g.exponential(shape) ** (1 / a)",
 }  # fmt: skip
 """Of a generator g."""
-
-OF_NN = {"functional": "nnc's own functions: nnc.relu, nnc.softmax", "init": "nnc.nn.initialise",
-         "initializers": "nnc.nn.initialise"}  # fmt: skip
 
 ELSEWHERE = {**OF_JAX, **OF_SCIPY, **OF_NUMPY}
 """Names that are looked for in the main name space."""
