@@ -11,6 +11,7 @@ from nnc_core.functions.reduction import as_inexact
 from nnc_core.operator import OPERATORS
 from nnc_core.random.generator import Generator, generator_for
 from nnc_core.shape.axes import normalise_axis
+from nnc_core.symbol import float_attribute
 from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F, dispatch
 from nnc_core.values.operands import operand
@@ -29,7 +30,8 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 
 # ---- smooth ones
 def _unary(name: str, x: ArrayLike, *attributes: Any) -> Tensor:
-    return Tensor(dispatch(OPERATORS[name], (operand(x),), attributes))
+    told_apart = tuple(map(float_attribute, attributes)) if attributes else attributes
+    return Tensor(dispatch(OPERATORS[name], (operand(x),), told_apart))
 
 
 @names_itself

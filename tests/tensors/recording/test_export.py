@@ -375,12 +375,14 @@ def test_a_long_chain_is_exported_in_linear_work(monkeypatch: pytest.MonkeyPatch
     y = x
     for _ in range(length):
         y = -y
-    inferred = []
-    infer = Shape.infer
+    asked, inferred = list[int](), list[int]()
+    once, infer = Shape.once, Shape.infer
+    monkeypatch.setattr(Shape, "once", lambda self, *a: asked.append(1) or once(self, *a))
     monkeypatch.setattr(Shape, "infer", lambda self, *a: inferred.append(1) or infer(self, *a))
     graph = nnc.export({"x": x}, {"y": y})
     assert graph.complexity == (length + 1, length)
-    assert len(inferred) == length + 1, "each node once"
+    assert len(asked) == length + 1, "each node once"
+    assert len(inferred) == 2, "each kind once: the input, and its negative"
     del graph, y, x  # taken apart without recursion
 
 
