@@ -91,6 +91,7 @@ def _multiply_adds() -> tuple[Callable[[], None], float]:
 
     def run() -> None:
         assert module  # whose code it is
-        function(np.zeros(SUMS * target.lanes, np.float32).ctypes.data, 0.5)
+        out = np.zeros(SUMS * target.lanes, np.float32)
+        function(out.ctypes.data, 0.5)
 
     return run, 2.0 * SUMS * STEPS * target.lanes
