@@ -40,6 +40,8 @@ class Rewriting(Nodes):
         return node if rules is None else self._by(rules, node)
 
     def kept(self, node: Node) -> Node:
+        if self.anew is self.rules:
+            return self.simplify(node)
         rules = self.anew.get(node.op.name)
         return node if rules is None else self._by(rules, node)
 
