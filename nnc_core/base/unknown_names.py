@@ -21,10 +21,17 @@ def unknown_member(of: object, name: str, advice: Mapping[str, str]) -> UnknownN
     return unknown_name(f"{type(of).__name__!r} object has no attribute {name!r}", name, of, advice.get(name))
 
 
-def answers(module: str, advice: Mapping[str, str]) -> Callable[[str], NoReturn]:
-    """`__getattr__` of a Python module: each name that it has not is an error, with advice where there is some."""
+def nothing(name: str) -> None:
+    """No advice."""
+
+
+def answers(module: str, advice: Mapping[str, str],
+            otherwise: Callable[[str], str | None] = nothing) -> Callable[[str], NoReturn]:
+    """`__getattr__` of a Python module: each name that it has not is an error, with advice where there is some, of the
+    table or `otherwise`."""
 
     def unknown(name: str) -> NoReturn:
-        raise unknown_name(f"module {module!r} has no attribute {name!r}", name, modules[module], advice.get(name))
+        hint = advice.get(name) or otherwise(name)
+        raise unknown_name(f"module {module!r} has no attribute {name!r}", name, modules[module], hint)
 
     return unknown

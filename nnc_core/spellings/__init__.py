@@ -11,6 +11,7 @@ from typing import Any
 
 from nnc_core import fft, linalg
 from nnc_core.base.errors import UnknownNameError
+from nnc_core.base.unknown_names import answers
 from nnc_core.base.unknown_names import unknown_name as unknown
 from nnc_core.functions import movement, public
 from nnc_core.nn.spellings import OF_PARAMETERS
@@ -60,14 +61,11 @@ def unknown_name(name: str, package: ModuleType) -> UnknownNameError:
 
 def advise(module: ModuleType, advice: Mapping[str, str]) -> None:
     """Answer names that a module has not: by this advice, or with a function of the main name space."""
+    setattr(module, "__getattr__", answers(module.__name__, advice, _main_function))  # noqa: B010
 
-    def unknown_member(name: str) -> Any:
-        hint = advice.get(name)
-        if hint is None and name[:1] != "_" and callable(function_called(name)):
-            hint = f"nnc.{ALIASES.get(name, name)}"
-        raise unknown(f"module {module.__name__!r} has no attribute {name!r}", name, module, hint)
 
-    setattr(module, "__getattr__", unknown_member)  # noqa: B010
+def _main_function(name: str) -> str | None:
+    return f"nnc.{ALIASES.get(name, name)}" if name[:1] != "_" and callable(function_called(name)) else None
 
 
 def unknown_distribution(generator: Generator, name: str) -> Any:

@@ -23,6 +23,8 @@ from nnc_core.values.data_dependent import DataDependentError
 from nnc_core.values.dispatch import compute
 from nnc_core.values.modes import _stack, current_trace, gradients, lazy, sweeps
 from nnc_core.values.tensor import Tensor
+from nnc_core.values.trace import Trace
+from nnc_core.values.tree import flatten, tree_map, unflatten
 from nnc_core.values.value import Value
 
 Numbers: TypeAlias = int | Sequence[int]
@@ -156,7 +158,8 @@ class Jitted:
             made = call_hook(self, args, kwargs)
             if made is not NotImplemented:
                 return made
-        return self.f(*args, **kwargs)
+        trace = current_trace.get()
+        return self.f(*args, **kwargs) if trace is None else _apart(trace, self.f, args, kwargs)
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         arguments = self._parameters.taken_apart(args, kwargs)
@@ -213,6 +216,16 @@ class Jitted:
         found = self._compiled(arguments)[0]
         given = {k: t._value.array for k, t in zip(found.arguments, arguments.tensors, strict=True)}
         return found.run.program.profile_arrays(given | found.state(take=True), repeats)
+
+
+def _apart(trace: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call written out in a trace, whose arguments and results are handles of their own, as those of compiled calls:
+    it may not change its arguments in place, and what the caller does with a result reaches no argument."""
+    leaves, structure = flatten((args, kwargs), sort=False)
+    handles = {id(t): trace.handed_on(t) for t in leaves if t.__class__ is Tensor}
+    args, kwargs = unflatten(structure, iter([handles.get(id(x), x) for x in leaves]))
+    own = {id(t) for t in handles.values()}
+    return tree_map(lambda y: Tensor(y._value) if id(y) in own else y, f(*args, **kwargs))
 
 
 def _name_of(f: Callable[..., Any]) -> str:

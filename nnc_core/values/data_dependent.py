@@ -11,7 +11,7 @@ import numpy as np
 from nnc_core.base.errors import ExecutionError, NotSupportedError
 from nnc_core.operator import Nodes
 from nnc_core.optimiser import rebuild_body
-from nnc_core.symbol import Body, Node
+from nnc_core.symbol import Body, Node, postorder
 from nnc_core.type import (
     Attributes,
     Dim,
@@ -163,3 +163,18 @@ def resolve(op: Op, attributes: Attributes, count: int) -> None:
             if name.size not in (None, count):
                 raise ExecutionError(f"{count} elements were found where there had been {name.size}")
             name.resolve(count)
+
+
+def waits_for_sizes(op: Op, spec: TensorSpec, values: Sequence[Value]) -> bool:
+    """True if there are dimensions that are names: the sizes of a symbol, which an evaluation has numbers for."""
+    if not op.data_dependent and _has_names(spec):
+        return True
+    late = [v for v in values if v.array is None]
+    return bool(late) and any(_has_names(v.spec) for v in postorder(late, leaf=lambda v: v.array is not None)
+                              if v.array is None)
+
+
+def _has_names(spec: TensorSpec) -> bool:
+    """Tell whether there are sizes that only a symbol has numbers for: named ones, or counted in what is made of it."""
+    return (isinstance(spec, TensorSpec) and not is_static(spec.shape)
+            and (not has_data_dependent(spec.shape) or counted_in_symbol(spec.shape)))

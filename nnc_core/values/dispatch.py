@@ -26,15 +26,15 @@ from nnc_core.values.common import common_stack, common_trace
 from nnc_core.values.comparing import by_value
 from nnc_core.values.data_dependent import (
     count_on_host,
-    counted_in_symbol,
     has_data_dependent,
     refresh,
     resolve,
     unresolved_counts,
+    waits_for_sizes,
     with_resolved_sizes,
 )
 from nnc_core.values.from_host import scalar_array
-from nnc_core.values.history import Round, hold_inputs, release_inputs
+from nnc_core.values.history import Round, hold_inputs
 from nnc_core.values.modes import (
     FORGOTTEN,
     KEPT,
@@ -139,15 +139,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     if op.decompose is not None and tracked and not (op.vjp or op.partials or op in stack.operator.replaced):
         with use_device(stack):
             return op.decompose(F, *values, *attributes)  # type: ignore[no-any-return]
-    try:
-        specs, shape, running = tuple([v.spec for v in values]), stack.shape, current_trace.get()
-        spec = (shape.infer(op, specs, attributes) if running is None
-                else shape.once(running.specs_of(shape), op, specs, attributes))
-    except ShapeError:
-        if not learn_sizes(values, op.name):
-            raise
-        attributes = with_resolved_sizes(attributes, stack)
-        spec = stack.shape.infer(op, tuple([v.spec for v in values]), attributes)
+    spec, attributes = _inferred(op, values, attributes, stack)
     if stack.operator.replaced:
         with use_device(stack):
             found = stack.operator.instead(F, op, values, attributes, spec)
@@ -156,7 +148,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     mode = lazy.get()
     if op.virtual or (op is PICK and values[0].array is UNCOMPUTED):
         return Value(UNCOMPUTED, stack, spec, Step(op, values, attributes, line), tracked, trace)
-    if trace is not None or mode or _waits_for_sizes(op, spec, values):
+    if trace is not None or mode or waits_for_sizes(op, spec, values):
         return _later(Value(None, stack, spec, _STEPS[mode](op, values, attributes, line), tracked, trace))
     late = [v for v in values if v.array is None]
     if late:
@@ -172,26 +164,25 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     return Value(array, stack, made, Step(op, values, attributes, line) if tracked else None, tracked)
 
 
+def _inferred(op: Op, values: Sequence[Value], attributes: Attributes, stack: Stack) -> tuple[TensorSpec, Attributes]:
+    """The spec of the result, and the attributes with the sizes that had to be learnt for it."""
+    specs, shape, running = tuple([v.spec for v in values]), stack.shape, current_trace.get()
+    try:
+        return (shape.infer(op, specs, attributes) if running is None
+                else shape.once(running.specs_of(shape), op, specs, attributes)), attributes
+    except ShapeError:
+        if not learn_sizes(values, op.name):
+            raise
+        attributes = with_resolved_sizes(attributes, stack)
+        return shape.infer(op, tuple([v.spec for v in values]), attributes), attributes
+
+
 def _later(value: Value) -> Value:
     """The value of a step that was recorded; a trace around it learns of it where the value is none of its own."""
     running = current_trace.get()
     if running is not None and running is not value.trace:
         running.made(value)
     return value
-
-
-def _waits_for_sizes(op: Op, spec: TensorSpec, values: Sequence[Value]) -> bool:
-    """True if there are dimensions that are names: the sizes of a symbol, which an evaluation has numbers for."""
-    if not op.data_dependent and _has_names(spec):
-        return True
-    late = [v for v in values if v.array is None]
-    return bool(late) and any(_has_names(v.spec) for v in postorder(late, leaf=_is_computed) if v.array is None)
-
-
-def _has_names(spec: TensorSpec) -> bool:
-    """Tell whether there are sizes that only a symbol has numbers for: named ones, or counted in what is made of it."""
-    return (isinstance(spec, TensorSpec) and not is_static(spec.shape)
-            and (not has_data_dependent(spec.shape) or counted_in_symbol(spec.shape)))
 
 
 def _agreeing(op: Op, inputs: tuple[Any, ...]) -> tuple[Value, ...] | None:
@@ -296,7 +287,7 @@ def evaluate(values: Sequence[Value]) -> None:
         v = order.pop()
         if v.array is None:
             v.array = _evaluated(v)
-            _settle(v, this_round)
+            this_round.settle(v)
             if any_data_dependent() and has_data_dependent(v.spec.shape):
                 v._spec = None  # the array tells it now
     for v in again:
@@ -304,17 +295,6 @@ def evaluate(values: Sequence[Value]) -> None:
             v.array = None
     if computed:
         this_round.bound(computed)
-
-
-def _settle(v: Value, this_round: Round) -> None:
-    """Have the step of a value that has been computed keep what its mode remembers."""
-    step: Any = v.step
-    if step.__class__ is RecentStep:
-        this_round.stamp(step)
-        if not v.tracked:
-            release_inputs(step)
-    elif step.__class__ is PassingStep and not v.tracked:
-        v.step = None
 
 
 def compute(values: Sequence[Value], why: str) -> None:

@@ -9,7 +9,7 @@ from weakref import WeakSet
 from nnc_core.symbol import postorder
 from nnc_core.type import Op
 from nnc_core.values.modes import RECENT, lazy
-from nnc_core.values.value import RecentStep, Remembered, Step, Value, is_snapshot
+from nnc_core.values.value import PassingStep, RecentStep, Remembered, Step, Value, is_snapshot
 
 LONGEST_HISTORY = 256
 """Rounds of computing that a value can always be exported through; at most four times as many are kept."""
@@ -40,6 +40,16 @@ class Round:
     def stamp(self, step: Any) -> None:
         """Note that a step was computed in this round."""
         step.round, step.bounded_at = self.number, self.bounded_at
+
+    def settle(self, v: Value) -> None:
+        """Have the step of a value that has been computed in this round keep what its mode remembers."""
+        step: Any = v.step
+        if step.__class__ is RecentStep:
+            self.stamp(step)
+            if not v.tracked:
+                release_inputs(step)
+        elif step.__class__ is PassingStep and not v.tracked:
+            v.step = None
 
     @property
     def is_due(self) -> bool:

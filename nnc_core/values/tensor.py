@@ -257,7 +257,7 @@ class Tensor(BoundMethods):
         return Tensor(F.stop_gradient(value_of(self)))
 
     def __pos__(self) -> Tensor:
-        return self
+        return Tensor(self._value)  # a tensor of its own, as NumPy's: what is written into it reaches no other
 
     def _rebind(self, make: Callable[[], Value]) -> Tensor:
         """Point at a new value, recorded in deferred mode; a variable is changed under no_grad alone, and stays one."""

@@ -126,6 +126,12 @@ class Trace:
         self.given[id(made)] = made
         return made
 
+    def handed_on(self, tensor: Tensor) -> Tensor:
+        """Another handle of a tensor, for a function that may not change it."""
+        made = Tensor(tensor._value)
+        self.given[id(made)] = made
+        return made
+
     def note(self, tensor: Handle) -> None:
         """A tensor that is no symbol is used."""
         if id(tensor._value) not in self.local:

@@ -165,7 +165,7 @@ def test_what_others_hold_is_not_changed(device: str) -> None:
         return a
 
     def renamed(a: nnc.Tensor) -> nnc.Tensor:
-        y = +a
+        y = a
         y[0] = 1.0
         return a
 
@@ -201,3 +201,48 @@ def test_a_module_infers_and_compiles_what_it_computes(device: str) -> None:
     module = Masked()
     want = module(x()).numpy()
     np.testing.assert_array_equal(module.hybridize()(x()).numpy(), want)
+
+
+class TestCallsThatAreWrittenOut:
+    """A compiled function that is called in a trace has handles of its own, as one that is called eagerly."""
+
+    def test_a_result_that_is_an_argument_is_another_tensor(self) -> None:
+        same = nnc.jit(lambda a: a)
+
+        def f(x: nnc.Tensor) -> tuple[nnc.Tensor, nnc.Tensor]:
+            made = x * 2
+            other = same(made)
+            other += 1
+            return made, other
+
+        for way in (f, nnc.jit(f)):
+            assert [y.tolist() for y in way(nnc.ones(2))] == [[2, 2], [3, 3]]
+
+    def test_arguments_are_refused_as_eagerly(self) -> None:
+        def bump(y: nnc.Tensor) -> nnc.Tensor:
+            y += 1
+            return y
+
+        compiled = nnc.jit(bump)
+        for way in (lambda x: compiled(x * 2), nnc.jit(lambda x: compiled(x * 2))):
+            with pytest.raises(DeferredInplaceError, match="an argument"):
+                way(nnc.ones(2))
+
+    def test_tensors_from_outside_are_read_anew(self) -> None:
+        outside = nnc.ones(2)
+        add = nnc.jit(lambda a, b: a + b)
+        f = nnc.jit(lambda x: add(x, outside))
+        assert f(nnc.ones(2)).tolist() == [2, 2]
+        outside += 10
+        assert f(nnc.ones(2)).tolist() == [12, 12]
+
+    def test_one_tensor_twice_is_one(self) -> None:
+        alike = nnc.jit(lambda a, b: a + 1 if a is b else a)
+        assert nnc.jit(lambda x: alike(x, x))(nnc.zeros(2)).tolist() == alike(*[nnc.zeros(2)] * 2).tolist() == [1, 1]
+
+
+def test_plus_gives_a_tensor_of_its_own() -> None:
+    x = nnc.ones(2)
+    y = +x
+    y += 1
+    assert x.tolist() == [1, 1] and y.tolist() == [2, 2]
