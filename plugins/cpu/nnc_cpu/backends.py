@@ -34,7 +34,7 @@ from nnc_cpu.attention import ATTENTION
 from nnc_cpu.blas import is_in_the_way, on_one_thread
 from nnc_cpu.memory import array_in
 from nnc_cpu.products import PRODUCTS
-from nnc_cpu.products.backend import nest_is_quicker
+from nnc_cpu.products.backend import is_slow_in_blas, nest_is_quicker
 from nnc_cpu.reference import by_reference
 from nnc_cpu.routine import Make, Routine
 from nnc_cpu.silence import quiet_launch
@@ -109,7 +109,11 @@ class LoneMatmulKernel(NumpyKernel):
 
 
 class MatmulBackend(NumpyBackend):
-    """Keeps BLAS's threads out of the way of ours."""
+    """Leaves to loop nests what is small, as a call takes longer and loops of graphs return to Python for them, and
+    integers, which it does not know.  In what it runs it keeps BLAS's threads out of the way of ours."""
+
+    def refuse(self, command: Command) -> str | None:
+        return super().refuse(command) or ("its loop nest is quicker" if is_slow_in_blas(command) else None)
 
     def prepare(self, command: Command) -> Kernel:
         steps = command.inputs[0].shape[-2 if command.attributes[0] else -1]

@@ -21,6 +21,7 @@ from nnc_cpu.guards import PLAIN, Eager, is_number
 LARGE = 1 << 15
 """Elements from which on the command of a graph is worth its launch: threads may share it."""
 MANY_HALVES = 1 << 13
+MANY_MULTIPLIED = 1 << 12
 HALVES = frozenset({dt.float16.num, dt.bfloat16.num})
 
 
@@ -39,9 +40,22 @@ class LeavesHalves(LeavesLarge):
 
     def for_dtypes(self, dtypes: Any) -> Eager:
         """The kernel for arrays of these dtypes."""
-        while dtypes.__class__ is tuple and dtypes[-1].num not in HALVES:
+        while dtypes.__class__ is tuple and not self.is_slow(dtypes[-1]):
             dtypes = dtypes[0]
-        return self.kernel if isinstance(dtypes, np.dtype) and dtypes.num not in HALVES else self
+        return self.kernel if isinstance(dtypes, np.dtype) and not self.is_slow(dtypes) else self
+
+    @staticmethod
+    def is_slow(dtype: np.dtype[Any]) -> bool:
+        """Tell whether NumPy computes with elements one by one."""
+        return dtype.num in HALVES
+
+
+class LeavesProducts(LeavesHalves):
+    """A product, for which NumPy has a library unless elements are halves or integers."""
+
+    @staticmethod
+    def is_slow(dtype: np.dtype[Any]) -> bool:
+        return dtype.num in HALVES or dtype.kind in "iu"
 
 
 class LeavesWhole(LeavesLarge):
@@ -58,6 +72,12 @@ def is_large(x: Any, *more: Any) -> bool:
 
 def are_many_halves(*arguments: Any) -> bool:
     return any([x.__class__ is np.ndarray and x.size >= MANY_HALVES and x.dtype.num in HALVES for x in arguments])
+
+
+def are_many_multiplied(a: Any, b: Any, *transposes: bool) -> bool:
+    """Tell whether these are matrices of halves or integers, not both of them small."""
+    return any([x.__class__ is np.ndarray and x.size >= MANY_MULTIPLIED and LeavesProducts.is_slow(x.dtype)
+                for x in (a, b)])
 
 
 def are_half_images(*arguments: Any) -> bool:
@@ -87,7 +107,7 @@ IN_PASSES = ("silu", "mish", "softplus", "softsign", "elu", "leaky_relu", "sigmo
              "nextafter", "sinc", "xlogy", "xlog1py", "entr", "ldexp", "mantissa", "exponent")
 """Functions of elements for which NumPy goes through several arrays."""
 LEFT: Mapping[str, tuple[type[LeavesLarge], Callable[..., bool]]] = {
-    **dict.fromkeys(PROBLEMS, (LeavesHalves, are_half_images)), "matmul": (LeavesHalves, are_many_halves),
+    **dict.fromkeys(PROBLEMS, (LeavesHalves, are_half_images)), "matmul": (LeavesProducts, are_many_multiplied),
     **dict.fromkeys((*UFUNCS, *FUNCTIONS, "clip", "relu", "max", "min"), (LeavesHalves, are_many_halves)),
     **dict.fromkeys(IN_PASSES, (LeavesLarge, is_large)), "random_bits": (LeavesLarge, are_many),
     **dict.fromkeys(("uniform", "bernoulli"), (LeavesWhole, are_many)),

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 WORTH = 1 << 15
 """Multiply-adds from which on a call pays."""
+SMALL, SMALL_ROWS = 1 << 15, 1 << 13
+"""Multiply-adds below which a loop nest is quicker than a call of BLAS: with lanes along the columns of the second
+factor, and along rows, one after another."""
 FEW = 4
 """Columns, or steps of a segment, that are too few for tiles of windows."""
 FEW_ROWS = 3
@@ -157,6 +160,17 @@ def nest_is_quicker(command: Command) -> bool:
     except NotSupportedError:
         return False
     return problem.work >= WORTH and _is_narrow(problem)
+
+
+def is_slow_in_blas(command: Command) -> bool:
+    """Tell whether a product of matrices is left to its loop nest: of integers, which no BLAS has, or of few floats."""
+    if is_integer(command.output.dtype):
+        return True
+    try:
+        problem = problem_of(command)
+    except NotSupportedError:
+        return False
+    return problem.work < (SMALL if problem.b.column == 1 < problem.columns else SMALL_ROWS)
 
 
 def problem_of(command: Command) -> MatrixProduct:
