@@ -37,6 +37,7 @@ from nnc_cpu.products import PRODUCTS
 from nnc_cpu.products.backend import is_slow_in_blas, nest_is_quicker
 from nnc_cpu.reference import by_reference
 from nnc_cpu.routine import Make, Routine
+from nnc_cpu.scattering import SequentialScatter
 from nnc_cpu.silence import quiet_launch
 
 MAKERS: Mapping[str, Make] = {
@@ -178,6 +179,7 @@ def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ..
         return {**plain, FUSED.name: (FusedBackend(FUSED.name),)}
     plain["concat"] = (JoinBackend("concat"), *plain["concat"])
     plain["matmul"] = (MatmulBackend("matmul"),)
+    plain["scatter"] = (SequentialScatter(), *plain["scatter"])
     plain |= {name: (ConvolutionBackend(name), NumpyBackend(name, fallback=True)) for name in convolution.MAKERS}
     products = {name: (*found, *plain.get(name, ())) for name, found in PRODUCTS.items()}
     attention = {name: (backend,) for name, backend in ATTENTION.items()}

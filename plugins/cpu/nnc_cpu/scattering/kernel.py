@@ -1,0 +1,104 @@
+"""Kernels of scatters: code that those of one kind share, and the numbers of one of them."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from threading import Lock
+from weakref import WeakValueDictionary
+
+from nnc_core.base.command import Command
+from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
+from nnc_cpu.llvm.helpers import definitions
+from nnc_cpu.llvm.objects import Objects
+from nnc_cpu.scattering.problem import ScatterKind, ScatterProblem, scatter_of
+from nnc_cpu.scattering.writer import NAME, render
+from nnc_cpu.threads.pool import wanted_threads
+from nnc_cpu.threads.tasks import TaskKernel, Tasks, tasks_of
+
+_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+INDEX, ELEMENT = 2e-9, 0.1e-9
+"""Seconds for each index, and for each element of an update."""
+LINE, PIECES = 64, 2
+"""Bytes of which threads must not share any, and tasks that each should have."""
+
+
+class ScatterCode:
+    """The function of a kind; its module lives as long as anything uses it."""
+
+    def __init__(self, module: LoadedModule) -> None:
+        self.module, self.address = module, module.addresses[NAME]
+        self.function = _SIGNATURE(self.address)
+
+
+class ScatterKernel(TaskKernel):
+    """A scatter as machine code: array, indices, updates, result, room for a note."""
+
+    def __init__(self, code: ScatterCode, problem: ScatterProblem, seconds: float) -> None:
+        self.code = code
+        self.numbers = (ctypes.c_int64 * len(problem.numbers))(*problem.numbers)
+        self._tasks = tasks_of(code.function, code.address, ctypes.addressof(self.numbers),
+                               problem.rows * problem.numbers.pieces, seconds, notes=True)
+
+    @property
+    def tasks(self) -> Tasks:
+        return self._tasks
+
+
+class ScatterCompiler:
+    """Compiles scatters for one host; kept: object code is kept on disk between processes."""
+
+    def __init__(self, target: TargetHost, kept: bool = False) -> None:
+        self.target, self.machine = target, HostCompiler(target)
+        self.objects = Objects(self.machine, kept)
+        self._codes: WeakValueDictionary[ScatterKind, ScatterCode] = WeakValueDictionary()
+        self._lock = Lock()
+
+    def problem(self, command: Command) -> ScatterProblem:
+        """The problem of a command; NotSupportedError where there is no code for it."""
+        return scatter_of(command, 4 * self.target.lanes)
+
+    def kernel(self, problem: ScatterProblem, threads: int | None = None) -> ScatterKernel:
+        """The kernel of a problem, in pieces for so many threads; None: those that its work is worth."""
+        seconds = _seconds(problem)
+        tasks = PIECES * (wanted_threads() if threads is None else threads)
+        if threads is None and tasks_of(None, 0, 0, tasks, seconds).most_threads == 1:
+            tasks = 1
+        return ScatterKernel(self.code(problem.kind), in_pieces(problem, tasks), seconds)
+
+    def code(self, kind: ScatterKind) -> ScatterCode:
+        """The code of a kind, compiled once."""
+        with self._lock:
+            found = self._codes.get(kind)
+            if found is None:
+                code = self.objects.of_kind(("scatter", kind), lambda: self._text(kind))
+                found = self._codes[kind] = ScatterCode(self.machine.load([code], [NAME]))
+        return found
+
+    def _text(self, kind: ScatterKind) -> str:
+        declared: dict[str, None] = {}
+        text = render(kind, declared)
+        defined = definitions(declared)
+        return "\n".join([*declared, *defined, text])
+
+
+def _seconds(problem: ScatterProblem) -> float:
+    n = problem.numbers
+    return problem.rows * n.updated * (INDEX + n.inner * ELEMENT)
+
+
+def in_pieces(problem: ScatterProblem, tasks: int) -> ScatterProblem:
+    """The problem with rows cut where there would be fewer tasks than that, between lines of memory."""
+    n = problem.numbers
+    line = LINE // (4 if problem.kind.element_type == "float" else 8)
+    most = max(1, n.inner // line)
+    pieces = min(most, -(-tasks // max(problem.rows, 1)))
+    columns = -(-n.inner // pieces)
+    columns = n.inner if pieces == 1 else -(-columns // line) * line
+    return problem._replace(numbers=n._replace(columns=columns, pieces=-(-n.inner // columns)))
+
+
+@cache
+def compiler() -> ScatterCompiler:
+    """The compiler for this machine."""
+    return ScatterCompiler(host(), kept=True)
