@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,17 @@ entry:
 """
 
 
-@cache
+_LOADING = Lock()
+
+
 def _module() -> LoadedModule:
+    """One for all threads: code goes with its module, so that nobody may have another one for a moment."""
+    with _LOADING:
+        return _loaded()
+
+
+@cache
+def _loaded() -> LoadedModule:
     machine = HostCompiler(host())
     return machine.load([machine.compile(TEXT)], ["count", "measure"])
 
