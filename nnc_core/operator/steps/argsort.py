@@ -89,7 +89,7 @@ class Argsort(CommandBackend):
         [x], y, sorting = command.inputs, command.output, sorting_of(command)
         parts = [sides({"x": (x, part), "y": (y, part)}) for part in (slice(axis), slice(axis + 1, None))]
         source = ArgsortSource(x.dtype, descending, (len(parts[0].lengths), len(parts[1].lengths)),
-                               sorting.long)
+                               sorting.long and self.compiler.grouped)
         numbers = {"rows": sorting.rows, "count": sorting.length, "wide": sorting.wide, "pairs": sorting.pairs,
                    "digits": sorting.key.itemsize, "tails": prod(x.shape[axis + 1 :])}
         for axes, part in zip(source.groups, parts, strict=False):

@@ -181,7 +181,8 @@ class Scatter(CommandBackend):
         y, sorting, grouped, cores = command.output, sorting_of(command), self.compiler.grouped, self.compiler.cores
         parts = parts_of(command)
         shared, middle, along, tail = [len(part.lengths) for part in parts]
-        source = ScatterSource(x.dtype, indices.dtype, mode, sorting.key, (shared, middle, along, tail), sorting.long)
+        source = ScatterSource(x.dtype, indices.dtype, mode, sorting.key, (shared, middle, along, tail),
+                               sorting.long and grouped)
         keys, places, _ = self.layout(command)
         between, behind = prod(x.shape[batch:axis]), prod(x.shape[axis + 1 :])
         numbers = {"rows": sorting.rows, "count": sorting.length, "pairs": sorting.pairs,
