@@ -204,7 +204,8 @@ def _window(F: Any, node: Node, values: list[Any], batched: list[bool], size: Di
     return F.reshape(F.apply(node.op, tuple(ready), node.attributes), shape=(size, *node.shape))
 
 
-ATTENTIONS = {"attention_weights": 2, "scaled_dot_product_attention": 3, "attention_gradients": 6}
+ATTENTIONS = {"attention_weights": 2, "scaled_dot_product_attention": 3, "attention_gradients": 6,
+              "attention_gradients_from_result": 6}
 """The operands of operators of attention that are not masks."""
 
 

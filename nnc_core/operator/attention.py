@@ -118,20 +118,31 @@ def _of_scores(F: Namespace[V], weights: V, value: V, cotangent: V, shift: V) ->
     return F.multiply(weights, F.subtract(onto, _along_keys(F, shift)))
 
 
+def _shift(F: Namespace[V], result: V, cotangent: V) -> V:
+    """The sums of result * cotangent, which the weights of each query share."""
+    both = F.multiply(widened_operand(F, result), widened_operand(F, cotangent))
+    return F.sum(both, axis=(len(both.shape) - 1,))
+
+
 def _attention_vjp(F: Namespace[V], g: Any, y: Any, query: V, key: V, value: V, *rest: Any) -> tuple[Any, ...]:
-    """The shift is what each query's weights share: the sum of result * cotangent, less the cotangent of the sums."""
+    """The shift is less by the cotangent of the sums; without one, library code that finds it itself may be asked."""
     mask, settings = rest[: -len(SETTINGS)], dict(zip(SETTINGS, rest[-len(SETTINGS) :], strict=True))
     result, sums = F.picks(y)
     cotangent, of_sums = F.zeros_like(result) if g[0] is None else g[0], g[1]
-    both = F.multiply(widened_operand(F, result), widened_operand(F, cotangent))
-    shift = F.sum(both, axis=(len(both.shape) - 1,))
-    shift = shift if of_sums is None else F.subtract(shift, of_sums)
-    whole = F.attention_gradients(query, key, value, cotangent, sums, shift, *mask, **settings)
+
+    def shift() -> Any:
+        found = _shift(F, result, cotangent)
+        return found if of_sums is None else F.subtract(found, of_sums)
+
+    if of_sums is None:
+        whole = F.attention_gradients_from_result(query, key, value, cotangent, sums, result, *mask, **settings)
+    else:
+        whole = F.attention_gradients(query, key, value, cotangent, sums, shift(), *mask, **settings)
 
     def of_mask(m: Any) -> Any:
         wide = [widened_operand(F, x) for x in (query, key, value, cotangent)]
         weights = _ahead(F, wide[0], wide[1], sums, tuple([widened_operand(F, x) for x in mask]), **settings).weights
-        return narrowed(F, F.sum_to(_of_scores(F, weights, wide[2], wide[3], shift), m.shape), m.dtype)
+        return narrowed(F, F.sum_to(_of_scores(F, weights, wide[2], wide[3], shift()), m.shape), m.dtype)
 
     return (*F.picks(whole), *[None if m.dtype == boolean else lambda m=m: of_mask(m) for m in mask])
 
@@ -211,3 +222,12 @@ class Attention(Base[V], Generic[V]):
         shared = key.shape[-3]
         return F.together(of_query, _over_queries(F, of_scores, scaled, shared),  # type: ignore[no-any-return]
                           _over_queries(F, weights, cotangent, shared))
+
+    @op(composite=True, infer=rule.attention_gradients_from_result)
+    def attention_gradients_from_result(self, query: V, key: V, value: V, cotangent: V, sums: V, result: V, *mask: V,
+                                        scale: float, causal: bool, offset: int) -> V:
+        """attention_gradients whose shift is found from attention's result."""
+        F: Any = self
+        shift = _shift(F, result, cotangent)
+        return F.attention_gradients(query, key, value, cotangent, sums, shift, *mask, scale=scale, causal=causal,  # type: ignore[no-any-return]
+                                     offset=offset)

@@ -120,8 +120,21 @@ def attention(query: TensorSpec, key: TensorSpec, value: TensorSpec, *mask_and_a
 def attention_gradients(query: TensorSpec, key: TensorSpec, value: TensorSpec, cotangent: TensorSpec, sums: TensorSpec,
                         shift: TensorSpec, *mask_and_attributes: object) -> TupleSpec:
     """Those of query, key and value."""
-    result, row = attention(query, key, value, *mask_and_attributes).parts
-    for name, part, wanted in (("cotangent", cotangent, result), ("sums", sums, row), ("shift", shift, row)):
+    found, row = attention(query, key, value, *mask_and_attributes).parts
+    _check_parts({"cotangent": (cotangent, found), "sums": (sums, row), "shift": (shift, row)})
+    return TupleSpec((query, key, value))
+
+
+def attention_gradients_from_result(query: TensorSpec, key: TensorSpec, value: TensorSpec, cotangent: TensorSpec,
+                                    sums: TensorSpec, result: TensorSpec, *mask_and_attributes: object) -> TupleSpec:
+    """Those of query, key and value."""
+    found, row = attention(query, key, value, *mask_and_attributes).parts
+    _check_parts({"cotangent": (cotangent, found), "sums": (sums, row), "result": (result, found)})
+    return TupleSpec((query, key, value))
+
+
+def _check_parts(parts: dict[str, tuple[TensorSpec, TensorSpec]]) -> None:
+    """Hold operands to what attention of the same arrays gives."""
+    for name, (part, wanted) in parts.items():
         if (part.shape, part.dtype) != (wanted.shape, wanted.dtype):
             raise ShapeError(f"the {name} is {part}, expected {wanted}")
-    return TupleSpec((query, key, value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64
 from nnc_cuda.dnn.convolution import _tensor
-from nnc_cuda.dnn.interface import Attention, Convolution, Problem, TensorPlace, Way
+from nnc_cuda.dnn.interface import Attention, AttentionGradients, Convolution, Problem, TensorPlace, Way
 from nnc_cuda.dnn.places import ALIGNED
 
 
@@ -36,6 +36,12 @@ def attention(dtype: DType, heads: int, key_heads: int, queries: int, keys: int,
                      features ** -0.5, causal)
 
 
+def gradients(of: Attention, ordered: bool) -> AttentionGradients:
+    """Those of an attention."""
+    return AttentionGradients(of.query, of.key, of.value, of.result, of.sums, of.result, of.query, of.key, of.value,
+                              of.scale, of.causal, ordered)
+
+
 WAYS: tuple[Way, ...] = ("conv", "conv_input_gradient", "conv_kernel_gradient")
 CONVOLUTIONS: dict[str, Convolution] = {
     **{f"{way} {dtype} {'last' if last else 'first'}": convolution(way, dtype, last=last)
@@ -57,7 +63,10 @@ ATTENTIONS: dict[str, Attention] = {
     "causal": attention(bfloat16, 8, 8, 300, 300, 64, causal=True),
     "causal, more keys": attention(float16, 8, 4, 300, 400, 128, causal=True),
     "heads that share keys": attention(bfloat16, 8, 2, 300, 200, 128)}
-PROBLEMS: dict[str, Problem] = {**CONVOLUTIONS, **ATTENTIONS}
+GRADIENTS: dict[str, AttentionGradients] = {
+    f"{'ordered gradients' if ordered else 'gradients'}, {name}": gradients(of, ordered)
+    for name, of in ATTENTIONS.items() for ordered in (True, False)}
+PROBLEMS: dict[str, Problem] = {**CONVOLUTIONS, **ATTENTIONS, **GRADIENTS}
 
 
 def _wrong() -> dict[str, Problem]:
@@ -74,7 +83,9 @@ def _wrong() -> dict[str, Problem]:
         "half an element's alignment": right._replace(x=x._replace(alignment=1)),
         "a gradient of another size": convolution("conv_input_gradient", float16)._replace(y=wider),
         "keys of other features": heads._replace(key=heads.key._replace(shape=(*heads.key.shape[:-1], 64))),
-        "more values than keys": heads._replace(value=heads.value._replace(shape=(2, 2, 400, 128)))}
+        "more values than keys": heads._replace(value=heads.value._replace(shape=(2, 2, 400, 128))),
+        "more results than queries": gradients(heads, ordered=True)._replace(
+            result=heads.result._replace(shape=(2, 8, 400, 128)))}
 
 
 WRONG = _wrong()

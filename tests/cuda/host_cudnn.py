@@ -22,9 +22,9 @@ DECLARED = {
     "cudnnBackendGetAttribute": "handle int int long long* array", "cudnnBackendExecute": "handle handle handle"}
 OF_C: dict[int, Any] = {0: ctypes.c_void_p, 1: ctypes.c_int, 2: ctypes.c_bool, 3: ctypes.c_int64, 4: ctypes.c_float,
                         5: ctypes.c_double, 6: ctypes.c_void_p, 7: ctypes.c_int, 8: ctypes.c_int, 11: ctypes.c_int,
-                        14: ctypes.c_int, 15: ctypes.c_void_p}
+                        14: ctypes.c_int, 15: ctypes.c_void_p, 18: ctypes.c_int}
 """How C has an element of each kind."""
-HANDLE, TYPE, BOOLEAN, INT64, FLOAT, DOUBLE, POINTER, CONVOLUTION, MODE, NOTE, POINTWISE, DESCRIPTOR = OF_C
+HANDLE, TYPE, BOOLEAN, INT64, FLOAT, DOUBLE, POINTER, CONVOLUTION, MODE, NOTE, POINTWISE, DESCRIPTOR, REDUCES = OF_C
 DTYPES = {0: float32, 1: float64, 2: float16, 9: bfloat16}
 
 
@@ -42,7 +42,10 @@ def _convolving(first: int) -> dict[int, Attribute]:
     return {first: number, first + 1: number, **{first + n: other for n in range(2, 6)}}
 
 
-TENSOR, SLIDING, POINTWISE_OF, POINTWISE_STEP, ATTENTION, BAND = 17, 1, 0, 13, 41, 44
+TENSOR, SLIDING, POINTWISE_OF, POINTWISE_STEP, ATTENTION, GRADIENTS, BAND = 17, 1, 0, 13, 41, 43, 44
+PRODUCT_OF, PRODUCT, TOTAL_OF, TOTAL, RESHAPE = 18, 19, 21, 22, 31
+MADE = {POINTWISE_STEP: 753, PRODUCT: 1522, TOTAL: 1611, RESHAPE: 2201, BAND: 3006}
+"""The attribute that names the result of each kind of operation."""
 ENGINE, CONFIGURATION, HEURISTICS, PLAN, GRAPH, PACK = 2, 3, 4, 5, 15, 16
 MOST_AXES = 8
 ATTRIBUTES: dict[int, dict[int, Attribute]] = {
@@ -62,6 +65,12 @@ ATTRIBUTES: dict[int, dict[int, Attribute]] = {
              907: Attribute((BOOLEAN,), 1, False), 908: Attribute((BOOLEAN,), 1, False)},
     ATTENTION: {**{n: Attribute((DESCRIPTOR,), 1, n < 2804) for n in (*range(2800, 2806), 2811)},
                 2812: Attribute((INT64,), 1, False), 2813: Attribute((INT64,), 1, False)},
+    GRADIENTS: {**{n: Attribute((DESCRIPTOR,), 1, n < 2867) for n in (*range(2851, 2857), *range(2859, 2863), 2867)},
+                2868: Attribute((INT64,), 1, False), 2869: Attribute((INT64,), 1, False)},
+    PRODUCT_OF: {1500: Attribute((TYPE,))}, PRODUCT: {n: Attribute((DESCRIPTOR,)) for n in range(1520, 1524)},
+    TOTAL_OF: {1600: Attribute((REDUCES,)), 1601: Attribute((TYPE,))},
+    TOTAL: {n: Attribute((DESCRIPTOR,)) for n in range(1610, 1613)},
+    RESHAPE: {n: Attribute((DESCRIPTOR,)) for n in (2200, 2201)},
     BAND: {3000: Attribute((DESCRIPTOR,)), 3005: Attribute((DESCRIPTOR,)), 3006: Attribute((DESCRIPTOR,)),
            3007: Attribute((POINTWISE,))}}
 """Attributes of each kind of descriptor."""
@@ -160,7 +169,8 @@ class FakeCudnn:
             return BAD
         described.finalized = True
         check = {TENSOR: _check_tensor, SLIDING: _check_sliding, POINTWISE_STEP: _check_pointwise, GRAPH: _check_graph,
-                 ATTENTION: _check_attention, HEURISTICS: self._look_up, PLAN: self._make, PACK: _check_pack,
+                 ATTENTION: _check_attention, GRADIENTS: _check_gradients, PRODUCT: _check_product, TOTAL: _check_total,
+                 RESHAPE: _check_reshape, HEURISTICS: self._look_up, PLAN: self._make, PACK: _check_pack,
                  **dict.fromkeys(WAYS, _check_convolution)}.get(described.kind)
         return 0 if check is None else check(described)
 
@@ -225,8 +235,10 @@ class FakeCudnn:
 
 def _name(step: Described) -> str:
     if step.kind == POINTWISE_STEP:
-        return {0: "add", 100: "relu"}[step.one(750).one(0)]
-    return "attention" if step.kind == ATTENTION else WAYS[step.kind][0]
+        return {0: "add", 1: "multiply", 9: "subtract", 13: "exp", 100: "relu"}[step.one(750).one(0)]
+    names = {ATTENTION: "attention", GRADIENTS: "gradients", PRODUCT: "product", TOTAL: "total", RESHAPE: "reshape",
+             BAND: "band"}
+    return names.get(step.kind) or WAYS[step.kind][0]
 
 
 def _tensors(step: Described) -> list[Described]:
@@ -280,9 +292,9 @@ def _check_convolution(step: Described) -> int:
 
 def _check_pointwise(step: Described) -> int:
     x, y, mode = step.one(751), step.one(753), step.one(750).one(0)
-    if (mode == 0) != (752 in step.values) or _shape(x) != _shape(y):
+    if (mode < 13) != (752 in step.values) or _shape(x) != _shape(y):
         return BAD
-    fits = mode != 0 or all([b in (1, n) for b, n in zip(_shape(step.one(752)), _shape(x), strict=True)])
+    fits = mode >= 13 or all([b in (1, n) for b, n in zip(_shape(step.one(752)), _shape(x), strict=True)])
     return 0 if fits else BAD
 
 
@@ -294,26 +306,60 @@ def _check_attention(step: Described) -> int:
     sums = step.values.get(2804)
     if sums is not None and (_shape(sums[0]) != (batch, heads, rows, 1) or DTYPES[sums[0].one(901)] != float32):
         return BAD
-    if 2811 in step.values:
-        band = step.one(2811).one(801)
-        named = (band.one(3000).one(906), band.one(3006).one(906)) == (step.one(2812), step.one(2813))
-        unseen = all([band.one(n).one(907) for n in (3000, 3006)])
-        fits &= named and unseen and {_shape(band.one(n)) for n in (3000, 3006)} == {(batch, heads, rows, key[2])}
-        assert band.kind == BAND and band.one(3007) == 303, "queries see keys up to themselves"
+    return 0 if fits and _masks(step, 2811, (batch, heads, rows, key[2])) else BAD
+
+
+def _masks(step: Described, first: int, scores: tuple[int, ...]) -> bool:
+    """Tell whether the graph within an operation, if it has one, is that of a diagonal of its scores."""
+    if first not in step.values:
+        return True
+    band = step.one(first).one(801)
+    named = (band.one(3000).one(906), band.one(3006).one(906)) == (step.one(first + 1), step.one(first + 2))
+    unseen = all([band.one(n).one(907) for n in (3000, 3006)])
+    assert band.kind == BAND and band.one(3007) == 303, "queries see keys up to themselves"
+    return named and unseen and {_shape(band.one(n)) for n in (3000, 3006)} == {scores}
+
+
+def _check_gradients(step: Described) -> int:
+    query, key, value, result, sums = (_shape(step.one(n)) for n in range(2851, 2856))
+    batch, heads, rows, features = query
+    fits = (key[0] == value[0] == batch and key[1] == value[1] and heads % key[1] == 0 and key[2] == value[2]
+            and key[3] == features and result == (batch, heads, rows, value[3]) == _shape(step.one(2862))
+            and sums == (batch, heads, rows, 1) and DTYPES[step.one(2855).one(901)] == float32
+            and [_shape(step.one(n)) for n in (2859, 2860, 2861)] == [query, key, value])
+    return 0 if fits and _masks(step, 2867, (batch, heads, rows, key[2])) else BAD
+
+
+def _check_product(step: Described) -> int:
+    """Heads of the second factor may be fewer."""
+    a, b, c = (_shape(step.one(n)) for n in range(1520, 1523))
+    fits = a[0] == b[0] == c[0] and a[1] == c[1] and a[1] % b[1] == 0 and (a[2], a[3], b[3]) == (c[2], b[2], c[3])
     return 0 if fits else BAD
 
 
+def _check_total(step: Described) -> int:
+    x, y = _shape(step.one(1610)), _shape(step.one(1611))
+    return 0 if len(x) == len(y) and all([n % m == 0 for n, m in zip(x, y, strict=True)]) else BAD
+
+
+def _check_reshape(step: Described) -> int:
+    """Here what is written is always the transpose of matrices."""
+    x, y = _shape(step.one(2200)), _shape(step.one(2201))
+    return 0 if y == (*x[:2], x[3], x[2]) else BAD
+
+
 def _check_graph(graph: Described) -> int:
-    """Each number stands for one tensor, and what is in no memory is written before it is read."""
+    """Each number stands for one tensor, and what is in no memory is written before it is read, but by graphs within
+    operations, which have no handle."""
     numbers = dict[int, Described]()
     written = set[int]()
     for step in graph.values[801]:
         for tensor in _tensors(step):
             if numbers.setdefault(tensor.one(906), tensor) is not tensor:
                 return BAD
-        if step.kind in (ATTENTION, BAND):
+        if step.kind in (ATTENTION, GRADIENTS) or 800 not in graph.values:
             continue
-        result = step.one(753) if step.kind == POINTWISE_STEP else _result(step)
+        result = _result(step)
         read = [one for one in _tensors(step) if one is not result and one.values.get(907, [False])[0]]
         if not all([one.one(906) in written for one in read]):
             return BAD
@@ -322,6 +368,8 @@ def _check_graph(graph: Described) -> int:
 
 
 def _result(step: Described) -> Described:
+    if step.kind in MADE:
+        return step.one(MADE[step.kind])  # type: ignore[no-any-return]
     _, x, w, y = _operands(step)
     return {10: y, 12: x, 11: w}[step.kind]
 
@@ -334,8 +382,8 @@ def _is_known(graph: Described) -> bool:
     """Tell whether there are engines: tensors of one dtype that lie packed, channels last in all or in none; attention
     of halves with features side by side."""
     for step in graph.values[801]:
-        if step.kind == ATTENTION:
-            arrays = [step.one(n) for n in range(2800, 2804)]
+        if step.kind in (ATTENTION, GRADIENTS):
+            arrays = [step.one(n) for n in (range(2800, 2804) if step.kind == ATTENTION else range(2851, 2855))]
             if any([one.one(901) not in (2, 9) or one.values[903][3] != 1 or _shape(one)[3] % 8 for one in arrays]):
                 return False
             if any([step % 8 for one in arrays for step in one.values[903][:3]]):
@@ -383,12 +431,44 @@ def _run(graph: Described, addresses: dict[int, int]) -> None:
     for step in graph.values[801]:
         if step.kind == ATTENTION:
             _attend(step, array, store)
-        elif step.kind == POINTWISE_STEP:
-            wide = DTYPES[step.one(750).one(1)]
-            x = array(step.one(751)).astype(wide)
-            store(step.one(753), np.maximum(x, 0) if _name(step) == "relu" else x + array(step.one(752)).astype(wide))
+        elif step.kind == GRADIENTS:
+            _attend_back(step, array, store)
         else:
-            store(_result(step), _convolved(step, array))
+            store(_result(step), _COMPUTED.get(step.kind, _convolved)(step, array))
+
+
+def _pointwise(step: Described, array: Any) -> Any:
+    wide = DTYPES[step.one(750).one(1)]
+    x = array(step.one(751)).astype(wide)
+    other = array(step.one(752)).astype(wide) if 752 in step.values else None
+    return {"add": np.add, "multiply": np.multiply, "subtract": np.subtract, "exp": lambda x, _: np.exp(x),
+            "relu": lambda x, _: np.maximum(x, 0)}[_name(step)](x, other)
+
+
+def _product(step: Described, array: Any) -> Any:
+    a, b = (array(step.one(n)).astype(DTYPES[step.one(1523).one(1500)]) for n in (1520, 1521))
+    return a @ np.repeat(b, a.shape[1] // b.shape[1], 1)
+
+
+def _total(step: Described, array: Any) -> Any:
+    assert step.one(1612).one(1600) == 0, "a sum"
+    x, shape = array(step.one(1610)).astype(DTYPES[step.one(1612).one(1601)]), _shape(step.one(1611))
+    for axis, (n, m) in enumerate(zip(x.shape, shape, strict=True)):
+        x = x.reshape(*x.shape[:axis], m, n // m, *x.shape[axis + 1 :]).sum(axis + 1)
+    return x
+
+
+def _reshaped(step: Described, array: Any) -> Any:
+    return array(step.one(2200)).swapaxes(-1, -2)
+
+
+def _banded(step: Described, array: Any) -> Any:
+    x = array(step.one(3000)).copy()
+    x[..., np.triu(np.ones(x.shape[-2:], bool), 1)] = array(step.one(3005))[0, 0, 0, 0]
+    return x
+
+
+_COMPUTED = {POINTWISE_STEP: _pointwise, PRODUCT: _product, TOTAL: _total, RESHAPE: _reshaped, BAND: _banded}
 
 
 def _convolved(step: Described, array: Any) -> Any:
@@ -418,3 +498,21 @@ def _attend(step: Described, array: Any, store: Any) -> None:
     store(step.one(2803), weights / total @ value)
     if 2804 in step.values:
         store(step.one(2804), largest + np.log(total))
+
+
+def _attend_back(step: Described, array: Any, store: Any) -> None:
+    query, key, value, result, sums, cotangent = (
+        array(step.one(n)).astype(np.float32) for n in (*range(2851, 2856), 2862))
+    n, kept, keys, _ = key.shape
+    times, scale = query.shape[1] // kept, array(step.one(2856)).astype(np.float32)
+    key, value = np.repeat(key, times, 1), np.repeat(value, times, 1)
+    weights = np.exp(query @ key.swapaxes(-1, -2) * scale - sums)
+    if 2867 in step.values:
+        assert array(step.one(2867).one(801).one(3005))[0, 0, 0, 0] == -np.inf
+        weights[..., np.triu(np.ones(weights.shape[-2:], bool), 1)] = 0
+    shift = (result * cotangent).sum(-1, keepdims=True)
+    of_scores = weights * (cotangent @ value.swapaxes(-1, -2) - shift) * scale
+    store(step.one(2859), of_scores @ key)
+    for number, left, right in ((2860, of_scores, query), (2861, weights, cotangent)):
+        each = left.swapaxes(-1, -2) @ right
+        store(step.one(number), each.reshape(n, kept, times, keys, -1).sum(2))

@@ -19,7 +19,7 @@ from typing import Any
 from nnc_core.base.errors import PluginError
 from nnc_cuda.dnn.cudnn import PLAN_WORKSPACE, Target, made_plan
 from nnc_cuda.dnn.descriptors import DESCRIPTOR, INT64, Descriptor, ElementKind
-from nnc_cuda.dnn.graphs import GraphWriter
+from nnc_cuda.dnn.graphs import operations_of
 from nnc_cuda.dnn.interface import Problem
 from nnc_cuda.driver import CudaError
 from nnc_cuda.vendor import load
@@ -94,7 +94,7 @@ def target(functions: Any, facts: dict[str, Any]) -> Target:
 def refused(functions: Any, problem: Problem) -> bool:
     """Tell whether the operations of a problem cannot be described."""
     try:
-        GraphWriter(functions).write(problem)
+        operations_of(functions, problem)
     except CudaError:
         return True
     return False

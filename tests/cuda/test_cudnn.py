@@ -23,7 +23,7 @@ from nnc_core.base.layout import Layout
 from nnc_core.device import Buffer
 from nnc_core.stacks import make_stack
 from nnc_cuda.device import CudaDevice
-from nnc_cuda.dnn import cudnn
+from nnc_cuda.dnn import backend, cudnn
 from nnc_cuda.dnn.backend import CudnnConvolutions
 from nnc_cuda.dnn.cudnn import Cudnn
 from nnc_cuda.driver import CudaError
@@ -272,14 +272,44 @@ def test_attention_of_projections(gpu: CudaDevice, dnn: FakeCudnn) -> None:
     assert steps_of(dnn) == [("attention",)] * 2
 
 
-def test_gradients_of_attention_by_its_sums(gpu: CudaDevice, dnn: FakeCudnn) -> None:
-    query, key, value = (drawn(2, 4, 40, 16, dtype=float16) for _ in range(3))
-
+def squares(causal: bool = False) -> Callable[..., Any]:
     def loss(q: Any, k: Any, v: Any) -> Any:
-        return nnc.sum(nnc.scaled_dot_product_attention(q, k, v, causal=True).astype("float32") ** 2)
+        return nnc.sum(nnc.scaled_dot_product_attention(q, k, v, causal=causal).astype("float32") ** 2)
 
-    compare(gpu, nnc.grad(loss, (0, 1, 2)), query, key, value, traced=True, rtol=2e-2)
-    assert steps_of(dnn) == [("attention",)]
+    return loss
+
+
+@pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("key_heads", [4, 2])
+def test_gradients_of_attention(gpu: CudaDevice, dnn: FakeCudnn, key_heads: int, causal: bool, traced: bool) -> None:
+    query, key, value = (drawn(2, heads, rows, 16, dtype=float16)
+                         for heads, rows in ((4, 40), (key_heads, 50), (key_heads, 50)))
+    compare(gpu, nnc.grad(squares(causal), (0, 1, 2)), query, key, value, traced=traced, rtol=2e-2)
+    ahead, back = steps_of(dnn)
+    assert ahead == ("attention",) and back.count("product") == 5 and ("band" in back) == causal
+
+
+def test_gradients_in_deferred_mode(gpu: CudaDevice, dnn: FakeCudnn) -> None:
+    arrays = [drawn(2, 4, 40, 16, dtype=float16) for _ in range(3)]
+    expected = nnc.grad(squares(), (0, 1, 2))(*map(nnc.asarray, arrays))
+    with nnc.use_device(make_stack(gpu)), nnc.deferred():
+        found = [x.numpy() for x in nnc.grad(squares(), (0, 1, 2))(*map(nnc.asarray, arrays))]
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a.astype(np.float32), np.asarray(b).astype(np.float32), rtol=2e-2, atol=2e-2)
+    assert len(dnn.calls) == 2
+
+
+def test_gradients_of_many_scores_take_memory_that_is_linear(gpu: CudaDevice, dnn: FakeCudnn,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    """In no certain order, which is never taken where bits are promised."""
+    monkeypatch.setattr(backend, "MOST_WORKSPACE", 2 * 4 * 40 * 40)
+    arrays = [drawn(2, 4, 40, 16, dtype=float16) for _ in range(3)]
+    compare(gpu, nnc.grad(squares(causal=True), (0, 1, 2)), *arrays, traced=True, rtol=2e-2)
+    assert steps_of(dnn) == [("attention",), ("gradients",)]
+    with config.using(deterministic=True):
+        compare(gpu, nnc.grad(squares(causal=True), (0, 1, 2)), *arrays, traced=True, rtol=2e-2)
+    assert "product" in steps_of(dnn)[-1]
 
 
 @pytest.mark.parametrize("packs", [False, True])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nnc_core.base.dtype import bfloat16, float16, float32, float64
-from nnc_cuda.dnn import cudnn, descriptors, graphs
+from nnc_cuda.dnn import attention_graphs, cudnn, descriptors, graphs, operations
 from tests.cuda import host_cudnn, host_cufft, host_cusolver
 
 KINDS = {
@@ -92,49 +92,66 @@ def test_cudnn(name: str) -> None:
 
 
 CUDNN = {
-    **{f"CUDNN_DATA_{name}": graphs.TYPES[dtype] for name, dtype in {
+    **{f"CUDNN_DATA_{name}": operations.TYPES[dtype] for name, dtype in {
         "FLOAT": float32, "DOUBLE": float64, "HALF": float16, "BFLOAT16": bfloat16}.items()},
     **{f"CUDNN_TYPE_{name}": kind.number for name, kind in {
         "HANDLE": descriptors.HANDLE, "DATA_TYPE": descriptors.DATA_TYPE, "BOOLEAN": descriptors.BOOLEAN,
         "INT64": descriptors.INT64, "FLOAT": descriptors.FLOAT, "DOUBLE": descriptors.DOUBLE,
         "VOID_PTR": descriptors.POINTER, "CONVOLUTION_MODE": descriptors.CONVOLUTION_MODE,
         "HEUR_MODE": descriptors.HEURISTICS_MODE, "NUMERICAL_NOTE": descriptors.NUMERICAL_NOTE,
-        "POINTWISE_MODE": descriptors.POINTWISE_MODE, "BACKEND_DESCRIPTOR": descriptors.DESCRIPTOR}.items()},
+        "POINTWISE_MODE": descriptors.POINTWISE_MODE,
+        "REDUCTION_OPERATOR_TYPE": descriptors.REDUCTION_OPERATOR,
+        "BACKEND_DESCRIPTOR": descriptors.DESCRIPTOR}.items()},
     **{f"CUDNN_BACKEND_{name}_DESCRIPTOR": number for name, number in {
-        "POINTWISE": graphs.POINTWISE, "CONVOLUTION": graphs.CONVOLUTION, "TENSOR": graphs.TENSOR,
-        "OPERATION_POINTWISE": graphs.POINTWISE_STEP, "OPERATION_SDPA_FWD": graphs.ATTENTION_STEP,
+        "POINTWISE": operations.POINTWISE, "CONVOLUTION": graphs.CONVOLUTION, "TENSOR": operations.TENSOR,
+        "OPERATION_POINTWISE": operations.POINTWISE_STEP, "OPERATION_SDPA_FWD": attention_graphs.ATTENTION_STEP,
+        "OPERATION_SDPA_BWD": attention_graphs.GRADIENTS_STEP,
         "OPERATION_CONVOLUTION_FORWARD": graphs.OPERATIONS["conv"][0], "ENGINE": cudnn.ENGINE,
         "OPERATION_CONVOLUTION_BACKWARD_DATA": graphs.OPERATIONS["conv_input_gradient"][0],
         "OPERATION_CONVOLUTION_BACKWARD_FILTER": graphs.OPERATIONS["conv_kernel_gradient"][0],
         "ENGINECFG": cudnn.CONFIGURATION, "ENGINEHEUR": cudnn.HEURISTICS, "EXECUTION_PLAN": cudnn.PLAN,
-        "OPERATIONGRAPH": graphs.GRAPH,
-        "OPERATION_DIAGONAL_BAND_MASK": graphs.BAND_STEP, "VARIANT_PACK": cudnn.PACK}.items()},
+        "OPERATIONGRAPH": operations.GRAPH, "MATMUL": operations.PRODUCT, "OPERATION_MATMUL": operations.PRODUCT_STEP,
+        "REDUCTION": operations.REDUCTION, "OPERATION_REDUCTION": operations.REDUCTION_STEP,
+        "OPERATION_RESHAPE": operations.RESHAPE_STEP,
+        "OPERATION_DIAGONAL_BAND_MASK": operations.BAND_STEP, "VARIANT_PACK": cudnn.PACK}.items()},
     **{f"CUDNN_ATTR_{name}": number for name, number in {
-        "TENSOR_UNIQUE_ID": graphs.UNIQUE_ID, "TENSOR_DATA_TYPE": graphs.ELEMENTS,
-        "TENSOR_BYTE_ALIGNMENT": graphs.ALIGNMENT, "TENSOR_DIMENSIONS": graphs.DIMENSIONS,
-        "TENSOR_STRIDES": graphs.STRIDES, "TENSOR_IS_VIRTUAL": graphs.VIRTUAL, "TENSOR_IS_BY_VALUE": graphs.BY_VALUE,
+        "TENSOR_UNIQUE_ID": operations.UNIQUE_ID, "TENSOR_DATA_TYPE": operations.ELEMENTS,
+        "TENSOR_BYTE_ALIGNMENT": operations.ALIGNMENT, "TENSOR_DIMENSIONS": operations.DIMENSIONS,
+        "TENSOR_STRIDES": operations.STRIDES, "TENSOR_IS_VIRTUAL": operations.VIRTUAL,
+        "TENSOR_IS_BY_VALUE": operations.BY_VALUE,
         "CONVOLUTION_COMP_TYPE": graphs.COMPUTED_IN, "CONVOLUTION_CONV_MODE": graphs.MODE,
         "CONVOLUTION_SPATIAL_DIMS": graphs.AXES, "CONVOLUTION_DILATIONS": graphs.DILATIONS,
         "CONVOLUTION_FILTER_STRIDES": graphs.FILTER_STRIDES, "CONVOLUTION_PRE_PADDINGS": graphs.BEFORE,
-        "CONVOLUTION_POST_PADDINGS": graphs.AFTER, "POINTWISE_MODE": graphs.POINTWISE_MODE_OF,
-        "POINTWISE_MATH_PREC": graphs.POINTWISE_IN, "POINTWISE_RELU_LOWER_CLIP": graphs.RELU_FROM,
-        "OPERATION_POINTWISE_PW_DESCRIPTOR": graphs.STEP_OF, "OPERATION_POINTWISE_XDESC": graphs.STEP_X,
-        "OPERATION_POINTWISE_BDESC": graphs.STEP_B, "OPERATION_POINTWISE_YDESC": graphs.STEP_Y,
-        "OPERATION_SDPA_FWD_QDESC": graphs.QUERY, "OPERATION_SDPA_FWD_KDESC": graphs.KEY,
-        "OPERATION_SDPA_FWD_VDESC": graphs.VALUE, "OPERATION_SDPA_FWD_ODESC": graphs.RESULT,
-        "OPERATION_SDPA_FWD_STATSDESC": graphs.SUMS, "OPERATION_SDPA_FWD_SCALEDESC": graphs.SCALE,
-        "OPERATION_SDPA_FWD_SUBGRAPH": graphs.INNER, "OPERATION_SDPA_FWD_SUBGRAPH_INPUT_UID": graphs.INNER_SCORES,
-        "OPERATION_SDPA_FWD_SUBGRAPH_OUTPUT_UID": graphs.INNER_RESULT,
-        "OPERATION_DIAGONAL_BAND_MASK_XDESC": graphs.BAND_OF, "OPERATION_DIAGONAL_BAND_MASK_YDESC": graphs.BAND_Y,
-        "OPERATION_DIAGONAL_BAND_MASK_BDESC": graphs.BAND_ELSE,
-        "OPERATION_DIAGONAL_BAND_MASK_COMPARISON_MODE": graphs.BAND_KEEPS,
-        "OPERATIONGRAPH_HANDLE": cudnn.GRAPH_HANDLE, "OPERATIONGRAPH_OPS": graphs.GRAPH_OPERATIONS,
+        "CONVOLUTION_POST_PADDINGS": graphs.AFTER, "POINTWISE_MODE": operations.POINTWISE_MODE_OF,
+        "POINTWISE_MATH_PREC": operations.POINTWISE_IN, "POINTWISE_RELU_LOWER_CLIP": operations.RELU_FROM,
+        "OPERATION_POINTWISE_PW_DESCRIPTOR": operations.STEP_OF, "OPERATION_POINTWISE_XDESC": operations.STEP_X,
+        "OPERATION_POINTWISE_BDESC": operations.STEP_B, "OPERATION_POINTWISE_YDESC": operations.STEP_Y,
+        "MATMUL_COMP_TYPE": operations.PRODUCT_IN, "OPERATION_MATMUL_ADESC": operations.PRODUCT_A,
+        "OPERATION_MATMUL_BDESC": operations.PRODUCT_B, "OPERATION_MATMUL_CDESC": operations.PRODUCT_C,
+        "OPERATION_MATMUL_DESC": operations.PRODUCT_OF, "REDUCTION_OPERATOR": operations.REDUCTION_BY,
+        "REDUCTION_COMP_TYPE": operations.REDUCTION_IN, "OPERATION_REDUCTION_XDESC": operations.REDUCED,
+        "OPERATION_REDUCTION_YDESC": operations.REDUCED_TO, "OPERATION_REDUCTION_DESC": operations.REDUCTION_OF,
+        "OPERATION_RESHAPE_XDESC": operations.RESHAPED, "OPERATION_RESHAPE_YDESC": operations.RESHAPED_TO,
+        "OPERATION_SDPA_FWD_SCALEDESC": attention_graphs.SCALE,
+        "OPERATION_SDPA_BWD_SCALEDESC": attention_graphs.BACK_SCALE,
+        "OPERATION_DIAGONAL_BAND_MASK_XDESC": operations.BAND_OF,
+        "OPERATION_DIAGONAL_BAND_MASK_YDESC": operations.BAND_Y,
+        "OPERATION_DIAGONAL_BAND_MASK_BDESC": operations.BAND_ELSE,
+        "OPERATION_DIAGONAL_BAND_MASK_COMPARISON_MODE": operations.BAND_KEEPS,
+        "OPERATIONGRAPH_HANDLE": cudnn.GRAPH_HANDLE, "OPERATIONGRAPH_OPS": operations.GRAPH_OPERATIONS,
         "ENGINEHEUR_MODE": cudnn.HEURISTICS_MODE_OF, "ENGINEHEUR_OPERATION_GRAPH": cudnn.HEURISTICS_GRAPH,
         "ENGINEHEUR_RESULTS": cudnn.HEURISTICS_RESULTS, "ENGINECFG_ENGINE": cudnn.CONFIGURATION_ENGINE,
         "ENGINE_NUMERICAL_NOTE": cudnn.ENGINE_NOTES, "EXECUTION_PLAN_HANDLE": cudnn.PLAN_HANDLE,
         "EXECUTION_PLAN_ENGINE_CONFIG": cudnn.PLAN_CONFIGURATION, "VARIANT_PACK_UNIQUE_IDS": cudnn.PACK_NUMBERS,
         "EXECUTION_PLAN_WORKSPACE_SIZE": cudnn.PLAN_WORKSPACE, "VARIANT_PACK_DATA_POINTERS": cudnn.PACK_POINTERS,
         "VARIANT_PACK_WORKSPACE": cudnn.PACK_WORKSPACE}.items()},
+    **{f"CUDNN_ATTR_OPERATION_SDPA_{way}{name}": number for way, names, numbers in (
+        ("FWD_", ("Q", "K", "V", "O", "STATS"), attention_graphs.AHEAD),
+        ("BWD_", ("Q", "K", "V", "DOD", "STATS", "O", "DQ", "DK", "DV"), attention_graphs.BACK))
+       for name, number in zip([f"{one}DESC" for one in names], numbers, strict=True)},
+    **{f"CUDNN_ATTR_OPERATION_SDPA_{way}_SUBGRAPH{name}": number for way, numbers in (
+        ("FWD", attention_graphs.INNER), ("BWD", attention_graphs.INNER_BACK))
+       for name, number in zip(("", "_INPUT_UID", "_OUTPUT_UID"), numbers, strict=True)},
     **{f"CUDNN_ATTR_OPERATION_CONVOLUTION_{way}_{name}": number for way, operator, names in (
         ("FORWARD", "conv", ("ALPHA", "BETA", "CONV_DESC", "Y", "W", "X")),
         ("BWD_DATA", "conv_input_gradient", ("ALPHA", "BETA", "CONV_DESC", "DY", "W", "DX")),
@@ -146,8 +163,10 @@ CUDNN = {
     **{f"CUDNN_NUMERICAL_NOTE_WINOGRAD{name}": number for name, number in zip(
         ("", "_TILE_4x4", "_TILE_6x6", "_TILE_13x13"), cudnn.WINOGRAD, strict=True)},
     "CUDNN_HEUR_MODE_A": cudnn.BEST, "CUDNN_HEUR_MODE_FALLBACK": cudnn.FALLBACK,
-    "CUDNN_POINTWISE_ADD": graphs.ADD, "CUDNN_POINTWISE_RELU_FWD": graphs.RELU,
-    "CUDNN_POINTWISE_CMP_GE": graphs.AT_LEAST, "CUDNN_CROSS_CORRELATION": graphs.CROSS_CORRELATION,
+    "CUDNN_REDUCE_TENSOR_ADD": operations.BY_SUM, "CUDNN_POINTWISE_MUL": operations.MULTIPLY,
+    "CUDNN_POINTWISE_SUB": operations.SUBTRACT, "CUDNN_POINTWISE_EXP": operations.EXPONENTIAL,
+    "CUDNN_POINTWISE_ADD": operations.ADD, "CUDNN_POINTWISE_RELU_FWD": operations.RELU,
+    "CUDNN_POINTWISE_CMP_GE": operations.AT_LEAST, "CUDNN_CROSS_CORRELATION": graphs.CROSS_CORRELATION,
     "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED": cudnn.NO_MEMORY[0],
     "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED": cudnn.NO_MEMORY[1]}
 

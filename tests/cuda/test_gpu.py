@@ -13,6 +13,7 @@ import nnc_core as nnc
 from nnc_core.base.errors import Error
 from nnc_core.device import Device
 from nnc_core.stacks import stack_for
+from nnc_cuda.dnn import backend
 
 ID = os.environ.get("NNC_CUDA_DEVICE", "cuda:0")
 HOST = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -103,12 +104,15 @@ def test_convolutional_layers(here: Device, dtype: str, layout: str) -> None:
     assert np.isnan(found[1]).any() and np.isfinite(found[0]).all()
 
 
+@pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_attention(here: Device, dtype: str, causal: bool) -> None:
-    """Halves by cuDNN where it is installed; no query sees a key behind it."""
-    rng = np.random.default_rng(0)
-    query, key, value = (rng.standard_normal((2, heads, 72, 32)).astype(np.float32) for heads in (4, 2, 2))
+def test_attention(here: Device, dtype: str, causal: bool, ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halves by cuDNN where it is installed, gradients in both of its forms; no query sees a key behind it."""
+    rng, rows = np.random.default_rng(0), 72 if ordered else 88
+    if not ordered:
+        monkeypatch.setattr(backend, "MOST_WORKSPACE", 0)
+    query, key, value = (rng.standard_normal((2, heads, rows, 32)).astype(np.float32) for heads in (4, 2, 2))
     given = [nnc.asarray(one).astype(dtype) for one in (query, key, value)]
 
     def attend(*args: nnc.Tensor) -> nnc.Tensor:
@@ -132,6 +136,28 @@ def test_sorts_and_scatters(here: Device, dtype: str) -> None:
                      lambda x, at, u: x.at[at].add(u), lambda x, at, u: x.at[at].set(u)):
         ours, theirs = function(x, at, updates), function(*[y.to("cpu:0") for y in (x, at, updates)])
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint64"])
+def test_long_rows_are_sorted_by_digits(here: Device, dtype: str) -> None:
+    """The bits of cpu:0, numbers that are none among them."""
+    bits = np.random.default_rng(0).integers(0, 256, (2, 300_000, np.dtype(dtype).itemsize), np.uint8)
+    x = nnc.asarray(bits.view(dtype)[..., 0])
+    for descending in (False, True):
+        ours, theirs = (nnc.argsort(one, axis=1, descending=descending) for one in (x, x.to("cpu:0")))
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_determinants_of_complex_matrices(here: Device, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    a = ((rng.standard_normal((3, 40, 40)) + 1j * rng.standard_normal((3, 40, 40))) / 6).astype(dtype)
+    sign, log = nnc.linalg.slogdet(nnc.asarray(a))
+    signs, logs = np.linalg.slogdet(a)
+    np.testing.assert_allclose(sign.numpy(), signs, rtol=1e-3 if dtype == "complex64" else 1e-10)
+    np.testing.assert_allclose(log.numpy(), logs, rtol=1e-3 if dtype == "complex64" else 1e-10)
+    np.testing.assert_allclose(nnc.linalg.det(nnc.asarray(a)).numpy(), np.linalg.det(a),
+                               rtol=1e-3 if dtype == "complex64" else 1e-10)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

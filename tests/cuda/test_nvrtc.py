@@ -26,9 +26,10 @@ from tests.opencl.test_runs import nest_of
 
 SOURCES = (
     FourierSource("fft", complex64, (1, 2), (2, 3, 8, 17)), FourierSource("irfft", complex128, (1, 1), (5,)),
-    ArgsortSource(float16, True, (1, 1)), ArgsortSource(float64, False, (2, 1)), ArgsortSource(int8, False, (1, 1)),
-    ScatterSource(bfloat16, uint64, "add", uint32, (1, 1, 1, 1)), ScatterSource(complex64, int8, "multiply", uint64,
-                                                                                (1, 2, 1, 1)))
+    *[ArgsortSource(dtype, dtype == float16, (2, 1), long)
+      for dtype in (float16, float64, int8) for long in (False, True)],
+    *[ScatterSource(*of, (1, 2, 1, 1), long) for long in (False, True) for of in (
+        (bfloat16, uint64, "add", uint32), (complex64, int8, "multiply", uint64))])
 
 SAMPLE = 24
 CAPABILITIES = [(8, 0), (9, 0)]
@@ -72,9 +73,10 @@ def test_folds_by_shuffles_of_every_dtype(capability: tuple[int, int]) -> None:
     compile_all(nests, capability)
 
 
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=str)
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: type(source).__name__)
-def test_programs_of_several_kernels(source: ProgramSource) -> None:
-    assert nvrtc.NVRTC((9, 0)).compile(source.text(CUDA, grouped=True))[:4] == b"\x7fELF"
+def test_programs_of_several_kernels(source: ProgramSource, capability: tuple[int, int]) -> None:
+    assert nvrtc.NVRTC(capability).compile(source.text(CUDA, grouped=True))[:4] == b"\x7fELF"
 
 
 def test_a_program_that_is_none() -> None:

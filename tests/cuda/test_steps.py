@@ -25,8 +25,11 @@ from tests.opencl.test_fourier import (  # noqa: F401 they run here too
 )
 from tests.opencl.test_ordering import (  # noqa: F401 they run here too
     test_an_index_out_of_range_changes_nothing,
+    test_long_rows,
+    test_positions_by_digits,
     test_positions_in_order,
     test_updates_by_index,
+    test_updates_by_index_by_digits,
 )
 
 

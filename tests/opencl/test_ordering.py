@@ -14,6 +14,7 @@ from nnc_core.base.errors import OutOfRangeError
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.ordering import argsort
+from nnc_core.operator.steps.sorting import Sorting
 from nnc_opencl.device import OpenCLDevice
 from tests.opencl.running import get, put
 
@@ -60,6 +61,45 @@ def test_positions_in_order(both: OpenCLDevice, name: str) -> None:
             assert (y.reshape(shape) == argsort(x, axis, descending)).all()
 
 
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int64", "uint64",
+                                  "bool"])
+def test_positions_by_digits(both: OpenCLDevice, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of one tile, of whole tiles and of parts of them, in the order of every other way."""
+    if name not in both.spec.dtypes:
+        pytest.skip(f"no {name} here")
+    monkeypatch.setattr(Sorting, "long", True)
+    for shape, axis in (((5, 100), 1), ((2, 2048), 1), ((4097, 2), 0)):
+        x = spread(shape, name)
+        for descending in (False, True):
+            layout = Layout.packed(shape, x.dtype)
+            y = run(both, "argsort", (axis, descending), [layout], [x], Layout.packed(shape, np.dtype(np.int64)))
+            assert (y.reshape(shape) == argsort(x, axis, descending)).all()
+
+
+def spread(shape: tuple[int, ...], name: str) -> Values:
+    """Numbers of every digit, some of them equal."""
+    dtype = DTYPES[name]
+    bits = np.random.default_rng(3).integers(0, 256, (*shape, dtype.itemsize), np.uint8)
+    x = np.ascontiguousarray(bits % 2 if name == "bool" else bits).view(dtype)[..., 0].copy()
+    flat = x.reshape(-1)
+    flat[::7] = flat[0]
+    return x
+
+
+def test_long_rows_are_sorted_by_digits_where_that_moves_less() -> None:
+    for key, digits, length in ((np.uint32, 4, 1 << 16), (np.uint64, 8, 1 << 18), (np.uint32, 1, 1 << 13)):
+        longest = [Sorting(1, length // n, np.dtype(key), digits) for n in (1, 2)]
+        assert [one.long for one in longest] == [True, False]
+        assert longest[0].wide == length and len(list(longest[0].steps(True, 1))) == 2 + 6 * digits
+
+
+def test_long_rows(both: OpenCLDevice) -> None:
+    x = numbers((2, 70001), "float32")
+    layout = Layout.packed(x.shape, x.dtype)
+    y = run(both, "argsort", (1, False), [layout], [x], Layout.packed(x.shape, np.dtype(np.int64)))
+    assert (y.reshape(x.shape) == argsort(x, 1, False)).all()
+
+
 def test_positions_of_what_lies_apart(both: OpenCLDevice) -> None:
     x = numbers((200, 3), "float32")
     part = Layout((3, 100), x.dtype, 12, (4, 24))
@@ -89,6 +129,20 @@ def test_updates_by_index(both: OpenCLDevice, name: str, mode: str) -> None:
         for in_place in (False, True):
             y = run(both, "scatter", (axis, mode, batch), layouts, arrays, layouts[0], in_place).reshape(shape)
             np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("length", [9, 3000])
+def test_updates_by_index_by_digits(both: OpenCLDevice, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indices have as many digits as they need; those out of range come last."""
+    monkeypatch.setattr(Sorting, "long", True)
+    x, updates = numbers((3, length), "float32"), numbers((3, 5000), "float32")
+    indices = np.random.default_rng(0).integers(-length, length, 5000)
+    indices[::9], kept = length + 2, np.arange(5000) % 9 > 0
+    arrays = [x, indices.astype(np.int32), updates]
+    layouts = [Layout.packed(z.shape, z.dtype) for z in arrays]
+    y = run(both, "scatter", (1, "set", 0), layouts, arrays, layouts[0]).reshape(x.shape)
+    x[:, indices[kept]] = updates[:, kept]
+    np.testing.assert_array_equal(y, x)
 
 
 def test_an_index_out_of_range_changes_nothing(both: OpenCLDevice) -> None:

@@ -202,10 +202,13 @@ def test_attention_query_by_query(name, rng) -> None:
             assert_close(found, weights, example)
 
 
-def test_attention_gradients_query_by_query(rng) -> None:
-    for example in cases("attention_gradients", dtypes=(dt.float32, dt.float64), large=False):
+@pytest.mark.parametrize("name", ["attention_gradients", "attention_gradients_from_result"])
+def test_attention_gradients_query_by_query(name: str, rng) -> None:
+    for example in cases(name, dtypes=(dt.float32, dt.float64), large=False):
         inputs, attributes = arguments(example, rng)
         query, key, value, cotangent, sums, shift = (x.astype(np.float64) for x in inputs[:6])
+        if name == "attention_gradients_from_result":
+            shift = (cotangent * shift).sum(-1)
         gradients = [np.zeros(x.shape) for x in (query, key, value)]
         with np.errstate(all="ignore"):
             for place, shared, scores in scored_queries(query, key, inputs[6:], attributes):

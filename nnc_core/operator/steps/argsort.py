@@ -25,11 +25,13 @@ PLACE = "k"
 
 
 class ArgsortSource(NamedTuple):
-    """All that the source of an argsort depends on; `axes`: those before and behind the one that is sorted."""
+    """All that the source of an argsort depends on; `axes`: those before and behind the one that is sorted; `long`:
+    groups sort by digits."""
 
     dtype: DType
     descending: bool
     axes: tuple[int, int]
+    long: bool
 
     @property
     def groups(self) -> tuple[Axes, Axes, Axes]:
@@ -55,7 +57,7 @@ class ArgsortSource(NamedTuple):
             f"{before.split('row / tails')} {behind.split('row % tails')}",
             f"const int64 {place} = k;",
             f"~({key})" if self.descending else key,
-            f"const int64 {place} = k; y[{y.element()}] = place; (void)key;")
+            f"const int64 {place} = k; y[{y.element()}] = place; (void)key;", self.long)
         return sorting_source(made, scalars.helpers, grouped)
 
 
@@ -86,7 +88,8 @@ class Argsort(CommandBackend):
         axis, descending = command.attributes
         [x], y, sorting = command.inputs, command.output, sorting_of(command)
         parts = [sides({"x": (x, part), "y": (y, part)}) for part in (slice(axis), slice(axis + 1, None))]
-        source = ArgsortSource(x.dtype, descending, (len(parts[0].lengths), len(parts[1].lengths)))
+        source = ArgsortSource(x.dtype, descending, (len(parts[0].lengths), len(parts[1].lengths)),
+                               sorting.long and self.compiler.grouped)
         numbers = {"rows": sorting.rows, "count": sorting.length, "wide": sorting.wide, "pairs": sorting.pairs,
                    "digits": sorting.key.itemsize, "tails": prod(x.shape[axis + 1 :])}
         for axes, part in zip(source.groups, parts, strict=False):
@@ -108,4 +111,5 @@ def length_of(command: Command) -> int:
 
 def sorting_of(command: Command) -> Sorting:
     x, count = command.inputs[0], length_of(command)
-    return Sorting(prod(x.shape) // count, count, key_dtype(x.dtype))
+    key = key_dtype(x.dtype)
+    return Sorting(prod(x.shape) // count, count, key, key.itemsize)

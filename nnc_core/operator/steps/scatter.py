@@ -13,9 +13,10 @@ from nnc_core.codegen.clike_scalars import Scalars
 from nnc_core.codegen.clike_steps import ArrayParameter, pairs
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.steps.arrays import ArraySteps, Axes, Sides, first_of, sides
+from nnc_core.operator.steps.digits_text import GROUP
 from nnc_core.operator.steps.program import EntryLaunch, StepsCompiler, StepsPart
 from nnc_core.operator.steps.sorting import SHARES, Sorting, rounded
-from nnc_core.operator.steps.sorting_text import GROUP, SortedRows, sorting_source
+from nnc_core.operator.steps.sorting_text import SortedRows, sorting_source
 
 OPERATIONS = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maximum"}
 COPY = """
@@ -66,6 +67,8 @@ class ScatterSource(NamedTuple):
     mode: str
     key: DType
     axes: tuple[int, int, int, int]
+    long: bool
+    """Groups sort indices by digits."""
 
     @property
     def groups(self) -> tuple[Axes, Axes, Axes, Axes]:
@@ -109,7 +112,7 @@ class ScatterSource(NamedTuple):
         back = "" if grouped else "((GLOBAL key_type *)(work + keys_at))[row * count + k] = key; " \
                                   "((GLOBAL uint32 *)(work + places_at))[row * count + k] = place;"
         made = SortedRows(self.key, "\n".join(functions), arrays, self.names, shared.split("row"),
-                          indices.split("k"), value, back)
+                          indices.split("k"), value, back, self.long)
         return sorting_source(made, scalars.helpers, grouped, {"copy": COPY, "combine": COMBINE})
 
     def elements(self, scalars: Scalars) -> tuple[str, str, str, str, str, str]:
@@ -178,11 +181,12 @@ class Scatter(CommandBackend):
         y, sorting, grouped, cores = command.output, sorting_of(command), self.compiler.grouped, self.compiler.cores
         parts = parts_of(command)
         shared, middle, along, tail = [len(part.lengths) for part in parts]
-        source = ScatterSource(x.dtype, indices.dtype, mode, sorting.key, (shared, middle, along, tail))
+        source = ScatterSource(x.dtype, indices.dtype, mode, sorting.key, (shared, middle, along, tail),
+                               sorting.long and grouped)
         keys, places, _ = self.layout(command)
         between, behind = prod(x.shape[batch:axis]), prod(x.shape[axis + 1 :])
         numbers = {"rows": sorting.rows, "count": sorting.length, "pairs": sorting.pairs,
-                   "wide": sorting.wide if grouped else sorting.length, "digits": digits_of(x.shape[axis]),
+                   "wide": sorting.wide if grouped else sorting.length, "digits": sorting.digits,
                    "length": x.shape[axis], "between": between, "behind": behind, "elements": y.size,
                    "keys_at": keys, "places_at": places, "a_length0": x.shape[axis]}
         for axes, part in zip(source.groups, parts, strict=True):
@@ -224,7 +228,8 @@ def sorting_of(command: Command) -> Sorting:
     axis, _, batch = command.attributes
     assert isinstance(axis, int) and isinstance(batch, int)
     indices, length = command.inputs[1], command.inputs[0].shape[axis]
-    return Sorting(prod(indices.shape[:batch]), prod(indices.shape[batch:]), uint32 if length < 1 << 31 else uint64)
+    key = uint32 if length < 1 << 31 else uint64
+    return Sorting(prod(indices.shape[:batch]), prod(indices.shape[batch:]), key, digits_of(length))
 
 
 def digits_of(length: int) -> int:

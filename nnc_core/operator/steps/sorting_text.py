@@ -1,9 +1,9 @@
 """Programs that sort rows of keys, each with its place in the row, so that equal keys stay as they came.
 
-A program is the same for all sizes.  On CPUs a work item sorts whole rows by digits of eight bits.  On GPUs all items
-sort pairs by a bitonic network, in rows of a power of two: near ones in memory that a group shares, far ones by a
-launch for each distance.  Which pairs are compared depends on sizes alone, and no two pairs are equal, so every way
-gives the same.
+On CPUs a work item sorts whole rows by digits of eight bits.  On GPUs all items sort pairs by a bitonic network, in
+rows of a power of two: near ones in memory that a group shares, far ones by a launch for each distance.  Which pairs
+are compared depends on sizes alone, and no two pairs are equal, so every way gives the same.  Rows so long that the
+network goes through them too often are sorted by digits there too.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from nnc_core.base.dtype import DType, boolean, float32, float64, is_float, uint
 from nnc_core.codegen.clike_helpers import Helpers
 from nnc_core.codegen.clike_scalars import Scalars
 from nnc_core.codegen.clike_steps import ArrayParameter, spelled, written_kernels
+from nnc_core.operator.steps import digits_text
+from nnc_core.operator.steps.digits_text import BY_DIGITS, GROUP
 
-GROUP = 256
 BLOCK = 1024
 """Pairs that a group sorts in memory that it shares."""
 DIGITS = 256
@@ -107,7 +108,7 @@ FINISH = """
   SORTED
 """
 SWAPS = "#define SWAPS(a, p, b, q, up) ((((a) > (b)) || ((a) == (b) && (p) > (q))) == (up))"
-BY_GROUPS = {"fill": FILL, "far": FAR, "near": NEAR, "finish": FINISH}
+BY_NETWORK = {"fill": FILL, "far": FAR, "near": NEAR, "finish": FINISH}
 BY_ITEMS = {"sort_rows": SORT_ROWS}
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -130,17 +131,20 @@ class SortedRows(NamedTuple):
     """The key at this place."""
     sorted: str
     """Statements for `key` and its `place`, the k-th of the row."""
+    long: bool
+    """Groups sort by digits."""
 
 
 def sorting_source(rows: SortedRows, helpers: Helpers, grouped: bool, after: Mapping[str, str] = EMPTY) -> str:
     """The kernels that sort, and others that come `after`."""
     dialect = helpers.dialect
     words = {"ROW": rows.row, "PLACE": rows.place, "KEY": rows.value, "SORTED": rows.sorted, "DIGITS": DIGITS,
-             "BLOCK": BLOCK, "GROUP": GROUP}
+             "BLOCK": BLOCK, "GROUP": GROUP, **digits_text.WORDS}
     preamble = dialect.preamble + (dialect.float64_preamble if helpers.uses_float64 else "")
     defined = [*[f"#define {word} {text}" for word, text in words.items()], SWAPS,
                f"typedef {rows.key.name} key_type;", rows.functions]
-    bodies = {**(BY_GROUPS if grouped else BY_ITEMS), **after}
+    by_groups = {"fill": FILL, **BY_DIGITS, "finish": FINISH} if rows.long else BY_NETWORK
+    bodies = {**(by_groups if grouped else BY_ITEMS), **after}
     return "\n".join([
         preamble, *helpers.definitions.values(), spelled("\n".join(defined), dialect),
         written_kernels(bodies, rows.arrays, rows.numbers, GROUP if grouped else 1, dialect)])

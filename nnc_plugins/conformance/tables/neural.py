@@ -151,15 +151,16 @@ def _attentions(several: bool) -> list[Case]:
     ]  # fmt: skip
 
 
-def _attention_gradients() -> list[Case]:
-    """The cases of attention; cotangents, sums and shifts need not come from one."""
+def _attention_gradients(from_result: bool = False) -> list[Case]:
+    """The cases of attention; cotangents, sums and shifts, or results, need not come from one."""
 
     def of(case: Case) -> Case:
         def make(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
             query, key, value, *mask = case.make(rng, dtype)
             rows, wide = query.shape[:-1], dt.accumulator(dtype)
-            return (query, key, value, draw(rng, dtype, (*rows, value.shape[-1]), -1, 1), draw(rng, wide, rows, 0, 2),
-                    draw(rng, wide, rows, -1, 1), *mask)
+            out = (*rows, value.shape[-1])
+            last = draw(rng, dtype, out, -1, 1) if from_result else draw(rng, wide, rows, -1, 1)
+            return (query, key, value, draw(rng, dtype, out, -1, 1), draw(rng, wide, rows, 0, 2), last, *mask)
 
         return replace(case, make=make)
 
@@ -211,6 +212,7 @@ CASES: dict[str, list[Case]] = {
     "standardise": _normalised(), "rms_normalise": _normalised(), "batch_norm": _batch_norms(),
     "attention_weights": _attentions(several=False), "scaled_dot_product_attention": _attentions(several=True),
     "attention_gradients": _attention_gradients(),
+    "attention_gradients_from_result": _attention_gradients(from_result=True),
     "rnn": [*_recurrent("rnn", 1, nonlinearity="tanh"), *_recurrent("rnn", 1, nonlinearity="relu")],
     "gru": [*_recurrent("gru", 3, reset_after=True), *_recurrent("gru", 3, reset_after=False)],
     "lstm": _recurrent("lstm", 4),

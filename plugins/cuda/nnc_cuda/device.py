@@ -27,7 +27,7 @@ from nnc_core.device import (
     Stream,
 )
 from nnc_core.operator import steps
-from nnc_cuda.dnn.backend import ATTENTION, CudnnAttention, convolutions
+from nnc_cuda.dnn.backend import attentions, convolutions
 from nnc_cuda.driver import CudaCompiler, CudaError, DeviceFacts, Driver
 from nnc_cuda.exchange import borrowed, interface_of, lend
 from nnc_cuda.failure import OUT_OF_MEMORY, explained, failure
@@ -89,7 +89,7 @@ class CudaDevice(Device):
         multiplied = products(BlockProductCompiler(self._builder, self._default), self.libraries.blas)
         by_dnn: dict[str, Sequence[CommandBackend]] = {
             name: _behind_first(one, multiplied[name]) for name, one in convolutions(self, self.libraries.dnn).items()}
-        by_dnn[ATTENTION] = (CudnnAttention(self, self.libraries.dnn),)
+        by_dnn |= attentions(self, self.libraries.dnn)
         return {**multiplied, **by_dnn, **matrices(self, self.libraries.lapack), **found,
                 **{name: (one, *found[name]) for name, one in long.items()}}
 

@@ -11,7 +11,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import bfloat16, float16
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout, packed_strides
-from nnc_cuda.dnn.interface import Attention, TensorPlace
+from nnc_cuda.dnn.interface import Attention, AttentionGradients, TensorPlace
 from nnc_cuda.dnn.places import ALIGNED, CopyNest, aligned
 from nnc_cuda.matrices.nests import copied
 from nnc_cuda.products.library import PlacedArray
@@ -21,8 +21,10 @@ WORTH = 1 << 18
 """Multiply-adds from which on a call of the library pays."""
 WORD, MOST_FEATURES = 8, 128
 """The features of a query are a multiple of the former; the latter is what all GPUs that have the code for it take."""
-RESULTS, SUMS = (3, 4), 4
-"""Numbers of arrays."""
+BACK, SUMS = "attention_gradients_from_result", 4
+"""The operator of gradients; the number of the sums among the arrays of either."""
+INPUTS = {"scaled_dot_product_attention": 3, BACK: 6}
+"""Those that are not masks."""
 MOST = 1 << 31
 """Elements of an array: the library counts with 32 bits."""
 
@@ -30,7 +32,7 @@ MOST = 1 << 31
 class PlacedAttention(NamedTuple):
     """A problem for the library.  Arrays that it cannot read, or write, where they lie are packed in the workspace."""
 
-    problem: Attention
+    problem: Attention | AttentionGradients
     spots: tuple[PlacedArray, ...]
     """Of the problem's arrays."""
     before: tuple[CopyNest, ...]
@@ -40,17 +42,19 @@ class PlacedAttention(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def placed_attention(command: Command, packs: bool = False) -> PlacedAttention:
+def placed_attention(command: Command, packs: bool = False, ordered: bool = True) -> PlacedAttention:
     """The problem of a command, whose arrays may lie anywhere; NotSupportedError where the library takes none like it.
-    `packs`: all arrays are packed.
+    `packs`: all arrays are packed.  `ordered`: sums of gradients are taken in one order.
 
     What is refused is so by shapes and dtypes alone: graphs decide about composites before anything lies anywhere.
     """
     _refuse_others(command)
     scale, causal, offset = command.attributes
     writer = AttentionPlacer(command, packs)
-    query, key, value, result, sums = map(writer.place, range(5))
-    problem = Attention(query, key, value, result, sums, scale, causal and not _sees_all(command, offset))
+    places = map(writer.place, range(len(writer.arrays)))
+    hides = causal and not _sees_all(command, offset)
+    problem = (AttentionGradients._make((*places, scale, hides, ordered)) if command.name == BACK else
+               Attention._make((*places, scale, hides)))
     return PlacedAttention(problem, tuple(writer.spots), tuple(writer.before), tuple(writer.behind), writer.packed)
 
 
@@ -62,7 +66,7 @@ def _sees_all(command: Command, offset: int) -> bool:
 def _refuse_others(command: Command) -> None:
     query, key, value = command.inputs[:3]
     _, causal, offset = command.attributes
-    if len(command.inputs) > 3:
+    if len(command.inputs) > INPUTS[command.name]:
         raise NotSupportedError("the library takes no masks here")
     if query.dtype not in HALVES or not query.dtype == key.dtype == value.dtype:
         raise NotSupportedError(f"the library has no attention of {query.dtype}")
@@ -75,15 +79,16 @@ def _refuse_others(command: Command) -> None:
         raise NotSupportedError("the library counts with 32 bits")
     if causal and offset and not _sees_all(command, offset):
         raise NotSupportedError("the library has diagonals that begin at the first key alone")
-    if prod(query.shape[:-1]) * key.shape[-2] * sum(features) < WORTH:
+    if prod(query.shape[:-1]) * key.shape[-2] * sum(features) < WORTH:  # of the way ahead: both ways are taken, or none
         raise NotSupportedError("it is too small to pay")
 
 
 class AttentionPlacer:
-    """Places the arrays of one command: three inputs and two results."""
+    """Places the arrays of one command: its inputs and results."""
 
     def __init__(self, command: Command, packs: bool) -> None:
         self.arrays, self.packs = (*command.inputs, *command.outputs), packs
+        self.results = range(len(command.inputs), len(self.arrays))
         self.spots, self.before, self.behind = list[PlacedArray](), list[CopyNest](), list[CopyNest]()
         self.packed = 0
 
@@ -95,7 +100,7 @@ class AttentionPlacer:
             self.spots.append(PlacedArray(number, x.offset))
             return found
         own = Layout.packed(x.shape, x.dtype, self.packed)
-        if number in RESULTS:
+        if number in self.results:
             self.behind.append(CopyNest(copied(own, x), workspace, number))
         else:
             self.before.append(CopyNest(copied(x, own), number, workspace))

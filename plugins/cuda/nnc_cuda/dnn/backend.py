@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.command import Command
@@ -17,8 +18,9 @@ from nnc_core.operator.products.arrange import operator_of
 from nnc_core.operator.products.convolution import Sliding
 from nnc_core.operator.products.instead import is_with_channels_first, with_channels_last
 from nnc_core.shape.window import has_channels_last
-from nnc_cuda.dnn.attention import PlacedAttention, placed_attention
+from nnc_cuda.dnn.attention import BACK, INPUTS, PlacedAttention, placed_attention
 from nnc_cuda.dnn.convolution import SLIDES_OVER, PlacedConvolution, kernel_tiling, placed_convolution
+from nnc_cuda.dnn.cudnn import MOST_WORKSPACE
 from nnc_cuda.dnn.interface import Dnn
 from nnc_cuda.dnn.kernel import CudnnKernel, Placed, plans_of
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from nnc_cuda.device import CudaDevice
 
 HALVES = (float16, bfloat16)
-ATTENTION = "scaled_dot_product_attention"
 
 
 class CudnnBackend(CommandBackend):
@@ -100,19 +101,33 @@ class CudnnConvolutions(CudnnBackend):
 
 
 class CudnnAttention(CudnnBackend):
-    """Attention of halves by the library."""
+    """Attention of halves by the library, or its gradients."""
 
     kernel_name = "attention of cuDNN"
 
-    def __init__(self, device: CudaDevice, dnn: Callable[[], Dnn | None]) -> None:
-        super().__init__(ATTENTION, device, dnn)
-
     def placed(self, command: Command) -> PlacedAttention:
-        """As arrays lie, or packed where there is no engine for that: by then the composite is claimed."""
-        found, dnn = placed_attention(command), self._dnn()
-        return found if dnn is None or dnn.plan(found.problem) else placed_attention(command, packs=True)
+        """As arrays lie, or packed where there is no engine for that: by then the composite is claimed.  Sums of
+        gradients are in one order where the library has the memory for it."""
+        orders = self._orders(command)
+        ways = [placed_attention(command, packs, ordered) for ordered in orders for packs in (False, True)]
+        dnn = self._dnn()
+        return ways[0] if dnn is None else next((one for one in ways if dnn.plan(one.problem)), ways[0])
+
+    def _orders(self, command: Command) -> Sequence[bool]:
+        """Tell, the preferred first, whether sums are taken in one order."""
+        if command.name != BACK:
+            return (True,)
+        if config.deterministic:
+            return (True,)
+        scores = prod(command.inputs[0].shape[:-1]) * command.inputs[1].shape[-2]
+        return (True, False) if scores * float16.itemsize <= MOST_WORKSPACE else (False,)
 
 
 def convolutions(device: CudaDevice, dnn: Callable[[], Dnn | None]) -> Mapping[str, CommandBackend]:
     """The backends of a device for each of these operators."""
     return {name: CudnnConvolutions(name, device, dnn) for name in SLIDES_OVER}
+
+
+def attentions(device: CudaDevice, dnn: Callable[[], Dnn | None]) -> Mapping[str, Sequence[CommandBackend]]:
+    """The backends of a device for attention and its gradients."""
+    return {name: (CudnnAttention(name, device, dnn),) for name in INPUTS}

@@ -26,8 +26,9 @@ from nnc_cuda.dnn.descriptors import (
     check,
     described,
 )
-from nnc_cuda.dnn.graphs import GRAPH, GRAPH_OPERATIONS, GraphWriter, host_numbers_of, numbers_of
+from nnc_cuda.dnn.graphs import host_numbers_of, operations_of
 from nnc_cuda.dnn.interface import Convolution, Problem
+from nnc_cuda.dnn.operations import GRAPH, GRAPH_OPERATIONS
 from nnc_cuda.driver import CudaError, Driver
 from nnc_cuda.vendor import load, opened
 
@@ -69,7 +70,7 @@ class Target(NamedTuple):
 def made_plan(functions: Any, target: Target, problem: Problem) -> Descriptor | None:
     """The first execution plan for a problem that keeps what is promised; None where there is none."""
     try:
-        operations = GraphWriter(functions).write(problem)
+        operations = operations_of(functions, problem)
         graph = described(functions, GRAPH, *target.graph, (GRAPH_OPERATIONS, DESCRIPTOR, operations))
     except CudaError as error:
         _raise_if_out_of_memory(error)
@@ -119,9 +120,10 @@ class CudnnPlan:
     """An execution plan.  Any thread may bind it."""
 
     def __init__(self, cudnn: Cudnn, plan: Descriptor, problem: Problem) -> None:
-        self.cudnn, self.plan, self._numbers = cudnn, plan, numbers_of(problem)
+        alone = host_numbers_of(problem)
+        self.cudnn, self.plan, self._numbers = cudnn, plan, [*range(1, len(problem.arrays) + 1), *alone]
         self.workspace = int(plan.values(PLAN_WORKSPACE, INT64, 1)[0])
-        self._alone = [c_float(number) for number in host_numbers_of(problem)]
+        self._alone = [c_float(number) for number in alone.values()]
 
     def bind(self, addresses: Sequence[int], workspace: int) -> BoundCudnnPlan:
         pointers = [*addresses, *map(addressof, self._alone)]

@@ -21,6 +21,7 @@ HANDLE, DATA_TYPE, BOOLEAN = ElementKind(0, c_void_p), ElementKind(1, c_int), El
 INT64, FLOAT, DOUBLE = ElementKind(3, c_int64), ElementKind(4, c_float), ElementKind(5, c_double)
 POINTER, CONVOLUTION_MODE, HEURISTICS_MODE = ElementKind(6, c_void_p), ElementKind(7, c_int), ElementKind(8, c_int)
 NUMERICAL_NOTE, POINTWISE_MODE, DESCRIPTOR = ElementKind(11, c_int), ElementKind(14, c_int), ElementKind(15, c_void_p)
+REDUCTION_OPERATOR = ElementKind(18, c_int)
 MESSAGE = 512
 """Bytes of what the library says about a failure."""
 

@@ -85,7 +85,37 @@ class Attention(NamedTuple):
         return (3, 4)
 
 
-Problem: TypeAlias = Convolution | Attention
+class AttentionGradients(NamedTuple):
+    """The cotangents of queries, keys and values, from that of the result of such an attention, the result, and the
+    logarithms of its sums."""
+
+    query: TensorPlace
+    key: TensorPlace
+    value: TensorPlace
+    cotangent: TensorPlace
+    sums: TensorPlace
+    """(n, heads, rows, 1), float32."""
+    result: TensorPlace
+    of_query: TensorPlace
+    of_key: TensorPlace
+    of_value: TensorPlace
+    scale: float
+    causal: bool = False
+    ordered: bool = True
+    """Each sum is taken in one order, in a workspace of as many halves as there are scores."""
+
+    @property
+    def arrays(self) -> list[TensorPlace]:
+        """Those whose addresses a plan is given, in order."""
+        return list(self[:9])
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        """The numbers of the results among them."""
+        return (6, 7, 8)
+
+
+Problem: TypeAlias = Convolution | Attention | AttentionGradients
 
 
 class BoundPlan(Protocol):

@@ -8,7 +8,6 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import is_complex
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator import OPERATORS
 from nnc_cuda.driver import CudaError
@@ -26,7 +25,6 @@ WORTH = 32
 `config.autotune` times decide between this and the host."""
 MOST = 256
 """Matrices of a stack: each is a call, or a few."""
-DETERMINANTS = ("det", "slogdet")
 LARGEST = 1 << 15
 """Rows or columns: the routines count elements with 32 bits."""
 
@@ -84,8 +82,6 @@ def refusal(command: Command, worth: int) -> str | None:
         return "the library takes one matrix at a time"
     if any(x.offset or not x.contiguous for x in command.outputs):
         return "what goes wrong is computed on the host, which uploads whole buffers"
-    if command.name in DETERMINANTS and is_complex(a.dtype):
-        return "loop nests have no products of complex numbers"
     more = command.name == "svd" and command.attributes[0] and m != n
     if more or (command.name == "qr" and command.attributes[0] == "complete" and m > n):
         return "vectors beyond the rank are those that LAPACK finds"

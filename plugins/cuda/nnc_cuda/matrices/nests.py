@@ -35,14 +35,14 @@ def part_of(x: Layout, rows: int, columns: int) -> Layout:
 
 def copied(x: Layout, y: Layout, part: Part = "whole") -> LoopNest:
     """y = a part of x, zeros elsewhere; axes of a stack are repeated."""
-    nest, at = _begun("matrices copied", [broadcast_layout(x, y.shape)], [y])
+    nest, at = begun("matrices copied", [broadcast_layout(x, y.shape)], [y])
     nest.store(0, _within(nest, part, at, nest.load(0, *at)), *at)
     return nest.build()
 
 
 def hermitian(x: Layout, y: Layout) -> LoopNest:
     """y = (x + xᴴ) / 2."""
-    nest, at = _begun("matrices made Hermitian", [x], [y])
+    nest, at = begun("matrices made Hermitian", [x], [y])
     value, other = nest.load(0, *at), nest.load(0, *at[:-2], at[-1], at[-2])
     other = Pair(other.re, -other.im) if isinstance(other, Pair) else other
     nest.store(0, _halved(value + other), *at)
@@ -50,7 +50,7 @@ def hermitian(x: Layout, y: Layout) -> LoopNest:
 
 
 def identity(y: Layout) -> LoopNest:
-    nest, at = _begun("identities", [], [y])
+    nest, at = begun("identities", [], [y])
     one = nest.position(at[-2]).equal(nest.position(at[-1]))
     nest.store(0, converted(one, y.dtype), *at)
     return nest.build()
@@ -102,41 +102,7 @@ def settled(u: Layout, x: Layout, y: Layout, rows: bool) -> LoopNest:
     return nest.build()
 
 
-def determinants(w: Layout, exchanges: Layout, out: Layout) -> LoopNest:
-    """out = products of the diagonals of factors w, negative after an odd number of exchanges of rows, which count from
-    1."""
-    command = Command("determinants", (), (w, exchanges), (out,))
-    nest = NestBuilder(command)
-    at = nest.outer(*out.shape)
-    with nest.stage(w.shape[-1]) as (i,):
-        value = nest.fold("product", _pivot(nest, at, i))
-    nest.store(0, value, *at)
-    return nest.build()
-
-
-def log_determinants(w: Layout, exchanges: Layout, signs: Layout, logs: Layout) -> LoopNest:
-    """The same as signs and logarithms of magnitudes."""
-    command = Command("logarithms of determinants", (), (w, exchanges), (signs, logs))
-    nest = NestBuilder(command)
-    at = nest.outer(*signs.shape)
-    with nest.stage(w.shape[-1]) as (i,):
-        value = _pivot(nest, at, i)
-        below = (value < 0).select(value.constant(-1), value.constant(1))
-        size = abs(value).apply("log")
-        sign, log = nest.fold("product", below), nest.fold("sum", size)
-    nest.store(0, sign, *at)
-    nest.store(1, log, *at)
-    return nest.build()
-
-
-def _pivot(nest: NestBuilder, at: Sequence[Index], i: Index) -> Any:
-    """An element of the diagonal, negative where its row was exchanged."""
-    value, other = nest.load(0, *at, i, i), nest.load(1, *at, i)
-    moved = (nest.position(i).cast(int32) + 1).not_equal(other)
-    return moved.select(-value, value)
-
-
-def _begun(name: str, inputs: Sequence[Layout], outputs: Sequence[Layout]) -> tuple[NestBuilder, list[Index]]:
+def begun(name: str, inputs: Sequence[Layout], outputs: Sequence[Layout]) -> tuple[NestBuilder, list[Index]]:
     """A nest that goes through the elements of its output."""
     nest = NestBuilder(Command(name, (), tuple(inputs), tuple(outputs)))
     return nest, nest.outer(*outputs[0].shape)

@@ -14,14 +14,22 @@ from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.loops import broadcast_layout
 from nnc_cuda.kernel import NestStep
+from nnc_cuda.matrices.determinants import (
+    complex_pivots,
+    determinants,
+    elements_copied,
+    first_of_rows,
+    halves_multiplied,
+    log_determinants,
+    rows_added,
+    whole_determinants,
+)
 from nnc_cuda.matrices.lapack import LapackRoutine
 from nnc_cuda.matrices.nests import (
     Part,
     copied,
-    determinants,
     hermitian,
     identity,
-    log_determinants,
     marked,
     part_of,
     settled,
@@ -202,9 +210,28 @@ def determinants_of(command: Command, scratch: Scratch) -> MatrixPlan:
     to = PlanWriter(command, scratch, 2 * times(a))
     to.mark(0)
     w, exchanges = _factored(to, a)
+    if is_complex(a.dtype):
+        _complex_determinants(to, w, exchanges)
+        return to.plan()
     nest = determinants(w, exchanges, *outputs) if len(outputs) == 1 else log_determinants(w, exchanges, *outputs)
     to.nest(nest, -1, -1, *map(to.output, range(len(outputs))))
     return to.plan()
+
+
+def _complex_determinants(to: PlanWriter, w: Layout, exchanges: Layout) -> None:
+    outputs, real = to.command.outputs, real_of(w.dtype)
+    signs, logs = to.array(w.shape[:-1], w.dtype), to.array(w.shape[:-1], real)
+    to.nest(complex_pivots(w, exchanges, signs, logs), -1, -1, -1, -1)
+    for nest in halves_multiplied(signs):
+        to.nest(nest, -1, -1, -1)
+    sign = first_of_rows(signs)
+    if len(outputs) > 1:
+        to.nest(elements_copied(sign, outputs[0]), -1, to.output(0))
+        to.nest(rows_added(logs, outputs[1]), -1, to.output(1))
+        return
+    total = to.array(w.shape[:-2], real)
+    to.nest(rows_added(logs, total), -1, -1)
+    to.nest(whole_determinants(sign, total, outputs[0]), -1, -1, to.output(0))
 
 
 def _factored(to: PlanWriter, a: Layout) -> tuple[Layout, Layout]:
