@@ -16,7 +16,7 @@ DEVICE_ID = re.compile(r"[a-z][a-z0-9_-]*:\d+")
 
 
 def checked(offer: Any) -> DeviceOffer:
-    """What a plugin's `nnc_devices` gave, if it is an offer; raises TypeError or ValueError otherwise."""
+    """An element of a plugin's `nnc_devices`, if it is an offer; raises TypeError or ValueError otherwise."""
     if not isinstance(offer, DeviceOffer):
         raise TypeError(f"gave {type(offer).__name__} {offer!r:.80}, expected nnc_plugins.DeviceOffer")
     if not isinstance(offer.id, str) or not DEVICE_ID.fullmatch(offer.id):

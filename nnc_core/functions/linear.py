@@ -29,7 +29,11 @@ __all__ = [
 # ---- matrices
 @names_itself
 def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """Matrix products of the last two axes, the others broadcast; vectors as NumPy has them."""
+    """Matrix products of the last two axes, the others broadcast: (..., n, k) and (..., k, m) give (..., n, m).
+
+    A vector (k,) is a row on the left and a column on the right, and its axis is left out of the result.  Raises
+    ShapeError for inner dimensions that differ, and for scalars.
+    """
     return Tensor(_matmul(*as_values(x1, x2)))
 
 
