@@ -98,11 +98,7 @@ class Manager:
             if not self._listing:  # a plugin that asks while it lists its own gets what is known so far
                 self._listing = True
                 try:
-                    for record in self._records:
-                        if (record.state == "loaded" and record.is_asked_for(kind)
-                                and self._comes_through(record, "listing")):
-                            with self._trying(record, "listing its devices"):
-                                self._list_devices(record)
+                    self._list_new(kind)
                 finally:
                     self._listing = False
                 self._speak()
@@ -220,6 +216,13 @@ class Manager:
         if not fits:
             detail = f"needs plugin API {major}.{minor}, this nnc-core offers {dotted(API)}"
             self._reject(record, "incompatible", f"{detail}; install versions that fit each other")
+
+    def _list_new(self, kind: str | None) -> None:
+        """Ask the plugins that are loaded, and may have devices of a kind, which they have."""
+        for record in self._records:
+            if record.state == "loaded" and record.is_asked_for(kind) and self._comes_through(record, "listing"):
+                with self._trying(record, "listing its devices"):
+                    self._list_devices(record)
 
     def _list_devices(self, record: PluginRecord) -> None:
         if not self._hooks.implements(record.name, "nnc_devices"):
