@@ -1,4 +1,4 @@
-"""Floor 10: networks as modules with named weights, and gradients by them."""
+"""Floor 16: networks as modules with named weights, and gradients by them."""
 
 from __future__ import annotations
 
