@@ -187,7 +187,8 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Sequence[int
     a, b = as_values(x1, x2)
     if isinstance(axes, (int, np.integer)):
         if not 0 <= axes <= min(a.ndim, b.ndim):
-            raise AttributeValueError(f"{axes} axes of {a.spec} and {b.spec}")
+            raise AttributeValueError(f"{axes} axes of {a.spec} and {b.spec} cannot be summed over",
+                                      hint=f"0 to {min(a.ndim, b.ndim)} axes, or two lists of axes")
         first, second = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     else:
         first, second = ([normalise_axis(i, v.ndim) for i in sequence(s)] for v, s in zip((a, b), axes, strict=True))
