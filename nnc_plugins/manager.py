@@ -1,29 +1,25 @@
 """Finds plugins, calls their hooks, and keeps every failure inside the plugin that caused it.
 
-pluggy's own loader and its own call loop stop at the first plugin that raises; here each plugin is imported
-and called by itself, and what went wrong becomes the state of its record.
+pluggy's own loader stops at the first plugin that raises; here each plugin is imported and called by itself, and what
+went wrong becomes the state of its record.
 """
 
 from __future__ import annotations
 
-import inspect
 import os
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from threading import RLock
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-import pluggy
-
-from nnc_plugins import hookspecs
 from nnc_plugins.child import Extent
 from nnc_plugins.discovery import Candidate, find_plugins
-from nnc_plugins.hookspecs import API, PROJECT, DeviceOffer
+from nnc_plugins.hooks import Hooks, IncompatiblePlugin, dotted
+from nnc_plugins.hookspecs import API, DeviceOffer
 from nnc_plugins.marks import Marks
+from nnc_plugins.offers import Opener, checked, words_for
 from nnc_plugins.records import PluginRecord, PluginWarning, State, one_line
 from nnc_plugins.trials import Trials
 
@@ -36,7 +32,6 @@ CRASHED = ("crashed last time: a process ended while it was {step}; `nnc devices
            "again if it works")
 ENDED = ("left out: tried in a process of its own, {how} while {step}; `nnc devices` tries it again, and lets it in if "
          "it works")
-DEVICE_ID = re.compile(r"[a-z][a-z0-9_-]*:\d+")
 SETUP_HOOKS = frozenset({"nnc_plugin_info", "nnc_devices", "nnc_register"})
 """A plugin that raises in one of these is used no further; in another hook it loses only that call."""
 
@@ -62,8 +57,7 @@ class Manager:
         self.options: Mapping[str, Any] = MappingProxyType(dict(options or {}))
         self._block, self._marks, self._trials = tuple(block), marks, trials
         self._only = None if only is None else frozenset(only)
-        self._hooks = pluggy.PluginManager(PROJECT)
-        self._hooks.add_hookspecs(hookspecs)
+        self._hooks = Hooks()
         self._records: list[PluginRecord] = []
         self._candidates: dict[str, Candidate] = {}
         self._holders: dict[str, PluginRecord] = {}
@@ -104,11 +98,7 @@ class Manager:
             if not self._listing:  # a plugin that asks while it lists its own gets what is known so far
                 self._listing = True
                 try:
-                    for record in self._records:
-                        if (record.state == "loaded" and record.is_asked_for(kind)
-                                and self._comes_through(record, "listing")):
-                            with self._trying(record, "listing its devices"):
-                                self._list_devices(record)
+                    self._list_new(kind)
                 finally:
                     self._listing = False
                 self._speak()
@@ -121,7 +111,7 @@ class Manager:
             given = self._given_to(registry)
             for id in [id for id in offers if id not in given]:
                 offer = offers[id]
-                registry.add(id, _Opener(offer, self._holders[id]), offer.testing, _texts(offer))
+                registry.add(id, Opener(offer, self._holders[id]), offer.testing, words_for(offer))
                 given.add(id)
 
     def listing(self, id: str) -> AbstractContextManager[None]:
@@ -136,7 +126,7 @@ class Manager:
             for record in [r for r in self._records if r.usable and (r.name, hook) not in self._collected]:
                 self._collected.add((record.name, hook))
                 collector = make(record)
-                if self._implementation(record, hook) is not None:
+                if self._hooks.implements(record.name, hook):
                     with self._trying(record, f"running {hook}"):
                         answer = self.ask(record, hook, **{argument: collector})
                     found += [(record, collector)] if answer is not None else []
@@ -156,12 +146,8 @@ class Manager:
 
         Asks whatever the record's state, so that a plugin that failed can still be diagnosed.
         """
-        implementation = self._implementation(record, hook)
-        if implementation is None:
-            return None
         try:
-            result = _invoke(implementation, arguments)
-            return (list(result),) if inspect.isgenerator(result) else (result,)
+            return self._hooks.call(record.name, hook, arguments)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # not only Exception: plugins exit, and some bindings panic with less
@@ -197,7 +183,7 @@ class Manager:
         return self._marks.trying(record.name, record.source, step)
 
     def _load(self, record: PluginRecord, load: Callable[[], object]) -> None:
-        if self._hooks.has_plugin(record.name):
+        if record.name in self._hooks:
             holder = next(r for r in self._records if r.name == record.name)
             detail = f"the name {record.name!r} is taken by {holder.source}, which came first"
             return self._fail(record, "blocked", detail)
@@ -205,7 +191,8 @@ class Manager:
             plugin = load()
             record.place = _place_of(plugin)
             self._hooks.register(plugin, record.name)
-            self._check_hooks(record)
+            for remark in self._hooks.never_called(record.name):
+                self._note(record, remark)
             record.state = "loaded"
         except KeyboardInterrupt:
             raise
@@ -215,21 +202,6 @@ class Manager:
             self._reject(record, "import failed", one_line(error), error)
         else:
             self._read_info(record)
-
-    def _check_hooks(self, record: PluginRecord) -> None:
-        """Raise IncompatiblePlugin unless every hook of the plugin can be called here, and there is one."""
-        callers = self._hooks.get_hookcallers(self._hooks.get_plugin(record.name)) or []
-        if not callers:
-            raise IncompatiblePlugin("implements no hooks; mark its functions with nnc_plugins.hookimpl")
-        for caller in callers:
-            implementation = self._implementation(record, caller.name)
-            if implementation is None:
-                continue
-            if implementation.wrapper or implementation.hookwrapper:
-                raise IncompatiblePlugin(f"{caller.name!r} is a hook wrapper; nnc calls plugins one by one")
-            if not caller.has_spec() and not implementation.optionalhook:
-                self._note(record, f"implements {caller.name!r}, which plugin API {_dotted(API)} does not have: it is "
-                                   f"never called; upgrade nnc-core or mark it hookimpl(optionalhook=True)")
 
     def _read_info(self, record: PluginRecord) -> None:
         answer = self.ask(record, "nnc_plugin_info")
@@ -242,18 +214,25 @@ class Manager:
         except Exception as error:  # whatever was returned instead of a mapping
             return self._blame(record, "nnc_plugin_info", error)
         if not fits:
-            detail = f"needs plugin API {major}.{minor}, this nnc-core offers {_dotted(API)}"
+            detail = f"needs plugin API {major}.{minor}, this nnc-core offers {dotted(API)}"
             self._reject(record, "incompatible", f"{detail}; install versions that fit each other")
 
+    def _list_new(self, kind: str | None) -> None:
+        """Ask the plugins that are loaded, and may have devices of a kind, which they have."""
+        for record in self._records:
+            if record.state == "loaded" and record.is_asked_for(kind) and self._comes_through(record, "listing"):
+                with self._trying(record, "listing its devices"):
+                    self._list_devices(record)
+
     def _list_devices(self, record: PluginRecord) -> None:
-        if self._implementation(record, "nnc_devices") is None:
+        if not self._hooks.implements(record.name, "nnc_devices"):
             record.state, record.detail = "ok", "adds no devices"
             return
         answer = self.ask(record, "nnc_devices", options=self.options)
         if answer is None:
             return
         try:
-            offers = [_checked(offer) for offer in answer[0]]
+            offers = [checked(offer) for offer in answer[0]]
         except Exception as error:
             return self._blame(record, "nnc_devices", error)
         for offer in offers:
@@ -273,10 +252,6 @@ class Manager:
         else:
             record.offers.append(offer)
 
-    def _implementation(self, record: PluginRecord, hook: str) -> pluggy.HookImpl | None:
-        implementations = getattr(self._hooks.hook, hook).get_hookimpls()
-        return next((i for i in implementations if i.plugin_name == record.name), None)
-
     def _given_to(self, registry: DeviceTable) -> set[str]:
         for known, given in self._filled:
             if known is registry:
@@ -294,8 +269,7 @@ class Manager:
     def _reject(self, record: PluginRecord, state: State, detail: str,
                 error: BaseException | None = None) -> None:
         """Fail, and forget the plugin's hooks."""
-        if self._hooks.has_plugin(record.name):
-            self._hooks.unregister(name=record.name)
+        self._hooks.forget(record.name)
         self._fail(record, state, detail, error)
 
     def _fail(self, record: PluginRecord, state: State, detail: str,
@@ -317,66 +291,9 @@ class Manager:
             warnings.warn(self._complaints.pop(0), PluginWarning, stacklevel=3)
 
 
-class IncompatiblePlugin(Exception):  # noqa: N818 - it never reaches a caller: it ends in the plugin's record
-    """A plugin whose hooks are not those of this API."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Opener:
-    """Opens a device; an error says which plugin it comes from."""
-
-    offer: DeviceOffer
-    record: PluginRecord
-
-    def __call__(self) -> Device:
-        try:
-            device = self.offer.open()
-            _check_device(device, self.offer.id)
-            return device
-        except BaseException as error:  # plugins exit, too
-            error.add_note(f"{self.offer.id} is offered by plugin {self.record.name} ({self.record.source})")
-            raise
-
-
-def _check_device(device: Any, id: str) -> None:
-    """Raise unless what was opened is the device that was offered: another id would take another device's place."""
-    found = getattr(getattr(device, "spec", None), "id", None)
-    if found is None:
-        raise TypeError(f"opening gave {type(device).__name__}, expected a nnc_core.device.Device")
-    if found != id:
-        raise ValueError(f"the device calls itself {found}")
-
-
-def _texts(offer: DeviceOffer) -> list[str]:
-    """The parts of its stable name, and its description."""
-    return [part for part in (*str(offer.uid).split("/"), str(offer.describe)) if part]
-
-
 def _place_of(plugin: object) -> str:
     """The place of a module's code: its folder if it is a package, or its file."""
     if not isinstance(plugin, ModuleType) or plugin.__name__ == "__main__":
         return ""
     folders = list(getattr(plugin, "__path__", ()))
     return os.path.join(folders[0], "") if folders else getattr(plugin, "__file__", None) or ""
-
-
-def _invoke(implementation: pluggy.HookImpl, arguments: Mapping[str, Any]) -> Any:
-    """Call with those of the arguments that the implementation takes."""
-    taken = inspect.signature(implementation.function).parameters
-    return implementation.function(**{name: value for name, value in arguments.items() if name in taken})
-
-
-def _checked(offer: Any) -> DeviceOffer:
-    if not isinstance(offer, DeviceOffer):
-        raise TypeError(f"gave {type(offer).__name__} {offer!r:.80}, expected nnc_plugins.DeviceOffer")
-    if not isinstance(offer.id, str) or not DEVICE_ID.fullmatch(offer.id):
-        raise ValueError(f"gave the device id {offer.id!r}, expected kind and number, such as 'cpu:0'")
-    if not callable(offer.open):
-        raise TypeError(f"device {offer.id!r}: `open` is {type(offer.open).__name__}, expected a function")
-    if not isinstance(offer.uid, str):
-        raise TypeError(f"device {offer.id!r}: `uid` is {type(offer.uid).__name__}, expected a text")
-    return offer
-
-
-def _dotted(api: tuple[int, int]) -> str:
-    return ".".join(map(str, api))

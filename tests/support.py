@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -38,6 +39,15 @@ def lazily(f: Callable[..., Any]) -> Callable[..., Any]:
             return f(*args)
 
     return wrapped
+
+
+def at_once(work: Callable[[Any], Any], each: Iterable[Any]) -> None:
+    """Call work with each of these, in a thread for each, and wait for all; what one raises fails the test."""
+    threads = [threading.Thread(target=work, args=(x,)) for x in each]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def to_the_bit(test: Test) -> Test:

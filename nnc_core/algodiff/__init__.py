@@ -1,1 +1,1 @@
-"""Derivatives: of functions, over the tape, with hooks and with rules of the user's own."""
+"""Floor 14: derivatives: of functions, over the tape, with hooks and with rules of the user's own."""

@@ -366,7 +366,10 @@ def hessian_of(f: Callable[..., Any], argnums: int) -> Callable[..., Any]:
 
 @located
 def variable(x: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor whose gradient `backward` computes.  It has a value, which a symbol has not."""
+    """A tensor whose gradient `backward` computes, into its `grad`.  It has a value, which a symbol has not.
+
+    Raises GradientError for integers: only floating-point numbers have gradients.
+    """
     from nnc_core.functions.creation import asarray
 
     v = asarray(x, dtype=dtype, device=device).realize()._value

@@ -1,4 +1,4 @@
-"""The devices that need no plugin, `strict` and `null`, offered the way a plugin offers its own."""
+"""Floor 20: the devices that need no plugin, `strict` and `null`, offered the way a plugin offers its own."""
 
 from __future__ import annotations
 

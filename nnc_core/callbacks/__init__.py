@@ -1,1 +1,1 @@
-"""Functions of the host as steps of a computation."""
+"""Floor 14: functions of the host as steps of a computation."""

@@ -1,4 +1,4 @@
-"""The `nnc` command."""
+"""Floor 20: the `nnc` command."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from nnc_core.base.loopnest import PARTS, LoopNest, Reduction, Stage
-from nnc_core.codegen.clike_runs import SHORT, RunsWriter, is_split, step_along
+from nnc_core.codegen.clike_inner import SHORT, is_split, step_along
+from nnc_core.codegen.clike_runs import RunsWriter
 from nnc_core.codegen.general import AnyNest, GeneralNest
 
 COLUMNS = 64

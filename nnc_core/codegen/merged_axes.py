@@ -32,7 +32,7 @@ def _stage(nest: LoopNest, stage: Stage, outer: Sequence[Sequence[int]]) -> Stag
     lengths = (*nest.axes, *stage.axes)
     inner = _groups(range(len(nest.axes), len(lengths)), lengths, stage.instructions)
     new = {group[-1]: number for number, group in enumerate([*outer, *inner])}
-    body, running = ([_renumbered(i, new, lengths) for i in part] for part in (stage.body, stage.running))
+    body, running = ([_renumbered(i, new) for i in part] for part in (stage.body, stage.running))
     return Stage(_lengths(inner, lengths), tuple(body), stage.reductions, tuple(running))
 
 
@@ -76,7 +76,7 @@ def _taken_apart(access: Access) -> _Steps:
     return _Steps(access.argument, offset, steps, tuple(others))
 
 
-def _renumbered(instruction: Instruction, new: Mapping[int, int], lengths: Sequence[int]) -> Instruction:
+def _renumbered(instruction: Instruction, new: Mapping[int, int]) -> Instruction:
     if instruction.axis is not None:
         return instruction._replace(axis=new[instruction.axis])
     if instruction.access is None:

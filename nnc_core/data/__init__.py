@@ -1,4 +1,4 @@
-"""Data sets and the order in which training sees them, as NumPy arrays."""
+"""Floor 17: data sets and the order in which training sees them, as NumPy arrays."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from nnc_core.device.buffer import Array, Buffer, StridedArray
 from nnc_core.device.built_kernels import BuiltKernels
 from nnc_core.device.capture import Around, Program, PythonProgram, calls_of
 from nnc_core.device.device import Device, DirectCopy, HostArray
+from nnc_core.device.host_copy import check_host_copy
 from nnc_core.device.interpret import BufferTape
 from nnc_core.device.kernel import CommandBackend, Kernel, Launch
 from nnc_core.device.origin import enqueued_for, origin
@@ -43,6 +44,7 @@ __all__ = [
     "Stream",
     "StridedArray",
     "calls_of",
+    "check_host_copy",
     "enqueued_for",
     "origin",
 ]  # fmt: skip

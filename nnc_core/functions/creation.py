@@ -117,7 +117,10 @@ def shape_given(shape: DimLike | Sequence[DimLike]) -> tuple[DimLike, ...]:
 
 @names_itself
 def full(shape: DimLike | Sequence[DimLike], fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """One number everywhere, or an array broadcast to the shape."""
+    """One number everywhere, or an array broadcast to the shape; the number's or array's dtype unless one is given.
+
+    Raises ShapeError for an array that does not broadcast to the shape.
+    """
     dims = shape_given(shape)
     if isinstance(fill_value, (Tensor, np.ndarray, list, tuple)):
         given = asarray(fill_value, dtype=dtype, device=device)
@@ -140,11 +143,13 @@ def _float_given(dtype: Any) -> DType:
 
 @names_itself
 def zeros(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros of a shape, in `config.default_float` and on the device in use unless others are given."""
     return _filled(shape_given(shape), 0, _float_given(dtype), device)
 
 
 @names_itself
 def ones(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones of a shape, in `config.default_float` and on the device in use unless others are given."""
     return _filled(shape_given(shape), 1, _float_given(dtype), device)
 
 
@@ -168,16 +173,19 @@ def _filled_like(x: ArrayLike, fill_value: Any, dtype: Any, device: Any) -> Tens
 
 @names_itself
 def zeros_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros with the shape of x, and its dtype and device unless others are given."""
     return _filled_like(x, 0, dtype, device)
 
 
 @names_itself
 def ones_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones with the shape of x, and its dtype and device unless others are given."""
     return _filled_like(x, 1, dtype, device)
 
 
 @names_itself
 def empty_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros with the shape of x, and its dtype and device unless others are given."""
     return _filled_like(x, 0, dtype, device)
 
 
@@ -272,7 +280,7 @@ FAR = 1 << 62
 
 @names_itself
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones on the k-th diagonal."""
+    """A matrix (n_rows, n_cols), square without n_cols: ones on its k-th diagonal, above the main one for k > 0."""
     rows, columns = shape_given((n_rows, n_rows if n_cols is None else n_cols))
     wanted = default_float() if dtype is None else admit_numpy(dtype)
     with created_on(device) as stack:

@@ -12,6 +12,7 @@ from nnc_core.base.errors import DTypeError, Error
 from nnc_core.functions.pointwise import binary as _binary
 from nnc_core.functions.pointwise import unary as _unary
 from nnc_core.functions.selection import nonzero
+from nnc_core.operator import OPERATORS
 from nnc_core.values.arguments import (
     ArrayLike,
     as_operands,
@@ -53,7 +54,10 @@ def _of_truth(name: str) -> Callable[[ArrayLike, ArrayLike], Tensor]:
         return by_truth(x1, x2)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = operator.__doc__
+    function.__doc__ = f"""{OPERATORS[name].doc}
+
+Elementwise; numbers are true if they are not zero.  The two operands are broadcast together.
+Raises ShapeError where they do not broadcast."""
     return function
 
 
@@ -127,7 +131,7 @@ def _direction(z: Value) -> Value:
 
 @names_itself
 def square(x: ArrayLike, /) -> Tensor:
-    """x * x"""
+    """x * x, elementwise."""
     v = operand(x)
     return Tensor(F.multiply(v, v))
 

@@ -68,7 +68,7 @@ def spread(v: Value, shape: Sequence[DimLike]) -> Value:
 
 @names_itself
 def one_hot(indices: ArrayLike, depth: int, *, dtype: Any = None) -> Tensor:
-    """A new last axis with 1 at the index and 0 elsewhere."""
+    """A new last axis of length `depth` with 1 at the index and 0 elsewhere; 0 alone for indices beyond it."""
     wanted = default_float() if dtype is None else admit_numpy(dtype)
     return Tensor(F.one_hot(as_value(indices), depth=depth, dtype=wanted))
 

@@ -35,7 +35,10 @@ def _some(arrays: Sequence[ArrayLike]) -> list[Value]:
 # ---- together
 @names_itself
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Tensor:
-    """One after another along an axis; flattened first if it is None."""
+    """One after another along an axis; flattened first if it is None.  Dtypes are promoted to one.
+
+    (2, 3) and (4, 3) along axis 0 give (6, 3).  Raises ShapeError where other axes differ, OperandError for nothing.
+    """
     values = _some(arrays)
     if axis is None:
         values, axis = [flat(v) for v in values], 0
@@ -44,7 +47,10 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Tensor:
 
 @names_itself
 def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Tensor:
-    """Joined along a new axis."""
+    """Joined along a new axis, which is at this place of the result: n arrays (2, 3) at axis 0 give (n, 2, 3).
+
+    Raises ShapeError where shapes differ.
+    """
     values = _some(arrays)
     at = normalise_axis(axis, values[0].ndim + 1)
     return Tensor(F.concat(*[F.reshape(v, shape=(*v.shape[:at], 1, *v.shape[at:])) for v in values], axis=at))
@@ -140,7 +146,10 @@ def array_split(x: ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> lis
 
 @names_itself
 def split(x: ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> list[Tensor]:
-    """Parts along an axis: between these indices, or so many of equal length."""
+    """Parts along an axis: between these indices, or so many of equal length.
+
+    Raises ShapeError where the axis does not divide into equal parts; `array_split` takes those, too.
+    """
     v = as_value(x)
     a = normalise_axis(axis, v.ndim)
     if _is_count(indices_or_sections):

@@ -29,7 +29,11 @@ __all__ = [
 # ---- matrices
 @names_itself
 def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """Matrix products of the last two axes, the others broadcast; vectors as NumPy has them."""
+    """Matrix products of the last two axes, the others broadcast: (..., n, k) and (..., k, m) give (..., n, m).
+
+    A vector (k,) is a row on the left and a column on the right, and its axis is left out of the result.  Raises
+    ShapeError for inner dimensions that differ, and for scalars.
+    """
     return Tensor(_matmul(*as_values(x1, x2)))
 
 
@@ -183,7 +187,8 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Sequence[int
     a, b = as_values(x1, x2)
     if isinstance(axes, (int, np.integer)):
         if not 0 <= axes <= min(a.ndim, b.ndim):
-            raise AttributeValueError(f"{axes} axes of {a.spec} and {b.spec}")
+            raise AttributeValueError(f"{axes} axes of {a.spec} and {b.spec} cannot be summed over",
+                                      hint=f"0 to {min(a.ndim, b.ndim)} axes, or two lists of axes")
         first, second = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     else:
         first, second = ([normalise_axis(i, v.ndim) for i in sequence(s)] for v, s in zip((a, b), axes, strict=True))

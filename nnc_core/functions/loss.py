@@ -48,7 +48,10 @@ def _positive(**given: float) -> None:
 @names_itself
 @in_wide
 def mse_loss(x: ArrayLike, target: ArrayLike, /, *, reduction: str = "mean") -> Tensor:
-    """(x - target)**2; reduction "mean", "sum" or "none"."""
+    """(x - target)**2 of two arrays of one shape; reduction "mean" and "sum" give a scalar, "none" that shape.
+
+    Raises ShapeError where shapes differ: nothing is broadcast.
+    """
     check_reduction(reduction)
     d = F.subtract(*_alike(x, target))
     return reduced(F.multiply(d, d), reduction)

@@ -28,7 +28,9 @@ __all__ = [
 
 @names_itself
 def reshape(x: ArrayLike, /, shape: DimLike | Sequence[DimLike], *, copy: bool | None = None) -> Tensor:
-    """The elements in C order under another shape; one dimension may be -1.
+    """The elements in C order under another shape; one dimension may be -1, what is left for it.
+
+    Raises ShapeError where the number of elements is another.
 
     With copy=True in memory of its own.  Otherwise `copy` makes no difference: a tensor never sees what is written to
     another.
@@ -69,7 +71,10 @@ def ravel(x: ArrayLike, /) -> Tensor:
 # ---- axes
 @names_itself
 def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> Tensor:
-    """Axis i of the result is axis axes[i] of x."""
+    """Axis i of the result is axis axes[i] of x: (2, 3, 4) by (2, 0, 1) gives (4, 2, 3).
+
+    Raises AttributeValueError unless the axes are a permutation.
+    """
     v = as_value(x)
     return Tensor(F.permute(v, axes=tuple(normalise_axis(a, v.ndim) for a in axes)))
 
@@ -112,7 +117,7 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
 
 @names_itself
 def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Tensor:
-    """New axes of length one, at these places of the result."""
+    """New axes of length one, at these places of the result: (2, 3) with axis 0 gives (1, 2, 3), with -1 (2, 3, 1)."""
     v = as_value(x)
     places = sequence(axis)
     axes = normalise_axes(places, v.ndim + len(places))
@@ -122,7 +127,7 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Tensor:
 
 @names_itself
 def squeeze(x: ArrayLike, /, axis: Axis = None) -> Tensor:
-    """Axes of length one removed: those named, or all."""
+    """Axes of length one removed: those named, or all.  Raises ShapeError where a named one has another length."""
     v = as_value(x)
     axes = tuple([a for a, d in enumerate(v.shape) if d == 1]) if axis is None else normalise_axes(axis, v.ndim)
     for a in axes:
@@ -189,7 +194,7 @@ def broadcast_arrays(*arrays: ArrayLike) -> list[Tensor]:
 # ---- order
 @names_itself
 def flip(x: ArrayLike, /, *, axis: Axis = None) -> Tensor:
-    """The order of elements reversed along axes."""
+    """The order of elements reversed along axes, along all without any named."""
     v = as_value(x)
     return Tensor(F.flip(v, axes=normalise_axes(axis, v.ndim)))
 
@@ -222,7 +227,10 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 @names_itself
 def roll(x: ArrayLike, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Elements shifted along axes; what leaves at one end enters at the other.  The flattened x without an axis."""
+    """Elements shifted along axes; what leaves at one end enters at the other.  The flattened x without an axis.
+
+    [1, 2, 3, 4] shifted by 1 is [4, 1, 2, 3].
+    """
     v = as_value(x)
     if axis is None:
         return Tensor(F.reshape(_rolled(flat(v), sum(_shifts(shift)), 0), shape=v.shape))

@@ -7,10 +7,27 @@ from collections.abc import Callable
 
 from nnc_core.base.errors import Error
 from nnc_core.operator import OPERATORS
+from nnc_core.shape import elementwise as rule
+from nnc_core.shape import representation
+from nnc_core.type import Op
 from nnc_core.values.arguments import ArrayLike, P, as_operands, name_error
 from nnc_core.values.dispatch import dispatch
 from nnc_core.values.operands import operand, value_of
 from nnc_core.values.tensor import Tensor
+
+_TAKEN = {
+    rule.arithmetic: "numbers",
+    rule.magnitude: "numbers",
+    rule.real_arithmetic: "real numbers",
+    rule.inexact: "real or complex numbers",
+    rule.floating: "real numbers",
+    rule.ordering: "real numbers or booleans",
+    rule.bitwise: "integers or booleans",
+    rule.logical: "booleans",
+    rule.comparison: "any dtype",
+    representation.integers: "integers",
+}
+"""What operators are applied to, by their rules of inference; others say it themselves."""
 
 
 def unary(name: str, public: str = "") -> Callable[[ArrayLike], Tensor]:
@@ -24,7 +41,7 @@ def unary(name: str, public: str = "") -> Callable[[ArrayLike], Tensor]:
             name_error(error, public or name)
             raise
 
-    return _named(function, name, public)
+    return _named(function, op, public, operands=1)
 
 
 def binary(name: str, public: str = "") -> Callable[[ArrayLike, ArrayLike], Tensor]:
@@ -40,11 +57,28 @@ def binary(name: str, public: str = "") -> Callable[[ArrayLike, ArrayLike], Tens
             name_error(error, public or name)
             raise
 
-    return _named(function, name, public)
+    return _named(function, op, public, operands=2)
 
 
-def _named(function: Callable[P, Tensor], name: str, public: str) -> Callable[P, Tensor]:
-    function.__name__ = function.__qualname__ = public or name
+def described(op: Op, operands: int) -> str:
+    """The docstring of an operator as a function: what it gives, then what it takes, as its declaration has it."""
+    what, taken = op.doc.partition("\n\n")[0], _TAKEN.get(op.infer)
+    if taken is None:
+        return f"{what}\n\nElementwise."
+    about = f"Elementwise, of {taken}"
+    if op.to_float:
+        about += "; integers and booleans become floats first"
+    about += "." if operands == 1 else ".\na and b, the two operands, are broadcast together and promoted to one dtype."
+    if op.infer is rule.real_arithmetic and not op.differentiable:
+        about += "\nTo differentiation it is a constant."
+    errors = ["ShapeError where they do not broadcast"] if operands == 2 else []
+    if op.infer is not rule.comparison:
+        errors.append("DTypeError for other dtypes")
+    return f"{what}\n\n{about}" + (f"\nRaises {' and '.join(errors)}." if errors else "")
+
+
+def _named(function: Callable[P, Tensor], op: Op, public: str, operands: int) -> Callable[P, Tensor]:
+    function.__name__ = function.__qualname__ = public or op.name
     function.__module__ = sys._getframe(2).f_globals["__name__"]  # where it is called so: pickles look there
-    function.__doc__ = OPERATORS[name].doc or f"Elementwise {name.replace('_', ' ')}."
+    function.__doc__ = described(op, operands)
     return function

@@ -149,7 +149,7 @@ def max_unpool(x: ArrayLike, indices: ArrayLike, /, size: Any, *, layout: str | 
     v, order = arranged(values, layout)
     where, _ = arranged(places, layout)
     if not dt.is_integer(where.dtype):
-        raise DTypeError(f"the indices are {where.dtype}, not integers")
+        raise DTypeError(f"the indices are {where.dtype}, not integers", hint="those of a pool with with_indices=True")
     if where.shape != v.shape:
         raise ShapeError(f"indices {where.spec} and values {v.spec} should have one shape")
     return Tensor(restored(scattered_at(v, where, size_of(size, len(order) - 2), order), layout))

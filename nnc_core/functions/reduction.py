@@ -93,8 +93,11 @@ def sum_dtype(dtype: Any) -> Any:
 @names_itself
 def sum(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
         initial: ArrayLike | None = None, where: ArrayLike = True) -> Tensor:
-    """Sum over axes of the elements where a mask is true, and of a number `initial`; small integers and booleans are
-    summed as int64 (uint64 for unsigned)."""
+    """Sum over axes, or of all elements: of those where a mask is true, and of a number `initial`.
+
+    The axes are left out of the result, or have length one with keepdims.  Small integers and booleans are summed as
+    int64 (uint64 for unsigned); `dtype` says another.  Raises AxisError for axes that x has not.
+    """
     v, mask = with_mask(x, where)
     v = taken(as_summed(v, dtype), mask, 0)
     return Tensor(begun(F.sum(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims), initial, F.add, v.dtype))
@@ -103,8 +106,11 @@ def sum(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool
 @names_itself
 def prod(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
          initial: ArrayLike | None = None, where: ArrayLike = True) -> Tensor:
-    """Product over axes of the elements where a mask is true, and of a number `initial`; small integers and booleans
-    are multiplied as int64 (uint64 for unsigned)."""
+    """Product over axes, or of all elements: of those where a mask is true, and of a number `initial`.
+
+    The axes are left out of the result, or have length one with keepdims.  Small integers and booleans are multiplied
+    as int64 (uint64 for unsigned); `dtype` says another.  Raises AxisError for axes that x has not.
+    """
     v, mask = with_mask(x, where)
     v = taken(as_summed(v, dtype), mask, 1)
     return Tensor(begun(F.prod(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims), initial, F.multiply, v.dtype))
@@ -140,8 +146,10 @@ def mean_of_taken(v: Value, mask: Value, axes: tuple[int, ...], keepdims: bool) 
 @names_itself
 def mean(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
          where: ArrayLike = True) -> Tensor:
-    """Mean over axes of the elements where a mask is true; of integers in the default float dtype, or in the dtype
-    that is given."""
+    """Mean over axes, or of all elements, of those where a mask is true; NaN where there are none.
+
+    Of integers in the default float dtype, or in the dtype that is given, which has to be one of floats.
+    """
     v, mask = with_mask(x, where)
     v = in_dtype(v, dtype)
     axes = normalise_axes(axis, v.ndim)
@@ -185,7 +193,7 @@ def var(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims
 @names_itself
 def std(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False,
         where: ArrayLike = True) -> Tensor:
-    """The square root of `var`."""
+    """The standard deviation over axes: the square root of `var`, with the same arguments."""
     v, mask = with_mask(x, where)
     axes = normalise_axes(axis, v.ndim)
     if mask is not None:
@@ -222,14 +230,22 @@ def _extreme(name: str, x: ArrayLike, axis: Axis, keepdims: bool, initial: Array
 @names_itself
 def max(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, initial: ArrayLike | None = None,
         where: ArrayLike = True) -> Tensor:
-    """Maximum over axes of a number `initial` and the elements where a mask is true, which needs one; NaN wins."""
+    """Maximum over axes, or of all elements; NaN wins.
+
+    Of the elements where a mask is true and of a number `initial`, which a mask needs, and so do empty axes: ShapeError
+    without one.
+    """
     return _extreme("max", x, axis, keepdims, initial, where)
 
 
 @names_itself
 def min(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, initial: ArrayLike | None = None,
         where: ArrayLike = True) -> Tensor:
-    """Minimum over axes of a number `initial` and the elements where a mask is true, which needs one; NaN wins."""
+    """Minimum over axes, or of all elements; NaN wins.
+
+    Of the elements where a mask is true and of a number `initial`, which a mask needs, and so do empty axes: ShapeError
+    without one.
+    """
     return _extreme("min", x, axis, keepdims, initial, where)
 
 
@@ -252,13 +268,19 @@ def _position(name: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Tens
 
 @names_itself
 def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """int64 position of the first maximum; in the flattened array without an axis."""
+    """int64 position of the first maximum, or of the first NaN; in the flattened array without an axis.
+
+    Raises ShapeError for an empty axis.
+    """
     return _position("argmax", x, axis, keepdims)
 
 
 @names_itself
 def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """int64 position of the first minimum; in the flattened array without an axis."""
+    """int64 position of the first minimum, or of the first NaN; in the flattened array without an axis.
+
+    Raises ShapeError for an empty axis.
+    """
     return _position("argmin", x, axis, keepdims)
 
 

@@ -80,16 +80,15 @@ def _forward(F: Any, tangents: Sequence[Any], y: Any) -> list[Any]:
     carried, scanned, captured = loop.split(y.inputs)
     made = F.picks(F.loop([*carried, *given(active)], [*scanned, *given(rows)],
                           [*captured, *given(shared)], body=Body(inputs, outputs),
-                          cond=_widened(G, loop, len(active), [d[p] for p in shared], [d[p] for p in active]),
+                          cond=_widened(G, loop, [d[p] for p in shared], [d[p] for p in active]),
                           length=loop.length, reverse=loop.reverse))
     by_carried = {p: made[n + i] for i, p in enumerate(active)}
-    after = n + len(active) + len(body.outputs) - n
+    after = len(active) + len(body.outputs)
     by_stack = {j: made[after + i] for i, j in enumerate(stacked)}
     return [by_carried.get(p) for p in c] + [by_stack.get(j) for j in range(len(body.outputs) - n)]
 
 
-def _widened(G: Nodes, loop: LoopAttributes, active: int, shared: Sequence[Node],
-             carried: Sequence[Node]) -> Body | None:
+def _widened(G: Nodes, loop: LoopAttributes, shared: Sequence[Node], carried: Sequence[Node]) -> Body | None:
     """The condition, taking no notice of tangents."""
     if loop.cond is None:
         return None

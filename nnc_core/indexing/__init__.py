@@ -1,1 +1,1 @@
-"""Keys of `x[key]`: basic ones, arrays and masks; reading and replacing items."""
+"""Floor 14: keys of `x[key]`: basic ones, arrays and masks; reading and replacing items."""

@@ -1,4 +1,4 @@
-"""Files: written atomically, read with suspicion, never with pickle."""
+"""Floor 17: files: written atomically, read with suspicion, never with pickle."""
 
 from __future__ import annotations
 

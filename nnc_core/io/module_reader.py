@@ -152,17 +152,19 @@ def _text(x: Any) -> str:
     return x
 
 
-def _own_class(name: str) -> Any:
-    found = own_class(name)
+def _own(what: str, name: str, found: Any) -> Any:
+    """A class, function or initialiser of nnc's that was looked up by its name in a file."""
     if found is None:
-        raise FileFormatError(f"nnc has no class {name!r}", hint="use a later version of nnc")
+        raise FileFormatError(f"nnc has no {what} {name!r}", hint="use a later version of nnc")
     return found
 
 
+def _own_class(name: str) -> Any:
+    return _own("class", name, own_class(name))
+
+
 def _function(name: str) -> Any:
-    if name not in public_functions():
-        raise FileFormatError(f"nnc has no function {name!r}", hint="use a later version of nnc")
-    return public_functions()[name]
+    return _own("function", name, public_functions().get(name))
 
 
 def _registered(name: str) -> Any:
@@ -176,10 +178,7 @@ def _registered(name: str) -> Any:
 
 
 def _initialiser(name: str) -> Any:
-    found = initialiser(name)
-    if found is None:
-        raise FileFormatError(f"nnc has no initialiser {name!r}", hint="use a later version of nnc")
-    return found
+    return _own("initialiser", name, initialiser(name))
 
 
 # ---- places in a tree of modules

@@ -1,13 +1,15 @@
-"""Floor 10: networks as modules with named weights, and gradients by them."""
+"""Floor 16: networks as modules with named weights, and gradients by them."""
 
 from __future__ import annotations
 
 from nnc_core.nn.gradient import value_and_grad
 from nnc_core.nn.layers import (
     activation,
+    adaptive_pooling,
     arithmetic,
     convolution,
     dropout,
+    global_pooling,
     linear,
     merging,
     normalisation,
@@ -17,12 +19,14 @@ from nnc_core.nn.layers import (
     shapes,
 )
 from nnc_core.nn.layers.activation import *
+from nnc_core.nn.layers.adaptive_pooling import *
 from nnc_core.nn.layers.arithmetic import *
 from nnc_core.nn.layers.attention import MultiHeadAttention, PositionalEncoding
 from nnc_core.nn.layers.container import Lambda, ModuleDict, ModuleList, Sequential
 from nnc_core.nn.layers.convolution import *
 from nnc_core.nn.layers.dropout import *
 from nnc_core.nn.layers.function import Function
+from nnc_core.nn.layers.global_pooling import *
 from nnc_core.nn.layers.linear import *
 from nnc_core.nn.layers.merging import *
 from nnc_core.nn.layers.normalisation import *
@@ -83,9 +87,11 @@ __all__ = [
     "value_and_grad",
 ]
 __all__ += activation.__all__
+__all__ += adaptive_pooling.__all__
 __all__ += arithmetic.__all__
 __all__ += convolution.__all__
 __all__ += dropout.__all__
+__all__ += global_pooling.__all__
 __all__ += linear.__all__
 __all__ += merging.__all__
 __all__ += normalisation.__all__

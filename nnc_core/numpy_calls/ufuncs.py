@@ -42,7 +42,7 @@ def _no_method(ufunc: np.ufunc, method: str) -> Any:
     raise refusal(f"{ufunc.__name__}.{method}")
 
 
-def _function(ufunc: np.ufunc, name: str = "") -> Callable[..., Any]:
+def _function(ufunc: np.ufunc) -> Callable[..., Any]:
     """The function of ours that means the same."""
     called = ufunc.__name__
     special: Any = sys.modules.get("scipy.special._ufuncs")

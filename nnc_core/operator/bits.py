@@ -95,19 +95,27 @@ class Bits(Base[V], Generic[V]):
 
     @op(infer=rule.bitwise, reference=np.bitwise_and, promote=ALL_INPUTS, commutative=True, inplace=(0, 1), exact=True,
         differentiable=False, scalar=lambda a, b: a & b)
-    def bitwise_and(self, a: V | int, b: V | int) -> V: ...
+    def bitwise_and(self, a: V | int, b: V | int) -> V:
+        """The bits that both have; of booleans, logical and."""
+        ...
 
     @op(infer=rule.bitwise, reference=np.bitwise_or, promote=ALL_INPUTS, commutative=True, inplace=(0, 1), exact=True,
         differentiable=False, scalar=lambda a, b: a | b)
-    def bitwise_or(self, a: V | int, b: V | int) -> V: ...
+    def bitwise_or(self, a: V | int, b: V | int) -> V:
+        """The bits that at least one has; of booleans, logical or."""
+        ...
 
     @op(infer=rule.bitwise, reference=np.bitwise_xor, promote=ALL_INPUTS, commutative=True, inplace=(0, 1), exact=True,
         differentiable=False, scalar=lambda a, b: a ^ b)
-    def bitwise_xor(self, a: V | int, b: V | int) -> V: ...
+    def bitwise_xor(self, a: V | int, b: V | int) -> V:
+        """The bits that exactly one has; of booleans, where they differ."""
+        ...
 
     @op(infer=rule.bitwise, reference=np.bitwise_not, promote=ALL_INPUTS, inplace=(0,), exact=True,
         differentiable=False, scalar=lambda x: ~x)
-    def bitwise_invert(self, x: V | int) -> V: ...
+    def bitwise_invert(self, x: V | int) -> V:
+        """All bits turned over, -x - 1 of signed integers; of booleans, logical not."""
+        ...
 
     @op(infer=representation.bitcast, reference=_numpy_bitcast, exact=True, storage=True, differentiable=False,
         scalar=_bitcast, nest=_bitcast_nest, view=_bitcast_view)

@@ -66,32 +66,40 @@ class Arithmetic(Base[V], Generic[V]):
 
     @op(infer=rule.arithmetic, reference=np.add, promote=ALL_INPUTS, commutative=True, inplace=(0, 1), exact=True,
         scalar=lambda a, b: a + b, partials=(1, 1), linear="jointly")
-    def add(self, a: V | float, b: V | float) -> V: ...
+    def add(self, a: V | float, b: V | float) -> V:
+        """The sum a + b."""
+        ...
 
     @op(infer=rule.arithmetic, reference=np.subtract, promote=ALL_INPUTS, inplace=(0, 1), exact=True,
         scalar=lambda a, b: a - b, partials=(1, -1), linear="jointly")
-    def subtract(self, a: V | float, b: V | float) -> V: ...
+    def subtract(self, a: V | float, b: V | float) -> V:
+        """The difference a - b."""
+        ...
 
     @op(infer=rule.arithmetic, reference=np.multiply, promote=ALL_INPUTS, commutative=True, inplace=(0, 1), exact=True,
         scalar=lambda a, b: a * b, partials=(lambda F, y, a, b: b, lambda F, y, a, b: a))
-    def multiply(self, a: V | float, b: V | float) -> V: ...
+    def multiply(self, a: V | float, b: V | float) -> V:
+        """The product a * b."""
+        ...
 
     @op(infer=rule.inexact, reference=np.true_divide, promote=ALL_INPUTS, to_float=True, inplace=(0, 1), exact=True,
         scalar=lambda a, b: a / b,
         partials=(lambda F, y, a, b: F.divide(1.0, b), lambda F, y, a, b: F.negative(F.divide(y, b))))
-    def divide(self, a: V | float, b: V | float) -> V: ...
+    def divide(self, a: V | float, b: V | float) -> V:
+        """The quotient a / b, of whole numbers too; infinite or NaN where b is 0."""
+        ...
 
     @op(infer=rule.real_arithmetic, reference=np.floor_divide, promote=ALL_INPUTS, inplace=(0, 1), differentiable=False,
         scalar=lambda a, b: a.apply("floor_divide", b))
     def floor_divide(self, a: V | float, b: V | float) -> V:
-        """Rounded towards minus infinity."""
+        """The quotient a / b rounded towards minus infinity."""
         ...
 
     @op(infer=rule.real_arithmetic, reference=np.remainder, promote=ALL_INPUTS, inplace=(0, 1),
         scalar=lambda a, b: a.apply("remainder", b),
         partials=(1, lambda F, y, a, b: F.negative(F.floor_divide(a, b))))
     def remainder(self, a: V | float, b: V | float) -> V:
-        """With the sign of the divisor."""
+        """The rest of `floor_divide`, a - b * floor(a / b), with the sign of b."""
         ...
 
     @op(infer=rule.arithmetic, reference=_power, promote=ALL_INPUTS, inplace=(0, 1),
@@ -104,19 +112,21 @@ class Arithmetic(Base[V], Generic[V]):
         exact=True, scalar=lambda a, b: a.apply("maximum", b),
         partials=(lambda F, y, a, b: _share(F, a, b), lambda F, y, a, b: _share(F, b, a)))
     def maximum(self, a: V | float, b: V | float) -> V:
-        """NaN wins; where both are equal each has half of the gradient."""
+        """The larger; NaN wins, and where both are equal each has half of the gradient."""
         ...
 
     @op(infer=rule.real_arithmetic, reference=np.minimum, promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
         exact=True, scalar=lambda a, b: a.apply("minimum", b),
         partials=(lambda F, y, a, b: _share(F, b, a), lambda F, y, a, b: _share(F, a, b)))
     def minimum(self, a: V | float, b: V | float) -> V:
-        """NaN wins; where both are equal each has half of the gradient."""
+        """The smaller; NaN wins, and where both are equal each has half of the gradient."""
         ...
 
     @op(infer=rule.arithmetic, reference=np.negative, promote=ALL_INPUTS, inplace=(0,), exact=True,
         scalar=lambda x: -x, partials=(-1,), linear="jointly")
-    def negative(self, x: V | float) -> V: ...
+    def negative(self, x: V | float) -> V:
+        """The number with the other sign, -x."""
+        ...
 
     @op(infer=rule.magnitude, reference=np.abs, promote=ALL_INPUTS, inplace=(0,), exact=True,
         scalar=lambda x: x.apply("abs"), vjp=lambda F, g, y, x: (F.multiply(_direction(F, y, x), g),),
@@ -127,7 +137,9 @@ class Arithmetic(Base[V], Generic[V]):
 
     @op(infer=rule.real_arithmetic, reference=np.sign, promote=ALL_INPUTS, inplace=(0,), exact=True,
         differentiable=False, scalar=lambda x: x.apply("sign"))
-    def sign(self, x: V | float) -> V: ...
+    def sign(self, x: V | float) -> V:
+        """-1, 0 or 1 as x is below, at or above 0; NaN of NaN."""
+        ...
 
     @op(infer=rule.real_arithmetic, reference=_clip, promote=ALL_INPUTS, inplace=(0,), exact=True,
         scalar=lambda x, low, high: x.apply("maximum", low).apply("minimum", high),
@@ -167,15 +179,21 @@ class Functions(Base[V], Generic[V]):
 
     @op(infer=rule.inexact, reference=np.exp, promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("exp"), partials=(lambda F, y, x: y,))
-    def exp(self, x: V | float) -> V: ...
+    def exp(self, x: V | float) -> V:
+        """The exponential e**x."""
+        ...
 
     @op(infer=rule.inexact, reference=np.log, promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("log"), partials=(lambda F, y, x: F.divide(1.0, x),))
-    def log(self, x: V | float) -> V: ...
+    def log(self, x: V | float) -> V:
+        """The natural logarithm; -inf at 0, NaN below it."""
+        ...
 
     @op(infer=rule.inexact, reference=np.tanh, promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("tanh"), partials=(lambda F, y, x: F.subtract(1.0, F.multiply(y, y)),))
-    def tanh(self, x: V | float) -> V: ...
+    def tanh(self, x: V | float) -> V:
+        """The hyperbolic tangent, sinh(x) / cosh(x), between -1 and 1."""
+        ...
 
     @op(infer=rule.floating, reference=_sigmoid, promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("sigmoid"), partials=(lambda F, y, x: F.multiply(y, F.subtract(1.0, y)),))
@@ -185,15 +203,21 @@ class Functions(Base[V], Generic[V]):
 
     @op(infer=rule.inexact, reference=np.sqrt, promote=ALL_INPUTS, to_float=True, inplace=(0,), exact=True,
         scalar=lambda x: x.apply("sqrt"), partials=(lambda F, y, x: F.divide(0.5, y),))
-    def sqrt(self, x: V | float) -> V: ...
+    def sqrt(self, x: V | float) -> V:
+        """The square root; NaN below 0."""
+        ...
 
     @op(infer=rule.inexact, reference=np.sin, promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("sin"), partials=(lambda F, y, x: F.cos(x),))
-    def sin(self, x: V | float) -> V: ...
+    def sin(self, x: V | float) -> V:
+        """The sine of x, an angle in radians."""
+        ...
 
     @op(infer=rule.inexact, reference=np.cos, promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("cos"), partials=(lambda F, y, x: F.negative(F.sin(x)),))
-    def cos(self, x: V | float) -> V: ...
+    def cos(self, x: V | float) -> V:
+        """The cosine of x, an angle in radians."""
+        ...
 
     @op(infer=rule.real_arithmetic, reference=lambda x: np.maximum(x, np.zeros((), np.asarray(x).dtype)), inplace=(0,),
         promote=ALL_INPUTS, exact=True, scalar=lambda x: x.apply("maximum", 0),
@@ -212,27 +236,39 @@ class Comparison(Base[V], Generic[V]):
 
     @op(infer=rule.comparison, reference=np.equal, promote=ALL_INPUTS, commutative=True, exact=True, storage=True,
         differentiable=False, scalar=lambda a, b: a.equal(b))
-    def equal(self, a: V | float, b: V | float) -> V: ...
+    def equal(self, a: V | float, b: V | float) -> V:
+        """True where a and b are equal; NaN equals nothing."""
+        ...
 
     @op(infer=rule.comparison, reference=np.not_equal, promote=ALL_INPUTS, commutative=True, exact=True, storage=True,
         differentiable=False, scalar=lambda a, b: a.not_equal(b))
-    def not_equal(self, a: V | float, b: V | float) -> V: ...
+    def not_equal(self, a: V | float, b: V | float) -> V:
+        """True where a and b differ; NaN differs from everything."""
+        ...
 
     @op(infer=rule.ordering, reference=np.less, promote=ALL_INPUTS, exact=True, differentiable=False,
         scalar=lambda a, b: a < b)
-    def less(self, a: V | float, b: V | float) -> V: ...
+    def less(self, a: V | float, b: V | float) -> V:
+        """True where a is below b; False beside NaN."""
+        ...
 
     @op(infer=rule.ordering, reference=np.less_equal, promote=ALL_INPUTS, exact=True, differentiable=False,
         scalar=lambda a, b: a <= b)
-    def less_equal(self, a: V | float, b: V | float) -> V: ...
+    def less_equal(self, a: V | float, b: V | float) -> V:
+        """True where a is at most b; False beside NaN."""
+        ...
 
     @op(infer=rule.ordering, reference=np.greater, promote=ALL_INPUTS, exact=True, differentiable=False,
         scalar=lambda a, b: a > b)
-    def greater(self, a: V | float, b: V | float) -> V: ...
+    def greater(self, a: V | float, b: V | float) -> V:
+        """True where a is above b; False beside NaN."""
+        ...
 
     @op(infer=rule.ordering, reference=np.greater_equal, promote=ALL_INPUTS, exact=True, differentiable=False,
         scalar=lambda a, b: a >= b)
-    def greater_equal(self, a: V | float, b: V | float) -> V: ...
+    def greater_equal(self, a: V | float, b: V | float) -> V:
+        """True where a is at least b; False beside NaN."""
+        ...
 
 
 class Logic(Base[V], Generic[V]):
@@ -240,19 +276,27 @@ class Logic(Base[V], Generic[V]):
 
     @op(infer=rule.logical, reference=np.logical_and, promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
         exact=True, differentiable=False, scalar=lambda a, b: a & b)
-    def logical_and(self, a: V | bool, b: V | bool) -> V: ...
+    def logical_and(self, a: V | bool, b: V | bool) -> V:
+        """True where both are true."""
+        ...
 
     @op(infer=rule.logical, reference=np.logical_or, promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
         exact=True, differentiable=False, scalar=lambda a, b: a | b)
-    def logical_or(self, a: V | bool, b: V | bool) -> V: ...
+    def logical_or(self, a: V | bool, b: V | bool) -> V:
+        """True where at least one is true."""
+        ...
 
     @op(infer=rule.logical, reference=np.logical_xor, promote=ALL_INPUTS, commutative=True, inplace=(0, 1),
         exact=True, differentiable=False, scalar=lambda a, b: a ^ b)
-    def logical_xor(self, a: V | bool, b: V | bool) -> V: ...
+    def logical_xor(self, a: V | bool, b: V | bool) -> V:
+        """True where exactly one is true."""
+        ...
 
     @op(infer=rule.logical, reference=np.logical_not, promote=ALL_INPUTS, inplace=(0,), exact=True,
         differentiable=False, scalar=lambda x: ~x)
-    def logical_not(self, x: V | bool) -> V: ...
+    def logical_not(self, x: V | bool) -> V:
+        """True where x is false."""
+        ...
 
     @op(infer=rule.where, reference=np.where, promote=(1, 2), inplace=(1, 2), exact=True, storage=True,
         scalar=lambda condition, a, b: condition.select(a, b),

@@ -61,19 +61,19 @@ class Rounding(Base[V], Generic[V]):
     @op(infer=rule.real_arithmetic, reference=_of_floats(np.floor), promote=ALL_INPUTS, inplace=(0,), exact=True,
         differentiable=False, scalar=lambda x: x.apply("floor"))
     def floor(self, x: V | float) -> V:
-        """Rounded down."""
+        """The largest whole number that is not above x."""
         ...
 
     @op(infer=rule.real_arithmetic, reference=_of_floats(np.ceil), promote=ALL_INPUTS, inplace=(0,), exact=True,
         differentiable=False, scalar=lambda x: x.apply("ceil"))
     def ceil(self, x: V | float) -> V:
-        """Rounded up."""
+        """The smallest whole number that is not below x."""
         ...
 
     @op(infer=rule.real_arithmetic, reference=_of_floats(np.trunc), promote=ALL_INPUTS, inplace=(0,), exact=True,
         differentiable=False, scalar=lambda x: x.apply("trunc"))
     def trunc(self, x: V | float) -> V:
-        """Rounded towards zero."""
+        """The whole part of x: rounded towards zero."""
         ...
 
     @op(infer=rule.arithmetic, reference=_of_floats(np.rint), promote=ALL_INPUTS, inplace=(0,), exact=True,

@@ -66,24 +66,26 @@ class Trigonometry(Base[V], Generic[V]):
 
     @op(infer=rule.inexact, reference=widened(np.tan), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("tan"), partials=(lambda F, y, x: F.add(F.multiply(y, y), 1.0),))
-    def tan(self, x: V | float) -> V: ...
+    def tan(self, x: V | float) -> V:
+        """The tangent of x, an angle in radians."""
+        ...
 
     @op(infer=rule.inexact, reference=widened(np.arcsin), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("asin"), partials=(lambda F, y, x: F.divide(1.0, _leg(F, x)),))
     def asin(self, x: V | float) -> V:
-        """In [-pi/2, pi/2]; NaN beyond 1."""
+        """The angle in [-pi/2, pi/2], in radians, whose sine is x; NaN beyond 1 and -1."""
         ...
 
     @op(infer=rule.inexact, reference=widened(np.arccos), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("acos"), partials=(lambda F, y, x: F.divide(-1.0, _leg(F, x)),))
     def acos(self, x: V | float) -> V:
-        """In [0, pi]; NaN beyond 1."""
+        """The angle in [0, pi], in radians, whose cosine is x; NaN beyond 1 and -1."""
         ...
 
     @op(infer=rule.inexact, reference=widened(np.arctan), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("atan"), partials=(lambda F, y, x: F.divide(1.0, F.add(F.multiply(x, x), 1.0)),))
     def atan(self, x: V | float) -> V:
-        """In [-pi/2, pi/2]."""
+        """The angle in [-pi/2, pi/2], in radians, whose tangent is x."""
         ...
 
     @op(infer=rule.floating, reference=widened(np.arctan2), promote=ALL_INPUTS, to_float=True, inplace=(0, 1),
@@ -105,26 +107,32 @@ class Hyperbolic(Base[V], Generic[V]):
 
     @op(infer=rule.inexact, reference=widened(np.sinh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("sinh"), partials=(lambda F, y, x: F.cosh(x),))
-    def sinh(self, x: V | float) -> V: ...
+    def sinh(self, x: V | float) -> V:
+        """The hyperbolic sine, (exp(x) - exp(-x)) / 2."""
+        ...
 
     @op(infer=rule.inexact, reference=widened(np.cosh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("cosh"), partials=(lambda F, y, x: F.sinh(x),))
-    def cosh(self, x: V | float) -> V: ...
+    def cosh(self, x: V | float) -> V:
+        """The hyperbolic cosine, (exp(x) + exp(-x)) / 2."""
+        ...
 
     @op(infer=rule.inexact, reference=widened(np.arcsinh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("asinh"), partials=(lambda F, y, x: F.divide(1.0, _hypotenuse(F, x)),))
-    def asinh(self, x: V | float) -> V: ...
+    def asinh(self, x: V | float) -> V:
+        """The inverse of sinh."""
+        ...
 
     @op(infer=rule.inexact, reference=widened(np.arccosh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("acosh"),
         partials=(lambda F, y, x: F.divide(1.0, F.multiply(F.sqrt(F.subtract(x, 1.0)), F.sqrt(F.add(x, 1.0)))),))
     def acosh(self, x: V | float) -> V:
-        """NaN below 1."""
+        """The inverse of cosh, at least 0; NaN below 1."""
         ...
 
     @op(infer=rule.inexact, reference=widened(np.arctanh), promote=ALL_INPUTS, to_float=True, inplace=(0,),
         scalar=lambda x: x.apply("atanh"),
         partials=(lambda F, y, x: F.divide(1.0, F.multiply(F.subtract(1.0, x), F.add(x, 1.0))),))
     def atanh(self, x: V | float) -> V:
-        """Infinite at 1 and -1, NaN beyond."""
+        """The inverse of tanh; infinite at 1 and -1, NaN beyond."""
         ...

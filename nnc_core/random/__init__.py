@@ -1,1 +1,1 @@
-"""Generators, and what they draw."""
+"""Floor 12: generators, and what they draw."""

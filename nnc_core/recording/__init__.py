@@ -1,1 +1,1 @@
-"""Recorded computations as graphs: export, specialisation, compiled graphs, graphs in stages."""
+"""Floor 10: recorded computations as graphs: export, specialisation, compiled graphs, graphs in stages."""

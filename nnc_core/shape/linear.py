@@ -18,5 +18,6 @@ def matmul(a: TensorSpec, b: TensorSpec, transpose_a: bool, transpose_b: bool) -
     rows, inner = (a.shape[-1], a.shape[-2]) if transpose_a else (a.shape[-2], a.shape[-1])
     other, columns = (b.shape[-1], b.shape[-2]) if transpose_b else (b.shape[-2], b.shape[-1])
     if inner != other:
-        raise ShapeError(f"inner dimensions {inner} and {other} differ")
+        raise ShapeError(f"inner dimensions {inner} and {other} differ",
+                         hint="as many columns on the left as rows on the right; x.mT swaps the two")
     return TensorSpec((*broadcast(a.shape[:-2], b.shape[:-2]), rows, columns), dtype)

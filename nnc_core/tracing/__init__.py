@@ -1,1 +1,1 @@
-"""Functions traced, compiled for each signature and kept: jit, hybridize, and what makes them trace again."""
+"""Floor 12: functions traced, compiled for each signature and kept: jit, hybridize, and what makes them trace again."""

@@ -206,7 +206,7 @@ class Cache:
             if sizes.by_chance:
                 return None
             return self._with_names(arguments, shapes, Sizes(sizes.numbers, by_chance=True), because)
-        except Exception:
+        except Exception:  # whatever the user's code raises with names is not told: with numbers it may work
             return None
 
     def _trace(self, arguments: Arguments, shapes: Shapes, sizes: Sizes | None, because: str) -> Traced:

@@ -1,1 +1,1 @@
-"""Values and tensors: what a tensor points at, the modes that decide when an operator runs, and the dispatcher."""
+"""Floor 9: what a tensor points at, the modes that decide when an operator runs, the dispatcher, and tensors."""

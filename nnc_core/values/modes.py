@@ -106,7 +106,10 @@ def _outermost_trace() -> Trace | None:
 
 @contextmanager
 def use_device(device: str | Device | DeviceSpec | Stack) -> Iterator[None]:
-    """The device of arrays made without naming one."""
+    """The device of arrays made without naming one, by its id or kind: `with nnc.use_device("cpu:0"):`.
+
+    Arrays that exist stay where they are (`x.to(device)` moves one).
+    """
     token = _stack.set(stack_for(device))
     try:
         yield
@@ -126,4 +129,5 @@ def stack_named(device: str | Device | DeviceSpec | Stack) -> Stack:
 
 
 def is_deferred_mode() -> bool:
+    """True where operations are recorded, to be computed later: inside `deferred`."""
     return lazy.get() != NOW

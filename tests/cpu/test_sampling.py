@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.operator import sampling_reference as reference
+from nnc_core.operator import sampling
+from nnc_core.operator.sampling.drawing import ATTEMPT
+from nnc_core.operator.sampling.gamma import cos_of_turns
 from nnc_cpu.device import CpuDevice
 from nnc_cpu.sampling import MANY
 
@@ -37,22 +39,22 @@ def test_machine_code_and_numpy_draw_the_same(name: str) -> None:
 
 def test_alike_and_each_with_its_own_rate_are_drawn_alike() -> None:
     rates = np.full(20_000, 4.5)
-    alike = reference.poisson((3, 1), rates, np.int64)
+    alike = sampling.poisson((3, 1), rates, np.int64)
     rates[-1] = 4.6
-    np.testing.assert_array_equal(reference.poisson((3, 1), rates, np.int64)[:-1], alike[:-1])
+    np.testing.assert_array_equal(sampling.poisson((3, 1), rates, np.int64)[:-1], alike[:-1])
     trials = np.full(20_000, 12)
-    alike = reference.binomial((3, 1), trials, 0.6, np.int64)
+    alike = sampling.binomial((3, 1), trials, 0.6, np.int64)
     trials[-1] = 11
-    np.testing.assert_array_equal(reference.binomial((3, 1), trials, 0.6, np.int64)[:-1], alike[:-1])
+    np.testing.assert_array_equal(sampling.binomial((3, 1), trials, 0.6, np.int64)[:-1], alike[:-1])
 
 
 def test_words_of_blocks_are_those_of_the_cipher() -> None:
     blocks = CpuDevice(machine_code=True).eager["random_gamma"].__closure__[0].cell_contents.blocks  # type: ignore[attr-defined]
-    numbers = np.arange(2 * MANY, dtype=np.uint64) * np.uint64(reference.ATTEMPT + 1)
+    numbers = np.arange(2 * MANY, dtype=np.uint64) * np.uint64(ATTEMPT + 1)
     for seed, draw in ((0, 0), (2**64 - 1, 2**63 + 5)):
-        np.testing.assert_array_equal(blocks(seed, draw, numbers), reference.TOOLS.blocks(seed, draw, numbers))
+        np.testing.assert_array_equal(blocks(seed, draw, numbers), sampling.TOOLS.blocks(seed, draw, numbers))
 
 
 def test_cosines_of_turns() -> None:
     u = np.random.default_rng(0).random(10_000)
-    np.testing.assert_allclose(reference._cos_of_turns(u.copy()), np.cos(2 * np.pi * u), atol=1e-13)
+    np.testing.assert_allclose(cos_of_turns(u.copy()), np.cos(2 * np.pi * u), atol=1e-13)

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.command import Command
-from nnc_core.operator.fused import FUSED
 from nnc_core.operator.products.arrange import arranged
-from nnc_core.operator.program import Program
 from nnc_cuda.device import CudaDevice
 from nnc_cuda.products.kernel import BlockProductCompiler
 from nnc_cuda.products.plan import plan_of
-from tests.cpu.products.running import interpreted, same_bits, values
+from tests.cpu.products.running import by_itself, interpreted, same_bits, values
 
 Values = np.ndarray[Any, Any]
 
@@ -45,17 +43,10 @@ def check(device: CudaDevice, command: Command, tile: tuple[int, int] | None = N
     inputs = list(given or [values(x, seed) for seed, x in enumerate(command.inputs)])
     ours, theirs = ([values(x, 99 + n) for n, x in enumerate(command.outputs)] for _ in range(2))
     run(device, command, [*[x.copy() for x in inputs], *ours], tile, pieces)
-    interpreted(_by_itself(command), [*inputs, *theirs])
+    interpreted(by_itself(command), [*inputs, *theirs])
     for a, b in zip(ours, theirs, strict=True):
         if pieces is None:
             assert same_bits(a, b)
         else:
             np.testing.assert_allclose(a.astype(np.float64), b.astype(np.float64), rtol=1e-4, atol=1e-4)
     return ours
-
-
-def _by_itself(command: Command) -> Command:
-    if command.name != FUSED.name:
-        return command
-    program: Program = command.attributes[0]
-    return command._replace(attributes=(program._replace(library=None),))

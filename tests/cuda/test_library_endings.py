@@ -18,12 +18,11 @@ from nnc_core.stacks import make_stack
 from nnc_cuda.cublaslt import BIAS, IN_INT32, PLAIN, RELU
 from nnc_cuda.device import CudaDevice
 from nnc_cuda.products.library import LibraryProducts
-from tests.cpu.products.running import interpreted, values
+from tests.cpu.products.running import by_itself, interpreted, values
 from tests.cpu.products.test_joined import Around
 from tests.cpu.products.test_matmul import matrices
 from tests.cuda.host_cublaslt import WORKSPACE, FakeCublasLt
 from tests.cuda.host_driver import HostDriver
-from tests.cuda.products import _by_itself
 
 SHAPE, STEPS = (65, 72), 64
 
@@ -49,7 +48,7 @@ def check(gpu: CudaDevice, command: Command, tolerance: float = 1e-4) -> None:
         gpu.upload(array, buffer)
     backend.prepare(command).bind([*buffers, gpu.allocate(backend.workspace(command))])()
     gpu.download(buffers[-1], ours).wait()
-    interpreted(_by_itself(command), [*inputs, theirs])
+    interpreted(by_itself(command), [*inputs, theirs])
     np.testing.assert_allclose(*[x.astype(np.float64) for x in (ours, theirs)], rtol=tolerance, atol=20 * tolerance)
 
 

@@ -21,6 +21,7 @@ from nnc_core.device.arenas import Arenas
 from nnc_core.stacks import make_stack
 from nnc_core.values.modes import current_stack
 from tests import memory
+from tests.support import at_once
 
 KIB = 1 << 10
 Host = np.ndarray[Any, Any]
@@ -268,11 +269,7 @@ def test_programs_that_run_keep_their_memory_until_they_end(device: Device, limi
                     wrong.append((k, round, found))
 
     with nnc.config.using(arena_limit=limit):
-        threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(work, range(2))
     assert not wrong
     settle(device)
     kept = device.memory_info().kept

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from nnc_core.base.dtype import float32
 from nnc_core.base.errors import DeviceMemoryError, ExecutionError
 from nnc_core.device import Device, PythonProgram
 from nnc_core.values.modes import current_stack
+from tests.support import at_once
 
 DEVICES = ("cpu:0", "strict:0", "strict-async:0", "strict-poison:0", "strict-noviews:0")
 HOST = np.arange(64, dtype=np.float32)
@@ -278,11 +278,7 @@ def test_threads_share_a_compiled_function(device: Device) -> None:
                     device.trim()
                 wrong.extend([k for y in kept[-3:] if not np.allclose(y.numpy(), wanted[k], rtol=1e-5)])
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work, range(4))
     assert not wrong
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from nnc_core.type import TensorSpec
 from tests.engine.conftest import call, floats
 from tests.engine.loops import BY, X, counted, cumulated
 from tests.engine.plans import both_ways, lowered
+from tests.support import at_once
 
 
 # ---- how often it runs
@@ -217,11 +217,7 @@ def test_two_calls_at_the_same_time(again: Any) -> None:
                 found = [y.numpy() for y in compiled(*given[k])]
                 wrong.extend(f"{k}" for a, b in zip(found, wanted[k], strict=True) if a.tobytes() != b.tobytes())
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work, range(3))
     assert not wrong
 
 

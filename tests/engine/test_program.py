@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from nnc_core.operator import Nodes
 from nnc_core.stacks import Stack
 from nnc_core.values.tree import flatten
 from tests.engine.conftest import call, floats, graph
+from tests.support import at_once
 
 
 class Broken(Kernel):
@@ -44,11 +44,7 @@ def test_calls_at_the_same_time_have_arenas_of_their_own(stack: Stack, F: Nodes)
         expected = call(run, x=given)["y"]
         wrong.extend(1.0 for _ in range(20) if call(run, x=given)["y"] != expected)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work, range(4))
     assert not wrong
 
 

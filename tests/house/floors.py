@@ -46,7 +46,6 @@ FLOORS = {
     "nnc_core.io": 17,
     "nnc_core.linalg": 17,
     "nnc_core.fft": 17,
-    "nnc_core.parallel": 17,
     "nnc_core.einops_backend": 17,
     "nnc_core.spellings": 17.3,
     "nnc_core.numpy_calls": 17.6,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,3 +44,11 @@ def test_no_docstring_begins_with_a_clause() -> None:
 ])  # fmt: skip
 def test_clauses_are_found(source: str, names: list[str]) -> None:
     assert [name for name, _ in clauses(source)] == names
+
+
+@pytest.mark.parametrize("place", ["", "nn", "optim", "linalg", "fft", "io", "data", "errors"])
+def test_whatever_users_may_call_says_what_it_does(place: str) -> None:
+    module = importlib.import_module(f"nnc_core.{place}".rstrip("."))
+    public = {name: getattr(module, name) for name in module.__all__}
+    silent = [name for name, x in public.items() if callable(x) and not (x.__doc__ or "").strip()]
+    assert not silent, f"these have no docstring: {', '.join(silent)}"

@@ -34,6 +34,7 @@ from nnc_opencl.kernel import OpenCLKernel
 from nnc_opencl.stream import REMEMBERED, Asked, OpenCLEvent, OpenCLStream
 from tests.opencl.cases import Case, nest_of, numbers
 from tests.opencl.running import get, put, run
+from tests.support import at_once
 
 
 def sum_of(count: int, name: str = "add") -> Case:
@@ -157,11 +158,7 @@ def test_two_threads_with_one_kernel(device: OpenCLDevice) -> None:
         if not (get(device, a, np.empty(257, np.float32)) == start + 200).all():
             wrong.append(start)
 
-    threads = [threading.Thread(target=work, args=(start,)) for start in (0, 10_000)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, (0, 10_000))
     assert not wrong
 
 

@@ -34,7 +34,8 @@ class _Numbered(Module):
     def _position(self, index: SupportsIndex) -> int:
         i = operator.index(index)
         if not -self._count <= i < self._count:
-            raise OutOfRangeError(f"module {i} of {self._count}", operator=type(self).__name__)
+            raise OutOfRangeError(f"module {i} of {self._count}", operator=type(self).__name__,
+                                  hint=f"they count from 0 to {self._count - 1}" if self._count else "append one")
         return i % self._count
 
     def append(self, part: Part) -> None:

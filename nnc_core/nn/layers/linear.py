@@ -65,7 +65,8 @@ class Embedding(Module):
     def forward(self, indices: Tensor) -> Tensor:
         """integers (...) -> (..., features)"""
         if not is_integer(indices.dtype):
-            raise DTypeError(f"the indices are {indices.spec}, not integers", operator=repr(self))
+            raise DTypeError(f"the indices are {indices.spec}, not integers", operator=repr(self),
+                             hint="cast with astype")
         return embedding(self.weight.read(), indices, padding_index=self.padding_index)
 
     def describe(self) -> str:

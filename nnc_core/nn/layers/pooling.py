@@ -1,16 +1,10 @@
-"""Pools of sequences, images and volumes: over sliding windows, over everything, over as many windows as asked for."""
+"""Pools of sequences, images and volumes over sliding windows, and what undoes them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.functions.adaptive import (
-    adaptive_avg_pool,
-    adaptive_max_pool,
-    global_avg_pool,
-    global_max_pool,
-)
 from nnc_core.functions.pooling import (
     avg_pool1d,
     avg_pool2d,
@@ -28,14 +22,11 @@ from nnc_core.values.results import ONE
 from nnc_core.values.tensor import Tensor
 
 __all__ = [
-    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "GlobalAvgPool1d", "GlobalAvgPool2d", "GlobalAvgPool3d",
-    "GlobalMaxPool1d", "GlobalMaxPool2d", "GlobalMaxPool3d", "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d",
-    "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
+    "AvgPool1d", "AvgPool2d", "AvgPool3d", "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d",
+    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
 ]  # fmt: skip
 
 
-# ---- over sliding windows
 class _Pool(Windowed):
     """The arguments of sliding windows."""
 
@@ -198,148 +189,5 @@ class MaxUnpool2d(_MaxUnpool):
 
 class MaxUnpool3d(_MaxUnpool):
     """Maxima of a `MaxPool3d` with indices back where they were, zero elsewhere."""
-
-    rank = 3
-
-
-# ---- over everything
-class _GlobalPool(Windowed):
-    def __init__(self, keepdims: bool = False, layout: str | None = None) -> None:
-        self._set_layout(layout)
-        self.keepdims = keepdims
-
-    def describe(self) -> str:
-        return settings(self, "keepdims", "layout", usual={"layout": LAYOUTS[self.rank][0]})
-
-
-class _GlobalAvgPool(_GlobalPool):
-    def forward(self, x: Tensor) -> Tensor:
-        """(batch, *sizes, channels) -> (batch, channels), or with sizes of 1."""
-        self._check(x)
-        return global_avg_pool(x, keepdims=self.keepdims, layout=self.layout)
-
-
-class GlobalAvgPool1d(_GlobalAvgPool):
-    """The mean of each channel of sequences: (batch, channels), or with an axis of length 1 if `keepdims`."""
-
-    rank = 1
-
-
-class GlobalAvgPool2d(_GlobalAvgPool):
-    """The mean of each channel of images: (batch, channels), or with axes of length 1 if `keepdims`."""
-
-    rank = 2
-
-
-class GlobalAvgPool3d(_GlobalAvgPool):
-    """The mean of each channel of volumes: (batch, channels), or with axes of length 1 if `keepdims`."""
-
-    rank = 3
-
-
-class _GlobalMaxPool(_GlobalPool):
-    def forward(self, x: Tensor) -> Tensor:
-        """(batch, *sizes, channels) -> (batch, channels), or with sizes of 1."""
-        self._check(x)
-        return global_max_pool(x, keepdims=self.keepdims, layout=self.layout)
-
-
-class GlobalMaxPool1d(_GlobalMaxPool):
-    """The maximum of each channel of sequences: (batch, channels), or with an axis of length 1 if `keepdims`."""
-
-    rank = 1
-
-
-class GlobalMaxPool2d(_GlobalMaxPool):
-    """The maximum of each channel of images: (batch, channels), or with axes of length 1 if `keepdims`."""
-
-    rank = 2
-
-
-class GlobalMaxPool3d(_GlobalMaxPool):
-    """The maximum of each channel of volumes: (batch, channels), or with axes of length 1 if `keepdims`."""
-
-    rank = 3
-
-
-# ---- over as many windows as asked for
-class _AdaptivePool(Windowed):
-    def _set(self, size: Any, layout: str | None) -> None:
-        self._set_layout(layout)
-        kept = size is None or (isinstance(size, (tuple, list)) and None in size)
-        given = (size,) * self.rank if size is None else tuple(size) if kept else self._per_axis("size", size)
-        self._per_axis("size", tuple(1 if n is None else n for n in given))
-        self.size = given
-
-    def describe(self) -> str:
-        return settings(self, "size", "layout", usual={"layout": LAYOUTS[self.rank][0]})
-
-
-class _AdaptiveAvgPool(_AdaptivePool):
-    def __init__(self, size: Any, layout: str | None = None) -> None:
-        self._set(size, layout)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(batch, *sizes, channels) -> (batch, *size, channels), or with channels before sizes."""
-        self._check(x)
-        return adaptive_avg_pool(x, self.size, layout=self.layout)
-
-
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """Means of `size` windows of sequences (NWC or NCW); see `AdaptiveAvgPool2d`."""
-
-    rank = 1
-
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """Means of `size` windows along each spatial dimension of images (NHWC or NCHW).
-
-    `size` is a number, or for each dimension a number or None, which keeps its length.  Window i of n over a length L
-    goes from floor(i * L / n) up to ceil((i + 1) * L / n).
-    """
-
-    rank = 2
-
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """Means of `size` windows along each spatial dimension of volumes; see `AdaptiveAvgPool2d`."""
-
-    rank = 3
-
-
-class _AdaptiveMaxPool(_AdaptivePool):
-    def __init__(self, size: Any, layout: str | None = None, with_indices: bool = False) -> None:
-        self._set(size, layout)
-        self.with_indices = with_indices
-
-    def forward(self, x: Tensor) -> Any:
-        """The maxima, or (maxima, int64 indices)."""
-        self._check(x)
-        return adaptive_max_pool(x, self.size, with_indices=self.with_indices, layout=self.layout)
-
-    def result_structure(self) -> Any:
-        return (ONE, ONE) if self.with_indices else ONE
-
-    def describe(self) -> str:
-        return settings(self, "size", "layout", "with_indices", usual={"layout": LAYOUTS[self.rank][0]})
-
-
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """Maxima of `size` windows of sequences (NWC or NCW); see `AdaptiveMaxPool2d`."""
-
-    rank = 1
-
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Maxima of `size` windows along each spatial dimension of images, which lie as those of `AdaptiveAvgPool2d`.
-
-    `with_indices` is as in `MaxPool2d`.
-    """
-
-    rank = 2
-
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Maxima of `size` windows along each spatial dimension of volumes; see `AdaptiveMaxPool2d`."""
 
     rank = 3

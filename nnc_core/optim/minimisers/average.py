@@ -35,7 +35,8 @@ class Average(Stateful):
         check("Average", "decay", decay, DECAY)
         self.parameters, self.decay = named(with_names(parameters)), decay
         if not self.parameters:
-            raise OperandError("no parameters to average")
+            raise OperandError("no parameters to average",
+                               hint="module.named_parameters(), which leaves frozen ones out")
         first = next(iter(self.parameters.values()))
         self.step = Cell(asarray(np.int64(0), device=first.device), "step")
         self.means = {name: Cell(p.read().detach(), f"mean.{name}") for name, p in self.parameters.items()}

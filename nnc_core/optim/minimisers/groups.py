@@ -124,7 +124,7 @@ def _check_once(groups: tuple[Group, ...]) -> None:
             names.add(name)
             cells.add(id(p))
     if not names:
-        raise OperandError("no parameters to train")
+        raise OperandError("no parameters to train", hint="module.named_parameters(), which leaves frozen ones out")
 
 
 @located

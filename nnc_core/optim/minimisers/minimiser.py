@@ -263,7 +263,8 @@ class Minimiser(Stateful):
         for name, p in active.items():
             g = gradients[name]
             if g.shape != p.spec.shape:
-                raise ShapeError(f"the gradient of {name!r} is {g.spec}, its parameter {p.spec}")
+                raise ShapeError(f"the gradient of {name!r} is {g.spec}, its parameter {p.spec}",
+                                 hint="gradients have the shapes of their parameters: sum over other axes first")
             if g.dtype != p.spec.dtype:
                 raise DTypeError(f"the gradient of {name!r} is {g.spec}, its parameter {p.spec}",
                                  hint="cast with astype")

@@ -16,7 +16,7 @@ import numpy as np
 from nnc_core.base import dtype as dt
 from nnc_core.base.command import Command
 from nnc_core.base.layout import Layout
-from nnc_core.operator import sampling_reference as reference
+from nnc_core.operator import sampling as reference
 from nnc_core.operator.loops import open_nest
 from nnc_core.operator.philox import block_words, philox_words
 from nnc_cpu.addresses import arguments_of

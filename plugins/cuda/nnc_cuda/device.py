@@ -25,6 +25,7 @@ from nnc_core.device import (
     HostArray,
     Program,
     Stream,
+    check_host_copy,
 )
 from nnc_core.operator import steps
 from nnc_cuda.dnn.backend import attentions, convolutions
@@ -125,14 +126,14 @@ class CudaDevice(Device):
 
     # ---- transfers
     def upload(self, array: HostArray, buffer: Buffer, stream: Stream | None = None) -> Event:
-        self._fits(array, buffer)
+        check_host_copy(array, buffer, self.spec.id)
         target, queue = _mine(buffer), self._queue(stream)
         if not array.nbytes:
             return queue.record()
         return queue.send(target.address, array, target)
 
     def download(self, buffer: Buffer, array: HostArray, stream: Stream | None = None) -> Event:
-        self._fits(array, buffer)
+        check_host_copy(array, buffer, self.spec.id)
         source, queue = _mine(buffer), self._queue(stream)
         if not array.nbytes:
             return queue.record()
@@ -226,14 +227,6 @@ class CudaDevice(Device):
         if not isinstance(stream, CudaStream) or stream.driver is not self.driver:
             raise DeviceError(f"{stream!r} is no stream of {self.spec.id}", device=self.spec.id)
         return stream
-
-    def _fits(self, array: HostArray, buffer: Buffer) -> None:
-        if not array.flags.c_contiguous:
-            raise DeviceError(f"a host array with strides {array.strides}, expected C order",
-                              device=self.spec.id, hint="numpy.ascontiguousarray")
-        if array.nbytes > buffer.nbytes:
-            raise OutOfRangeError(f"a host array of {array.nbytes} bytes beside a buffer of {buffer.nbytes}",
-                                  device=self.spec.id)
 
 
 def _behind_first(one: CommandBackend, others: Sequence[CommandBackend]) -> Sequence[CommandBackend]:

@@ -10,7 +10,17 @@ import pyopencl as cl
 from nnc_core.base.dtype import float32
 from nnc_core.base.errors import DeviceError, DeviceFailureError, Error, NotSupportedError, OutOfRangeError
 from nnc_core.base.loopnest import Access, Argument, Instruction, LoopNest, Stage, Subscript
-from nnc_core.device import DONE, Buffer, BuiltKernels, CommandBackend, Device, Event, HostArray, Stream
+from nnc_core.device import (
+    DONE,
+    Buffer,
+    BuiltKernels,
+    CommandBackend,
+    Device,
+    Event,
+    HostArray,
+    Stream,
+    check_host_copy,
+)
 from nnc_core.operator import steps
 from nnc_opencl.attention import attention
 from nnc_opencl.drivers import INSTALL, builds_loops, describe, runs_groups, spec_of
@@ -149,12 +159,7 @@ class OpenCLDevice(Device):
 
     def _bytes(self, array: HostArray, buffer: Buffer) -> HostBytes:
         """The array's own memory as bytes, if it fits the buffer."""
-        if not array.flags.c_contiguous:
-            raise DeviceError(f"a host array with strides {array.strides}, expected C order",
-                              device=self.spec.id, hint="numpy.ascontiguousarray")
-        if array.nbytes > buffer.nbytes:
-            raise OutOfRangeError(f"a host array of {array.nbytes} bytes beside a buffer of {buffer.nbytes}",
-                                  device=self.spec.id)
+        check_host_copy(array, buffer, self.spec.id)
         return array.reshape(-1).view(np.uint8)
 
 

@@ -15,6 +15,7 @@ from nnc_core.codegen import expand, interpret
 from nnc_core.codegen.expansions import EXPANSIONS
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.fused import FUSED
+from nnc_core.operator.program import Program
 from nnc_cpu.products.kernel import ProductCompiler
 from tests.cpu.machine_code.running import HOSTS, run
 
@@ -32,6 +33,14 @@ def interpreted(command: Command, arrays: list[Values]) -> None:
     assert op.nest is not None
     nest: LoopNest = expand(op.nest(command), EXPANSIONS)
     interpret(nest, [array.reshape(-1).view(np.uint8) for array in arrays])
+
+
+def by_itself(command: Command) -> Command:
+    """The command without the library code that it was made for: its nest then has the operators' own formulas."""
+    if command.name != FUSED.name:
+        return command
+    program: Program = command.attributes[0]
+    return command._replace(attributes=(program._replace(library=None),))
 
 
 def whole(layout: Layout) -> int:
@@ -53,4 +62,4 @@ def same_bits(a: Values, b: Values) -> bool:
     return bool(np.where(np.isnan(x), np.isnan(y), (x == y) & (np.signbit(x) == np.signbit(y))).all())
 
 
-__all__ = ["HOSTS", "compiler", "interpreted", "run", "same_bits", "values", "whole"]
+__all__ = ["HOSTS", "by_itself", "compiler", "interpreted", "run", "same_bits", "values", "whole"]

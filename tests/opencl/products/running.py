@@ -9,12 +9,10 @@ import numpy as np
 
 from nnc_core.base.command import Command
 from nnc_core.device import Device
-from nnc_core.operator.fused import FUSED
 from nnc_core.operator.products.arrange import arranged
-from nnc_core.operator.program import Program
 from nnc_opencl.products.kernel import TiledCompiler, TiledKernel
 from nnc_opencl.products.kind import SumTile
-from tests.cpu.products.running import interpreted, same_bits, values
+from tests.cpu.products.running import by_itself, interpreted, same_bits, values
 
 Values = np.ndarray[Any, Any]
 SMALL_TILE = SumTile(3, 1, 16, 32)
@@ -37,14 +35,7 @@ def check(device: Device, compiler: TiledCompiler, command: Command, tile: SumTi
     ours, theirs = ([values(x, 99 + n) for n, x in enumerate(command.outputs)] for _ in range(2))
     kernel = compiler.kernel(arranged(command), None if compiler.grouped else tile)
     run(device, kernel, [*[x.copy() for x in inputs], *ours])
-    interpreted(_by_itself(command), [*inputs, *theirs])
+    interpreted(by_itself(command), [*inputs, *theirs])
     for a, b in zip(ours, theirs, strict=True):
         assert same_bits(a, b)
     return ours
-
-
-def _by_itself(command: Command) -> Command:
-    if command.name != FUSED.name:
-        return command
-    program: Program = command.attributes[0]
-    return command._replace(attributes=(program._replace(library=None),))

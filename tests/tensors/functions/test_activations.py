@@ -128,6 +128,7 @@ def test_slopes_that_are_drawn(device: str) -> None:
     assert -0.6 < y.min() < -0.58 and -0.22 < y.max() <= -0.2 and abs(y.mean() + 0.4) < 0.03
     np.testing.assert_allclose(nnc.rrelu(x, low=0.1, high=0.3, training=False).numpy(), -0.4, rtol=1e-6)
     np.testing.assert_array_equal(nnc.rrelu(nnc.asarray([1.0, 2.0])).numpy(), [1, 2])
+    np.testing.assert_allclose(nnc.rrelu(x, low=0.25, high=0.25).numpy(), -0.5, rtol=1e-6)  # nothing left to draw
 
 
 # ---- softmax

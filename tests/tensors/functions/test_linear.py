@@ -223,7 +223,7 @@ def test_named_dimensions() -> None:
 
 
 @pytest.mark.parametrize(("code", "kind", "said"), [
-    (lambda x: nnc.matmul(x, x), ValueError, "inner dimensions 3 and 2 differ"),
+    (lambda x: nnc.matmul(x, x), ValueError, "try: as many columns on the left"),
     (lambda x: nnc.matmul(x, 2.0), ValueError, "a scalar has no matrix product"),
     (lambda x: nnc.matmul(x > 0, x.T > 0), TypeError, "needs numbers, not booleans"),
     (lambda x: nnc.matvec(x[0], x[0]), ValueError, "no matrices and vectors"),
@@ -232,7 +232,7 @@ def test_named_dimensions() -> None:
     (lambda x: nnc.vecdot(x, x, axis=2), ValueError, "axis 2 is out of range"),
     (lambda x: nnc.dot(x, x), ValueError, "inner dimensions"),
     (lambda x: nnc.inner(x, x.T), ValueError, "should have one length"),
-    (lambda x: nnc.tensordot(x, x, axes=3), ValueError, "3 axes of"),
+    (lambda x: nnc.tensordot(x, x, axes=3), ValueError, "try: 0 to 2 axes"),
     (lambda x: nnc.tensordot(x, x, axes=([0, 0], [0, 1])), ValueError, "do not pair axes"),
     (lambda x: nnc.tensordot(x, x, axes=([0], [1])), ValueError, "should have one length"),
     (lambda x: nnc.cross(x[:, :2], x[:, :2]), ValueError, "should have length 3"),

@@ -232,6 +232,17 @@ def test_names_are_scaled(rng: np.random.Generator, options: dict[str, Any]) -> 
         np.testing.assert_allclose(found, nnc.resize(images, **options).numpy(), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("coordinates", ["pytorch_half_pixel", "align_corners", "half_pixel"])
+def test_names_are_scaled_to_one(coordinates: str) -> None:
+    """Of a single result the place is a rule of its own."""
+    x = nnc.var_arr("x", (1, nnc.Dim("width"), 1))
+    options: dict[str, Any] = {"method": "linear", "coordinates": coordinates, "scale": 0.25}
+    images = np.array([[[1.0], [2], [4], [8]]], np.float32)
+    found = nnc.export({"x": x}, {"y": nnc.resize(x, **options)}).compile()(x=images)["y"].numpy()
+    np.testing.assert_array_equal(found, nnc.resize(images, **options).numpy())
+    assert found.item() == (3 if coordinates == "half_pixel" else 1)
+
+
 def test_what_weighs_nothing_is_not_read() -> None:
     """An infinity stays where it is, by names too."""
     x = nnc.var_arr("x", (1, nnc.Dim("height"), 8, 1))

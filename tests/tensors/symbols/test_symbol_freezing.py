@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
 import nnc_core as nnc
+from tests.support import at_once
 from tests.tensors.faults import fails
 from tests.tensors.symbols.evaluations import evaluations
 
@@ -169,11 +169,7 @@ def test_two_threads_evaluate_graphs_of_their_own(device: str) -> None:
             good &= bool(np.isclose(nnc.unpack_elt(y), 8 * np.tanh(i + k) * (i + k), rtol=1e-5))
         found[k] = good
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work, range(2))
     assert found == {0: True, 1: True}
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import RetraceWarning
+from tests.support import at_once
 from tests.tensors.faults import fails
 
 HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -284,11 +285,7 @@ def test_two_threads_call_one_function(device: str) -> None:
             if not (f(tensors[n]).numpy() == wanted[n]).all():
                 wrong.append(n)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in (0, 4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work, (0, 4))
     assert not wrong
 
 
@@ -305,11 +302,7 @@ def test_threads_that_trace_at_the_same_time(device: str) -> None:
     def work(n: int) -> None:
         found[n] = f(x, n).tolist()
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in (2, 3)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work, (2, 3))
     assert found == {2: [2.0] * 3, 3: [3.0] * 3}
 
 

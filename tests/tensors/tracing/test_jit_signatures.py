@@ -15,6 +15,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core.base.errors import FallbackWarning, RetraceWarning
 from nnc_core.tracing.cache import SIGNATURES
+from tests.support import at_once
 from tests.tensors.faults import fails
 
 HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -299,11 +300,7 @@ def test_threads_compile_once(device: str) -> None:
         with nnc.config.using(deterministic=True):
             found.append(f(x).numpy())
 
-    threads = [threading.Thread(target=work) for _ in range(count)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(lambda _: work(), range(count))
     assert len(runs) == 1 and len(found) == count and all((y == found[0]).all() for y in found)
 
 

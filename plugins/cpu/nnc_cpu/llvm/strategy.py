@@ -43,10 +43,10 @@ def vector_axis(nest: LoopNest, stage: Stage) -> int | None:
         return None
     aligned = all(n == 1 for n in stage.axes[:-1]) or stage.axes[-1] % PARTS == 0
     shared = all(r.kind in IN_ANY_ORDER or (r.kind == "dot" and in_parts(r, stage, nest)) for r in stage.reductions)
-    return last if aligned and shared and _stores_apart(nest, stage, last) else None
+    return last if aligned and shared and _stores_apart(stage, last) else None
 
 
-def _stores_apart(nest: LoopNest, stage: Stage, axis: int) -> bool:
+def _stores_apart(stage: Stage, axis: int) -> bool:
     """True if no two points along an axis touch the same element that one of them writes."""
     loaded = {i.access.argument for i in stage.instructions if i.operation == "load" and i.access}
     stores = [i.access for i in stage.instructions if i.operation == "store" and i.access]

@@ -1,0 +1,111 @@
+"""Drawing of elements: the words that each may use, attempts until one is accepted, pieces that stay in the cache.
+
+Attempt t at element i takes the four words of Philox block i + t * 2**40 of its draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nnc_core.codegen.numpy_expansions import evaluate
+from nnc_core.operator.philox import philox_blocks, philox_words
+
+Array = np.ndarray[Any, Any]
+ATTEMPT = 1 << 40
+PIECE = 1 << 13
+"""Elements that are sampled together."""
+Proposal = Callable[..., tuple[Array, Array]]
+"""(words uint32[n, 4], *parameters of the n elements) -> what is proposed, and whether it is accepted."""
+
+
+def _blocks(seed: int, draw: int, numbers: Array) -> Array:
+    out = np.empty((len(numbers), 4), np.uint32)
+    philox_blocks(seed, draw, numbers, out)
+    return out
+
+
+class Tools(NamedTuple):
+    """The parts that samplers are made of."""
+
+    blocks: Callable[[int, int, Array], Array] = _blocks
+    """The words (n, 4) of the Philox blocks of a seed and a draw that have these numbers, uint64."""
+    lgamma: Callable[[Array], Array] = partial(evaluate, "lgamma")
+    """Of float64 numbers of at least 1."""
+    stream: Callable[[Any, int], Array] = philox_words
+    """So many words of the stream of a key."""
+
+
+TOOLS = Tools()
+
+
+class Draw(NamedTuple):
+    """One draw."""
+
+    seed: int
+    number: int
+    tools: Tools
+
+    def words(self, index: Array, attempt: int = 0) -> Array:
+        return self.tools.blocks(self.seed, self.number, index.astype(np.uint64) + np.uint64(attempt * ATTEMPT))
+
+
+def draw_of(key: Any, tools: Tools) -> Draw:
+    """The draw that a key names."""
+    seed, number = np.asarray(key).tolist()
+    return Draw(seed, number, tools)
+
+
+def fraction(words: Array) -> Array:
+    """Strictly between 0 and 1, from 32 bits."""
+    return (words.astype(np.float64) + 0.5) * 2.0**-32
+
+
+def fine_fraction(high: Array, low: Array) -> Array:
+    """Strictly between 0 and 1, from 52 bits."""
+    whole = high.astype(np.float64) * 2.0**20 + (low >> np.uint32(12)).astype(np.float64)
+    return (whole + 0.5) * 2.0**-52
+
+
+def _in_pieces(sample: Callable[..., Array], draw: Draw, index: Array, *parameters: Array) -> Array:
+    """The numbers of some elements after those of others: what is computed on the way stays in the cache."""
+    out = np.empty(len(index))
+    for begin in range(0, len(index), PIECE):
+        part = slice(begin, begin + PIECE)
+        out[part] = sample(draw, index[part], *[p[part] for p in parameters])
+    return out
+
+
+def sampled(sample: Callable[..., Array], draw: Draw, index: Array, chosen: Array, out: Array,
+            *parameters: Array) -> None:
+    """Fill the chosen elements of out, which have these places in their draw."""
+    at = np.flatnonzero(chosen)
+    if len(at) == len(out):
+        out[:] = _in_pieces(sample, draw, index, *parameters)
+    elif len(at):
+        out[at] = _in_pieces(sample, draw, index[at], *[p[at] for p in parameters])
+
+
+def by_rejection(propose: Proposal, draw: Draw, index: Array, *parameters: Array) -> Array:
+    """Attempts until each element has been accepted."""
+    out, accepted = propose(draw.words(index), *parameters)
+    left, attempt = np.flatnonzero(~accepted), 1
+    while len(left):
+        found, accepted = propose(draw.words(index[left], attempt), *[p[left] for p in parameters])
+        out[left[accepted]] = found[accepted]
+        left, attempt = left[~accepted], attempt + 1
+    return out
+
+
+def single_fraction(draw: Draw, index: Array) -> Array:
+    """One fine fraction for each element, by the first two of its words."""
+    words = draw.words(index)
+    return fine_fraction(words[:, 0], words[:, 1])
+
+
+def two_fractions(words: Array) -> tuple[Array, Array]:
+    """Two fine fractions for each element, by all four of its words."""
+    return fine_fraction(words[:, 0], words[:, 1]), fine_fraction(words[:, 2], words[:, 3])
