@@ -18,7 +18,7 @@ from nnc_core.values.dispatch import F as VALUES
 from nnc_core.values.modes import current_stack, gradients, no_grad, tracing, use_device
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.tree import Structure, flatten, unflatten
+from nnc_core.values.tree import Structure, flatten, leaf_count, unflatten
 from nnc_core.values.value import Step, Value
 
 _IDENTITY = OPERATORS["identity"]
@@ -172,7 +172,7 @@ def _flattened(found: tuple[Any, ...], parts: Sequence[Structure], rule: str) ->
     """The leaves of each argument's cotangent; None stands for zeros everywhere."""
     out: list[Any] = []
     for i, (g, part) in enumerate(zip(found, parts, strict=True)):
-        count = _count(part)
+        count = leaf_count(part)
         if g is None:
             out += [None] * count
             continue
@@ -181,10 +181,6 @@ def _flattened(found: tuple[Any, ...], parts: Sequence[Structure], rule: str) ->
             raise GradientError(f"the cotangent {i} that {rule} gives is not structured as argument {i} is")
         out += leaves
     return out
-
-
-def _count(structure: Structure) -> int:
-    return 1 if structure.kind is None else sum(map(_count, structure.parts))
 
 
 def _leaves(g: Any, part: Structure) -> list[Any] | None:
