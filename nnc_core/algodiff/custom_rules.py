@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from nnc_core.base.dtype import is_inexact
 from nnc_core.base.errors import GradientError
@@ -12,7 +12,7 @@ from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.recording.export import constant, to_nodes
 from nnc_core.stacks import stack_for
 from nnc_core.symbol import Node, postorder
-from nnc_core.type import TupleSpec
+from nnc_core.type import HoldsSpec, TupleSpec
 from nnc_core.values.cell import Trace
 from nnc_core.values.dispatch import F as VALUES
 from nnc_core.values.modes import current_stack, gradients, no_grad, tracing, use_device
@@ -55,7 +55,7 @@ def _thawed(structure: Structure, leaves: Leaves, tensors: Iterator[Any]) -> Any
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(HoldsSpec):
     """The user's function, and what a call's arguments and results look like."""
 
     f: Callable[..., Any]
@@ -63,6 +63,9 @@ class Rule:
     leaves: Leaves
     spec: TupleSpec
     results: Structure
+
+    def with_spec(self, spec: TupleSpec) -> Self:
+        return replace(self, spec=spec)
 
     @property
     def arguments(self) -> int:
