@@ -108,7 +108,7 @@ def leaf_count(structure: Structure) -> int:
 
 
 def spread(prefix: Any, structure: Structure) -> list[Any]:
-    """What a tree with the beginning of a structure says about each leaf of it; ValueError where it has another shape.
+    """Something for each leaf of a structure, by a tree that is like its beginning; ValueError where it is not.
 
     A dict stands for whatever has names, a list or tuple for either; anything else, None too, for all that is below it.
     """
