@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from nnc_core.algodiff.custom_rules import Forward, Reverse, Rule, frozen
@@ -50,6 +51,9 @@ def _mapped_result(F: Any, node: Node, values: list[Any], batched: list[bool], s
         derivative = F.pick(_mapped_custom(F, whole, list(whole.inputs), alike, size), index=index)
     return F.apply(RESULT, (value if batched[0] else repeated(F, value, size), derivative), ())
 
+
+_forwards: ContextVar[frozenset[CustomFunction]] = ContextVar("_forwards", default=frozenset())
+"""The functions whose forward is running here."""
 
 CUSTOM_BATCHING = {CUSTOM.name: _mapped_custom, RESULT.name: _mapped_result}
 
@@ -97,15 +101,23 @@ class custom_vjp(CustomFunction):  # noqa: N801 - used as a function
 
     `g.defvjp(forward, backward)`: forward(*args) gives (result, residuals), backward(residuals, cotangent of the
     result) a tuple of one cotangent for each argument, of the argument's structure, or None for zeros.  Results and
-    residuals are any nested structures of tensors; arguments that are no tensors are passed on as they are.
+    residuals are any nested structures of tensors; arguments that are no tensors are passed on as they are.  forward
+    may call the function itself: that result has the same derivative, whose residuals are found when it is asked for.
     """
 
     forward: Callable[..., Any] | None = None
     backward: Callable[..., Any] | None = None
+    _late: Callable[..., Any] | None = None
 
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> custom_vjp:
         """Set the rule; gives the function itself."""
         self.forward, self.backward = forward, backward
+
+        @functools.wraps(backward)
+        def late(args: tuple[Any, ...], cotangent: Any) -> Any:
+            return backward(self._run_forward(args)[1], cotangent)
+
+        self._late = late
         return self
 
     def _rule(self) -> Callable[..., Any]:
@@ -114,15 +126,27 @@ class custom_vjp(CustomFunction):  # noqa: N801 - used as a function
         return self.backward
 
     def _recorded(self, rule: Callable[..., Any], leaves: Sequence[Any], structure: Structure, args: Any) -> Any:
-        assert self.forward is not None
-        outcome = self.forward(*args)
-        if not isinstance(outcome, tuple) or len(outcome) != 2:
-            raise GradientError(f"forward of {self!r} gives {type(outcome).__name__}, not (result, residuals)")
-        result, residuals = outcome
+        if self in _forwards.get():
+            assert self._late is not None
+            rule, result, residuals = self._late, self.f(*args), args
+        else:
+            result, residuals = self._run_forward(args)
         kept, kept_structure = flatten(residuals)
         return _attach(result, leaves, [value_of(t) for t in kept if isinstance(t, Tensor)],
                        lambda spec, shape: Reverse(rule, structure, frozen(leaves), spec, shape, kept_structure,
                                                    frozen(kept)))
+
+    def _run_forward(self, args: Any) -> tuple[Any, Any]:
+        """The result and the residuals, by the user's function."""
+        assert self.forward is not None
+        running = _forwards.set(_forwards.get() | {self})
+        try:
+            outcome = self.forward(*args)
+        finally:
+            _forwards.reset(running)
+        if not isinstance(outcome, tuple) or len(outcome) != 2:
+            raise GradientError(f"forward of {self!r} gives {type(outcome).__name__}, not (result, residuals)")
+        return outcome
 
 
 class custom_jvp(CustomFunction):  # noqa: N801 - used as a function

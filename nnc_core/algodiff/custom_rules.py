@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from nnc_core.base.dtype import is_inexact
 from nnc_core.base.errors import GradientError
@@ -12,13 +12,13 @@ from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.recording.export import constant, to_nodes
 from nnc_core.stacks import stack_for
 from nnc_core.symbol import Node, postorder
-from nnc_core.type import TupleSpec
+from nnc_core.type import HoldsSpec, TupleSpec
 from nnc_core.values.cell import Trace
 from nnc_core.values.dispatch import F as VALUES
 from nnc_core.values.modes import current_stack, gradients, no_grad, tracing, use_device
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.tree import Structure, flatten, unflatten
+from nnc_core.values.tree import Structure, flatten, leaf_count, unflatten
 from nnc_core.values.value import Step, Value
 
 _IDENTITY = OPERATORS["identity"]
@@ -55,7 +55,7 @@ def _thawed(structure: Structure, leaves: Leaves, tensors: Iterator[Any]) -> Any
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(HoldsSpec):
     """The user's function, and what a call's arguments and results look like."""
 
     f: Callable[..., Any]
@@ -63,6 +63,9 @@ class Rule:
     leaves: Leaves
     spec: TupleSpec
     results: Structure
+
+    def with_spec(self, spec: TupleSpec) -> Self:
+        return replace(self, spec=spec)
 
     @property
     def arguments(self) -> int:
@@ -172,7 +175,7 @@ def _flattened(found: tuple[Any, ...], parts: Sequence[Structure], rule: str) ->
     """The leaves of each argument's cotangent; None stands for zeros everywhere."""
     out: list[Any] = []
     for i, (g, part) in enumerate(zip(found, parts, strict=True)):
-        count = _count(part)
+        count = leaf_count(part)
         if g is None:
             out += [None] * count
             continue
@@ -181,10 +184,6 @@ def _flattened(found: tuple[Any, ...], parts: Sequence[Structure], rule: str) ->
             raise GradientError(f"the cotangent {i} that {rule} gives is not structured as argument {i} is")
         out += leaves
     return out
-
-
-def _count(structure: Structure) -> int:
-    return 1 if structure.kind is None else sum(map(_count, structure.parts))
 
 
 def _leaves(g: Any, part: Structure) -> list[Any] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nnc_core.base.errors import DeviceError, DTypeError, OperandError, ShapeError
@@ -59,6 +60,17 @@ def functions(**given: Any) -> None:
         if not callable(f):
             raise OperandError(f"{name} is {type(f).__name__}, not a function",
                                hint="give a function, a module, or anything else that can be called")
+
+
+def check_takes(what: str, f: Callable[..., Any], given: Sequence[Any]) -> None:
+    """OperandError if f cannot be called with these arguments, as one that expects a single tuple cannot."""
+    try:
+        inspect.signature(f).bind(*given)
+    except TypeError as error:
+        raise OperandError(f"{what} is given {len(given)} arguments, one for each carried value: {error}",
+                           hint=f"lambda {', '.join(f'x{i}' for i in range(len(given)))}: ...") from None
+    except ValueError:  # it has no signature
+        return
 
 
 def length_of(rows: Sequence[Value], length: Any) -> Any:

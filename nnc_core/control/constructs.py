@@ -7,7 +7,7 @@ from typing import Any
 
 from nnc_core.base.dtype import int64
 from nnc_core.base.errors import OperandError, OutOfRangeError, ShapeError
-from nnc_core.control.alike import alike, as_tuple, functions, given_tuple, length_of, on_one_device
+from nnc_core.control.alike import alike, as_tuple, check_takes, functions, given_tuple, length_of, on_one_device
 from nnc_core.control.body import (
     BodyCaptures,
     TracedBody,
@@ -49,10 +49,20 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carried: Sequ
     dtypes, and the condition a boolean scalar.  Gradients go through by reverse and forward mode, to any order.
     """
     functions(cond=cond, body=body)
-    values, structure = values_of(given_tuple(carried, "carried"))
+    given = given_tuple(carried, "carried")
+    values, structure = values_of(given)
     on_one_device("carried", values)
-    if not _recorded(values):
-        return _while_now(cond, body, values, structure)
+    try:
+        run = _while_recorded if _recorded(values) else _while_now
+        return run(cond, body, values, structure)
+    except TypeError:
+        check_takes("the condition", cond, given)
+        check_takes("the body", body, given)
+        raise
+
+
+def _while_recorded(cond: Callable[..., Any], body: Callable[..., Any], values: list[Value],
+                    structure: Structure) -> tuple[Any, ...]:
     stack, specs, n = _stack_of(values), [v.spec for v in values], len(values)
     with use_device(stack):
         test = TracedBody(cond, "the condition", values, specs, lambda ts: _arranged(structure, ts))

@@ -17,18 +17,20 @@ from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.postponed import postponed
 from nnc_core.values.recorders import recorder
-from nnc_core.values.tree import Structure
+from nnc_core.values.tree import Structure, leaf_count, spread
 from nnc_core.values.value import Value
 
-Axes = int | None | Sequence[int | None]
+Axes = Any
+"""An axis, None, or a tree with the beginning of the structure of what it is about and one of these at each leaf."""
 
 
 @located
-def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: int = 0) -> Callable[..., Any]:
+def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
     """f, written for one example, as a function of arguments that have an axis more.
 
     `in_axes` says for all arguments, or for each, which axis of their tensors (they may be trees) goes over the
-    examples; None for an argument that is the same for all.  `out_axes` says where that axis is in the results.
+    examples; None for an argument that is the same for all.  `out_axes` says where that axis is in the results, or in
+    each.  Either may say it part by part, in a tree like the argument or result: `in_axes=(0, {"w": None, "x": 1})`.
     f is traced: it may call anything that jit takes; what it reads from outside is the same for all examples.  Where
     it writes state, draws random numbers or has effects it runs on one example after another, in their order.
 
@@ -54,20 +56,18 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: int = 0) -> Callabl
     return batched
 
 
-def _run(f: Callable[..., Any], args: tuple[Any, ...], in_axes: Axes, out_axes: int) -> Any:
-    axes = tuple(in_axes) if isinstance(in_axes, Sequence) else (in_axes,) * len(args)
-    if len(axes) != len(args):
-        raise AxisError(f"in_axes has {len(axes)} entries for {len(args)} arguments",
-                        hint="one for each argument, or one number for all")
+def _run(f: Callable[..., Any], args: tuple[Any, ...], in_axes: Axes, out_axes: Axes) -> Any:
     values, structure = values_of(args)
-    counts = [len(values_of(arg)[0]) for arg in args]
-    along = [_axis(v, axis, i) for v, (i, axis) in zip(values, (
-        (i, axis) for i, (axis, k) in enumerate(zip(axes, counts, strict=True)) for _ in range(k)), strict=True)]
+    axes = _for_each_leaf(in_axes, structure)
+    counts = [leaf_count(part) for part in structure.parts]
+    places = [i for i, count in enumerate(counts) for _ in range(count)]
+    along = [_axis(v, axis, i) for v, axis, i in zip(values, axes, places, strict=True)]
     size = _size(values, along)
     with use_device(values[0].stack):
         first = [v if a is None else _moved(v, a, 0) for v, a in zip(values, along, strict=True)]
         results, tree = _batched(f, first, [a is not None for a in along], structure, size)
-        moved = [_moved(y, 0, normalise_axis(out_axes, y.ndim)) for y in results]
+        back = _of_results(out_axes, tree)
+        moved = [_moved(y, 0, normalise_axis(axis, y.ndim)) for y, axis in zip(results, back, strict=True)]
     return tensors(tree, moved)
 
 
@@ -105,6 +105,28 @@ def _in_order(f: Callable[..., Any], first: list[Value], flags: list[bool],
         return f(*tensors(structure, [next(mine)._value if b else v for v, b in zip(first, flags, strict=True)]))
 
     return values_of(rows_mapped(example, rows))
+
+
+def _for_each_leaf(in_axes: Axes, structure: Structure) -> list[Any]:
+    given = len(in_axes) if isinstance(in_axes, (list, tuple)) else None
+    if given not in (None, len(structure.parts)):
+        raise AxisError(f"in_axes has {given} entries for {len(structure.parts)} arguments",
+                        hint="one for each argument, or one number for all")
+    try:
+        return spread(in_axes, structure)
+    except ValueError as error:
+        raise AxisError(f"in_axes says {error}", hint="a tree like the argument, or one number for all of it") from None
+
+
+def _of_results(out_axes: Axes, tree: Structure) -> list[Any]:
+    try:
+        axes = spread(out_axes, tree)
+    except ValueError as error:
+        raise AxisError(f"out_axes says {error}", hint="a tree like the result, or one number for all of it") from None
+    if None in axes:
+        raise AxisError("out_axes has a None, but each example has a result",
+                        hint="0, and y[0] of a result that is the same for all")
+    return axes
 
 
 def _axis(v: Value, axis: int | None, argument: int) -> int | None:

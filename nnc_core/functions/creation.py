@@ -15,7 +15,7 @@ from nnc_core.functions.interop import imported, shared, taken_over
 from nnc_core.functions.pieces import on_diagonal
 from nnc_core.operator import OPERATORS
 from nnc_core.stacks import Stack
-from nnc_core.symbol import checked_number, number_of
+from nnc_core.symbol import checked_number, is_negative_zero, number_of
 from nnc_core.type import Attributes, Dim, DimLike, admit_numpy, default_float, default_for
 from nnc_core.values.arguments import ArrayLike, name_error, names_itself
 from nnc_core.values.dispatch import F
@@ -232,7 +232,7 @@ def _whole_numbers(start: int, stop: int | None, step: int) -> Attributes:
 def _some_floats(start: float, stop: float | None, step: float, sign: float, dtype: DType) -> Attributes:
     """The same of numbers with a float among them; `sign` is that of the start, which tells zeros apart."""
     first, last = (0, start) if stop is None else (start, stop)
-    if not step or not all(map(isfinite, (first, last, step))):
+    if not step or not all(map(isfinite, (first, last, step))) or is_negative_zero(first):
         return ()
     wide = accumulator(dtype)
     return number_of(first, wide), number_of(step, wide), _count(first, last, step), dtype
@@ -240,7 +240,10 @@ def _some_floats(start: float, stop: float | None, step: float, sign: float, dty
 
 def _row(first: Any, step: Any, size: Any, dtype: DType, stack: Stack) -> Tensor:
     _check_ends(first, step, size, stack.type.admit(dtype))
-    row = F.arange(size=size, dtype=real_of(dtype), start=first, step=step)
+    if is_negative_zero(first) and not is_integer(dtype):  # added to multiples of the step it would lose its sign
+        row = F.negative(F.arange(size=size, dtype=real_of(dtype), step=-step))
+    else:
+        row = F.arange(size=size, dtype=real_of(dtype), start=first, step=step)
     return Tensor(F.cast(row, dtype=dtype) if is_complex(dtype) else row)
 
 

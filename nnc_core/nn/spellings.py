@@ -30,6 +30,7 @@ LAYERS = {
     "UpsamplingNearest2d": "nn.UpSampling2d(scale)", "Transformer": "nn.TransformerEncoder and nn.TransformerDecoder",
     "ParameterList": "a tuple of nn.Parameter", "ParameterDict": "attributes that are nn.Parameter",
     "Buffer": "nnc.Cell(tensor) as an attribute", "DataParallel": "one device for each process",
+    "SpectralNorm": "nnc.spectral_norm of a weight", "WeightNorm": "nnc.weight_norm of a weight",
     "Dense": "nn.Linear(in_features, out_features)", "Conv": "nn.Conv2d", "Embed": "nn.Embedding",
 }  # fmt: skip
 

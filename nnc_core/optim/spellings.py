@@ -10,6 +10,7 @@ ADVICE = {
     "Optimizer": "optim.Minimiser", "SparseAdam": "optim.Adam", "adam": "optim.Adam", "adamw": "optim.AdamW",
     "apply_updates": "minimiser.update(gradients)", "chain": "clipping= and schedules of a minimiser",
     "clip_by_global_norm": "clipping=optim.clipping.GlobalNorm(limit)", "ema": "optim.Average(parameters, decay)",
+    "EMA": "optim.Average(parameters, decay)",
     "lr_scheduler": "optim.schedules, given in place of the learning rate", "sgd": "optim.SGD",
     "swa_utils": "optim.Average(parameters, decay)",
 }  # fmt: skip

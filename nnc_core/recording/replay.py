@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import CONSTANT, OPERATORS
+from nnc_core.operator.control import PICK, TOGETHER
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Literal, Node
-from nnc_core.type import Attributes, renamed
+from nnc_core.type import Attributes, Op, renamed
 from nnc_core.values.data_dependent import mapped, names_in, size_attribute, size_for
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import gradients, lazy, use_device
@@ -46,8 +47,15 @@ def replay(graph: SymbolicGraph, given: Mapping[str, Value], stack: Stack,
                 made[id(node)] = _moved(node, inputs[0], place_of)
             else:
                 attributes = _in_this_call(node.attributes, sizes, stack) if sizes else node.attributes
-                made[id(node)] = F.apply(node.op, inputs, attributes)
+                made[id(node)] = _applied(node.op, inputs, attributes)
     return {name: made[id(node)] for name, node in graph.outputs.items()}
+
+
+def _applied(op: Op, inputs: tuple[Value, ...], attributes: Attributes) -> Value:
+    """Values that are several arrays go the ways of their own: no kernel takes them."""
+    if op is PICK:
+        return F.pick(inputs[0], index=attributes[0])
+    return F.together(*inputs) if op is TOGETHER else F.apply(op, inputs, attributes)
 
 
 def _counted(node: Node, x: Value, sizes: dict[str, str | int]) -> Value:

@@ -8,14 +8,14 @@ from nnc_core.shape import Shape
 from nnc_core.symbol.body import Body, bodies_in, bodies_of, in_sequence, map_bodies
 from nnc_core.symbol.collector import without_collector
 from nnc_core.symbol.node import Node, Table, Uid
-from nnc_core.symbol.number import Literal, Number, checked_number, float_attribute, number_of
+from nnc_core.symbol.number import Literal, Number, checked_number, float_attribute, is_negative_zero, number_of
 from nnc_core.symbol.order import postorder
 from nnc_core.type import Attributes, Op
 
 __all__ = [
     "Body", "Line", "Lines", "Literal", "Node", "Number", "Symbol", "Table", "Uid", "bodies_in", "bodies_of",
-    "called_at", "checked_number", "float_attribute", "in_sequence", "is_users", "map_bodies", "number_of", "postorder",
-    "show_line", "user_line", "users_frame", "without_collector",
+    "called_at", "checked_number", "float_attribute", "in_sequence", "is_negative_zero", "is_users", "map_bodies",
+    "number_of", "postorder", "show_line", "user_line", "users_frame", "without_collector",
 ]  # fmt: skip
 
 

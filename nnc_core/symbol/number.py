@@ -68,11 +68,13 @@ class _NegativeZero(float):
 _NEGATIVE_ZERO = _NegativeZero(-0.0)
 
 
+def is_negative_zero(value: Any) -> bool:
+    return isinstance(value, (float, np.floating)) and value == 0 and copysign(1.0, value) < 0
+
+
 def float_attribute(value: Any) -> Any:
     """A float such that equal attributes are the same to the bit; anything else as it is."""
-    if value.__class__ is float and value == 0 and copysign(1.0, value) < 0:
-        return _NEGATIVE_ZERO
-    return value
+    return _NEGATIVE_ZERO if value.__class__ is float and is_negative_zero(value) else value
 
 
 def number_of(value: Any, dtype: DType) -> Number:

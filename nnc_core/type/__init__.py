@@ -24,13 +24,13 @@ from nnc_core.type.index_range import NO_INDEX, IndexRange
 from nnc_core.type.numbers import plain, whole
 from nnc_core.type.op import Attributes, Op
 from nnc_core.type.promotion import admit_numpy, default_float, default_for, not_computed, promote, promote_number
-from nnc_core.type.spec import Specified, TensorSpec, TupleSpec, map_dims
+from nnc_core.type.spec import HoldsSpec, Specified, TensorSpec, TupleSpec, map_dims
 
 __all__ = [
-    "NO_INDEX", "Attributes", "Dim", "DimLike", "Dims", "IndexRange", "Op", "Specified", "SymbolicSize", "TensorSpec",
-    "TupleSpec", "Type", "admit_numpy", "any_data_dependent", "default_float", "default_for", "is_data_dependent",
-    "is_static", "map_dims", "names_of", "not_computed", "plain", "promote", "promote_number", "renamed", "resolved",
-    "specialised", "substitute", "symbolic_size", "whole",
+    "NO_INDEX", "Attributes", "Dim", "DimLike", "Dims", "HoldsSpec", "IndexRange", "Op", "Specified", "SymbolicSize",
+    "TensorSpec", "TupleSpec", "Type", "admit_numpy", "any_data_dependent", "default_float", "default_for",
+    "is_data_dependent", "is_static", "map_dims", "names_of", "not_computed", "plain", "promote", "promote_number",
+    "renamed", "resolved", "specialised", "substitute", "symbolic_size", "whole",
 ]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -89,6 +89,15 @@ class TupleSpec(TensorSpec):
 _NO_DTYPE: DType = np.dtype("V")
 
 
+class HoldsSpec:
+    """An attribute of a kind of its own that has a spec, whose dimensions are changed as those of others are."""
+
+    spec: Any
+
+    def with_spec(self, spec: Any) -> Self:
+        raise NotImplementedError
+
+
 def map_dims(value: Any, change: Callable[[Dim], Any], other: Callable[[Any], Any] = lambda value: value) -> Any:
     """An attribute with its dimensions changed, in tuples and specs too; `other` is asked about everything else."""
     if isinstance(value, Dim):
@@ -100,6 +109,8 @@ def map_dims(value: Any, change: Callable[[Dim], Any], other: Callable[[Any], An
         return TupleSpec(map_dims(value.parts, change, other))
     if isinstance(value, TensorSpec):
         return TensorSpec(map_dims(value.shape, change, other), value.dtype)
+    if isinstance(value, HoldsSpec):
+        return value.with_spec(map_dims(value.spec, change, other))
     return other(value)
 
 

@@ -16,10 +16,12 @@ from nnc_core.type import (
     Attributes,
     Dim,
     Dims,
+    HoldsSpec,
     Op,
     SymbolicSize,
     TensorSpec,
     TupleSpec,
+    any_data_dependent,
     is_data_dependent,
     is_static,
     map_dims,
@@ -106,6 +108,8 @@ def names_in(value: Any) -> Iterator[str]:
         yield from names_in(value.parts)
     elif isinstance(value, TensorSpec):
         yield from names_in(value.shape)
+    elif isinstance(value, HoldsSpec):
+        yield from names_in(value.spec)
     elif isinstance(value, Body):
         for node in (*value.inputs, *value.nodes):
             yield from names_in((node.spec, node.attributes))
@@ -115,6 +119,13 @@ def unresolved_counts(attributes: Attributes) -> list[Value]:
     """Values that resolve the sizes in some attributes that are not resolved yet."""
     names = [n for n in names_in(attributes) if isinstance(n, SymbolicSize) and n.size is None and n.source is not None]
     return [_count(n) for n in names]
+
+
+def has_resolved(attributes: Attributes) -> bool:
+    """True if a size in some attributes has been resolved and not been put in yet."""
+    if not any_data_dependent():
+        return False
+    return any(isinstance(n, SymbolicSize) and n.size is not None for n in names_in(attributes))
 
 
 def _count(name: SymbolicSize) -> Value:

@@ -15,10 +15,10 @@ from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.device import enqueued_for
 from nnc_core.engine.execute import Way
 from nnc_core.operator import OPERATORS, Namespace
-from nnc_core.operator.control import PICK, TOGETHER
+from nnc_core.operator.control import PICK, TOGETHER, is_tape
 from nnc_core.stacks import Stack, moved
 from nnc_core.symbol import checked_number, postorder, show_line, user_line
-from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, TupleSpec, any_data_dependent, is_static
+from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, TupleSpec, any_data_dependent, is_static, resolved
 from nnc_core.values import debug, memo
 from nnc_core.values.accepted import WHOLE, accept
 from nnc_core.values.borrowed import shares_memory, snapshot
@@ -27,6 +27,7 @@ from nnc_core.values.comparing import by_value
 from nnc_core.values.data_dependent import (
     count_on_host,
     has_data_dependent,
+    has_resolved,
     refresh,
     resolve,
     unresolved_counts,
@@ -171,7 +172,8 @@ def _inferred(op: Op, values: Sequence[Value], attributes: Attributes, stack: St
         return (shape.infer(op, specs, attributes) if running is None
                 else shape.once(running.specs_of(shape), op, specs, attributes)), attributes
     except ShapeError:
-        if not learn_sizes(values, op.name):
+        learnt_before = running is None and has_resolved(attributes)  # since what they come from was recorded
+        if not learn_sizes(values, op.name) and not learnt_before:
             raise
         attributes = with_resolved_sizes(attributes, stack)
         return shape.infer(op, tuple([v.spec for v in values]), attributes), attributes
@@ -289,12 +291,17 @@ def evaluate(values: Sequence[Value]) -> None:
             v.array = _evaluated(v)
             this_round.settle(v)
             if any_data_dependent() and has_data_dependent(v.spec.shape):
-                v._spec = None  # the array tells it now
+                v._spec = _resolved_tape(v.spec) if is_tape(v.spec) else None  # the array tells it now
     for v in again:
         if v not in wanted:
             v.array = None
     if computed:
         this_round.bound(computed)
+
+
+def _resolved_tape(spec: TensorSpec) -> TensorSpec:
+    """It stays one: the way back goes by that, not by the number of its rows."""
+    return TensorSpec((spec.shape[0], *[resolved(d) for d in spec.shape[1:]]), spec.dtype)
 
 
 def compute(values: Sequence[Value], why: str) -> None:

@@ -103,6 +103,33 @@ def _made(kind: type, names: tuple[Any, ...], values: list[Any]) -> Any:
     return made
 
 
+def leaf_count(structure: Structure) -> int:
+    return 1 if structure.kind is None else sum(map(leaf_count, structure.parts))
+
+
+def spread(prefix: Any, structure: Structure) -> list[Any]:
+    """Something for each leaf of a structure, by a tree that is like its beginning; ValueError where it is not.
+
+    A dict stands for whatever has names, a list or tuple for either; anything else, None too, for all that is below it.
+    """
+    if isinstance(prefix, dict):
+        if set(prefix) != set(structure.keys):
+            raise ValueError(f"{prefix!r}, which has {len(prefix)} names, for {_described(structure)}")
+        return [x for key, part in zip(structure.keys, structure.parts, strict=True) for x in spread(prefix[key], part)]
+    if isinstance(prefix, (list, tuple)):
+        if structure.keys or structure.kind is None or len(prefix) != len(structure.parts):
+            raise ValueError(f"{prefix!r}, which has {len(prefix)} entries, for {_described(structure)}")
+        return [x for below, part in zip(prefix, structure.parts, strict=True) for x in spread(below, part)]
+    return [prefix] * leaf_count(structure)
+
+
+def _described(structure: Structure) -> str:
+    if structure.kind is None:
+        return "a tensor"
+    kind = getattr(structure.kind, "__name__", "dict")
+    return f"{kind} of {', '.join(map(repr, structure.keys)) if structure.keys else len(structure.parts)}"
+
+
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     """f on the leaves of trees that are alike."""
     leaves, structure = flatten(tree)

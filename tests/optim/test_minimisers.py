@@ -9,7 +9,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core import nn, optim
-from nnc_core.base.errors import AttributeValueError, DTypeError, OperandError, ShapeError, StateError
+from nnc_core.base.errors import AttributeValueError, DeviceError, DTypeError, OperandError, ShapeError, StateError
 from nnc_core.values.cell import LONGEST_PAST, Cell
 from tests.devices import devices
 from tests.nn.network import MODES
@@ -222,3 +222,20 @@ def test_state_moves_with_its_parameters(device: str) -> None:
     with nnc.use_device("strict-nofloat64:0"):
         minimiser.update({name: nnc.ones_like(p.read()) for name, p in model.named_parameters().items()})
     assert {c.device.id for c in minimiser.cells().values()} == {"strict-nofloat64:0"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_parameters_that_moved_without_their_minimiser(mode: str) -> None:
+    other = "strict-nofloat64:0"
+    model = nn.Linear(2, 1).to(other)
+    minimiser = optim.Adam(model.named_parameters(), 0.1).to("strict:0")
+    given = nnc.ones((2, 1), device=other), nnc.ones((1,), device=other)
+    message = f"parameter 'weight' is on {other}, 'step' of Adam on strict:0.*\n.*\n?.*minimiser.to\\('{other}'\\)"
+    run = nnc.jit if mode == "compiled" else lambda f: f
+    with nnc.use_device(other), pytest.raises(DeviceError, match=message), nnc.deferred(mode == "deferred"):
+        run(lambda w, b: minimiser.update({"weight": w, "bias": b}))(*given)
+
+
+def test_groups_that_are_dicts() -> None:
+    with pytest.raises(OperandError, match=r"parameter '0' is dict.*\n?.*optim\.Group\(cells"):
+        optim.SGD([{"params": nn.Linear(2, 1).parameters(), "lr": 0.1}], 0.2)

@@ -70,7 +70,8 @@ def named(parameters: Cells, first: int = 0) -> dict[str, Cell]:
     for name, p in found.items():
         if not isinstance(p, Cell):
             raise OperandError(f"parameter {name!r} is {type(p).__name__}, which cannot be written",
-                               hint="pass module.named_parameters(), Cells, or Groups of such")
+                               hint="optim.Group(cells, learning_rate=0.1), or optim.groups_by_name"
+                               if isinstance(p, dict) else "pass module.named_parameters(), Cells, or Groups of such")
     return found
 
 

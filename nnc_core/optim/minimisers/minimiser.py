@@ -11,6 +11,7 @@ import numpy as np
 from nnc_core.algodiff.gradients import value_and_grad
 from nnc_core.base.dtype import float64, is_complex
 from nnc_core.base.errors import (
+    DeviceError,
     DTypeError,
     NotSupportedError,
     OperandError,
@@ -222,12 +223,26 @@ class Minimiser(Stateful):
         gradients = {name: gradients[name] for name in self.active()}
         if not gradients:
             return
-        with no_grad():
-            if self.nonfinite == "propagate":
-                self._update(gradients, loss)
-            else:
-                guard_update(self.nonfinite, type(self).__name__, gradients, self.step.read(),
-                             lambda given: self._update(given, loss))
+        try:
+            with no_grad():
+                if self.nonfinite == "propagate":
+                    self._update(gradients, loss)
+                else:
+                    guard_update(self.nonfinite, type(self).__name__, gradients, self.step.read(),
+                                 lambda given: self._update(given, loss))
+        except DeviceError:
+            self._check_device()
+            raise
+
+    def _check_device(self) -> None:
+        """Say so if the parameters have gone to a device that the state is not on."""
+        state = self.cells()
+        for name, p in self.active().items():
+            kept = next((key for key, cell in state.items() if cell.device.id != p.device.id), None)
+            if kept is not None:
+                raise DeviceError(f"parameter {name!r} is on {p.device.id}, {kept!r} of {type(self).__name__} on "
+                                  f"{state[kept].device.id}", line=show_line(user_line()),
+                                  hint=f"minimiser.to({p.device.id!r}), after module.to") from None
 
     def _update(self, gradients: Mapping[str, Tensor], loss: Loss | None) -> None:
         changes, count = self.changes_by(self.prepared(gradients), loss), self.step.read() + 1

@@ -24,6 +24,14 @@ def sine_jvp() -> nnc.custom_jvp:
     return f.defjvp(lambda primals, tangents: (nnc.sin(primals[0]), tangents[0] * nnc.cos(primals[0]) * TWICE))
 
 
+def deferring(f: Callable[..., Any]) -> Callable[..., Any]:
+    def recorded(*args: Any) -> Any:
+        with nnc.deferred():
+            return f(*args)
+
+    return recorded
+
+
 BOTH = pytest.mark.parametrize("make", [sine_vjp, sine_jvp])
 Make = Callable[[], Any]
 
@@ -53,6 +61,29 @@ def test_second_order(x: nnc.Tensor, make: Make) -> None:
     (again,) = nnc.gradients(first.sum(), [v])
     assert again is not None
     np.testing.assert_array_equal(again.numpy(), second(x).numpy())
+
+
+def square_root() -> nnc.custom_vjp:
+    """Its forward calls the function itself, whose own steps would have no such derivative."""
+    f = nnc.custom_vjp(lambda x: nnc.stop_gradient(nnc.sqrt(x)))
+
+    def forward(x: nnc.Tensor) -> Any:
+        y = f(x)
+        return y, y
+
+    return f.defvjp(forward, lambda y, g: (g / (2 * y),))
+
+
+@pytest.mark.parametrize("run", [lambda f: f, nnc.jit, deferring], ids=["eager", "compiled", "deferred"])
+def test_a_forward_that_calls_the_function_itself(device: str, run: Any) -> None:
+    """To any order, residuals are differentiated by the rule as well, and examples side by side."""
+    f, x = square_root(), nnc.asarray([1.0, 4.0, 9.0])
+    root = x.numpy() ** 0.5
+    np.testing.assert_allclose(run(nnc.grad(lambda t: f(t).sum()))(x).numpy(), 0.5 / root, rtol=1e-6)
+    second = nnc.grad(lambda t: nnc.grad(lambda u: f(u).sum())(t).sum())
+    np.testing.assert_allclose(run(second)(x).numpy(), -0.25 / root**3, rtol=1e-5)
+    third = nnc.vmap(nnc.grad(nnc.grad(nnc.grad(f))))
+    np.testing.assert_allclose(run(third)(x).numpy(), 0.375 / root**5, rtol=1e-5)
 
 
 @BOTH

@@ -75,6 +75,14 @@ def test_what_is_carried_is_a_tuple_of_tensors(device: str) -> None:
     def no_function() -> Any:
         return nnc.while_loop(lambda y: True, 3, (x(),))  # type: ignore[arg-type]
 
+    def one_tuple() -> Any:
+        return nnc.while_loop(lambda state: state[0] < 3, lambda state: (state[0] + 1, state[1]), (zero(), x()))
+
+    def one_tuple_in_the_body() -> Any:
+        return nnc.while_loop(lambda i, y: i < 3, lambda state: (state[0] + 1, state[1]), (zero(), x()))
+
+    refused(OperandError, "while_loop: the condition is given 2 arguments, .*too many.*lambda x0, x1: ...", one_tuple)
+    refused(OperandError, "while_loop: the body is given 2 arguments", one_tuple_in_the_body)
     refused(OperandError, r"while_loop: carried is Tensor, not a tuple.*give \(x,\)", no_tuple)
     refused(OperandError, "while_loop: str is no array and no number", text)
     refused(OperandError, "while_loop: body is int, not a function", no_function)

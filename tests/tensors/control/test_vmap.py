@@ -76,6 +76,23 @@ def test_trees_go_in_and_come_out(device: str) -> None:
     assert found["s"][1] is None
 
 
+@RUNS
+@pytest.mark.parametrize(("out_axes", "each"), [
+    (1, (1, 1, 1)), ((1, 0), (1, 0, 0)), ([-1, {"s": 1, "t": -1}], (-1, 1, -1)), ((0, {"s": 0, "t": 1}), (0, 0, 1)),
+])  # fmt: skip
+def test_axes_part_by_part(device: str, run: Any, out_axes: Any, each: tuple[int, ...]) -> None:
+    a, parts = numbers(4, 2), {"w": (numbers(3), None), "x": numbers(2, 4, seed=1)}
+
+    def f(row: nnc.Tensor, d: Any) -> Any:
+        return row + d["x"], {"s": d["w"][0] * row[0], "t": d["x"]}
+
+    found = run(nnc.vmap(f, (0, {"w": None, "x": 1}), out_axes))(a, parts)
+    x = parts["x"].numpy().T
+    wanted = a.numpy() + x, parts["w"][0].numpy() * a.numpy()[:, :1], x
+    for y, z, axis in zip((found[0], found[1]["s"], found[1]["t"]), wanted, each, strict=True):
+        near(y, np.moveaxis(z, 0, axis))
+
+
 def test_numbers_and_what_does_not_depend_on_examples(device: str) -> None:
     a, b, c = nnc.vmap(lambda x, k: (x * k, k, 3), (0, None))(numbers(4), 2.0)
     near(a, numbers(4).numpy() * np.float32(2))
@@ -325,6 +342,20 @@ def test_numbers_of_examples_must_agree(device: str) -> None:
 def test_axes_that_are_not_there(device: str, in_axes: Any, kind: type, message: str) -> None:
     with pytest.raises(kind, match=f"vmap: .*{message}") as caught:
         nnc.vmap(lambda a: a, in_axes)(numbers(4, 3))
+    assert "test_vmap.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(("in_axes", "out_axes", "message"), [
+    (({"x": 0},), 0, r"in_axes says \{'x': 0\}, which has 1 names, for dict of 'w', 'x'"),
+    (({"x": 0, "w": (0, 0, 0)},), 0, "in_axes says .0, 0, 0., which has 3 entries, for list of 2"),
+    (({"x": (0,), "w": 0},), 0, "in_axes says .0,., which has 1 entries, for a tensor"),
+    (0, (0, 0, 0), "out_axes says .0, 0, 0., which has 3 entries, for tuple of 2"),
+    (0, {"a": 0}, "which has 1 names, for tuple of 2"), (0, (0, None), "out_axes has a None"),
+])  # fmt: skip
+def test_axes_of_another_structure(device: str, in_axes: Any, out_axes: Any, message: str) -> None:
+    tree = {"x": numbers(4), "w": [numbers(4), numbers(4)]}
+    with pytest.raises(AxisError, match=f"vmap: {message}") as caught:
+        nnc.vmap(lambda d: (d["x"], d["w"][0]), in_axes, out_axes)(tree)
     assert "test_vmap.py" in str(caught.value)
 
 

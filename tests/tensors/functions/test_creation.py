@@ -28,6 +28,10 @@ CASES: dict[str, tuple[Callable[[], nnc.Tensor], Any]] = {
     "arange": (lambda: nnc.arange(5), np.arange(5)),
     "arange from": (lambda: nnc.arange(2, 9, 3), np.arange(2, 9, 3)),
     "arange down": (lambda: nnc.arange(5, 0, -2), np.arange(5, 0, -2)),
+    "arange from minus zero": (lambda: nnc.arange(-0.0, 3), np.arange(-0.0, 3, dtype=np.float32)),
+    "arange down from minus zero": (lambda: nnc.arange(-0.0, -3, -1.5), np.arange(-0.0, -3, -1.5, np.float32)),
+    "arange of halves from minus zero": (lambda: nnc.arange(np.float64(-0.0), 3, 2, dtype="float16"),
+                                         np.array([-0.0, 2], np.float16)),
     "arange of nothing": (lambda: nnc.arange(3, 3), np.arange(3, 3)),
     "arange of floats": (lambda: nnc.arange(0.0, 1.0, 0.25), np.arange(0, 1, 0.25, np.float32)),
     "linspace": (lambda: nnc.linspace(0, 1, 5), np.linspace(0, 1, 5, dtype=np.float32)),
@@ -70,6 +74,7 @@ def test_equals_numpy(device: str, name: str) -> None:
     for found in (make(), lazy, nnc.jit(make)()):
         assert found.device.id == device and (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
         np.testing.assert_array_equal(found.numpy(), wanted)
+        np.testing.assert_array_equal(np.signbit(found.numpy().real), np.signbit(wanted.real))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

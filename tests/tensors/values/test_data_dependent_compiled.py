@@ -11,7 +11,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import FallbackWarning, NotSupportedError, ShapeError
-from nnc_core.recording.staged import KEPT, StagedProgram
+from nnc_core.recording.staged import AT_ONCE, KEPT, StagedProgram
 from nnc_core.type import is_data_dependent
 from tests.support import same
 from tests.tensors.faults import fails
@@ -71,10 +71,74 @@ def test_a_part_is_compiled_once_for_each_size_and_the_oldest_goes(device: str) 
         jitted(x + shift)
     assert len(part.compiled) == 2
     kept = part.for_sizes({part.names[0]: 25})
-    for k in range(KEPT + 4):
+    for k in [k for k in range(KEPT + 4) for _ in range(2)]:
         found = jitted(nnc.asarray(np.where(np.arange(50) < k, 1, -1).astype(np.float32)))
         assert found.shape == (k,)
     assert len(part.compiled) == KEPT and kept not in part.compiled.values()
+
+
+def _everything(x: nnc.Tensor, total: nnc.Cell, generator: nnc.Generator) -> Any:
+    """Steps of every kind on a counted size, some with several results, and results that could be views."""
+    def loss(x: nnc.Tensor) -> nnc.Tensor:
+        y = x[x > 0]
+        last, rows = nnc.scan(lambda c, v: (c + nnc.sin(v), c * v), nnc.asarray(0.0), y)
+        tame = nnc.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, nnc.tanh(a) + i), (nnc.asarray(0), y))[1]
+        either = nnc.cond(last > 1, lambda y: y * 2, lambda y: y - 1, y)
+        return nnc.sum(rows) + nnc.sum(tame) + nnc.sum(either) + nnc.sum(nnc.vmap(nnc.square)(y))
+
+    value, slope = nnc.value_and_grad(loss)(x)
+    y = x[x > 0]
+    total += nnc.sum(y)
+    return value, slope, y, y[:, None], generator.normal(y.shape), nnc.reshape(x, (4, 5)), total.read()
+
+
+def test_sizes_that_are_new_at_each_call_run_operator_by_operator_until_they_come_again(device: str) -> None:
+    x = nnc.asarray(np.random.default_rng(0).normal(size=20).astype(np.float32))
+    shifts = np.linspace(-1, 1, AT_ONCE + 6).repeat(2).tolist()
+
+    def calls(make: Callable[..., Any]) -> list[Any]:
+        total, generator = nnc.Cell(nnc.zeros(())), nnc.Generator(3)
+        f = make(lambda x: _everything(x, total, generator))
+        return [[y.numpy() for y in f(x + shift)] for shift in shifts]
+
+    for found, wanted in zip(calls(nnc.jit), calls(lambda f: f), strict=True):
+        for a, b in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_new_sizes_are_compiled_when_they_come_again(device: str) -> None:
+    jitted = nnc.jit(lambda x: x[x > 0] * 2)
+    ramp = np.arange(40, dtype=np.float32)
+    (part,) = [p for stage in jitted.lower(nnc.asarray(ramp)).program.parts for p in stage if p.names]
+    for k in range(AT_ONCE + 5):
+        assert jitted(nnc.asarray(ramp - k)).tolist() == (2 * (ramp - k)[ramp > k]).tolist()
+        assert len(part.compiled) == min(k + 1, AT_ONCE)
+    for k in (AT_ONCE, AT_ONCE + 1):
+        assert jitted(nnc.asarray(ramp - k)).tolist() == (2 * (ramp - k)[ramp > k]).tolist()
+    assert len(part.compiled) == AT_ONCE + 2
+
+
+def test_derivatives_of_ones_own_on_counted_sizes(device: str) -> None:
+    f = nnc.custom_vjp(nnc.round).defvjp(lambda x: (nnc.round(x), x), lambda x, g: (g * x,))
+    x = nnc.asarray([-1.0, 2.0, 3.0])
+    slope = nnc.jit(nnc.grad(lambda x: nnc.sum(f(x[x > 0]))))
+    assert slope(x).tolist() == [0, 2, 3] and slope(x + 2).tolist() == [1, 4, 5]
+
+
+def test_a_deferred_way_back_through_a_loop_on_counted_sizes(device: str) -> None:
+    """Also where the size is learnt between the loop and the way back."""
+    def loss(x: nnc.Tensor, looked_at: bool) -> nnc.Tensor:
+        y = x[x > 0]
+        z = nnc.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * a), (nnc.asarray(0), y))[1]
+        if looked_at:
+            assert y.shape == (2,)
+        return nnc.sum(z)
+
+    x = nnc.asarray([-1.0, 1.5, 0.5])
+    for looked_at in (False, True):
+        with nnc.deferred():
+            found = nnc.grad(loss)(x, looked_at)
+        np.testing.assert_allclose(found.numpy(), [0, 8 * 1.5**7, 8 * 0.5**7], rtol=1e-6)
 
 
 def test_cells_are_read_and_written_around_masks(device: str) -> None:
