@@ -35,7 +35,7 @@ class ScatterKind(NamedTuple):
 
 
 class ScatterNumbers(NamedTuple):
-    """What the code is given, in elements of its type but for offsets, which are bytes.
+    """Numbers that the code is given, in elements of its type but for offsets, which are bytes.
 
     The array is `batch` x `outer` rows of rows, `length` of `inner` elements each; `updated` indices for each of the
     batch say which of them change.  Tasks are pieces of so many columns.

@@ -80,7 +80,7 @@ class ScatterWriter:
         return f.get(found, "i1")
 
     def note_the_first(self) -> None:
-        """Of the notes of all threads that with the lowest place stays."""
+        """Note what is wrong: of the notes of all threads that with the lowest place stays."""
         f = self.function
         with self.each() as (batch, k):
             index = self.index(batch, k)
