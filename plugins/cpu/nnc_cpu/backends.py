@@ -32,6 +32,7 @@ from nnc_cpu import (
 )
 from nnc_cpu.attention import ATTENTION
 from nnc_cpu.blas import is_in_the_way, on_one_thread
+from nnc_cpu.few_largest import by_searches
 from nnc_cpu.memory import array_in
 from nnc_cpu.products import PRODUCTS
 from nnc_cpu.products.backend import is_slow_in_blas, nest_is_quicker
@@ -131,6 +132,13 @@ class ConvolutionBackend(NumpyBackend):
         return super().refuse(command) or ("its loop nest is quicker" if left else None)
 
 
+class TopBackend(NumpyBackend):
+    """Chooses a few elements of rows by searches instead, which fuse and need no Python."""
+
+    def instead(self, F: Any, inputs: Sequence[Any], command: Command) -> Any:
+        return by_searches(F, inputs, command)
+
+
 class JoinBackend(NumpyBackend):
     """Joins many arrays: machine code has instructions for each of them, of which thousands take minutes to compile."""
 
@@ -158,7 +166,7 @@ MOST_JOINED = 64
 """Inputs of a loop nest; compiling takes some milliseconds for each."""
 BETTER_THAN_NESTS = frozenset({
     "matmul", "conv", "conv_input_gradient", "conv_kernel_gradient",  # BLAS
-    "sort", "argsort", "arg_top_k", "lexsort", "searchsorted", "earlier",  # fewer comparisons
+    "sort", "argsort", "arg_top_k", "lexsort", "earlier",  # fewer comparisons
     "region_product", "region_product_gradient", "roi_pool_index",  # what lies in a region, not all of its image
 })  # fmt: skip
 """Operators whose NumPy code goes before their loop nests, and those of their parts."""
@@ -179,6 +187,7 @@ def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ..
         return {**plain, FUSED.name: (FusedBackend(FUSED.name),)}
     plain["concat"] = (JoinBackend("concat"), *plain["concat"])
     plain["matmul"] = (MatmulBackend("matmul"),)
+    plain["arg_top_k"] = (TopBackend("arg_top_k"),)
     plain["scatter"] = (SequentialScatter(), *plain["scatter"])
     plain |= {name: (ConvolutionBackend(name), NumpyBackend(name, fallback=True)) for name in convolution.MAKERS}
     products = {name: (*found, *plain.get(name, ())) for name, found in PRODUCTS.items()}

@@ -22,6 +22,7 @@ LARGE = 1 << 15
 """Elements from which on the command of a graph is worth its launch: threads may share it."""
 MANY_HALVES = 1 << 13
 MANY_MULTIPLIED = 1 << 12
+MANY_SOUGHT = 1 << 13
 HALVES = frozenset({dt.float16.num, dt.bfloat16.num})
 
 
@@ -103,6 +104,10 @@ def is_bounded(x: Any, dtype: dt.DType) -> bool:
     return x.size >= LARGE and (x.dtype.num in HALVES or not converts_as_numpy_does(x.dtype, dtype))
 
 
+def are_many_sought(x: Any, values: Any, right: bool) -> bool:
+    return values.__class__ is np.ndarray and values.size >= MANY_SOUGHT
+
+
 IN_PASSES = ("silu", "mish", "softplus", "softsign", "elu", "leaky_relu", "sigmoid", "logaddexp", "logaddexp2", "hypot",
              "nextafter", "sinc", "xlogy", "xlog1py", "entr", "ldexp", "mantissa", "exponent")
 """Functions of elements for which NumPy goes through several arrays."""
@@ -112,6 +117,6 @@ LEFT: Mapping[str, tuple[type[LeavesLarge], Callable[..., bool]]] = {
     **dict.fromkeys(IN_PASSES, (LeavesLarge, is_large)), "random_bits": (LeavesLarge, are_many),
     **dict.fromkeys(("uniform", "bernoulli"), (LeavesWhole, are_many)),
     "sum": (LeavesLarge, is_widened), "mean": (LeavesWhole, are_many_halves), "cast": (LeavesLarge, is_bounded),
-    "one_hot": (LeavesLarge, is_large_in_classes),
+    "one_hot": (LeavesLarge, is_large_in_classes), "searchsorted": (LeavesLarge, are_many_sought),
 }
 """Who leaves what, by the names of operators."""
