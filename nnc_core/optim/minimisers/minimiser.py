@@ -31,7 +31,7 @@ from nnc_core.optim.spellings import OF_MINIMISERS, SETTING_ADVICE, respelled_se
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import plain
 from nnc_core.values.cell import Cell, guarded
-from nnc_core.values.modes import no_grad
+from nnc_core.values.modes import current_trace, no_grad
 from nnc_core.values.tensor import Tensor
 
 Schedule = Callable[[Tensor], Any]
@@ -217,9 +217,11 @@ class Minimiser(Stateful):
         Raises StateError for names that are not those of the parameters, ShapeError and DTypeError for gradients that
         are not like their parameters; ExecutionError under `nonfinite="error"`.
         """
-        self._check(gradients)
-        guarded(self._read_settings)
-        gradients = {name: gradients[name] for name in self.active()}
+        active = self.active()
+        self._check(gradients, active)
+        if current_trace.get() is not None:
+            guarded(self._read_settings)
+        gradients = {name: gradients[name] for name in active}
         if not gradients:
             return
         with no_grad():
@@ -250,8 +252,7 @@ class Minimiser(Stateful):
         """The parameters that are updated: all but those that are frozen (`nn.Module.freeze`)."""
         return {name: p for name, p in self.parameters.items() if not getattr(p, "frozen", False)}
 
-    def _check(self, gradients: Mapping[str, Tensor]) -> None:
-        active = self.active()
+    def _check(self, gradients: Mapping[str, Tensor], active: Mapping[str, Cell]) -> None:
         missing, unknown = active.keys() - gradients.keys(), gradients.keys() - self.parameters.keys()
         if missing or unknown:
             said = [f"missing {', '.join(sorted(missing))}"] * bool(missing)
@@ -261,10 +262,10 @@ class Minimiser(Stateful):
                              hint="make it with module.named_parameters(), or optim.groups_by_name, for these names"
                              if numbered else "differentiate by the parameters that the minimiser was made with")
         for name, p in active.items():
-            g = gradients[name]
-            if g.shape != p.spec.shape:
+            g, spec = gradients[name], p.spec
+            if g.shape != spec.shape:
                 raise ShapeError(f"the gradient of {name!r} is {g.spec}, its parameter {p.spec}")
-            if g.dtype != p.spec.dtype:
+            if g.dtype != spec.dtype:
                 raise DTypeError(f"the gradient of {name!r} is {g.spec}, its parameter {p.spec}",
                                  hint="cast with astype")
 
