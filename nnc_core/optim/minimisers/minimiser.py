@@ -21,6 +21,7 @@ from nnc_core.base.errors import (
 from nnc_core.base.unknown_names import unknown_member
 from nnc_core.functions.creation import asarray, zeros
 from nnc_core.optim.clipping import Clipping
+from nnc_core.optim.minimisers.compiled_updates import compiled_update
 from nnc_core.optim.minimisers.configuration import setting_text
 from nnc_core.optim.minimisers.groups import Cells, Group, grouped
 from nnc_core.optim.minimisers.nonfinite import POLICIES, guard_update
@@ -217,16 +218,19 @@ class Minimiser(Stateful):
         Raises StateError for names that are not those of the parameters, ShapeError and DTypeError for gradients that
         are not like their parameters; ExecutionError under `nonfinite="error"`.
         """
-        active = self.active()
-        self._check(gradients, active)
+        self._check(gradients)
         if current_trace.get() is not None:
             guarded(self._read_settings)
-        gradients = {name: gradients[name] for name in active}
+        gradients = {name: gradients[name] for name in self.active()}
         if not gradients:
             return
         with no_grad():
             if self.nonfinite == "propagate":
-                self._update(gradients, loss)
+                program = compiled_update(self, self._read_settings(), gradients) if loss is None else None
+                if program is None:
+                    self._update(gradients, loss)
+                else:
+                    program(gradients)
             else:
                 guard_update(self.nonfinite, type(self).__name__, gradients, self.step.read(),
                              lambda given: self._update(given, loss))
@@ -252,7 +256,8 @@ class Minimiser(Stateful):
         """The parameters that are updated: all but those that are frozen (`nn.Module.freeze`)."""
         return {name: p for name, p in self.parameters.items() if not getattr(p, "frozen", False)}
 
-    def _check(self, gradients: Mapping[str, Tensor], active: Mapping[str, Cell]) -> None:
+    def _check(self, gradients: Mapping[str, Tensor]) -> None:
+        active = self.active()
         missing, unknown = active.keys() - gradients.keys(), gradients.keys() - self.parameters.keys()
         if missing or unknown:
             said = [f"missing {', '.join(sorted(missing))}"] * bool(missing)
