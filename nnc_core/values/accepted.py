@@ -68,19 +68,26 @@ def kernel_for(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Accep
     """The kernel remembered for operands with arrays, on a stack whose operators are nnc's own; None if there is none.
 
     `dispatch` asks the same for operands that no gradient is asked through, without a call."""
-    stack, arrays = None, []
+    stack, dtypes, arrays, numbers = None, None, [], 0
     for x in inputs:
         if x.__class__ is Value:
             array = x.array
-            if array is None or array.__class__ is tuple or (stack is not None and x.stack is not stack):
+            if array is None or array.__class__ is tuple:
                 return None
-            stack = x.stack
+            if stack is None:
+                dtypes, stack = array.dtype, x.stack
+            elif x.stack is not stack:
+                return None
+            elif array.dtype is not dtypes:
+                dtypes = (dtypes, len(arrays), array.dtype)
             arrays.append(array)
-        else:
+        elif x.__class__ is float or x.__class__ is int:
+            numbers |= (1 if x.__class__ is float else WHOLE) << len(arrays)
             arrays.append(x)
+        else:
+            return None
     if stack is None or stack.operator.replaced:
         return None
-    dtypes, numbers = _dtypes(inputs)
     kernel = stack.accepted.get((op, dtypes, numbers, attributes) if op.names_dtype else (op, dtypes, numbers))
     return None if kernel is None else Accepted(kernel, arrays, stack, not numbers)
 

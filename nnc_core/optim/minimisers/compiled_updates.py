@@ -8,9 +8,10 @@ that somebody watches run operator by operator.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 from nnc_core.base.errors import Error, FallbackWarning
 from nnc_core.base.fast_path import CLOSED_BY, is_watched
@@ -30,14 +31,13 @@ STEPPED = 2
 that a loop lowers, are waited for twice as long each time."""
 _PACKAGE = __name__.partition(".")[0]
 
-Update = Callable[[Mapping[str, Tensor]], None]
+_updating: ContextVar[Minimiser | None] = ContextVar("nnc_updating", default=None)
 
 
 class CompiledUpdates:
     """What one minimiser knows of its updates: those with the settings of now."""
 
-    def __init__(self, update: Update) -> None:
-        self._update = update
+    def __init__(self) -> None:
         self._kind: tuple[Stack, str] | None = None
         self._left, self._waits = STEPPED, STEPPED
         """How many more updates run operator by operator, and how many did of this kind."""
@@ -49,7 +49,7 @@ class CompiledUpdates:
             self._kind, self._left, self._found = kind, self._waits, None
         if not self._left:
             self._waits *= 2
-            self._found = _compiled(self._update, gradients)
+            self._found = _compiled(gradients)
         self._left -= 1
         return self._found
 
@@ -57,26 +57,29 @@ class CompiledUpdates:
 _UPDATES: WeakKeyDictionary[Minimiser, CompiledUpdates] = WeakKeyDictionary()
 
 
-def compiled_update(minimiser: Minimiser, settings: tuple[Any, ...], gradients: Mapping[str, Tensor]) -> Jitted | None:
-    """The program for an eager update of these gradients, under `no_grad`; None if it runs operator by operator."""
+def ran_compiled(minimiser: Minimiser, settings: tuple[Any, ...], gradients: Mapping[str, Tensor]) -> bool:
+    """Make an eager update, under `no_grad`, by a program; False if it is to be made operator by operator."""
     stack = _common_stack(minimiser, gradients)
     if stack is None or not _is_plain(type(minimiser), settings):
-        return None
+        return False
     known = _UPDATES.get(minimiser)
     if known is None:
-        known = _UPDATES[minimiser] = CompiledUpdates(_update_of(ref(minimiser)))
-    return known.find((stack, repr(settings)), gradients)
+        known = _UPDATES[minimiser] = CompiledUpdates()
+    token = _updating.set(minimiser)
+    try:
+        program = known.find((stack, repr(settings)), gradients)
+        if program is not None:
+            program(gradients)
+    finally:
+        _updating.reset(token)
+    return program is not None
 
 
-def _update_of(minimiser: ref[Minimiser]) -> Update:
-    """The update of a minimiser that it does not keep alive."""
-
-    def update(gradients: Mapping[str, Tensor]) -> None:
-        owner = minimiser()
-        assert owner is not None
-        owner._update(gradients, None)
-
-    return update
+def _update(gradients: Mapping[str, Tensor]) -> None:
+    """The update of the minimiser in turn, which what was traced of it does not keep alive."""
+    minimiser = _updating.get()
+    assert minimiser is not None
+    minimiser._update(gradients, None)
 
 
 def _common_stack(minimiser: Minimiser, gradients: Mapping[str, Tensor]) -> Stack | None:
@@ -100,9 +103,9 @@ def _is_plain(kind: type[Minimiser], settings: Iterable[Any]) -> bool:
          for x in settings])
 
 
-def _compiled(update: Update, gradients: Mapping[str, Tensor]) -> Jitted | None:
+def _compiled(gradients: Mapping[str, Tensor]) -> Jitted | None:
     """The update as one program; None where one of its operators may give other bits there."""
-    made = Jitted(update, named_dims=False)
+    made = Jitted(_update, named_dims=False)
     try:
         nodes = made.lower(gradients).graph.nodes
     except Error as error:

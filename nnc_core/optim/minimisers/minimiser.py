@@ -21,7 +21,7 @@ from nnc_core.base.errors import (
 from nnc_core.base.unknown_names import unknown_member
 from nnc_core.functions.creation import asarray, zeros
 from nnc_core.optim.clipping import Clipping
-from nnc_core.optim.minimisers.compiled_updates import compiled_update
+from nnc_core.optim.minimisers.compiled_updates import ran_compiled
 from nnc_core.optim.minimisers.configuration import setting_text
 from nnc_core.optim.minimisers.groups import Cells, Group, grouped
 from nnc_core.optim.minimisers.nonfinite import POLICIES, guard_update
@@ -226,11 +226,8 @@ class Minimiser(Stateful):
             return
         with no_grad():
             if self.nonfinite == "propagate":
-                program = compiled_update(self, self._read_settings(), gradients) if loss is None else None
-                if program is None:
+                if loss is not None or not ran_compiled(self, self._read_settings(), gradients):
                     self._update(gradients, loss)
-                else:
-                    program(gradients)
             else:
                 guard_update(self.nonfinite, type(self).__name__, gradients, self.step.read(),
                              lambda given: self._update(given, loss))
