@@ -6,10 +6,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 import nnc_core as nnc
-from benchmarks._small import BATCH, CLASSES, GROUPS, HIDDEN, IMAGES, IN, LENGTH, MODEL, RATE, ROUNDS, batch
+from benchmarks._small import BATCH, CLASSES, GROUPS, HIDDEN, IMAGES, IN, MODEL, RATE, ROUNDS, batch
 from nnc_core import nn, optim
 from nnc_cpu.blas import thread_count
 
@@ -32,8 +30,9 @@ def training(network: nn.Module, loss: Loss, x: nnc.Tensor, y: nnc.Tensor, varia
     """Forward, backward and an update."""
     minimiser = optim.Adam(network.parameters(), RATE)
     if variant == "grad":
-        return lambda step=optim.make_step(  # type: ignore[misc]
-            nn.value_and_grad(network, lambda x, y: loss(network(x), y)), minimiser, eager=True): step(x, y)
+        gradients = nn.value_and_grad(network, lambda x, y: loss(network(x), y))
+        step_of = optim.make_step(gradients, minimiser, eager=True)
+        return lambda: step_of(x, y)
     network.requires_grad_()
 
     def step() -> object:
@@ -128,4 +127,3 @@ LOSSES: Mapping[str, Loss] = {
     "group_norm": lambda x, y: (nnc.group_norm(x, GROUPS) * y).sum(),
     "sum of tanh": lambda x, y: nnc.tanh(x).sum(),
 }
-assert LENGTH

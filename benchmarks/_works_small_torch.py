@@ -25,12 +25,12 @@ def make(work: str, variant: str) -> Step | None:
         return of_inputs(LOSSES[work], x, y)
     if work == "cnn":
         x = x.permute(0, 3, 1, 2).contiguous()
-    return training(*NETWORKS[work](), x, y, variant)
+    return training(*NETWORKS[work](), x, y)
 
 
-def training(network: Any, loss: Loss, x: Any, y: Any, variant: str) -> Step:
-    """Forward, backward and an update, by the default Adam or the fused one."""
-    minimiser = torch.optim.Adam(network.parameters(), lr=RATE, fused=variant == "fused")
+def training(network: Any, loss: Loss, x: Any, y: Any) -> Step:
+    """Forward, backward and an update."""
+    minimiser = torch.optim.Adam(network.parameters(), lr=RATE)
 
     def step() -> object:
         minimiser.zero_grad(set_to_none=True)

@@ -1,8 +1,8 @@
 """Small networks and losses trained eagerly beside PyTorch's: where calls cost more than what they compute.
 
-A step is forward, backward and Adam's update; of losses, forward and backward.  "backward" goes back over the dynamic
-graph, "grad" is what functions give that take gradients.  `NNC_BENCHMARK_WORKS` names the works that are wanted.  On a busy
-machine `NNC_BENCHMARK_THREADS=1 NNC_BENCHMARK_CLOCK=cpu` compares processor time.
+A step is forward, backward and Adam's update; of losses, forward and backward.  "backward" goes back over the
+dynamic graph, "grad" is what functions give that take gradients.  `NNC_BENCHMARK_WORKS` names the works that are
+wanted.  On a busy machine `NNC_BENCHMARK_THREADS=1 NNC_BENCHMARK_CLOCK=cpu` compares processor time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def row(work: str) -> list[str]:
     cells = [f"{taken[name] * 1e6:,.0f}" if name in taken else "" for name in FRAMEWORKS[:2]]
     if torch is None:
         return [work, *cells, "", "", ""]
-    return [work, *cells, f"{torch * 1e6:,.0f}", *[f"{taken[n] / torch:.1f}" if n in taken else "" for n in FRAMEWORKS[:2]]]
+    ratios = [f"{taken[name] / torch:.1f}" if name in taken else "" for name in FRAMEWORKS[:2]]
+    return [work, *cells, f"{torch * 1e6:,.0f}", *ratios]
 
 
 def main() -> None:

@@ -72,7 +72,7 @@ class BackwardPrograms:
         if key is None:
             return None
         with self._lock:
-            kept: BackwardProgram | None | bool = self._kept.get(key, False)
+            kept: BackwardProgram | bool | None = self._kept.get(key, False)
             if not isinstance(kept, bool):
                 self.hits += kept is not None
                 return kept
@@ -197,7 +197,7 @@ def run_program(program: BackwardProgram, tape: Tape) -> list[Value | None]:
     for (name, _, k), whole in zip(program.parts, wholes, strict=True):
         arrays: Any = whole.array
         given[name] = arrays[k]
-    made = program.run.run(given)  # type: ignore[arg-type]
+    made = program.run.run(given)
     gradients: list[Value | None] = [None] * len(tape.wrt)
     for name, j in program.found:
         gradients[j] = Value(made[name], tape.stack)

@@ -149,7 +149,9 @@ def _label_loss(task: _Task, rows: Value, logarithms: Value | None, labels: Valu
         counted = F.cast(F.is_class(task.predicted, labels), dtype=rows.dtype)
     if logarithms is not None:
         spread = _spread(task, logarithms)
-        rows = _smoothed(task, rows, spread if task.all_count else F.where(F.is_class(task.predicted, labels), spread, 0))
+        if not task.all_count:
+            spread = F.where(F.is_class(task.predicted, labels), spread, 0)
+        rows = _smoothed(task, rows, spread)
     if counted is None and task.reduction == "mean":  # to the bit what it is where rows have to be counted
         return Tensor(F.divide(F.sum(rows, axis=tuple(range(rows.ndim))), float(prod(rows.shape))))
     return reduced(rows, task.reduction, counted)

@@ -1,4 +1,4 @@
-"""Eager operators that gradients go through: by the ways that are remembered, with the same values, steps and errors."""
+"""Eager operators that gradients go through: by remembered ways, with the same values, steps and errors."""
 
 from __future__ import annotations
 
