@@ -35,7 +35,7 @@ _updating: ContextVar[Minimiser | None] = ContextVar("nnc_updating", default=Non
 
 
 class CompiledUpdates:
-    """What one minimiser knows of its updates: those with the settings of now."""
+    """The updates of one minimiser with the settings of now."""
 
     def __init__(self) -> None:
         self._kind: tuple[Stack, str] | None = None

@@ -32,7 +32,7 @@ class GroupUpdate:
         self.shared = dict(shared)
         """State by name; `Minimiser.advance` puts the next values there."""
         self.known: dict[tuple[str, DType], Any] = {}
-        """What is the same for all parameters of a dtype, by name."""
+        """Things that are the same for all parameters of a dtype, by name."""
         self.learning_rate: Rate = self._rate()
 
     def __getattr__(self, name: str) -> Any:
@@ -87,7 +87,7 @@ class ParameterUpdate:
         return self.group_update.shared[name]
 
     def once_for_dtype(self, name: str, make: Callable[[], Any]) -> Any:
-        """What follows from the group and the parameter's dtype alone: made for the first parameter that asks."""
+        """Something that follows from the group and the parameter's dtype alone: made for the first that asks."""
         known, key = self.group_update.known, (name, self.p.dtype)
         if key not in known:
             known[key] = make()
