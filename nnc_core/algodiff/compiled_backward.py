@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nnc_core.algodiff.tape import Structure, Tape, structure
+from nnc_core.algodiff.tape import Tape, TapeStructure, structure
 from nnc_core.base.cache import LRU
 from nnc_core.base.errors import Error, FallbackWarning
 from nnc_core.engine import ComputationGraph
@@ -61,7 +61,7 @@ class BackwardPrograms:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sightings: LRU[int, int] = LRU(MOST_SIGHTINGS)
-        self._kept: LRU[Structure, BackwardProgram | None] = LRU(MOST_PROGRAMS)
+        self._kept: LRU[TapeStructure, BackwardProgram | None] = LRU(MOST_PROGRAMS)
         self.hits = self.compiled = 0
 
     def find(self, tape: Tape) -> BackwardProgram | None:

@@ -12,7 +12,7 @@ from nnc_core.type import TensorSpec, TupleSpec, is_static
 from nnc_core.values.value import Value
 
 
-class Structure:
+class TapeStructure:
     """A key, hashed once: it is long and asked for several times."""
 
     __slots__ = ("_hash", "parts")
@@ -24,7 +24,7 @@ class Structure:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Structure) and self._hash == other._hash and self.parts == other.parts
+        return isinstance(other, TapeStructure) and self._hash == other._hash and self.parts == other.parts
 
 
 def history(roots: Sequence[Value]) -> list[Value]:
@@ -55,7 +55,7 @@ class Tape(NamedTuple):
         return self.roots[0].stack
 
 
-def structure(tape: Tape) -> Structure | None:
+def structure(tape: Tape) -> TapeStructure | None:
     """A key that tapes share if they are swept in the same way: operators, attributes, wiring, the specs of the leaves.
 
     None for tapes that must be swept step by step: they hold steps whose derivative is Python code or that have such
@@ -79,7 +79,7 @@ def structure(tape: Tape) -> Structure | None:
     found = tuple([number.get(id(x), -1) for x in tape.wrt])
     settings = stack.engine.decider.version, config.deterministic, config.fusion
     try:
-        return Structure((stack, *settings, ends, found, tuple(parts)))
+        return TapeStructure((stack, *settings, ends, found, tuple(parts)))
     except TypeError:  # an attribute that has no hash
         return None
 
