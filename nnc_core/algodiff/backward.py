@@ -102,6 +102,8 @@ def _swept(tape: Tape, create_graph: bool = False) -> list[Value | None]:
         program = PROGRAMS.find(tape)
         if program is not None:
             found = run_program(program, tape)
+            if not hooks:
+                return found
             with no_grad(), use_device(tape.stack):
                 return [g if g is None else call_hooks(x, g) for x, g in zip(tape.wrt, found, strict=True)]
     with use_device(tape.stack):
@@ -130,9 +132,15 @@ def _interpreted(tape: Tape, hooks: Any) -> list[Value | None]:
 
 
 def _accumulate(leaf: Value, g: Value) -> None:
-    with no_grad(), use_device(leaf.stack):
-        with _accumulating:  # what several threads add is added up
-            adjoint = leaf.kept_adjoint()
-            adjoint.grad = g if adjoint.grad is None else F.add(adjoint.grad, g)
-        for after in list(adjoint.after.values()):
-            after(leaf)
+    with _accumulating:  # what several threads add is added up
+        adjoint = leaf.kept_adjoint()
+        adjoint.grad = g if adjoint.grad is None else _added(adjoint.grad, g)
+    if adjoint.after:
+        with no_grad(), use_device(leaf.stack):
+            for after in list(adjoint.after.values()):
+                after(leaf)
+
+
+def _added(known: Value, g: Value) -> Value:
+    with no_grad(), use_device(known.stack):
+        return F.add(known, g)

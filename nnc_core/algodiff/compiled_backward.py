@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nnc_core.algodiff.tape import Key, Tape, structure
+from nnc_core.algodiff.tape import Tape, TapeStructure, structure
 from nnc_core.base.cache import LRU
 from nnc_core.base.errors import Error, FallbackWarning
 from nnc_core.engine import ComputationGraph
@@ -36,14 +36,15 @@ class BackwardProgram(NamedTuple):
     """A compiled backward pass."""
 
     run: ComputationGraph
-    read: tuple[int, ...]
-    """Places on the tape of the values whose arrays are read."""
-    parts: tuple[tuple[int, int], ...]
-    """Places of values that are several arrays, each with the number of one that is read although no step picks it."""
-    seeded: tuple[int, ...]
-    """Roots whose given cotangent is read."""
-    found: tuple[int, ...]
-    """Which of the values differentiated by have a gradient."""
+    read: tuple[tuple[str, int], ...]
+    """Inputs of the graph, with the places on the tape of the values whose arrays they are."""
+    parts: tuple[tuple[str, int, int], ...]
+    """Inputs, with places of values that are several arrays, and the number of one that is read although no step picks
+    it."""
+    seeded: tuple[tuple[str, int], ...]
+    """Inputs, with the roots whose given cotangent they are."""
+    found: tuple[tuple[str, int], ...]
+    """Outputs, with the values differentiated by whose gradient they are."""
 
 
 class BackwardInfo(NamedTuple):
@@ -60,7 +61,7 @@ class BackwardPrograms:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sightings: LRU[int, int] = LRU(MOST_SIGHTINGS)
-        self._kept: LRU[Key, BackwardProgram | None] = LRU(MOST_PROGRAMS)
+        self._kept: LRU[TapeStructure, BackwardProgram | None] = LRU(MOST_PROGRAMS)
         self.hits = self.compiled = 0
 
     def find(self, tape: Tape) -> BackwardProgram | None:
@@ -71,10 +72,10 @@ class BackwardPrograms:
         if key is None:
             return None
         with self._lock:
-            if key in self._kept:
-                program: BackwardProgram | None = self._kept.get(key)
-                self.hits += program is not None
-                return program
+            kept: BackwardProgram | bool | None = self._kept.get(key, False)
+            if not isinstance(kept, bool):
+                self.hits += kept is not None
+                return kept
             if not self._is_due(hash(key)):
                 return None
         program = _compiled_or_none(tape)
@@ -149,11 +150,14 @@ def compile_sweep(tape: Tape) -> BackwardProgram | None:
     used = set(postorder(made))
     read = {i: x for i, x in inputs.items() if x in used}
     picked = {at: x for at, x in parts.items() if x in used}
-    seeded = tuple([j for j, x in given.items() if x in used])
+    seeded = {j: x for j, x in given.items() if x in used}
     names = {f"value{i}": x for i, x in read.items()} | {f"value{i}.{k}": x for (i, k), x in picked.items()}
-    graph = SymbolicGraph(names | {f"cotangent{j}": given[j] for j in seeded},
+    graph = SymbolicGraph(names | {f"cotangent{j}": x for j, x in seeded.items()},
                           {f"gradient{j}": g for j, g in zip(found, made, strict=True)}, (), "backward")
-    return BackwardProgram(tape.stack.engine.compile(graph), tuple(read), tuple(picked), seeded, found)
+    return BackwardProgram(
+        tape.stack.engine.compile(graph), tuple([(f"value{i}", i) for i in read]),
+        tuple([(f"value{i}.{k}", i, k) for i, k in picked]), tuple([(f"cotangent{j}", j) for j in seeded]),
+        tuple([(f"gradient{j}", j) for j in found]))
 
 
 def _picks(made: Sequence[Node], mirrors: Sequence[Node], cut: Mapping[Node, Node]) -> dict[tuple[int, int], Node]:
@@ -182,18 +186,19 @@ def _mirrored(G: Nodes, order: Sequence[Value]) -> list[Node]:
 def run_program(program: BackwardProgram, tape: Tape) -> list[Value | None]:
     """The gradients of `tape.wrt`, None where there is none."""
     order = tape.order
-    evaluate([order[i] for i in (*program.read, *[i for i, _ in program.parts]) if order[i].array is None])
-    given = {f"value{i}": order[i].array for i in program.read}
-    for i, k in program.parts:
-        arrays: Any = order[i].array
-        given[f"value{i}.{k}"] = arrays[k]
-    for j in program.seeded:
+    values = {name: order[i] for name, i in program.read}
+    for name, j in program.seeded:
         seed = tape.seeds[j]
         assert seed is not None
-        evaluate([seed])
-        given[f"cotangent{j}"] = seed.array
+        values[name] = seed
+    wholes = [order[i] for _, i, _ in program.parts]
+    evaluate([v for v in (*values.values(), *wholes) if v.array is None])
+    given = {name: v.array for name, v in values.items()}
+    for (name, _, k), whole in zip(program.parts, wholes, strict=True):
+        arrays: Any = whole.array
+        given[name] = arrays[k]
     made = program.run.run(given)
     gradients: list[Value | None] = [None] * len(tape.wrt)
-    for j in program.found:
-        gradients[j] = Value(made[f"gradient{j}"], tape.stack)
+    for name, j in program.found:
+        gradients[j] = Value(made[name], tape.stack)
     return gradients

@@ -11,7 +11,20 @@ from nnc_core.symbol import bodies_of, postorder
 from nnc_core.type import TensorSpec, TupleSpec, is_static
 from nnc_core.values.value import Value
 
-Key = tuple[Hashable, ...]
+
+class TapeStructure:
+    """A key, hashed once: it is long and asked for several times."""
+
+    __slots__ = ("_hash", "parts")
+
+    def __init__(self, parts: tuple[Hashable, ...]) -> None:
+        self.parts, self._hash = parts, hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TapeStructure) and self._hash == other._hash and self.parts == other.parts
 
 
 def history(roots: Sequence[Value]) -> list[Value]:
@@ -42,7 +55,7 @@ class Tape(NamedTuple):
         return self.roots[0].stack
 
 
-def structure(tape: Tape) -> Key | None:
+def structure(tape: Tape) -> TapeStructure | None:
     """A key that tapes share if they are swept in the same way: operators, attributes, wiring, the specs of the leaves.
 
     None for tapes that must be swept step by step: they hold steps whose derivative is Python code or that have such
@@ -54,7 +67,7 @@ def structure(tape: Tape) -> Key | None:
     for v in tape.order:
         number[id(v)] = len(number)
         step = v.step
-        if v.stack is not stack or not _is_sized(v.spec):
+        if v.stack is not stack or (v.array is None and not _is_sized(v.spec)):
             return None
         if step is None or not v.tracked:
             parts.append(v.spec)
@@ -64,8 +77,11 @@ def structure(tape: Tape) -> Key | None:
             parts.append((step.op, tuple([number[id(x)] for x in step.inputs]), step.attributes))
     ends = tuple([(number[id(y)], g is None) for y, g in zip(tape.roots, tape.seeds, strict=True)])
     found = tuple([number.get(id(x), -1) for x in tape.wrt])
-    key = (stack, stack.engine.decider.version, config.deterministic, config.fusion, ends, found, tuple(parts))
-    return key if _is_hashable(key) else None
+    settings = stack.engine.decider.version, config.deterministic, config.fusion
+    try:
+        return TapeStructure((stack, *settings, ends, found, tuple(parts)))
+    except TypeError:  # an attribute that has no hash
+        return None
 
 
 def _is_sized(spec: TensorSpec) -> bool:
@@ -83,11 +99,3 @@ def _is_python(node: Any) -> bool:
                 return True
             pending += [body for _, body in bodies_of(inner)]
     return False
-
-
-def _is_hashable(key: Key) -> bool:
-    try:
-        hash(key)
-    except TypeError:
-        return False
-    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import nan
+from math import nan, prod
 from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import DType, boolean, int64, is_float, is_integer
@@ -60,6 +60,8 @@ class _Task(NamedTuple):
     smoothing: float
     ignored: int | None
     reduction: str
+    all_count: bool
+    """Whether the labels are known, and each of them is a class that is not ignored."""
 
     @property
     def classes(self) -> Any:
@@ -89,25 +91,28 @@ def _task(predicted: ArrayLike, labels: ArrayLike, axis: int, weights: ArrayLike
         raise ShapeError(f"the weights are {w.spec}, expected one for each of {v.shape[at]} classes")
     if soft and ignored not in (None, IGNORED):
         raise AttributeValueError("ignore_index is a label, and there are probabilities", hint="weights of 0")
-    if not soft:
-        _check_labels(y, v.shape[at], ignored)
+    all_count = not soft and _check_labels(y, v.shape[at], ignored)
     v, y = (moved(x, (at,), (v.ndim - 1,)) if x.ndim == v.ndim else x for x in (v, y))
-    return _Task(v, y, None if w is None else _as_dtype(w, v.dtype), smoothing, ignored, reduction)
+    return _Task(v, y, None if w is None else _as_dtype(w, v.dtype), smoothing, ignored, reduction, all_count)
 
 
-def _check_labels(labels: Value, classes: Any, ignored: int | None) -> None:
-    """OutOfRangeError for a label that is no class and is not ignored, where labels lie in the host's memory."""
+def _check_labels(labels: Value, classes: Any, ignored: int | None) -> bool:
+    """OutOfRangeError for a label that is no class and is not ignored, where labels lie in the host's memory; True if
+    they do and every row counts."""
     host = None if is_recorded(labels) else labels.stack.device.expose(labels.array)
     if host is None or not isinstance(classes, int):
-        return
+        return False
     labels.stack.device.default_stream.synchronize()
     wrong = (host < 0) | (host >= classes)
+    if not wrong.any():
+        return not (ignored is not None and 0 <= ignored < classes and (host == ignored).any())
     wrong = wrong if ignored is None else wrong & (host != ignored)
     if wrong.any():
         said = "none is ignored" if ignored is None else f"ignore_index is {ignored}"
         raise OutOfRangeError(f"label {host[wrong][0]} is none of {classes} classes, and {said}",
                               device=labels.stack.device.spec.id,
                               hint=f"0 <= label < {classes}, or give the label as ignore_index")
+    return False
 
 
 def _soft_loss(task: _Task, logarithms: Value) -> Tensor:
@@ -140,16 +145,26 @@ def _label_loss(task: _Task, rows: Value, logarithms: Value | None, labels: Valu
         chosen = F.one_hot(labels, depth=task.classes, dtype=rows.dtype)
         counted = F.sum(F.multiply(chosen, task.weights), axis=task.last)
         rows = F.multiply(rows, counted)
-    elif task.reduction == "mean":
+    elif task.reduction == "mean" and not _is_counted(task):
         counted = F.cast(F.is_class(task.predicted, labels), dtype=rows.dtype)
     if logarithms is not None:
-        rows = _smoothed(task, rows, F.where(F.is_class(task.predicted, labels), _spread(task, logarithms), 0))
+        spread = _spread(task, logarithms)
+        if not task.all_count:
+            spread = F.where(F.is_class(task.predicted, labels), spread, 0)
+        rows = _smoothed(task, rows, spread)
+    if counted is None and task.reduction == "mean":  # to the bit what it is where rows have to be counted
+        return Tensor(F.divide(F.sum(rows, axis=tuple(range(rows.ndim))), float(prod(rows.shape))))
     return reduced(rows, task.reduction, counted)
+
+
+def _is_counted(task: _Task) -> bool:
+    """True if Python knows how many rows count, some, as a number that float32 holds."""
+    return task.all_count and 0 < prod(task.labels.shape) <= 2**24
 
 
 def _labels(task: _Task) -> Value:
     """No class, and no mistake, where they are ignored."""
-    if task.ignored is None:
+    if task.ignored is None or task.all_count:
         return task.labels
     wide = F.cast(task.labels, dtype=int64)
     return F.where(F.equal(wide, task.ignored), NO_INDEX, wide)

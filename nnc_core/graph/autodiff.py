@@ -40,13 +40,13 @@ def reverse(
     leaf of the sweep unless another one lies behind it.  `hooks`, by id of a value, change its cotangent when it is
     complete.
     """
-    live = depending(order, wrt)
+    live, through = _flow(order, wrt)
     cotangents: dict[int, Any] = dict(seeds)
     for value in reversed(order):
         g = cotangents.get(id(value))
         if hooks and g is not None and id(value) in hooks:
             g = cotangents[id(value)] = hooks[id(value)](g)
-        if g is None or not _passes_on(value) or not any(id(x) in live for x in value.inputs):
+        if g is None or id(value) not in through:
             continue
         F.at_line_of(value)
         if value.op is PICK:
@@ -70,11 +70,17 @@ def _sum_of_two(F: Namespace[Any], a: Any, b: Any) -> Any:
 
 def depending(order: Sequence[Any], sources: Sequence[Any]) -> set[int]:
     """Ids of the values that depend differentiably on the sources."""
-    live = {id(s) for s in sources}
+    return _flow(order, sources)[0]
+
+
+def _flow(order: Sequence[Any], sources: Sequence[Any]) -> tuple[set[int], set[int]]:
+    """Ids of the values that depend differentiably on the sources, and of those among them that do by their inputs."""
+    live, through = {id(s) for s in sources}, set[int]()
     for value in order:
         if _passes_on(value) and not live.isdisjoint(map(id, value.inputs)):
+            through.add(id(value))
             live.add(id(value))
-    return live
+    return live, through
 
 
 def _passes_on(value: Any) -> bool:

@@ -9,6 +9,9 @@ from nnc_core.base.errors import StateError
 from nnc_core.random.generator import Generator
 from nnc_core.values.cell import Cell
 
+_PLAIN = frozenset((bool, int, float, str, type(None)))
+"""Classes of most attributes, which hold no part of a tree."""
+
 
 class ModuleNode:
     """A node of the tree of modules: `Module` derives from it."""
@@ -29,6 +32,12 @@ class ModulePlace(NamedTuple):
 
 def walk(root: ModuleNode) -> Iterator[ModulePlace]:
     """All modules in the order of definition; a shared one at its first place only."""
+    for place, _ in _with_entries(root):
+        yield place
+
+
+def _with_entries(root: ModuleNode) -> Iterator[tuple[ModulePlace, list[tuple[str, Any]]]]:
+    """`walk`, with the entries of each module."""
     seen: set[int] = set()
     waiting = [ModulePlace(root, "", "", 0)]
     while waiting:
@@ -36,17 +45,17 @@ def walk(root: ModuleNode) -> Iterator[ModulePlace]:
         if id(place.module) in seen:
             continue
         seen.add(id(place.module))
-        yield place
-        inside = [ModulePlace(x, join(place.path, name), name, place.depth + 1)
-                  for name, x in entries(place.module) if isinstance(x, ModuleNode)]
-        waiting.extend(reversed(inside))
+        found = list(entries(place.module))
+        yield place, found
+        waiting += [ModulePlace(x, join(place.path, name), name, place.depth + 1)
+                    for name, x in reversed(found) if isinstance(x, ModuleNode)]
 
 
 def cells_of(root: ModuleNode) -> dict[str, Cell]:
     """Parameters and buffers by path; a shared one under its first name only."""
     found: dict[Cell, str] = {}
-    for place in walk(root):
-        for name, x in entries(place.module):
+    for place, held in _with_entries(root):
+        for name, x in held:
             if isinstance(x, Cell):
                 found.setdefault(x, join(place.path, name))
     return {name: cell for cell, name in found.items()}
@@ -59,7 +68,8 @@ def join(path: str, name: str) -> str:
 def entries(module: ModuleNode) -> Iterator[tuple[str, Any]]:
     """The attributes that are part of the tree, tuples taken apart, a generator as the cell of its key."""
     for name, x in vars(module).items():
-        yield from _entries(type(module).__name__, name, x)
+        if x.__class__ not in _PLAIN:
+            yield from _entries(type(module).__name__, name, x)
 
 
 def _entries(owner: str, name: str, x: Any) -> Iterator[tuple[str, Any]]:

@@ -23,8 +23,8 @@ def postorder(roots: Iterable[L], stop: Container[int] = (), after: Mapping[int,
     `stop` holds ids of values whose inputs are not followed, `leaf` tells others.  `after` gives, by id, values that
     must come before a value although they are no inputs of it.
     """
-    if not (stop or after or leaf):
-        return _all_that_roots_need(roots)
+    if not (stop or after):
+        return _all_that_roots_need(roots, leaf)
     order: list[L] = []
     seen: set[int] = set()
     pending: list[L | None] = list(roots)
@@ -54,8 +54,8 @@ def postorder(roots: Iterable[L], stop: Container[int] = (), after: Mapping[int,
     return order
 
 
-def _all_that_roots_need(roots: Iterable[L]) -> list[L]:
-    """The same where nothing is left out and nothing added, as in most walks, and in half the time."""
+def _all_that_roots_need(roots: Iterable[L], leaf: Callable[[L], bool] | None) -> list[L]:
+    """The same where nothing is named by its id, as in most walks, and in half the time."""
     order: list[L] = []
     seen: set[L] = set()
     pending: list[Any] = list(roots)
@@ -67,7 +67,7 @@ def _all_that_roots_need(roots: Iterable[L]) -> list[L]:
             order.append(path.pop())
         elif value not in seen:
             seen.add(value)
-            inputs = value.inputs
+            inputs = value.inputs if leaf is None or not leaf(value) else ()
             if inputs:
                 pending.append(None)
                 path.append(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import COMPLEX, FLOATS, INTEGERS, DType
 from nnc_core.operator import OPERATORS
@@ -51,6 +51,45 @@ def accept(op: Op, inputs: tuple[Any, ...], attributes: Attributes, stack: Stack
         return
     if promoted in _INEXACT or not (op.to_float or (numbers if promoted not in _INTEGERS else numbers % WHOLE)):
         _remember((op, dtypes, numbers, attributes) if op.names_dtype else (op, dtypes, numbers), kernel, stack)
+
+
+class Accepted(NamedTuple):
+    """A kernel that is remembered for some operands, with what it is called with."""
+
+    kernel: Callable[..., Any]
+    arrays: list[Any]
+    """Arrays of the values, and numbers as they are."""
+    stack: Stack
+    takes_values: bool
+    """Whether there are no numbers."""
+
+
+def kernel_for(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Accepted | None:
+    """The kernel remembered for operands with arrays, on a stack whose operators are nnc's own; None if there is none.
+
+    `dispatch` asks the same for operands that no gradient is asked through, without a call."""
+    stack, dtypes, arrays, numbers = None, None, [], 0
+    for x in inputs:
+        if x.__class__ is Value:
+            array = x.array
+            if array is None or array.__class__ is tuple:
+                return None
+            if stack is None:
+                dtypes, stack = array.dtype, x.stack
+            elif x.stack is not stack:
+                return None
+            elif array.dtype is not dtypes:
+                dtypes = (dtypes, len(arrays), array.dtype)
+            arrays.append(array)
+        elif x.__class__ is float or x.__class__ is int:
+            numbers |= (1 if x.__class__ is float else WHOLE) << len(arrays)
+            arrays.append(x)
+        else:
+            return None
+    if stack is None or stack.operator.replaced:
+        return None
+    kernel = stack.accepted.get((op, dtypes, numbers, attributes) if op.names_dtype else (op, dtypes, numbers))
+    return None if kernel is None else Accepted(kernel, arrays, stack, not numbers)
 
 
 def _remember(key: tuple[Any, ...], kernel: Callable[..., Any], stack: Stack) -> None:

@@ -20,7 +20,7 @@ from nnc_core.stacks import Stack, moved
 from nnc_core.symbol import checked_number, postorder, show_line, user_line
 from nnc_core.type import Attributes, Dim, Dims, Op, TensorSpec, TupleSpec, any_data_dependent, is_static, resolved
 from nnc_core.values import debug, memo
-from nnc_core.values.accepted import WHOLE, accept
+from nnc_core.values.accepted import WHOLE, accept, kernel_for
 from nnc_core.values.borrowed import shares_memory, snapshot
 from nnc_core.values.common import common_stack, common_trace
 from nnc_core.values.comparing import by_value
@@ -50,7 +50,7 @@ from nnc_core.values.modes import (
     stack_named,
     use_device,
 )
-from nnc_core.values.prepared import remember, repeated
+from nnc_core.values.prepared import has_own_rule, remember, repeated
 from nnc_core.values.recorders import applied
 from nnc_core.values.refusals import no_value, object_to
 from nnc_core.values.unshaped import Unshaped
@@ -68,8 +68,10 @@ def dispatch(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
         for x in inputs:
             if x.__class__ is Value:
                 array = x.array
-                if array is None or (x.tracked and gradients.get()):
+                if array is None:
                     break
+                if x.tracked and gradients.get():
+                    return _followed(op, inputs, attributes)
                 if stack is None:
                     dtypes, stack = array.dtype, x.stack
                 elif x.stack is not stack:
@@ -116,6 +118,22 @@ def _created(op: Op, attributes: Attributes) -> Value:
     return _slow(op, (), attributes)
 
 
+def _followed(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
+    """A value that gradients may be asked through: by the same kernels, with the step that it comes from."""
+    known = kernel_for(op, inputs, attributes) if has_own_rule(op) else None
+    if known is not None:
+        try:
+            result = known.kernel(*known.arrays, *attributes)
+        except Exception:
+            result = NotImplemented  # the slow way finds out why
+        if result is not NotImplemented:
+            if not op.differentiable:
+                return Value(result, known.stack)
+            operands = inputs if known.takes_values else _agreeing(op, inputs) or F.operands(op, inputs)
+            return Value(result, known.stack, None, Step(op, operands, attributes, user_line()), True)
+    return _slow(op, inputs, attributes)
+
+
 def _slow(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value:
     try:
         found = repeated(op, inputs, attributes)
@@ -137,9 +155,9 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
     stack = common_stack(values) if op is not _TRANSFER else stack_named(attributes[1])
     trace = common_trace(values)
     tracked = gradients.get() and op.differentiable and any([v.tracked for v in values])
-    if op.decompose is not None and tracked and not (op.vjp or op.partials or op in stack.operator.replaced):
+    if tracked and not has_own_rule(op) and op not in stack.operator.replaced:
         with use_device(stack):
-            return op.decompose(F, *values, *attributes)  # type: ignore[no-any-return]
+            return op.decompose(F, *values, *attributes)  # type: ignore[no-any-return,misc]
     spec, attributes = _inferred(op, values, attributes, stack)
     if stack.operator.replaced:
         with use_device(stack):
@@ -157,7 +175,7 @@ def _record(op: Op, inputs: tuple[Any, ...], attributes: Attributes, line: Any) 
         if any_data_dependent():
             attributes, spec = _inferred_again(op, values, attributes, stack)
     array = run_now(op, values, attributes, spec, stack)
-    if not tracked and op is not _TRANSFER:
+    if op is not _TRANSFER:
         if not (CLOSED_BY or (op.decompose is not None and stack.operator.replaced)):
             accept(op, inputs, attributes, stack)
         remember(op, inputs, values, attributes, spec, stack, _body(op, values, attributes, spec, stack))

@@ -16,12 +16,12 @@ from nnc_core.base.fast_path import CLOSED_BY, is_watched
 from nnc_core.engine.execute import Way, runs_as_compiled
 from nnc_core.operator.control import CONTROL
 from nnc_core.stacks import Stack
-from nnc_core.symbol import checked_number
+from nnc_core.symbol import checked_number, user_line
 from nnc_core.type import Attributes, Op, TensorSpec
 from nnc_core.type.spec import map_dims
 from nnc_core.values.from_host import scalar_array
 from nnc_core.values.modes import current_stack, gradients, lazy
-from nnc_core.values.value import Value
+from nnc_core.values.value import Step, Value
 
 MOST_PREPARED = 512
 """Ways that a stack remembers at a time."""
@@ -38,18 +38,28 @@ class KnownWay(NamedTuple):
     """That of the executor when it was found."""
 
 
+def has_own_rule(op: Op) -> bool:
+    """Tell whether values that gradients are asked through are made by the operator itself: not so composites whose
+    bodies are differentiated."""
+    return op.decompose is None or bool(op.vjp or op.partials)
+
+
 def repeated(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value | None:
     """The result for operands that lie as others before; None for the slow way to find it."""
     if lazy.get() or op.name in CONTROL or (CLOSED_BY and is_watched()):
         return None
-    arrays = []
+    arrays, tracked = [], False
     for x in inputs:
         if x.__class__ is Value:
-            if x.array is None or isinstance(x.array, tuple) or (x.tracked and op.differentiable and gradients.get()):
+            if x.array is None or isinstance(x.array, tuple):
                 return None
+            tracked = tracked or x.tracked
             arrays.append(x.array)
         else:
             arrays.append(x)
+    tracked = tracked and op.differentiable and gradients.get()
+    if tracked and not has_own_rule(op):
+        return None
     stack = next((x.stack for x in inputs if x.__class__ is Value), None) or current_stack()
     found = stack.prepared.get(_kind(op, inputs, attributes, stack))  # type: ignore[arg-type]
     if found is None or found.version != stack.engine.executor.version:
@@ -59,7 +69,13 @@ def repeated(op: Op, inputs: tuple[Any, ...], attributes: Attributes) -> Value |
             arrays[place] = scalar_array(stack, checked_number(arrays[place], dtype))
     except Error:
         return None  # one that the dtype cannot hold, which the slow way says
-    return Value(found.run(arrays), stack, found.spec)
+    result = found.run(arrays)
+    if not tracked:
+        return Value(result, stack, found.spec)
+    operands = [*inputs]
+    for place, dtype in found.numbers:
+        operands[place] = Value(arrays[place], stack, TensorSpec((), dtype))
+    return Value(result, stack, found.spec, Step(op, (*operands,), attributes, user_line()), True)
 
 
 def remember(op: Op, inputs: tuple[Any, ...], values: Sequence[Value], attributes: Attributes, spec: TensorSpec,

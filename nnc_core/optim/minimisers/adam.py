@@ -167,6 +167,11 @@ class RAdam(Means):
 
 def corrected(update: ParameterUpdate) -> tuple[Rate, Rate]:
     """Learning rate and epsilon that make rate * m / (sqrt(v) + epsilon) what it is without bias."""
+    found: tuple[Rate, Rate] = update.once_for_dtype("corrected", lambda: _corrected(update))
+    return found
+
+
+def _corrected(update: ParameterUpdate) -> tuple[Rate, Rate]:
     root = sqrt(update.shared("correction.second"))
     rate = update.group_update.learning_rate * root / update.shared("correction.first")
     return update.fit(rate), update.fit_floor(update.floor * root)

@@ -22,6 +22,7 @@ from nnc_core.base.errors import (
 from nnc_core.base.unknown_names import unknown_member
 from nnc_core.functions.creation import asarray, zeros
 from nnc_core.optim.clipping import Clipping
+from nnc_core.optim.minimisers.compiled_updates import ran_compiled
 from nnc_core.optim.minimisers.configuration import setting_text
 from nnc_core.optim.minimisers.groups import Cells, Group, grouped
 from nnc_core.optim.minimisers.nonfinite import POLICIES, guard_update
@@ -32,7 +33,7 @@ from nnc_core.optim.spellings import OF_MINIMISERS, SETTING_ADVICE, respelled_se
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import plain
 from nnc_core.values.cell import Cell, guarded
-from nnc_core.values.modes import no_grad
+from nnc_core.values.modes import current_trace, no_grad
 from nnc_core.values.tensor import Tensor
 
 Schedule = Callable[[Tensor], Any]
@@ -219,14 +220,16 @@ class Minimiser(Stateful):
         are not like their parameters; ExecutionError under `nonfinite="error"`.
         """
         self._check(gradients)
-        guarded(self._read_settings)
+        if current_trace.get() is not None:
+            guarded(self._read_settings)
         gradients = {name: gradients[name] for name in self.active()}
         if not gradients:
             return
         try:
             with no_grad():
                 if self.nonfinite == "propagate":
-                    self._update(gradients, loss)
+                    if loss is not None or not ran_compiled(self, self._read_settings(), gradients):
+                        self._update(gradients, loss)
                 else:
                     guard_update(self.nonfinite, type(self).__name__, gradients, self.step.read(),
                                  lambda given: self._update(given, loss))
@@ -276,11 +279,11 @@ class Minimiser(Stateful):
                              hint="make it with module.named_parameters(), or optim.groups_by_name, for these names"
                              if numbered else "differentiate by the parameters that the minimiser was made with")
         for name, p in active.items():
-            g = gradients[name]
-            if g.shape != p.spec.shape:
+            g, spec = gradients[name], p.spec
+            if g.shape != spec.shape:
                 raise ShapeError(f"the gradient of {name!r} is {g.spec}, its parameter {p.spec}",
                                  hint="gradients have the shapes of their parameters: sum over other axes first")
-            if g.dtype != p.spec.dtype:
+            if g.dtype != spec.dtype:
                 raise DTypeError(f"the gradient of {name!r} is {g.spec}, its parameter {p.spec}",
                                  hint="cast with astype")
 

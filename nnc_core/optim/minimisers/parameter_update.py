@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 import ml_dtypes
@@ -31,6 +31,8 @@ class GroupUpdate:
         self.minimiser, self.group = minimiser, group
         self.shared = dict(shared)
         """State by name; `Minimiser.advance` puts the next values there."""
+        self.known: dict[tuple[str, DType], Any] = {}
+        """Things that are the same for all parameters of a dtype, by name."""
         self.learning_rate: Rate = self._rate()
 
     def __getattr__(self, name: str) -> Any:
@@ -83,6 +85,13 @@ class ParameterUpdate:
     def shared(self, name: str) -> Tensor:
         """State of the whole group, in the dtype in which it is kept."""
         return self.group_update.shared[name]
+
+    def once_for_dtype(self, name: str, make: Callable[[], Any]) -> Any:
+        """Something that follows from the group and the parameter's dtype alone: made for the first that asks."""
+        known, key = self.group_update.known, (name, self.p.dtype)
+        if key not in known:
+            known[key] = make()
+        return known[key]
 
     @property
     def floor(self) -> float:

@@ -174,7 +174,7 @@ def test_only_what_the_rules_read_is_an_input(device: str) -> None:
     order = history([y])
     program = compiled_backward.compile_sweep(Tape(order, [y], [None], variables(order)))
     assert program is not None
-    assert [order[i].op.name for i in program.read] == ["exp"], "exp's own result; neither v nor the sum"
+    assert [order[i].op.name for _, i in program.read] == ["exp"], "exp's own result; neither v nor the sum"
 
 
 def test_what_cannot_be_compiled_is_swept(device: str, programs: BackwardPrograms) -> None:
@@ -221,7 +221,7 @@ def test_what_no_step_picks_is_read_from_what_is_there(device: str) -> None:
     order = history([y])
     program = compiled_backward.compile_sweep(Tape(order, [y], [None], variables(order)))
     assert program is not None
-    assert [(order[i].op.name, k) for i, k in program.parts] == [("svd", 0), ("svd", 2)]
+    assert [(order[i].op.name, k) for _, i, k in program.parts] == [("svd", 0), ("svd", 2)]
     assert program.read == () and not any(n.op.name == "svd" for n in program.run.graph.nodes)
 
 

@@ -14,6 +14,7 @@ import scipy.stats
 
 import nnc_core as nnc
 from nnc_core.base.errors import AttributeValueError, DTypeError, OutOfRangeError, ShapeError
+from nnc_core.functions import classification
 from tests.tensors.against_numpy import assert_derivatives, assert_same
 
 RNG = np.random.default_rng(7)
@@ -242,6 +243,28 @@ def test_rows_whose_label_is_no_class_neither_cost_nor_count(other: int, weights
         np.testing.assert_allclose(late.numpy(), value, rtol=2e-6)
         np.testing.assert_allclose(call(weights=weights, reduction=reduction, ignore_index=other).numpy(), value,
                                    rtol=2e-6)
+
+
+@pytest.mark.parametrize("named", [{}, {"label_smoothing": 0.1}, {"reduction": "sum"}, {"ignore_index": None},
+                                   {"ignore_index": 1}, {"weights": np.ones(5, np.float32)}])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_labels_that_all_count_change_no_bit(named: dict[str, Any], dtype: str,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where labels are at hand and none is ignored, rows are counted by Python."""
+    rng = np.random.default_rng(0)
+    x, labels = nnc.asarray(rng.standard_normal((7, 5)).astype(dtype)), nnc.asarray(rng.integers(0, 5, 7))
+
+    def found() -> list[bytes]:
+        both = [nnc.value_and_grad(lambda x: nnc.cross_entropy(x, labels, **named))(x)]
+        if "label_smoothing" not in named:
+            both.append(nnc.value_and_grad(lambda x: nnc.nll_loss(x, labels, **named))(x))
+        return [t.numpy().tobytes() for pair in both for t in pair]
+
+    known = found()
+    check = classification._check_labels
+    assert check(labels._value, 5, named.get("ignore_index")) is (named.get("ignore_index") != 1)
+    monkeypatch.setattr(classification, "_check_labels", lambda *given: check(*given) and False)
+    assert found() == known
 
 
 def test_a_mean_over_no_rows_that_count_is_nan(device: str) -> None:
