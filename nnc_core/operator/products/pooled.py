@@ -1,4 +1,4 @@
-"""Products that are pooled where they are ended: windows of them that have no element in common become one element each.
+"""Products that are pooled where they are ended: windows of them, with no element in common, become one element each.
 
 Rows of the product come window by window, in whatever order its code goes along them anyhow; so what is pooled is a
 run of rows, whose elements are made as those of any ending, and folded as the nest of the pool folds them.
@@ -30,8 +30,9 @@ def pooled(problem: MatrixProduct, pool: Pool) -> MatrixProduct:
     """A convolution whose results are pooled: those of its windows that are read, pooling window by pooling window."""
     windows = problem.windows
     assert windows is not None, "a convolution has windows"
-    axes = tuple([axis._replace(places=(axis.places - step * (elements - 1) - 1) // stride + 1, stride=axis.stride * stride)
-                  for axis, elements, stride, step in zip(windows.axes, *pool, strict=True)])
+    axes = tuple([
+        axis._replace(places=(axis.places - step * (elements - 1) - 1) // stride + 1, stride=axis.stride * stride)
+        for axis, elements, stride, step in zip(windows.axes, *pool, strict=True)])
     by_axis = tuple([PoolAxis(elements, axis.stride * step)
                      for axis, elements, step in zip(windows.axes, pool.window, pool.dilation, strict=True)])
     images = problem.rows // prod([axis.places for axis in windows.axes])
@@ -71,8 +72,8 @@ class PooledEndingBuilder(EndingBuilder):
         return Pool(window, strides, dilation)
 
     def pooled_value(self, pools: list[int]) -> StepResult:
-        """What all pools read, in the same way; NotSupportedError where rows of the product cannot be put in the order of
-        their windows."""
+        """What all pools read, in the same way; NotSupportedError where rows of the product cannot be put in the order
+        of their windows."""
         first = self.program.steps[pools[0]]
         window, strides, padding, dilation, order = first.attributes
         [value] = first.operands

@@ -6,19 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import nnc_core as nnc
 from nnc_core import nn, optim
 from nnc_core.base.command import Command
 from nnc_core.base.config import config
-from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64, int32
+from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.codegen import expand, interpret
 from nnc_core.codegen.expansions import EXPANSIONS
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.fused import FUSED, command_of
-from nnc_core.operator.program import Input, Literal, Operand, Program, Step, StepResult
 from nnc_core.operator.products.arrange import arranged
+from nnc_core.operator.program import Input, Literal, Operand, Program, Step, StepResult
 from nnc_core.type import TensorSpec
 from nnc_cpu.partial_sums import in_parts
 from nnc_cpu.products.backend import PackedConvolutions, problem_of
@@ -185,6 +187,25 @@ def test_blocks_of_rows_end_with_windows(case: Pooled) -> None:
     check(largest(case), tile=Tile(13, 1))
 
 
+@given(st.integers(0, 1 << 30))
+def test_random_windows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+
+    def drawn(low: int, high: int) -> tuple[int, int]:
+        return int(rng.integers(low, high)), int(rng.integers(low, high))
+
+    groups, channels, outputs = (int(rng.integers(1, n)) for n in (3, 5, 24))
+    window, apart = drawn(1, 4), drawn(1, 3)
+    if window == (1, 1):
+        window = (2, 1)
+    strides = tuple([(k - 1) * d + 1 + int(rng.integers(0, 2)) for k, d in zip(window, apart, strict=True)])
+    case = Pooled((int(rng.integers(1, 4)), *drawn(18, 28), groups * channels),
+                  (*drawn(1, 4), channels, groups * (outputs + 2)),
+                  drawn(1, 3), (drawn(0, 3), drawn(0, 3)), drawn(1, 3), window, strides, apart, groups)
+    make = list(MAKERS.values())[int(rng.integers(0, 3))]
+    check(make(case), list(HOSTS)[int(rng.integers(0, len(HOSTS)))])
+
+
 def test_nan_infinities_and_zeros_of_both_signs() -> None:
     """The kernel is one element of one channel, so that the image's values are what is pooled."""
     case = Pooled((2, 8, 8, 4), (1, 1, 4, 4), (1, 1), ((0, 0), (0, 0)), (1, 1), (2, 2), (2, 2), (1, 1))
@@ -222,14 +243,80 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 # ---- whole networks
-class Net(nn.Module):
-    def __init__(self, layout: str, pool: str) -> None:
-        super().__init__()
-        self.layout, self.pool = layout, pool
-        self.conv = nn.Conv2d(1, 16, 5, padding="SAME", layout=layout)
-        self.dense = nn.Linear(16 * 7 * 7, 5)
+def network(layout: str, pool: type[nn.Module]) -> nn.Sequential:
+    """Two convolutions with pools: images of odd sizes, channels first or last."""
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 5, padding="SAME", layout=layout), nn.ReLU(), pool(2, layout=layout),
+        nn.Conv2d(16, 24, 3, layout=layout), pool(3, layout=layout), nn.ReLU(), nn.Dropout(0.2), nn.Flatten(),
+        nn.Linear(24 * 3 * 2, 5))
 
-    def forward(self, x: nnc.Tensor) -> nnc.Tensor:
-        pool = nnc.max_pool if self.pool == "max" else nnc.avg_pool
-        y = pool(nnc.relu(self.conv(x)), 2, layout=self.layout)
-        return self.dense(nnc.reshape(y, (y.shape[0], -1)))
+
+def images(layout: str) -> nnc.Tensor:
+    shape = (20, 23, 19, 1) if layout == "NHWC" else (20, 1, 23, 19)
+    return nnc.asarray(np.random.default_rng(0).standard_normal(shape).astype(np.float32))
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("pool", [nn.MaxPool2d, nn.AvgPool2d], ids=["max", "mean"])
+def test_training_gives_the_weights_of_one_command_for_each_operator(layout: str, pool: Any) -> None:
+    x, labels = images(layout), nnc.asarray(np.random.default_rng(1).integers(0, 5, 20))
+
+    def trained(fusion: bool) -> list[Values]:
+        nnc.manual_seed(0)
+        net = network(layout, pool)
+        rule = optim.Adagrad(net.named_parameters(), 0.01)
+        step = optim.make_step(nn.value_and_grad(net, lambda x, y: nnc.cross_entropy(net(x), y)), rule)
+        with config.using(fusion=fusion, deterministic=True):
+            for _ in range(4):
+                step(x, labels)
+            text = step.lower(x, labels).explain()
+        together = [line for line in text.splitlines() if "conv add" in line and "_pool" in line]
+        assert len(together) == (2 if fusion else 0), text
+        return [np.asarray(p.read()) for p in net.named_parameters().values()]
+
+    for together, apart in zip(trained(True), trained(False), strict=True):
+        np.testing.assert_array_equal(together, apart)
+
+
+def test_inference_gives_what_eager_and_deferred_code_give() -> None:
+    net, x = network("NHWC", nn.MaxPool2d).eval(), images("NHWC")
+    with nnc.no_grad(), config.using(deterministic=True):
+        with nnc.deferred():
+            y = net(x)
+        run = nnc.export({"x": x}, {"y": y}, capture="constant").compile()
+        assert "conv add relu max_pool" in run.explain(), run.explain()
+        expected = np.asarray(net(x))
+        np.testing.assert_array_equal(np.asarray(run(x=x)["y"]), expected)
+        np.testing.assert_array_equal(np.asarray(nnc.jit(net)(x)), expected)
+        np.testing.assert_array_equal(np.asarray(y), expected)
+
+
+def test_an_image_that_is_wanted_is_written() -> None:
+    """The user wants what is pooled as well, or it is wanted besides the pool."""
+    rng = np.random.default_rng(0)
+    x = nnc.asarray(rng.standard_normal((4, 16, 16, 8)).astype(np.float32))
+    w = nnc.asarray(rng.standard_normal((3, 3, 8, 16)).astype(np.float32))
+    with nnc.deferred():
+        y = nnc.relu(nnc.conv2d(x, w))
+        z, total = nnc.max_pool2d(y, 2), nnc.sum(y)
+    for wanted in ({"y": y, "z": z}, {"z": z, "total": total}):
+        run = nnc.export({"x": x, "w": w}, wanted).compile()
+        assert "fused(conv relu max_pool" not in run.explain()
+        with config.using(fusion=False):
+            apart = nnc.export({"x": x, "w": w}, wanted).compile()(x=x, w=w)
+        for name, value in run(x=x, w=w).items():
+            np.testing.assert_array_equal(np.asarray(value), np.asarray(apart[name]))
+
+
+def test_the_place_may_be_all_that_is_wanted() -> None:
+    rng = np.random.default_rng(0)
+    x = nnc.asarray(rng.standard_normal((4, 16, 16, 8)).astype(np.float32))
+    w = nnc.asarray(rng.standard_normal((3, 3, 8, 16)).astype(np.float32))
+    with nnc.deferred():
+        best, place = nnc.max_pool2d(nnc.conv2d(x, w), 2, with_indices=True)
+    run = nnc.export({"x": x, "w": w}, {"best": best, "place": place}).compile()
+    assert "fused(conv max_pool" in run.explain(), run.explain()
+    with config.using(fusion=False):
+        apart = nnc.export({"x": x, "w": w}, {"best": best, "place": place}).compile()(x=x, w=w)
+    for name, value in run(x=x, w=w).items():
+        np.testing.assert_array_equal(np.asarray(value), np.asarray(apart[name]))

@@ -123,7 +123,8 @@ class EndingWriter:
         type, start = stored(dtype), self.starts[access.argument]
         if not along:
             return self.scalars.loaded(f.let(f"load {type}, {start}", type), dtype)
-        return self.scalars.loaded(loaded(f, moved(f, start, type, column), type, self.lanes, dtype.itemsize, mask), dtype)
+        place = moved(f, start, type, column)
+        return self.scalars.loaded(loaded(f, place, type, self.lanes, dtype.itemsize, mask), dtype)
 
     def sum(self, row: int, column: Register) -> Register:
         """Neighbouring finished sums, in the row at hand or so many rows further on."""

@@ -26,7 +26,7 @@ class PooledRows:
         self.points, self.width = self, width
         self.function, self.scalars = function, scalars
         self.count = prod(stage.axes)
-        self.dtypes = [x.dtype for x in (*stage.body, *stage.reductions)]
+        self.dtypes = [x.dtype for x in stage.body] + [x.dtype for x in stage.reductions]
         self.values: dict[int, Register] = {}
         """Those of the row at hand."""
         self.row = 0

@@ -13,8 +13,8 @@ from nnc_cpu.products.writing import moved, product, split, total
 
 
 class PooledTableWriter(WindowTableWriter):
-    """Writes the addresses of the pixels that windows see.  What lies between the elements of a pooling window is the same
-    for all of these, and is found once."""
+    """Writes the addresses of the pixels that windows see.  What lies between the elements of a pooling window is the
+    same for all of these, and is found once."""
 
     def __init__(self, kind: Kind, function: FunctionWriter, type: str, numbers: Mapping[str, Register],
                  table: Register) -> None:
