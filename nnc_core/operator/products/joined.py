@@ -50,7 +50,7 @@ def width_of(tiling: Tiling) -> int:
 
 
 class Pool(NamedTuple):
-    """How pooling windows slide along a product."""
+    """The windows that pool a product, and their way along it."""
 
     window: Sequence[int]
     strides: Sequence[int]
@@ -70,7 +70,7 @@ class JoinedProduct(NamedTuple):
     shape: tuple[int, ...]
     """Of the product."""
     pool: Pool | None = None
-    """How windows of it are pooled, of which there is an element in each output then."""
+    """The windows of it that are pooled, each of which has an element in each output then."""
 
 
 def joined_product(command: Command, program: Program) -> JoinedProduct:

@@ -66,14 +66,14 @@ class PooledEndingBuilder(EndingBuilder):
         return Ending(*self.stored(), pool=stage)
 
     def pool(self) -> Pool:
-        """How all pools of the program slide."""
+        """The windows of all pools of the program."""
         step = next(step for step in self.program.steps if step.op.name in POOLS)
         window, strides, _, dilation, _ = step.attributes
         return Pool(window, strides, dilation)
 
     def pooled_value(self, pools: list[int]) -> StepResult:
-        """What all pools read, in the same way; NotSupportedError where rows of the product cannot be put in the order
-        of their windows."""
+        """The value that all pools read, in the same way; NotSupportedError where rows of the product cannot be put in
+        the order of their windows."""
         first = self.program.steps[pools[0]]
         window, strides, padding, dilation, order = first.attributes
         [value] = first.operands

@@ -65,8 +65,8 @@ class ImageWindows(NamedTuple):
     image_rows: int = 0
     """Of a part of a product: rows of the result from one image to the next."""
     pool: tuple[PoolAxis, ...] = ()
-    """Where results are pooled: the windows of `axes` are the first of each pooling window, behind which come the others
-    of that, in row-major order."""
+    """Where results are pooled: the windows of `axes` are the first of each pooling window, behind which come the
+    others of that, in row-major order."""
 
 
 class MatrixProduct(NamedTuple):

@@ -37,7 +37,7 @@ class InnerPoints(Protocol):
 
     @property
     def points(self) -> Points:
-        """What is at hand."""
+        """The points at hand."""
 
     @property
     def shared(self) -> bool:

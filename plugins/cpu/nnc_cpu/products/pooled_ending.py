@@ -52,7 +52,7 @@ class PooledEndingWriter(EndingWriter):
         super().vector(column, mask)
 
     def folds(self, column: Register, mask: Register | None) -> list[Register]:
-        """What the rows of a window are folded to, for neighbouring columns."""
+        """Each fold of the rows of a window, for neighbouring columns."""
         rows, first = PooledRows(self.stage, self.lanes, self.function, self.scalars), len(self.stage.body)
         folds = [fold_of(rows, first + n, reduction, True, in_parts(reduction, self.stage, self.nest))
                  for n, reduction in enumerate(self.stage.reductions)]
