@@ -26,6 +26,8 @@ MOST_SHIFT = 2
 FEW_ROWS = 64
 SMALL = 1 << 19
 """Rows that are too few, and bytes of B that are too few, for packing to pay."""
+MUCH = 1 << 22
+"""Bytes of operands and results beside which B is packed all the same."""
 
 
 class Tile(NamedTuple):
@@ -133,7 +135,17 @@ def _right(problem: MatrixProduct) -> Right:
     if problem.wide != problem.dtype:
         return "rows"  # they are converted when they are packed
     size = problem.steps * problem.columns * problem.dtype.itemsize
-    return "panels" if problem.rows <= FEW_ROWS or size <= SMALL else "rows"
+    return "panels" if problem.rows <= FEW_ROWS or (size <= SMALL and _passing(problem) <= MUCH) else "rows"
+
+
+def _passing(problem: MatrixProduct) -> int:
+    """Bytes that the ends of all tiles read and write, which take the place of B in caches, as rows of both may lie at
+    the same distances."""
+    if problem.windows is not None:
+        return 0
+    arrays = zip(problem.others, problem.ending.dtypes, strict=True)
+    size = sum([dtype.itemsize for x, dtype in arrays if x.row and x.column])
+    return prod(problem.batch) * problem.rows * problem.columns * size
 
 
 def _parts(whole: int, part: int) -> int:
