@@ -78,7 +78,7 @@ class Grouping:
                 self._merge_readers(node)
                 if node.op not in LEAVES:
                     self._place(node)
-        made: dict[Node, list[NodeGroup]] = {}
+        made: dict[Node, Sequence[NodeGroup]] = {}
         for grown in dict.fromkeys(self.cluster.values()):
             self._leave_views(grown)
             if len(grown.forms) > 1:
@@ -87,7 +87,7 @@ class Grouping:
             if node not in made and node.op not in LEAVES and not is_number(node):
                 own = self.taken[node] if node in self.taken else [NodeGroup.of(node)]
                 if own is not None:
-                    made[node] = list(own)
+                    made[node] = own
         self.decider.generate(self._joined)
         return in_order({node: made[node] for node in self.nodes if node in made})
 

@@ -28,14 +28,14 @@ MOST_REFUSED = 8
 
 
 Taken: TypeAlias = "dict[Node, Sequence[NodeGroup] | None]"
-"""Groups by their last result: one, and one for each of several results; None for their other members."""
+"""Groups by their results: one, and one for each of several results; None for their other members."""
 
 
 def accepted_offers(nodes: Sequence[Node], outputs: Iterable[Node], decider: Decider, programs: Programs) -> Taken:
     """The groups around library code.
 
-    The code refuses what it has not.  All that a group computes but its last result is read within it alone, or by the
-    user, so that no way leads out of a group and back.
+    The code refuses what it has not.  All that a group computes but its last results, none of which waits for anything
+    but the group, is read within it alone, or by the user, so that no way leads out of a group and back.
     """
     fusing = decider.abilities.fusing
     if not fusing:
@@ -78,12 +78,13 @@ class Offers:
             return
         growth = GrowingGroup(self, anchor, backend)
         growth.forwards()
+        growth.aside()
         growth.backwards()
         groups = growth.groups()
         if len(growth.members) > 1:
             self.taken |= dict.fromkeys(growth.members)
         if len(growth.members) > 1 or groups[0].left:
-            self.taken[growth.result] = groups
+            self.taken |= dict.fromkeys([*growth.beside, growth.result], groups)
 
     def joins(self, node: Node) -> bool:
         """Tell whether a node may be offered at all."""
@@ -120,6 +121,8 @@ class GrowingGroup:
         self.members = [anchor]
         """The largest that was accepted, inputs first."""
         self.result = anchor
+        self.beside: list[Node] = []
+        """Results that read the same as the last one does, and come before it."""
         self.refusal = ""
         """Why the smallest group that is larger was refused; empty where nothing was."""
 
@@ -135,6 +138,25 @@ class GrowingGroup:
             if tried.is_result(node):
                 accepted = self._offer(tried.members, node, tried.writer)
                 refused = 0 if accepted else refused + 1
+
+    def aside(self) -> None:
+        """Offer all that reads the result, if that is several and they are smaller: it is not written then."""
+        *beside, last = self.offers.readers.get(self.result, [self.result])
+        if not beside or not self.backend.several or self.result in self.offers.outputs:
+            return
+        members = [*self.members, *beside, last]
+        if len(members) > MOST_STEPS or not all(map(self._needs_no_other, (*beside, last))):
+            return
+        if sum([x.spec.nbytes for x in (*beside, last)]) >= self.result.spec.nbytes:
+            return
+        self.beside = beside
+        if not self._offer(members, last, ProgramWriter(self.offers.programs, members)):
+            self.beside = []
+
+    def _needs_no_other(self, node: Node) -> bool:
+        """Tell whether a node may join, and reads the group, inputs of the graph and numbers alone."""
+        return self.offers.joins(node) and all(
+            x in self.members or x.op in LEAVES or is_number(x) for x in node.inputs)
 
     def backwards(self) -> None:
         """Offer what is read here alone, but for inputs that were wanted packed."""
@@ -160,7 +182,7 @@ class GrowingGroup:
         writer, results = ProgramWriter(self.offers.programs, self.members), self._results(self.members, self.result)
         program = self.offers.programs.own(writer.program(results, library=self.anchor))
         if len(self.members) == 1 or program is None:
-            self.members, self.result = [self.anchor], self.anchor
+            self.members, self.result, self.beside = [self.anchor], self.anchor, []
             return [NodeGroup.of(self.anchor)._replace(left=self.refusal)]
         inputs, lines = tuple(writer.inputs), tuple(writer.lines)
         if len(results) == 1:
@@ -172,7 +194,8 @@ class GrowingGroup:
 
     def _results(self, members: Sequence[Node], last: Node) -> list[Node]:
         """The values that are wanted outside."""
-        return [*[m for m in members if m is not last and m in self.offers.outputs], last]
+        given = self.offers.outputs.union(self.beside)
+        return [*[m for m in members if m is not last and m in given], last]
 
     def _offer(self, members: Sequence[Node], result: Node, writer: ProgramWriter) -> bool:
         program = writer.program(self._results(members, result), library=self.anchor)

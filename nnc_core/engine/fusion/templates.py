@@ -17,15 +17,17 @@ from nnc_core.symbol import Node
 def match(nodes: Sequence[Node], outputs: Iterable[Node], backends: Sequence[CommandBackend],
           refused: Container[Program], grouped: Mapping[Node, Sequence[NodeGroup] | None]) -> list[NodeGroup]:
     """A group for each node that computes, in the order given; earlier patterns are tried first.  `refused` programs
-    are none; `grouped` are nodes that have groups already, by their last results, None for the others."""
+    are none; `grouped` are nodes that have groups already, by their results, None for the others."""
     offers = [(pattern, backend) for backend in backends for pattern in backend.programs]
     uses = Counter(x for node in nodes for x in node.inputs)
     uses.update(outputs)
     groups: list[NodeGroup] = []
     taken = set(grouped)
+    first = {id(grouped[node]): node for node in reversed(nodes) if grouped.get(node) is not None}
+    """Of what one command gives, all of which it computes at once."""
     for node in reversed(nodes):
         own = grouped.get(node)
-        if own is not None:
+        if own is not None and first[id(own)] is node:
             groups += reversed(own)
         if node.op in LEAVES or is_number(node) or node in taken:
             continue

@@ -13,6 +13,7 @@ from nnc_core.operator.products.convolution import conv_problem, input_gradient_
 from nnc_core.operator.products.ending import plain_ending
 from nnc_core.operator.products.joined import Factor, JoinedProduct, joined_product
 from nnc_core.operator.products.matmul import matmul_problem
+from nnc_core.operator.products.pooled import POOLS, pooled_product
 from nnc_core.operator.products.problem import MatrixProduct, sum_dtype
 from nnc_core.operator.program import Program
 
@@ -26,11 +27,13 @@ INTEGER_PROBLEMS: dict[str, Arrange] = {"matmul_integer": matmul_problem, "conv_
 _ALL = PROBLEMS | INTEGER_PROBLEMS
 
 
-def arranged(command: Command) -> MatrixProduct:
-    """The problem of a command; NotSupportedError where it is none of products."""
+def arranged(command: Command, pools: bool = False) -> MatrixProduct:
+    """The problem of a command; NotSupportedError where it is none of products.  `pools`: results may be pooled."""
     joined = joined_of(command)
     a, b = joined.factors
     operator = operator_of(command)
+    if joined.pool is not None and not (pools and operator == "conv"):
+        raise NotSupportedError(f"no {operator} is pooled as it is computed")
     if a.layout.dtype not in FLOATS and operator not in INTEGER_PROBLEMS:
         raise NotSupportedError(f"no products of {a.layout.dtype}")
     if 0 in (*a.layout.shape, *b.layout.shape, *joined.others[-1].shape):
@@ -57,7 +60,9 @@ def read_where_written(command: Command, output: int) -> tuple[int, ...]:
 def joined_of(command: Command) -> JoinedProduct:
     """The product of a command and what follows it."""
     if command.name == FUSED.name:
-        return joined_product(command, command.attributes[0])
+        program: Program = command.attributes[0]
+        is_pooled = any(step.op.name in POOLS for step in program.steps)
+        return (pooled_product if is_pooled else joined_product)(command, program)
     a, b = (Factor(x, n) for n, x in enumerate(command.inputs))
     ending = plain_ending(sum_dtype(a.layout.dtype), command.output.dtype)
-    return JoinedProduct(command.attributes, (a, b), command.outputs, (2,), ending)
+    return JoinedProduct(command.attributes, (a, b), command.outputs, (2,), ending, command.output.shape)

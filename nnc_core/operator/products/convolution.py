@@ -14,6 +14,7 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.tiling import Tiling
 from nnc_core.operator.products.joined import Factor, JoinedProduct, plain, width_of
+from nnc_core.operator.products.pooled import pooled
 from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis, in_panels
 from nnc_core.operator.products.residues import Slide, in_residues
 from nnc_core.shape.window import has_channels_last
@@ -37,7 +38,7 @@ def conv_problem(joined: JoinedProduct) -> MatrixProduct:
     slide = _sliding(joined.attributes)
     (x, kernel), groups = _layouts(joined), slide.groups
     channels, outputs = kernel.shape[-2], kernel.shape[-1] // groups
-    shape = joined.others[-1].shape
+    shape = joined.shape
     axes = tuple([
         WindowAxis(count, image, stride, -before, dilation, window, pixel)
         for count, image, stride, (before, _), dilation, window, pixel in zip(
@@ -47,6 +48,8 @@ def conv_problem(joined: JoinedProduct) -> MatrixProduct:
     *_, by_channel, by_output = _steps(kernel)
     windows = ImageWindows(axes, _steps(x)[0])
     if _is_depthwise(channels, outputs, groups):
+        if joined.pool is not None:
+            raise NotSupportedError("no depthwise convolution is pooled as it is computed")
         return _depthwise(joined, windows, taps, by_tap)
     a = Strided(_first(x), (channels * _steps(x)[-1],), 0, _steps(x)[-1])
     b = Strided(_first(kernel), (outputs * by_output,), by_channel, by_output)
@@ -54,7 +57,8 @@ def conv_problem(joined: JoinedProduct) -> MatrixProduct:
     problem = MatrixProduct(
         x.dtype, (groups,), prod(shape[:-1]), outputs, taps * channels, a, b, _by_window(joined, outputs),
         joined.ending, _order(joined), taps // run, by_tap * run, _with_runs(windows, run))
-    return _packed(_pointwise(problem, x), joined.factors[1])
+    problem = _pointwise(problem, x) if joined.pool is None else pooled(problem, joined.pool)
+    return _packed(problem, joined.factors[1])
 
 
 def _run(windows: ImageWindows, channels: int, groups: int) -> int:

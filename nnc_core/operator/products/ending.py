@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 from nnc_core.base.dtype import DType
-from nnc_core.base.loopnest import Access, Instruction
+from nnc_core.base.loopnest import Access, Instruction, Stage
 
 PRODUCT = 0
 """The argument of an ending that is the product itself."""
@@ -18,6 +19,14 @@ class Ending(NamedTuple):
     body: tuple[Instruction, ...]
     operands: tuple[Operand, ...]
     outputs: tuple[DType, ...]
+    pool: Stage | None = None
+    """What is folded over each window of rows that follow each other, by the instructions for one of them; the body is
+    that of a window then, in which argument 0 at offset n is fold number n."""
+
+    @property
+    def height(self) -> int:
+        """The rows of the product that a row of the results is made of."""
+        return 1 if self.pool is None else prod(self.pool.axes)
 
     @property
     def dtypes(self) -> list[DType]:

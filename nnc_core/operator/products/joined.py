@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -48,6 +49,14 @@ def width_of(tiling: Tiling) -> int:
     return max(tiling.blocks)
 
 
+class Pool(NamedTuple):
+    """The windows that pool a product, and their way along it."""
+
+    window: Sequence[int]
+    strides: Sequence[int]
+    dilation: Sequence[int]
+
+
 class JoinedProduct(NamedTuple):
     """A product with what follows it."""
 
@@ -58,19 +67,27 @@ class JoinedProduct(NamedTuple):
     places: tuple[int, ...]
     """Their numbers among the arrays of the command."""
     ending: Ending
+    shape: tuple[int, ...]
+    """Of the product."""
+    pool: Pool | None = None
+    """The windows of it that are pooled, each of which has an element in each output then."""
 
 
 def joined_product(command: Command, program: Program) -> JoinedProduct:
     """The product of a fused command and its ending; NotSupportedError where what is joined to it is none."""
-    assert program.library is not None
-    anchor = program.steps[program.library]
+    return joined_by(EndingBuilder(command, program))
+
+
+def joined_by(written: EndingBuilder) -> JoinedProduct:
+    """The product of a fused command with the ending that is written for it."""
+    command, program = written.command, written.program
+    anchor = program.steps[written.anchor]
     factors = [_factor(command, program, operand) for operand in anchor.operands]
-    written = EndingBuilder(command, program)
     ending = written.ending()
     places = tuple(range(len(command.inputs), len(command.inputs) + len(command.outputs)))
     outputs = [written.whole(x) for x in command.outputs]
     return JoinedProduct(anchor.attributes, (factors[0], factors[1]), (*written.layouts, *outputs),
-                         (*written.inputs, *places), ending)
+                         (*written.inputs, *places), ending, anchor.spec.static_shape)
 
 
 def _factor(command: Command, program: Program, operand: ProgramOperand) -> Factor:
@@ -103,34 +120,52 @@ class EndingBuilder:
         self.body = BodyBuilder(0)
 
     def ending(self) -> Ending:
-        steps = self.needed_steps()
-        product = self._load(PRODUCT, accumulator(self._dtype(StepResult(self.anchor))))
+        self.write(self.needed_steps())
+        return Ending(*self.stored())
+
+    def write(self, steps: Sequence[int]) -> None:
+        """Write steps, the product among them where it is needed, behind all that they load."""
+        product = None
+        if self.anchor in steps:
+            product = self._load(PRODUCT, accumulator(self._dtype(StepResult(self.anchor))))
         for step in [self.program.steps[n] for n in steps if n != self.anchor]:
             for operand in step.operands:
                 if isinstance(operand, Input):
                     self._input(operand.number, step)
-        self.values[StepResult(self.anchor)] = product.cast(self._dtype(StepResult(self.anchor)))
+        if product is not None:
+            self.values[StepResult(self.anchor)] = product.cast(self._dtype(StepResult(self.anchor)))
         for number in steps:
             if number != self.anchor:
                 self.values[StepResult(number)] = self._step(self.program.steps[number])
+
+    def stored(self) -> tuple[tuple[Instruction, ...], tuple[Operand, ...], tuple[DType, ...]]:
+        """Store the results; all instructions, operands, and the dtypes of outputs."""
         for place, number in enumerate(self.program.results):
             value = self.values[StepResult(number)]
             access = Access(PRODUCT + 1 + len(self.operands) + place, 0, ())
             self.body.append(Instruction("store", value.dtype, (value.number,), access=access))
         outputs = tuple([self._dtype(StepResult(number)) for number in self.program.results])
-        return Ending(tuple(self.body.instructions), tuple(self.operands), outputs)
+        return tuple(self.body.instructions), tuple(self.operands), outputs
 
     def needed_steps(self) -> list[int]:
         """The product and the steps behind it, each one elementwise on as many elements."""
-        found = [n for n, step in enumerate(self.program.steps) if step.op is not UNPACK]
-        for number in found:
+        found = [n for n, step in enumerate(self.program.steps) if not self.is_given_before(step)]
+        self.require(found, prod(self.shape))
+        return found
+
+    def is_given_before(self, step: Step) -> bool:
+        """True for what the product reads."""
+        return step.op is UNPACK
+
+    def require(self, steps: Iterable[int], size: int) -> None:
+        """NotSupportedError where a step is not one for each of so many elements."""
+        for number in steps:
             step = self.program.steps[number]
-            if prod(step.spec.static_shape) != prod(self.shape):
+            if prod(step.spec.static_shape) != size:
                 raise NotSupportedError(f"{step} is of another size than the product")
             known = number == self.anchor or step.op.scalar is not None or step.op.name in (REPEATED, RESHAPED)
             if not known or any(map(is_complex, self._dtypes(step))):
                 raise NotSupportedError(f"{step} has no formula for one element")
-        return found
 
     def _dtypes(self, step: Step) -> list[DType]:
         return [step.spec.dtype, *map(self._dtype, step.operands)]
@@ -143,7 +178,7 @@ class EndingBuilder:
 
     def _input(self, number: int, step: Step) -> Scalar:
         """An element of an input, loaded once."""
-        layout = self._seen(self.command.inputs[number], step)
+        layout = self.seen(self.command.inputs[number], step)
         key = number, layout
         if key not in self.loaded:
             self.inputs.append(number)
@@ -152,7 +187,7 @@ class EndingBuilder:
             self.loaded[key] = self._load(PRODUCT + len(self.operands), layout.dtype)
         return self.loaded[key]
 
-    def _seen(self, x: Layout, step: Step) -> Layout:
+    def seen(self, x: Layout, step: Step) -> Layout:
         """An input of a step in the shape of the product."""
         if step.spec.static_shape == self.shape and step.op.name != RESHAPED:
             return broadcast_layout(x, self.shape)

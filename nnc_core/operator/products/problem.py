@@ -47,6 +47,14 @@ class WindowAxis(NamedTuple):
     """Of a part of a product: rows of the result from one window to the next."""
 
 
+class PoolAxis(NamedTuple):
+    """The rows of a pooling window along a spatial axis."""
+
+    elements: int = 1
+    apart: int = 0
+    """Pixels of the image from what one of them sees to what the next one sees."""
+
+
 class ImageWindows(NamedTuple):
     """Windows of images: those of all images are the rows of A, a segment is what one element of a window sees; or,
     where columns of A are contiguous, the windows are the steps, elements of a window the last axis of batches."""
@@ -56,6 +64,9 @@ class ImageWindows(NamedTuple):
     """Elements from one image to the next."""
     image_rows: int = 0
     """Of a part of a product: rows of the result from one image to the next."""
+    pool: tuple[PoolAxis, ...] = ()
+    """Where results are pooled: the windows of `axes` are the first of each pooling window, behind which come the
+    others of that, in row-major order."""
 
 
 class MatrixProduct(NamedTuple):

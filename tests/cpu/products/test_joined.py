@@ -189,6 +189,22 @@ def test_tiles_end_each_other_where_the_first_packs(monkeypatch: pytest.MonkeyPa
         check(adagrad(shape, 24, False))
 
 
+def test_b_is_packed_beside_weights_that_push_it_out_of_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few steps, whose B is read where it lies, unless ends of tiles go through more than caches hold."""
+    def right(command: Command) -> str:
+        return plan_of(backend.problem_of(command), plan.WIDEST).kind.right
+
+    command = adagrad((70, 67), 20, True)
+    assert right(command) == "panels"
+    assert right(adagrad((600, 700), 20, True)) == "rows"
+    monkeypatch.setattr(plan, "MUCH", 0)
+    assert right(command) == "rows"
+    for host in HOSTS:
+        check(command, host)
+    p = Around()
+    assert right(p.command(p.step("add", p.product, p.given(37)))) == "panels"  # few rows
+
+
 def test_arrays_that_lie_apart() -> None:
     p = Around()
     y = p.step("add", p.step("multiply", p.product, p.given(*SHAPE)), p.given(37))

@@ -10,19 +10,34 @@ from nnc_core.base.loopnest import PARTS, Instruction, Reduction
 from nnc_core.codegen.expansions import EXPANSIONS
 from nnc_core.codegen.numpy_reductions import identity
 from nnc_core.codegen.scalar import BodyBuilder, Scalar
-from nnc_cpu.llvm.ir import Register, integer
+from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import constant, held
-from nnc_cpu.llvm.points import PointWriter
 from nnc_cpu.llvm.scalars import ScalarWriter
 
 _FOLDS = {"sum": "add", "product": "multiply", "maximum": "maximum", "minimum": "minimum", "all": "bitwise_and",
           "any": "bitwise_or", "recurrence": "add"}
 
 
+class Points(Protocol):
+    """The points at hand, as reductions see them: see `PointWriter`."""
+
+    function: FunctionWriter
+    scalars: ScalarWriter
+    width: int
+    values: dict[int, Register]
+    dtypes: list[DType]
+
+    @property
+    def mask(self) -> Register | None:
+        """The lanes that have a point; None for all."""
+
+
 class InnerPoints(Protocol):
     """The inner points of a stage, as reductions see them."""
 
-    points: PointWriter
+    @property
+    def points(self) -> Points:
+        """The points at hand."""
 
     @property
     def shared(self) -> bool:

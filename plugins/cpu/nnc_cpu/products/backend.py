@@ -175,7 +175,7 @@ def is_slow_in_blas(command: Command) -> bool:
 
 def problem_of(command: Command) -> MatrixProduct:
     """The problem of a command; NotSupportedError where there is no code for it."""
-    problem = checked(by_elements(arranged(command)))
+    problem = checked(by_elements(arranged(command, pools=True)))
     if problem.each and problem.wide != problem.dtype:
         raise NotSupportedError(f"no depthwise convolutions of {problem.dtype}")
     return problem

@@ -18,6 +18,7 @@ from nnc_cpu.products.kind import AXES, TABLE, Kind
 from nnc_cpu.products.late import MOST_PAUSE
 from nnc_cpu.products.numbers import names_of, operand_names
 from nnc_cpu.products.parts import SIGNATURE
+from nnc_cpu.products.pooled_tables import PooledTableWriter
 from nnc_cpu.products.stream import StreamWriter
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
 from nnc_cpu.products.window_tables import WindowTableWriter
@@ -43,7 +44,8 @@ class ProductWriter:
         self.sums = f.variable(self.type, kind.lanes, (kind.most_rows + kind.rows) * kind.vectors)
         self.table = f.variable("ptr", 1, TABLE + ROW_LANES)
         noted = (kind, f, stored(kind.dtype), self.numbers, self.table)
-        self.windows = WindowTableWriter(*noted) if kind.windows else None
+        windows = WindowTableWriter if kind.ending.pool is None else PooledTableWriter
+        self.windows = windows(*noted) if kind.windows else None
         self.tables = self.windows or TableWriter(*noted)
         self.ahead = AheadWriter(kind, f, self.numbers)
         self.stream = StreamWriter(kind, f, stored(kind.dtype), self.numbers) if kind.streams else None
@@ -107,11 +109,16 @@ class ProductWriter:
         f, number = self.function, int(name[1:])
         first = self.of_batch(name)
         if self.kind.windows != "apart":
-            first = self.at(first, name, product(f, self.first_row, self.numbers[f"{name}_row"]))
+            first = self.at(first, name, product(f, self.results(self.first_row), self.numbers[f"{name}_row"]))
         operands = self.kind.ending.operands
         if number < len(operands) and not operands[number].along:
             return first
         return self.at(first, name, self.first_column)
+
+    def results(self, rows: Register) -> Register:
+        """The rows of the results that so many rows of the product become."""
+        height = self.kind.ending.height
+        return rows if height == 1 else self.function.let(f"udiv {rows}, {height}", "i64")
 
     @contextmanager
     def parts(self, length: str, part: str) -> Iterator[tuple[Register, Register]]:
@@ -142,6 +149,8 @@ class ProductWriter:
             self.call("exceed", panel, product(f, segments, length), b_step, self.excess)
         late = self.both(self.both(fresh, final), self.can_end_late(length)) if self.kind.ends_late else None
         at_once = final if late is None else self.both(final, self.negated(late))
+        if self.kind.ending.pool is not None:  # windows are whole in a block alone
+            at_once = Register("false", "i1")
         if self.kind.packs_in_tiles:
             self.tile(first, shift, (segments, length, b, numbers["b_step"]), fresh, at_once, "packing_tile")
             first = integer(self.kind.rows)
@@ -152,6 +161,9 @@ class ProductWriter:
             first = f.let(f"select {late}, {self.rows}, {first}", "i64")
         with f.loop(first, self.rows, self.kind.rows) as row:
             self.tile(row, shift, steps, fresh, at_once)
+        if self.kind.ending.pool is not None:
+            with f.where(final):
+                self.finish(integer(0), self.results(self.rows), self.sums)
 
     def can_end_late(self, steps: Register) -> Register:
         """Tell whether all tiles of the panel are as wide as can be, and have steps enough to end each other."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nnc_core.base.dtype import DType
-from nnc_core.base.loopnest import Instruction, LoopNest, Stage
+from nnc_core.base.loopnest import Access, Instruction, LoopNest, Stage
 from nnc_core.codegen.expand import expand
 from nnc_core.operator.products.ending import PRODUCT, Operand
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
@@ -65,7 +65,8 @@ class EndingWriter:
         targets = others.pop(0) if self.kind.windows == "apart" else None
         whole = f.let(f"and {columns}, {-self.lanes}", "i64")
         with f.loop(integer(0), rows) as row:
-            self.starts = [moved(f, sums, held(self.kind.wide), product(f, row, integer(self.kind.width)))]
+            self.starts = [moved(f, sums, held(self.kind.wide), product(
+                f, row, integer(self.ending.height * self.kind.width)))]
             following = total(f, row, integer(self.kind.rows))
             if targets is not None:
                 row, following = (f.let(f"load i64, {moved(f, targets, 'i64', n)}", "i64") for n in (row, following))
@@ -92,36 +93,49 @@ class EndingWriter:
 
     def vector(self, column: Register, mask: Register | None) -> None:
         """The ending of neighbouring columns."""
-        values: list[Register] = []
-        for instruction in self.body:
-            values.append(self.value(instruction, values, column, mask))
+        self.run(self.body, column, mask)
 
-    def value(self, instruction: Instruction, values: Sequence[Register], column: Register,
+    def run(self, body: Sequence[Instruction], column: Register, mask: Register | None) -> list[Register]:
+        """The values of instructions at neighbouring columns."""
+        values: list[Register] = []
+        for instruction in body:
+            operands = [values[n] for n in instruction.operands]
+            dtypes = [body[n].dtype for n in instruction.operands]
+            values.append(self.value(instruction, operands, dtypes, column, mask))
+        return values
+
+    def value(self, instruction: Instruction, operands: Sequence[Register], dtypes: Sequence[DType], column: Register,
               mask: Register | None) -> Register:
         operation, dtype, access = instruction.operation, instruction.dtype, instruction.access
         if operation == "constant":
             return constant(instruction.literal, dtype)
-        operands = [values[n] for n in instruction.operands]
         if access is None:
-            return self.scalars.instruction(operation, dtype, operands, self._dtype(instruction.operands[0]))
+            return self.scalars.instruction(operation, dtype, operands, dtypes[0])
         if operation == "load":
-            return self.load(access.argument, column, mask)
+            return self.load(access, column, mask)
         self.store(access.argument, operands[0], column, mask)
         return operands[0]
 
-    def load(self, argument: int, column: Register, mask: Register | None) -> Register:
-        f, (dtype, along) = self.function, self.arguments[argument]
-        type = stored(dtype)
+    def load(self, access: Access, column: Register, mask: Register | None) -> Register:
+        if access.argument == PRODUCT:
+            return self.sum(0, column)
+        f, (dtype, along) = self.function, self.arguments[access.argument]
+        type, start = stored(dtype), self.starts[access.argument]
         if not along:
-            return self.scalars.loaded(f.let(f"load {type}, {self.starts[argument]}", type), dtype)
-        place = moved(f, self.starts[argument], type, column)
-        inside = None if argument == PRODUCT else mask
-        return self.scalars.loaded(loaded(f, place, type, self.lanes, dtype.itemsize, inside), dtype)
+            return self.scalars.loaded(f.let(f"load {type}, {start}", type), dtype)
+        place = moved(f, start, type, column)
+        return self.scalars.loaded(loaded(f, place, type, self.lanes, dtype.itemsize, mask), dtype)
+
+    def sum(self, row: int, column: Register) -> Register:
+        """Neighbouring finished sums, in the row at hand or so many rows further on."""
+        f, wide = self.function, self.kind.wide
+        start = self.starts[PRODUCT]
+        if row:
+            start = moved(f, start, held(wide), integer(row * self.kind.width))
+        place = moved(f, start, stored(wide), column)
+        return self.scalars.loaded(loaded(f, place, stored(wide), self.lanes, wide.itemsize, None), wide)
 
     def store(self, argument: int, value: Register, column: Register, mask: Register | None) -> None:
         f, dtype = self.function, self.arguments[argument].dtype
         raw = f.spread(self.scalars.storable(value, dtype), self.lanes)
         store(f, raw, moved(f, self.starts[argument], stored(dtype), column), dtype.itemsize, mask)
-
-    def _dtype(self, number: int) -> DType:
-        return self.body[number].dtype

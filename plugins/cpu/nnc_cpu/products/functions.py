@@ -12,6 +12,7 @@ from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.late import LateTileWriter
 from nnc_cpu.products.panels import PanelWriter
 from nnc_cpu.products.parts import parts_text
+from nnc_cpu.products.pooled_ending import PooledEndingWriter
 from nnc_cpu.products.tile import TileWriter
 from nnc_cpu.products.word_panels import WordPanelWriter, excess_text
 from nnc_cpu.products.word_rows import WordRowsWriter
@@ -35,7 +36,8 @@ def render(name: str, kind: Kind, halves: bool, declared: dict[str, None]) -> st
         texts.append(WordRowsWriter(kind, declared).text("convert"))
     elif kind.wide != kind.dtype:
         texts.append(ConvertedWriter(kind, halves, declared).text("convert"))
-    texts.append(EndingWriter(kind, halves, declared).text("finish"))
+    ending = EndingWriter if kind.ending.pool is None else PooledEndingWriter
+    texts.append(ending(kind, halves, declared).text("finish"))
     if kind.windows != "apart":
         return "".join([*texts, ProductWriter(kind, declared).text(name, "")])
     return "".join([*texts, ProductWriter(kind, declared).text("part"), parts_text(name, kind, declared)])

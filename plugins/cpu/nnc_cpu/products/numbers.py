@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nnc_core.operator.products.problem import WindowAxis
+from nnc_core.operator.products.problem import PoolAxis, WindowAxis
 from nnc_cpu.products.kind import AXES, Kind
 
 SIZES = ("rows", "columns", "panels", "blocks", "block_rows", *[f"batch{n}" for n in range(1, AXES)],
@@ -18,6 +18,8 @@ SPATIAL = 3
 """Spatial axes."""
 WINDOWS = (*[f"{name}{n}" for name in WindowAxis._fields for n in range(SPATIAL)], "image_step", "image_rows")
 """See `WindowAxis` and `ImageWindows`."""
+POOL = tuple([f"pool_{name}{n}" for name in PoolAxis._fields for n in range(SPATIAL)])
+"""See `PoolAxis`."""
 STREAM = ("stream_first", "stream_row", "stream_share")
 """See `stream.py`."""
 
@@ -34,7 +36,8 @@ def names_of(kind: Kind) -> list[str]:
     for name in operands:
         names += [f"{name}_offset", *[f"{name}_batch{n}" for n in range(AXES)]]
     names += [f"{name}_row" for name in operands[2:]]
-    return [*names, *(WINDOWS if kind.windows else ()), *(STREAM if kind.streams else ())]
+    windows = (*(WINDOWS if kind.windows else ()), *(() if kind.ending.pool is None else POOL))
+    return [*names, *windows, *(STREAM if kind.streams else ())]
 
 
 def numbers_of(kind: Kind, given: Mapping[str, int]) -> Sequence[int]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
-from math import prod
+from math import lcm, prod
 from typing import NamedTuple
 
-from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, Strided, WindowAxis
+from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, PoolAxis, Strided, WindowAxis
 from nnc_cpu.products.dots import Dots
 from nnc_cpu.products.kind import TABLE, Kind, Right, Windows
 from nnc_cpu.products.numbers import SPATIAL, numbers_of, operand_names
@@ -26,6 +26,8 @@ MOST_SHIFT = 2
 FEW_ROWS = 64
 SMALL = 1 << 19
 """Rows that are too few, and bytes of B that are too few, for packing to pay."""
+MUCH = 1 << 22
+"""Bytes of operands and results beside which B is packed all the same."""
 
 
 class Tile(NamedTuple):
@@ -133,7 +135,17 @@ def _right(problem: MatrixProduct) -> Right:
     if problem.wide != problem.dtype:
         return "rows"  # they are converted when they are packed
     size = problem.steps * problem.columns * problem.dtype.itemsize
-    return "panels" if problem.rows <= FEW_ROWS or size <= SMALL else "rows"
+    return "panels" if problem.rows <= FEW_ROWS or (size <= SMALL and _passing(problem) <= MUCH) else "rows"
+
+
+def _passing(problem: MatrixProduct) -> int:
+    """Bytes that the ends of all tiles read and write, which take the place of B in caches, as rows of both may lie at
+    the same distances."""
+    if problem.windows is not None:
+        return 0
+    arrays = zip(problem.others, problem.ending.dtypes, strict=True)
+    size = sum([dtype.itemsize for x, dtype in arrays if x.row and x.column])
+    return prod(problem.batch) * problem.rows * problem.columns * size
 
 
 def _parts(whole: int, part: int) -> int:
@@ -143,11 +155,17 @@ def _parts(whole: int, part: int) -> int:
 def _blocks(rows: int, kind: Kind, least: int = 1) -> tuple[int, int]:
     """Blocks of rows of about the same height, and their height; `least`: the number that should be there, if each has
     some tiles then."""
-    tile = kind.rows
-    fewest = tile if kind.right == "panels" else FEW_TILES * tile
-    blocks = max(_parts(rows, kind.most_rows // tile * tile), min(least, rows // fewest))
-    height = _parts(_parts(rows, blocks), tile) * tile
+    unit = _unit(kind)
+    fewest = unit if kind.right == "panels" else FEW_TILES * kind.rows
+    blocks = max(_parts(rows, kind.most_rows // unit * unit), min(least, rows // fewest))
+    height = _parts(_parts(rows, blocks), unit) * unit
     return _parts(rows, height), height
+
+
+def _unit(kind: Kind) -> int:
+    """Rows that blocks are made of: tiles, or whole pooling windows, in whole tiles where these are not too many."""
+    both = lcm(kind.rows, kind.ending.height)
+    return both if both <= kind.most_rows else kind.ending.height
 
 
 def _ahead_shift(kind: Kind, tiles: int) -> int:
@@ -184,6 +202,8 @@ def _block_of_steps(problem: MatrixProduct, kind: Kind) -> tuple[int, int]:
 def _windows(windows: ImageWindows) -> dict[str, int]:
     axes = (*(WindowAxis(),) * (SPATIAL - len(windows.axes)), *windows.axes)
     numbers = {f"{name}{n}": value for n, axis in enumerate(axes) for name, value in axis._asdict().items()}
+    pool = (*(PoolAxis(),) * (SPATIAL - len(windows.pool)), *windows.pool) if windows.pool else ()
+    numbers |= {f"pool_{name}{n}": value for n, axis in enumerate(pool) for name, value in axis._asdict().items()}
     return numbers | {"image_step": windows.image_step, "image_rows": windows.image_rows}
 
 

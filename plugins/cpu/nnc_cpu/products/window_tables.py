@@ -113,13 +113,18 @@ class WindowTableWriter(TableWriter):
             places = [self.sighted(n) for n in range(SPATIAL)]
             if self.targets is not None:
                 f.line(f"store {self.target()}, {moved(f, self.targets, 'i64', row)}")
-            past = f.let(f"icmp sge {total(f, self.first_row, row)}, {self.numbers['rows'].name}", "i1")
             base = self.bytes_of(self.pixel(places))
-            places[0] = f.let(f"select {past}, i64 {-(1 << 60)}, {places[0]}", "i64")
+            places[0] = self.unless_past(row, places[0])
             for noted, place in zip(self.places, places, strict=True):
                 f.line(f"store {place}, {moved(f, noted, 'i64', row)}")
             f.line(f"store {base}, {moved(f, self.bases, 'i64', row)}")
             self.advance()
+
+    def unless_past(self, row: Register, place: Register) -> Register:
+        """A place on the first axis, or behind the last row one that is in no image."""
+        f = self.function
+        past = f.let(f"icmp sge {total(f, self.first_row, row)}, {self.numbers['rows'].name}", "i1")
+        return f.let(f"select {past}, i64 {-(1 << 60)}, {place}", "i64")
 
     def rows(self, segment: Register, segments: Register, step: Register, count: Register) -> None:
         f = self.function
