@@ -17,6 +17,7 @@ from nnc_core.functions.window_options import (
     arranged,
     arranged_kernel,
     bound_to_size,
+    is_same,
     rank_of,
     restored,
     sizes_of,
@@ -66,7 +67,7 @@ def conv_integer(x: ArrayLike, kernel: ArrayLike, x_zero_point: ArrayLike | None
     k = arranged_kernel(k, layout)
     filter = Filter.of(k.spec, order)
     how = sliding(sizes_of(v, order), filter.size, strides, padding, dilation)
-    v = bound_to_size(v, order, how) if padding == "SAME" else v
+    v = bound_to_size(v, order, how) if is_same(padding) else v
     given = None if x_zero_point is None else zero_point_beside(x_zero_point, v, v.dtype)
     if given is not None:
         if given.ndim:

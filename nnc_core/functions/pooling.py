@@ -13,6 +13,7 @@ from nnc_core.functions.window_options import (
     along,
     arranged,
     bound_to_size,
+    is_same,
     per_axis,
     restored,
     size_of,
@@ -39,7 +40,7 @@ def _pooling(x: ArrayLike, rank: int | None, window: Any, strides: Any, padding:
     beyond = tuple([_beyond(*axis) for axis in zip(
         sizes, size, how["strides"], how["padding"], how["dilation"], strict=True)]) if ceil_mode else (0,) * len(size)
     how["padding"] = tuple([(a, b + more) for (a, b), more in zip(how["padding"], beyond, strict=True)])
-    v = bound_to_size(v, order, how) if ceil_mode or padding == "SAME" else v
+    v = bound_to_size(v, order, how) if ceil_mode or is_same(padding) else v
     return v, {**how, "window": size, "layout": order}, beyond
 
 

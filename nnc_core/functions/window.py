@@ -12,6 +12,7 @@ from nnc_core.functions.window_options import (
     arranged,
     arranged_kernel,
     bound_to_size,
+    is_same,
     per_axis,
     restored,
     size_of,
@@ -67,7 +68,7 @@ def _conv(rank: int, x: ArrayLike, kernel: ArrayLike, strides: Any, padding: Any
     v, order = arranged(v, layout, rank)
     k = arranged_kernel(k, layout)
     how = sliding(sizes_of(v, order), Filter.of(k.spec, order).size, strides, padding, dilation)
-    v = bound_to_size(v, order, how) if padding == "SAME" else v
+    v = bound_to_size(v, order, how) if is_same(padding) else v
     return Tensor(restored(F.conv(v, k, groups=groups, layout=order, **how), layout))
 
 
@@ -122,7 +123,7 @@ def _transposed(counts: Dims, window: Dims, strides: Any, padding: Any, more: Se
     steps, spread = per_axis(strides, rank, "strides"), per_axis(dilation, rank, "dilation")
     if min(steps) < 1 or min(spread) < 1:
         raise AttributeValueError(f"strides {steps} and dilation {spread} should be at least 1")
-    if padding == "SAME":
+    if is_same(padding):
         if any(more):
             raise AttributeValueError(f"output_padding {tuple(more)} does not go with padding 'SAME', which fixes "
                                       "the size", hint="give size, or the padding in numbers")
@@ -177,7 +178,7 @@ def unfold(x: ArrayLike, /, window: Int, *, strides: Int = 1, padding: Any = "VA
     v, order = arranged(as_value(x), layout)
     size = per_axis(window, len(order) - 2, "window")
     how = sliding(sizes_of(v, order), size, strides, padding, dilation)
-    v = bound_to_size(v, order, how) if padding == "SAME" else v
+    v = bound_to_size(v, order, how) if is_same(padding) else v
     return Tensor(restored(F.unfold(v, window=size, layout=order, **how), layout))
 
 

@@ -51,12 +51,17 @@ def size_of(value: Any, rank: int, what: str = "size") -> Dims:
     return tuple([n if isinstance(n, Dim) else int(n) for n in given])
 
 
+def is_same(padding: Any) -> bool:
+    """Tell whether there are to be as many results as elements for each stride: "SAME", as JAX writes it, or "same"."""
+    return isinstance(padding, str) and padding.upper() == "SAME"
+
+
 def padding_for(padding: Any, sizes: Dims, window: Dims, strides: Ints, dilation: Ints) -> Any:
-    """((before, after), ...) from "SAME", "VALID", a number, or a number or a pair for each axis."""
+    """((before, after), ...) from "SAME", "VALID" (or in small letters), a number, or a number or a pair for each axis."""
     rank = len(sizes)
-    if padding == "VALID":
+    if isinstance(padding, str) and padding.upper() == "VALID":
         return ((0, 0),) * rank
-    if padding == "SAME":
+    if is_same(padding):
         return tuple(_same(*args) for args in zip(sizes, window, strides, dilation, strict=True))
     if isinstance(padding, str):
         raise AttributeValueError(f"padding {padding!r} is neither 'SAME' nor 'VALID'")

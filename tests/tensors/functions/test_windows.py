@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
+from nnc_core import nn
 from tests.tensors import gradients
 from tests.tensors.faults import fails
 from tests.tensors.sliding import LAYOUTS, correlated, counted, in_layout, kernel_in, last, spread, windows
@@ -69,6 +70,20 @@ def test_the_same_padding_has_its_odd_element_after(rng: np.random.Generator) ->
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
     padded = nnc.conv2d(x, kernel, strides=(2, 3), padding=((1, 2), 0)).numpy()
     np.testing.assert_array_equal(padded, found)
+
+
+def test_names_of_paddings_are_taken_in_small_letters(rng: np.random.Generator) -> None:
+    """As PyTorch writes them."""
+    x, kernel = rng.standard_normal((1, 7, 6, 2)), rng.standard_normal((3, 3, 2, 1))
+    for small in ("same", "valid"):
+        for f in (lambda padding: nnc.conv2d(x, kernel, padding=padding),
+                  lambda padding: nnc.conv_transpose2d(x, kernel.swapaxes(2, 3), strides=2, padding=padding),
+                  lambda padding: nnc.max_pool2d(x, 3, strides=2, padding=padding)):
+            np.testing.assert_array_equal(f(small).numpy(), f(small.upper()).numpy())
+        layer = nn.Conv2d(2, 1, 3, padding=small, layout="NHWC")
+        assert layer(nnc.asarray(x)).shape == nnc.conv2d(x, kernel, padding=small).shape
+    with pytest.raises(nnc.errors.AttributeValueError, match="'half' is neither 'SAME' nor 'VALID'"):
+        nnc.conv2d(x, kernel, padding="half")
 
 
 @every_rank
