@@ -57,7 +57,7 @@ def is_same(padding: Any) -> bool:
 
 
 def padding_for(padding: Any, sizes: Dims, window: Dims, strides: Ints, dilation: Ints) -> Any:
-    """((before, after), ...) from "SAME", "VALID" (or in small letters), a number, or a number or a pair for each axis."""
+    """((before, after), ...) from "SAME", "VALID" (or small letters), a number, or a number or a pair for each axis."""
     rank = len(sizes)
     if isinstance(padding, str) and padding.upper() == "VALID":
         return ((0, 0),) * rank
