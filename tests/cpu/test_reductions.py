@@ -14,7 +14,11 @@ from tests.support import numbers
     ((0, 2), ((0,), (2,))), ((0, 1), None), ((1, 2), None), ((0, 1, 2), None), ((1,), None), ((), None),
 ])  # fmt: skip
 def test_which_axes_are_apart(axis: tuple[int, ...], found: object) -> None:
-    assert apart(axis, 3) == found
+    assert apart(axis, (40, 7, 33)) == found
+
+
+def test_few_elements_are_summed_at_once() -> None:
+    assert apart((0, 2), (16, 8, 32)) is None
 
 
 @pytest.mark.parametrize("deterministic", [False, True])

@@ -216,7 +216,7 @@ def summing(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
         x = _add_reduce(x.reshape(-1, folds, *kept), 0, dtype, None, False)
         found = _add_reduce(x, 0, dtype, None, False)
         return found.reshape((1,) * len(axis) + kept) if keepdims else found
-    parts = apart(axis, x.ndim) if x.size > _SMALL else None
+    parts = apart(axis, x.shape)
     if parts is not None:
         return _add_reduce(_add_reduce(x, parts[0], dtype, None, True), axis, dtype, None, keepdims)
     return _add_reduce(x, axis, dtype, None, keepdims)

@@ -104,7 +104,7 @@ def _normalised(centred: bool) -> Make:
     def make(command: Command) -> Routine:
         axis, epsilon = attributes_of(command)
         out = command.output
-        folded, parts = kept(out.shape, axis), apart(axis, len(out.shape))
+        folded, parts = kept(out.shape, axis), apart(axis, out.shape)
         count = int(np.prod([out.shape[a] for a in axis]))
         middle = folded if parts is None else kept(out.shape, parts[0])
 

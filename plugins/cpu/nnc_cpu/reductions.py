@@ -15,6 +15,8 @@ from nnc_cpu.routine import Make, Routine, attributes_of, in_order, prepared, sc
 
 _NARROW, _WIDE = 64, 1024
 """Rows of fewer elements than the first are folded until they have about as many as the second."""
+_FEW = 4096
+"""Elements up to which all axes are summed at once, on both sides of a kept one too."""
 
 
 def reducing(function: np.ufunc) -> Make:
@@ -43,11 +45,14 @@ def row_folds(shape: tuple[int, ...], axis: Any) -> int:
     return folds
 
 
-def apart(axis: tuple[int, ...], ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The axes of a sum before those that it keeps, and those behind; None where they are not on both sides.
+def apart(axis: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The axes of a sum before those that it keeps, and those behind; None where they are not on both sides, or a
+    second pass takes longer.
 
     NumPy goes through both at once in many short steps: the first alone are added row by row."""
-    behind = ndim
+    ndim = behind = len(shape)
+    if prod(shape) <= _FEW:
+        return None
     while behind - 1 in axis:
         behind -= 1
     before = tuple([a for a in axis if a < behind])
@@ -69,7 +74,7 @@ def kept(shape: tuple[int, ...], axis: tuple[int, ...]) -> tuple[int, ...]:
 def _sum(command: Command) -> Routine:
     axis, keepdims = attributes_of(command)
     out, shape = command.output, command.inputs[0].shape
-    parts = apart(axis, len(shape))
+    parts = apart(axis, shape)
     if parts is not None:
         whole = kept(shape, axis)
         return Routine(lambda x, out, middle: in_order(sum_in_two(x, parts, out.reshape(whole), middle)),
