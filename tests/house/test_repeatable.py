@@ -1,7 +1,9 @@
-"""A run of the tests can be repeated: what Hypothesis draws depends on the seed alone."""
+"""A run of the tests can be repeated: what Hypothesis draws depends on the seed alone, and tests come in one order."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,3 +34,33 @@ def drawn() -> list[int]:
 
     draw()
     return found
+
+
+TESTS = Path(__file__).parents[1]
+
+
+def test_no_parameters_come_in_the_order_of_a_set() -> None:
+    """It is another one in each process, so that processes that share the tests refuse them."""
+    assert not [f"{path.relative_to(TESTS)}:{line}" for path in sorted(TESTS.rglob("test_*.py"))
+                for line in parametrized_by_sets(ast.parse(path.read_text("utf-8")))]
+
+
+def test_sets_are_seen() -> None:
+    seen = "@pytest.mark.parametrize('a', {1, 2})\n", "@mark.parametrize('a', set(X) - {3})\n"
+    for decorator in seen:
+        assert [*parametrized_by_sets(ast.parse(f"{decorator}def test() -> None: ..."))] == [1]
+    assert not [*parametrized_by_sets(ast.parse("@parametrize('a', sorted({1, 2}))\ndef test() -> None: ..."))]
+
+
+def parametrized_by_sets(tree: ast.Module) -> Iterator[int]:
+    """Lines of parameters that are a set."""
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("parametrize"):
+            yield from (value.lineno for value in call.args[1:] if is_set(value))
+
+
+def is_set(value: ast.expr) -> bool:
+    if isinstance(value, ast.BinOp):
+        return is_set(value.left) or is_set(value.right)
+    made = isinstance(value, ast.Call) and ast.unparse(value.func) in ("set", "frozenset")
+    return made or isinstance(value, (ast.Set, ast.SetComp))

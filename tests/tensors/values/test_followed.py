@@ -67,7 +67,7 @@ def test_remembered_ways_change_no_bit(name: str, deterministic: bool) -> None:
         assert [value_and_gradient(FUNCTIONS[name], x) for _ in range(3)] == [first] * 3
 
 
-@pytest.mark.parametrize("name", set(FUNCTIONS) - {"several results"})
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "several results"])
 def test_a_second_call_asks_nothing_again(name: str, slow_ways: list[str]) -> None:
     x = nnc.variable(MATRIX)
     for _ in range(2):
