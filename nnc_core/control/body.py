@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from nnc_core.base.dtype import boolean
@@ -35,10 +35,18 @@ class BodyTrace(Trace):
         self.held: dict[Cell, Value] = {}
         """What the cells that the body reads hold around it."""
 
+    def outwards(self) -> Iterator[Trace]:
+        """This trace and those around it: a loop, since a hundred of them call each other already."""
+        trace: Trace | None = self
+        while trace is not None:
+            yield trace
+            trace = trace.around if isinstance(trace, BodyTrace) else None
+
     def note(self, tensor: Handle) -> None:
-        super().note(tensor)
-        if self.around is not None and tensor._value.trace is None:
-            self.around.note(tensor)
+        for trace in self.outwards():
+            Trace.note(trace, tensor)
+            if tensor._value.trace is not None:
+                return
 
     def made(self, value: Value) -> None:
         if value.step is not None and (value.op.host or any(host_functions(b.outputs) for _, b in bodies_of(value))):
@@ -49,14 +57,12 @@ class BodyTrace(Trace):
             self.around.made(value)
 
     def let_go(self, tensor: Handle) -> None:
-        super().let_go(tensor)
-        if self.around is not None:
-            self.around.let_go(tensor)
+        for trace in self.outwards():
+            Trace.let_go(trace, tensor)
 
     def size_counted(self) -> None:
-        super().size_counted()
-        if self.around is not None:
-            self.around.size_counted()
+        for trace in self.outwards():
+            Trace.size_counted(trace)
 
     def guard(self, read: Callable[[], Any]) -> Any:
         return read() if self.around is None else self.around.guard(read)

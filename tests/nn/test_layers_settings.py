@@ -21,7 +21,7 @@ from tests.semantics.feedforward import FEEDFORWARD
     (lambda: nn.Conv2d(1, 2, (3, 0)), r"Conv2d: kernel_size\[1\] is 0"),
     (lambda: nn.Conv1d(1, 2, 0), "Conv1d: kernel_size is 0"),
     (lambda: nn.Conv2d(1, 2, 3, strides=0), r"strides\[0\] is 0"),
-    (lambda: nn.Conv2d(1, 2, 3, padding="same"), "Conv2d: padding is 'same', expected 'SAME', 'VALID'"),
+    (lambda: nn.Conv2d(1, 2, 3, padding="half"), "Conv2d: padding is 'half', expected 'SAME', 'VALID'"),
     (lambda: nn.Conv2d(1, 2, 3, padding=(1, 2, 3)), r"padding is \(1, 2, 3\)"),
     (lambda: nn.Conv2d(1, 2, 3, padding=None), "padding is None"),
     (lambda: nn.Conv3d(1, 2, 3, layout="NHWC"), "Conv3d: layout 'NHWC' is none of NDHWC, NCDHW"),
