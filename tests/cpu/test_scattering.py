@@ -15,7 +15,8 @@ from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import NOTE_WORDS
 from nnc_core.errors import NotSupportedError, OutOfRangeError
 from nnc_core.operator import OPERATORS
-from nnc_cpu.scattering.kernel import ScatterCode, ScatterCompiler
+from nnc_cpu.kinds import FunctionCode
+from nnc_cpu.scattering.kernel import ScatterCompiler
 from nnc_cpu.scattering.problem import scatter_of
 from tests.cpu.machine_code.running import HOSTS, run
 from tests.cpu.test_indexing import SHAPES
@@ -25,7 +26,7 @@ PLACES = {name: shapes for name, shapes in SHAPES.items() if 0 not in shapes[0]}
     "one element": ((70,), (), 0, 0), "one row": ((5, 33), (), 0, 0), "no index": ((4, 3), (0,), 0, 0)}
 FEW = ("float32", "float64", "int16", "complex128", "float16", "bool")
 Values = np.ndarray[Any, Any]
-_KEPT = set[ScatterCode]()
+_KEPT = set[FunctionCode]()
 """Code that other tests use again; it goes with its last kernel otherwise."""
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import cache, partial
-from threading import Lock
-from weakref import WeakValueDictionary
 
 from nnc_core.device import Buffer, Kernel, Launch, Stream
 from nnc_core.operator.attention_problem import AttentionProblem
@@ -14,6 +12,7 @@ from nnc_cpu.addresses import arguments_of
 from nnc_cpu.attention import backward, forward
 from nnc_cpu.attention.kind import AttentionKind
 from nnc_cpu.attention.plan import AttentionPlan, plan_of
+from nnc_cpu.kinds import SIGNATURE, CodeByKind
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.helpers import definitions
 from nnc_cpu.llvm.objects import Objects
@@ -21,7 +20,6 @@ from nnc_cpu.threads.tasks import TaskKernel, Tasks, launch_shared, tasks_of
 
 __all__ = ["AttentionCompiler", "compiler"]
 
-_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 MULTIPLY_ADD = 0.02e-9
 """Seconds of one multiplication and addition."""
 COPIED = 0.3e-9
@@ -33,7 +31,7 @@ class AttentionCode:
 
     def __init__(self, module: LoadedModule) -> None:
         self.module = module
-        self.functions = {name: _SIGNATURE(address) for name, address in module.addresses.items()}
+        self.functions = {name: SIGNATURE(address) for name, address in module.addresses.items()}
 
 
 class ForwardKernel(TaskKernel):
@@ -76,8 +74,7 @@ class AttentionCompiler:
     def __init__(self, target: TargetHost, kept: bool = False) -> None:
         self.target, self.machine = target, HostCompiler(target)
         self.objects = Objects(self.machine, kept)
-        self._codes: WeakValueDictionary[AttentionKind, AttentionCode] = WeakValueDictionary()
-        self._lock = Lock()
+        self.codes = CodeByKind(self._made)
 
     def plan(self, problem: AttentionProblem) -> AttentionPlan:
         return plan_of(problem, 4 * self.target.lanes)
@@ -85,22 +82,14 @@ class AttentionCompiler:
     def kernel(self, problem: AttentionProblem) -> Kernel:
         """The kernel of a problem; its buffers are inputs, outputs and, on the way back, scratch memory."""
         plan = self.plan(problem)
-        code, seconds = self.code(plan.kind), problem.multiply_adds * MULTIPLY_ADD
+        code, seconds = self.codes[plan.kind], problem.multiply_adds * MULTIPLY_ADD
         if not problem.back:
             return ForwardKernel(code, plan, seconds)
         return BackwardKernel(code, plan, (seconds, plan.workspace // problem.layouts[0].dtype.itemsize * COPIED))
 
-    def code(self, kind: AttentionKind) -> AttentionCode:
-        """The code of a kind, compiled once."""
-        with self._lock:
-            found = self._codes.get(kind)
-            if found is None:
-                found = self._codes[kind] = AttentionCode(self._loaded(kind))
-        return found
-
-    def _loaded(self, kind: AttentionKind) -> LoadedModule:
+    def _made(self, kind: AttentionKind) -> AttentionCode:
         code = self.objects.of_kind(("attention", kind), lambda: self._text(kind))
-        return self.machine.load([code], backward.NAMES if kind.back else [forward.NAME])
+        return AttentionCode(self.machine.load([code], backward.NAMES if kind.back else [forward.NAME]))
 
     def _text(self, kind: AttentionKind) -> str:
         declared: dict[str, None] = {}

@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
 from functools import cache
-from threading import Lock
-from weakref import WeakValueDictionary
 
 from nnc_core.base.command import Command
-from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
+from nnc_cpu.kinds import CodeByKind, FunctionCode, FunctionKernel
+from nnc_cpu.llvm.compiler import HostCompiler, TargetHost, host
 from nnc_cpu.llvm.helpers import definitions
 from nnc_cpu.llvm.objects import Objects
 from nnc_cpu.scattering.problem import ScatterKind, ScatterProblem, scatter_of
 from nnc_cpu.scattering.writer import NAME, render
 from nnc_cpu.threads.pool import wanted_threads
-from nnc_cpu.threads.tasks import TaskKernel, Tasks, tasks_of
+from nnc_cpu.threads.tasks import tasks_of
 
-_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 INDEX, ELEMENT = 2e-9, 0.1e-9
 """Seconds for each index, and for each element of an update."""
 LINE, PIECES = 64, 2
 """Bytes of which threads must not share any, and tasks that each should have."""
-
-
-class ScatterCode:
-    """The function of a kind; its module lives as long as anything uses it."""
-
-    def __init__(self, module: LoadedModule) -> None:
-        self.module, self.address = module, module.addresses[NAME]
-        self.function = _SIGNATURE(self.address)
-
-
-class ScatterKernel(TaskKernel):
-    """A scatter as machine code: array, indices, updates, result, room for a note."""
-
-    def __init__(self, code: ScatterCode, problem: ScatterProblem, seconds: float) -> None:
-        self.code = code
-        self.numbers = (ctypes.c_int64 * len(problem.numbers))(*problem.numbers)
-        self._tasks = tasks_of(code.function, code.address, ctypes.addressof(self.numbers),
-                               problem.rows * problem.numbers.pieces, seconds, notes=True)
-
-    @property
-    def tasks(self) -> Tasks:
-        return self._tasks
 
 
 class ScatterCompiler:
@@ -51,29 +26,25 @@ class ScatterCompiler:
     def __init__(self, target: TargetHost, kept: bool = False) -> None:
         self.target, self.machine = target, HostCompiler(target)
         self.objects = Objects(self.machine, kept)
-        self._codes: WeakValueDictionary[ScatterKind, ScatterCode] = WeakValueDictionary()
-        self._lock = Lock()
+        self.codes = CodeByKind(self._made)
 
     def problem(self, command: Command) -> ScatterProblem:
         """The problem of a command; NotSupportedError where there is no code for it."""
         return scatter_of(command, 4 * self.target.lanes)
 
-    def kernel(self, problem: ScatterProblem, threads: int | None = None) -> ScatterKernel:
-        """The kernel of a problem, in pieces for so many threads; None: those that its work is worth."""
+    def kernel(self, problem: ScatterProblem, threads: int | None = None) -> FunctionKernel:
+        """The kernel of a problem, whose buffers are array, indices, updates, result and room for a note; in pieces for
+        so many threads, None: those that its work is worth."""
         seconds = _seconds(problem)
         tasks = PIECES * (wanted_threads() if threads is None else threads)
         if threads is None and tasks_of(None, 0, 0, tasks, seconds).most_threads == 1:
             tasks = 1
-        return ScatterKernel(self.code(problem.kind), in_pieces(problem, tasks), seconds)
+        cut = in_pieces(problem, tasks)
+        return FunctionKernel(self.codes[cut.kind], cut.numbers, cut.rows * cut.numbers.pieces, seconds, notes=True)
 
-    def code(self, kind: ScatterKind) -> ScatterCode:
-        """The code of a kind, compiled once."""
-        with self._lock:
-            found = self._codes.get(kind)
-            if found is None:
-                code = self.objects.of_kind(("scatter", kind), lambda: self._text(kind))
-                found = self._codes[kind] = ScatterCode(self.machine.load([code], [NAME]))
-        return found
+    def _made(self, kind: ScatterKind) -> FunctionCode:
+        code = self.objects.of_kind(("scatter", kind), lambda: self._text(kind))
+        return FunctionCode(self.machine.load([code], [NAME]), NAME)
 
     def _text(self, kind: ScatterKind) -> str:
         declared: dict[str, None] = {}
