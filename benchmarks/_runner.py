@@ -6,9 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
 
 THREADS = os.environ.get("NNC_BENCHMARK_THREADS", "2")
 
@@ -50,3 +50,30 @@ def runner(module: str, *arguments: str, environment: Mapping[str, str] | None =
     found = Runner(module, *arguments, environment=environment)
     with found.process:
         yield found
+
+
+class Timed(NamedTuple):
+    """The seconds of a step, the least of all turns, and some numbers of its result."""
+
+    seconds: float
+    result: list[float]
+
+
+def least_in_turn(frameworks: Sequence[str], work: str, turns: int = 15, seconds: float = 0.06,
+                  warm: float = 0.3) -> dict[str, Timed]:
+    """What each framework takes for a step of a work, all of them in turn; who is left out is said.
+
+    `seconds`: how long each turn takes at least; `warm`: how long each steps before it is timed."""
+    with ExitStack() as stack:
+        found = {name: stack.enter_context(runner("benchmarks._peer", name, work)) for name in frameworks}
+        for name, process in found.items():
+            if process.ready is None:
+                print(f"{work}: {name} is left out: {process.end()}")
+        ready = {name: process for name, process in found.items() if process.ready is not None}
+        for process in ready.values():
+            process.asked(seconds=warm)
+        samples: dict[str, list[float]] = {name: [] for name in ready}
+        for _ in range(turns):
+            for name, process in ready.items():
+                samples[name].append(process.asked(seconds=seconds)["step"])
+    return {name: Timed(min(taken), (found[name].ready or {})["result"]) for name, taken in samples.items()}

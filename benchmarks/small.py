@@ -7,38 +7,17 @@ wanted.  On a busy machine `NNC_BENCHMARK_THREADS=1 NNC_BENCHMARK_CLOCK=cpu` com
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 from benchmarks._measure import show
-from benchmarks._runner import runner
+from benchmarks._runner import least_in_turn
 from benchmarks._small import LOSSES, NETWORKS
 from benchmarks.peers import wanted
 
 FRAMEWORKS = ("small_nnc backward", "small_nnc grad", "small_torch")
-ROUNDS, SECONDS, WARM = 15, 0.06, 0.3
-"""Rounds of a work, how long each turn takes at least, and how long each steps before it is timed."""
-
-
-def least(work: str) -> dict[str, float]:
-    """Seconds of a step of each, the least of its turns."""
-    with ExitStack() as stack:
-        found = {name: stack.enter_context(runner("benchmarks._peer", name, work)) for name in FRAMEWORKS}
-        ready = {name: process for name, process in found.items() if process.ready is not None}
-        for name, process in found.items():
-            if process.ready is None:
-                print(f"{work}: {name} is left out: {process.end()}")
-        for process in ready.values():
-            process.asked(seconds=WARM)
-        samples: dict[str, list[float]] = {name: [] for name in ready}
-        for _ in range(ROUNDS):
-            for name, process in ready.items():
-                samples[name].append(process.asked(seconds=SECONDS)["step"])
-    return {name: min(taken) for name, taken in samples.items()}
 
 
 def row(work: str) -> list[str]:
     """Microseconds, and the times of PyTorch's where that is there."""
-    taken = least(work)
+    taken = {name: found.seconds for name, found in least_in_turn(FRAMEWORKS, work).items()}
     torch = taken.pop("small_torch", None)
     cells = [f"{taken[name] * 1e6:,.0f}" if name in taken else "" for name in FRAMEWORKS[:2]]
     if torch is None:

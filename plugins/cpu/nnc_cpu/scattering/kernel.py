@@ -12,7 +12,7 @@ from nnc_cpu.llvm.objects import Objects
 from nnc_cpu.scattering.problem import ScatterKind, ScatterProblem, scatter_of
 from nnc_cpu.scattering.writer import NAME, render
 from nnc_cpu.threads.pool import wanted_threads
-from nnc_cpu.threads.tasks import tasks_of
+from nnc_cpu.threads.tasks import WORTH
 
 INDEX, ELEMENT = 2e-9, 0.1e-9
 """Seconds for each index, and for each element of an update."""
@@ -37,7 +37,7 @@ class ScatterCompiler:
         so many threads, None: those that its work is worth."""
         seconds = _seconds(problem)
         tasks = PIECES * (wanted_threads() if threads is None else threads)
-        if threads is None and tasks_of(None, 0, 0, tasks, seconds).most_threads == 1:
+        if threads is None and seconds < 2 * WORTH:
             tasks = 1
         cut = in_pieces(problem, tasks)
         return FunctionKernel(self.codes[cut.kind], cut.numbers, cut.rows * cut.numbers.pieces, seconds, notes=True)
@@ -61,7 +61,7 @@ def _seconds(problem: ScatterProblem) -> float:
 def in_pieces(problem: ScatterProblem, tasks: int) -> ScatterProblem:
     """The problem with rows cut where there would be fewer tasks than that, between lines of memory."""
     n = problem.numbers
-    line = LINE // (4 if problem.kind.element_type == "float" else 8)
+    line = LINE // problem.kind.size
     most = max(1, n.inner // line)
     pieces = min(most, -(-tasks // max(problem.rows, 1)))
     columns = -(-n.inner // pieces)

@@ -33,6 +33,11 @@ class ScatterKind(NamedTuple):
     """True if an update is one element for a whole row."""
     lanes: int
 
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return {"float": 4, "double": 8}.get(self.element_type) or int(self.element_type[1:]) // 8
+
 
 class ScatterNumbers(NamedTuple):
     """Numbers that the code is given, in elements of its type but for offsets, which are bytes.

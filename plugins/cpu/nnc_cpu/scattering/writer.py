@@ -13,7 +13,6 @@ from nnc_cpu.scattering.problem import ScatterKind, ScatterNumbers
 NAME = "scatter"
 ARRAYS = ("x", "indices", "updates", "out", "note")
 _ARITHMETIC = {"add": "add", "multiply": "mul"}
-_BYTES = {"float": 4, "double": 8}
 
 
 def render(kind: ScatterKind, declared: dict[str, None]) -> str:
@@ -27,7 +26,7 @@ class ScatterWriter:
 
     def __init__(self, kind: ScatterKind, declared: dict[str, None]) -> None:
         self.kind, self.function = kind, FunctionWriter(declared)
-        self.size = _BYTES.get(kind.element_type) or int(kind.element_type[1:]) // 8
+        self.size = kind.size
 
     def text(self) -> str:
         f = self.function
