@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from threading import Lock
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
@@ -32,6 +32,11 @@ class CodeByKind(Generic[K, C]):
             if found is None:
                 found = self._codes[kind] = self._make(kind)
         return found
+
+    def __iter__(self) -> Iterator[K]:
+        """The kinds whose code is in use."""
+        with self._lock:
+            return iter([*self._codes])
 
 
 class FunctionCode:
