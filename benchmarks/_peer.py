@@ -16,6 +16,9 @@ from benchmarks._measure import peak_megabytes
 
 SAMPLES = 500
 """Numbers of a result that are compared."""
+SETTLING = 0.1
+"""Seconds of steps in each turn before those that count: threads of whoever stepped before may look for work as long
+(OpenBLAS' do for some 50 ms), and the caches are theirs."""
 CLOCK = process_time if os.environ.get("NNC_BENCHMARK_CLOCK") == "cpu" else perf_counter
 """The clock of steps; "cpu": processor time, which other processes disturb little."""
 
@@ -31,7 +34,12 @@ def stepper(framework: str, work: str) -> Callable[[], object]:
 
 
 def for_a_while(step: Callable[[], object], seconds: float) -> float:
-    """Seconds of a step: the mean of as many as fill the time."""
+    """Seconds of a step: the mean of as many as fill the time, once those before have settled."""
+    _mean(step, SETTLING)
+    return _mean(step, seconds)
+
+
+def _mean(step: Callable[[], object], seconds: float) -> float:
     count, begin = 0, CLOCK()
     while not count or CLOCK() - begin < seconds:
         step()

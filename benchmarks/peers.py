@@ -25,7 +25,7 @@ from benchmarks._runner import THREADS, Runner, runner
 from benchmarks._works import WORKS, Work
 
 FRAMEWORKS = ("nnc", "torch", "torch channels_last", "torch compile", "onnxruntime", "openvino", "jax", "numpy")
-ROUNDS, SECONDS = 9, 0.12
+ROUNDS, SECONDS = 9, 0.2
 """Rounds of a work, and how long each turn takes at least."""
 ON_CPU = {"JAX_PLATFORMS": "cpu"}
 AGREEMENT = 1e-4
