@@ -18,7 +18,8 @@ from nnc_core.type import TensorSpec
 from nnc_cpu.device import CpuDevice
 from nnc_cpu.products.backend import PackedProducts, problem_of
 from nnc_cpu.products.numbers import names_of
-from nnc_cpu.products.plan import Tile
+from nnc_cpu.products.plan import Tile, plan_of
+from nnc_cpu.products.taps import taps_of
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values
 
 SMALL_TILE = Tile(3, 2)
@@ -94,6 +95,46 @@ def test_bits_are_the_interpreters(operator: str, host: str) -> None:
     for name, windows in CASES.items():
         made = command(operator, windows, float32)
         check(made, host, Tile(min(SMALL_TILE.rows, problem_of(made).rows), 2)), name
+
+
+FIRST_LAYERS = {
+    "one channel": Windows((3, 12, 13, 1), (5, 5, 1, 21), (1, 1), ((2, 2), (0, 0)), (1, 1)),
+    "many runs": Windows((2, 30, 31, 1), (3, 3, 1, 40), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+    "strides and dilation": Windows((2, 23, 29, 1), (3, 2, 1, 6), (2, 3), ((2, 1), (1, 2)), (3, 2)),
+    "three channels": Windows((2, 17, 18, 3), (3, 3, 3, 16), (2, 2), ((0, 1), (0, 0)), (1, 1)),
+    "groups": Windows((2, 9, 9, 4), (2, 2, 2, 34), (1, 1), ((1, 0), (0, 1)), (1, 1), 2),
+    "one dimension": Windows((3, 300, 2), (4, 2, 6), (1,), ((2, 1),), (1,)),
+    "three dimensions": Windows((2, 4, 5, 6, 1), (2, 2, 3, 1, 4), (1, 2, 1), ((1, 0), (1, 1), (0, 0)), (1, 1, 1)),
+}  # fmt: skip
+"""Convolutions of few channels and few elements."""
+
+
+@pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("name", FIRST_LAYERS)
+def test_elements_of_windows_among_the_rows(name: str, host: str, dtype: DType) -> None:
+    made = command("conv_kernel_gradient", FIRST_LAYERS[name], dtype)
+    problem = problem_of(made)
+    taps = problem.batch[-1]
+    assert taps > 1
+    assert taps_of(problem, wide=True) == taps
+    check(made, host, Tile(taps * problem.rows, 1))
+
+
+@pytest.mark.parametrize(("threads", "taps"), [(1, 5), (2, 5), (5, 1)])
+def test_elements_are_among_the_rows_where_so_many_threads_are_done_sooner(threads: int, taps: int) -> None:
+    windows = Windows((100, 28, 28, 1), (5, 5, 1, 32), (1, 1), ((2, 2), (0, 0)), (1, 1))
+    problem = problem_of(command("conv_kernel_gradient", windows, float32))
+    assert plan_of(problem, 64, threads=threads).kind.taps == taps
+
+
+@pytest.mark.parametrize(("windows", "dtype"), [
+    (Windows((2, 12, 12, 3), (7, 7, 3, 8), (1, 1), ((3, 3), (0, 0)), (1, 1)), float32),
+    (FIRST_LAYERS["one channel"], bfloat16),
+    (CASES["3x3"], float32),
+], ids=["more rows than registers", "converted", "many channels"])  # fmt: skip
+def test_elements_that_cannot_be_among_the_rows(windows: Windows, dtype: DType) -> None:
+    assert taps_of(problem_of(command("conv_kernel_gradient", windows, dtype)), wide=True) == 1
 
 
 @pytest.mark.parametrize("operator", OPERATIONS)

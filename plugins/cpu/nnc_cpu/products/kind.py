@@ -50,6 +50,8 @@ class Kind(NamedTuple):
     """Of the elements of B; None: that of A's."""
     dots: Dots | None = None
     """Several steps are one word, in A and B as they are packed; None: each step is by itself."""
+    taps: int = 1
+    """Elements of windows that share the rows of a tile among them: see `taps.py`."""
 
     @property
     def wide(self) -> DType:

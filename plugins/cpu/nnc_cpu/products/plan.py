@@ -12,11 +12,14 @@ from nnc_cpu.products.dots import Dots
 from nnc_cpu.products.kind import TABLE, Kind, Right, Windows
 from nnc_cpu.products.numbers import SPATIAL, numbers_of, operand_names
 from nnc_cpu.products.stream import stream_numbers
+from nnc_cpu.products.taps import taps_of, with_taps_as_rows
 
 WIDEST = 64
 """Bytes of the vectors of processors that have 32 of them; others have 16."""
 ADDRESSES = 9
 """Rows whose addresses stay in registers."""
+NOTED = 2.0
+"""Multiply-adds in the time in which the address of what a window sees is noted."""
 LATENCY = 8
 """Sums that are needed to keep multiply-adders busy."""
 SHARES, FEW_TILES = 4, 3
@@ -47,12 +50,14 @@ class ProductPlan(NamedTuple):
 
 def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threads: int = 1,
             dots: Dots | None = None) -> ProductPlan:
-    """The plan for a host whose vectors have so many bytes; `tile`: one of no more rows than there are; `threads`: that
-    are to have tasks; `dots`: see `Kind`."""
+    """The plan for a host whose vectors have so many bytes; `tile`: one of no more rows than there are, or of the rows
+    of all elements of windows (`taps.py`); `threads`: that are to have tasks; `dots`: see `Kind`."""
     lanes = vector // problem.wide.itemsize
+    tile = tile or _tile_of(problem, lanes, vector == WIDEST, threads)
+    taps = tile.rows // problem.rows or 1
+    if taps > 1:
+        problem = with_taps_as_rows(problem)
     parts = problem.parts or (problem,)
-    rows = max([part.rows for part in parts])
-    tile = tile or choose_tile(rows, problem.columns, lanes, vector == WIDEST, problem.panel // lanes)
     right = _right(problem)
     width = tile.vectors * lanes
     panels = _parts(problem.columns, width)
@@ -60,7 +65,7 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threa
     last = _parts(rest, lanes)
     partial = last != tile.vectors or (rest != width and (right == "panels" or problem.each))
     kind = Kind(problem.dtype, lanes, tile.rows, tile.vectors, last if partial else 0, problem.left, right,
-                _way_of(problem), problem.ending, problem.order, problem.b_dtype, dots)
+                _way_of(problem), problem.ending, problem.order, problem.b_dtype, dots, taps)
     shared = 1 if threads == 1 else _parts(SHARES * threads, panels * prod(problem.batch) * len(parts))
     planned = [_planned(part, kind, panels, shared) for part in parts]
     return _joined(kind, planned) if problem.parts else planned[0]
@@ -80,6 +85,20 @@ def _joined(kind: Kind, planned: Sequence[ProductPlan]) -> ProductPlan:
     ends = tuple(accumulate([plan.tasks for plan in planned], initial=0))
     numbers = chain.from_iterable([plan.numbers for plan in planned])
     return ProductPlan(kind, (len(planned), *ends, *numbers), ends[-1])
+
+
+def _tile_of(problem: MatrixProduct, lanes: int, wide: bool, threads: int) -> Tile:
+    """The tile that suits a problem, of the rows of all elements of windows where so many threads are done sooner."""
+    tile = choose_tile(max([part.rows for part in problem.parts or (problem,)]), problem.columns, lanes, wide,
+                       problem.panel // lanes)
+    taps = taps_of(problem, wide)
+    if taps == 1:
+        return tile
+    vectors, groups, rows = _parts(problem.columns, lanes), prod(problem.batch[:-1]), problem.rows * taps
+    low = tile._replace(vectors=min(tile.vectors, vectors))
+    apart = _parts(groups * taps * _parts(vectors, low.vectors), threads) * (_step_cost(low) + NOTED)
+    together = _parts(groups * vectors, threads) * (rows + 0.2 * taps + NOTED * (1 + taps / 4))
+    return Tile(rows, 1) if together < apart else tile
 
 
 def choose_tile(rows: int, columns: int, lanes: int, wide: bool, vectors: int = 0) -> Tile:

@@ -8,6 +8,7 @@ from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import constant, held
 from nnc_cpu.products.dots import added
 from nnc_cpu.products.kind import Kind
+from nnc_cpu.products.taps import NOTES
 from nnc_cpu.products.writing import (
     Signature,
     difference,
@@ -16,6 +17,7 @@ from nnc_cpu.products.writing import (
     loaded,
     moved,
     parameters,
+    prefetch,
     product,
     store,
 )
@@ -26,6 +28,8 @@ SIGNATURE: Signature = (
 """`table`: addresses in A, `shift`: see the two writers; `segments` of `length` steps each; `step`: elements of B from
 one step of the sum to the next; `columns`: those that B has; `sums`: where the sums are kept between blocks of steps,
 `fresh`: there are none yet.  Where steps are words, words are counted, as elements of A and B are then."""
+SENT = 32
+"""Steps before a step at which its elements of B are sent for, where all elements of windows are rows."""
 EXCESS: Signature = (("excess", "ptr"),)
 """What is to be taken from the sums of each column, where elements of A are moved."""
 
@@ -96,13 +100,19 @@ class TileWriter:
                 self.one_step([moved(f, row, self.type, k) for row in rows])
 
     def by_columns(self) -> None:
-        """`table` has the address of the column of each step, whose row number `shift` is the tile's first."""
-        f = self.function
+        """`table` has the address of the column of each step, whose row number `shift` is the tile's first; one for
+        each element of windows that is among the rows."""
+        f, rows = self.function, self.kind.rows // self.kind.taps
         with f.loop(integer(0), self.length) as k:
             self.begin_step(k)
-            column = f.let(f"load ptr, {moved(f, self.table, 'ptr', k)}", "ptr")
-            first = moved(f, column, self.type, self.shift)
-            self.one_step([moved(f, first, self.type, integer(row)) for row in range(self.kind.rows)])
+            if self.kind.taps > 1:  # each panel is gone through once, past what others have of each row
+                prefetch(f, moved(f, f.get(self.right, "ptr"), self.type, product(f, self.step, integer(SENT))))
+            places = []
+            for tap in range(self.kind.taps):
+                noted = moved(f, moved(f, self.table, "ptr", integer(tap * NOTES)), "ptr", k)
+                first = moved(f, f.let(f"load ptr, {noted}", "ptr"), self.type, self.shift)
+                places += [moved(f, first, self.type, integer(row)) for row in range(rows)]
+            self.one_step(places)
 
     def begin_step(self, k: Register) -> None:
         """Do whatever else there is to do at a step."""

@@ -9,6 +9,7 @@ from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.products.kind import ROWS, Kind
 from nnc_cpu.products.numbers import SPATIAL
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
+from nnc_cpu.products.taps import NOTES
 from nnc_cpu.products.writing import difference, moved, product, smaller, split, store, total
 
 BEFORE = 16
@@ -178,9 +179,10 @@ class WindowTableWriter(TableWriter):
     # ---- windows as steps
     def columns(self, step: Register, length: Register) -> None:
         """Runs of windows that are neighbours on the last axis, one after another."""
-        f, counter, most = self.function, self.counters[-1], self.axes[-1]["places"]
-        element = [product(f, place, axis["step"])
-                   for axis, place in zip(self.axes, self.elements(self.element), strict=True)]
+        f, counter, most, taps = self.function, self.counters[-1], self.axes[-1]["places"], integer(self.kind.taps)
+        numbers = [total(f, product(f, self.element, taps), integer(tap)) for tap in range(self.kind.taps)]
+        elements = [[product(f, place, axis["step"])
+                     for axis, place in zip(self.axes, self.elements(number), strict=True)] for number in numbers]
         lanes = Register("<" + ", ".join([f"i64 {k}" for k in range(ROW_LANES)]) + ">", "i64", ROW_LANES)
         further = self.bytes_of(product(f, self.axes[-1]["stride"], self.axes[-1]["pixel"]))
         moves = [f.let(f"mul {lanes}, {f.spread(by, ROW_LANES).name}", "i64", ROW_LANES)
@@ -192,28 +194,35 @@ class WindowTableWriter(TableWriter):
         with f.loop(integer(0), total(f, f.let(f"udiv {rest}, {most.name}", "i64"), integer(1))):
             start, before = f.get(self.noted_steps, "i64"), f.get(counter, "i64")
             count = smaller(f, difference(f, length, start), difference(f, most, before))
-            self.note_run(start, count, element, moves, further)
+            self.note_run(start, count, elements, moves, further)
             f.set(self.noted_steps, total(f, start, count))
             f.set(counter, total(f, before, difference(f, count, integer(1))))
             self.advance()
 
-    def note_run(self, start: Register, count: Register, element: Sequence[Register], moves: Sequence[Register],
-                 further: Register) -> None:
-        """Note what `count` neighbours see, from the window at hand on; `moves`: pixels and bytes of lanes behind it,
-        `further`: bytes from one to the next."""
+    def note_run(self, start: Register, count: Register, elements: Sequence[Sequence[Register]],
+                 moves: Sequence[Register], further: Register) -> None:
+        """Note what `count` neighbours see, from the window at hand on, of each element of windows that is among the
+        rows; `moves`: pixels and bytes of lanes behind it, `further`: bytes from one to the next."""
         f, stride = self.function, self.axes[-1]["stride"]
-        places = [total(f, self.sighted(n), element[n]) for n in range(SPATIAL)]
-        inside = Register("true", "i1")
+        sighted = [self.sighted(n) for n in range(SPATIAL)]
+        firsts = [self.first_of_run([total(f, place, by) for place, by in zip(sighted, element, strict=True)])
+                  for element in elements]
+        with f.loop(integer(0), count, ROW_LANES) as k:
+            for tap, (first, base, seen) in enumerate(firsts):
+                place, address = (self.plus(by, total(f, of_first, product(f, k, step))) for by, of_first, step in zip(
+                    moves, (first, base), (stride, further), strict=True))
+                known = self.both(seen, self.inside(SPATIAL - 1, place))
+                chosen = f.let(f"select {known}, {address}, {f.spread(self.zeros, ROW_LANES)}", "i64", ROW_LANES)
+                noted = total(f, total(f, start, k), integer(tap * NOTES))
+                f.line(f"store {chosen}, {moved(f, self.table, 'i64', noted)}, align 8")
+
+    def first_of_run(self, places: Sequence[Register]) -> tuple[Register, Register, Register]:
+        """The last of these places, the address of the pixel there, and whether the others are in the image."""
+        f, inside = self.function, Register("true", "i1")
         for n, place in enumerate(places[:-1]):
             inside = self.both(inside, self.inside(n, place))
-        seen = f.spread(inside, ROW_LANES)
         base = self.number_of(moved(f, self.a, self.type, total(f, self.pixel(places), self.first_row)))
-        with f.loop(integer(0), count, ROW_LANES) as k:
-            place, address = (self.plus(by, total(f, of_first, product(f, k, step))) for by, of_first, step in zip(
-                moves, (places[-1], base), (stride, further), strict=True))
-            known = self.both(seen, self.inside(SPATIAL - 1, place))
-            chosen = f.let(f"select {known}, {address}, {f.spread(self.zeros, ROW_LANES)}", "i64", ROW_LANES)
-            f.line(f"store {chosen}, {moved(f, self.table, 'i64', total(f, start, k))}, align 8")
+        return places[-1], base, f.spread(inside, ROW_LANES)
 
     def plus(self, lanes: Register, by: Register) -> Register:
         return self.function.let(f"add {lanes}, {self.function.spread(by, lanes.lanes).name}", "i64", lanes.lanes)
