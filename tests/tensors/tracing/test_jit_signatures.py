@@ -52,8 +52,10 @@ def test_static_arguments_are_told_apart_by_equality(x: nnc.Tensor, options: dic
 def test_a_static_argument_is_taken_whole(x: nnc.Tensor) -> None:
     f = nnc.jit(lambda x, shape: x.reshape(shape), static_argnames=["shape"])
     assert f(x, (3, 2)).shape == (3, 2) and f(x, (6,)).shape == (6,) and f.traces == 2
-    with fails(TypeError, "static argument shape is a list", "tuple", line=False):
-        f(x, [3, 2])
+    assert f(x, shape=(2, 3)).shape == (2, 3)
+    for args, kwargs in (((x, [3, 2]), {}), ((x,), {"shape": [3, 2]})):
+        with fails(TypeError, "static argument shape is a list", "tuple", line=False):
+            f(*args, **kwargs)
     for given in (x, (1, [x])):
         with fails(TypeError, "static argument shape has a tensor in it", line=False):
             f(x, given)
