@@ -13,7 +13,7 @@ from typing import NamedTuple
 LARGEST = 31
 """The largest prime factor that there is a butterfly for."""
 LEAST = 4
-"""TurnedRows and columns of the smallest matrix."""
+"""Rows and columns of the smallest matrix."""
 VECTOR = 16
 """Elements of the widest vectors."""
 

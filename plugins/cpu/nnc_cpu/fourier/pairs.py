@@ -26,7 +26,6 @@ from nnc_cpu.fourier.places import (
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.products.writing import difference, function_text, moved, parameters, product
 
-
 Ends: TypeAlias = tuple[ElementPlace, ElementPlace]
 """Source and target of an element."""
 

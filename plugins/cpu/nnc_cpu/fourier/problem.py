@@ -40,7 +40,7 @@ class FourierKind(NamedTuple):
     inverse: bool
     scaled: bool
     by_rows: bool
-    """TurnedRows go one after another, else one in each lane."""
+    """Rows go one after another, else one in each lane."""
     lanes: int
     masked: bool
     """There may be fewer rows than lanes, where those lie side by side."""
