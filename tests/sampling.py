@@ -30,6 +30,7 @@ SAMPLED = (
     ("tests/semantics/test_defects", "opencl:0", 4), ("tests/semantics/test_defects", "cpu:0", 2),
     # Machine code for each shape, dtype, layout and width of vectors.
     ("tests/cpu/test_kernels.py", "", 5), ("tests/cpu/products/", "", 3), ("tests/cpu/attention/", "", 2),
+    ("tests/cpu/fourier/", "test_every_length", 40), ("tests/cpu/fourier/", "test_bits", 8),
     ("tests/cpu/test_kernels.py", "[", 20), ("tests/cpu/products/", "[", 6), ("tests/cpu/attention/", "[", 4),
     ("tests/cpu/machine_code/test_nests.py", "", 12), ("tests/cpu/machine_code/test_lanes.py", "", 6),
     ("tests/cpu/machine_code/test_expansions.py", "", 3), ("tests/cpu/machine_code/test_random_nests.py", "", 3),

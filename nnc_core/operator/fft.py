@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms: NumPy's, on the host; a device that has no kernel of its own says so once.
+"""Discrete Fourier transforms: of the host NumPy's, where a device has no code of its own, which it says once.
 
 They are linear: tangents are transformed as the operands are, cotangents by the adjoint, which is the transform the
 other way with the scale on the other side.

@@ -126,11 +126,26 @@ def table_of(part: AxisTransform) -> np.ndarray[Any, Any]:
 
 
 def roots_of(count: int, inverse: bool) -> np.ndarray[Any, Any]:
-    """exp(-2 pi i k / count) for all k, or its conjugates: rounded once where the host has longer floats."""
-    turn = 8 * np.arctan(np.longdouble(1)) / count
-    angles = turn * np.minimum(k := np.arange(count), count - k)
-    sines = np.where(2 * k > count, 1, -1) * np.sin(angles) * (-1 if inverse else 1)
-    return np.asarray(np.cos(angles) + 1j * sines, np.complex128)
+    """exp(-2 pi i k / count) for all k, or its conjugates: rounded once where the host has longer floats; of quarters
+    of a turn exactly."""
+    if count % 8 == 0:
+        eighth = _first_roots(count, count // 8 + 1)
+        quarter = np.append(eighth, -1j * eighth[-2:0:-1].conj())
+        roots = np.concatenate([quarter, -1j * quarter, -quarter, 1j * quarter])
+    else:
+        half = _first_roots(count, count // 2 + 1)
+        if count % 2 == 0:
+            half.imag[-1] = 0
+        if count % 4 == 0:
+            half.real[count // 4] = 0
+        roots = np.append(half, half[(count - 1) // 2 : 0 : -1].conj())
+    return np.asarray(roots.conj() if inverse else roots)
+
+
+def _first_roots(count: int, few: int) -> np.ndarray[Any, Any]:
+    """The first ones."""
+    angles = 8 * np.arctan(np.longdouble(1)) / count * np.arange(few)
+    return np.asarray(np.cos(angles) - 1j * np.sin(angles), np.complex128)
 
 
 def radices_of(points: int) -> list[int]:

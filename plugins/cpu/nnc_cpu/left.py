@@ -14,6 +14,7 @@ import numpy as np
 
 from nnc_core.base import dtype as dt
 from nnc_core.operator.products.arrange import PROBLEMS
+from nnc_core.operator.steps.fourier import TRANSFORMS
 from nnc_core.shape.window import has_channels_last
 from nnc_cpu.elementwise import FUNCTIONS, UFUNCS, converts_as_numpy_does
 from nnc_cpu.guards import PLAIN, Eager, is_number
@@ -23,6 +24,7 @@ LARGE = 1 << 15
 MANY_HALVES = 1 << 13
 MANY_MULTIPLIED = 1 << 12
 MANY_SOUGHT = 1 << 13
+MANY_TRANSFORMED = 1 << 13
 HALVES = frozenset({dt.float16.num, dt.bfloat16.num})
 
 
@@ -108,6 +110,10 @@ def are_many_sought(x: Any, values: Any, right: bool) -> bool:
     return values.__class__ is np.ndarray and values.size >= MANY_SOUGHT
 
 
+def are_many_transformed(x: Any, *more: Any) -> bool:
+    return bool(x.size >= MANY_TRANSFORMED)
+
+
 IN_PASSES = ("silu", "mish", "softplus", "softsign", "elu", "leaky_relu", "sigmoid", "logaddexp", "logaddexp2", "hypot",
              "nextafter", "sinc", "xlogy", "xlog1py", "entr", "ldexp", "mantissa", "exponent")
 """Functions of elements for which NumPy goes through several arrays."""
@@ -116,6 +122,7 @@ LEFT: Mapping[str, tuple[type[LeavesLarge], Callable[..., bool]]] = {
     **dict.fromkeys((*UFUNCS, *FUNCTIONS, "clip", "relu", "max", "min"), (LeavesHalves, are_many_halves)),
     **dict.fromkeys(IN_PASSES, (LeavesLarge, is_large)), "random_bits": (LeavesLarge, are_many),
     **dict.fromkeys(("uniform", "bernoulli"), (LeavesWhole, are_many)),
+    **dict.fromkeys(TRANSFORMS, (LeavesLarge, are_many_transformed)),
     "sum": (LeavesLarge, is_widened), "mean": (LeavesWhole, are_many_halves), "cast": (LeavesLarge, is_bounded),
     "one_hot": (LeavesLarge, is_large_in_classes), "searchsorted": (LeavesLarge, are_many_sought),
 }

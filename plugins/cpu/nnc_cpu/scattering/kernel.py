@@ -36,9 +36,9 @@ class ScatterCompiler:
         """The kernel of a problem, whose buffers are array, indices, updates, result and room for a note; in pieces for
         so many threads, None: those that its work is worth."""
         seconds = _seconds(problem)
-        tasks = PIECES * (wanted_threads() if threads is None else threads)
-        if threads is None and seconds < 2 * WORTH:
-            tasks = 1
+        if threads is None:
+            threads = wanted_threads() if seconds > 2 * WORTH else 1
+        tasks = PIECES * threads if threads > 1 else 1
         cut = in_pieces(problem, tasks)
         return FunctionKernel(self.codes[cut.kind], cut.numbers, cut.rows * cut.numbers.pieces, seconds, notes=True)
 

@@ -32,6 +32,10 @@ class ScatterKind(NamedTuple):
     spread: bool
     """True if an update is one element for a whole row."""
     lanes: int
+    inner: int
+    """Elements of a row, if these are no more than a vector's; else 0."""
+    beside: bool
+    """True if indices lie side by side, and so do updates."""
 
     @property
     def size(self) -> int:
@@ -96,10 +100,12 @@ def scatter_of(command: Command, vector: int) -> ScatterProblem:
     if (not spread and inner > 1 and column != 1) or (spread and words > 1):
         raise NotSupportedError("rows of updates have gaps")
     index = indices.dtype
-    kind = ScatterKind(mode, element, f"i{8 * index.itemsize}", index.kind == "i", spread, vector // size)
+    lanes, elements = vector // size, inner * words
+    kind = ScatterKind(mode, element, f"i{8 * index.itemsize}", index.kind == "i", spread, lanes,
+                       elements if elements <= lanes else 0, index_step == 1 and update_step == inner)
     return ScatterProblem(kind, ScatterNumbers(
         batch=prod(x.shape[:batch]), outer=prod(x.shape[batch:axis]), updated=prod(indices.shape[batch:]),
-        length=x.shape[axis], inner=inner * words, pieces=1, columns=inner * words, x_offset=x.offset,
+        length=x.shape[axis], inner=elements, pieces=1, columns=elements, x_offset=x.offset,
         index_offset=indices.offset, index_batch=index_batch, index_step=index_step, update_offset=updates.offset,
         update_batch=update_batch * words, update_outer=update_outer * words, update_step=update_step * words,
         out_offset=out.offset))

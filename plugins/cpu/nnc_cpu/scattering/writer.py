@@ -12,6 +12,8 @@ from nnc_cpu.scattering.problem import ScatterKind, ScatterNumbers
 
 NAME = "scatter"
 ARRAYS = ("x", "indices", "updates", "out", "note")
+UNROLLED = 4
+"""Updates of short rows that one round of a loop makes."""
 _ARITHMETIC = {"add": "add", "multiply": "mul"}
 
 
@@ -49,18 +51,29 @@ class ScatterWriter:
     # ---- indices
     def index(self, batch: Register, k: Register) -> Register:
         """An index as a word."""
-        f, kind = self.function, self.kind
-        at = total(f, product(f, batch, self.numbers["index_batch"]), product(f, k, self.numbers["index_step"]))
-        given = f.let(f"load {kind.index_type}, {moved(f, self.indices, kind.index_type, at)}", kind.index_type)
-        if kind.index_type == "i64":
-            return given
-        return f.let(f"{'sext' if kind.signed else 'zext'} {given} to i64", "i64")
+        return self.indices_at(self.index_place(batch, k), 1)
+
+    def index_place(self, batch: Register, k: Register) -> Register:
+        f = self.function
+        step = integer(1) if self.kind.beside else self.numbers["index_step"]
+        at = total(f, product(f, batch, self.numbers["index_batch"]), product(f, k, step))
+        return moved(f, self.indices, self.kind.index_type, at)
+
+    def indices_at(self, place: Register, lanes: int) -> Register:
+        """Neighbouring indices as words."""
+        f, given = self.function, Register("", self.kind.index_type, lanes)
+        found = f.let(f"load {given.full}, {place}, align {int(given.type[1:]) // 8}", given.type, lanes)
+        if given.type == "i64":
+            return found
+        wide = Register("", "i64", lanes).full
+        return f.let(f"{'sext' if self.kind.signed else 'zext'} {found} to {wide}", "i64", lanes)
 
     def is_wrong(self, index: Register) -> Register:
         f, length = self.function, self.numbers["length"]
-        if not self.kind.signed:
-            return f.let(f"icmp uge {index}, {length.name}", "i1")
-        return f.let(f"icmp uge {total(f, index, length)}, {total(f, length, length).name}", "i1")
+        most = f.spread(total(f, length, length) if self.kind.signed else length, index.lanes)
+        if self.kind.signed:
+            index = f.let(f"add {index}, {f.spread(length, index.lanes).name}", "i64", index.lanes)
+        return f.let(f"icmp uge {index}, {most.name}", "i1", index.lanes)
 
     @contextmanager
     def each(self) -> Iterator[tuple[Register, Register]]:
@@ -70,13 +83,23 @@ class ScatterWriter:
             yield batch, k
 
     def any_is_wrong(self) -> Register:
-        f = self.function
-        found = f.variable("i1")
+        """Tell whether an index is out of range: vectors of them where they lie side by side, and what is left."""
+        f, lanes, updated = self.function, self.kind.lanes * self.size // 8, self.numbers["updated"]
+        found, among = f.variable("i1"), f.variable("i1", lanes)
         f.set(found, integer(0, 1))
-        with self.each() as (batch, k):
-            wrong = self.is_wrong(self.index(batch, k))
-            f.set(found, f.let(f"or {f.get(found, 'i1')}, {wrong.name}", "i1"))
-        return f.get(found, "i1")
+        f.set(among, Register("zeroinitializer", "i1", lanes))
+        whole = f.let(f"and {updated}, {-lanes if self.kind.beside else 0}", "i64")
+        with f.loop(integer(0), self.numbers["batch"]) as batch:
+            with f.loop(integer(0), whole, lanes) as k:
+                self.gather_wrong(among, self.indices_at(self.index_place(batch, k), lanes))
+            with f.loop(whole, updated) as k:
+                self.gather_wrong(found, self.index(batch, k))
+        return f.let(f"or {f.get(found, 'i1')}, {f.any(f.get(among, 'i1', lanes)).name}", "i1")
+
+    def gather_wrong(self, found: Register, index: Register) -> None:
+        f = self.function
+        wrong = self.is_wrong(index)
+        f.set(found, f.let(f"or {f.get(found, 'i1', index.lanes)}, {wrong.name}", "i1", index.lanes))
 
     def note_the_first(self) -> None:
         """Note what is wrong: of the notes of all threads that with the lowest place stays."""
@@ -101,9 +124,20 @@ class ScatterWriter:
             self.copy(self.at(self.x, base), target, columns)
         update = total(f, product(f, batch, numbers["update_batch"]), product(f, outer, numbers["update_outer"]))
         source = self.at(self.updates, update if self.kind.spread else total(f, update, first))
-        with f.loop(integer(0), numbers["updated"]) as k:
-            place = self.at(target, product(f, self.near(self.index(batch, k)), numbers["inner"]))
-            self.change(place, self.at(source, product(f, k, numbers["update_step"])), columns)
+        few = UNROLLED if self.kind.inner else 1
+        whole = f.let(f"and {numbers['updated']}, {-few}", "i64")
+        for begin, end, step in ((integer(0), whole, few), (whole, numbers["updated"], 1)):
+            with f.loop(begin, end, step) as k:
+                for n in range(step):
+                    self.update(target, source, batch, total(f, k, integer(n)), columns)
+
+    def update(self, target: Register, source: Register, batch: Register, k: Register, columns: Register) -> None:
+        """Change one row."""
+        f, kind, numbers = self.function, self.kind, self.numbers
+        inner = integer(kind.inner) if kind.inner else numbers["inner"]
+        step = inner if kind.beside else numbers["update_step"]
+        place = self.at(target, product(f, self.near(self.index(batch, k)), inner))
+        self.change(place, self.at(source, product(f, k, step)), columns)
 
     def near(self, index: Register) -> Register:
         """An index that counts from the beginning."""
@@ -125,8 +159,14 @@ class ScatterWriter:
                         product(f, elements, integer(self.size)), integer(0, 1))
 
     def change(self, place: Register, update: Register, columns: Register) -> None:
-        """Change a row by its update: vectors, and what is left."""
-        f, lanes = self.function, self.kind.lanes
+        """Change a row by its update: vectors, and what is left; a short one without loops."""
+        f, lanes, done = self.function, self.kind.lanes, 0
+        while done < self.kind.inner:
+            width = 1 << (self.kind.inner - done).bit_length() - 1
+            self.element(self.at(place, integer(done)), update, integer(done), width)
+            done += width
+        if self.kind.inner:
+            return
         whole = f.let(f"and {columns}, {-lanes}", "i64")
         with f.loop(integer(0), whole, lanes) as n:
             self.element(self.at(place, n), update, n, lanes)

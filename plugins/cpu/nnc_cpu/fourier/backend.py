@@ -1,0 +1,60 @@
+"""Library code for Fourier transforms, along axes one after another."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from nnc_core.base.command import Command
+from nnc_core.base.errors import NotSupportedError
+from nnc_core.device import CommandBackend, Kernel
+from nnc_core.operator.steps.fourier import parts_of
+from nnc_core.operator.steps.fourier_text import Way
+from nnc_cpu.fourier.problem import FourierProblem, length_of
+
+if TYPE_CHECKING:
+    from nnc_cpu.fourier.kernel import FourierCompiler
+
+
+class MatrixTransforms(CommandBackend):
+    """One operator's transforms as machine code.  What is refused depends on lengths alone, so that bits do not depend
+    on where arrays lie."""
+
+    name = "passes"
+
+    def __init__(self, operator: Way) -> None:
+        self.operator = operator
+
+    def refuse(self, command: Command) -> str | None:
+        if command.name != self.operator:
+            return f"it is made for {self.operator}"
+        try:
+            for part in parts_of(command):
+                length_of(part)
+        except NotSupportedError as error:
+            return error.message
+        return None if command.output.size else "there is nothing to transform"
+
+    def workspace(self, command: Command) -> int:
+        return max([_scratch(problem) for problem in problems(command)])
+
+    def prepare(self, command: Command) -> Kernel:
+        return _compiler().kernel(problems(command))
+
+
+@lru_cache(maxsize=256)
+def problems(command: Command) -> tuple[FourierProblem, ...]:
+    """A command as problems, one after another."""
+    return tuple(map(_compiler().problem, parts_of(command)))
+
+
+def _scratch(problem: FourierProblem) -> int:
+    nbytes: int = import_module("nnc_cpu.fourier.kernel").scratch_of(problem).nbytes
+    return nbytes
+
+
+def _compiler() -> FourierCompiler:
+    """Loaded late: LLVM takes a tenth of a second."""
+    found: FourierCompiler = import_module("nnc_cpu.fourier.kernel").compiler()
+    return found
