@@ -13,7 +13,7 @@ from nnc_core.operator.packing import PACK
 from nnc_core.operator.products.convolution import FEW_CHANNELS, Sliding
 from nnc_core.shape.window import has_channels_last
 
-WORTH_TURNING = 1 << 18
+WORTH_TURNING = 1 << 14
 """Multiply-adds from which on transposing pays; below, a BLAS of the CPU has one thread."""
 OF_IMAGES = ("conv", "conv_integer", "conv_kernel_gradient")
 """Operators whose first input are the images that windows see."""
