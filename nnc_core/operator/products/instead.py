@@ -13,8 +13,6 @@ from nnc_core.operator.packing import PACK
 from nnc_core.operator.products.convolution import FEW_CHANNELS, Sliding
 from nnc_core.shape.window import has_channels_last
 
-WORTH_TURNING = 1 << 14
-"""Multiply-adds from which on transposing pays; below, a BLAS of the CPU has one thread."""
 OF_IMAGES = ("conv", "conv_integer", "conv_kernel_gradient")
 """Operators whose first input are the images that windows see."""
 
@@ -30,12 +28,9 @@ def suited(F: Any, inputs: Sequence[Any], command: Command) -> Any:
 
 
 def is_with_channels_first(command: Command) -> bool:
-    """Tell whether an operator on images with their channels first is run with channels last instead."""
-    if has_channels_last(command.attributes[-1]) or is_complex(command.inputs[0].dtype):
-        return False
-    x, y, z = *command.inputs, command.output
-    windows, kernel = {"conv": (z, y), "conv_integer": (z, y), "conv_input_gradient": (x, y)}.get(command.name, (y, z))
-    return windows.size * kernel.size // max(kernel.shape[0], 1) >= WORTH_TURNING
+    """Tell whether an operator on images with their channels first is run with channels last instead: transposing pays,
+    as most of it sinks into what is around."""
+    return not has_channels_last(command.attributes[-1]) and not is_complex(command.inputs[0].dtype)
 
 
 def with_channels_last(F: Any, inputs: Sequence[Any], command: Command) -> Any:

@@ -21,6 +21,9 @@ CASES: dict[str, Case] = {
     "depthwise": (nnc.conv2d, (4, 32, 23, 24), (32, 1, 5, 5), {"groups": 32, "padding": "SAME", "layout": "NCHW"}),
     "few channels": (nnc.conv2d, (4, 3, 23, 24), (24, 3, 5, 5), {"padding": "SAME", "layout": "NCHW"}),
     "pointwise": (nnc.conv2d, (4, 32, 13, 14), (48, 32, 1, 1), {"layout": "NCHW"}),
+    "one pixel": (nnc.conv2d, (1, 24, 1, 1), (6, 24, 1, 1), {"layout": "NCHW"}),
+    "small": (nnc.conv2d, (1, 4, 5, 6), (3, 4, 3, 3), {"layout": "NCHW"}),
+    "small, one output": (nnc.conv1d, (1, 16, 3), (1, 16, 1), {"layout": "NCW"}),
     "three dimensions": (nnc.conv3d, (2, 8, 6, 7, 8), (16, 8, 3, 3, 3), {"padding": "SAME", "layout": "NCDHW"}),
 }  # fmt: skip
 
