@@ -111,3 +111,27 @@ def test_what_is_reduced_reshaped_or_mixed_with_other_images_is_right() -> None:
     found, expected = nnc.jit(f)(x, kernel, other), f(x, kernel, other)
     for name, value in expected.items():
         np.testing.assert_allclose(np.asarray(found[name]), np.asarray(value), rtol=1e-3, atol=1e-3, err_msg=name)
+
+
+def resized(x: nnc.Tensor, first: nnc.Tensor, second: nnc.Tensor) -> nnc.Tensor:
+    """What pyramids do between convolutions."""
+    y = nnc.relu(nnc.conv2d(x, first, layout="NCHW"))
+    large = nnc.resize(y[:, ::2], (20, 25), layout="NCHW") + nnc.upsample(y, 2, layout="NCHW")[:, 16:, :, 1:]
+    return nnc.conv2d(nnc.pad(large, ((0, 0), (0, 0), (2, 1), (0, 3)), value=0.5), second, layout="NCHW")
+
+
+@to_the_bit
+def test_images_are_resized_padded_and_cut_as_they_lie() -> None:
+    x, first, second = random(2, 8, 12, 15), random(32, 8, 3, 3), random(24, 16, 3, 3)
+    compiled, expected = nnc.jit(resized), resized(x, first, second).numpy()
+    np.testing.assert_array_equal(compiled(x, first, second).numpy(), expected)
+    commands = compiled.explain(x, first, second)
+    assert len(re.findall(r"\bpack\b", commands)) == 3, "the input and the kernels alone are transposed"
+
+
+def test_gradients_of_what_is_resized() -> None:
+    arrays = random(2, 8, 12, 15), random(32, 8, 3, 3), random(24, 16, 3, 3)
+    gradients = nnc.grad(lambda *arrays: nnc.sum(resized(*arrays) ** 2), (0, 1, 2))
+    for found, expected in zip(nnc.jit(gradients)(*arrays), gradients(*arrays), strict=True):
+        wanted = expected.numpy()
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max())
