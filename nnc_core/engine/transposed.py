@@ -22,6 +22,10 @@ REDUCTIONS = frozenset({"sum", "prod", "max", "min", "all", "any"})
 """Operators with the attributes `axis` and `keepdims`."""
 POOLS = frozenset({"max_pool", "max_pool_index", "sum_pool", "sum_pool_gradient", "pool_put", "pool_take"})
 """Operators on images alone, which say their layout last."""
+ALONG = frozenset({"resample", "spread"})
+"""Operators along one axis of their first input, which they name first; the others are tables."""
+BY_AXIS = frozenset({"pad", "slice"})
+"""Operators whose attributes with several elements have one for each axis."""
 SMALL = 8
 """The share of a result, one in so many elements, that is transposed for the others' sake."""
 
@@ -54,6 +58,8 @@ class Transposed:
             return self._turned(found[0].inputs[0], tuple([axes[a] for a in node.attributes[0]]))
         if node.op.scalar is not None:
             return self._pointwise(node, axes)
+        if node.op.name in ALONG:
+            return self._along(node, axes)
         if len(found) < len(node.inputs):
             return None
         sources = tuple([x.inputs[0] for x in found])
@@ -61,6 +67,8 @@ class Transposed:
             return self._reduced(node, sources[0], axes)
         if node.op.name in POOLS:
             return self._pooled(node, sources, axes)
+        if node.op.name in BY_AXIS:
+            return self._by_axis(node, sources[0], axes)
         if node.op is CONCAT:
             return self._back(self.F.apply(CONCAT, sources, (axes[node.attributes[0]],)), axes)
         return None
@@ -100,6 +108,18 @@ class Transposed:
         if x.ndim < len(axes):
             x = self.F.reshape(x, shape=(*(1,) * (len(axes) - x.ndim), *x.shape))
         return self._turned(x, inverse)
+
+    def _along(self, node: Node, axes: Axes) -> Node | None:
+        x, *tables = node.inputs
+        axis, *how = node.attributes
+        if x not in self.known or not self.known.isdisjoint(tables):
+            return None
+        return self._back(self.F.apply(node.op, (x.inputs[0], *tables), (axes[axis], *how)), axes)
+
+    def _by_axis(self, node: Node, source: Node, axes: Axes) -> Node:
+        inverse = sorted(range(len(axes)), key=axes.__getitem__)
+        how = [tuple([x[a] for a in inverse]) if isinstance(x, tuple) else x for x in node.attributes]
+        return self._back(self.F.apply(node.op, (source,), tuple(how)), axes)
 
     def _reduced(self, node: Node, source: Node, axes: Axes) -> Node | None:
         axis, keepdims = node.attributes

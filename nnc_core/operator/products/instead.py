@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from nnc_core.base.command import Command
@@ -13,8 +14,8 @@ from nnc_core.operator.packing import PACK
 from nnc_core.operator.products.convolution import FEW_CHANNELS, Sliding
 from nnc_core.shape.window import has_channels_last
 
-WORTH_TURNING = 1 << 18
-"""Multiply-adds from which on transposing pays; below, a BLAS of the CPU has one thread."""
+FEW_COLUMNS = 32
+"""Channels that do not fill the vectors of a tile."""
 OF_IMAGES = ("conv", "conv_integer", "conv_kernel_gradient")
 """Operators whose first input are the images that windows see."""
 
@@ -24,18 +25,17 @@ def suited(F: Any, inputs: Sequence[Any], command: Command) -> Any:
     if is_with_channels_first(command):
         return with_channels_last(F, inputs, command)
     size, slide = command.attributes[:-5], Sliding(*command.attributes[-5:])
+    if command.name == "conv_input_gradient" and _is_apart(command, slide):
+        return _side_by_side(F, inputs, command)
     if command.name in OF_IMAGES and has_channels_last(slide.order) and not is_complex(command.inputs[0].dtype):
         return _inside(F, inputs, command, size, slide)
     return None
 
 
 def is_with_channels_first(command: Command) -> bool:
-    """Tell whether an operator on images with their channels first is run with channels last instead."""
-    if has_channels_last(command.attributes[-1]) or is_complex(command.inputs[0].dtype):
-        return False
-    x, y, z = *command.inputs, command.output
-    windows, kernel = {"conv": (z, y), "conv_integer": (z, y), "conv_input_gradient": (x, y)}.get(command.name, (y, z))
-    return windows.size * kernel.size // max(kernel.shape[0], 1) >= WORTH_TURNING
+    """Tell whether an operator on images with their channels first is run with channels last instead: transposing pays,
+    as most of it sinks into what is around."""
+    return not has_channels_last(command.attributes[-1]) and not is_complex(command.inputs[0].dtype)
 
 
 def with_channels_last(F: Any, inputs: Sequence[Any], command: Command) -> Any:
@@ -48,6 +48,34 @@ def with_channels_last(F: Any, inputs: Sequence[Any], command: Command) -> Any:
     found = F.apply(OPERATORS[command.name], turned, (*attributes, order[0] + order[2:] + order[1]))
     back = (last, last - 1, *range(last - 1)) if command.name == "conv_kernel_gradient" else (0, last, *range(1, last))
     return F.permute(found, axes=back)
+
+
+def _is_apart(command: Command, slide: Sliding) -> bool:
+    """Tell whether the windows of a gradient by images lie side by side and fill the image, which has few channels: the
+    product for each element of a window would have few columns."""
+    windows, kernel = command.inputs
+    *window, channels, _ = kernel.shape
+    touching = tuple(slide.strides) == tuple(window) and not any(map(any, slide.padding))
+    sizes = [n * k for n, k in zip(windows.shape[1:-1], window, strict=True)]
+    return (touching and slide.groups == 1 and prod(window) > 1 and channels < FEW_COLUMNS
+            and set(slide.dilation) == {1} and tuple(sizes) == command.output.shape[1:-1]
+            and not is_complex(windows.dtype))
+
+
+def _side_by_side(F: Any, inputs: Sequence[Any], command: Command) -> Any:
+    """One product for all elements of windows, which are moved to their places then.  Its rows of weights lie in memory
+    as they are added, so that no library that adds in another order is quicker."""
+    windows, kernel = inputs
+    images, *places, outputs = command.inputs[0].shape
+    *window, channels, _ = command.inputs[1].shape
+    rank = len(window)
+    flat = F.reshape(windows, shape=(images * prod(places), outputs))
+    turned = F.apply(PACK, (kernel,), (Tiling((1,) * (rank + 2), (rank + 1, *range(rank + 1))),))
+    weights = F.reshape(turned, shape=(outputs, prod(window) * channels))
+    found = F.matmul(flat, weights, transpose_a=False, transpose_b=False)
+    apart = F.reshape(found, shape=(images, *places, *window, channels))
+    placed = F.permute(apart, axes=(0, *[a for n in range(rank) for a in (1 + n, 1 + rank + n)], 2 * rank + 1))
+    return F.reshape(placed, shape=command.output.shape)
 
 
 def _inside(F: Any, inputs: Sequence[Any], command: Command, size: Sequence[Any], slide: Sliding) -> Any:

@@ -128,6 +128,7 @@ class PooledEndingBuilder(EndingBuilder):
 
     def seen(self, x: Layout, step: Step) -> Layout:
         layout = super().seen(x, step)
-        if not self.behind and any(layout.strides[:-1]):
+        moving = [stride for n, stride in zip(layout.shape[:-1], layout.strides, strict=False) if n > 1]
+        if not self.behind and any(moving):
             raise NotSupportedError("rows of an operand are not in the order of pooling windows")
         return layout

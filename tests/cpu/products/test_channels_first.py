@@ -21,6 +21,9 @@ CASES: dict[str, Case] = {
     "depthwise": (nnc.conv2d, (4, 32, 23, 24), (32, 1, 5, 5), {"groups": 32, "padding": "SAME", "layout": "NCHW"}),
     "few channels": (nnc.conv2d, (4, 3, 23, 24), (24, 3, 5, 5), {"padding": "SAME", "layout": "NCHW"}),
     "pointwise": (nnc.conv2d, (4, 32, 13, 14), (48, 32, 1, 1), {"layout": "NCHW"}),
+    "one pixel": (nnc.conv2d, (1, 24, 1, 1), (6, 24, 1, 1), {"layout": "NCHW"}),
+    "small": (nnc.conv2d, (1, 4, 5, 6), (3, 4, 3, 3), {"layout": "NCHW"}),
+    "small, one output": (nnc.conv1d, (1, 16, 3), (1, 16, 1), {"layout": "NCW"}),
     "three dimensions": (nnc.conv3d, (2, 8, 6, 7, 8), (16, 8, 3, 3, 3), {"padding": "SAME", "layout": "NCDHW"}),
 }  # fmt: skip
 
@@ -108,3 +111,27 @@ def test_what_is_reduced_reshaped_or_mixed_with_other_images_is_right() -> None:
     found, expected = nnc.jit(f)(x, kernel, other), f(x, kernel, other)
     for name, value in expected.items():
         np.testing.assert_allclose(np.asarray(found[name]), np.asarray(value), rtol=1e-3, atol=1e-3, err_msg=name)
+
+
+def resized(x: nnc.Tensor, first: nnc.Tensor, second: nnc.Tensor) -> nnc.Tensor:
+    """What pyramids do between convolutions."""
+    y = nnc.relu(nnc.conv2d(x, first, layout="NCHW"))
+    large = nnc.resize(y[:, ::2], (20, 25), layout="NCHW") + nnc.upsample(y, 2, layout="NCHW")[:, 16:, :, 1:]
+    return nnc.conv2d(nnc.pad(large, ((0, 0), (0, 0), (2, 1), (0, 3)), value=0.5), second, layout="NCHW")
+
+
+@to_the_bit
+def test_images_are_resized_padded_and_cut_as_they_lie() -> None:
+    x, first, second = random(2, 8, 12, 15), random(32, 8, 3, 3), random(24, 16, 3, 3)
+    compiled, expected = nnc.jit(resized), resized(x, first, second).numpy()
+    np.testing.assert_array_equal(compiled(x, first, second).numpy(), expected)
+    commands = compiled.explain(x, first, second)
+    assert len(re.findall(r"\bpack\b", commands)) == 3, "the input and the kernels alone are transposed"
+
+
+def test_gradients_of_what_is_resized() -> None:
+    arrays = random(2, 8, 12, 15), random(32, 8, 3, 3), random(24, 16, 3, 3)
+    gradients = nnc.grad(lambda *arrays: nnc.sum(resized(*arrays) ** 2), (0, 1, 2))
+    for found, expected in zip(nnc.jit(gradients)(*arrays), gradients(*arrays), strict=True):
+        wanted = expected.numpy()
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max())

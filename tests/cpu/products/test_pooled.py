@@ -187,6 +187,15 @@ def test_blocks_of_rows_end_with_windows(case: Pooled) -> None:
     check(largest(case), tile=Tile(13, 1))
 
 
+def test_bias_with_all_axes_of_one_image() -> None:
+    """Strides of axes of length one say nothing about rows."""
+    case = Pooled((1, 12, 9, 5), (3, 3, 5, 9), (1, 1), ((1, 1), (1, 1)), (1, 1), (2, 2), (2, 2), (1, 1))
+    p = Around(case)
+    command = p.command(p.pool("max_pool", p.step("add", p.conv, p.given(1, 1, 1, 9))))
+    assert PackedConvolutions("conv").refuse(command) is None
+    check(command)
+
+
 @given(st.integers(0, 1 << 30))
 def test_random_windows(seed: int) -> None:
     rng = np.random.default_rng(seed)

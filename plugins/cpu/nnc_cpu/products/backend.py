@@ -26,8 +26,8 @@ from nnc_cpu.products.plan import panel_width
 if TYPE_CHECKING:
     from nnc_cpu.products.kernel import ProductCompiler
 
-WORTH = 1 << 15
-"""Multiply-adds from which on a call pays."""
+WORTH, WORTH_WINDOWS = 1 << 15, 1 << 13
+"""Multiply-adds from which on a call pays: of a product of matrices, and of a convolution."""
 SMALL, SMALL_ROWS = 1 << 15, 1 << 13
 """Multiply-adds below which a loop nest is quicker than a call of BLAS: with lanes along the columns of the second
 factor, and along rows, one after another."""
@@ -134,7 +134,7 @@ def _compiler() -> ProductCompiler:
 def _worth_while(command: Command) -> MatrixProduct:
     """The problem of a command; NotSupportedError where there is no code for it, or where other code is as quick."""
     problem = problem_of(command)
-    if problem.work < WORTH:
+    if problem.work < _worth(command):
         raise NotSupportedError("it is too small to pay")
     if _is_narrow(problem):
         raise NotSupportedError("it would mostly multiply lanes that are not there")
@@ -142,6 +142,10 @@ def _worth_while(command: Command) -> MatrixProduct:
     if problem.windows is None and along_memory and not is_integer(problem.dtype):
         raise NotSupportedError("libraries add such products in an order that is quicker")
     return problem
+
+
+def _worth(command: Command) -> int:
+    return WORTH if operator_of(command).startswith("matmul") else WORTH_WINDOWS
 
 
 def _is_narrow(problem: MatrixProduct) -> bool:
@@ -154,12 +158,12 @@ def _is_narrow(problem: MatrixProduct) -> bool:
 
 
 def nest_is_quicker(command: Command) -> bool:
-    """Tell whether a convolution is left to its loop nest."""
+    """Tell whether a convolution is left to its loop nest, which joins what is around it and needs no Python."""
     try:
         problem = problem_of(command)
     except NotSupportedError:
         return False
-    return problem.work >= WORTH and _is_narrow(problem)
+    return problem.work < WORTH_WINDOWS or _is_narrow(problem)
 
 
 def is_slow_in_blas(command: Command) -> bool:
