@@ -16,7 +16,7 @@ from nnc_core.base import dtype as dt
 from nnc_core.operator.products.arrange import PROBLEMS
 from nnc_core.shape.window import has_channels_last
 from nnc_cpu.elementwise import FUNCTIONS, UFUNCS, converts_as_numpy_does
-from nnc_cpu.guards import PLAIN, Eager, is_number
+from nnc_cpu.guards import PLAIN, Eager
 
 LARGE = 1 << 15
 """Elements from which on the command of a graph is worth its launch: threads may share it."""
@@ -67,10 +67,6 @@ class LeavesWhole(LeavesLarge):
         return not self.leaves(*arguments)
 
 
-def is_large(x: Any, *more: Any) -> bool:
-    return not is_number(x) and x.size >= LARGE
-
-
 def are_many_halves(*arguments: Any) -> bool:
     return any([x.__class__ is np.ndarray and x.size >= MANY_HALVES and x.dtype.num in HALVES for x in arguments])
 
@@ -108,13 +104,10 @@ def are_many_sought(x: Any, values: Any, right: bool) -> bool:
     return values.__class__ is np.ndarray and values.size >= MANY_SOUGHT
 
 
-IN_PASSES = ("silu", "mish", "softplus", "softsign", "elu", "leaky_relu", "sigmoid", "logaddexp", "logaddexp2", "hypot",
-             "nextafter", "sinc", "xlogy", "xlog1py", "entr", "ldexp", "mantissa", "exponent")
-"""Functions of elements for which NumPy goes through several arrays."""
 LEFT: Mapping[str, tuple[type[LeavesLarge], Callable[..., bool]]] = {
     **dict.fromkeys(PROBLEMS, (LeavesHalves, are_half_images)), "matmul": (LeavesProducts, are_many_multiplied),
     **dict.fromkeys((*UFUNCS, *FUNCTIONS, "clip", "relu", "max", "min"), (LeavesHalves, are_many_halves)),
-    **dict.fromkeys(IN_PASSES, (LeavesLarge, is_large)), "random_bits": (LeavesLarge, are_many),
+    "random_bits": (LeavesLarge, are_many),
     **dict.fromkeys(("uniform", "bernoulli"), (LeavesWhole, are_many)),
     "sum": (LeavesLarge, is_widened), "mean": (LeavesWhole, are_many_halves), "cast": (LeavesLarge, is_bounded),
     "one_hot": (LeavesLarge, is_large_in_classes), "searchsorted": (LeavesLarge, are_many_sought),
