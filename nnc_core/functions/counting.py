@@ -15,6 +15,7 @@ from nnc_core.functions.reduction import as_dtype, as_inexact
 from nnc_core.type import default_float, whole
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.elementwise_programs import of_elements
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -25,6 +26,7 @@ LARGEST = 170
 
 
 # ---- the gamma function
+@of_elements
 def _sign(v: Value) -> Value:
     """Sign of gamma: below 0 it changes at every integer, where NaN says that there is none."""
     down = F.floor(v)
@@ -42,37 +44,54 @@ def gammasgn(x: ArrayLike, /) -> Tensor:
     return Tensor(F.stop_gradient(_sign(as_inexact(as_value(x)))))
 
 
+@of_elements
+def _gamma(v: Value) -> Value:
+    return F.multiply(F.stop_gradient(_sign(v)), F.exp(F.lgamma(v)))
+
+
 @names_itself
 def gamma(x: ArrayLike, /) -> Tensor:
     """The gamma function, (x - 1)! of integers: as accurate as the exponential of lgamma; NaN at the negative
     integers."""
-    v = as_inexact(as_value(x))
-    return Tensor(F.multiply(F.stop_gradient(_sign(v)), F.exp(F.lgamma(v))))
+    return Tensor(_gamma(as_inexact(as_value(x))))
+
+
+@of_elements
+def _beta(a: Value, b: Value) -> Value:
+    return F.exp(F.betaln(a, b))
 
 
 @names_itself
 def beta(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """gamma(a) gamma(b) / gamma(a + b), for positive numbers."""
-    return Tensor(F.exp(F.betaln(*one_dtype(as_values(a, b)))))
+    return Tensor(_beta(*one_dtype(as_values(a, b))))
+
+
+@of_elements
+def _poch(v: Value, k: Value) -> Value:
+    signs = F.stop_gradient(F.multiply(_sign(F.add(v, k)), _sign(v)))
+    return F.multiply(signs, F.exp(F.subtract(F.lgamma(F.add(v, k)), F.lgamma(v))))
 
 
 @names_itself
 def poch(x: ArrayLike, m: ArrayLike, /) -> Tensor:
     """Pochhammer's symbol: gamma(x + m) / gamma(x)."""
-    v, k = one_dtype(as_values(x, m))
-    signs = F.stop_gradient(F.multiply(_sign(F.add(v, k)), _sign(v)))
-    return Tensor(F.multiply(signs, F.exp(F.subtract(F.lgamma(F.add(v, k)), F.lgamma(v)))))
+    return Tensor(_poch(*one_dtype(as_values(x, m))))
+
+
+@of_elements
+def _multigammaln(v: Value, d: int) -> Value:
+    y = F.add(F.lgamma(v), d * (d - 1) / 4 * log(pi))
+    for j in range(1, d):
+        y = F.add(y, F.lgamma(F.subtract(v, j / 2)))
+    return y
 
 
 @names_itself
 def multigammaln(a: ArrayLike, d: int, /) -> Tensor:
     """The logarithm of the gamma function of d dimensions, of a > (d - 1) / 2."""
     d = whole(d, "the dimension", 1)
-    v = as_inexact(as_value(a))
-    y = F.add(F.lgamma(v), d * (d - 1) / 4 * log(pi))
-    for j in range(1, d):
-        y = F.add(y, F.lgamma(F.subtract(v, j / 2)))
-    return Tensor(y)
+    return Tensor(_multigammaln(as_inexact(as_value(a)), d))
 
 
 # ---- counting
@@ -88,6 +107,7 @@ def factorial(n: ArrayLike, /) -> Tensor:
     return Tensor(F.take(values, F.add(F.clip(as_dtype(v, int64), -1, LARGEST + 1), 1), axis=0))
 
 
+@of_elements
 def _choices(n: Value, k: Value) -> Value:
     """gamma(n + 1) / gamma(k + 1) / gamma(n - k + 1) for 0 <= k <= n; 0 elsewhere."""
     inside = F.logical_and(F.greater_equal(k, 0), F.less_equal(k, n))
@@ -109,12 +129,17 @@ def comb(n: ArrayLike, k: ArrayLike, /, *, repetition: bool = False) -> Tensor:
     v, w = as_values(n, k)
     whole = all(is_integer(x.dtype) or x.dtype == boolean for x in (v, w))
     m, j = one_dtype([v, w])
+    return Tensor(_chosen(m, j, repetition, whole))
+
+
+@of_elements
+def _chosen(m: Value, j: Value, repetition: bool, whole: bool) -> Value:
     if repetition:
         y = F.where(F.equal(j, 0), F.where(F.greater_equal(m, 0), 1.0, 0.0), _choices(F.add(m, F.subtract(j, 1)), j))
         y = as_dtype(y, m.dtype)
     else:
         y = _choices(m, j)
-    return Tensor(F.round(y) if whole else y)
+    return F.round(y) if whole else y
 
 
 @names_itself
@@ -123,8 +148,12 @@ def perm(n: ArrayLike, k: ArrayLike, /) -> Tensor:
     0 <= k <= n."""
     v, w = as_values(n, k)
     whole = all(is_integer(x.dtype) or x.dtype == boolean for x in (v, w))
-    m, j = one_dtype([v, w])
+    return Tensor(_orders(*one_dtype([v, w]), whole))
+
+
+@of_elements
+def _orders(m: Value, j: Value, whole: bool) -> Value:
     inside = F.logical_and(F.greater_equal(j, 0), F.less_equal(j, m))
     total, kept = F.where(inside, m, 0), F.where(inside, F.subtract(m, j), 0)
     y = F.where(inside, F.exp(F.subtract(F.lgamma(F.add(total, 1)), F.lgamma(F.add(kept, 1)))), 0)
-    return Tensor(F.round(y) if whole else y)
+    return F.round(y) if whole else y

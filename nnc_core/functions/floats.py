@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec
 
-from nnc_core.base.dtype import accumulator
+from nnc_core.base.dtype import accumulator, is_inexact
 from nnc_core.functions.constants import constant_beside
 from nnc_core.functions.reduction import all_inexact
 from nnc_core.type import promote
@@ -34,8 +34,16 @@ def in_wide(f: Callable[P, Tensor]) -> Callable[P, Tensor]:
     return call
 
 
+def _are_alike(values: Sequence[Value]) -> bool:
+    """Tell whether these are floats of one dtype already."""
+    dtype = values[0].dtype
+    return is_inexact(dtype) and all([v.dtype is dtype for v in values])
+
+
 def one_dtype(values: Sequence[Value]) -> list[Value]:
     """As floats of the dtype that all of them are promoted to."""
+    if _are_alike(values):
+        return [*values]
     floats = all_inexact(values)
     common = floats[0].dtype
     for v in floats[1:]:

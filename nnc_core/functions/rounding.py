@@ -11,6 +11,7 @@ from nnc_core.functions.pointwise import binary, unary
 from nnc_core.type import whole
 from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.elementwise_programs import of_elements
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -93,10 +94,14 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> Divmod:
 @names_itself
 def spacing(x: ArrayLike, /) -> Tensor:
     """The distance to the next float away from zero, with the sign of x; inf for the largest, NaN for infinities."""
-    v = _as_float(as_value(x))
+    return Tensor(_spacing(_as_float(as_value(x))))
+
+
+@of_elements
+def _spacing(v: Value) -> Value:
     size = F.abs(v)
     gap = F.subtract(F.nextafter(size, F.full_like(v, inf)), size)
-    return Tensor(F.copysign(F.where(F.less(size, inf), gap, nan), v))
+    return F.copysign(F.where(F.less(size, inf), gap, nan), v)
 
 
 @names_itself
@@ -111,9 +116,13 @@ def frexp(x: ArrayLike, /) -> Frexp:
 def modf(x: ArrayLike, /) -> Modf:
     """The fractional and the integral part, both with the sign of x; of integers as floats of the default dtype."""
     v = _as_float(as_value(x))
+    return Modf(Tensor(_fraction(v)), Tensor(F.trunc(v)))
+
+
+@of_elements
+def _fraction(v: Value) -> Value:
     nothing = F.copysign(F.full_like(v, 0), v)
-    fractional = F.where(F.equal(F.abs(v), inf), nothing, F.fmod(v, F.full_like(v, 1)))
-    return Modf(Tensor(fractional), Tensor(F.trunc(v)))
+    return F.where(F.equal(F.abs(v), inf), nothing, F.fmod(v, F.full_like(v, 1)))
 
 
 def _as_float(v: Value) -> Value:

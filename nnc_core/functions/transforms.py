@@ -8,6 +8,7 @@ from nnc_core.functions.floats import one_dtype
 from nnc_core.functions.reduction import as_inexact
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.elementwise_programs import of_elements
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -24,8 +25,13 @@ def exp10(x: ArrayLike, /) -> Tensor:
 @names_itself
 def cosm1(x: ArrayLike, /) -> Tensor:
     """cos(x) - 1, accurate near 0."""
-    half = F.sin(F.multiply(as_inexact(as_value(x)), 0.5))
-    return Tensor(F.multiply(F.multiply(half, half), -2.0))
+    return Tensor(_cosm1(as_inexact(as_value(x))))
+
+
+@of_elements
+def _cosm1(v: Value) -> Value:
+    half = F.sin(F.multiply(v, 0.5))
+    return F.multiply(F.multiply(half, half), -2.0)
 
 
 @names_itself
@@ -34,6 +40,7 @@ def exprel(x: ArrayLike, /) -> Tensor:
     return Tensor(_relative(as_inexact(as_value(x))))
 
 
+@of_elements
 def _relative(v: Value) -> Value:
     """Relative exponential, by its series near 0, so that derivatives are right there."""
     near = F.less(F.abs(v), 0.125)
@@ -48,12 +55,16 @@ def _relative(v: Value) -> Value:
 @names_itself
 def rel_entr(x: ArrayLike, y: ArrayLike, /) -> Tensor:
     """x log(x / y): 0 where x is 0 and y is not negative, inf where one of them is negative or y alone is 0."""
-    p, q = one_dtype(as_values(x, y))
+    return Tensor(_rel_entr(*one_dtype(as_values(x, y))))
+
+
+@of_elements
+def _rel_entr(p: Value, q: Value) -> Value:
     inside = F.logical_and(F.greater(p, 0), F.greater(q, 0))
     a, b = F.where(inside, p, 1), F.where(inside, q, 1)
     nothing = F.logical_and(F.equal(p, 0), F.greater_equal(q, 0))
-    value = F.where(inside, F.multiply(a, F.log(F.divide(a, b))), F.where(nothing, 0, inf))
-    return Tensor(F.where(F.logical_and(F.equal(p, p), F.equal(q, q)), value, F.add(p, q)))
+    value = F.where(inside, F.multiply(a, F.log(F.divide(a, b))), F.where(nothing, F.full_like(p, 0), inf))
+    return F.where(F.logical_and(F.equal(p, p), F.equal(q, q)), value, F.add(p, q))
 
 
 # ---- Box and Cox
@@ -67,18 +78,26 @@ def _powered(logarithm: Value, power: Value) -> Value:
     return F.where(known, whole, ends)
 
 
+@of_elements
+def _boxcox(v: Value, power: Value) -> Value:
+    return _powered(F.log(v), power)
+
+
+@of_elements
+def _boxcox1p(v: Value, power: Value) -> Value:
+    return _powered(F.log1p(v), power)
+
+
 @names_itself
 def boxcox(x: ArrayLike, lmbda: ArrayLike, /) -> Tensor:
     """(x**lmbda - 1) / lmbda, and log(x) for lmbda 0 (Box and Cox)."""
-    v, power = one_dtype(as_values(x, lmbda))
-    return Tensor(_powered(F.log(v), power))
+    return Tensor(_boxcox(*one_dtype(as_values(x, lmbda))))
 
 
 @names_itself
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike, /) -> Tensor:
     """boxcox(1 + x, lmbda), accurate near 0."""
-    v, power = one_dtype(as_values(x, lmbda))
-    return Tensor(_powered(F.log1p(v), power))
+    return Tensor(_boxcox1p(*one_dtype(as_values(x, lmbda))))
 
 
 def _root(v: Value, power: Value) -> Value:
@@ -93,15 +112,23 @@ def _root(v: Value, power: Value) -> Value:
     return F.where(near, F.multiply(v, series), far)
 
 
+@of_elements
+def _inv_boxcox(v: Value, power: Value) -> Value:
+    return F.exp(_root(v, power))
+
+
+@of_elements
+def _inv_boxcox1p(v: Value, power: Value) -> Value:
+    return F.expm1(_root(v, power))
+
+
 @names_itself
 def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, /) -> Tensor:
     """The x of which boxcox(x, lmbda) is y."""
-    v, power = one_dtype(as_values(y, lmbda))
-    return Tensor(F.exp(_root(v, power)))
+    return Tensor(_inv_boxcox(*one_dtype(as_values(y, lmbda))))
 
 
 @names_itself
 def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, /) -> Tensor:
     """The x of which boxcox1p(x, lmbda) is y."""
-    v, power = one_dtype(as_values(y, lmbda))
-    return Tensor(F.expm1(_root(v, power)))
+    return Tensor(_inv_boxcox1p(*one_dtype(as_values(y, lmbda))))

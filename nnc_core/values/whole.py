@@ -14,6 +14,9 @@ from nnc_core.type import Attributes
 from nnc_core.values.modes import lazy
 from nnc_core.values.value import Value
 
+PROGRAM = "program"
+"""The name of a kernel that runs programs of operators on each element, which are its attribute."""
+
 
 def as_whole(name: str, operands: tuple[Value, ...], attributes: Attributes = ()) -> Any:
     """The result of the device's own kernel, of several results a tuple; None where there is none for such operands."""

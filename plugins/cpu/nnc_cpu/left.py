@@ -17,7 +17,7 @@ from nnc_core.operator.products.arrange import PROBLEMS
 from nnc_core.operator.steps.fourier import TRANSFORMS
 from nnc_core.shape.window import has_channels_last
 from nnc_cpu.elementwise import FUNCTIONS, UFUNCS, converts_as_numpy_does
-from nnc_cpu.guards import PLAIN, Eager, is_number
+from nnc_cpu.guards import PLAIN, Eager
 
 LARGE = 1 << 15
 """Elements from which on the command of a graph is worth its launch: threads may share it."""
@@ -69,10 +69,6 @@ class LeavesWhole(LeavesLarge):
         return not self.leaves(*arguments)
 
 
-def is_large(x: Any, *more: Any) -> bool:
-    return not is_number(x) and x.size >= LARGE
-
-
 def are_many_halves(*arguments: Any) -> bool:
     return any([x.__class__ is np.ndarray and x.size >= MANY_HALVES and x.dtype.num in HALVES for x in arguments])
 
@@ -114,13 +110,10 @@ def are_many_transformed(x: Any, *more: Any) -> bool:
     return bool(x.size >= MANY_TRANSFORMED)
 
 
-IN_PASSES = ("silu", "mish", "softplus", "softsign", "elu", "leaky_relu", "sigmoid", "logaddexp", "logaddexp2", "hypot",
-             "nextafter", "sinc", "xlogy", "xlog1py", "entr", "ldexp", "mantissa", "exponent")
-"""Functions of elements for which NumPy goes through several arrays."""
 LEFT: Mapping[str, tuple[type[LeavesLarge], Callable[..., bool]]] = {
     **dict.fromkeys(PROBLEMS, (LeavesHalves, are_half_images)), "matmul": (LeavesProducts, are_many_multiplied),
     **dict.fromkeys((*UFUNCS, *FUNCTIONS, "clip", "relu", "max", "min"), (LeavesHalves, are_many_halves)),
-    **dict.fromkeys(IN_PASSES, (LeavesLarge, is_large)), "random_bits": (LeavesLarge, are_many),
+    "random_bits": (LeavesLarge, are_many),
     **dict.fromkeys(("uniform", "bernoulli"), (LeavesWhole, are_many)),
     **dict.fromkeys(TRANSFORMS, (LeavesLarge, are_many_transformed)),
     "sum": (LeavesLarge, is_widened), "mean": (LeavesWhole, are_many_halves), "cast": (LeavesLarge, is_bounded),

@@ -53,7 +53,8 @@ class TieredKernel(Kernel):
         self.nest, self.together = nest, together
         self.machine: Kernel | None = None
         """Its machine code, once it is there."""
-        self.at_once = _work(nest) > AT_ONCE or not _agrees(nest)
+        self.agrees = _agrees(nest)
+        self.at_once = _work(nest) > AT_ONCE or not self.agrees
         self.notes = nest.notes
         self._expanded: LoopNest | None = None
 

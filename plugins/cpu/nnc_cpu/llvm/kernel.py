@@ -10,6 +10,7 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import GeneralNest, general
 from nnc_core.device import Kernel
+from nnc_cpu.llvm.any_size import AnySize
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.duration import seconds
 from nnc_cpu.llvm.objects import ObjectCode, Objects
@@ -43,6 +44,10 @@ class NestKernel(TaskKernel):
     @property
     def tasks(self) -> Tasks:
         return self._tasks
+
+    def of_any_size(self, length: int) -> AnySize:
+        """The code for arrays of every size, of a nest with one axis of that length."""
+        return AnySize(self.code, self.tasks.seconds / length)
 
 
 class NestCompiler:
