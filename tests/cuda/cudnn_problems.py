@@ -36,10 +36,17 @@ def attention(dtype: DType, heads: int, key_heads: int, queries: int, keys: int,
                      features ** -0.5, causal)
 
 
+def masked(of: Attention, batch: int, heads: int, rows: int) -> Attention:
+    """With numbers that are added to scores: of so many batches, heads and queries."""
+    keys = of.key.shape[2]
+    steps = (heads * rows * keys, rows * keys, keys, 1)
+    return of._replace(bias=TensorPlace(float32, (batch, heads, rows, keys), steps, ALIGNED))
+
+
 def gradients(of: Attention, ordered: bool) -> AttentionGradients:
     """Those of an attention."""
     return AttentionGradients(of.query, of.key, of.value, of.result, of.sums, of.result, of.query, of.key, of.value,
-                              of.scale, of.causal, ordered)
+                              of.scale, of.causal, ordered, of.bias)
 
 
 WAYS: tuple[Way, ...] = ("conv", "conv_input_gradient", "conv_kernel_gradient")
@@ -62,7 +69,10 @@ ATTENTIONS: dict[str, Attention] = {
     "heads of 64": attention(float16, 8, 8, 256, 256, 64),
     "causal": attention(bfloat16, 8, 8, 300, 300, 64, causal=True),
     "causal, more keys": attention(float16, 8, 4, 300, 400, 128, causal=True),
-    "heads that share keys": attention(bfloat16, 8, 2, 300, 200, 128)}
+    "heads that share keys": attention(bfloat16, 8, 2, 300, 200, 128),
+    "a mask for all": masked(attention(float16, 8, 8, 256, 256, 64), 1, 1, 256),
+    "a mask of each head": masked(attention(bfloat16, 8, 2, 301, 203, 64), 2, 8, 301),
+    "lengths, causal": masked(attention(bfloat16, 8, 4, 301, 301, 128, causal=True), 2, 1, 1)}
 GRADIENTS: dict[str, AttentionGradients] = {
     f"{'ordered gradients' if ordered else 'gradients'}, {name}": gradients(of, ordered)
     for name, of in ATTENTIONS.items() for ordered in (True, False)}

@@ -77,6 +77,8 @@ ATTRIBUTES: dict[int, dict[int, Attribute]] = {
 WAYS = {10: ("conv", 700), 12: ("conv_input_gradient", 706), 11: ("conv_kernel_gradient", 712)}
 BAD, NOT_FINALIZED, NOT_SUPPORTED = 2000, 2004, 3000
 WORKSPACE = 4096
+KEYS = 16
+"""Keys that attention goes through at once."""
 
 
 class Engine(NamedTuple):
@@ -310,14 +312,21 @@ def _check_attention(step: Described) -> int:
 
 
 def _masks(step: Described, first: int, scores: tuple[int, ...]) -> bool:
-    """Tell whether the graph within an operation, if it has one, is that of a diagonal of its scores."""
+    """Tell whether the graph within an operation, if it has one, adds numbers to its scores, and hides what is above
+    their diagonal."""
     if first not in step.values:
         return True
-    band = step.one(first).one(801)
-    named = (band.one(3000).one(906), band.one(3006).one(906)) == (step.one(first + 1), step.one(first + 2))
-    unseen = all([band.one(n).one(907) for n in (3000, 3006)])
-    assert band.kind == BAND and band.one(3007) == 303, "queries see keys up to themselves"
-    return named and unseen and {_shape(band.one(n)) for n in (3000, 3006)} == {scores}
+    at = step.one(first + 1)
+    for one in step.one(first).values[801]:
+        x, y = (one.one(n) for n in ((751, 753) if one.kind == POINTWISE_STEP else (3000, 3006)))
+        if x.one(906) != at or {_shape(x), _shape(y)} != {scores} or not (x.one(907) and y.one(907)):
+            return False
+        if one.kind == POINTWISE_STEP:
+            assert _name(one) == "add" and 907 not in one.one(752).values, "a bias in memory"
+        else:
+            assert one.kind == BAND and one.one(3007) == 303, "queries see keys up to themselves"
+        at = y.one(906)
+    return bool(at == step.one(first + 2))
 
 
 def _check_gradients(step: Described) -> int:
@@ -484,18 +493,35 @@ def _convolved(step: Described, array: Any) -> Any:
     return getattr(reference, way)(*given, *size, *slide, groups, order) * wide.type(step.one(first))
 
 
+def _changed(step: Described, first: int, scores: Any, array: Any) -> Any:
+    """Scores through the graph within an operation."""
+    if first not in step.values:
+        return scores
+    found = {step.one(first + 1): scores}
+
+    def within(tensor: Described) -> Any:
+        return found[tensor.one(906)] if tensor.one(906) in found else array(tensor)
+
+    for one in step.one(first).values[801]:
+        found[_result(one).one(906)] = _COMPUTED[one.kind](one, within)
+    return found[step.one(first + 2)]
+
+
 def _attend(step: Described, array: Any, store: Any) -> None:
+    """By blocks of keys, whose largest scores are subtracted: one of -inf at the beginning leaves NaN."""
     query, key, value = (array(step.one(n)).astype(np.float32) for n in range(2800, 2803))
     times = query.shape[1] // key.shape[1]
     key, value = np.repeat(key, times, 1), np.repeat(value, times, 1)
     scores = query @ key.swapaxes(-1, -2) * array(step.one(2805)).astype(np.float32)
-    if 2811 in step.values:
-        hidden = np.triu(np.ones(scores.shape[-2:], bool), 1)
-        scores[..., hidden] = array(step.one(2811).one(801).one(3005))[0, 0, 0, 0]
-    largest = scores.max(-1, keepdims=True)
-    weights = np.exp(scores - largest)
-    total = weights.sum(-1, keepdims=True)
-    store(step.one(2803), weights / total @ value)
+    scores = _changed(step, 2811, scores, array)
+    largest, total, result = np.float32(-np.inf), np.float32(0), np.float32(0)
+    for begin in range(0, scores.shape[-1], KEYS):
+        some, of = scores[..., begin : begin + KEYS], value[..., begin : begin + KEYS, :]
+        now = np.maximum(largest, some.max(-1, keepdims=True))
+        left, weights = np.exp(largest - now), np.exp(some - now)
+        total, result = total * left + weights.sum(-1, keepdims=True), result * left + weights @ of
+        largest = now
+    store(step.one(2803), result / total)
     if 2804 in step.values:
         store(step.one(2804), largest + np.log(total))
 
@@ -506,10 +532,7 @@ def _attend_back(step: Described, array: Any, store: Any) -> None:
     n, kept, keys, _ = key.shape
     times, scale = query.shape[1] // kept, array(step.one(2856)).astype(np.float32)
     key, value = np.repeat(key, times, 1), np.repeat(value, times, 1)
-    weights = np.exp(query @ key.swapaxes(-1, -2) * scale - sums)
-    if 2867 in step.values:
-        assert array(step.one(2867).one(801).one(3005))[0, 0, 0, 0] == -np.inf
-        weights[..., np.triu(np.ones(weights.shape[-2:], bool), 1)] = 0
+    weights = np.exp(_changed(step, 2867, query @ key.swapaxes(-1, -2) * scale, array) - sums)
     shift = (result * cotangent).sum(-1, keepdims=True)
     of_scores = weights * (cotangent @ value.swapaxes(-1, -2) - shift) * scale
     store(step.one(2859), of_scores @ key)

@@ -125,6 +125,31 @@ def test_attention(here: Device, dtype: str, causal: bool, ordered: bool, monkey
             np.testing.assert_allclose(found.numpy().astype(float), wanted.numpy().astype(float), rtol=3e-2, atol=3e-2)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kind", ["boolean", "added", "lengths", "offset"])
+def test_attention_with_masks(here: Device, kind: str, causal: bool) -> None:
+    """Query 3 sees nothing, and the second sequence has no keys; numbers are added to scaled scores."""
+    rng = np.random.default_rng(0)
+    given = [nnc.asarray(rng.standard_normal((2, heads, 72, 32))).astype("float16") for heads in (4, 2, 2)]
+    seen = rng.random((4, 72, 72)) > 1 / 3
+    seen[:, 3] = False
+    mask = nnc.asarray(seen if kind == "boolean" else np.where(seen, rng.standard_normal(seen.shape), -np.inf))
+    lengths = nnc.asarray(np.array([50, 0]))
+
+    def attend(query: Any, key: Any, value: Any) -> Any:
+        near = query.device
+        if kind in ("boolean", "added"):
+            return nnc.scaled_dot_product_attention(query, key, value, mask.to(near), causal=causal)
+        options: dict[str, Any] = {"offset": -5, "causal": True} if kind == "offset" else {"causal": causal}
+        return nnc.scaled_dot_product_attention(query, key, value, key_lengths=lengths.to(near), **options)
+
+    gradients = nnc.grad(lambda *args: nnc.sum(attend(*args).astype("float32") ** 2), (0, 1, 2))
+    for f in (lambda *args: (attend(*args),), gradients):
+        ours, theirs = nnc.jit(f)(*given), f(*[one.to("cpu:0") for one in given])
+        for found, wanted in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(found.numpy().astype(float), wanted.numpy().astype(float), rtol=3e-2, atol=3e-2)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint8"])
 def test_sorts_and_scatters(here: Device, dtype: str) -> None:
     """The bits of cpu:0: equal numbers stay as they came, updates of one element are put together in their order."""

@@ -1,4 +1,4 @@
-"""Attention of commands as problems of the library, and what is copied before and behind it."""
+"""Attention of commands as problems of the library, and the nests before and behind it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from math import prod
 from typing import NamedTuple
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import bfloat16, float16
+from nnc_core.base.dtype import DType, bfloat16, float16, float32
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout, packed_strides
+from nnc_cuda.dnn.attention_masks import DTYPES, bias_of, bias_shape, results_settled, sums_settled
 from nnc_cuda.dnn.interface import Attention, AttentionGradients, TensorPlace
-from nnc_cuda.dnn.places import ALIGNED, CopyNest, aligned
+from nnc_cuda.dnn.places import ALIGNED, aligned
+from nnc_cuda.kernel import NestStep
 from nnc_cuda.matrices.nests import copied
 from nnc_cuda.products.library import PlacedArray
 
@@ -21,8 +23,8 @@ WORTH = 1 << 18
 """Multiply-adds from which on a call of the library pays."""
 WORD, MOST_FEATURES = 8, 128
 """The features of a query are a multiple of the former; the latter is what all GPUs that have the code for it take."""
-BACK, SUMS = "attention_gradients_from_result", 4
-"""The operator of gradients; the number of the sums among the arrays of either."""
+BACK, SUMS_BACK = "attention_gradients_from_result", 4
+"""The operator of gradients; the number of the sums among its inputs."""
 INPUTS = {"scaled_dot_product_attention": 3, BACK: 6}
 """Those that are not masks."""
 MOST = 1 << 31
@@ -35,10 +37,10 @@ class PlacedAttention(NamedTuple):
     problem: Attention | AttentionGradients
     spots: tuple[PlacedArray, ...]
     """Of the problem's arrays."""
-    before: tuple[CopyNest, ...]
-    behind: tuple[CopyNest, ...]
+    before: tuple[NestStep, ...]
+    behind: tuple[NestStep, ...]
     packed: int
-    """Bytes of the workspace that are packed arrays."""
+    """Bytes of the workspace that are packed arrays, and the numbers of a mask."""
 
 
 @lru_cache(maxsize=256)
@@ -50,11 +52,13 @@ def placed_attention(command: Command, packs: bool = False, ordered: bool = True
     """
     _refuse_others(command)
     scale, causal, offset = command.attributes
-    writer = AttentionPlacer(command, packs)
-    places = map(writer.place, range(len(writer.arrays)))
-    hides = causal and not _sees_all(command, offset)
-    problem = (AttentionGradients._make((*places, scale, hides, ordered)) if command.name == BACK else
-               Attention._make((*places, scale, hides)))
+    writer, hides = AttentionPlacer(command, packs), causal and not _sees_all(command, offset)
+    places = [writer.place(n) for n in range(len(writer.arrays)) if n not in writer.masks]
+    elsewhere = offset if hides and offset else None  # the library's own diagonal begins at the first key
+    bias = writer.bias(elsewhere) if writer.masks or elsewhere else None
+    hides = hides and not elsewhere
+    problem = (AttentionGradients._make((*places, scale, hides, ordered, bias)) if command.name == BACK else
+               Attention._make((*places, scale, hides, bias)))
     return PlacedAttention(problem, tuple(writer.spots), tuple(writer.before), tuple(writer.behind), writer.packed)
 
 
@@ -65,9 +69,9 @@ def _sees_all(command: Command, offset: int) -> bool:
 
 def _refuse_others(command: Command) -> None:
     query, key, value = command.inputs[:3]
-    _, causal, offset = command.attributes
-    if len(command.inputs) > INPUTS[command.name]:
-        raise NotSupportedError("the library takes no masks here")
+    masks = command.inputs[INPUTS[command.name] :]
+    if len(masks) > 1 or any([mask.dtype not in DTYPES for mask in masks]):
+        raise NotSupportedError("the library takes one mask, boolean or float")
     if query.dtype not in HALVES or not query.dtype == key.dtype == value.dtype:
         raise NotSupportedError(f"the library has no attention of {query.dtype}")
     if 0 in (*query.shape, *key.shape, *value.shape):
@@ -77,8 +81,6 @@ def _refuse_others(command: Command) -> None:
         raise NotSupportedError(f"features are no multiple of {WORD}, or more than {MOST_FEATURES}")
     if max([x.size for x in (*command.inputs, *command.outputs)]) >= MOST:
         raise NotSupportedError("the library counts with 32 bits")
-    if causal and offset and not _sees_all(command, offset):
-        raise NotSupportedError("the library has diagonals that begin at the first key alone")
     if prod(query.shape[:-1]) * key.shape[-2] * sum(features) < WORTH:  # of the way ahead: both ways are taken, or none
         raise NotSupportedError("it is too small to pay")
 
@@ -88,27 +90,51 @@ class AttentionPlacer:
 
     def __init__(self, command: Command, packs: bool) -> None:
         self.arrays, self.packs = (*command.inputs, *command.outputs), packs
+        self.masks = range(INPUTS[command.name], len(command.inputs))
         self.results = range(len(command.inputs), len(self.arrays))
-        self.spots, self.before, self.behind = list[PlacedArray](), list[CopyNest](), list[CopyNest]()
+        self.ahead = command.name != BACK
+        self.sums = len(command.inputs) + 1 if self.ahead else SUMS_BACK
+        self.spots, self.before, self.behind = list[PlacedArray](), list[NestStep](), list[NestStep]()
         self.packed = 0
 
     def place(self, number: int) -> TensorPlace:
         """The place of an array, packed in the workspace where the library wants it elsewhere than it lies."""
         x, workspace = self.arrays[number], len(self.arrays)
-        found = _sums(x) if number == SUMS else None if self.packs else _rows(x)
+        found = _sums(x) if number == self.sums else None if self.packs else _rows(x)
         if found is not None:
             self.spots.append(PlacedArray(number, x.offset))
             return found
-        own = Layout.packed(x.shape, x.dtype, self.packed)
+        own = self._room(x.shape, x.dtype)
         if number in self.results:
-            self.behind.append(CopyNest(copied(own, x), workspace, number))
+            self.behind.append(NestStep(copied(own, x), (workspace, number)))
         else:
-            self.before.append(CopyNest(copied(x, own), number, workspace))
-        self.spots.append(PlacedArray(workspace, self.packed))
-        self.packed += aligned(own.nbytes)
-        there = _sums(own) if number == SUMS else _rows(own)
+            self.before.append(NestStep(copied(x, own), (number, workspace)))
+        there = _sums(own) if number == self.sums else _rows(own)
         assert there is not None
         return there
+
+    def _room(self, shape: tuple[int, ...], dtype: DType) -> Layout:
+        """Room in the workspace for the next of the problem's arrays."""
+        own = Layout.packed(shape, dtype, self.packed)
+        self.spots.append(PlacedArray(len(self.arrays), self.packed))
+        self.packed += aligned(own.nbytes)
+        return own
+
+    def bias(self, diagonal: int | None) -> TensorPlace:
+        """The place of the numbers of a mask and a diagonal, which is placed last; ahead, queries that see nothing give
+        zeros."""
+        query, key, workspace = self.arrays[0], self.arrays[1], len(self.arrays)
+        mask = self.arrays[self.masks[0]] if self.masks else None
+        own = self._room(bias_shape(mask, (*query.shape[:-1], key.shape[-2]), diagonal is not None), float32)
+        self.before.append(NestStep(bias_of(mask, diagonal, own), (*self.masks, workspace)))
+        if self.ahead:
+            result, sums = self.results
+            settled = results_settled(self.arrays[sums], self.arrays[result])
+            self.behind += [NestStep(settled, (sums, result, result)),
+                            NestStep(sums_settled(self.arrays[sums]), (sums, sums))]
+        *outer, heads, rows, keys = own.shape
+        return TensorPlace(float32, (prod(outer), heads, rows, keys), (heads * rows * keys, rows * keys, keys, 1),
+                           ALIGNED)
 
 
 def _sums(x: Layout) -> TensorPlace | None:

@@ -13,6 +13,7 @@ from nnc_core.base.dtype import float32
 from nnc_cuda.dnn.descriptors import DESCRIPTOR, INT64, Descriptor, described
 from nnc_cuda.dnn.interface import Attention, AttentionGradients, TensorPlace
 from nnc_cuda.dnn.operations import (
+    ADD,
     BAND_STEP,
     EXPONENTIAL,
     GRAPH,
@@ -60,20 +61,36 @@ def write_attention(writer: OperationWriter, problem: Attention | AttentionGradi
 def _write_at_once(writer: OperationWriter, problem: Attention | AttentionGradients, step: int, names: tuple[int, ...],
                    scale: int, inner: tuple[int, int, int]) -> None:
     arrays = [writer.array(place) for place in problem.arrays]
+    bias = None if problem.bias is None else arrays.pop()
     writer.add(step, [*[(name, DESCRIPTOR, (one,)) for name, one in zip(names, arrays, strict=True)],
                       (scale, DESCRIPTOR, (writer.number(SCALE_ID),)),
-                      *(_masked(writer, problem, *inner) if problem.causal else [])])
+                      *(_changed(writer, problem, bias, *inner) if problem.causal or bias is not None else [])])
 
 
-def _masked(writer: OperationWriter, problem: Attention | AttentionGradients, graph: int, of: int,
-            to: int) -> Attributes:
-    """The attributes by which scores above the diagonal become less than all others: a graph within the graph."""
-    place = _scores(problem)
-    scores, first = writer.between(place), writer.latest
-    left, last = writer.between(place), writer.latest
-    step = described(writer.functions, BAND_STEP, *band(scores, left, writer.number(HIDDEN_ID)))
-    inner = described(writer.functions, GRAPH, (GRAPH_OPERATIONS, DESCRIPTOR, (step,)))
-    return [(graph, DESCRIPTOR, (inner,)), (of, INT64, (first,)), (to, INT64, (last,))]
+def _changed(writer: OperationWriter, problem: Attention | AttentionGradients, bias: Descriptor | None, graph: int,
+             of: int, to: int) -> Attributes:
+    """The attributes by which the bias is added to scores, and those above the diagonal become less than all others: a
+    graph within the graph."""
+    within = OperationWriter(writer.functions, writer.latest)
+    scores = within.between(_scores(problem))
+    first = within.latest
+    _seen(within, problem, scores, bias)
+    inner = described(writer.functions, GRAPH, (GRAPH_OPERATIONS, DESCRIPTOR, within.operations))
+    return [(graph, DESCRIPTOR, (inner,)), (of, INT64, (first,)), (to, INT64, (within.latest,))]
+
+
+def _seen(writer: OperationWriter, problem: Attention | AttentionGradients, scores: Descriptor,
+          bias: Descriptor | None) -> Descriptor:
+    """Scores with the bias, and those above the diagonal less than all others."""
+    place, found = _scores(problem), scores
+    if bias is not None:
+        found = writer.between(place)
+        writer.pointwise(ADD, scores, bias, found)
+    if not problem.causal:
+        return found
+    left = writer.between(place)
+    writer.add(BAND_STEP, band(found, left, writer.number(HIDDEN_ID)))
+    return left
 
 
 def _packed(*shape: int) -> TensorPlace:
@@ -102,7 +119,8 @@ class OrderedGradients:
         self.dtype = problem.query.dtype
         places = [_turned(place) if n in (1, 2) else place for n, place in enumerate(problem.arrays)]
         (self.query, self.key, self.value, self.cotangent, self.sums, self.result, self.of_query, self.of_key,
-         self.of_value) = map(writer.array, places)
+         self.of_value, *bias) = map(writer.array, places)
+        self.bias = bias[0] if bias else None
         self.scale, self.one = writer.number(SCALE_ID), writer.number(ONE_ID)
 
     def write(self) -> None:
@@ -136,12 +154,8 @@ class OrderedGradients:
     def _weights(self) -> Descriptor:
         scores = self.writer.between(self.scores)
         self.writer.product(self.query, self.key, scores)
-        left = self._next(SUBTRACT, self._next(MULTIPLY, scores, self.scale), self.sums)
-        if self.problem.causal:
-            seen = self.writer.between(self.scores)
-            self.writer.add(BAND_STEP, band(left, seen, self.writer.number(HIDDEN_ID)))
-            left = seen
-        return self._next(EXPONENTIAL, left)
+        seen = _seen(self.writer, self.problem, self._next(MULTIPLY, scores, self.scale), self.bias)
+        return self._next(EXPONENTIAL, self._next(SUBTRACT, seen, self.sums))
 
     def _over_queries(self, scores: Descriptor, x: Descriptor, place: TensorPlace, y: Descriptor) -> None:
         """The transpose of scores times x, summed over the heads that share keys."""

@@ -21,7 +21,8 @@ from nnc_core.operator.products.convolution import Sliding
 from nnc_core.operator.products.joined import Factor, JoinedProduct
 from nnc_core.shape.window import has_channels_last
 from nnc_cuda.dnn.interface import Convolution, TensorPlace, Way
-from nnc_cuda.dnn.places import ALIGNED, CopyNest, aligned, alignment_of
+from nnc_cuda.dnn.places import ALIGNED, aligned, alignment_of
+from nnc_cuda.kernel import NestStep
 from nnc_cuda.matrices.nests import copied
 from nnc_cuda.products.endings import SimpleEnding, simple_ending
 from nnc_cuda.products.library import PlacedArray
@@ -41,9 +42,9 @@ class PlacedConvolution(NamedTuple):
     problem: Convolution
     spots: tuple[PlacedArray, ...]
     """Of the problem's arrays."""
-    before: tuple[CopyNest, ...]
+    before: tuple[NestStep, ...]
     """The kernel, transposed into the workspace."""
-    behind: tuple[CopyNest, ...]
+    behind: tuple[NestStep, ...]
     """The kernel's gradient, transposed out of it."""
     packed: int
     """Bytes of the workspace that are the transposed kernel's."""
@@ -133,7 +134,7 @@ class ConvolutionPlacer:
         return TensorPlace(x.dtype, (1, channels, *ones), (channels, 1, *(channels,) * len(ones)),
                            alignment_of(x.offset))
 
-    def _kernel(self, kernel: Factor) -> tuple[TensorPlace, PlacedArray, CopyNest | None]:
+    def _kernel(self, kernel: Factor) -> tuple[TensorPlace, PlacedArray, NestStep | None]:
         """A kernel or its gradient where the library reads or writes it, and the copy from or to where it is."""
         x, shape = kernel.layout, kernel.shape if kernel.tiling is not None else kernel.layout.shape
         *window, inputs, outputs = shape if self.last else [*shape[2:], shape[1], shape[0]]
@@ -157,8 +158,8 @@ class ConvolutionPlacer:
         if self.way == "conv_kernel_gradient":
             back = (*range(1, rank), 0)
             seen = Layout(shape, x.dtype, 0, tuple([own.strides[n] for n in back]))
-            return there(ALIGNED), spot, CopyNest(copied(seen, x), self.workspace, kernel.place)
-        return there(ALIGNED), spot, CopyNest(copied(turned, own), kernel.place, self.workspace)
+            return there(ALIGNED), spot, NestStep(copied(seen, x), (self.workspace, kernel.place))
+        return there(ALIGNED), spot, NestStep(copied(turned, own), (kernel.place, self.workspace))
 
     def _operands(self, ending: SimpleEnding) -> dict[str, int]:
         """The number of the operand that is an image like the result, and of the one that is a number for each of its

@@ -58,7 +58,8 @@ class Convolution(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """softmax(scale query @ key.T) @ value in each of (n, heads), and the logarithms of the sums of exponentials.
+    """softmax(scale query @ key.T + bias) @ value in each of (n, heads), and the logarithms of the sums of
+    exponentials.
 
     Arrays are (n, heads, rows, features), features side by side; keys and values may have fewer heads than queries,
     each for as many that follow one another.  Products are added in float32.
@@ -73,11 +74,13 @@ class Attention(NamedTuple):
     scale: float
     causal: bool = False
     """Query i sees keys up to i, in order."""
+    bias: TensorPlace | None = None
+    """(n or 1, heads or 1, rows, keys), float32."""
 
     @property
     def arrays(self) -> list[TensorPlace]:
         """Those whose addresses a plan is given, in order."""
-        return [self.query, self.key, self.value, self.result, self.sums]
+        return [*self[:5], *([] if self.bias is None else [self.bias])]
 
     @property
     def written(self) -> tuple[int, ...]:
@@ -103,11 +106,13 @@ class AttentionGradients(NamedTuple):
     causal: bool = False
     ordered: bool = True
     """Each sum is taken in one order, in a workspace of as many halves as there are scores."""
+    bias: TensorPlace | None = None
+    """(n or 1, heads or 1, rows, keys), float32."""
 
     @property
     def arrays(self) -> list[TensorPlace]:
         """Those whose addresses a plan is given, in order."""
-        return list(self[:9])
+        return [*self[:9], *([] if self.bias is None else [self.bias])]
 
     @property
     def written(self) -> tuple[int, ...]:

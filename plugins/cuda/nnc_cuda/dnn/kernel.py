@@ -1,4 +1,4 @@
-"""Kernels that call the library: copies before and behind it, and one execution."""
+"""Kernels that call the library: loop nests before and behind it, and one execution."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from nnc_core.base.config import config
 from nnc_core.base.dtype import float32
+from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import Buffer, Launch, Stream
 from nnc_cuda.dnn.attention import PlacedAttention
 from nnc_cuda.dnn.convolution import PlacedConvolution
 from nnc_cuda.dnn.interface import BoundPlan, Convolution, Dnn, DnnPlan, Problem, TensorPlace
-from nnc_cuda.dnn.places import CopyNest
 from nnc_cuda.driver import Driver
-from nnc_cuda.kernel import CapturableKernel, CudaKernel, EnqueuedLaunch, LaunchesInTurn
+from nnc_cuda.kernel import CapturableKernel, CudaKernel, EnqueuedLaunch, LaunchesInTurn, NestStep
 from nnc_cuda.stream import CudaStream
 
 if TYPE_CHECKING:
@@ -98,13 +98,13 @@ def plans_of(dnn: Dnn, problem: Problem) -> Plans:
 
 
 class CudnnKernel(CapturableKernel):
-    """One execution by the library, what is copied before it and what behind it."""
+    """One execution by the library, and the nests before it and behind it."""
 
     def __init__(self, device: CudaDevice, dnn: Dnn, placed: Placed, name: str) -> None:
         self.device, self.plans, self.placed, self.name = device, plans_of(dnn, placed.problem), placed, name
         self.default = device.default_stream
-        self._copies: dict[CopyNest, CudaKernel] = {
-            copy: device.compile(copy.nest) for copy in (*placed.before, *placed.behind)}
+        self._nests: dict[LoopNest, CudaKernel] = {
+            step.nest: device.compile(step.nest) for step in (*placed.before, *placed.behind)}
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
         """Inputs, outputs, and the workspace.  `config.matmul_precision` counts as it is now."""
@@ -116,9 +116,9 @@ class CudnnKernel(CapturableKernel):
                      for n, (spot, place) in enumerate(arrays)]
         own = given[-1].address + placed.packed if plan.workspace else 0
         steps: list[EnqueuedLaunch] = [
-            *staged.before, *self._copied(placed.before, given, queue), PlanLaunch(plan.bind(addresses, own), queue),
-            *self._copied(placed.behind, given, queue), *staged.behind]
+            *staged.before, *self._bound(placed.before, given, queue), PlanLaunch(plan.bind(addresses, own), queue),
+            *staged.behind, *self._bound(placed.behind, given, queue)]
         return LaunchesInTurn(self.name, steps, (buffers, staged.kept), queue)
 
-    def _copied(self, copies: Sequence[CopyNest], buffers: Sequence[Any], queue: CudaStream) -> list[Any]:
-        return [self._copies[one].bind([buffers[one.source], buffers[one.target]], queue) for one in copies]
+    def _bound(self, steps: Sequence[NestStep], buffers: Sequence[Any], queue: CudaStream) -> list[Any]:
+        return [self._nests[step.nest].bind([buffers[n] for n in step.buffers], queue) for step in steps]

@@ -58,10 +58,11 @@ Attributes: TypeAlias = list[tuple[int, ElementKind, tuple[Any, ...]]]
 class OperationWriter:
     """Describes operations in order."""
 
-    def __init__(self, functions: Any) -> None:
+    def __init__(self, functions: Any, unseen: int = FIRST_UNSEEN) -> None:
+        """`unseen`: numbers of tensors in no memory that are taken."""
         self.functions, self.operations = functions, list[Descriptor]()
         self._tensors = 0
-        self._unseen = FIRST_UNSEEN
+        self._unseen = unseen
 
     # ---- tensors
     def array(self, place: TensorPlace) -> Descriptor:

@@ -1,10 +1,6 @@
-"""Alignments of addresses, and copies to where they are right."""
+"""Alignments of addresses."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
-
-from nnc_core.base.loopnest import LoopNest
 
 ALIGNED = 16
 """Bytes that the library's quick engines want addresses to be a multiple of."""
@@ -19,11 +15,3 @@ def alignment_of(address: int) -> int:
 def aligned(nbytes: int) -> int:
     """Bytes of workspace, rounded up to where the next array may begin."""
     return -(-nbytes // WORKSPACE_ALIGNED) * WORKSPACE_ALIGNED
-
-
-class CopyNest(NamedTuple):
-    """A nest that copies from one place to another, of the command's buffers or of its workspace."""
-
-    nest: LoopNest
-    source: int
-    target: int
