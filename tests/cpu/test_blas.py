@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -13,11 +15,15 @@ from nnc_cpu.backends import LoneMatmulKernel, NumpyKernel
 from nnc_cpu.device import CpuDevice
 
 
+_GET, _SET = ctypes.CFUNCTYPE(ctypes.c_int), ctypes.CFUNCTYPE(None, ctypes.c_int)
+
+
 class Counted:
     """A BLAS that notes how many threads it was given."""
 
     def __init__(self) -> None:
         self.threads, self.given = 4, list[int]()
+        self.count = blas.ThreadCount(_GET(lambda: self.threads), _SET(self.set))
 
     def set(self, count: int) -> None:
         self.threads = count
@@ -27,7 +33,7 @@ class Counted:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
     found = Counted()
-    monkeypatch.setattr(blas, "thread_count", lambda: blas.ThreadCount(lambda: found.threads, found.set))
+    monkeypatch.setattr(blas, "thread_count", lambda: found.count)
     return found
 
 

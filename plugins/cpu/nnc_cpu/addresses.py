@@ -6,6 +6,8 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 _HEAD = object.__basicsize__
 """Bytes of the head that all objects have; an array of NumPy's holds the address of its elements right behind it."""
 
@@ -15,6 +17,11 @@ _word_at = ctypes.c_size_t.from_address
 def arguments_of(buffers: Sequence[Any]) -> Any:
     """Addresses of buffers, as functions of tasks take them."""
     return (ctypes.c_size_t * max(len(buffers), 1))(*[address_of(buffer) for buffer in buffers])
+
+
+def bytes_at(address: int, count: int) -> Any:
+    """The bytes that lie there as a buffer, for as long as somebody holds them."""
+    return np.frombuffer((ctypes.c_uint8 * count).from_address(address), np.uint8)
 
 
 def address_of(buffer: Any) -> int:

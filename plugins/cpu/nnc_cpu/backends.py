@@ -34,6 +34,7 @@ from nnc_cpu.attention import ATTENTION
 from nnc_cpu.blas import is_in_the_way, on_one_thread
 from nnc_cpu.few_largest import by_searches
 from nnc_cpu.fourier import FOURIER
+from nnc_cpu.matrices import matrices
 from nnc_cpu.memory import array_in
 from nnc_cpu.products import PRODUCTS
 from nnc_cpu.products.backend import is_slow_in_blas, nest_is_quicker
@@ -190,6 +191,7 @@ def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ..
     plain["matmul"] = (MatmulBackend("matmul"),)
     plain["arg_top_k"] = (TopBackend("arg_top_k"),)
     plain["scatter"] = (SequentialScatter(), *plain["scatter"])
+    plain |= {name: (backend, *plain[name]) for name, backend in matrices(NumpyKernel).items()}
     plain |= {name: (ConvolutionBackend(name), NumpyBackend(name, fallback=True)) for name in convolution.MAKERS}
     plain |= {name: (found, *plain[name]) for name, found in FOURIER.items()}
     products = {name: (*found, *plain.get(name, ())) for name, found in PRODUCTS.items()}

@@ -6,41 +6,36 @@ Its threads go on turning for some 30 ms when a product is done, on the cores th
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from functools import cache
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nnc_core.device import Launch
+from nnc_cpu.llvm.resident import load_for_ever
 from nnc_cpu.threads import system
 
 SHORT, LONG = 1 << 13, 1 << 29
 """Multiply-adds from which on a BLAS may have several threads, and from which on these are worth it all the same."""
 NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
          "openblas_{}_num_threads")  # fmt: skip
+_WORDS = ctypes.c_int64 * 5
+_ON_HELD = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class ThreadCount(NamedTuple):
-    """Functions of a BLAS that say and take the number of its threads."""
+    """Functions of a BLAS, as `ctypes` calls them, that say and take the number of its threads."""
 
-    get: Callable[[], int]
-    set: Callable[[int], Any]
-
-
-class _Held:
-    """State that a child of a fork makes anew."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.within = 0
-        """Launches that hold the BLAS to one thread."""
-        self.before = 1
+    get: Any
+    set: Any
 
 
-_HERE = _Held()
-system.after_fork(lambda: _HERE.__init__())  # type: ignore[misc]
+class Holding(NamedTuple):
+    """What holds a BLAS to one thread, from machine code too: `hold(held)`, and `release(held)` as often."""
+
+    hold: int
+    release: int
+    held: int
 
 
 @cache
@@ -57,26 +52,46 @@ def thread_count() -> ThreadCount | None:
     return None
 
 
+def holding() -> Holding | None:
+    """For NumPy's BLAS; None where its number of threads is not known."""
+    count = thread_count()
+    return None if count is None else _holding(*[ctypes.cast(f, ctypes.c_void_p).value or 0 for f in count])
+
+
+@cache
+def _holding(get: int, set: int) -> Holding:
+    functions = load_for_ever("nnc_cpu", "held.ll", ("nnc_hold", "nnc_release"))
+    words = _WORDS(0, 0, 1, get, set)
+    _KEPT.append(words)
+    return Holding(functions["nnc_hold"], functions["nnc_release"], ctypes.addressof(words))
+
+
+_KEPT = list[Any]()
+"""Words of `held.ll`, which machine code has the addresses of."""
+
+
+def _begin_anew() -> None:
+    """Nobody holds it in the child of a fork."""
+    for words in _KEPT:
+        words[:2] = [0, 0]
+
+
+system.after_fork(_begin_anew)
+
+
 def on_one_thread(launch: Launch) -> Launch:
     """The launch with BLAS held to one thread."""
-    found = thread_count()
+    found = holding()
     if found is None:
         return launch
-    count = found
+    hold, release, held = _ON_HELD(found.hold), _ON_HELD(found.release), found.held
 
     def run() -> None:
-        with _HERE.lock:
-            if not _HERE.within:
-                _HERE.before = count.get()
-                count.set(1)
-            _HERE.within += 1
+        hold(held)
         try:
             launch()
         finally:
-            with _HERE.lock:
-                _HERE.within -= 1
-                if not _HERE.within:
-                    count.set(_HERE.before)
+            release(held)
 
     return run
 

@@ -6,6 +6,7 @@ NaN and infinities, and a NumPy whose LAPACK is not found, are left to the refer
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -22,6 +23,7 @@ from nnc_cpu.routine import Make
 NAMES = ("scipy_{}_64_", "scipy_{}_", "{}_64_", "{}_")
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _INTEGER: Any = ctypes.c_int64 if getattr(_umath_linalg, "_ilp64", False) else ctypes.c_int32
+INTEGER_BITS = 8 * ctypes.sizeof(_INTEGER)
 Routine = Callable[..., Any]
 
 
@@ -34,6 +36,14 @@ def routine(name: str, dtype: str) -> Routine | None:
         return None
     wanted = f"{LETTERS.get(dtype, '?')}{name}"
     return next((found for form in NAMES if (found := getattr(library, form.format(wanted), None)) is not None), None)
+
+
+def routine_address(name: str, dtype: str) -> int | None:
+    """Where a routine lies; None where there is none, or it would read the wrong half of a number of 64 bits."""
+    found = routine(name, dtype)
+    if found is None or (INTEGER_BITS < 64 and sys.byteorder == "big"):
+        return None
+    return ctypes.cast(found, ctypes.c_void_p).value
 
 
 def _call(f: Routine, *arguments: Any) -> int:

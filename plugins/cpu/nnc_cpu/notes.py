@@ -33,14 +33,15 @@ def look(words: Words) -> None:
 
 
 class LookingLaunch:
-    """A launch, and a look at what it has noted."""
+    """A launch, and what follows where it has noted something."""
 
-    __slots__ = ("launch", "words")
+    __slots__ = ("launch", "noted", "words")
 
-    def __init__(self, launch: Callable[[], object], words: Words) -> None:
-        self.launch, self.words = launch, words
+    def __init__(self, launch: Callable[[], object], noted: Callable[[], object], words: Words) -> None:
+        self.launch, self.noted, self.words = launch, noted, words
 
     def __call__(self) -> None:
         clear(self.words)
         self.launch()
-        look(self.words)
+        if self.words[0]:
+            self.noted()

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.loopnest import NOTE_WORDS
-from nnc_core.base.record import TapePush, TapeReset
+from nnc_core.base.record import Call, TapePush, TapeReset
 from nnc_core.device import Around
 from nnc_core.device.interpret import no_branch, tape_slots
 from nnc_core.device.launches import InLoops
@@ -17,7 +17,6 @@ from nnc_cpu.native.lent import KNOWN, Lent
 from nnc_cpu.native.slots import NativeSlots
 from nnc_cpu.native.words import Words
 from nnc_cpu.nests import TieredKernel, machine_of
-from nnc_cpu.notes import look, words_at
 from nnc_cpu.threads.pool import code, pool, wanted_threads
 
 if TYPE_CHECKING:
@@ -162,10 +161,15 @@ class NativeWay(InLoops):
             self._tapes_record(program, self.words.of_tapes[state.branch])
         elif status == _NOTED:
             program.position = state.position
-            look(words_at(self._arguments[len(program.calls[state.position].slots) - 1]))
+            self._noted(program.calls[state.position])
         else:
             program.position = state.position
             raise no_branch(self.words.switches[state.next], state.branch)
+
+    def _noted(self, call: Call) -> None:
+        machine = machine_of(call.kernel)
+        assert machine is not None
+        machine.noted(self._arguments[: len(call.slots)])
 
     def _take_threads(self) -> None:
         helpers = min(self._most_threads, wanted_threads()) - 1

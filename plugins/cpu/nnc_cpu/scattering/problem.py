@@ -129,15 +129,17 @@ def _element(dtype: DType, mode: Mode) -> tuple[str, int]:
 def _steps(layout: Layout, ends: Sequence[int]) -> tuple[int, ...]:
     """The distance in elements of what follows each other on groups of axes, each of which lies as one axis would."""
     begins = (0, *ends[:-1])
-    return tuple([_step(layout, begin, end) for begin, end in zip(begins, ends, strict=True)])
+    return tuple([step_of(layout, begin, end) for begin, end in zip(begins, ends, strict=True)])
 
 
-def _step(layout: Layout, begin: int, end: int) -> int:
+def step_of(layout: Layout, begin: int, end: int) -> int:
+    """The distance in elements of what follows each other on some axes; NotSupportedError where they do not lie as one
+    axis would."""
     axes = [(n, s) for n, s in zip(layout.shape[begin:end], layout.strides[begin:end], strict=True) if n != 1]
     if not axes or 0 in layout.shape:
         return 0
     if any([step != length * inner for (_, step), (length, inner) in pairwise(axes)]):
-        raise NotSupportedError("indices or updates have gaps")
+        raise NotSupportedError("axes do not lie as one axis would")
     step, rest = divmod(axes[-1][1], layout.dtype.itemsize)
     if rest:
         raise NotSupportedError("elements are not aligned")

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from nnc_core.device import Buffer, Kernel, Launch, Stream
-from nnc_cpu.addresses import address_of, arguments_of
-from nnc_cpu.notes import LookingLaunch, words_at
+from nnc_cpu.addresses import arguments_of
+from nnc_cpu.notes import LookingLaunch, look, words_at
 from nnc_cpu.threads.pool import code, pool, wanted_threads
 
 WORTH = 30e-6
@@ -52,13 +52,17 @@ class TaskKernel(Kernel):
     def tasks(self) -> Tasks:
         """The work of one launch."""
 
+    def noted(self, addresses: Sequence[int]) -> None:
+        """What follows where a launch with buffers at these addresses has noted something: here an error."""
+        look(words_at(addresses[-1]))
+
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
         tasks, arguments = self.tasks, arguments_of(buffers)
         arguments.kept = [*buffers], self
         launch: Launch = partial(launch_shared, tasks, arguments)
         if tasks.most_threads == 1:
             launch = partial(tasks.function, arguments, tasks.numbers, 0, tasks.total)
-        return LookingLaunch(launch, words_at(address_of(buffers[-1]))) if tasks.notes else launch
+        return LookingLaunch(launch, partial(self.noted, arguments), words_at(arguments[-1])) if tasks.notes else launch
 
     def launch(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> None:
         tasks = self.tasks
