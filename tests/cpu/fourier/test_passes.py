@@ -16,9 +16,9 @@ from tests.cpu.fourier.running import PLACES, WAYS, compiler, drawn, error_of, p
 from tests.cpu.machine_code.running import HOSTS
 
 SMOOTH = [n for n in range(1, 301) if largest_prime(n) <= 31 and largest_prime(-(-n // 2)) <= 31]
-LONG = [1 << 10, 1 << 13, 3 * 5 * 7 * 11 * 13, 6000, 6561]
+LONG = [1 << 10, 1 << 13, 1 << 15, 3 * 5**2 * 7**3, 3 * 5 * 7 * 11 * 13, 6000, 6561]
 SHAPES = [((5,), 0), ((16,), 0), ((3, 12), 1), ((12, 3), 0), ((19, 30), 1), ((18, 21), 0), ((2, 9, 5), 1),
-          ((2, 64, 17), 1), ((3, 256), 1), ((256, 2, 2), 0), ((4, 315), 1)]
+          ((2, 64, 17), 1), ((3, 256), 1), ((256, 2, 2), 0), ((4, 315), 1), ((1 << 15, 2), 0)]
 
 
 def bound(points: int) -> float:

@@ -53,16 +53,16 @@ define internal void @release(ptr %taken, i64 %mine) #0 {
 def names_of(kind: FourierKind) -> list[str]:
     """The numbers that a function is given, in order."""
     axes = [f"{name}{n}" for n in range(kind.axes) for name in ("length", "x", "y")]
-    return ["table", "factors", "scale", "slots", "slot", "x_offset", "y_offset", "rows", "x_row", "y_row", "x_step",
-            "y_step", *axes]
+    return ["table", "factors", "far", "scale", "slots", "slot", "x_offset", "y_offset", "rows", "x_row", "y_row",
+            "x_step", "y_step", *axes]
 
 
 def numbers_of(problem: FourierProblem, table: RootTable, slots: int, slot: int) -> list[int]:
     """The numbers of a problem: slots of so many bytes, each."""
     place, size = table.numbers.ctypes.data, table.numbers.itemsize
     axes = [number for axis in problem.others for number in axis]
-    return [place, place + size * table.factors, place + size * (len(table.numbers) - 1), slots, slot,
-            *problem.offsets, *problem.rows, *problem.steps, *axes]
+    starts = [place + size * n for n in (0, table.factors, table.far, len(table.numbers) - 1)]
+    return [*starts, slots, slot, *problem.offsets, *problem.rows, *problem.steps, *axes]
 
 
 class TransformWriter:
@@ -89,8 +89,8 @@ class TransformWriter:
         x, y, scratch = [f.let(f"load ptr, {moved(f, arguments, 'ptr', integer(n))}", "ptr") for n in range(3)]
         self.x, self.y = (moved(f, array, "i8", self.numbers[f"{name}_offset"]) for name, array in
                           (("x", x), ("y", y)))
-        self.table, self.factors, self.scale = (
-            f.let(f"inttoptr {self.numbers[name]} to ptr", "ptr") for name in ("table", "factors", "scale"))
+        self.table, self.factors, self.far, self.scale = (
+            f.let(f"inttoptr {self.numbers[name]} to ptr", "ptr") for name in ("table", "factors", "far", "scale"))
         taken = moved(f, scratch, "i64", integer(1))
         mine = f.let(f"call i64 @claim({taken}, {self.numbers['slots']})", "i64")
         slot = f.call("llvm.cttz.i64", "i64", mine, Register("false", "i1"))
@@ -132,10 +132,12 @@ class TransformWriter:
 
     # ---- steps
     def call(self, step: str, source: Register, target: Register, source_step: Register | int = 0,
-             target_step: Register | int = 0, left: Register | int = 0, factors: Register | None = None) -> None:
+             target_step: Register | int = 0, left: Register | int = 0, factors: Register | None = None,
+             far: Register | None = None) -> None:
         """Run the function of a step; a number stands for itself."""
         steps = [integer(n) if isinstance(n, int) else n for n in (source_step, target_step, left)]
-        operands: Sequence[Register] = (source, target, *steps, self.table, factors or self.factors, self.scale)
+        factors, far = factors or self.factors, far or self.far
+        operands: Sequence[Register] = (source, target, *steps, self.table, factors, far, self.scale)
         self.function.line(f"call void @{step}({', '.join(map(str, operands))})")
 
     def turn(self, step: str, array: Register, room: Register, row: Register | int, step_numbers: Register | int,

@@ -16,6 +16,8 @@ LEAST = 4
 """Rows and columns of the smallest matrix."""
 VECTOR = 16
 """Elements of the widest vectors."""
+BY_PRODUCTS = 1 << 15
+"""Elements of the smallest matrix whose roots are products of two: a table of all would be as large as the array."""
 
 
 class Factors(NamedTuple):
@@ -23,6 +25,11 @@ class Factors(NamedTuple):
 
     columns: tuple[int, ...]
     rows: tuple[int, ...] = ()
+
+    @property
+    def by_products(self) -> bool:
+        """Whether its elements are multiplied by roots that are products of two tables'."""
+        return self.height * self.width >= BY_PRODUCTS
 
     @property
     def height(self) -> int:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from nnc_cpu.fourier.chain import numbers_of, words_of
 from nnc_cpu.fourier.driver import TransformWriter
+from nnc_cpu.fourier.factors import VECTOR
 from nnc_cpu.fourier.problem import FourierKind, FourierProblem
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import held
@@ -118,10 +119,19 @@ class RowByRowWriter(TransformWriter):
         steps = [f"step{n}" for n in range(self.chain.columns)]
         with f.loop(integer(0), integer(self.width), self.lanes) as column:
             by = product(f, column, integer(2))
-            factors = self.at(self.factors, product(f, by, integer(self.height)))
+            factors, far = self.factors_of(column)
             block = self.at(self.matrix, product(f, by, integer(height)))
             left = difference(f, integer(self.width), column)
-            self.run(steps, self.at(x, by), block, 2 * self.width, left, factors)
+            self.run(steps, self.at(x, by), block, 2 * self.width, left, factors, far)
+
+    def factors_of(self, column: Register) -> tuple[Register, Register]:
+        """Where the roots of a block of columns begin, and those that they are multiplied by."""
+        f, size = self.function, integer(2 * self.height)
+        if not self.kind.factors.by_products:
+            return self.at(self.factors, product(f, column, size)), self.far
+        near = f.let(f"urem {column}, {VECTOR}", "i64")
+        group = f.let(f"udiv {column}, {VECTOR}", "i64")
+        return self.at(self.factors, product(f, near, size)), self.at(self.far, product(f, group, size))
 
     def transform_rows(self, y: Register) -> None:
         """From the matrix to a row, in which columns come first."""
@@ -135,11 +145,11 @@ class RowByRowWriter(TransformWriter):
             self.run(steps, self.both[1], self.at(y, by), 2 * self.height, left)
 
     def run(self, steps: list[str], source: Register, target: Register, step: int, left: Register,
-            factors: Register | None = None) -> None:
+            factors: Register | None = None, far: Register | None = None) -> None:
         """Steps one after another: what is in between lies in one room or the other, in turns."""
         for n, name in enumerate(steps):
             to = target if n == len(steps) - 1 else self.both[n % 2]
-            self.call(name, source, to, step, step, left, factors)
+            self.call(name, source, to, step, step, left, factors, far)
             source = to
 
     def copy(self, source: Register, source_step: Register, target: Register, target_step: Register, count: int,
