@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
@@ -41,7 +41,7 @@ class RootTable(NamedTuple):
     """That at which those begin that these are multiplied by, where they are products."""
 
 
-@cache
+@lru_cache(maxsize=256)
 def chain_of(kind: FourierKind) -> Chain:
     """The chain of a kind."""
     return _by_rows(kind) if kind.by_rows else _in_lanes(kind)
@@ -104,6 +104,7 @@ def _by_rows(kind: FourierKind) -> Chain:
 
 
 def _rows(kind: FourierKind, array: int) -> TurnedRows:
+    """The rows of the input, or of the result, where they lie one behind another."""
     words, lying = words_of(kind)[array], (kind.x, kind.y)[array]
     return TurnedRows(numbers_of(kind)[array], words, lying == "apart", words == 1 and not kind.in_pairs)
 

@@ -19,7 +19,8 @@ from nnc_cpu.products.writing import function_text, moved, parameters, places_in
 NAME = "fourier"
 MOST_SLOTS = 64
 HEAD = 8 * NOTE_WORDS
-"""Bytes of scratch memory before the slots: word 0 would note a mistake, each bit of word 1 is a slot that is taken."""
+"""Bytes of scratch memory before the slots: of word 1 each bit is a slot that is taken; word 0, which would note a
+mistake, stays zero."""
 CLAIM = """\
 define internal i64 @claim(ptr %taken, i64 %slots) #0 {
 entry:
@@ -113,10 +114,9 @@ class TransformWriter:
         """The place so many numbers behind the beginning of the slot."""
         return moved(self.function, self.slot, self.type, integer(numbers))
 
-    def at(self, array: Register, *by: Register) -> Register:
-        for numbers in by:
-            array = moved(self.function, array, self.type, numbers)
-        return array
+    def at(self, array: Register, by: Register) -> Register:
+        """The place so many numbers further on."""
+        return moved(self.function, array, self.type, by)
 
     def row(self, row: Register, outer: Register) -> tuple[Register, Register]:
         """The addresses at which a row begins in both arrays."""
@@ -140,8 +140,7 @@ class TransformWriter:
         operands: Sequence[Register] = (source, target, *steps, self.table, factors, far, self.scale)
         self.function.line(f"call void @{step}({', '.join(map(str, operands))})")
 
-    def turn(self, step: str, array: Register, room: Register, row: Register | int, step_numbers: Register | int,
-             left: Register | int) -> None:
-        """Run a function that takes rows or gives them."""
-        numbers = [integer(n) if isinstance(n, int) else n for n in (row, step_numbers, left)]
-        self.function.line(f"call void @{step}({', '.join(map(str, (array, *numbers, room)))})")
+    def turn(self, step: str, array: str, place: Register, room: Register, left: Register) -> None:
+        """Run a function that takes rows of an array, or gives them."""
+        operands = (place, self.numbers[f"{array}_row"], self.numbers[f"{array}_step"], left, room)
+        self.function.line(f"call void @{step}({', '.join(map(str, operands))})")

@@ -99,8 +99,7 @@ def length_of(part: AxisTransform) -> int:
 
 
 def problem_of(part: AxisTransform, lanes: int) -> FourierProblem:
-    """The problem of a transform, on a host whose vectors have so many elements; NotSupportedError where there is no
-    code for it, which depends on the length alone."""
+    """The problem of a transform, on a host whose vectors have so many elements; NotSupportedError as `length_of`."""
     length = length_of(part)
     factors = factors_of(length)
     assert factors is not None
@@ -118,7 +117,13 @@ def problem_of(part: AxisTransform, lanes: int) -> FourierProblem:
     return FourierProblem(kind, rows, others, steps, (part.x.offset, part.y.offset), part.scale)
 
 
+def is_aligned(x: Layout) -> bool:
+    """Tell whether elements lie whole elements apart."""
+    return not any([step % x.dtype.itemsize for step in x.strides]) and not x.offset % real_of(x.dtype).itemsize
+
+
 def _goes_by_rows(length: int, rows: int, lie: tuple[Lying, Lying]) -> bool:
+    """Tell whether rows with a matrix go one after another."""
     if length >= LONG or rows == 1:
         return True
     return lie == ("rows", "rows") and length >= ALONE
