@@ -8,14 +8,26 @@ import numpy as np
 import pytest
 
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.operator.steps.fourier import AxisTransform
 from nnc_core.operator.steps.fourier_text import Way
 from nnc_cpu.fourier import FOURIER
+from nnc_cpu.fourier.driver import HEAD
 from nnc_cpu.fourier.factors import factors_of, largest_prime, radices_of
 from nnc_cpu.fourier.kernel import scratch_of
-from tests.cpu.fourier.running import PLACES, WAYS, compiler, drawn, error_of, problem_of, summed, transformed
+from tests.cpu.fourier.running import (
+    PLACES,
+    WAYS,
+    compiler,
+    drawn,
+    error_of,
+    problem_of,
+    result_like,
+    summed,
+    transformed,
+)
 from tests.cpu.machine_code.running import HOSTS, run
 
 SMOOTH = [n for n in range(1, 301) if largest_prime(n) <= 31 and largest_prime(-(-n // 2)) <= 31]
@@ -153,3 +165,21 @@ def test_elements_that_are_not_aligned_are_left_to_numpy() -> None:
         reason = FOURIER["fft"].refuse(Command("fft", ((1,), False, "backward"), (x,), (y,)))
         assert reason == "elements are not aligned"
     assert FOURIER["fft"].refuse(Command("fft", ((1,), False, "backward"), (y,), (y,))) is None
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("points", [1 << 16, 3**10])
+def test_rows_that_threads_share(points: int, way: Way) -> None:
+    """The next row waits for the one before; the count of tasks that are done is zero again behind the last."""
+    x = drawn(way, (2, points, 2), 1, "float32")
+    wanted = transformed(way, x, 1, points)
+    y = result_like(way, x, 1, points)
+    part = problem_of("here", way, x, y, 1, way == "irfft", "backward", threads=64)
+    assert part.kind.shared and not problem_of("here", way, x, y, 1, way == "irfft", "backward", threads=4).kind.shared
+    kernel, scratch = compiler("here").kernel([part]), np.zeros(scratch_of(part).nbytes, np.uint8)
+    for threads in (1, 2, 1):
+        with config.using(threads=threads):
+            run(kernel, [x, y, scratch])
+        assert y.tobytes() == wanted.tobytes()
+        assert not scratch[:HEAD].any()
+        y[...] = 0

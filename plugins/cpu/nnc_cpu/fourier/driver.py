@@ -79,6 +79,11 @@ class TransformWriter:
         raise NotImplementedError
 
     @classmethod
+    def shared_numbers(cls, kind: FourierKind) -> int:
+        """Those that all threads share."""
+        return 0
+
+    @classmethod
     def tasks(cls, problem: FourierProblem) -> int:
         raise NotImplementedError
 
@@ -87,15 +92,15 @@ class TransformWriter:
         arguments, numbers, begin, end = parameters(SIGNATURE)
         self.numbers = {name: f.let(f"load i64, {moved(f, numbers, 'i64', integer(n))}", "i64")
                         for n, name in enumerate(names_of(self.kind))}
-        x, y, scratch = [f.let(f"load ptr, {moved(f, arguments, 'ptr', integer(n))}", "ptr") for n in range(3)]
+        x, y, self.scratch = [f.let(f"load ptr, {moved(f, arguments, 'ptr', integer(n))}", "ptr") for n in range(3)]
         self.x, self.y = (moved(f, array, "i8", self.numbers[f"{name}_offset"]) for name, array in
                           (("x", x), ("y", y)))
         self.table, self.factors, self.far, self.scale = (
             f.let(f"inttoptr {self.numbers[name]} to ptr", "ptr") for name in ("table", "factors", "far", "scale"))
-        taken = moved(f, scratch, "i64", integer(1))
+        taken = moved(f, self.scratch, "i64", integer(1))
         mine = f.let(f"call i64 @claim({taken}, {self.numbers['slots']})", "i64")
         slot = f.call("llvm.cttz.i64", "i64", mine, Register("false", "i1"))
-        self.slot = moved(f, moved(f, scratch, "i8", integer(HEAD)), "i8", product(f, slot, self.numbers["slot"]))
+        self.slot = moved(f, moved(f, self.scratch, "i8", integer(HEAD)), "i8", product(f, slot, self.numbers["slot"]))
         self.rooms()
         with f.loop(begin, end) as task:
             self.task(task)

@@ -41,6 +41,8 @@ class FourierKind(NamedTuple):
     scaled: bool
     by_rows: bool
     """Rows go one after another, else one in each lane."""
+    shared: bool
+    """All threads share each of these rows."""
     lanes: int
     masked: bool
     """There may be fewer rows than lanes, where those lie side by side."""
@@ -98,8 +100,9 @@ def length_of(part: AxisTransform) -> int:
     return length
 
 
-def problem_of(part: AxisTransform, lanes: int) -> FourierProblem:
-    """The problem of a transform, on a host whose vectors have so many elements; NotSupportedError as `length_of`."""
+def problem_of(part: AxisTransform, lanes: int, threads: int = 1) -> FourierProblem:
+    """The problem of a transform, on a host whose vectors have so many elements, and which has so many threads;
+    NotSupportedError as `length_of`."""
     length = length_of(part)
     factors = factors_of(length)
     assert factors is not None
@@ -112,8 +115,9 @@ def problem_of(part: AxisTransform, lanes: int) -> FourierProblem:
     if by_rows:
         x, y = (_lying(array, 0, step) for array, step in zip((part.x, part.y), steps, strict=True))
     lanes = _lanes_along(factors, lanes) if by_rows else min(lanes, max(LEAST, 1 << (rows.length - 1).bit_length()))
-    kind = FourierKind(part.way, real_of(part.x.dtype), part.points, part.inverse, part.scale != 1, by_rows, lanes,
-                       not by_rows and rows.length % lanes != 0, x, y, len(others))
+    shared = by_rows and factors.by_products and prod([axis.length for axis in axes]) < threads
+    kind = FourierKind(part.way, real_of(part.x.dtype), part.points, part.inverse, part.scale != 1, by_rows, shared,
+                       lanes, not by_rows and rows.length % lanes != 0, x, y, len(others))
     return FourierProblem(kind, rows, others, steps, (part.x.offset, part.y.offset), part.scale)
 
 
