@@ -29,7 +29,7 @@ class Factors(NamedTuple):
 
     @property
     def by_products(self) -> bool:
-        """Whether its elements are multiplied by roots that are products of two tables'."""
+        """True if its elements are multiplied by roots that are products of two tables'."""
         return self.height * self.width >= BY_PRODUCTS
 
     @property

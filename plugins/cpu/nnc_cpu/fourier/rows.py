@@ -78,7 +78,7 @@ class RowByRowWriter(TransformWriter):
 
     # ---- before columns, and behind rows
     def source(self, x: Register) -> Register:
-        """Where a row's complex numbers lie side by side."""
+        """The place at which a row's complex numbers lie side by side."""
         if self.kind.way == "irfft" or is_widened(self.kind):
             return self.joined
         return x if self.kind.x == "rows" else self.copied
@@ -98,7 +98,7 @@ class RowByRowWriter(TransformWriter):
             self.call(self.pairs, x if kind.x == "rows" else self.copied, self.joined)
 
     def target(self, y: Register) -> Register:
-        """Where its complex results lie side by side."""
+        """That at which its complex results do."""
         odd = self.kind.way != "fft" and not self.kind.in_pairs
         return y if self.kind.y == "rows" and not odd else self.copied
 
@@ -129,7 +129,7 @@ class RowByRowWriter(TransformWriter):
         self.run(steps, self.at(x, by), block, 2 * self.width, left, factors, far)
 
     def factors_of(self, column: Register) -> tuple[Register, Register]:
-        """Where the roots of a block of columns begin, and those that they are multiplied by."""
+        """The places at which the roots of a block of columns begin, and those that they are multiplied by."""
         f, size = self.function, integer(2 * self.height)
         if not self.kind.factors.by_products:
             return self.at(self.factors, product(f, column, size)), self.far
