@@ -17,15 +17,15 @@ from nnc_cpu.products.parts import SIGNATURE
 from nnc_cpu.products.writing import function_text, moved, parameters, places_in, product, total
 
 NAME = "fourier"
-MOST_SLOTS = 64
+MOST_SLOTS = 63
+"""Bits of a word, but for the sign."""
 HEAD = 8 * NOTE_WORDS
 """Bytes of scratch memory before the slots: of word 1 each bit is a slot that is taken; word 0, which would note a
 mistake, stays zero."""
 CLAIM = """\
 define internal i64 @claim(ptr %taken, i64 %slots) #0 {
 entry:
-  %above = shl i64 -2, %slots
-  %beyond = ashr i64 %above, 1
+  %beyond = shl i64 -1, %slots
   br label %look
 look:
   %old = load atomic i64, ptr %taken monotonic, align 8

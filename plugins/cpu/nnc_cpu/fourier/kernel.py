@@ -55,7 +55,7 @@ def scratch_of(problem: FourierProblem) -> Scratch:
     writer, kind = writer_of(problem.kind), problem.kind
     slot, shared = (-(-numbers * kind.dtype.itemsize // LINE) * LINE
                     for numbers in (writer.slot_numbers(kind), writer.shared_numbers(kind)))
-    return Scratch(max(1, min(MOST_SLOTS - 1, usable_cores(), writer.tasks(problem))), slot, shared)
+    return Scratch(max(1, min(MOST_SLOTS, problem.threads, writer.tasks(problem))), slot, shared)
 
 
 class AxisKernel(FunctionKernel):
@@ -76,11 +76,13 @@ class FourierCompiler:
         self.target, self.machine = target, HostCompiler(target)
         self.objects = Objects(self.machine, kept)
         self.codes = CodeByKind(self._made)
+        self.threads = usable_cores()
+        """Those that problems are made for: what scratch memory is planned with must hold when a kernel is made."""
         self._in_turn: FunctionCode | None = None
 
     def problem(self, part: AxisTransform) -> FourierProblem:
         """The problem of a transform; NotSupportedError where there is no code for it."""
-        return problem_of(part, 4 * self.target.lanes // real_of(part.x.dtype).itemsize, usable_cores())
+        return problem_of(part, 4 * self.target.lanes // real_of(part.x.dtype).itemsize, self.threads)
 
     def kernel(self, problems: Sequence[FourierProblem]) -> Kernel:
         """The kernel of problems, of which each but the first goes on with what the one before has given."""

@@ -78,6 +78,8 @@ class FourierProblem(NamedTuple):
     steps: tuple[int, int]
     offsets: tuple[int, int]
     scale: float
+    threads: int
+    """The threads that may come at most."""
 
     @property
     def outer(self) -> int:
@@ -101,7 +103,7 @@ def length_of(part: AxisTransform) -> int:
 
 
 def problem_of(part: AxisTransform, lanes: int, threads: int = 1) -> FourierProblem:
-    """The problem of a transform, on a host whose vectors have so many elements, and which has so many threads;
+    """The problem of a transform, on a host whose vectors have so many elements, for so many threads at most;
     NotSupportedError as `length_of`."""
     length = length_of(part)
     factors = factors_of(length)
@@ -118,7 +120,7 @@ def problem_of(part: AxisTransform, lanes: int, threads: int = 1) -> FourierProb
     shared = by_rows and factors.by_products and prod([axis.length for axis in axes]) < threads
     kind = FourierKind(part.way, real_of(part.x.dtype), part.points, part.inverse, part.scale != 1, by_rows, shared,
                        lanes, not by_rows and rows.length % lanes != 0, x, y, len(others))
-    return FourierProblem(kind, rows, others, steps, (part.x.offset, part.y.offset), part.scale)
+    return FourierProblem(kind, rows, others, steps, (part.x.offset, part.y.offset), part.scale, threads)
 
 
 def is_aligned(x: Layout) -> bool:
