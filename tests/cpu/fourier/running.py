@@ -13,6 +13,7 @@ from nnc_core.operator.steps.fourier import AxisTransform
 from nnc_core.operator.steps.fourier_text import Way
 from nnc_cpu.fourier.kernel import FourierCompiler, scratch_of
 from nnc_cpu.fourier.problem import FourierProblem
+from nnc_cpu.fourier.problem import problem_of as arranged
 from nnc_cpu.kinds import FunctionCode
 from tests.cpu.machine_code.running import HOSTS, run
 
@@ -69,9 +70,11 @@ def transformed(way: Way, x: Values, axis: int, points: int, inverse: bool = Fal
     return y_there.copy()
 
 
-def problem_of(host: str, way: Way, x: Values, y: Values, axis: int, inverse: bool, norm: str) -> FourierProblem:
+def problem_of(host: str, way: Way, x: Values, y: Values, axis: int, inverse: bool, norm: str,
+               threads: int = 1) -> FourierProblem:
     layouts = [Layout(a.shape, a.dtype, 0, a.strides) for a in (x, y)]
-    return compiler(host).problem(AxisTransform(way, *layouts, axis, inverse, norm))
+    lanes = 4 * HOSTS[host].lanes // real_of(x.dtype).itemsize
+    return arranged(AxisTransform(way, *layouts, axis, inverse, norm), lanes, threads)
 
 
 def summed(way: Way, x: Values, axis: int, points: int, inverse: bool = False, norm: str = "backward") -> Values:

@@ -106,3 +106,20 @@ def test_gradients() -> None:
     step[3, 4] = 1e-4
     slope = (loss(nnc.asarray(given.numpy() + step)) - loss(nnc.asarray(given.numpy() - step))).item() / 2e-4
     np.testing.assert_allclose(found[3, 4], slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize("points", [1 << 16, 45 * 1024, 3**10])
+def test_long_rows_are_shared(points: int) -> None:
+    """Threads wait for each other between columns and rows."""
+    x = drawn(1, points)
+    functions = {"fft": lambda xp, x: xp.fft.fft(x), "apart": lambda xp, x: xp.fft.fft(x.T, axis=0),
+                 "rfft": lambda xp, x: xp.fft.rfft(x.real), "irfft": lambda xp, x: xp.fft.irfft(x, n=points),
+                 "ifftn": lambda xp, x: xp.fft.ifftn(x)}
+    for name, f in functions.items():
+        compiled, wanted = nnc.jit(lambda x, f=f: f(nnc, x)), f(np, x.astype(np.complex128))
+        found = []
+        for threads in (1, 2, 5) * 3:
+            with nnc.config.using(threads=threads):
+                found.append(compiled(nnc.asarray(x)).numpy())
+        np.testing.assert_allclose(found[0], wanted, rtol=0, atol=4e-6 * np.abs(wanted).max(), err_msg=name)
+        assert all(values.tobytes() == found[0].tobytes() for values in found), name

@@ -7,18 +7,33 @@ from math import log2
 import numpy as np
 import pytest
 
+from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.operator.steps.fourier import AxisTransform
 from nnc_core.operator.steps.fourier_text import Way
+from nnc_cpu.fourier import FOURIER
+from nnc_cpu.fourier.driver import HEAD
 from nnc_cpu.fourier.factors import factors_of, largest_prime, radices_of
-from tests.cpu.fourier.running import PLACES, WAYS, compiler, drawn, error_of, problem_of, summed, transformed
-from tests.cpu.machine_code.running import HOSTS
+from nnc_cpu.fourier.kernel import scratch_of
+from tests.cpu.fourier.running import (
+    PLACES,
+    WAYS,
+    compiler,
+    drawn,
+    error_of,
+    problem_of,
+    result_like,
+    summed,
+    transformed,
+)
+from tests.cpu.machine_code.running import HOSTS, run
 
 SMOOTH = [n for n in range(1, 301) if largest_prime(n) <= 31 and largest_prime(-(-n // 2)) <= 31]
-LONG = [1 << 10, 1 << 13, 3 * 5 * 7 * 11 * 13, 6000, 6561]
+LONG = [1 << 10, 1 << 13, 1 << 15, 3 * 5**2 * 7**3, 3 * 5 * 7 * 11 * 13, 6000, 6561]
 SHAPES = [((5,), 0), ((16,), 0), ((3, 12), 1), ((12, 3), 0), ((19, 30), 1), ((18, 21), 0), ((2, 9, 5), 1),
-          ((2, 64, 17), 1), ((3, 256), 1), ((256, 2, 2), 0), ((4, 315), 1)]
+          ((2, 64, 17), 1), ((3, 256), 1), ((256, 2, 2), 0), ((4, 315), 1), ((1 << 15, 2), 0)]
 
 
 def bound(points: int) -> float:
@@ -125,3 +140,46 @@ def test_large_prime_factors_are_left_to_numpy() -> None:
     with pytest.raises(NotSupportedError, match="axis"):
         layout = Layout.packed((3,), np.dtype(np.complex64))
         compiler("here").problem(AxisTransform("fft", layout, layout, None, False, "backward"))
+
+
+@pytest.mark.parametrize("points", [6, 64, 256, 4200])
+def test_views_of_every_kind(points: int) -> None:
+    """Reversed, repeated and every second element or row."""
+    whole = drawn("fft", (6, points), 1, "float32")
+    views = [whole[::-1], whole[:, ::-1], whole[::2], np.broadcast_to(whole[:1], whole.shape),
+             np.broadcast_to(whole[:, :1], whole.shape)]
+    for view in views:
+        wanted = transformed("fft", np.ascontiguousarray(view), 1, points)
+        y = np.empty(view.shape, view.dtype)
+        start = view.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+        source = Layout(view.shape, view.dtype, start, view.strides)
+        problem = compiler("here").problem(AxisTransform("fft", source, Layout.packed(y.shape, y.dtype), 1, False,
+                                                         "backward"))
+        run(compiler("here").kernel([problem]), [whole, y, np.zeros(scratch_of(problem).nbytes, np.uint8)])
+        assert y.tobytes() == wanted.tobytes(), view.strides
+
+
+def test_elements_that_are_not_aligned_are_left_to_numpy() -> None:
+    y = Layout.packed((4, 8), np.dtype(np.complex64))
+    for x in (y._replace(strides=(68, 8)), y._replace(offset=2)):
+        reason = FOURIER["fft"].refuse(Command("fft", ((1,), False, "backward"), (x,), (y,)))
+        assert reason == "elements are not aligned"
+    assert FOURIER["fft"].refuse(Command("fft", ((1,), False, "backward"), (y,), (y,))) is None
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("points", [1 << 16, 3**10])
+def test_rows_that_threads_share(points: int, way: Way) -> None:
+    """The next row waits for the one before; the count of tasks that are done is zero again behind the last."""
+    x = drawn(way, (2, points, 2), 1, "float32")
+    wanted = transformed(way, x, 1, points)
+    y = result_like(way, x, 1, points)
+    part = problem_of("here", way, x, y, 1, way == "irfft", "backward", threads=64)
+    assert part.kind.shared and not problem_of("here", way, x, y, 1, way == "irfft", "backward", threads=4).kind.shared
+    kernel, scratch = compiler("here").kernel([part]), np.zeros(scratch_of(part).nbytes, np.uint8)
+    for threads in (1, 2, 1):
+        with config.using(threads=threads):
+            run(kernel, [x, y, scratch])
+        assert y.tobytes() == wanted.tobytes()
+        assert not scratch[:HEAD].any()
+        y[...] = 0

@@ -144,6 +144,26 @@ def of_columns(columns: int, rows: int) -> LoopNest:
     return n.build()
 
 
+def norm(columns: int, rows: int) -> LoopNest:
+    """Columns that are centred and divided by the root of their mean square: more instructions than a single fold."""
+    n = Writer("norm", (columns,), [(float32, False), (float32, True)])
+    place = at({0: 1}, 1), at({1: 1}, columns)
+    n.stage(rows)
+    total = n.reduce("sum", n.load(0, *place), float32)
+    n.stage()
+    mean = n.op("divide", float32, total, n.constant(rows, float32))
+    n.stage(rows)
+    x = n.op("subtract", float32, n.load(0, *place), mean)
+    squares = n.reduce("sum", n.op("multiply", float32, x, x), float32)
+    n.stage()
+    variance = n.op("divide", float32, squares, n.constant(rows, float32))
+    root = n.op("sqrt", float32, n.op("add", float32, variance, n.constant(1e-5, float32)))
+    n.stage(rows)
+    x = n.op("subtract", float32, n.load(0, *place), mean)
+    n.store(1, n.op("divide", float32, x, root), *place)
+    return n.build()
+
+
 def running_maxima(columns: int, rows: int) -> LoopNest:
     n = Writer("running", (columns,), [(float32, False), (float32, True)])
     n.stage(rows)
@@ -156,7 +176,7 @@ def running_maxima(columns: int, rows: int) -> LoopNest:
 @pytest.mark.parametrize("rows", [1, 5, 40])
 def test_columns_are_taken_several_vectors_at_a_time(rows: int, host: str, rng: np.random.Generator) -> None:
     sizes = (3, 15, 16, 17, 63, 64, 65, 100, 128, 300)
-    nests = [make(columns, rows) for make in (of_columns, running_maxima) for columns in sizes]
+    nests = [make(columns, rows) for make in (of_columns, running_maxima, norm) for columns in sizes]
     assert {vectors_abreast(nest, 0) for nest in nests} == ({4, 8} if rows > 1 else {1})
     for nest, kernel in zip(nests, kernels(nests, host), strict=True):
         columns = nest.axes[0]

@@ -11,7 +11,7 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.steps.fourier import parts_of
 from nnc_core.operator.steps.fourier_text import Way
-from nnc_cpu.fourier.problem import FourierProblem, length_of
+from nnc_cpu.fourier.problem import FourierProblem, is_aligned, length_of
 
 if TYPE_CHECKING:
     from nnc_cpu.fourier.kernel import FourierCompiler
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 class MatrixTransforms(CommandBackend):
     """One operator's transforms as machine code.  What is refused depends on lengths alone, so that bits do not depend
-    on where arrays lie."""
+    on where arrays lie, but for elements that are not aligned."""
 
     name = "passes"
 
@@ -34,6 +34,8 @@ class MatrixTransforms(CommandBackend):
                 length_of(part)
         except NotSupportedError as error:
             return error.message
+        if not all(map(is_aligned, (*command.inputs, command.output))):
+            return "elements are not aligned"
         return None if command.output.size else "there is nothing to transform"
 
     def workspace(self, command: Command) -> int:

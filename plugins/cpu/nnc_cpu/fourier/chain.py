@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from nnc_core.operator.steps.fourier import roots_of
+from nnc_cpu.fourier.factors import Factors
 from nnc_cpu.fourier.pairs import OddRowWriter, OddWriter, Pairs, PairsWriter, RowPairsWriter
 from nnc_cpu.fourier.passes import Pass, PassWriter, passes_of
 from nnc_cpu.fourier.places import PlaceKind
 from nnc_cpu.fourier.problem import FourierKind
-from nnc_cpu.fourier.tables import Numbers, flat, in_blocks, of_matrix, of_passes
+from nnc_cpu.fourier.tables import Numbers, flat, in_blocks, of_matrix, of_passes, of_products, roots_at
 from nnc_cpu.fourier.turning import RowsWriter, TurnedRows
 
 Step: TypeAlias = Pass | Pairs | TurnedRows
@@ -36,9 +37,11 @@ class RootTable(NamedTuple):
     numbers: Numbers
     factors: int
     """The number at which those of a matrix begin."""
+    far: int
+    """That at which those begin that these are multiplied by, where they are products."""
 
 
-@cache
+@lru_cache(maxsize=256)
 def chain_of(kind: FourierKind) -> Chain:
     """The chain of a kind."""
     return _by_rows(kind) if kind.by_rows else _in_lanes(kind)
@@ -46,12 +49,20 @@ def chain_of(kind: FourierKind) -> Chain:
 
 def table_of(kind: FourierKind, scale: float) -> RootTable:
     """The table of a kind; `scale`: the factor of the results."""
-    pairs = roots_of(kind.points, False)[1 : kind.length // 2 + 1] if kind.in_pairs else _NONE
-    matrix = of_matrix(kind.factors) if kind.factors.rows else _NONE[None]
+    pairs = roots_at(kind.points, np.arange(1, kind.length // 2 + 1)) if kind.in_pairs else _NONE
+    matrix, far = _of_matrix(kind.factors)
     if kind.by_rows:
         pairs, matrix = (in_blocks(roots, kind.lanes) for roots in (pairs[None], matrix))
-    known = flat(kind.dtype, of_passes(chain_of(kind).passes), pairs)
-    return RootTable(np.concatenate([known, flat(kind.dtype, matrix), np.array([scale], kind.dtype)]), len(known))
+    parts = [flat(kind.dtype, *roots) for roots in ((of_passes(chain_of(kind).passes), pairs), (matrix,), (far,))]
+    ends = [*accumulate(map(len, parts))]
+    return RootTable(np.concatenate([*parts, np.array([scale], kind.dtype)]), ends[0], ends[1])
+
+
+def _of_matrix(factors: Factors) -> tuple[Numbers, Numbers]:
+    """Roots, and those that they are multiplied by."""
+    if not factors.rows:
+        return _NONE[None], _NONE
+    return of_products(factors) if factors.by_products else (of_matrix(factors), _NONE)
 
 
 def _in_lanes(kind: FourierKind) -> Chain:
@@ -59,6 +70,7 @@ def _in_lanes(kind: FourierKind) -> Chain:
     factors = kind.factors
     passes = passes_of(factors.columns, max(factors.width, 1), 0)
     if factors.rows:
+        assert not factors.by_products, "long rows go one after another"
         passes[-1] = passes[-1]._replace(factors="elements")
         passes += passes_of(factors.rows, factors.height, _end(passes), (factors.width, 1))
     passes = _ended(kind, passes)
@@ -81,8 +93,9 @@ def _by_rows(kind: FourierKind) -> Chain:
     """Columns of a row's matrix lie in lanes, then its rows do."""
     factors = kind.factors
     columns = passes_of(factors.columns, 1, 0)
-    columns[0] = columns[0]._replace(source="columns", masked=factors.width % kind.lanes != 0)
-    columns[-1] = columns[-1]._replace(factors="lanes")
+    columns[0] = columns[0]._replace(source="columns", masked=factors.width % kind.lanes != 0,
+                                     ahead=factors.by_products)
+    columns[-1] = columns[-1]._replace(factors="products" if factors.by_products else "lanes")
     rows = passes_of(factors.rows, 1, _end(columns))
     rows[-1] = rows[-1]._replace(target="columns", masked=factors.height % kind.lanes != 0)
     passes = _ended(kind, columns + rows)
@@ -91,6 +104,7 @@ def _by_rows(kind: FourierKind) -> Chain:
 
 
 def _rows(kind: FourierKind, array: int) -> TurnedRows:
+    """The rows of the input, or of the result, where they lie one behind another."""
     words, lying = words_of(kind)[array], (kind.x, kind.y)[array]
     return TurnedRows(numbers_of(kind)[array], words, lying == "apart", words == 1 and not kind.in_pairs)
 

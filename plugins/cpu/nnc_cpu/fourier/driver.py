@@ -17,14 +17,15 @@ from nnc_cpu.products.parts import SIGNATURE
 from nnc_cpu.products.writing import function_text, moved, parameters, places_in, product, total
 
 NAME = "fourier"
-MOST_SLOTS = 64
+MOST_SLOTS = 63
+"""Bits of a word, but for the sign."""
 HEAD = 8 * NOTE_WORDS
-"""Bytes of scratch memory before the slots: word 0 would note a mistake, each bit of word 1 is a slot that is taken."""
+"""Bytes of scratch memory before the slots: of word 1 each bit is a slot that is taken; word 0, which would note a
+mistake, stays zero."""
 CLAIM = """\
 define internal i64 @claim(ptr %taken, i64 %slots) #0 {
 entry:
-  %above = shl i64 -2, %slots
-  %beyond = ashr i64 %above, 1
+  %beyond = shl i64 -1, %slots
   br label %look
 look:
   %old = load atomic i64, ptr %taken monotonic, align 8
@@ -53,16 +54,16 @@ define internal void @release(ptr %taken, i64 %mine) #0 {
 def names_of(kind: FourierKind) -> list[str]:
     """The numbers that a function is given, in order."""
     axes = [f"{name}{n}" for n in range(kind.axes) for name in ("length", "x", "y")]
-    return ["table", "factors", "scale", "slots", "slot", "x_offset", "y_offset", "rows", "x_row", "y_row", "x_step",
-            "y_step", *axes]
+    return ["table", "factors", "far", "scale", "slots", "slot", "x_offset", "y_offset", "rows", "x_row", "y_row",
+            "x_step", "y_step", *axes]
 
 
 def numbers_of(problem: FourierProblem, table: RootTable, slots: int, slot: int) -> list[int]:
     """The numbers of a problem: slots of so many bytes, each."""
     place, size = table.numbers.ctypes.data, table.numbers.itemsize
     axes = [number for axis in problem.others for number in axis]
-    return [place, place + size * table.factors, place + size * (len(table.numbers) - 1), slots, slot,
-            *problem.offsets, *problem.rows, *problem.steps, *axes]
+    starts = [place + size * n for n in (0, table.factors, table.far, len(table.numbers) - 1)]
+    return [*starts, slots, slot, *problem.offsets, *problem.rows, *problem.steps, *axes]
 
 
 class TransformWriter:
@@ -78,6 +79,11 @@ class TransformWriter:
         raise NotImplementedError
 
     @classmethod
+    def shared_numbers(cls, kind: FourierKind) -> int:
+        """Those that all threads share."""
+        return 0
+
+    @classmethod
     def tasks(cls, problem: FourierProblem) -> int:
         raise NotImplementedError
 
@@ -86,15 +92,15 @@ class TransformWriter:
         arguments, numbers, begin, end = parameters(SIGNATURE)
         self.numbers = {name: f.let(f"load i64, {moved(f, numbers, 'i64', integer(n))}", "i64")
                         for n, name in enumerate(names_of(self.kind))}
-        x, y, scratch = [f.let(f"load ptr, {moved(f, arguments, 'ptr', integer(n))}", "ptr") for n in range(3)]
+        x, y, self.scratch = [f.let(f"load ptr, {moved(f, arguments, 'ptr', integer(n))}", "ptr") for n in range(3)]
         self.x, self.y = (moved(f, array, "i8", self.numbers[f"{name}_offset"]) for name, array in
                           (("x", x), ("y", y)))
-        self.table, self.factors, self.scale = (
-            f.let(f"inttoptr {self.numbers[name]} to ptr", "ptr") for name in ("table", "factors", "scale"))
-        taken = moved(f, scratch, "i64", integer(1))
+        self.table, self.factors, self.far, self.scale = (
+            f.let(f"inttoptr {self.numbers[name]} to ptr", "ptr") for name in ("table", "factors", "far", "scale"))
+        taken = moved(f, self.scratch, "i64", integer(1))
         mine = f.let(f"call i64 @claim({taken}, {self.numbers['slots']})", "i64")
         slot = f.call("llvm.cttz.i64", "i64", mine, Register("false", "i1"))
-        self.slot = moved(f, moved(f, scratch, "i8", integer(HEAD)), "i8", product(f, slot, self.numbers["slot"]))
+        self.slot = moved(f, moved(f, self.scratch, "i8", integer(HEAD)), "i8", product(f, slot, self.numbers["slot"]))
         self.rooms()
         with f.loop(begin, end) as task:
             self.task(task)
@@ -113,10 +119,9 @@ class TransformWriter:
         """The place so many numbers behind the beginning of the slot."""
         return moved(self.function, self.slot, self.type, integer(numbers))
 
-    def at(self, array: Register, *by: Register) -> Register:
-        for numbers in by:
-            array = moved(self.function, array, self.type, numbers)
-        return array
+    def at(self, array: Register, by: Register) -> Register:
+        """The place so many numbers further on."""
+        return moved(self.function, array, self.type, by)
 
     def row(self, row: Register, outer: Register) -> tuple[Register, Register]:
         """The addresses at which a row begins in both arrays."""
@@ -132,14 +137,15 @@ class TransformWriter:
 
     # ---- steps
     def call(self, step: str, source: Register, target: Register, source_step: Register | int = 0,
-             target_step: Register | int = 0, left: Register | int = 0, factors: Register | None = None) -> None:
+             target_step: Register | int = 0, left: Register | int = 0, factors: Register | None = None,
+             far: Register | None = None) -> None:
         """Run the function of a step; a number stands for itself."""
         steps = [integer(n) if isinstance(n, int) else n for n in (source_step, target_step, left)]
-        operands: Sequence[Register] = (source, target, *steps, self.table, factors or self.factors, self.scale)
+        factors, far = factors or self.factors, far or self.far
+        operands: Sequence[Register] = (source, target, *steps, self.table, factors, far, self.scale)
         self.function.line(f"call void @{step}({', '.join(map(str, operands))})")
 
-    def turn(self, step: str, array: Register, room: Register, row: Register | int, step_numbers: Register | int,
-             left: Register | int) -> None:
-        """Run a function that takes rows or gives them."""
-        numbers = [integer(n) if isinstance(n, int) else n for n in (row, step_numbers, left)]
-        self.function.line(f"call void @{step}({', '.join(map(str, (array, *numbers, room)))})")
+    def turn(self, step: str, array: str, place: Register, room: Register, left: Register) -> None:
+        """Run a function that takes rows of an array, or gives them."""
+        operands = (place, self.numbers[f"{array}_row"], self.numbers[f"{array}_step"], left, room)
+        self.function.line(f"call void @{step}({', '.join(map(str, operands))})")

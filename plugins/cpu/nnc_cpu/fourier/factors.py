@@ -6,16 +6,19 @@ A length that is the product of two is transformed as a matrix: along its column
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from math import isqrt, prod
 from typing import NamedTuple
 
 LARGEST = 31
-"""The largest prime factor that there is a butterfly for."""
+"""The largest prime factor that there is a butterfly for: of larger ones the text, which is written out, takes long to
+compile."""
 LEAST = 4
 """Rows and columns of the smallest matrix."""
 VECTOR = 16
 """Elements of the widest vectors."""
+BY_PRODUCTS = 1 << 15
+"""Elements of the smallest matrix whose roots are products of two: a table of all would be as large as the array."""
 
 
 class Factors(NamedTuple):
@@ -23,6 +26,11 @@ class Factors(NamedTuple):
 
     columns: tuple[int, ...]
     rows: tuple[int, ...] = ()
+
+    @property
+    def by_products(self) -> bool:
+        """True if its elements are multiplied by roots that are products of two tables'."""
+        return self.height * self.width >= BY_PRODUCTS
 
     @property
     def height(self) -> int:
@@ -35,7 +43,7 @@ class Factors(NamedTuple):
         return prod(self.rows)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def factors_of(points: int) -> Factors | None:
     """The radices of a length; None if one of its prime factors is too large."""
     if largest_prime(points) > LARGEST:
@@ -69,7 +77,7 @@ def largest_prime(points: int) -> int:
     return max(largest, points)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def radices_of(points: int) -> tuple[int, ...]:
     """The factors of a length, in the order of the passes: eights, with one sixteen or four for what they leave of a
     power of two, then odd primes."""

@@ -16,6 +16,7 @@ from nnc_cpu.fourier.in_turn import IN_TURN, SharedTransforms, TransformsInTurn
 from nnc_cpu.fourier.lanes import LanesWriter
 from nnc_cpu.fourier.problem import FourierKind, FourierProblem, problem_of
 from nnc_cpu.fourier.rows import RowByRowWriter
+from nnc_cpu.fourier.shared import SharedRowWriter
 from nnc_cpu.kinds import CodeByKind, FunctionCode, FunctionKernel
 from nnc_cpu.llvm.compiler import HostCompiler, TargetHost, host
 from nnc_cpu.llvm.helpers import definitions
@@ -31,26 +32,30 @@ LINE = 128
 
 
 class Scratch(NamedTuple):
-    """Memory of the threads of a launch: as many slots, of so many bytes each."""
+    """Memory of the threads of a launch: as many slots, of so many bytes each, and bytes that they share."""
 
     slots: int
     slot: int
+    shared: int
 
     @property
     def nbytes(self) -> int:
-        return HEAD + self.slots * self.slot
+        return HEAD + self.slots * self.slot + self.shared
 
 
 def writer_of(kind: FourierKind) -> type[TransformWriter]:
     """The writer of the function of a kind."""
-    return RowByRowWriter if kind.by_rows else LanesWriter
+    if not kind.by_rows:
+        return LanesWriter
+    return SharedRowWriter if kind.shared else RowByRowWriter
 
 
 def scratch_of(problem: FourierProblem) -> Scratch:
     """A slot for each thread that may come."""
-    writer = writer_of(problem.kind)
-    nbytes = writer.slot_numbers(problem.kind) * problem.kind.dtype.itemsize
-    return Scratch(max(1, min(MOST_SLOTS - 1, usable_cores(), writer.tasks(problem))), -(-nbytes // LINE) * LINE)
+    writer, kind = writer_of(problem.kind), problem.kind
+    slot, shared = (-(-numbers * kind.dtype.itemsize // LINE) * LINE
+                    for numbers in (writer.slot_numbers(kind), writer.shared_numbers(kind)))
+    return Scratch(max(1, min(MOST_SLOTS, problem.threads, writer.tasks(problem))), slot, shared)
 
 
 class AxisKernel(FunctionKernel):
@@ -71,11 +76,13 @@ class FourierCompiler:
         self.target, self.machine = target, HostCompiler(target)
         self.objects = Objects(self.machine, kept)
         self.codes = CodeByKind(self._made)
+        self.threads = usable_cores()
+        """Those that problems are made for: what scratch memory is planned with must hold when a kernel is made."""
         self._in_turn: FunctionCode | None = None
 
     def problem(self, part: AxisTransform) -> FourierProblem:
         """The problem of a transform; NotSupportedError where there is no code for it."""
-        return problem_of(part, 4 * self.target.lanes // real_of(part.x.dtype).itemsize)
+        return problem_of(part, 4 * self.target.lanes // real_of(part.x.dtype).itemsize, self.threads)
 
     def kernel(self, problems: Sequence[FourierProblem]) -> Kernel:
         """The kernel of problems, of which each but the first goes on with what the one before has given."""

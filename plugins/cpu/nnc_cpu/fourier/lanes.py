@@ -36,9 +36,10 @@ class LanesWriter(TransformWriter):
             source, target = x if n == 0 else self.both[n % 2], y if n == last else self.both[(n + 1) % 2]
             if not isinstance(step, TurnedRows):
                 self.call(f"step{n}", source, target, self.numbers["x_step"], self.numbers["y_step"], left)
-                continue
-            array, room, name = (x, target, "x") if n == 0 else (y, source, "y")
-            self.turn(f"step{n}", array, room, self.numbers[f"{name}_row"], self.numbers[f"{name}_step"], left)
+            elif n == 0:
+                self.turn(f"step{n}", "x", x, target, left)
+            else:
+                self.turn(f"step{n}", "y", y, source, left)
 
 
 def _room(kind: FourierKind) -> int:

@@ -65,7 +65,7 @@ class PairsWriter:
     def __init__(self, made: Pairs, dtype: DType, lanes: int, declared: dict[str, None]) -> None:
         self.made, self.function = made, FunctionWriter(declared)
         self.w = ComplexWriter(self.function, dtype, lanes)
-        (self.x, self.y, source_step, target_step, left, table, _, self.scale) = parameters(SIGNATURE)
+        (self.x, self.y, source_step, target_step, left, table, _, _, self.scale) = parameters(SIGNATURE)
         self.table = moved(self.function, table, self.w.type, integer(made.table))
         place = Placing(self.w, left if made.masked else None)
         self.source, self.target = place(made.source, self.x, source_step), place(made.target, self.y, target_step)

@@ -18,8 +18,10 @@ from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.products.writing import Signature, function_text, moved, parameters, product, total
 
 SIGNATURE: Signature = (("source", "ptr"), ("target", "ptr"), ("source_step", "i64"), ("target_step", "i64"),
-                        ("left", "i64"), ("table", "ptr"), ("factors", "ptr"), ("scale", "ptr"))
-"""`table`: where that of the whole transform begins; `factors`: of the elements of the result, or nothing."""
+                        ("left", "i64"), ("table", "ptr"), ("factors", "ptr"), ("far", "ptr"),
+                        ("scale", "ptr"))
+"""`table`: where that of the whole transform begins; `factors`: of the elements of the result, or nothing; `far`: of
+those that are products."""
 
 
 class Pass(NamedTuple):
@@ -36,12 +38,14 @@ class Pass(NamedTuple):
     """The number in the table at which its own begin."""
     source: PlaceKind = "room"
     target: PlaceKind = "room"
-    factors: Literal["", "lanes", "elements"] = ""
-    """Whether results are multiplied: by a number for each lane, or one for all."""
+    factors: Literal["", "lanes", "elements", "products"] = ""
+    """Whether results are multiplied: by a number for each lane, one for all, or both."""
     inverse_source: bool = False
     inverse_target: bool = False
     scaled: bool = False
     masked: bool = False
+    ahead: bool = False
+    """The source's columns that come next are sent for."""
 
     @property
     def numbers(self) -> int:
@@ -55,9 +59,10 @@ class PassWriter:
     def __init__(self, made: Pass, dtype: DType, lanes: int, declared: dict[str, None]) -> None:
         self.made, self.function = made, FunctionWriter(declared)
         self.w = ComplexWriter(self.function, dtype, lanes)
-        (source, target, source_step, target_step, left, self.table, self.factors, self.scale) = parameters(SIGNATURE)
+        (source, target, source_step, target_step, left, self.table, self.factors, self.far,
+         self.scale) = parameters(SIGNATURE)
         place = Placing(self.w, left if made.masked else None)
-        self.source = place(made.source, source, source_step)
+        self.source = place(made.source, source, source_step, made.ahead)
         self.target = place(made.target, target, target_step)
 
     def text(self, name: str) -> str:
@@ -96,7 +101,10 @@ class PassWriter:
             value = self.w.times(value, self.w.number_at(self.factors, element))
         elif self.made.factors:
             room = Room(self.w, self.factors)
-            value = self.w.times(value, room.read(room.base(element), 0))
+            root = room.read(room.base(element))
+            if self.made.factors == "products":
+                root = self.w.times(root, self.w.number_at(self.far, element))
+            value = self.w.times(value, root)
         if self.made.scaled:
             value = self.w.scaled(value, self.w.spread(self.scale))
         return value

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from nnc_cpu.fourier.complexes import Complex, ComplexWriter
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
-from nnc_cpu.products.writing import lanes_below, loaded, moved, product, store
+from nnc_cpu.products.writing import lanes_below, loaded, moved, prefetch, product, store
 
 PlaceKind: TypeAlias = Literal["room", "columns", "real columns", "real parts"]
 
@@ -45,12 +45,14 @@ class Room(NamedTuple):
 
 class Columns(NamedTuple):
     """An array of complex numbers whose lanes lie side by side; `step`: from an element to the next, in real numbers;
-    `masks`: the numbers of both halves that there are, None: all."""
+    `masks`: the numbers of both halves that there are, None: all; `ahead`: reading sends for what lies behind, which
+    elements far apart do not make a processor foresee."""
 
     w: ComplexWriter
     pointer: Register
     step: Register
     masks: Sequence[Register] | None = None
+    ahead: bool = False
 
     def base(self, element: Register) -> Register:
         return moved(self.w.function, self.pointer, self.w.type, product(self.w.function, element, self.step))
@@ -58,6 +60,8 @@ class Columns(NamedTuple):
     def read(self, base: Register, further: int = 0) -> Complex:
         f, lanes = self.w.function, self.w.lanes
         place = _further(self.w, base, self.step, further)
+        for n in (2, 3) if self.ahead else ():
+            prefetch(f, moved(f, place, self.w.type, integer(n), lanes))
         low, high = [_loaded(self.w, moved(f, place, self.w.type, integer(n), lanes), self._mask(n)) for n in (0, 1)]
         return Complex(f.shuffled(low, high, range(0, 2 * lanes, 2)), f.shuffled(low, high, range(1, 2 * lanes, 2)))
 
@@ -167,11 +171,11 @@ class Placing:
         self.mask = None if left is None else lanes_below(w.function, left, w.lanes)
         self.masks = None if left is None else halves_below(w.function, left, w.lanes)
 
-    def __call__(self, kind: PlaceKind, pointer: Register, step: Register) -> ElementPlace:
+    def __call__(self, kind: PlaceKind, pointer: Register, step: Register, ahead: bool = False) -> ElementPlace:
         if kind == "room":
             return Room(self.w, pointer)
         if kind == "columns":
-            return Columns(self.w, pointer, step, self.masks)
+            return Columns(self.w, pointer, step, self.masks, ahead)
         return (RealParts if kind == "real parts" else RealColumns)(self.w, pointer, step, self.mask)
 
 

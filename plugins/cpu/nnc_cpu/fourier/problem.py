@@ -41,6 +41,8 @@ class FourierKind(NamedTuple):
     scaled: bool
     by_rows: bool
     """Rows go one after another, else one in each lane."""
+    shared: bool
+    """All threads share each of these rows."""
     lanes: int
     masked: bool
     """There may be fewer rows than lanes, where those lie side by side."""
@@ -76,6 +78,8 @@ class FourierProblem(NamedTuple):
     steps: tuple[int, int]
     offsets: tuple[int, int]
     scale: float
+    threads: int
+    """The threads that may come at most."""
 
     @property
     def outer(self) -> int:
@@ -98,9 +102,9 @@ def length_of(part: AxisTransform) -> int:
     return length
 
 
-def problem_of(part: AxisTransform, lanes: int) -> FourierProblem:
-    """The problem of a transform, on a host whose vectors have so many elements; NotSupportedError where there is no
-    code for it, which depends on the length alone."""
+def problem_of(part: AxisTransform, lanes: int, threads: int = 1) -> FourierProblem:
+    """The problem of a transform, on a host whose vectors have so many elements, for so many threads at most;
+    NotSupportedError as `length_of`."""
     length = length_of(part)
     factors = factors_of(length)
     assert factors is not None
@@ -113,12 +117,19 @@ def problem_of(part: AxisTransform, lanes: int) -> FourierProblem:
     if by_rows:
         x, y = (_lying(array, 0, step) for array, step in zip((part.x, part.y), steps, strict=True))
     lanes = _lanes_along(factors, lanes) if by_rows else min(lanes, max(LEAST, 1 << (rows.length - 1).bit_length()))
-    kind = FourierKind(part.way, real_of(part.x.dtype), part.points, part.inverse, part.scale != 1, by_rows, lanes,
-                       not by_rows and rows.length % lanes != 0, x, y, len(others))
-    return FourierProblem(kind, rows, others, steps, (part.x.offset, part.y.offset), part.scale)
+    shared = by_rows and factors.by_products and prod([axis.length for axis in axes]) < threads
+    kind = FourierKind(part.way, real_of(part.x.dtype), part.points, part.inverse, part.scale != 1, by_rows, shared,
+                       lanes, not by_rows and rows.length % lanes != 0, x, y, len(others))
+    return FourierProblem(kind, rows, others, steps, (part.x.offset, part.y.offset), part.scale, threads)
+
+
+def is_aligned(x: Layout) -> bool:
+    """Tell whether elements lie whole elements apart."""
+    return not any([step % x.dtype.itemsize for step in x.strides]) and not x.offset % real_of(x.dtype).itemsize
 
 
 def _goes_by_rows(length: int, rows: int, lie: tuple[Lying, Lying]) -> bool:
+    """Tell whether rows with a matrix go one after another."""
     if length >= LONG or rows == 1:
         return True
     return lie == ("rows", "rows") and length >= ALONE

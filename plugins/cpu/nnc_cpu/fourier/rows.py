@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from nnc_cpu.fourier.chain import numbers_of, words_of
 from nnc_cpu.fourier.driver import TransformWriter
+from nnc_cpu.fourier.factors import VECTOR
 from nnc_cpu.fourier.problem import FourierKind, FourierProblem
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import held
@@ -68,78 +69,90 @@ class RowByRowWriter(TransformWriter):
     def task(self, task: Register) -> None:
         row, outer = split(self.function, task, self.numbers["rows"])
         x, y = self.row(row, outer)
-        self.transform_columns(self.source(x))
-        kind, pairs = self.kind, f"step{len(self.chain.steps) - 1}"
-        if kind.way == "fft":
-            self.end(y, 2)
-        elif kind.way == "irfft":
-            self.end(y, 1, 1 if kind.in_pairs else 2)
-        elif kind.in_pairs:
-            self.end(y, 2, ending=pairs)
-        else:
-            self.transform_rows(self.copied)
-            target = y if kind.y == "rows" else self.joined
-            self.call(pairs, self.copied, target)
-            self.give(target, y, 2, 2)
+        self.prepare(x)
+        with self.function.loop(integer(0), integer(self.width), self.lanes) as column:
+            self.columns(self.source(x), column)
+        with self.function.loop(integer(0), integer(self.height), self.lanes) as row:
+            self.rows(self.target(y), row)
+        self.finish(y)
 
+    # ---- before columns, and behind rows
     def source(self, x: Register) -> Register:
-        """Complex numbers side by side, made of what a row has."""
-        kind, pairs = self.kind, f"step{len(self.chain.steps) - 1}"
-        if kind.way == "rfft" and not kind.in_pairs:
+        """The place at which a row's complex numbers lie side by side."""
+        if self.kind.way == "irfft" or is_widened(self.kind):
+            return self.joined
+        return x if self.kind.x == "rows" else self.copied
+
+    def prepare(self, x: Register) -> None:
+        """Make them of what the row has."""
+        kind, step = self.kind, self.numbers["x_step"]
+        if is_widened(kind):
             zeros = integer(2 * kind.points * kind.dtype.itemsize)
             self.function.call_void("llvm.memset.p0.i64", self.joined, integer(0, 8), zeros, Register("false", "i1"))
-            self.copy(x, self.numbers["x_step"], self.joined, integer(2), kind.points, 1)
-            return self.joined
+            self.copy(x, step, self.joined, integer(2), kind.points, 1)
+            return
         if kind.x != "rows":
             words = words_of(kind)[0]
-            self.copy(x, self.numbers["x_step"], self.copied, integer(words), numbers_of(kind)[0], words)
-            x = self.copied
+            self.copy(x, step, self.copied, integer(words), numbers_of(kind)[0], words)
         if kind.way == "irfft":
-            self.call(pairs, x, self.joined)
-        return self.joined if kind.way == "irfft" else x
+            self.call(self.pairs, x if kind.x == "rows" else self.copied, self.joined)
 
-    def end(self, y: Register, words: int, step: int = 0, ending: str = "") -> None:
-        """Transform rows to where they stay, or are copied from: elements of so many numbers, `step` apart."""
-        step = step or words
-        target = y if self.kind.y == "rows" and step == words else self.copied
-        self.transform_rows(target)
-        if ending:
-            self.call(ending, target, target)
-        self.give(target, y, words, step)
+    def target(self, y: Register) -> Register:
+        """That at which its complex results do."""
+        odd = self.kind.way != "fft" and not self.kind.in_pairs
+        return y if self.kind.y == "rows" and not odd else self.copied
 
-    def give(self, source: Register, y: Register, words: int, step: int) -> None:
-        """Copy a row, unless it is there."""
-        if source is not y:
-            self.copy(source, integer(step), y, self.numbers["y_step"], numbers_of(self.kind)[1], words)
+    def finish(self, y: Register) -> None:
+        """Make what the row has of them."""
+        kind, found, words = self.kind, self.target(y), words_of(self.kind)[1]
+        step = 2 if kind.way == "irfft" and not kind.in_pairs else words
+        if kind.way == "rfft":
+            given, found = found, found if kind.in_pairs else y if kind.y == "rows" else self.joined
+            self.call(self.pairs, given, found)
+        if found is not y:
+            self.copy(found, integer(step), y, self.numbers["y_step"], numbers_of(kind)[1], words)
 
-    def transform_columns(self, x: Register) -> None:
-        """From a row to the matrix."""
+    @property
+    def pairs(self) -> str:
+        """The function that joins frequencies, or parts them."""
+        return f"step{len(self.chain.steps) - 1}"
+
+    # ---- blocks of lanes
+    def columns(self, x: Register, column: Register) -> None:
+        """Transform some columns: from a row to the matrix."""
         f, height = self.function, _padded(self.height, self.lanes)
         steps = [f"step{n}" for n in range(self.chain.columns)]
-        with f.loop(integer(0), integer(self.width), self.lanes) as column:
-            by = product(f, column, integer(2))
-            factors = self.at(self.factors, product(f, by, integer(self.height)))
-            block = self.at(self.matrix, product(f, by, integer(height)))
-            left = difference(f, integer(self.width), column)
-            self.run(steps, self.at(x, by), block, 2 * self.width, left, factors)
+        by = product(f, column, integer(2))
+        factors, far = self.factors_of(column)
+        block = self.at(self.matrix, product(f, by, integer(height)))
+        left = difference(f, integer(self.width), column)
+        self.run(steps, self.at(x, by), block, 2 * self.width, left, factors, far)
 
-    def transform_rows(self, y: Register) -> None:
-        """From the matrix to a row, in which columns come first."""
+    def factors_of(self, column: Register) -> tuple[Register, Register]:
+        """The places at which the roots of a block of columns begin, and those that they are multiplied by."""
+        f, size = self.function, integer(2 * self.height)
+        if not self.kind.factors.by_products:
+            return self.at(self.factors, product(f, column, size)), self.far
+        near = f.let(f"urem {column}, {VECTOR}", "i64")
+        group = f.let(f"udiv {column}, {VECTOR}", "i64")
+        return self.at(self.factors, product(f, near, size)), self.at(self.far, product(f, group, size))
+
+    def rows(self, y: Register, row: Register) -> None:
+        """Transform some rows: from the matrix to a row of the result, in which columns come first."""
         f = self.function
         end = len(self.chain.steps) - (self.kind.way != "fft")
         steps = [f"step{n}" for n in range(self.chain.columns, end)]
-        with f.loop(integer(0), integer(self.height), self.lanes) as row:
-            by = product(f, row, integer(2))
-            f.line(f"call void @turn({self.at(self.matrix, product(f, by, integer(self.lanes)))}, {self.both[1]})")
-            left = difference(f, integer(self.height), row)
-            self.run(steps, self.both[1], self.at(y, by), 2 * self.height, left)
+        by = product(f, row, integer(2))
+        f.line(f"call void @turn({self.at(self.matrix, product(f, by, integer(self.lanes)))}, {self.both[1]})")
+        left = difference(f, integer(self.height), row)
+        self.run(steps, self.both[1], self.at(y, by), 2 * self.height, left)
 
     def run(self, steps: list[str], source: Register, target: Register, step: int, left: Register,
-            factors: Register | None = None) -> None:
+            factors: Register | None = None, far: Register | None = None) -> None:
         """Steps one after another: what is in between lies in one room or the other, in turns."""
         for n, name in enumerate(steps):
             to = target if n == len(steps) - 1 else self.both[n % 2]
-            self.call(name, source, to, step, step, left, factors)
+            self.call(name, source, to, step, step, left, factors, far)
             source = to
 
     def copy(self, source: Register, source_step: Register, target: Register, target_step: Register, count: int,
@@ -147,6 +160,11 @@ class RowByRowWriter(TransformWriter):
         """Copy a row, so many numbers of elements that are so many each."""
         operands = (source, source_step, target, target_step, integer(count // words), integer(words))
         self.function.line(f"call void @copy({', '.join(map(str, operands))})")
+
+
+def is_widened(kind: FourierKind) -> bool:
+    """Tell whether real numbers get imaginary parts first."""
+    return kind.way == "rfft" and not kind.in_pairs
 
 
 def _padded(length: int, lanes: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from nnc_core.base.dtype import DType
 from nnc_core.operator.steps.fourier import roots_of
-from nnc_cpu.fourier.factors import Factors
+from nnc_cpu.fourier.factors import VECTOR, Factors
 from nnc_cpu.fourier.passes import Pass
 
 Numbers = np.ndarray[Any, Any]
@@ -33,6 +33,21 @@ def of_matrix(factors: Factors) -> Numbers:
     k, j = np.ogrid[: factors.height, : factors.width]
     points = factors.height * factors.width
     return np.asarray(roots_of(points, False)[k * j % points])
+
+
+def of_products(factors: Factors) -> tuple[Numbers, Numbers]:
+    """The same as products: of the roots of the first places of a row, and of those that lie so far apart."""
+    k, points = np.arange(factors.height)[:, None], factors.height * factors.width
+    near = roots_at(points, k * np.arange(VECTOR))
+    far = roots_at(points, k.T * np.arange(0, factors.width, VECTOR)[:, None])
+    return near, far
+
+
+def roots_at(count: int, k: Numbers) -> Numbers:
+    """exp(-2 pi i k / count)."""
+    k = k % count
+    angles = 8 * np.arctan(np.longdouble(1)) / count * np.minimum(k, count - k)
+    return np.asarray(np.cos(angles) - 1j * np.where(2 * k > count, -1, 1) * np.sin(angles), np.complex128)
 
 
 def in_blocks(matrix: Numbers, lanes: int) -> Numbers:

@@ -21,6 +21,9 @@ NARROW = 8
 """Points of an axis that are too few for tiles, and one more."""
 SHORT, FEWEST = 12, 4
 """Instructions that may be written several times, and twice as often."""
+ABREAST = 24
+"""Instructions that are computed for several vectors of columns: a norm's, but no exponential, which would be computed
+again at each stage."""
 TURNED = 3
 """The cost of an access through a tile; one along the lanes costs 1."""
 ROWS = 4
@@ -104,7 +107,7 @@ def vectors_abreast(nest: LoopNest, axis: int) -> int:
     count = sum([len(stage.instructions) + len(stage.reductions) for stage in nest.stages])
     folds = any(prod(stage.axes) > 1 and stage.reductions for stage in nest.stages)
     rows = all(_step(access, axis) in (0, 1) for stage in nest.stages for access in _accesses(stage))
-    if not folds or not rows or count > SHORT:
+    if not folds or not rows or count > ABREAST:
         return 1
     return 8 if count <= FEWEST else 4
 

@@ -32,7 +32,7 @@ class Tasks(NamedTuple):
     most_threads: int
     """The number of threads that are of use."""
     notes: bool = False
-    """True if the last buffer is for notes."""
+    """True if the last buffer begins with room for notes, which is zero when the first task begins."""
 
 
 def tasks_of(function: Any, address: int, numbers: int, total: int, seconds: float, notes: bool = False) -> Tasks:
