@@ -105,7 +105,7 @@ def nms_order(boxes: Array, scores: Array, groups: Array, threshold: float) -> A
 
 
 def _survivors(boxes: Array, threshold: float) -> list[int]:
-    """Which of the boxes (4, n) of a group stay, the best of them first."""
+    """Numbers of the boxes (4, n) of a group that stay, the best first."""
     rest, stay = np.vstack([boxes, area(boxes)]), list[int]()
     places = np.arange(boxes.shape[1])
     while len(places):
@@ -118,7 +118,7 @@ def _survivors(boxes: Array, threshold: float) -> list[int]:
 
 
 def area(boxes: Array) -> Array:
-    """Of boxes (4, n): x1, y1, x2, y2."""
+    """Areas of boxes (4, n): x1, y1, x2, y2."""
     return np.asarray((boxes[2] - boxes[0]) * (boxes[3] - boxes[1]))
 
 
