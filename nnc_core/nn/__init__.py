@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnc_core.nn.deployed import Deployed, deploy
 from nnc_core.nn.gradient import value_and_grad
 from nnc_core.nn.layers import (
     activation,
@@ -53,6 +54,8 @@ from nnc_core.nn.weights.unmatched import Unmatched
 from nnc_core.nn.weights.utilities import has_nan, map_parameters
 
 __all__ = [
+    "Deployed",
+    "deploy",
     "Function",
     "GRU",
     "GRUCell",

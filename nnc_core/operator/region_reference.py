@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,39 +21,42 @@ def _restored(x: Array, layout: str) -> Array:
     return x if layout == "NHWC" else x.transpose(0, 3, 1, 2)
 
 
-def _support(weights: Array) -> slice:
-    """The elements that a region weighs at all: rows of weights (results, length)."""
-    used = np.flatnonzero((weights != 0).any(0))
-    return slice(int(used[0]), int(used[-1]) + 1) if len(used) else slice(0, 0)
+def _seen(rows: Array, columns: Array) -> Iterator[tuple[int, Array, Array]]:
+    """The regions that weigh anything, each with the rows and the columns of pixels that it weighs at all."""
+    high, wide = np.any(rows, axis=1), np.any(columns, axis=1)
+    for k in np.flatnonzero(np.any(high, axis=1) & np.any(wide, axis=1)):
+        yield int(k), np.flatnonzero(high[k]), np.flatnonzero(wide[k])
 
 
 def region_product(x: Array, rows: Array, columns: Array, images: Array, layout: str) -> Array:
-    """Region by region, on the part of the image that it weighs."""
-    image = _last(x, layout).astype(accumulator(x.dtype))
+    """Region by region, on the pixels of the image that it weighs."""
+    image = _last(x, layout).astype(accumulator(x.dtype), copy=False)
     check_indices("region_product", images, len(image))
     out = np.zeros((len(rows), rows.shape[1], columns.shape[1], image.shape[3]), image.dtype)
-    for k, n in enumerate(images):
-        high, wide = _support(rows[k]), _support(columns[k])
-        out[k] = _contracted(image[n, high, wide], rows[k, :, high], columns[k, :, wide])
-    return _restored(out, layout).astype(x.dtype)
+    for k, high, wide in _seen(rows, columns):
+        out[k] = _contracted(image[images[k], high[:, None], wide], rows[k][:, high], columns[k][:, wide])
+    return _restored(out, layout).astype(x.dtype, copy=False)
 
 
 def _contracted(part: Array, rows: Array, columns: Array) -> Array:
     """sum_hw rows[p, h] * columns[q, w] * part[h, w, c]; what weighs nothing is not read, be it infinite."""
-    if np.isfinite(part).all():
-        return np.asarray(np.einsum("ph,qw,hwc->pqc", rows, columns, part, optimize=True))
+    high, _, channels = part.shape
+    with np.errstate(all="ignore"):
+        narrow = np.matmul(columns, part).reshape(high, len(columns) * channels)
+        found = np.matmul(rows, narrow).reshape(len(rows), len(columns), channels)
+    if np.isfinite(found).all():  # else there was something infinite, maybe times zero
+        return np.asarray(found)
     weights = rows[:, None, :, None, None] * columns[None, :, None, :, None]
     return np.asarray(np.where(weights != 0, weights * part, 0).sum((2, 3)))
 
 
 def region_product_gradient(g: Array, rows: Array, columns: Array, images: Array, count: int, layout: str) -> Array:
-    cotangent = _last(g, layout).astype(accumulator(g.dtype))
+    cotangent = _last(g, layout).astype(accumulator(g.dtype), copy=False)
     check_indices("region_product_gradient", images, count)
     out = np.zeros((count, rows.shape[2], columns.shape[2], cotangent.shape[3]), cotangent.dtype)
-    for k, n in enumerate(images):
-        high, wide = _support(rows[k]), _support(columns[k])
-        out[n, high, wide] += _contracted(cotangent[k], rows[k, :, high].T, columns[k, :, wide].T)
-    return _restored(out, layout).astype(g.dtype)
+    for k, high, wide in _seen(rows, columns):
+        out[images[k], high[:, None], wide] += _contracted(cotangent[k], rows[k][:, high].T, columns[k][:, wide].T)
+    return _restored(out, layout).astype(g.dtype, copy=False)
 
 
 def _rounded(x: Array) -> Array:
@@ -92,19 +96,35 @@ def nms_order(boxes: Array, scores: Array, groups: Array, threshold: float) -> A
     order = np.argsort(-scores.astype(wide.dtype), kind="stable")
     left = np.zeros(len(order), np.bool_)
     by_group = np.argsort(groups[order], kind="stable")
+    sides = np.ascontiguousarray(wide[order[by_group]].T)
     ends = np.flatnonzero(np.diff(groups[order][by_group])) + 1
-    for rest in np.split(by_group, ends):
-        while len(rest):
-            left[rest[0]] = True
-            best, rest = wide[order[rest[0]]], rest[1:]
-            rest = rest[~(overlap(best, wide[order[rest]]) > threshold)]
+    for places, boxes in zip(np.split(by_group, ends), np.split(sides, ends, 1), strict=True):
+        left[places[_survivors(boxes, threshold)]] = True
     kept = order[left]
     return np.concatenate([kept, np.full(len(order) - len(kept), -1, np.int64)]).astype(np.int64)
 
 
+def _survivors(boxes: Array, threshold: float) -> list[int]:
+    """Numbers of the boxes (4, n) of a group that stay, the best first."""
+    rest, stay = np.vstack([boxes, area(boxes)]), list[int]()
+    places = np.arange(boxes.shape[1])
+    while len(places):
+        stay.append(int(places[0]))
+        goes = overlap(rest[:, :1], rest[:, 1:]) > threshold
+        rest, places = rest[:, 1:], places[1:]
+        if goes.any():
+            rest, places = rest[:, ~goes], places[~goes]
+    return stay
+
+
+def area(boxes: Array) -> Array:
+    """Areas of boxes (4, n): x1, y1, x2, y2."""
+    return np.asarray((boxes[2] - boxes[0]) * (boxes[3] - boxes[1]))
+
+
 def overlap(box: Array, others: Array) -> Array:
-    """Intersection over union; NaN between boxes without area."""
-    low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
-    common = np.maximum(high - low, 0).prod(1)
+    """Intersection over union of boxes (5, n), whose areas come last; NaN between boxes without area."""
+    wide, high = np.minimum(box[2:4], others[2:4]) - np.maximum(box[:2], others[:2])
     with np.errstate(all="ignore"):
-        return np.asarray(common / ((box[2:] - box[:2]).prod() + (others[:, 2:] - others[:, :2]).prod(1) - common))
+        common = np.maximum(wide, 0) * np.maximum(high, 0)
+        return np.asarray(common / (box[4] + others[4] - common))

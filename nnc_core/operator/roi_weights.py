@@ -38,14 +38,6 @@ def _at_least_one(F: Namespace[V], count: Any) -> V:
     return F.maximum(count, 1.0)
 
 
-def _floor(F: Namespace[V], x: V) -> V:
-    return F.floor_divide(x, 1.0)
-
-
-def _ceil(F: Namespace[V], x: V) -> V:
-    return F.negative(_floor(F, F.negative(x)))
-
-
 class _Samples:
     """Positions of each part's samples: `first`, `first + step`, ..., `count` of them; shapes (regions, parts, 1)."""
 
@@ -55,7 +47,7 @@ class _Samples:
         extent = F.maximum(extent, least) if least else extent
         part = F.reshape(F.divide(extent, float(parts)), shape=(k, 1, 1))
         self.F = F
-        self.count = (F.maximum(_ceil(F, part), 0.0) if ratio == 0
+        self.count = (F.maximum(F.ceil(part), 0.0) if ratio == 0
                       else F.full(shape=(1, 1, 1), value=float(ratio), dtype=low.dtype))
         step = F.divide(part, _at_least_one(F, self.count))
         number = F.reshape(F.arange(size=parts, dtype=low.dtype), shape=(parts, 1))
@@ -69,7 +61,7 @@ class _Samples:
         """The number of samples at a place or before it."""
         F = self.F
         away = F.subtract(place, self.first)
-        there = F.add(_floor(F, F.divide(away, F.where(self.still, 1.0, self.step))), 1.0)
+        there = F.add(F.floor(F.divide(away, F.where(self.still, 1.0, self.step))), 1.0)
         counted = F.minimum(F.maximum(there, 0.0), self.count)
         return F.where(self.still, F.where(F.greater_equal(away, 0.0), self.count, 0.0), counted)
 
@@ -77,7 +69,7 @@ class _Samples:
         """The number of samples before a place."""
         F = self.F
         away = F.subtract(place, self.first)
-        counted = F.minimum(F.maximum(_ceil(F, F.divide(away, F.where(self.still, 1.0, self.step))), 0.0), self.count)
+        counted = F.minimum(F.maximum(F.ceil(F.divide(away, F.where(self.still, 1.0, self.step))), 0.0), self.count)
         return F.where(self.still, F.where(F.greater(away, 0.0), self.count, 0.0), counted)
 
     def distance(self, place: Any, begin: Any, end: Any) -> Any:

@@ -134,6 +134,27 @@ def test_parts_of_floats() -> None:
     np.testing.assert_array_equal(nnc.ldexp(x, 3).numpy(), np.ldexp(x.numpy(), 3))
 
 
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_convolutions_of_images(layout: str) -> None:
+    """With channels last they are left to machine code, gradients too."""
+    rng = np.random.default_rng(2)
+    x, kernel, g = (rng.standard_normal(shape) for shape in ((2, 16, 18, 16), (3, 3, 16, 8), (2, 14, 16, 8)))
+    turned = (lambda x: x) if layout == "NHWC" else lambda x: np.transpose(x, (0, 3, 1, 2))
+    weights = kernel if layout == "NHWC" else np.transpose(kernel, (3, 2, 0, 1))
+    eager = CpuDevice(machine_code=True).eager["conv"]
+    how = ((1, 1), ((0, 0), (0, 0)), (1, 1), 1, layout)
+    given = [np.ascontiguousarray(a, np.float32) for a in (turned(x), weights)]
+    assert (eager(*given, *how) is NotImplemented) == (layout == "NHWC")
+    seen = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
+    expected = turned(np.einsum("nhwcij,ijco->nhwo", seen, kernel))
+    ours, back = [nnc.asarray(a) for a in given], nnc.asarray(turned(g).astype(np.float32))
+    np.testing.assert_allclose(nnc.conv2d(*ours, layout=layout).numpy(), expected, rtol=1e-4, atol=1e-4)
+    by_kernel = nnc.grad(lambda kernel: nnc.sum(nnc.conv2d(ours[0], kernel, layout=layout) * back))(ours[1]).numpy()
+    wanted = np.einsum("nhwcij,nhwo->ijco", seen, g)
+    wanted = wanted if layout == "NHWC" else np.transpose(wanted, (3, 2, 0, 1))
+    np.testing.assert_allclose(by_kernel, wanted, rtol=1e-3, atol=1e-3)
+
+
 def test_which_kernels_are_asked_for_which_dtypes() -> None:
     add = CpuDevice(machine_code=True).eager["add"]
     assert isinstance(add, LeavesHalves)

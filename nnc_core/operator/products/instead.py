@@ -55,11 +55,11 @@ def _is_apart(command: Command, slide: Sliding) -> bool:
     product for each element of a window would have few columns."""
     windows, kernel = command.inputs
     *window, channels, _ = kernel.shape
-    touching = tuple(slide.strides) == tuple(window) and not any(map(any, slide.padding))
-    sizes = [n * k for n, k in zip(windows.shape[1:-1], window, strict=True)]
-    return (touching and slide.groups == 1 and prod(window) > 1 and channels < FEW_COLUMNS
-            and set(slide.dilation) == {1} and tuple(sizes) == command.output.shape[1:-1]
-            and not is_complex(windows.dtype))
+    if channels >= FEW_COLUMNS or prod(window) == 1 or slide.groups > 1 or is_complex(windows.dtype):
+        return False
+    sizes = tuple([n * k for n, k in zip(windows.shape[1:-1], window, strict=True)])
+    touching = tuple(slide.strides) == tuple(window) and set(slide.dilation) == {1}
+    return touching and not any(map(any, slide.padding)) and sizes == command.output.shape[1:-1]
 
 
 def _side_by_side(F: Any, inputs: Sequence[Any], command: Command) -> Any:

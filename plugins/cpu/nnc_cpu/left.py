@@ -23,6 +23,8 @@ LARGE = 1 << 15
 """Elements from which on the command of a graph is worth its launch: threads may share it."""
 MANY_HALVES = 1 << 13
 MANY_MULTIPLIED = 1 << 12
+MANY_PIXELS = 1 << 12
+"""Elements of images, or of a kernel."""
 MANY_SOUGHT = 1 << 13
 MANY_TRANSFORMED = 1 << 13
 HALVES = frozenset({dt.float16.num, dt.bfloat16.num})
@@ -79,9 +81,11 @@ def are_many_multiplied(a: Any, b: Any, *transposes: bool) -> bool:
                 for x in (a, b)])
 
 
-def are_half_images(*arguments: Any) -> bool:
-    """Tell whether a convolution of halves has machine code by itself: graphs turn images with channels first."""
-    return has_channels_last(arguments[-1]) and are_many_halves(*arguments)
+def are_images(*arguments: Any) -> bool:
+    """Tell whether a convolution has machine code by itself, which copies no windows: graphs turn images with channels
+    first."""
+    return has_channels_last(arguments[-1]) and any([
+        x.__class__ is np.ndarray and x.size >= MANY_PIXELS and x.dtype.kind != "c" for x in arguments[:2]])
 
 
 def are_many(key: Any, shape: tuple[int, ...], *more: Any) -> bool:
@@ -111,7 +115,7 @@ def are_many_transformed(x: Any, *more: Any) -> bool:
 
 
 LEFT: Mapping[str, tuple[type[LeavesLarge], Callable[..., bool]]] = {
-    **dict.fromkeys(PROBLEMS, (LeavesHalves, are_half_images)), "matmul": (LeavesProducts, are_many_multiplied),
+    **dict.fromkeys(PROBLEMS, (LeavesLarge, are_images)), "matmul": (LeavesProducts, are_many_multiplied),
     **dict.fromkeys((*UFUNCS, *FUNCTIONS, "clip", "relu", "max", "min"), (LeavesHalves, are_many_halves)),
     "random_bits": (LeavesLarge, are_many),
     **dict.fromkeys(("uniform", "bernoulli"), (LeavesWhole, are_many)),

@@ -19,6 +19,8 @@ USUAL_SIZE, USUAL_LEVEL = 224, 2
 """Regions of so many pixels a side are read from this level, counted from the largest."""
 SAMPLES = 2
 """Along each side of a part of a region."""
+OUTSIDE = -8.0
+"""Pixels; samples more than one pixel outside of an image are zeros."""
 
 
 def region_levels(boxes: Tensor, count: int) -> Tensor:
@@ -31,7 +33,8 @@ def region_levels(boxes: Tensor, count: int) -> Tensor:
 def pooled(levels: Sequence[Tensor], strides: Sequence[int], boxes: Tensor, size: int, layout: str) -> Tensor:
     """Regions (batch, n, 4) as images of one size: (batch * n, size, size, channels).
 
-    Every region is read from every level, and the one that fits it is taken, so that shapes do not depend on data.
+    Every region is read from every level, and the one that fits it is taken, so that shapes do not depend on data.  On
+    the other levels it lies outside of the image, where there is nothing to read.
     """
     batch, count = (int(n) for n in boxes.shape[:2])
     flat = reshape(boxes, (-1, 4))
@@ -39,8 +42,10 @@ def pooled(levels: Sequence[Tensor], strides: Sequence[int], boxes: Tensor, size
     wanted = reshape(region_levels(flat, len(levels)), (-1, 1, 1, 1))
     result: Tensor | None = None
     for k, (level, stride) in enumerate(zip(levels, strides, strict=True)):
-        read = roi_align(level, flat, size, images=images, scale=1 / stride, sampling_ratio=SAMPLES, layout=layout)
-        result = read if result is None else where(equal(wanted, k), read, result)
+        fits = equal(wanted, k)
+        there = where(reshape(fits, (-1, 1)), flat, OUTSIDE * stride)
+        read = roi_align(level, there, size, images=images, scale=1 / stride, sampling_ratio=SAMPLES, layout=layout)
+        result = read if result is None else where(fits, read, result)
     assert result is not None
     return result
 
