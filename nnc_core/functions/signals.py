@@ -136,8 +136,8 @@ def _neighbours(v: Value, places: Value, values: Value) -> tuple[Value, ...]:
         return found  # type: ignore[no-any-return]
     n = places.shape[0]
     ends = [F.reshape(cut(y, 0, *at), shape=()) for y in (places, values) for at in ((0, 1), (n - 1, n))]
-    after = F.clip(F.searchsorted(places, v, right=True), min(1, n - 1), n - 1)
-    before = F.maximum(F.subtract(after, 1), 0)
+    after = F.clip(F.searchsorted(places, v, right=True), 0 if n == 1 else 1, n - 1)
+    before = after if n == 1 else F.subtract(after, 1)
     return (*[F.take(y, i, axis=0) for y in (places, values) for i in (before, after)], *ends)
 
 

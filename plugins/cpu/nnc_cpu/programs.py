@@ -27,6 +27,8 @@ from nnc_cpu.nests import NestKernels, TieredKernel
 if TYPE_CHECKING:
     from nnc_cpu.llvm.any_size import AnySize
 
+PROGRAM = "program"
+"""The name of the kernel of programs, which any operators may be steps of."""
 MOST_PROGRAMS = 1024
 FEW = 512
 """Elements up to which a program is interpreted at first; interpreting goes through as many."""
