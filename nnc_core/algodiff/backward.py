@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from threading import RLock
 from typing import Any
 
-from nnc_core.algodiff.compiled_backward import PROGRAMS, run_program
+from nnc_core.algodiff.reverse_pass import swept
 from nnc_core.algodiff.tape import Tape, history, variables
 from nnc_core.base.dtype import is_float
 from nnc_core.base.errors import DeviceError, GradientError, OperandError
 from nnc_core.values.arguments import located
 from nnc_core.values.dispatch import F
-from nnc_core.values.hooks import call_hooks, hooks_of
-from nnc_core.values.modes import current_trace, lazy, no_grad, use_device
+from nnc_core.values.modes import no_grad, use_device
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value, made_at
@@ -34,7 +33,7 @@ def backward(y: Tensor | Sequence[Tensor], gradient: Tensor | Sequence[Tensor | 
     if not leaves:
         raise GradientError(f"{roots[0].spec} depends on no variable", line=made_at(roots[0]),
                             hint="nnc.variable makes tensors to differentiate by; module.requires_grad_() its weights")
-    for leaf, g in zip(leaves, _swept(Tape(order, roots, seeds, leaves)), strict=True):
+    for leaf, g in zip(leaves, swept(Tape(order, roots, seeds, leaves)), strict=True):
         if g is not None:
             _accumulate(leaf, g)
 
@@ -49,7 +48,7 @@ def gradients(y: Tensor | Sequence[Tensor], wrt: Sequence[Tensor],
     """
     roots, seeds = _ends(y, gradient)
     sources = [_tracked(t) for t in wrt]
-    found = _swept(Tape(history(roots), roots, seeds, sources), create_graph)
+    found = swept(Tape(history(roots), roots, seeds, sources), create_graph)
     return [None if g is None else Tensor(g) for g in found]
 
 
@@ -93,42 +92,6 @@ def _seed(root: Value, gradient: Tensor | None) -> Value | None:
         raise DeviceError(f"the gradient is on {gradient.device.id}, the tensor on {root.stack.device.spec.id}",
                           hint="move it with .to(...)")
     return value_of(gradient)
-
-
-def _swept(tape: Tape, create_graph: bool = False) -> list[Value | None]:
-    """The cotangents of `tape.wrt`, by a compiled program where there is one."""
-    hooks = hooks_of(tape.order)
-    if not create_graph and not _is_recording(tape) and not _inside(tape, hooks):
-        program = PROGRAMS.find(tape)
-        if program is not None:
-            found = run_program(program, tape)
-            if not hooks:
-                return found
-            with no_grad(), use_device(tape.stack):
-                return [g if g is None else call_hooks(x, g) for x, g in zip(tape.wrt, found, strict=True)]
-    with use_device(tape.stack):
-        if create_graph:
-            return _interpreted(tape, hooks)
-        with no_grad():
-            return _interpreted(tape, hooks)
-
-
-def _is_recording(tape: Tape) -> bool:
-    """True if the pass is itself recorded, to be computed later."""
-    return bool(lazy.get()) or current_trace.get() is not None or any(y.trace is not None for y in tape.roots)
-
-
-def _inside(tape: Tape, hooks: Any) -> bool:
-    """True if hooks change gradients that other gradients are computed from, or belong to values not asked for."""
-    return bool(hooks) and not hooks.keys() <= {id(x) for x in tape.wrt if x.step is None}
-
-
-def _interpreted(tape: Tape, hooks: Any) -> list[Value | None]:
-    seeds: dict[int, Value] = {}
-    for y, given in zip(tape.roots, tape.seeds, strict=True):
-        g = F.full_like(y, 1) if given is None else given
-        seeds[id(y)] = F.add(seeds[id(y)], g) if id(y) in seeds else g
-    return tape.stack.graph.reverse(F, tape.order, seeds, tape.wrt, hooks)
 
 
 def _accumulate(leaf: Value, g: Value) -> None:

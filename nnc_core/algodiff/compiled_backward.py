@@ -125,7 +125,7 @@ def compile_sweep(tape: Tape) -> BackwardProgram | None:
     None if there is nothing to compute.
     """
     G = tape.stack.operator.open()
-    mirrors = _mirrored(G, tape.order)
+    mirrors = _mirrored(G, tape)
     place = {id(v): i for i, v in enumerate(tape.order)}
     given = {j: G.placeholder(f"cotangent{j}", y.spec)
              for j, (y, g) in enumerate(zip(tape.roots, tape.seeds, strict=True)) if g is not None}
@@ -169,12 +169,12 @@ def _picks(made: Sequence[Node], mirrors: Sequence[Node], cut: Mapping[Node, Nod
             if node.op is PICK and node not in cut and node.inputs[0] in wholes}
 
 
-def _mirrored(G: Nodes, order: Sequence[Value]) -> list[Node]:
+def _mirrored(G: Nodes, tape: Tape) -> list[Node]:
     """A node for each value.  Equal steps stay apart, since gradients may be asked by one of them; what a rule computes
     that is there already is read."""
     mirrors: dict[int, Node] = {}
-    for i, v in enumerate(order):
-        if v.step is None or not v.tracked:
+    for i, v in enumerate(tape.order):
+        if tape.begins_with(v):
             mirrors[id(v)] = G.placeholder(f"value{i}", v.spec)
         else:
             node = Node(v.op, tuple([mirrors[id(x)] for x in v.inputs]), v.attributes, v.spec, v.line)

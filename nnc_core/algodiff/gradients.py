@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from nnc_core.algodiff.reverse_pass import is_step_by_step, swept
+from nnc_core.algodiff.tape import Tape
 from nnc_core.base.dtype import int64, is_float, is_inexact
 from nnc_core.base.errors import ConcretizationError, GradientError, UnknownShapeError
 from nnc_core.control.alike import functions
@@ -21,7 +23,6 @@ from nnc_core.values.borrowed import snapshot
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
 from nnc_core.values.history import renamed
-from nnc_core.values.hooks import hooks_of
 from nnc_core.values.modes import current_stack, current_trace, gradients, no_grad, sweeps, use_device
 from nnc_core.values.operands import value_of
 from nnc_core.values.postponed import postponable
@@ -126,16 +127,15 @@ class Sweep:
         self.decide(order)
         return nullcontext() if self.again else no_grad()
 
-    def reverse(self, outputs: Sequence[Value], cotangents: Sequence[Value]) -> list[Value]:
-        """Cotangents of the leaves; zeros where nothing depends on one."""
+    def reverse(self, outputs: Sequence[Value], cotangents: Sequence[Value | None]) -> list[Value]:
+        """Cotangents of the leaves, None standing for ones of an output; zeros where nothing depends on a leaf."""
+        if not outputs:
+            return list(map(_zeros, self.leaves))
         order = self.order(outputs)
-        seeds: dict[int, Value] = {}
-        stack = outputs[0].stack if outputs else current_stack()
-        with self.recorded(order), use_device(stack):
-            for y, g in zip(outputs, cotangents, strict=True):
-                seeds[id(y)] = F.add(seeds[id(y)], g) if id(y) in seeds else g
-            found = stack.graph.reverse(F, order, seeds, self.leaves, hooks_of(order))
-            return [F.zeros_like(v) if g is None else g for g, v in zip(found, self.leaves, strict=True)]
+        self.decide(order)
+        tape = Tape(order, outputs, cotangents, self.leaves, frozenset(map(id, self.leaves)))
+        found = swept(tape, self.again, not is_step_by_step())
+        return [_zeros(v) if g is None else g for g, v in zip(found, self.leaves, strict=True)]
 
     def in_shape(self, values: Sequence[Value]) -> tuple[Any, ...]:
         """One structure for each differentiated argument, with NumPy's arrays where it had such."""
@@ -173,7 +173,7 @@ def _value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int], has_aux
     def wrapped(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         sweep = Sweep(f, args, wanted, kwargs)
         y = _scalar(_pair(sweep.result, operator)[0] if has_aux else sweep.result, operator)
-        grads = sweep.in_shape(sweep.reverse([y], [_ones(y)]))
+        grads = sweep.in_shape(sweep.reverse([y], [None]))
         return _plain(sweep.result, sweep), grads[0] if isinstance(argnums, int) else grads
 
     def like(*args: Any, **kwargs: Any) -> Any:
@@ -190,9 +190,9 @@ def _pair(result: Any, operator: str) -> tuple[Any, Any]:
     return result
 
 
-def _ones(y: Value) -> Value:
+def _zeros(v: Value) -> Value:
     with no_grad():
-        return F.full_like(y, 1)
+        return F.zeros_like(v)
 
 
 def _plain(result: Any, sweep: Sweep) -> Any:

@@ -49,6 +49,12 @@ class Tape(NamedTuple):
     seeds: Sequence[Value | None]
     """Cotangents of the roots; None for ones."""
     wrt: Sequence[Value]
+    given: frozenset[int] = frozenset()
+    """Identities of values that the history begins with, although each has a step of its own."""
+
+    def begins_with(self, v: Value) -> bool:
+        """True of what no step on the tape gives."""
+        return v.step is None or not v.tracked or id(v) in self.given
 
     @property
     def stack(self) -> Stack:
@@ -69,7 +75,7 @@ def structure(tape: Tape) -> TapeStructure | None:
         step = v.step
         if v.stack is not stack or (v.array is None and not _is_sized(v.spec)):
             return None
-        if step is None or not v.tracked:
+        if step is None or tape.begins_with(v):
             parts.append(v.spec)
         elif _is_python(step):
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -184,15 +185,16 @@ def fill_diagonal(x: ArrayLike, value: ArrayLike, /, wrap: bool = False) -> Tens
     lengths = v.spec.static_shape
     if v.ndim > 2 and len(set(lengths)) != 1:
         raise ShapeError(f"the axes of {v.spec} should have one length")
-    step = 1 + sum(int(np.prod(lengths[a + 1 :])) for a in range(v.ndim - 1))
-    end = int(np.prod(lengths)) if wrap or v.ndim > 2 else lengths[1] * lengths[1]
-    places = np.arange(0, min(end, int(np.prod(lengths))), step)
-    row = flat(v)
+    step = 1 + sum([prod(lengths[a + 1 :]) for a in range(v.ndim - 1)])
+    end = prod(lengths) if wrap or v.ndim > 2 else lengths[1] * lengths[1]
+    end = min(end, prod(lengths))
     new = flat(new if new.dtype == v.dtype else F.cast(new, dtype=v.dtype))
-    if not len(places) or new.shape[0] == 0:
+    if not end or new.shape[0] == 0:
         return Tensor(v)
-    new = _in_turn(new, len(places))
-    changed = F.update_slice(row, new, start=(0,), step=(step,))
+    if (found := as_whole("diagonal_filled", (v, new), (end, step))) is not None:
+        return Tensor(found)
+    new = _in_turn(new, len(range(0, end, step)))
+    changed = F.update_slice(flat(v), new, start=(0,), step=(step,))
     return Tensor(F.reshape(changed, shape=v.shape))
 
 

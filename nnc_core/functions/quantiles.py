@@ -7,6 +7,7 @@ those of rows that are of different length without their NaN, are computed on th
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import inf
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from nnc_core.shape.axes import normalise_axes
 from nnc_core.values.argument_checks import mismatch_error
 from nnc_core.values.arguments import ArrayLike, Axis, as_values, count_of, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.elementwise_programs import of_elements
 from nnc_core.values.modes import use_device
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -79,7 +81,8 @@ def _finished(y: Value, rows: _Rows, shape: tuple[Any, ...], keepdims: bool) -> 
     return Tensor(as_dtype(y, rows.dtype))
 
 
-def _between(low: Value, high: Value, weight: Any) -> Value:
+@of_elements
+def _between(low: Value, high: Value, weight: Value) -> Value:
     """Exact at both ends, and rising with the weight; neighbours may be infinite."""
     apart, rest = F.subtract(high, low), F.subtract(1.0, weight)
     near_low = F.add(low, F.multiply(apart, weight))
@@ -90,24 +93,42 @@ def _between(low: Value, high: Value, weight: Any) -> Value:
     return F.where(F.logical_or(F.equal(low, high), F.equal(weight, 0)), low, y)
 
 
+class _Known(NamedTuple):
+    """Places of quantiles among n sorted elements."""
+
+    wanted: tuple[int, ...]
+    """The elements that are to be known, the last among them."""
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    weight: np.ndarray[Any, Any]
+
+
+@lru_cache(maxsize=256)
+def _known(method: str, n: int, quantiles: bytes) -> _Known:
+    """Find the places of quantiles, which are float64."""
+    low, high, weight = places(method, np.float64(n), np.frombuffer(quantiles))
+    low, high = low.astype(np.int64), high.astype(np.int64)
+    weight.setflags(write=False)
+    return _Known(tuple(np.unique([*low, *high, n - 1]).tolist()), tuple(low.tolist()), tuple(high.tolist()), weight)
+
+
 def _on_host(rows: Value, q: np.ndarray[Any, Any], method: str, n: int) -> Value:
     """(kept..., m) of rows that are not sorted; NaN where a row has one."""
-    low, high, weight = places(method, np.float64(n), q)
-    wanted = np.unique([*low.astype(np.int64), *high.astype(np.int64), n - 1])
-    chosen = as_whole("order_statistics", (rows,), (tuple(wanted.tolist()),))
-    if chosen is None:
-        last = rows.ndim - 1
-        ordered = cut(F.sort(rows, axis=last), last, 0, n)  # says that the indices are for this length alone
-        return _weighed(ordered, low.astype(np.int64), high.astype(np.int64), weight)
-    return _weighed(chosen, np.searchsorted(wanted, low), np.searchsorted(wanted, high), weight)
-
-
-def _weighed(ordered: Value, low: Any, high: Any, weight: Any) -> Value:
-    """Numbers between the elements at these indices; NaN where the last one is."""
-    y = taken(ordered, low, ordered.ndim - 1)
-    if np.any(weight):
-        y = _between(y, taken(ordered, high, ordered.ndim - 1), constant_beside(ordered, weight, ordered.dtype))
+    wanted, low, high, weight = _known(method, n, q.tobytes())
+    chosen = as_whole("order_statistics", (rows,), (wanted, low, high))
+    if chosen is not None:
+        y, above = chosen
+        return _weighed(y, above, weight) if weight.any() else y
+    last = rows.ndim - 1
+    ordered = cut(F.sort(rows, axis=last), last, 0, n)  # says that the indices are for this length alone
+    y = taken(ordered, np.array(low), last)
+    if weight.any():
+        y = _weighed(y, taken(ordered, np.array(high), last), weight)
     return _unless_nan(y, ordered)
+
+
+def _weighed(low: Value, high: Value, weight: np.ndarray[Any, Any]) -> Value:
+    return _between(low, high, constant_beside(low, weight, low.dtype))
 
 
 def _on_device(rows: Value, q: Value, method: str, n: Value) -> Value:

@@ -15,6 +15,7 @@ from nnc_core.functions.reduction import as_dtype, as_inexact, as_precise
 from nnc_core.type import promote
 from nnc_core.values.arguments import ArrayLike, as_value_beside, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.elementwise_programs import of_elements
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -121,23 +122,37 @@ def _periodic(v: Value, places: Value, values: Value, period: float) -> tuple[Va
 
 
 def _interpolated(v: Value, places: Value, values: Value, left: Any, right: Any) -> Value:
+    x0, x1, y0, y1, first, last, low, high = _neighbours(v, places, values)
+    before = low if left is None else _as_values(left, values)
+    behind = high if right is None else _as_values(right, values)
+    if places.shape[0] == 1:  # no line, whose slope would have no derivative
+        return _with_ends(v, F.broadcast_to(low, shape=v.shape), first, last, high, before, behind)
+    return _between(v, x0, x1, y0, y1, first, last, high, before, behind)
+
+
+def _neighbours(v: Value, places: Value, values: Value) -> tuple[Value, ...]:
+    """Places and values on both sides of each element, then those of both ends."""
+    if (found := as_whole("neighbours", (v, places, values))) is not None:
+        return found  # type: ignore[no-any-return]
     n = places.shape[0]
-    first, last = (F.reshape(cut(places, 0, *at), shape=()) for at in ((0, 1), (n - 1, n)))
-    low, high = (F.reshape(cut(values, 0, *at), shape=()) for at in ((0, 1), (n - 1, n)))
-    if n == 1:
-        between = F.broadcast_to(low, shape=v.shape)
-    else:
-        after = F.clip(F.searchsorted(places, v, right=True), 1, n - 1)
-        between = _on_line(v, *[F.take(y, i, axis=0) for y in (places, values) for i in (F.subtract(after, 1), after)])
+    ends = [F.reshape(cut(y, 0, *at), shape=()) for y in (places, values) for at in ((0, 1), (n - 1, n))]
+    after = F.clip(F.searchsorted(places, v, right=True), 0 if n == 1 else 1, n - 1)
+    before = after if n == 1 else F.subtract(after, 1)
+    return (*[F.take(y, i, axis=0) for y in (places, values) for i in (before, after)], *ends)
+
+
+@of_elements
+def _between(v: Value, x0: Value, x1: Value, y0: Value, y1: Value, first: Value, last: Value, high: Value,
+             before: Value, behind: Value) -> Value:
+    return _with_ends(v, _on_line(v, x0, x1, y0, y1), first, last, high, before, behind)
+
+
+def _with_ends(v: Value, between: Value, first: Value, last: Value, high: Value, before: Value, behind: Value) -> Value:
+    """Choose what is between places, at the last one, or outside of all of them."""
     between = F.where(F.equal(v, last), high, between)
-    between = F.where(F.less(v, first), low if left is None else _as_values(left, values), between)
-    between = F.where(F.greater(v, last), high if right is None else _as_values(right, values), between)
-    return F.where(F.equal(v, v), between, F.cast(v, dtype=values.dtype))
-
-
-def _as_values(x: Any, values: Value) -> Value:
-    v = as_value_beside(x, values)
-    return v if v.dtype == values.dtype else F.cast(v, dtype=values.dtype)
+    between = F.where(F.less(v, first), before, between)
+    between = F.where(F.greater(v, last), behind, between)
+    return F.where(F.equal(v, v), between, F.cast(v, dtype=between.dtype))
 
 
 def _on_line(v: Value, x0: Value, x1: Value, y0: Value, y1: Value) -> Value:
@@ -147,3 +162,8 @@ def _on_line(v: Value, x0: Value, x1: Value, y0: Value, y1: Value) -> Value:
     other = F.add(y1, F.multiply(slope, F.cast(F.subtract(v, x1), dtype=y0.dtype)))
     y = F.where(F.equal(y, y), y, F.where(F.equal(y0, y1), y0, other))
     return F.where(F.equal(v, x0), y0, y)
+
+
+def _as_values(x: Any, values: Value) -> Value:
+    v = as_value_beside(x, values)
+    return v if v.dtype == values.dtype else F.cast(v, dtype=values.dtype)

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any, TypeAlias
 
 from nnc_core.base.config import config
+from nnc_core.base.dtype import is_complex
 from nnc_core.base.errors import Error
 from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.operator import OPERATORS
@@ -83,8 +84,10 @@ def _written_or_none(f: Function, operands: tuple[Any, ...]) -> Program | None:
 
 def written(f: Function, operands: tuple[Any, ...]) -> Program | None:
     """The program of a function for operands of such dtypes, with 0-d ones among arrays as numbers; None where it
-    gives one of them as it is."""
+    gives one of them as it is, and where some are complex."""
     values = [x for x in operands if x.__class__ is Value]
+    if any([is_complex(v.dtype) for v in values]):
+        return None
     alone = not any([v.shape for v in values])
     specs = [TensorSpec((LENGTH,) if v.shape or alone else (), v.dtype) for v in values]
     symbols = [Value(None, values[0].stack, spec) for spec in specs]

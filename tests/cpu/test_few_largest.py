@@ -1,12 +1,15 @@
-"""The choice of a few by searches, in compiled code: the positions that sorting gives, whatever the elements."""
+"""The choice of a few by searches: the positions that sorting gives, whatever the elements."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 
 import nnc_core as nnc
 from nnc_core.base.dtype import DTYPES, is_float
+from nnc_core.operator import ordering
 from nnc_cpu.few_largest import FEW
 
 CHOSEN = [name for name, dtype in DTYPES.items()
@@ -59,3 +62,34 @@ def test_many_values_are_looked_up_by_machine_code(side: str) -> None:
     wanted = np.searchsorted(x, values, side)  # type: ignore[call-overload]
     for f in (nnc.searchsorted, nnc.jit(nnc.searchsorted, static_argnames="side")):
         np.testing.assert_array_equal(f(nnc.asarray(x), nnc.asarray(values), side=side).numpy(), wanted)
+
+
+EAGERLY = [np.float32, np.float64, np.float16, np.int8, np.uint8, np.int64, np.uint64, np.bool_]
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dtype", EAGERLY)
+@pytest.mark.parametrize("shape", [(300,), (40, 90), (3, 2, 70), (0, 80), (1, 64)])
+def test_eager_positions_are_those_of_the_reference(shape: tuple[int, ...], dtype: Any, largest: bool) -> None:
+    rng = np.random.default_rng(3)
+    few, wide = (rng.integers(0, high, shape) for high in (4, 100))
+    mixed = few.astype(np.float64)
+    mixed[..., ::7], mixed[..., 3::11] = -0.0, -np.inf if largest else np.inf
+    with_nan = np.where(wide == 5, np.nan, mixed)
+    endless = np.full(shape, -np.inf if largest else np.inf)
+    for x in (few, wide, mixed, with_nan, endless):
+        if np.issubdtype(dtype, np.inexact) or x is few or x is wide:
+            host = x.astype(dtype)
+            for k in (1, 3, 10, 16):
+                wanted = ordering.argsort(host, len(shape) - 1, largest)[..., :k]
+                found = nnc.top_k(nnc.asarray(host), k, largest=largest).indices.numpy()
+                np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64])
+def test_eager_positions_of_the_extremes_of_integers(dtype: Any) -> None:
+    info = np.iinfo(dtype)
+    host = np.array([[info.min, info.max] * 40, [info.min] * 80, [info.max] * 80], dtype)
+    for largest in (True, False):
+        wanted = ordering.argsort(host, 1, largest)[:, :6]
+        np.testing.assert_array_equal(nnc.top_k(nnc.asarray(host), 6, largest=largest).indices.numpy(), wanted)

@@ -12,9 +12,16 @@ from nnc_core.base import dtype as dt
 from nnc_core.operator import OPERATORS, ordering
 from nnc_cpu import positions
 from nnc_cpu.positions import FEW, argsort, permutation
+from nnc_cpu.sorting.digits import BITS, sort_by_bits
 
 SIZE = FEW + 3
 DTYPES = [d for d in dt.DTYPES.values() if d.kind != "b" and not dt.is_complex(d)]
+
+
+@pytest.fixture(params=[1, 1 << 60], ids=["machine code", "NumPy"], autouse=True)
+def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of every length are sorted in one way, or in the other."""
+    monkeypatch.setattr(positions, "MANY", request.param)
 
 
 def numbers(dtype: Any, kind: str) -> Any:
@@ -80,3 +87,14 @@ def test_permutations_are_those_of_the_reference(size: int) -> None:
     drawn = nnc.Generator(3)
     drawn.state = (3, 9)
     np.testing.assert_array_equal(drawn.permutation(size).numpy(), reference(key, size))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 1000, 4097])
+@pytest.mark.parametrize(("lowest", "end"), [(0, 64), (12, 44), (3, 4), (60, 64), (5, 5)])
+def test_words_are_sorted_by_their_bits_and_keep_their_order(size: int, lowest: int, end: int) -> None:
+    words = np.random.default_rng(8).integers(0, 2**64, size, np.uint64)
+    words[::3] &= np.uint64(0xFFFF)
+    key = (words >> np.uint64(lowest)) & np.uint64(2 ** (-(-(end - lowest) // BITS) * BITS) - 1 & 2**64 - 1)
+    wanted = words[np.argsort(key, kind="stable")]
+    sort_by_bits(words, lowest, end)
+    np.testing.assert_array_equal(words, wanted)

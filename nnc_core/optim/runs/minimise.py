@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, TypeAlias
 
+from nnc_core.algodiff.reverse_pass import step_by_step
 from nnc_core.base.errors import NonfiniteError, StateError
 from nnc_core.functions.creation import asarray
 from nnc_core.functions.indexing import take
@@ -161,7 +162,10 @@ def _run(params: Params, loss: Callable[..., Tensor], cells: Mapping[str, Cell],
     step = make_descent(_on_rows(loss) if arrays else loss, progress.minimiser, eager=not params.compiled)
     while progress.goes_on:
         rows = params.batch.rows(progress.batch, count) if arrays else None
-        progress.note(step(*arrays) if rows is None else step(*arrays, asarray(rows, device=_device(cells))))
+        batch = arrays if rows is None else (*arrays, asarray(rows, device=_device(cells)))
+        with step_by_step():
+            loss_before = step(*batch)
+        progress.note(loss_before)
         if params.nonfinite == "error":
             _check_finite(progress)
         rules.apply(progress)

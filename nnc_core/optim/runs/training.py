@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any
 
+from nnc_core.algodiff.reverse_pass import step_by_step
 from nnc_core.base.errors import DataError, NonfiniteWarning
 from nnc_core.optim.minimisers.minimiser import Minimiser
 from nnc_core.optim.owl.checkpoint import Checkpoint
@@ -86,6 +87,8 @@ def fit(step: Step, batches: Batches, epochs: int, *, state: Progress | None = N
     rules = Rules(stopping, checkpoint, validate, report)
     progress.begin(epochs)
     while progress.goes_on:
-        progress.note(run_epoch(step, batches(progress.batch)))
+        with step_by_step():
+            loss = run_epoch(step, batches(progress.batch))
+        progress.note(loss)
         rules.apply(progress)
     return progress

@@ -35,6 +35,7 @@ from nnc_cpu.eager import EAGER, MADE_OF
 from nnc_cpu.expanded import beside_machine_code
 from nnc_cpu.nests import NestKernels, has_llvm
 from nnc_cpu.program import NumpyProgram
+from nnc_cpu.programs import PROGRAM
 
 SMALL = 1 << 12
 """Bytes up to which memory of NumPy's own is as good as the pool's, and there sooner."""
@@ -61,7 +62,8 @@ class CpuDevice(Device):
 
     def take(self, operator: str, backend: CommandBackend) -> None:
         super().take(operator, backend)
-        self.eager = {name: kernel for name, kernel in self.eager.items() if operator not in MADE_OF.get(name, ())}
+        self.eager = {name: kernel for name, kernel in self.eager.items()
+                      if operator not in MADE_OF.get(name, ()) and name != PROGRAM}
 
     def reserve(self, nbytes: int) -> Any:
         heap.reserving(nbytes)

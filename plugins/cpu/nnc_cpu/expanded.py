@@ -18,7 +18,7 @@ from nnc_cpu.guards import Eager
 from nnc_cpu.left import LARGE, LEFT
 from nnc_cpu.memory import Array
 from nnc_cpu.nests import NestKernels
-from nnc_cpu.programs import MOST_PROGRAMS, ElementPrograms, ProgramKernel
+from nnc_cpu.programs import MOST_PROGRAMS, PROGRAM, ElementPrograms, ProgramKernel
 from nnc_cpu.sampling import sampling
 
 EXPANDED = ("logit", "lgamma", "digamma", "polygamma", "zeta", "betaln", "erf", "erfc", "erfcx", "erfinv", "ndtr",
@@ -34,7 +34,7 @@ def beside_machine_code(eager: Mapping[str, Eager], kernels: Callable[[], NestKe
     programs = ElementPrograms(kernels)
     by_formula = {name: OperatorKernel(name, programs) for name in (*EXPANDED, *IN_PASSES)}
     return {**eager, **{name: kind(eager[name], leaves) for name, (kind, leaves) in LEFT.items()}, **by_formula,
-            **sampling(by_formula["lgamma"], kernels), "program": programs}
+            **sampling(by_formula["lgamma"], kernels), PROGRAM: programs}
 
 
 class OperatorKernel:

@@ -8,6 +8,7 @@ import numpy as np
 
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.moved_axes import moved
+from nnc_cpu.few_largest import FEW
 from nnc_cpu.memory import Array
 from nnc_cpu.positions import argsort, permutation
 from nnc_cpu.reference import by_reference
@@ -48,10 +49,31 @@ def _arg_top_k(x: Array, axis: int, k: int, largest: bool) -> Array:
         return moved(order[..., :k], -1, axis)
     last = moved(np.asarray(x, accumulator(x.dtype)), axis, -1)
     rows = last.reshape(-1, length)
-    chosen = _chosen(rows, k, largest)
-    places = np.nonzero(chosen)[1].reshape(len(rows), k)
-    order = argsort(np.take_along_axis(rows, places, 1), 1, largest)
-    return moved(np.take_along_axis(places, order, 1).reshape(*last.shape[:-1], k), -1, axis)
+    places = _searched(rows, k, largest) if k <= FEW else None
+    if places is None:
+        places = np.nonzero(_chosen(rows, k, largest))[1].reshape(len(rows), k)
+        order = argsort(np.take_along_axis(rows, places, 1), 1, largest)
+        places = np.take_along_axis(places, order, 1)
+    return moved(places.reshape(*last.shape[:-1], k), -1, axis)
+
+
+def _searched(rows: Array, k: int, largest: bool) -> Array | None:
+    """Positions of the first k in order, one after the other: what was found gives way to the last of all elements.
+    None where some row has that element among its k, or NaN, which NumPy finds first of the smallest too."""
+    if rows.dtype.kind not in "iuf" or not rows.size:
+        return None
+    if not largest and rows.dtype.kind == "f" and np.isnan(np.min(rows)):
+        return None
+    found, at, left = np.empty((len(rows), k), np.int64), np.arange(len(rows)), rows.copy()
+    info: Any = np.iinfo(rows.dtype) if rows.dtype.kind in "iu" else None
+    nothing = (info.min if largest else info.max) if info else (-np.inf if largest else np.inf)
+    search = np.argmax if largest else np.argmin
+    for i in range(k):
+        found[:, i] = place = search(left, 1)
+        if (left[at, place] == nothing).any():
+            return None
+        left[at, place] = nothing
+    return found
 
 
 def _chosen(rows: Array, k: int, largest: bool) -> Array:

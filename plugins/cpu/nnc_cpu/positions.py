@@ -1,10 +1,14 @@
 """Positions of elements in order: numbers that hold an element's rank above its position are sorted.
 
-They are all different, so that any sort is stable, and NumPy's for such numbers is twice as quick as its stable one.
+They are all different, so that any sort is stable, and NumPy's for such numbers is twice as quick as its stable one;
+many are sorted by machine code where there is some (`sorting/digits.py`), which is four times as quick.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,8 @@ from nnc_cpu.memory import Array
 
 FEW, SHORT = 1 << 13, 64
 """Elements, and elements of a row, up to which NumPy's stable sort is as quick."""
+MANY = 1 << 16
+"""Elements of a row from which on machine code sorts it."""
 _RUN = 16
 """Elements of a run in order, on average, from which on it is: it merges runs."""
 _TIED = 4
@@ -84,12 +90,32 @@ def _positions(ranks: Array, bits: int) -> Any:
     packed = ranks >> np.uint64(dropped)
     packed <<= np.uint64(width)
     packed |= np.arange(length, dtype=np.uint64)
-    packed.sort(-1)
+    _sort(packed, width, bits - dropped + width)
     order = (packed & np.uint64(2**width - 1)).view(np.int64)
     if dropped:
         packed >>= np.uint64(width)
         return _told_apart(order, packed, ranks)
     return order
+
+
+@cache
+def _machine_code() -> Callable[..., None] | None:
+    """The sort that is machine code; None without LLVM, of whose lack the device has said."""
+    try:
+        found: Callable[..., None] = import_module("nnc_cpu.sorting.digits").sort_by_bits
+    except ImportError:
+        return None
+    return found
+
+
+def _sort(packed: Array, lowest: int, end: int) -> None:
+    """Sort rows of numbers of `end` bits in place; those below `lowest` rise in each row."""
+    by_bits = None if packed.shape[-1] < MANY else _machine_code()
+    if by_bits is None:
+        packed.sort(-1)
+        return
+    for row in packed.reshape(-1, packed.shape[-1]):
+        by_bits(row, lowest, end)
 
 
 def _told_apart(order: Array, upper: Array, ranks: Array) -> Any:

@@ -27,6 +27,8 @@ from nnc_cpu.nests import NestKernels, TieredKernel
 if TYPE_CHECKING:
     from nnc_cpu.llvm.any_size import AnySize
 
+PROGRAM = "program"
+"""The name of the kernel of programs, which any operators may be steps of."""
 MOST_PROGRAMS = 1024
 FEW = 512
 """Elements up to which a program is interpreted at first; interpreting goes through as many."""
@@ -76,12 +78,15 @@ class ProgramKernel:
 
     def _packed(self, arrays: Sequence[Array]) -> tuple[Sequence[Array], tuple[int, ...]]:
         """The arrays as the code reads them, and the shape of the result."""
-        shape = arrays[0].shape
-        for x in arrays:
-            if x.shape != shape or not x.flags.c_contiguous:
+        shape: tuple[int, ...] | None = None
+        for x, number in zip(arrays, self.are_numbers, strict=True):
+            if number:
+                continue
+            if not x.flags.c_contiguous or (shape is not None and x.shape != shape):
                 break
+            shape = x.shape
         else:
-            return arrays, shape
+            return arrays, shape or ()
         shape = np.broadcast_shapes(*[x.shape for x in arrays])
         return [x if number else np.ascontiguousarray(np.broadcast_to(x, shape))
                 for x, number in zip(arrays, self.are_numbers, strict=True)], shape

@@ -31,11 +31,32 @@ def unpackbits(x: Array, axis: int, bitorder: str) -> Array:
 
 
 # ---- order: zeros of either sign, and NaN, are told apart by where they were
-def order_statistics(rows: Array, places: Axes) -> Any:
-    """The elements at these places of the sorted rows, without sorting the rest."""
+def order_statistics(rows: Array, places: Axes, low: Axes, high: Axes) -> Any:
+    """The elements at `low` and those at `high` of the sorted rows, both among `places`, without sorting the rest."""
     if not is_sorted_by_value(rows):
         return NotImplemented
-    return np.partition(rows, places, -1)[..., list(places)]
+    parted = np.partition(rows, places, -1)
+    return parted[..., list(low)], parted[..., list(high)]
+
+
+def diagonal_filled(x: Array, new: Array, end: int, step: int) -> Any:
+    """A copy with the elements of `new` in turn at each `step` of its flattened elements up to `end`."""
+    out = np.array(x, order="C")
+    places = out.reshape(-1)[:end:step]
+    places[:] = new if len(new) == 1 else np.resize(new, len(places))
+    return out
+
+
+def neighbours(x: Array, places: Array, values: Array) -> Any:
+    """Places and values on both sides of each element of x, and those of both ends; places rise.  Machine code is
+    quicker at looking for many."""
+    if x.dtype.num >= PLAIN or x.size >= PIECE:
+        return NotImplemented
+    last = len(places) - 1
+    after = places.searchsorted(x, "right").clip(min(1, last), last)
+    before = np.maximum(after - 1, 0)
+    return (*[y.take(i) for y in (places, values) for i in (before, after)],
+            *[y[i : i + 1].reshape(()) for y in (places, values) for i in (0, last)])
 
 
 def partitioned(x: Array, axis: int, places: Axes) -> Any:
@@ -181,8 +202,8 @@ WHOLE: Mapping[str, Callable[..., Any]] = {
     "order_statistics": order_statistics, "has_nan": has_nan, "unique": unique, "isin": isin,
     "count_nonzero": count_nonzero, "bincount": bincount, "counts_in_bins": counts_in_bins,
     "extremum_without_nan": extremum_without_nan, "digitized": digitized, "trace": trace, "rounded": rounded,
-    "partitioned": partitioned, "arg_partitioned": arg_partitioned, "unstacked": unstacked, "slid": slid,
-    "diagonal": diagonal, "complex_sorted": complex_sorted,
+    "neighbours": neighbours, "partitioned": partitioned, "arg_partitioned": arg_partitioned, "unstacked": unstacked,
+    "slid": slid, "diagonal": diagonal, "diagonal_filled": diagonal_filled, "complex_sorted": complex_sorted,
 }  # fmt: skip
 MADE_OF: Mapping[str, tuple[str, ...]] = {
     "packbits": ("sum", "bitwise_left_shift", "cast"), "unpackbits": ("bitwise_right_shift", "bitwise_and"),
@@ -191,8 +212,10 @@ MADE_OF: Mapping[str, tuple[str, ...]] = {
     "isin": ("sort", "searchsorted"), "count_nonzero": ("cast", "sum"), "bincount": ("bin_range", "scatter"),
     "counts_in_bins": ("searchsorted", "scatter"), "extremum_without_nan": ("max", "min", "where"),
     "digitized": ("searchsorted", "where", "subtract"), "trace": ("sum", "slice", "reshape"),
-    "rounded": ("round", "multiply", "divide", "where"), "partitioned": ("sort",), "arg_partitioned": ("argsort",),
+    "rounded": ("round", "multiply", "divide", "where"), "neighbours": ("searchsorted", "clip", "take"),
+    "partitioned": ("sort",), "arg_partitioned": ("argsort",),
     "unstacked": ("slice", "reshape"), "slid": ("conv", "pad", "reshape"), "diagonal": ("slice", "reshape", "permute"),
+    "diagonal_filled": ("update_slice", "reshape", "broadcast_to"),
     "complex_sorted": ("lexsort", "take"),
 }  # fmt: skip
 """The operators in whose place each stands."""

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.algodiff import backward as passes
 from nnc_core.algodiff import compiled_backward
+from nnc_core.algodiff import reverse_pass as passes
 from nnc_core.algodiff.compiled_backward import BackwardPrograms
 from nnc_core.algodiff.tape import Tape, history, structure, variables
 from nnc_core.base.errors import FallbackWarning

@@ -148,3 +148,17 @@ def test_default_floats_are_looked_at_anew() -> None:
     narrow = nnc.gammasgn(x).dtype
     with nnc.config.using(default_float=nnc.float64):
         assert nnc.gammasgn(x).dtype == nnc.float64 != narrow
+
+
+def test_code_of_somebody_else_for_an_operator_is_used_in_functions_too() -> None:
+    device = CpuDevice(machine_code=True)
+    assert "program" in device.eager
+    device.take("expm1", device.backends("expm1")[0])
+    assert "program" not in device.eager, "whose steps may be that operator"
+
+
+def test_complex_operands_are_left_to_the_operators(used: list[Program]) -> None:
+    z = nnc.asarray(np.array([0.5 + 1j, -0.25j], np.complex64))
+    found, host = nnc.interp(nnc.asarray([0.5]), nnc.asarray([0.0, 1.0]), z).numpy(), z.numpy()
+    np.testing.assert_allclose(found, [(host[0] + host[1]) / 2], rtol=1e-6)
+    assert not used

@@ -108,3 +108,23 @@ def test_interp_in_every_mode_and_differentiated() -> None:
 def test_errors_name_the_function_and_the_line(x: nnc.Tensor, code: Any, kind: type[BaseException], said: str) -> None:
     with fails(kind, said):
         code(x)
+
+
+def test_interpolating_at_one_place_has_gradients() -> None:
+    x, place, value = nnc.asarray([0.5, 1, 2]), nnc.asarray([1.0]), nnc.asarray([3.0])
+    np.testing.assert_array_equal(nnc.interp(x, place, value).numpy(), [3, 3, 3])
+    slopes = nnc.grad(lambda x, v: nnc.sum(nnc.interp(x, place, v)), argnums=(0, 1))(x, value)
+    np.testing.assert_array_equal(slopes[0].numpy(), [0, 0, 0])
+    np.testing.assert_array_equal(slopes[1].numpy(), [3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_and_many_are_interpolated_to_the_same_bits(dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    places, values = np.sort(rng.standard_normal(50)).astype(dtype), rng.standard_normal(50).astype(dtype)
+    x = np.concatenate([places, 2 * rng.standard_normal(20_000), [np.nan, np.inf, -np.inf]]).astype(dtype)
+    places[3], values[7] = places[2], np.inf
+    many = nnc.interp(*map(nnc.asarray, (x, places, values))).numpy()
+    few = np.concatenate([nnc.interp(*map(nnc.asarray, (part, places, values))).numpy()
+                          for part in np.array_split(x, 33)])
+    np.testing.assert_array_equal(few.view(np.uint8), many.view(np.uint8))

@@ -1,0 +1,1 @@
+"""Sorts as machine code."""
