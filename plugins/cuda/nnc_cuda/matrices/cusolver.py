@@ -45,18 +45,19 @@ class Cusolver:
         self.driver, self.solver, self.blas, self.lock = driver, solver, blas, Lock()
         self._solver_handle, self._blas_handle = c_void_p(), c_void_p()
         self.scratch = lru_cache(maxsize=1024)(self._scratch)
-        driver.make_current()
-        check("cusolverDnCreate", solver.cusolverDnCreate(byref(self._solver_handle)))
-        check("cublasCreate", blas.cublasCreate_v2(byref(self._blas_handle)))
+        with driver.current():
+            check("cusolverDnCreate", solver.cusolverDnCreate(byref(self._solver_handle)))
+            check("cublasCreate", blas.cublasCreate_v2(byref(self._blas_handle)))
         self._general = GeneralEigenvalues(solver, self._solver_handle)
         self._settings = JacobiSettings(solver)
 
     def _scratch(self, routine: LapackRoutine) -> int:
-        self.driver.make_current()
-        if routine.name == "geev":
-            return self._general.scratch(routine)
-        if routine.times:
-            return self._scratch_of_stacks(routine)
+        with self.driver.current():
+            if routine.name == "geev":
+                return self._general.scratch(routine)
+            return self._scratch_of_stacks(routine) if routine.times else self._scratch_of_one(routine)
+
+    def _scratch_of_one(self, routine: LapackRoutine) -> int:
         if routine.name in WITHOUT_SCRATCH:
             return 0
         elements = c_int()
@@ -72,8 +73,10 @@ class Cusolver:
         return elements.value * routine.dtype.itemsize
 
     def enqueue(self, routine: LapackRoutine, arrays: Sequence[int], scratch: int, status: int, stream: int) -> None:
-        self.driver.make_current()
-        at = [c_void_p(address) for address in arrays]
+        with self.driver.current():
+            self._enqueue(routine, [c_void_p(address) for address in arrays], scratch, status, stream)
+
+    def _enqueue(self, routine: LapackRoutine, at: Sequence[c_void_p], scratch: int, status: int, stream: int) -> None:
         check("cusolverDnSetStream", self.solver.cusolverDnSetStream(self._solver_handle, c_void_p(stream)))
         if routine.name == "geev":
             self._general.enqueue(routine, at, c_void_p(scratch), c_void_p(status))
