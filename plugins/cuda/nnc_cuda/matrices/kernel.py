@@ -15,7 +15,7 @@ from nnc_cuda.driver import CudaError
 from nnc_cuda.failure import failure
 from nnc_cuda.kernel import NestStep
 from nnc_cuda.matrices.lapack import Lapack
-from nnc_cuda.matrices.writing import CallStep, MatrixPlan, Table
+from nnc_cuda.matrices.writing import CallStep, MatrixPlan, TablePlace
 from nnc_cuda.stream import CudaStream
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class CallLaunch:
     __slots__ = ("_arguments", "_lapack", "_table")
 
     def __init__(self, lapack: Lapack, step: CallStep, base: int, scratch: int, table: Any, stream: int) -> None:
-        arrays = [table.address + ADDRESS * place.first if isinstance(place, Table) else base + place
+        arrays = [table.address + ADDRESS * place.first if isinstance(place, TablePlace) else base + place
                   for place in step.arrays]
         self._lapack, self._table = lapack, table
         self._arguments = step.routine, arrays, base + scratch, base + step.status, stream

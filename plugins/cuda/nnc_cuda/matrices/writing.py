@@ -24,7 +24,7 @@ WORD = 4
 Scratch: TypeAlias = Callable[[LapackRoutine], int]
 
 
-class Table(NamedTuple):
+class TablePlace(NamedTuple):
     """Addresses in a row: those of a plan's table from a number on."""
 
     first: int
@@ -34,7 +34,7 @@ class CallStep(NamedTuple):
     """A routine, and where in the workspace its arrays and its status lie, in bytes."""
 
     routine: LapackRoutine
-    arrays: tuple[int | Table, ...]
+    arrays: tuple[int | TablePlace, ...]
     status: int
 
 
@@ -95,7 +95,7 @@ class PlanWriter:
             for each_array in zip(*arrays, strict=True):
                 self._call(routine, each_array, 1)
             return
-        places = [Table(self._in_table(some)) if n in POINTED.get(routine.name, ()) else some[0]
+        places = [TablePlace(self._in_table(some)) if n in POINTED.get(routine.name, ()) else some[0]
                   for n, some in enumerate(arrays)]
         self._call(routine._replace(times=len(arrays[0])), places, len(arrays[0]))
 
@@ -103,7 +103,7 @@ class PlanWriter:
         self._table += places
         return len(self._table) - len(places)
 
-    def _call(self, routine: LapackRoutine, arrays: Sequence[int | Table], statuses: int) -> None:
+    def _call(self, routine: LapackRoutine, arrays: Sequence[int | TablePlace], statuses: int) -> None:
         self._most = max(self._most, self.scratch(routine))
         self.steps.append(CallStep(routine, tuple(arrays), self._statuses * WORD))
         self._statuses += 0 if routine.name in WITHOUT_STATUS[routine.times > 0] else statuses
