@@ -101,7 +101,8 @@ class DeviceFailureError(Error, RuntimeError):
 
 
 class DeviceLostError(DeviceFailureError):
-    """A device that does nothing any more, and has lost what was in its memory: `nnc.reopen` opens it anew."""
+    """A device that does nothing any more, and has lost what was in its memory: `nnc.reopen` opens it anew, if its
+    driver lets a process do so."""
 
 
 class DeviceMemoryError(Error, MemoryError):

@@ -11,9 +11,10 @@ import numpy as np
 
 KINDS: dict[str, tuple[type, ...]] = {
     "handle": (c_void_p,), "address": (c_void_p,), "stream": (c_void_p,), "int": (c_int,), "char": (c_byte,),
-    "plan": (c_int,), "long": (c_longlong,)}
+    "plan": (c_int,), "long": (c_longlong,), "settings": (c_void_p,), "size": (c_size_t,), "buffer": (ctypes.Array,)}
 BEHIND: dict[str, tuple[type, ...]] = {
     "int*": (c_int,), "plan*": (c_int,), "handle*": (c_void_p,), "long*": (c_longlong,), "size*": (c_size_t,),
+    "settings*": (c_void_p,),
     "number*": (c_float, c_double, c_float * 2, c_double * 2)}
 """What is behind references."""
 
@@ -31,7 +32,9 @@ def _value(what: str, kind: str, argument: Any) -> Any:
         assert isinstance(argument._obj, BEHIND[kind]), what
         return argument._obj
     assert isinstance(argument, KINDS[kind]), f"{what} is given {argument!r}"
-    return argument.value or 0 if kind in ("address", "handle", "stream") else argument.value
+    if kind == "buffer":
+        return argument
+    return argument.value or 0 if kind in ("address", "handle", "stream", "settings") else argument.value
 
 
 def memory(address: int, count: int, dtype: Any) -> Any:

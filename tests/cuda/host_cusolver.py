@@ -1,15 +1,17 @@
-"""cuSOLVER and cuBLAS' triangular solver that do what their manuals say, by LAPACK on memory of the driver of these
-tests, when its streams come to it.  They refuse what the libraries refuse, and scratch memory that is too small."""
+"""cuSOLVER, and routines of cuBLAS for triangles and stacks, that do what their manuals say, by LAPACK on memory of the
+driver of these tests, when its streams come to it.  They refuse what the libraries refuse, and scratch memory that is
+too small."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from nnc_core.base.dtype import complex64, complex128, float32, float64, is_complex, real_of
+from nnc_core.base.dtype import complex64, complex128, complex_of, float32, float64, is_complex, real_of
 from tests.cuda.host_calls import checked, memory
 from tests.cuda.host_driver import HostDriver
 
@@ -32,11 +34,32 @@ DECLARED = {
     "syevd_bufferSize": "handle int int int address int address int*",
     "gesvd": "handle char char int int address int address address int address int address int address address",
     "gesvd_bufferSize": "handle int int int*",
+    "potrfBatched": "handle int int address int address int",
+    "syevjBatched": "handle int int int address int address address int address settings int",
+    "syevjBatched_bufferSize": "handle int int int address int address int* settings int",
+    "gesvdjBatched": "handle int int int address int address address int address int address int address settings int",
+    "gesvdjBatched_bufferSize": "handle int int int address int address address int address int int* settings int",
 }
 """Kinds of arguments, by LAPACK's names for real numbers."""
-TRSM = "handle int int int int int int number* address int address int"
-OF_COMPLEX = {"ungqr": "orgqr", "heevd": "syevd"}
-NAME = re.compile(r"cusolverDn([SDCZ])(\w+?)(_bufferSize)?$")
+GENERAL = {
+    "cusolverDnXgeev": "handle settings int int long int address long int address int address long int address long "
+                       "int address size buffer size address",
+    "cusolverDnXgeev_bufferSize": "handle settings int int long int address long int address int address long int "
+                                  "address long int size* size*",
+    "cusolverDnCreateParams": "settings*", "cusolverDnCreateSyevjInfo": "settings*",
+    "cusolverDnCreateGesvdjInfo": "settings*"}
+"""The same of functions that have one name for all dtypes."""
+OF_BLAS = {
+    "trsm_v2": "handle int int int int int int number* address int address int",
+    "trsmBatched": "handle int int int int int int number* address int address int int",
+    "getrfBatched": "handle int address int address address int",
+    "getrsBatched": "handle int int int address int address address int int* int",
+    "geqrfBatched": "handle int int address int address int* int"}
+OF_COMPLEX = {"ungqr": "orgqr", "heevd": "syevd", "heevj": "syevj"}
+NAME = re.compile(r"cusolverDn([SDCZ])(\w+?)(Batched)?(_bufferSize)?$")
+SETTINGS = {"params": 91, "syevj": 92, "gesvdj": 93}
+TYPES = {0: float32, 1: float64, 4: complex64, 5: complex128}
+ON_HOST = 1000
 SCRATCH = 3
 """Numbers of scratch memory for each column, so that one size is not taken for another."""
 
@@ -47,6 +70,8 @@ class FakeCusolver:
     def __init__(self, driver: HostDriver) -> None:
         self.driver, self.stream = driver, -1
         self.calls: list[str] = []
+        self.old = False
+        """Older than CUDA 12.6."""
         self.wrong_argument = 0
         """Reported by the next routines."""
 
@@ -60,24 +85,81 @@ class FakeCusolver:
         return 0
 
     def __getattr__(self, name: str) -> Any:
+        if name in GENERAL:
+            if self.old and "Xgeev" in name:
+                raise AttributeError(name)
+            return lambda *arguments: getattr(self, f"_{name}")(*checked(name, GENERAL[name], arguments))
         found = NAME.fullmatch(name)
         if found is None:
             raise AttributeError(name)
-        letter, routine, asked = found.groups()
-        assert not (routine in ("ungqr", "heevd") and letter in "SD")
-        assert not (routine in ("orgqr", "syevd") and letter in "CZ")
-        routine, dtype = OF_COMPLEX.get(routine, routine), DTYPES[letter]
+        letter, routine, many, asked = found.groups()
+        assert not (routine in OF_COMPLEX and letter in "SD")
+        assert not (routine in OF_COMPLEX.values() and letter in "CZ")
+        routine, dtype = OF_COMPLEX.get(routine, routine) + (many or ""), DTYPES[letter]
 
         def call(*arguments: Any) -> int:
             given = checked(name, DECLARED[routine + (asked or "")], arguments)
             assert given[0] == SOLVER
-            return self._size(routine, given[1:]) if asked else self._run(routine, dtype, given[1:])
+            if not asked:
+                return self._run(routine, dtype, given[1:])
+            return self._size_of_many(given[1:]) if many else self._size(routine, given[1:])
 
         return call
+
+    def _cusolverDnCreateParams(self, made: Any) -> int:  # noqa: N802
+        made.value = SETTINGS["params"]
+        return 0
+
+    def _cusolverDnCreateSyevjInfo(self, made: Any) -> int:  # noqa: N802
+        made.value = SETTINGS["syevj"]
+        return 0
+
+    def _cusolverDnCreateGesvdjInfo(self, made: Any) -> int:  # noqa: N802
+        made.value = SETTINGS["gesvdj"]
+        return 0
 
     def _size(self, routine: str, given: list[Any]) -> int:
         sizes = [x for x in given[:-1] if x]
         given[-1].value = SCRATCH * max(sizes)
+        return 0
+
+    def _size_of_many(self, given: list[Any]) -> int:
+        *sizes, found, settings, times = given
+        assert settings in SETTINGS.values()
+        found.value = SCRATCH * max(sizes) * times
+        return 0
+
+    def _cusolverDnXgeev_bufferSize(self, handle: int, settings: int, *given: Any) -> int:  # noqa: N802
+        _, _, n, dtype, *_, on_device, on_host = given
+        assert (handle, settings) == (SOLVER, SETTINGS["params"])
+        on_device.value, on_host.value = SCRATCH * n * TYPES[dtype].itemsize, ON_HOST
+        return 0
+
+    def _cusolverDnXgeev(self, handle: int, settings: int, left: int, right: int, n: int, own: int, a: int,  # noqa: N802
+                         lda: int, of_values: int, values: int, of_left: int, vl: int, ldvl: int, of_right: int,
+                         vr: int, ldvr: int, wide: int, work: int, size: int, on_host: Any, host_size: int,
+                         status: int) -> int:
+        dtype, of = TYPES[own], TYPES[of_values]
+        assert (handle, settings) == (SOLVER, SETTINGS["params"])
+        if left != 0 or min(lda, ldvr) < n or not own == of_left == of_right == wide or of != complex_of(dtype):
+            return INVALID
+        if host_size < ON_HOST or len(on_host) < ON_HOST:
+            return INVALID
+        if not self._scratch(work, size // dtype.itemsize, SCRATCH * n, dtype):
+            return INVALID
+        self.calls.append("geev")
+        x = columns(a, n, n, lda, dtype)
+
+        def run() -> None:
+            on_host[:ON_HOST] = b"?" * ON_HOST
+            found = lapack.get_lapack_funcs("geev", dtype=dtype)(np.array(x), compute_vl=0, compute_vr=right)
+            w = found[0] if is_complex(dtype) else found[0] + 1j * found[1]
+            x[...], memory(values, n, of)[:] = np.nan, w
+            if right:
+                columns(vr, n, n, ldvr, dtype)[...] = found[-2]
+            memory(status, 1, np.dtype(np.int32))[0] = found[-1]
+
+        self.driver._enqueue(self.stream, run)
         return 0
 
     def _run(self, routine: str, dtype: Any, given: list[Any]) -> int:
@@ -85,11 +167,10 @@ class FakeCusolver:
         work = getattr(self, f"_{routine}")(dtype, *given)
         if work is None:
             return INVALID
-        *_, status = given
+        status, times = _status_of(routine, given)
 
         def run() -> None:
-            info = memory(status, 1, np.dtype(np.int32))
-            info[0] = -self.wrong_argument if self.wrong_argument else work()
+            memory(status, times, np.dtype(np.int32))[:] = -self.wrong_argument if self.wrong_argument else work()
 
         self.driver._enqueue(self.stream, run)
         return 0
@@ -201,12 +282,71 @@ class FakeCusolver:
         return run
 
 
+    # ---- many matrices
+    def _potrfBatched(self, dtype: Any, uplo: int, n: int, a: int, lda: int, _: int, times: int) -> Any:  # noqa: N802
+        if uplo != 0 or lda < n:
+            return None
+
+        def run() -> list[int]:
+            found = []
+            for x in pointed(a, times, n, n, lda, dtype):
+                c, info = lapack.get_lapack_funcs("potrf", dtype=dtype)(np.array(x), lower=1, clean=0)
+                x[...] = np.where(np.tri(n, dtype=bool), c, x)
+                found.append(info)
+            return found
+
+        return run
+
+    def _syevjBatched(self, dtype: Any, jobz: int, uplo: int, n: int, a: int, lda: int, values: int,  # noqa: N802
+                      work: int, elements: int, _: int, settings: int, times: int) -> Any:
+        assert settings == SETTINGS["syevj"]
+        if jobz not in (0, 1) or uplo != 0 or lda < n:
+            return None
+        if not self._scratch(work, elements, SCRATCH * n * times, dtype):
+            return None
+
+        def run() -> list[int]:
+            name = "heevd" if is_complex(dtype) else "syevd"
+            found = []
+            for number, x in enumerate(following(a, times, n, n, lda, dtype)):
+                w, v, info = lapack.get_lapack_funcs(name, dtype=dtype)(np.array(x), compute_v=jobz, lower=1)
+                real = real_of(dtype)
+                x[...], memory(values + number * n * real.itemsize, n, real)[:] = v if jobz else np.nan, w
+                found.append(info)
+            return found
+
+        return run
+
+    def _gesvdjBatched(self, dtype: Any, jobz: int, m: int, n: int, a: int, lda: int, values: int,  # noqa: N802
+                       u: int, ldu: int, v: int, ldv: int, work: int, elements: int, _: int, settings: int,
+                       times: int) -> Any:
+        assert settings == SETTINGS["gesvdj"]
+        if max(m, n) > 32 or jobz not in (0, 1) or lda < m or (jobz and (ldu < m or ldv < n)):
+            return None
+        if not self._scratch(work, elements, SCRATCH * m * times, dtype):
+            return None
+
+        def run() -> list[int]:
+            k, real, found = min(m, n), real_of(dtype), []
+            for number, x in enumerate(following(a, times, m, n, lda, dtype)):
+                left, s, right, info = lapack.get_lapack_funcs("gesvd", dtype=dtype)(np.array(x), jobz, 1)
+                x[...], memory(values + number * k * real.itemsize, k, real)[:] = np.nan, s
+                if jobz:
+                    list(following(u, times, m, m, ldu, dtype))[number][...] = left
+                    list(following(v, times, n, n, ldv, dtype))[number][...] = right.conj().T
+                found.append(info)
+            return found
+
+        return run
+
+
 class FakeCublas:
     """The functions of cuBLAS that are called."""
 
     def __init__(self, driver: HostDriver) -> None:
         self.driver, self.stream = driver, -1
-        self.calls = 0
+        self.calls: list[str] = []
+        self.wrong_argument = 0
 
     def cublasCreate_v2(self, handle: Any) -> int:  # noqa: N802
         handle._obj.value = BLAS
@@ -218,28 +358,98 @@ class FakeCublas:
         return 0
 
     def __getattr__(self, name: str) -> Any:
-        found = re.fullmatch("cublas([SDCZ])trsm_v2", name)
-        if found is None:
+        found = re.fullmatch(r"cublas([SDCZ])(\w+)", name)
+        if found is None or found[2] not in OF_BLAS:
             raise AttributeError(name)
-        return lambda *arguments: self._trsm(DTYPES[found[1]], *checked(name, TRSM, arguments))
 
-    def _trsm(self, dtype: Any, handle: int, side: int, uplo: int, trans: int, diag: int, m: int, n: int, alpha: Any,
-              a: int, lda: int, b: int, ldb: int) -> int:
+        def call(*arguments: Any) -> int:
+            handle, *given = checked(name, OF_BLAS[found[2]], arguments)
+            assert handle == BLAS
+            run = getattr(self, f"_{found[2]}")(DTYPES[found[1]], *given)
+            if run is None:
+                return INVALID
+            self.calls.append(found[2])
+            self.driver._enqueue(self.stream, run)
+            return 0
+
+        return call
+
+    def _trsm_v2(self, dtype: Any, *given: Any) -> Any:
+        return self._triangles(dtype, *given, places=lambda at, *of: [columns(at, *of)])
+
+    def _trsmBatched(self, dtype: Any, *given: Any) -> Any:  # noqa: N802
+        *given, times = given  # type: ignore[assignment]
+        return self._triangles(dtype, *given, places=lambda at, *of: pointed(at, times, *of))
+
+    def _triangles(self, dtype: Any, side: int, uplo: int, trans: int, diag: int, m: int, n: int, alpha: Any,
+                   a: int, lda: int, b: int, ldb: int, places: Any) -> Any:
         parts = np.frombuffer(alpha, real_of(dtype))
-        assert handle == BLAS and [*parts] == ([1, 0] if is_complex(dtype) else [1])
+        assert [*parts] == ([1, 0] if is_complex(dtype) else [1])
         if (side, trans) != (0, 0) or uplo not in (0, 1) or diag not in (0, 1) or lda < m or ldb < m:
-            return INVALID
-        x, y = columns(a, m, m, lda, dtype), columns(b, m, n, ldb, dtype)
-        self.calls += 1
+            return None
 
         def run() -> None:
-            y[...] = blas.get_blas_funcs("trsm", dtype=dtype)(1, np.array(x), np.array(y), lower=uplo == 0, diag=diag)
+            solve = blas.get_blas_funcs("trsm", dtype=dtype)
+            for x, y in zip(places(a, m, m, lda, dtype), places(b, m, n, ldb, dtype), strict=True):
+                y[...] = solve(1, np.array(x), np.array(y), lower=uplo == 0, diag=diag)
 
-        self.driver._enqueue(self.stream, run)
-        return 0
+        return run
+
+    def _getrfBatched(self, dtype: Any, n: int, a: int, lda: int, exchanges: int, status: int, times: int) -> Any:  # noqa: N802
+        def run() -> None:
+            for number, x in enumerate(pointed(a, times, n, n, lda, dtype)):
+                lu, piv, info = lapack.get_lapack_funcs("getrf", dtype=dtype)(np.array(x))
+                x[...] = lu
+                memory(exchanges + 4 * n * number, n, np.dtype(np.int32))[:] = piv + 1
+                memory(status + 4 * number, 1, np.dtype(np.int32))[0] = info
+
+        return None if lda < n else run
+
+    def _getrsBatched(self, dtype: Any, trans: int, n: int, nrhs: int, a: int, lda: int, exchanges: int,  # noqa: N802
+                      b: int, ldb: int, wrong: Any, times: int) -> Any:
+        wrong.value = -self.wrong_argument
+        if trans != 0 or min(lda, ldb) < n:
+            return None
+
+        def run() -> None:
+            places = zip(pointed(a, times, n, n, lda, dtype), pointed(b, times, n, nrhs, ldb, dtype), strict=True)
+            for number, (x, y) in enumerate(places):
+                piv = memory(exchanges + 4 * n * number, n, np.dtype(np.int32)) - 1
+                y[...], _ = lapack.get_lapack_funcs("getrs", dtype=dtype)(np.array(x), piv, np.array(y))
+
+        return run
+
+    def _geqrfBatched(self, dtype: Any, m: int, n: int, a: int, lda: int, tau: int, wrong: Any, times: int) -> Any:  # noqa: N802
+        wrong.value = -self.wrong_argument
+
+        def run() -> None:
+            factors = pointed(tau, times, min(m, n), 1, m, dtype)
+            for x, t in zip(pointed(a, times, m, n, lda, dtype), factors, strict=True):
+                x[...], t[:, 0], _, _ = lapack.get_lapack_funcs("geqrf", dtype=dtype)(np.array(x))
+
+        return None if lda < m else run
+
+
+def _status_of(routine: str, given: list[Any]) -> tuple[int, int]:
+    """The address of statuses, and how many there are."""
+    if not routine.endswith("Batched"):
+        return given[-1], 1
+    return given[-2 if routine == "potrfBatched" else -3], given[-1]
 
 
 def columns(address: int, rows: int, count: int, distance: int, dtype: Any) -> Any:
     """A matrix that lies column by column."""
     flat = memory(address, (count - 1) * distance + rows, dtype)
     return np.lib.stride_tricks.as_strided(flat, (rows, count), (dtype.itemsize, distance * dtype.itemsize))
+
+
+def following(address: int, times: int, rows: int, count: int, distance: int, dtype: Any) -> Iterator[Any]:
+    """Matrices that lie one behind the other."""
+    for number in range(times):
+        yield columns(address + number * distance * count * dtype.itemsize, rows, count, distance, dtype)
+
+
+def pointed(table: int, times: int, rows: int, count: int, distance: int, dtype: Any) -> Iterator[Any]:
+    """Matrices whose addresses are in a table."""
+    for address in memory(table, times, np.dtype(np.int64)):
+        yield columns(int(address), rows, count, distance, dtype)

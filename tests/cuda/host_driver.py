@@ -9,7 +9,8 @@ import threading
 import time
 from _ctypes import dlclose
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -85,8 +86,10 @@ class HostDriver:
     def facts(self) -> DeviceFacts:
         return DeviceFacts("CUDA C on the processor", self.total, (8, 0), 1, "0.0", "0000:00:00.0")
 
-    def make_current(self) -> None:
+    @contextmanager
+    def current(self) -> Iterator[None]:
         self._check()
+        yield
 
     # ---- memory
     def free_memory(self) -> tuple[int, int]:

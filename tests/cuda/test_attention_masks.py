@@ -116,6 +116,11 @@ def test_masks_that_are_left_to_products(gpu: CudaDevice) -> None:
     backend = gpu.backends("scaled_dot_product_attention")[0]
     x, sums = Layout.packed((2, 4, 40, 16), float16), Layout.packed((2, 4, 40), float32)
     mask = Layout.packed((40, 40), float8_e5m2)
+    many = Layout.packed((1, 1, 1 << 16, 16), float16)
+    of_all = Command("scaled_dot_product_attention", (0.25, False, 0),
+                     (many, many, many, Layout.packed((1 << 16, 1 << 16), float32)),
+                     (many, Layout.packed((1, 1, 1 << 16), float32)))
+    assert "32 bits" in (backend.refuse(of_all) or "")
     for masks in ((mask,), (mask._replace(dtype=float32),) * 2):
         made = Command("scaled_dot_product_attention", (0.25, False, 0), (x, x, x, *masks), (x, sums))
         assert "one mask, boolean or float" in (backend.refuse(made) or "")

@@ -23,7 +23,9 @@ KINDS = {
     "size_t *": "size*", "cudnnHandle_t": "handle", "cudnnHandle_t *": "handle*", "cudnnBackendDescriptor_t": "handle",
     "cudnnBackendDescriptor_t *": "handle*", "cudnnBackendDescriptorType_t": "int",
     "cudnnBackendAttributeName_t": "int", "cudnnBackendAttributeType_t": "int", "int64_t": "long",
-    "int64_t *": "long*"}
+    "int64_t *": "long*", "syevjInfo_t": "settings", "gesvdjInfo_t": "settings", "cusolverDnParams_t": "settings",
+    "syevjInfo_t *": "settings*", "gesvdjInfo_t *": "settings*", "cusolverDnParams_t *": "settings*",
+    "cudaDataType": "int", "size_t": "size"}
 """What C calls a kind; pointers to numbers are addresses."""
 NAMES = ("cusolver", "cufft", "cublas", "cudnn")
 PACKAGES = [f"nvidia-{name}{suffix}" for name in NAMES for suffix in ("-cu12", "")]
@@ -60,6 +62,8 @@ def _kind(parameter: str) -> str:
     without_name = re.sub(r"(\w+)\s*$", "", parameter.strip().replace("const ", "").replace("*", " * "))
     words = re.sub(r"\bconst\b|\s+", " ", without_name).strip()
     words = re.sub(r"\s+", " ", words)
+    if parameter.strip().endswith("[]"):
+        return "address"
     return KINDS.get(words, "address" if words.endswith("*") else words)
 
 
@@ -67,16 +71,23 @@ def _kind(parameter: str) -> str:
 def test_cusolver(routine: str) -> None:
     wanted = host_cusolver.DECLARED[routine].replace("int*", "address").split()
     own, _, suffix = routine.partition("_")
+    own, many, _ = own.partition("Batched")
     others = {found: name for name, found in host_cusolver.OF_COMPLEX.items()}
     for letter in "SDCZ":
         name = others.get(own, own) if letter in "CZ" else own
-        assert declared(f"cusolverDn{letter}{name}{suffix and '_' + suffix}", "cusolverDn.h") == wanted
+        assert declared(f"cusolverDn{letter}{name}{many}{suffix and '_' + suffix}", "cusolverDn.h") == wanted
 
 
-def test_cublas() -> None:
+@pytest.mark.parametrize("name", host_cusolver.GENERAL)
+def test_cusolver_of_any_dtype(name: str) -> None:
+    assert declared(name, "cusolverDn.h") == host_cusolver.GENERAL[name].replace("buffer", "address").split()
+
+
+@pytest.mark.parametrize("routine", host_cusolver.OF_BLAS)
+def test_cublas(routine: str) -> None:
+    wanted = host_cusolver.OF_BLAS[routine].replace("number*", "address").replace("int*", "address").split()
     for letter in "SDCZ":
-        found = declared(f"cublas{letter}trsm_v2", "cublas_api.h")
-        assert found == host_cusolver.TRSM.replace("number*", "address").split()
+        assert declared(f"cublas{letter}{routine}", "cublas_api.h") == wanted
     assert declared("cublasSetStream_v2", "cublas_api.h") == ["handle", "stream"]
 
 

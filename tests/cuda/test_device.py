@@ -124,7 +124,7 @@ def test_a_lost_device_says_so_at_the_line(device: CudaDevice, driver: HostDrive
     driver.sick = CudaError(700, "cudaErrorIllegalAddress: an illegal memory access was encountered")
     with pytest.raises(DeviceLostError, match="illegal memory access") as caught:
         get(device, buffer, 4)
-    assert caught.value.device == "cudahost:0" and "reopen" in str(caught.value)
+    assert caught.value.device == "cudahost:0" and "start the program again" in str(caught.value)
     with pytest.raises(DeviceLostError):
         device.default_stream.synchronize()
     driver.sick = None

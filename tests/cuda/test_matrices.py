@@ -15,6 +15,7 @@ from nnc_core.base.dtype import DType, complex64, complex128, float32, float64, 
 from nnc_core.base.errors import DeviceFailureError, LinAlgError
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
+from nnc_core.operator.phases import settled
 from nnc_core.stacks import make_stack
 from nnc_core.type import TensorSpec, TupleSpec
 from nnc_cuda.device import CudaDevice
@@ -51,6 +52,12 @@ def gpu(shared: tuple[HostDriver, FakeCusolver, FakeCublas]) -> CudaDevice:
 def solver(shared: tuple[HostDriver, FakeCusolver, FakeCublas]) -> FakeCusolver:
     shared[1].calls.clear()
     return shared[1]
+
+
+@pytest.fixture
+def blas(shared: tuple[HostDriver, FakeCusolver, FakeCublas]) -> FakeCublas:
+    shared[2].calls.clear()
+    return shared[2]
 
 
 def drawn(shape: tuple[int, ...], dtype: DType) -> Values:
@@ -117,12 +124,13 @@ def test_matrices_of_any_shape(gpu: CudaDevice, shape: tuple[int, ...], dtype: D
 
 @pytest.mark.parametrize("dtype", [float32, float64, complex64, complex128], ids=str)
 @pytest.mark.parametrize("shape", [(5, 5), (2, 3, 4, 4), (1, 1), (2, 7, 7)], ids=str)
-def test_determinants(gpu: CudaDevice, solver: FakeCusolver, shape: tuple[int, ...], dtype: DType) -> None:
+def test_determinants(gpu: CudaDevice, solver: FakeCusolver, blas: FakeCublas, shape: tuple[int, ...],
+                      dtype: DType) -> None:
     a = drawn(shape, dtype)
     for rows in (a, a[..., ::-1, :].copy(), -a):  # exchanges of rows, and negative pivots
         check(gpu, "det", [rows])
         check(gpu, "slogdet", [rows])
-    assert set(solver.calls) == {"getrf"}
+    assert set(solver.calls + blas.calls) == {"getrf" if len(shape) == 2 else "getrfBatched"}
 
 
 def test_singular_matrices_have_determinants(gpu: CudaDevice) -> None:
@@ -199,7 +207,10 @@ def test_what_the_library_refuses_is_an_error_of_the_device(gpu: CudaDevice, sol
 def test_what_is_left_to_the_host(gpu: CudaDevice) -> None:
     for name, attributes, shape, reason in (
             ("inv", (), (8, 8), "too small"), ("svd", (True,), (40, 50), "beyond the rank"),
-            ("qr", ("complete",), (50, 40), "beyond the rank"), ("inv", (), (300, 40, 40), "one matrix at a time"),
+            ("qr", ("complete",), (50, 40), "beyond the rank"), ("svdvals", (), (300, 40, 40), "one matrix at a time"),
+            ("inv", (), (300, 200, 200), "one matrix at a time"), ("lu", (), (300, 40, 41), "one matrix at a time"),
+            ("inv", (), ((1 << 16) + 1, 4, 4), "too many"), ("inv", (), (63, 4, 4), "too small"),
+            ("eig", (), (200, 200), "too small"),
             ("inv", (), (0, 40, 40), "empty"), ("svdvals", (), (40, 1 << 16), "32 bits")):
         command = command_of(name, attributes, [Layout.packed(shape, float32)])
         assert reason in (gpu.backends(name)[0].refuse(command) or ""), name
@@ -207,6 +218,120 @@ def test_what_is_left_to_the_host(gpu: CudaDevice) -> None:
     command = command_of("inv", (), [Layout.packed((40, 40), float32)])
     assert gpu.backends("inv")[0].refuse(command) is None
     assert without.backends("inv")[0].refuse(command) == "there is no library"
+
+
+# ---- stacks of small matrices
+@pytest.mark.parametrize("dtype", [float32, float64, complex64, complex128], ids=str)
+def test_one_call_takes_all_matrices(gpu: CudaDevice, solver: FakeCusolver, blas: FakeCublas, dtype: DType) -> None:
+    a = drawn((30, 6, 6), dtype)[:, ::-1].copy()  # rows are exchanged
+    definite = a @ a.swapaxes(-1, -2).conj()
+    b = drawn((30, 6, 2), dtype)
+    for name, arrays, attributes, called in (
+            ("cholesky", [definite], (), ["potrfBatched"]), ("eigvalsh", [a], (), ["syevjBatched"]),
+            ("eigh", [a], (), ["syevjBatched"]), ("svdvals", [a], (), ["gesvdjBatched"]),
+            ("svd", [a], (False,), ["gesvdjBatched"]), ("svd", [a[:, :4]], (False,), ["gesvdjBatched"]),
+            ("lu", [a], (), ["getrfBatched"]), ("det", [a], (), ["getrfBatched"]),
+            ("inv", [a], (), ["getrfBatched", "getrsBatched"]), ("solve", [a, b], (), ["getrfBatched", "getrsBatched"]),
+            ("solve_triangular", [a + 9, b], (True, False), ["trsmBatched"]),
+            ("qr", [a], ("reduced",), ["geqrfBatched"]),
+            ("qr", [a[:, :, :4]], ("reduced",), ["geqrfBatched"]), ("qr", [a[:, :4]], ("reduced",), ["geqrfBatched"])):
+        solver.calls.clear()
+        blas.calls.clear()
+        check(gpu, name, arrays, *attributes)
+        assert solver.calls + blas.calls == 2 * called, name
+
+
+@pytest.mark.parametrize(("a", "b"), [((4, 4), (7, 4, 2)), ((7, 4, 4), (4, 2)), ((3, 1, 4, 4), (2, 4, 1))], ids=str)
+def test_exchanges_of_rows_are_those_of_each_right_hand_side(gpu: CudaDevice, blas: FakeCublas, a: tuple[int, ...],
+                                                             b: tuple[int, ...]) -> None:
+    """The routine reads those of one matrix behind those of the one before."""
+    factors = drawn(a, float64)
+    factors[..., :2, :] = factors[..., 1::-1, :].copy() * np.arange(1, 3)[:, None]
+    factors = factors if factors.ndim == 2 else np.stack([np.roll(x, n, -2) for n, x in enumerate(
+        factors.reshape(-1, 4, 4))]).reshape(a)
+    check(gpu, "solve", [factors, drawn(b, float64)])
+    assert "getrsBatched" in blas.calls
+
+
+def test_stacks_that_go_to_the_library(gpu: CudaDevice) -> None:
+    for name, attributes, shape in (("inv", (), (64, 4, 4)), ("cholesky", (), (300, 40, 40)),
+                                    ("svd", (False,), (9, 32, 32)), ("qr", ("reduced",), (100, 8, 4)),
+                                    ("eigh", (), (1 << 16, 2, 2))):
+        command = command_of(name, attributes, [Layout.packed(shape, float32)])
+        assert gpu.backends(name)[0].refuse(command) is None, name
+
+
+def test_one_matrix_of_a_stack_without_a_result(gpu: CudaDevice, solver: FakeCusolver, blas: FakeCublas,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    many = np.stack([np.eye(3, dtype=np.float32)] * 5)
+    many[3] = 1
+    with pytest.raises(LinAlgError, match="matrix 3 of the stack is singular"):
+        run(gpu, "inv", [many])
+    with pytest.raises(LinAlgError, match="matrix 3 of the stack is not positive definite"):
+        run(gpu, "cholesky", [many])
+    monkeypatch.setattr(blas, "wrong_argument", 5)
+    for name, text in (("inv", "getrsBatched, whose argument 5 is wrong"), ("qr", "geqrfBatched, whose argument 5")):
+        with pytest.raises(DeviceFailureError, match=text):
+            run(gpu, name, [many + 9 * np.eye(3, dtype=np.float32)], *(("reduced",) if name == "qr" else ()))
+    monkeypatch.setattr(solver, "wrong_argument", 3)
+    with pytest.raises(DeviceFailureError, match="eigh: NVIDIA's library refuses argument 3 of a routine"):
+        run(gpu, "eigh", [many])
+
+
+def test_launches_keep_the_addresses_of_their_matrices(gpu: CudaDevice) -> None:
+    """Bound once and launched again, with other things in memory meanwhile."""
+    backend, a = backend_of(gpu, "cholesky"), drawn((30, 4, 4), float64)
+    a = a @ a.swapaxes(-1, -2)
+    command = command_of("cholesky", (), [Layout.packed(a.shape, float64)])
+    buffers = [put(gpu, x) for x in (a, np.zeros_like(a))]
+    launch = backend.prepare(command).bind([*buffers, gpu.allocate(backend.workspace(command))])
+    for factor in (1.0, 4.0):
+        gpu.upload(a * factor, buffers[0]).wait()
+        spoilt = [put(gpu, np.full(30, -1, np.int64)) for _ in range(4)]
+        launch()
+        np.testing.assert_allclose(get(gpu, buffers[1], a), np.linalg.cholesky(a * factor), rtol=1e-12, atol=1e-12)
+        del spoilt
+
+
+# ---- general eigenvalues
+@pytest.mark.parametrize("dtype", [float32, float64, complex64, complex128], ids=str)
+@pytest.mark.parametrize("shape", [(5, 5), (2, 4, 4), (1, 1), (3, 2, 2)], ids=str)
+def test_general_eigenvalues(gpu: CudaDevice, solver: FakeCusolver, shape: tuple[int, ...], dtype: DType) -> None:
+    """Of real matrices some are pairs, whose vectors are two columns."""
+    a = drawn(shape, dtype)
+    a[..., : shape[-1] // 2, :] = -a[..., : shape[-1] // 2, ::-1]
+    size = float(np.abs(a).max()) * 400 * float(np.finfo(real_of(dtype)).eps)
+    for place in (packed, turned):
+        [alone], [values, vectors] = run(gpu, "eigvals", [a], place=place), run(gpu, "eig", [a], place=place)
+        np.testing.assert_allclose(a @ vectors, vectors * values[..., None, :], rtol=0, atol=size)
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=-2), 1, rtol=0, atol=size)
+        np.testing.assert_allclose(values.sum(-1), np.trace(a, axis1=-2, axis2=-1), rtol=0, atol=size * shape[-1])
+        np.testing.assert_allclose(vectors, settled(vectors), rtol=0, atol=size)
+        distance = np.abs(alone[..., :, None] - np.linalg.eigvals(a)[..., None, :])
+        assert (distance.min(-1) < size).all() and (distance.min(-2) < size).all()
+    assert set(solver.calls) == {"geev"}
+
+
+def test_pairs_of_vectors_are_those_of_their_values(gpu: CudaDevice) -> None:
+    a = np.array([[0, 0, 0, 1], [0, 2, -3, 0], [0, 3, 2, 0], [-1, 0, 0, 0]], np.float64)
+    values, vectors = run(gpu, "eig", [a])
+    np.testing.assert_allclose(a @ vectors, vectors * values, atol=1e-12)
+    np.testing.assert_allclose(np.sort_complex(values), [-1j, 1j, 2 - 3j, 2 + 3j], atol=1e-12)
+
+
+def test_older_libraries_leave_general_eigenvalues_to_the_host(gpu: CudaDevice, solver: FakeCusolver,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    command = command_of("eig", (), [Layout.packed((300, 300), float32)])
+    assert gpu.backends("eig")[0].refuse(command) is None
+    monkeypatch.setattr(solver, "old", True)
+    old = CudaDevice(HostDriver(), HostCompiler(), ID, VendorLibraries(lapack=lambda driver: Cusolver(
+        driver, solver, FakeCublas(HostDriver()))))
+    assert "older than CUDA 12.6" in (old.backends("eig")[0].refuse(command) or "")
+
+
+def test_general_matrices_with_nan_are_said_by_the_reference(gpu: CudaDevice) -> None:
+    with pytest.raises(LinAlgError, match="holds NaN or infinities"):
+        run(gpu, "eigvals", [np.full((3, 3), np.nan)])
 
 
 def test_in_programs(gpu: CudaDevice, solver: FakeCusolver) -> None:

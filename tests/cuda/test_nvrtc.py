@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
-from nnc_core.base.dtype import bfloat16, boolean, complex64, complex128, float16, float64, int8, uint32, uint64
+from nnc_core.base.command import Command
+from nnc_core.base.dtype import (
+    bfloat16,
+    boolean,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    uint32,
+    uint64,
+)
 from nnc_core.base.errors import PluginError
 from nnc_core.base.layout import Layout
 from nnc_core.codegen import AnyNest, expand, general, program_of
@@ -18,10 +31,14 @@ from nnc_core.operator.steps.fourier_text import FourierSource
 from nnc_core.operator.steps.scatter import ScatterSource
 from nnc_cuda import nvrtc
 from nnc_cuda.dialect import CUDA
+from nnc_cuda.dnn.attention import placed_attention
 from nnc_cuda.driver import CompileError
+from nnc_cuda.kernel import NestStep
+from nnc_cuda.matrices.plan import PLANS
 from nnc_cuda.modules import TOGETHER
 from nnc_cuda.vectors import writers_of
 from tests.cuda.operator_nests import operator_nests
+from tests.cuda.test_matrices import command_of
 from tests.opencl.test_runs import nest_of
 
 SOURCES = (
@@ -31,6 +48,10 @@ SOURCES = (
     *[ScatterSource(*of, (1, 2, 1, 1), long) for long in (False, True) for of in (
         (bfloat16, uint64, "add", uint32), (complex64, int8, "multiply", uint64))])
 
+MATRICES: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("cholesky", "lu", "inv", "det", "slogdet", "eigh", "svdvals", "eig", "eigvals"), (1,)),
+    "qr": (1, "reduced"), "svd": (1, False), "solve": (2,), "solve_triangular": (2, True, False)}
+"""Operators, the count of their inputs, and their attributes."""
 SAMPLE = 24
 CAPABILITIES = [(8, 0), (9, 0)]
 
@@ -77,6 +98,21 @@ def test_folds_by_shuffles_of_every_dtype(capability: tuple[int, int]) -> None:
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: type(source).__name__)
 def test_programs_of_several_kernels(source: ProgramSource, capability: tuple[int, int]) -> None:
     assert nvrtc.NVRTC(capability).compile(source.text(CUDA, grouped=True))[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=str)
+def test_nests_around_libraries(capability: tuple[int, int]) -> None:
+    """Of matrices alone and in stacks, and of masks of attention."""
+    shapes, dtypes = ((40, 40), (30, 6, 6)), (float64, complex64)
+    plans = [PLANS[name](command_of(name, attributes, [Layout.packed(shape, dtype)] * inputs), lambda routine: 0)
+             for name, (inputs, *attributes) in MATRICES.items() for shape in shapes for dtype in dtypes]
+    steps = [step for plan in plans for step in plan.steps]
+    x, row = Layout.packed((2, 4, 40, 16), bfloat16), Layout.packed((2, 4, 40), float32)
+    for mask in (Layout.packed((40, 40), boolean), Layout.packed((2, 1, 1, 40), float16)):
+        command = Command("scaled_dot_product_attention", (0.25, True, 3), (x, x, x, mask), (x, row))
+        placed = placed_attention(command)
+        steps += [*placed.before, *placed.behind]
+    compile_all(list({general(step.nest)[0]: None for step in steps if isinstance(step, NestStep)}), capability)
 
 
 def test_a_program_that_is_none() -> None:

@@ -13,6 +13,9 @@ from nnc_plugins.conformance.case import Array, Case, Maker
 
 Shape = tuple[int, ...]
 Kind = Callable[[np.random.Generator, Shape, DType], Array]
+SQUARES = ((0, 0), (0, 2, 2), (2, 0, 0), (71, 71), (40, 6, 6))
+RECTANGLES = ((3, 0), (0, 3), (2, 0, 3), (67, 5), (40, 7, 5))
+"""Shapes of nothing, of matrices that are not small, and of stacks of small ones."""
 
 
 def _noise(rng: np.random.Generator, shape: Shape, dtype: DType) -> Array:
@@ -87,13 +90,13 @@ def _case(*given: tuple[Kind, Shape], smooth: bool = True, **attributes: Any) ->
 
 def _square(kind: Kind, smooth: bool = True, **attributes: Any) -> list[Case]:
     return [*(_case((kind, shape), smooth=smooth, **attributes) for shape in ((3, 3), (2, 4, 4), (1, 1))),
-            *(_case((kind, shape), smooth=False, **attributes) for shape in ((0, 0), (0, 2, 2), (2, 0, 0), (71, 71)))]
+            *(_case((kind, shape), smooth=False, **attributes) for shape in SQUARES)]
 
 
 def _rectangular(**attributes: Any) -> list[Case]:
     return [*_square(_graded, **attributes), _case((_graded, (5, 3)), **attributes),
             _case((_graded, (2, 2, 4)), **attributes),
-            *(_case((_graded, shape), smooth=False, **attributes) for shape in ((3, 0), (0, 3), (2, 0, 3), (67, 5)))]
+            *(_case((_graded, shape), smooth=False, **attributes) for shape in RECTANGLES)]
 
 
 def _with_nan(kind: Kind, *others: tuple[Kind, Shape]) -> Case:
@@ -107,7 +110,7 @@ def _with_nan(kind: Kind, *others: tuple[Kind, Shape]) -> Case:
 
 def _right_hand_sides(kind: Kind, **attributes: Any) -> list[Case]:
     smooth = [((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((2, 2), (3, 1, 2, 2)), ((1, 1), (1, 4))]
-    rest = [((0, 0), (0, 2)), ((3, 3), (3, 0)), ((0, 2, 2), (2, 3)), ((70, 70), (70, 3))]
+    rest = [((0, 0), (0, 2)), ((3, 3), (3, 0)), ((0, 2, 2), (2, 3)), ((70, 70), (70, 3)), ((40, 6, 6), (6, 2))]
     return [*(_case((kind, a), (_noise, b), **attributes) for a, b in smooth),
             *(_case((kind, a), (_noise, b), smooth=False, **attributes) for a, b in rest)]
 

@@ -122,8 +122,7 @@ class LtPlan:
 
     def enqueue(self, addresses: Addresses, stream: int) -> None:
         a, b, c, d, bias, workspace = map(c_void_p, addresses)
-        with self._lock:
-            self.blas.driver.make_current()
+        with self._lock, self.blas.driver.current():
             if self._has_bias:
                 self._product.set(BIAS_POINTER, bias)
             check("cublasLtMatmul", self.blas.functions.cublasLtMatmul(
@@ -162,16 +161,16 @@ class CublasLt:
         self.driver, self.functions, self.handle = driver, functions, c_void_p()
         self._plans: LRU[BlasProduct, LtPlan | None] = LRU(KEPT)
         self._keeps_nan: dict[DType, bool] = {}
-        driver.make_current()
-        check("cublasLtCreate", functions.cublasLtCreate(byref(self.handle)))
+        with driver.current():
+            check("cublasLtCreate", functions.cublasLtCreate(byref(self.handle)))
 
     def plan(self, product: BlasProduct) -> LtPlan | None:
         return self._plans.find(product, lambda: self._planned(product))
 
     def _planned(self, product: BlasProduct) -> LtPlan | None:
-        self.driver.make_current()
         try:
-            return LtPlan(self, product)
+            with self.driver.current():
+                return LtPlan(self, product)
         except CudaError as error:
             if error.code == NO_MEMORY:
                 raise

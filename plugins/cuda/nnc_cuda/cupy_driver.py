@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from cupy_backends.cuda.api import driver, runtime
@@ -49,20 +49,23 @@ def driver_version() -> int:
         return 0
 
 
-@contextmanager
-def _said() -> Iterator[None]:
-    try:
-        yield
-    except (runtime.CUDARuntimeError, driver.CUDADriverError) as error:
-        raise CudaError(int(error.status), str(error)) from error
+ERRORS = (runtime.CUDARuntimeError, driver.CUDADriverError)
+
+
+def _error(error: Any) -> CudaError:
+    return CudaError(int(error.status), str(error))
 
 
 def _called(call: Callable[..., Any]) -> Callable[..., Any]:
     """A method on the device's own context, its errors those of `Driver`."""
 
     def method(self: CuPyDriver, *arguments: Any) -> Any:
-        with _said():
-            runtime.setDevice(self.number)
+        try:
+            if runtime.getDevice() == self.number:  # without the cost of more
+                return call(self, *arguments)
+        except ERRORS as error:
+            raise _error(error) from error
+        with self.current():
             return call(self, *arguments)
 
     method.__name__, method.__doc__ = call.__name__, call.__doc__
@@ -70,12 +73,13 @@ def _called(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class CuPyDriver:
-    """One device; threads have a current device, so that each call names it."""
+    """One device.  Threads have a current one, which other libraries go by: each call makes this one current, and
+    leaves the thread as it was, in whose midst the collector may have called."""
 
     kin = "CUDA"
 
     def __init__(self, number: int) -> None:
-        self.number = number
+        self.number, self._context = number, 0
         self.exchange = (OF_CUDA, number)
         self._captured: dict[int, int] = {}
         """Graphs as they were captured, by those that are launched."""
@@ -88,9 +92,17 @@ class CuPyDriver:
                            int(found["multiProcessorCount"]), "{}.{}".format(*divmod(driver_version() // 10, 100)),
                            str(runtime.deviceGetPCIBusId(self.number)))
 
-    @_called
-    def make_current(self) -> None:
-        """Nothing more than what each call does."""
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        try:
+            if runtime.getDevice() == self.number:
+                yield
+                return
+            self._context = self._context or libcuda.primary_context(self.number)
+            with libcuda.within(self._context):
+                yield
+        except ERRORS as error:
+            raise _error(error) from error
 
     @_called
     def free_memory(self) -> tuple[int, int]:
@@ -212,8 +224,11 @@ class CuPyDriver:
             for step in steps:
                 step()
                 nodes.append(libcuda.last_node(stream))
-        finally:
-            graph = int(runtime.streamEndCapture(stream))
+        except BaseException:  # the first error says more than that of a capture which it has ended
+            with suppress(runtime.CUDARuntimeError):
+                runtime.graphDestroy(runtime.streamEndCapture(stream))
+            raise
+        graph = int(runtime.streamEndCapture(stream))
         try:
             launched = int(runtime.graphInstantiate(graph))
         except BaseException:

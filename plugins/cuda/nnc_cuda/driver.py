@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 
@@ -53,8 +54,8 @@ class Driver(Protocol):
 
     def facts(self) -> DeviceFacts: ...
 
-    def make_current(self) -> None:
-        """Let libraries that are called by this thread mean this device."""
+    def current(self) -> AbstractContextManager[None]:
+        """Let libraries that are called by this thread meanwhile mean this device."""
         ...
 
     # ---- memory

@@ -9,9 +9,10 @@ from nnc_core.base.errors import DeviceFailureError, DeviceLostError, DeviceMemo
 from nnc_cuda.driver import CudaError
 
 OUT_OF_MEMORY = 2
-LOST = frozenset({46, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 999})
-"""Statuses after which a context does nothing any more: a device that is not available, uncorrectable memory, an
-address or an instruction that is none, a kernel that ran too long, and what CUDA calls sticky beside."""
+LOST = frozenset({46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 911, 999})
+"""Statuses after which a process gets nothing else from CUDA, a device that is opened again included: a device that is
+not available, uncorrectable memory or links, an address or an instruction that is none, a kernel that ran too long, and
+what CUDA calls sticky beside."""
 
 
 def failure(action: str, error: CudaError, device: str) -> Error:
@@ -20,7 +21,8 @@ def failure(action: str, error: CudaError, device: str) -> Error:
     if error.code == OUT_OF_MEMORY:
         return DeviceMemoryError(text, device=device, hint="free buffers, or use smaller batches")
     if error.code in LOST:
-        return DeviceLostError(text, device=device, hint=f"nnc.reopen({device!r}); what lay in its memory is lost")
+        return DeviceLostError(text, device=device, hint="start the program again, from a checkpoint if there is one: "
+                               "CUDA does nothing more in this process")
     return DeviceFailureError(text, device=device, hint="`nnc devices` examines the driver")
 
 

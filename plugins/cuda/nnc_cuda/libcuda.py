@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from functools import cache
 from typing import Any
@@ -33,6 +35,23 @@ def wait_for_word(stream: int, address: int) -> bool:
     check("cuStreamWaitValue32", call(ctypes.c_void_p(stream), ctypes.c_uint64(address), ctypes.c_uint32(1),
                                       ctypes.c_uint(AT_LEAST)))
     return True
+
+
+def primary_context(number: int) -> int:
+    """The context that the runtime library has for a device, which from now on stays until the process ends."""
+    context = c_void_p()
+    check("cuDevicePrimaryCtxRetain", library().cuDevicePrimaryCtxRetain(byref(context), c_int(number)))
+    return int(context.value or 0)
+
+
+@contextmanager
+def within(context: int) -> Iterator[None]:
+    """Let this thread's calls mean a context's device, and afterwards whatever they meant before."""
+    check("cuCtxPushCurrent", library().cuCtxPushCurrent_v2(c_void_p(context)))
+    try:
+        yield
+    finally:
+        check("cuCtxPopCurrent", library().cuCtxPopCurrent_v2(byref(c_void_p())))
 
 
 class KernelNode(ctypes.Structure):

@@ -56,6 +56,8 @@ def placed_attention(command: Command, packs: bool = False, ordered: bool = True
     places = [writer.place(n) for n in range(len(writer.arrays)) if n not in writer.masks]
     elsewhere = offset if hides and offset else None  # the library's own diagonal begins at the first key
     bias = writer.bias(elsewhere) if writer.masks or elsewhere else None
+    if bias is not None and prod(bias.shape) >= MOST:
+        raise NotSupportedError("the library counts with 32 bits")
     hides = hides and not elsewhere
     problem = (AttentionGradients._make((*places, scale, hides, ordered, bias)) if command.name == BACK else
                Attention._make((*places, scale, hides, bias)))

@@ -151,8 +151,8 @@ class Cudnn:
         self.driver, self.functions, self.handle = driver, functions, c_void_p()
         self._plans: LRU[Problem, CudnnPlan | None] = LRU(KEPT)
         self._lock = Lock()
-        driver.make_current()
-        check(functions, "cudnnCreate", functions.cudnnCreate(byref(self.handle)))
+        with driver.current():
+            check(functions, "cudnnCreate", functions.cudnnCreate(byref(self.handle)))
         handle = self.handle.value
         self.target = Target(graph=[(GRAPH_HANDLE, HANDLE, (handle,))], plan=[(PLAN_HANDLE, HANDLE, (handle,))])
 
@@ -160,15 +160,14 @@ class Cudnn:
         return self._plans.find(problem, lambda: self._planned(problem))
 
     def _planned(self, problem: Problem) -> CudnnPlan | None:
-        self.driver.make_current()
-        found = made_plan(self.functions, self.target, problem)
+        with self.driver.current():
+            found = made_plan(self.functions, self.target, problem)
         return None if found is None else CudnnPlan(self, found, problem)
 
     def execute(self, plan: Descriptor, pack: Descriptor, stream: int) -> None:
         """Enqueue a plan; the handle has one stream at a time."""
         f = self.functions
-        with self._lock:
-            self.driver.make_current()
+        with self._lock, self.driver.current():
             check(f, "cudnnSetStream", f.cudnnSetStream(self.handle, c_void_p(stream)))
             check(f, "cudnnBackendExecute", f.cudnnBackendExecute(self.handle, plan.handle, pack.handle))
 

@@ -41,8 +41,7 @@ class CufftPlan:
         self.workspace = int(size.value)
 
     def enqueue(self, x: int, y: int, workspace: int, stream: int) -> None:
-        with self._lock:
-            self.driver.make_current()
+        with self._lock, self.driver.current():
             self._call("cufftSetStream", self._handle, c_void_p(stream))
             if self.workspace:
                 self._call("cufftSetWorkArea", self._handle, c_void_p(workspace))
@@ -55,8 +54,7 @@ class CufftPlan:
 
     def __del__(self) -> None:
         if self._made:
-            with suppress(CudaError):
-                self.driver.make_current()
+            with suppress(CudaError), self.driver.current():
                 self._call("cufftDestroy", self._handle)
 
 
@@ -77,8 +75,8 @@ class Cufft:
         return self._plans.find(transform, lambda: self._planned(transform))
 
     def _planned(self, transform: Transform) -> CufftPlan:
-        self.driver.make_current()
-        return CufftPlan(self.driver, self.functions, transform)
+        with self.driver.current():
+            return CufftPlan(self.driver, self.functions, transform)
 
 
 def open_fourier(driver: Driver) -> Cufft | None:

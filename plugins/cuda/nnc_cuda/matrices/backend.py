@@ -12,19 +12,23 @@ from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator import OPERATORS
 from nnc_cuda.driver import CudaError
 from nnc_cuda.failure import explained
-from nnc_cuda.matrices.cusolver import LETTERS
+from nnc_cuda.matrices.calls import LETTERS
 from nnc_cuda.matrices.kernel import MatrixKernel
 from nnc_cuda.matrices.lapack import Lapack
-from nnc_cuda.matrices.plan import PLANS, MatrixPlan
+from nnc_cuda.matrices.plan import PLANS
+from nnc_cuda.matrices.stacks import GENERAL, count_of, in_one_call
+from nnc_cuda.matrices.writing import MatrixPlan
 
 if TYPE_CHECKING:
     from nnc_cuda.device import CudaDevice
 
 WORTH = 32
-"""Rows and columns from which on a matrix is worth the calls, as far as anybody knows without a GPU; with
-`config.autotune` times decide between this and the host."""
-MOST = 256
-"""Matrices of a stack: each is a call, or a few."""
+"""Rows and columns from which on a matrix is worth the calls, and whose elements a stack has to have, as far as anybody
+knows without a GPU; with `config.autotune` times decide between this and the host."""
+WORTH_GENERAL = 256
+"""The same of eigenvalues of general matrices, half of whose work the library does on the host."""
+MOST, MOST_AT_ONCE = 256, 1 << 16
+"""Matrices of a stack, where each is a call, or a few; where one call takes all."""
 LARGEST = 1 << 15
 """Rows or columns: the routines count elements with 32 bits."""
 
@@ -69,17 +73,18 @@ class CusolverMatrices(CommandBackend):
 def refusal(command: Command, worth: int) -> str | None:
     """The reason why the library is not asked; None if it is."""
     a = command.inputs[0]
-    *batch, m, n = a.shape
+    *_, m, n = a.shape
     if a.dtype not in LETTERS:
         return f"the library has no {a.dtype}"
     if not prod([size for x in (*command.inputs, *command.outputs) for size in x.shape]):
         return "it is empty"
-    if min(m, n) < worth:
+    at_once, count = in_one_call(command), count_of(command)
+    if count * m * n < worth * worth if at_once else min(m, n) < worth:
         return "it is too small to pay"
     if max(m, n, *[x.shape[-1] for x in command.inputs]) > LARGEST:
         return "the library counts with 32 bits"
-    if prod(batch) > MOST or prod(command.outputs[0].shape[: len(batch)]) > MOST:
-        return "the library takes one matrix at a time"
+    if count > (MOST_AT_ONCE if at_once else MOST):
+        return "there are too many matrices" if at_once else "the library takes one matrix at a time"
     if any(x.offset or not x.contiguous for x in command.outputs):
         return "what goes wrong is computed on the host, which uploads whole buffers"
     more = command.name == "svd" and command.attributes[0] and m != n
@@ -90,4 +95,5 @@ def refusal(command: Command, worth: int) -> str | None:
 
 def matrices(device: CudaDevice, lapack: Callable[[], Lapack | None]) -> Mapping[str, Sequence[CommandBackend]]:
     """The backends of a device for each operator."""
-    return {name: (CusolverMatrices(name, device, lapack),) for name in PLANS}
+    return {name: (CusolverMatrices(name, device, lapack, WORTH_GENERAL if name in GENERAL else WORTH),)
+            for name in PLANS}

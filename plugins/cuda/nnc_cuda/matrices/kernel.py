@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +15,30 @@ from nnc_cuda.driver import CudaError
 from nnc_cuda.failure import failure
 from nnc_cuda.kernel import NestStep
 from nnc_cuda.matrices.lapack import Lapack
-from nnc_cuda.matrices.plan import CallStep, MatrixPlan
+from nnc_cuda.matrices.writing import CallStep, MatrixPlan, TablePlace
 from nnc_cuda.stream import CudaStream
 
 if TYPE_CHECKING:
     from nnc_cuda.device import CudaDevice
+
+
+ADDRESS = 8
+"""Bytes of an address."""
+
+
+class CallLaunch:
+    """A routine with its arguments set; it keeps the table of addresses alive."""
+
+    __slots__ = ("_arguments", "_lapack", "_table")
+
+    def __init__(self, lapack: Lapack, step: CallStep, base: int, scratch: int, table: Any, stream: int) -> None:
+        arrays = [table.address + ADDRESS * place.first if isinstance(place, TablePlace) else base + place
+                  for place in step.arrays]
+        self._lapack, self._table = lapack, table
+        self._arguments = step.routine, arrays, base + scratch, base + step.status, stream
+
+    def __call__(self) -> None:
+        self._lapack.enqueue(*self._arguments)
 
 
 class MatrixKernel(Kernel):
@@ -38,7 +56,8 @@ class MatrixKernel(Kernel):
         assert isinstance(queue, CudaStream)
         given: Sequence[Any] = buffers
         *arrays, workspace = given
-        steps = [self._step(step, given, queue) for step in self.plan.steps]
+        table = self._table(workspace, queue)
+        steps = [self._step(step, given, table, queue) for step in self.plan.steps]
         line = origin.get()
 
         def launch() -> None:
@@ -55,12 +74,19 @@ class MatrixKernel(Kernel):
 
         return launch
 
-    def _step(self, step: NestStep | CallStep, buffers: Sequence[Any], stream: CudaStream) -> Launch:
+    def _table(self, workspace: Any, stream: CudaStream) -> Any:
+        """The addresses of matrices, in the device's memory; None where routines want none."""
+        if not self.plan.table:
+            return None
+        addresses = np.array(self.plan.table, np.int64) + workspace.address
+        table = self.device.allocate(addresses.nbytes, stream)
+        self.device.upload(addresses, table, stream)
+        return table
+
+    def _step(self, step: NestStep | CallStep, buffers: Sequence[Any], table: Any, stream: CudaStream) -> Launch:
         if isinstance(step, NestStep):
             return self.kernels[step.nest].bind([buffers[n] for n in step.buffers], stream)
-        base = buffers[-1].address
-        return partial(self.lapack.enqueue, step.routine, [base + place for place in step.arrays],
-                       base + self.plan.scratch, base + step.status, stream.handle)
+        return CallLaunch(self.lapack, step, buffers[-1].address, self.plan.scratch, table, stream.handle)
 
     def _run(self, steps: Sequence[Launch], stream: CudaStream) -> None:
         try:
@@ -76,8 +102,8 @@ class MatrixKernel(Kernel):
         return words
 
     def _explain(self, statuses: Any) -> None:
-        """Raise what is no matter of the matrices."""
-        if (statuses < 0).any():
+        """Raise what is no matter of the matrices: of those that hold NaN a routine may say anything."""
+        if (statuses < 0).any() and not (statuses > 0).any():
             wrong = -int(statuses.min())
             raise DeviceFailureError(f"{self.command.name}: NVIDIA's library refuses argument {wrong} of a routine",
                                      device=self.device.spec.id, hint="`nnc devices` examines the driver")

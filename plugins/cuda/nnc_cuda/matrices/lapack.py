@@ -1,4 +1,4 @@
-"""The interface of a vendor's routines of linear algebra: one matrix at a time, lying column by column."""
+"""The interface of a vendor's routines of linear algebra: matrices lie column by column."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ class LapackRoutine(NamedTuple):
     - gesvd: a (rows x columns, no fewer rows than columns), which is overwritten; singular values, which are real; U
       (rows x columns) and Vh (columns x columns), which are left alone unless vectors are wanted
     - trsm: a triangle (rows x rows); b (rows x columns), which becomes the solution
+    - geev: a (rows x rows), which is overwritten; eigenvalues, which are complex; eigenvectors (rows x rows), which are
+      left alone unless they are wanted, of real a as LAPACK has them: the real part of the first of a pair, and the
+      imaginary one
+
+    For many matrices of one size there are all but orgqr and geev; getrf takes square ones then, gesvd no more than 32
+    rows, and leaves all columns of U (rows x rows), and V in place of Vh.
     """
 
     name: str
@@ -30,11 +36,14 @@ class LapackRoutine(NamedTuple):
     rows: int
     columns: int
     vectors: bool = False
-    """Of syevd, gesvd."""
+    """Of syevd, gesvd, geev."""
     lower: bool = True
     """Of trsm: the triangle that is read."""
     unit: bool = False
     """Of trsm: the diagonal is ones, and not read."""
+    times: int = 0
+    """Matrices of one call, whose arrays lie one behind the other; those that `stacks.POINTED` numbers lie anywhere,
+    and an array of their addresses is given.  0: one matrix."""
 
 
 class Lapack(Protocol):
@@ -48,6 +57,7 @@ class Lapack(Protocol):
         ...
 
     def enqueue(self, routine: LapackRoutine, arrays: Sequence[int], scratch: int, status: int, stream: int) -> None:
-        """Enqueue a routine on arrays at addresses.  At `status` it leaves an int32: 0, a positive number where there
-        is no result, a negative one for an argument that is wrong; trsm leaves nothing.  CudaError if it is refused."""
+        """Enqueue a routine on arrays at addresses.  At `status` it leaves an int32 for each matrix: 0, a positive
+        number where there is no result, a negative one for an argument that is wrong; those that
+        `stacks.WITHOUT_STATUS` names leave nothing.  CudaError if it is refused."""
         ...

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from nnc_core.base.command import Command
-from nnc_core.base.dtype import int32
+from nnc_core.base.dtype import int32, int64
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen.pairs import Pair, converted
@@ -46,6 +46,51 @@ def hermitian(x: Layout, y: Layout) -> LoopNest:
     value, other = nest.load(0, *at), nest.load(0, *at[:-2], at[-1], at[-2])
     other = Pair(other.re, -other.im) if isinstance(other, Pair) else other
     nest.store(0, _halved(value + other), *at)
+    return nest.build()
+
+
+def adjoint(x: Layout, y: Layout) -> LoopNest:
+    """y = xᴴ."""
+    nest, at = begun("adjoint matrices", [x], [y])
+    value = nest.load(0, *at[:-2], at[-1], at[-2])
+    nest.store(0, Pair(value.re, -value.im) if isinstance(value, Pair) else value, *at)
+    return nest.build()
+
+
+def reflected(w: Layout, factors: Layout, q: Layout, number: int) -> LoopNest:
+    """q = (1 - factor v vᴴ) q, of whose columns only those from `number` on change: v is 0 above row `number` of w, 1
+    there, and that column of w below."""
+    *batch, m, k = q.shape
+    below = Layout((*batch, m - number, 1), w.dtype, w.offset + number * sum(w.strides[-2:]), w.strides)
+    left = Layout((*batch, m - number, k - number), q.dtype, q.offset + number * sum(q.strides[-2:]), q.strides)
+    nest = NestBuilder(Command("reflections", (), (below, factors, left), (left,)))
+    *at, j = nest.outer(*batch, k - number)
+
+    def vector(i: Index) -> Any:
+        value = nest.load(0, *at, i, 0)
+        return value.chosen(nest.position(i) > 0, 1)
+
+    with nest.stage(m - number) as (i,):
+        v = vector(i)
+        along = (Pair(v.re, -v.im) if isinstance(v, Pair) else v) * nest.load(2, *at, i, j)
+        total = nest.fold("sum", along)
+    with nest.stage(m - number) as (i,):
+        moved = nest.load(1, *at, number) * total
+        nest.store(0, nest.load(2, *at, i, j) - vector(i) * moved, *at, i, j)
+    return nest.build()
+
+
+def paired(values: Layout, x: Layout, y: Layout) -> LoopNest:
+    """y = complex vectors, of which pairs that belong to conjugate values are two columns of x: the real part, and the
+    imaginary one of the first of them."""
+    nest, at = begun("pairs of vectors", [values, x], [y])
+    *batch, i, j = at
+    turn = nest.load(0, *batch, j).im
+    first, second = turn > 0, turn < 0
+    begin, end = nest.position(j) - second.cast(int64), nest.position(j) + first.cast(int64)
+    real, imaginary = (nest.load(1, *batch, i, Index(gather=place)) for place in (begin, end))
+    alone = first.select(imaginary, second.select(-imaginary, imaginary.constant(0)))
+    nest.store(0, Pair(real, alone), *at)
     return nest.build()
 
 
