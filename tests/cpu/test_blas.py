@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 import pytest
 
@@ -15,15 +13,12 @@ from nnc_cpu.backends import LoneMatmulKernel, NumpyKernel
 from nnc_cpu.device import CpuDevice
 
 
-_GET, _SET = ctypes.CFUNCTYPE(ctypes.c_int), ctypes.CFUNCTYPE(None, ctypes.c_int)
-
-
 class Counted:
     """A BLAS that notes how many threads it was given."""
 
     def __init__(self) -> None:
         self.threads, self.given = 4, list[int]()
-        self.count = blas.ThreadCount(_GET(lambda: self.threads), _SET(self.set))
+        self.count = blas.ThreadCount(blas.GET(lambda: self.threads), blas.SET(self.set))
 
     def set(self, count: int) -> None:
         self.threads = count

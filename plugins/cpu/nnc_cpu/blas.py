@@ -21,6 +21,8 @@ NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "o
          "openblas_{}_num_threads")  # fmt: skip
 _WORDS = ctypes.c_int64 * 5
 _ON_HELD = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+GET, SET = ctypes.CFUNCTYPE(ctypes.c_int), ctypes.CFUNCTYPE(None, ctypes.c_int)
+"""Of functions that say and take a number of threads."""
 
 
 class ThreadCount(NamedTuple):
@@ -31,7 +33,7 @@ class ThreadCount(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """What holds a BLAS to one thread, from machine code too: `hold(held)`, and `release(held)` as often."""
+    """Functions that hold a BLAS to one thread, from machine code too: `hold(held)`, and `release(held)` as often."""
 
     hold: int
     release: int
