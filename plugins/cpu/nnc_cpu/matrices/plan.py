@@ -49,7 +49,7 @@ class LapackPlan(NamedTuple):
     """Bytes of scratch memory for one matrix."""
 
 
-class StepsWriter:
+class LapackSteps:
     """Writes the plan of a command; NotSupportedError where there is no code for it."""
 
     def __init__(self, command: Command, wide: bool = True) -> None:
@@ -151,7 +151,7 @@ def _matrix(x: Layout) -> tuple[int, int, int, int]:
 
 # ---- plans of operators
 def inv(command: Command) -> LapackPlan:
-    to = StepsWriter(command)
+    to = LapackSteps(command)
     a = to.take(0)
     inverse = to.area(*a[1:])
     to.loop("inv", [a], [inverse])
@@ -160,7 +160,7 @@ def inv(command: Command) -> LapackPlan:
 
 
 def solve(command: Command) -> LapackPlan:
-    to = StepsWriter(command)
+    to = LapackSteps(command)
     a, b = to.take(0), to.take(1)
     x = to.area(*b[1:])
     to.loop("solve", [a, b], [x])
@@ -169,7 +169,7 @@ def solve(command: Command) -> LapackPlan:
 
 
 def cholesky(command: Command) -> LapackPlan:
-    to = StepsWriter(command)
+    to = LapackSteps(command)
     a = to.take(0, hermitian=True)
     factor = to.area(*a[1:])
     to.loop("cholesky_lo", [a], [factor])
@@ -179,7 +179,7 @@ def cholesky(command: Command) -> LapackPlan:
 
 def qr(command: Command) -> LapackPlan:
     m, n = command.inputs[0].shape[-2:]
-    to = StepsWriter(command)
+    to = LapackSteps(command)
     a, k = to.take(0), min(m, n)
     scales = to.area(1, k, to.complex)
     to.loop("qr_r_raw", [a], [scales])
@@ -193,7 +193,7 @@ def qr(command: Command) -> LapackPlan:
 
 def eigh(command: Command) -> LapackPlan:
     """With vectors, and without."""
-    to = StepsWriter(command)
+    to = LapackSteps(command)
     _for_real_vectors(command)
     a = to.take(0, hermitian=True, finite=True)
     values = to.area(1, a.columns)
@@ -209,7 +209,7 @@ def eigh(command: Command) -> LapackPlan:
 
 
 def eigvals(command: Command) -> LapackPlan:
-    to = StepsWriter(command)
+    to = LapackSteps(command)
     a = to.take(0, finite=True)
     values = to.area(1, a.columns, True)
     to.loop("eigvals", [a], [values])
@@ -220,7 +220,7 @@ def eigvals(command: Command) -> LapackPlan:
 def svd(command: Command) -> LapackPlan:
     """With vectors, and without."""
     m, n = command.inputs[0].shape[-2:]
-    to = StepsWriter(command)
+    to = LapackSteps(command)
     _for_real_vectors(command)
     a, k = to.take(0, finite=True), min(m, n)
     values = to.area(1, k)
@@ -244,7 +244,7 @@ def _for_real_vectors(command: Command) -> None:
 
 def determinants(command: Command) -> LapackPlan:
     """Determinants, or signs and logarithms of them: of singular matrices too."""
-    to = StepsWriter(command)
+    to = LapackSteps(command)
     a = to.take(0)
     results = [to.area(1, 1, is_complex(y.dtype)) for y in command.outputs]
     to.loop("det" if len(results) == 1 else "slogdet", [a], results, fails=False)
@@ -256,7 +256,7 @@ def determinants(command: Command) -> LapackPlan:
 def lu(command: Command) -> LapackPlan:
     m, n = command.inputs[0].shape[-2:]
     order = command.outputs[1]
-    to = StepsWriter(command, wide=False)
+    to = LapackSteps(command, wide=False)
     a = to.take(0, turned=True, finite=True)
     exchanges = to.area(1, min(m, n))
     to.routine("getrf", m, n, a, m, exchanges, fails=False)
@@ -268,7 +268,7 @@ def lu(command: Command) -> LapackPlan:
 
 def solve_triangular(command: Command) -> LapackPlan:
     lower, unit = command.attributes
-    to = StepsWriter(command, wide=False)
+    to = LapackSteps(command, wide=False)
     a, x = to.take(0, finite=True), to.take(1, turned=True, finite=True)  # rows are LAPACK's columns
     n, columns = x.columns, x.rows
     to.routine("trtrs", "U" if lower else "L", "T", "U" if unit else "N", n, columns, a, n, x, n, fails=True)

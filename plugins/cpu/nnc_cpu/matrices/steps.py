@@ -50,7 +50,7 @@ class CallLoop(NamedTuple):
 
     @property
     def needed(self) -> int:
-        """Of the loop, its data, places of areas, sizes and strides."""
+        """Numbers of a step: the loop, its data, places of areas, sizes and strides."""
         return 2 + self.operands + self.sizes + self.strides
 
 
