@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -20,7 +21,7 @@ from nnc_core.type import TensorSpec, TupleSpec
 from nnc_cpu import blas
 from nnc_cpu.backends import NumpyKernel
 from nnc_cpu.matrices.backend import Matrices
-from nnc_cpu.matrices.kernel import MatrixCompiler, workspace
+from nnc_cpu.matrices.kernel import MatrixCompiler, divided, workspace
 from nnc_cpu.matrices.plan import PLANS
 from nnc_cpu.memory import array_in, layout_of
 from nnc_cpu.native.way import NativeWay
@@ -104,6 +105,29 @@ def test_it_gives_the_bits_of_numpys_calls(host: str, name: str, attributes: tup
     NumpyKernel(command).bind_arrays([*arrays, *wanted])()
     for ours, theirs in zip(found, wanted, strict=True):
         assert ours.tobytes() == theirs.tobytes(), (ours, theirs)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", ["inv", "cholesky", "eigh", "lu"])
+def test_threads_share_a_stack(name: str, threads: int) -> None:
+    """Pieces that are not equally long; whoever finds a matrix without a result, the command is left to others once."""
+    a = matrices((21, 50, 24, 24), "float32")
+    command = command_of(name, (), [a])
+    plan = PLANS[name](command)
+    assert divided(command, plan).pieces > 1
+    with nnc.config.using(threads=threads):
+        found = results(compiler("here").kernel(command, Never()), command, [a], workspace(command, plan))
+        a[7, 3, 5:] = np.nan
+        a[20, 49, 5:] = np.nan
+        left = Left(command)
+        if name in ("eigh", "lu", "cholesky"):
+            with suppress(LinAlgError):
+                results(compiler("here").kernel(command, left), command, [a], workspace(command, plan))
+            assert left.times == 1
+    wanted = [np.empty(y.shape, y.dtype) for y in command.outputs]
+    NumpyKernel(command).bind_arrays([matrices((21, 50, 24, 24), "float32"), *wanted])()
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours.tobytes() == theirs.tobytes()
 
 
 @pytest.mark.parametrize("name", ["inv", "cholesky", "eigh", "lu"])
