@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -83,3 +86,9 @@ def test_products_of_vectors_are_kept_to_one_thread_beside_machine_code(counted:
     y = np.zeros((200, 1), np.float32)
     LoneMatmulKernel(product(200)).bind([z.reshape(-1).view(np.uint8) for z in (a, x, y)])()
     assert (y == 200).all() and counted.given == [1, 4]
+
+
+def test_the_tables_of_the_plugin_load_no_llvm() -> None:
+    """It takes a tenth of a second, and need not be installed."""
+    code = "import sys, nnc_cpu.device; sys.exit('llvmlite' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nnc_core.device import Launch
-from nnc_cpu.llvm.resident import load_for_ever
 from nnc_cpu.threads import system
 
 SHORT, LONG = 1 << 13, 1 << 29
@@ -62,7 +62,8 @@ def holding() -> Holding | None:
 
 @cache
 def _holding(get: int, set: int) -> Holding:
-    functions = load_for_ever("nnc_cpu", "held.ll", ("nnc_hold", "nnc_release"))
+    """LLVM, a tenth of a second, is loaded late."""
+    functions = import_module("nnc_cpu.llvm.resident").load_for_ever("nnc_cpu", "held.ll", ("nnc_hold", "nnc_release"))
     words = _WORDS(0, 0, 1, get, set)
     _KEPT.append(words)
     return Holding(functions["nnc_hold"], functions["nnc_release"], ctypes.addressof(words))
