@@ -28,6 +28,25 @@ def weights() -> Values:
     return np.random.default_rng(1).standard_normal((SIZE, SIZE)).astype(np.float32) / SIZE
 
 
+def kalman_filter(m: SimpleNamespace, covariance: Any, number: Any) -> Any:
+    """The covariance after a prediction and a correction by half as many measurements."""
+    moves, seen = m.array(MOVES), m.array(np.eye(ROWS // 2, ROWS, dtype=np.float32))
+    predicted = moves @ covariance @ moves.T + m.array(0.1 * np.eye(ROWS, dtype=np.float32))
+    innovation = seen @ predicted @ seen.T + m.array(np.eye(ROWS // 2, dtype=np.float32))
+    gain = m.xp.linalg.solve(innovation, seen @ predicted).T
+    return predicted - gain @ seen @ predicted
+
+
+def gaussian_process(m: SimpleNamespace, kernel: Any, number: Any) -> Any:
+    """A kernel matrix scaled by the marginal likelihood of values of ones."""
+    factor = m.xp.linalg.cholesky(kernel)
+    ones = m.array(np.ones((ROWS, 1), np.float32))
+    weights = m.xp.linalg.solve(kernel, ones)
+    likelihood = -0.5 * m.xp.sum(weights) - m.xp.sum(m.xp.log(m.xp.diagonal(factor)))
+    return kernel * (1 - 0.0001 * likelihood)
+
+
+MOVES = (np.eye(ROWS) * 0.9 + np.eye(ROWS, k=1) * 0.1).astype(np.float32)
 PLACES = np.random.default_rng(2).integers(0, SIZE, SIZE)
 WORKS: dict[str, tuple[Callable[[], Values], Round]] = {
     "c + 1": (vector, lambda m, c, i: c + 1),
@@ -46,5 +65,13 @@ WORKS: dict[str, tuple[Callable[[], Values], Round]] = {
     "cholesky": (matrix, lambda m, c, i: c + m.xp.linalg.cholesky(c) * 0.0),
     "solve": (matrix, lambda m, c, i: c + m.xp.linalg.solve(c, c) * 0.0),
     "svd": (matrix, lambda m, c, i: c + m.xp.linalg.svd(c)[1] * 0.0),
+    "inv": (matrix, lambda m, c, i: c + m.xp.linalg.inv(c) * 0.0),
+    "qr": (matrix, lambda m, c, i: c + m.xp.linalg.qr(c)[0] * 0.0),
+    "eigh": (matrix, lambda m, c, i: c + m.xp.linalg.eigh(c)[0] * 0.0),
+    "slogdet": (matrix, lambda m, c, i: c + m.xp.linalg.slogdet(c)[1] * 0.0),
+    "argsort": (vector, lambda m, c, i: c + m.xp.argsort(c) * 0.01),
+    "bincount": (vector, lambda m, c, i: c + m.xp.bincount(m.array(PLACES), length=SIZE) * 0.01),
+    "Kalman filter": (matrix, kalman_filter),
+    "Gaussian process": (matrix, gaussian_process),
     "cond": (vector, lambda m, c, i: m.cond(m.xp.sum(c) > 0, lambda c: c - 1, lambda c: c + 1, c)),
 }

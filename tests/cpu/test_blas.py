@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -15,15 +16,12 @@ from nnc_cpu.backends import LoneMatmulKernel, NumpyKernel
 from nnc_cpu.device import CpuDevice
 
 
-_GET, _SET = ctypes.CFUNCTYPE(ctypes.c_int), ctypes.CFUNCTYPE(None, ctypes.c_int)
-
-
 class Counted:
     """A BLAS that notes how many threads it was given."""
 
     def __init__(self) -> None:
         self.threads, self.given = 4, list[int]()
-        self.count = blas.ThreadCount(_GET(lambda: self.threads), _SET(self.set))
+        self.count = blas.ThreadCount(blas.GET(lambda: self.threads), blas.SET(self.set))
 
     def set(self, count: int) -> None:
         self.threads = count
@@ -88,3 +86,9 @@ def test_products_of_vectors_are_kept_to_one_thread_beside_machine_code(counted:
     y = np.zeros((200, 1), np.float32)
     LoneMatmulKernel(product(200)).bind([z.reshape(-1).view(np.uint8) for z in (a, x, y)])()
     assert (y == 200).all() and counted.given == [1, 4]
+
+
+def test_the_tables_of_the_plugin_load_no_llvm() -> None:
+    """It takes a tenth of a second, and need not be installed."""
+    code = "import sys, nnc_cpu.device; sys.exit('llvmlite' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -21,7 +21,7 @@ def arguments_of(buffers: Sequence[Any]) -> Any:
 
 def bytes_at(address: int, count: int) -> Any:
     """The bytes that lie there as a buffer, for as long as somebody holds them."""
-    return np.frombuffer((ctypes.c_uint8 * count).from_address(address), np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * count).from_address(address))
 
 
 def address_of(buffer: Any) -> int:

@@ -75,7 +75,7 @@ class NumpyKernel(Kernel):
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
         count = len(self.layouts)
         arrays = [array_in(b, x) for b, x in zip(buffers[:count], self.layouts, strict=True)]  # type: ignore[arg-type]
-        workspace = buffers[count] if len(buffers) > count else np.empty(0, np.uint8)
+        workspace = buffers[count] if len(buffers) > count else np.empty(self.routine.workspace, np.uint8)
         return self.bind_arrays([*arrays, *self.routine.scratch_in(workspace)])  # type: ignore[arg-type]
 
 
@@ -141,6 +141,23 @@ class TopBackend(NumpyBackend):
         return by_searches(F, inputs, command)
 
 
+class SortBackend(NumpyBackend):
+    """Leaves few elements to the loop nest that counts how many lie before each: it needs no Python.  `short`: rows up
+    to this length in any case."""
+
+    def __init__(self, operator: str, short: int = 0) -> None:
+        super().__init__(operator)
+        self.short = short
+
+    def refuse(self, command: Command) -> str | None:
+        return super().refuse(command) or ("counting is quicker" if self._is_counted(command) else None)
+
+    def _is_counted(self, command: Command) -> bool:
+        [x], axis = command.inputs, command.attributes[0]
+        length = x.shape[axis]
+        return x.size * length <= MOST_COUNTED or (length <= self.short and x.dtype.itemsize >= 4)
+
+
 class JoinBackend(NumpyBackend):
     """Joins many arrays: machine code has instructions for each of them, of which thousands take minutes to compile."""
 
@@ -164,6 +181,9 @@ class FusedBackend(NumpyBackend):
                       if (command.inputs[i].shape, command.inputs[i].dtype) == (out.shape, out.dtype)])
 
 
+MOST_COUNTED, SHORT = 1 << 14, 64
+"""Comparisons that are made sooner than Python calls NumPy, and the length of rows for which NumPy's stable sort is no
+quicker."""
 MOST_JOINED = 64
 """Inputs of a loop nest; compiling takes some milliseconds for each."""
 BETTER_THAN_NESTS = frozenset({
@@ -190,6 +210,7 @@ def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ..
     plain["concat"] = (JoinBackend("concat"), *plain["concat"])
     plain["matmul"] = (MatmulBackend("matmul"),)
     plain["arg_top_k"] = (TopBackend("arg_top_k"),)
+    plain |= {"sort": (SortBackend("sort"),), "argsort": (SortBackend("argsort", SHORT),)}
     plain["scatter"] = (SequentialScatter(), *plain["scatter"])
     plain |= {name: (backend, *plain[name]) for name, backend in matrices(NumpyKernel).items()}
     plain |= {name: (ConvolutionBackend(name), NumpyBackend(name, fallback=True)) for name in convolution.MAKERS}

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nnc_core.device import Launch
-from nnc_cpu.llvm.resident import load_for_ever
 from nnc_cpu.threads import system
 
 SHORT, LONG = 1 << 13, 1 << 29
@@ -21,6 +21,8 @@ NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "o
          "openblas_{}_num_threads")  # fmt: skip
 _WORDS = ctypes.c_int64 * 5
 _ON_HELD = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+GET, SET = ctypes.CFUNCTYPE(ctypes.c_int), ctypes.CFUNCTYPE(None, ctypes.c_int)
+"""Of functions that say and take a number of threads."""
 
 
 class ThreadCount(NamedTuple):
@@ -31,7 +33,7 @@ class ThreadCount(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """What holds a BLAS to one thread, from machine code too: `hold(held)`, and `release(held)` as often."""
+    """Functions that hold a BLAS to one thread, from machine code too: `hold(held)`, and `release(held)` as often."""
 
     hold: int
     release: int
@@ -60,7 +62,8 @@ def holding() -> Holding | None:
 
 @cache
 def _holding(get: int, set: int) -> Holding:
-    functions = load_for_ever("nnc_cpu", "held.ll", ("nnc_hold", "nnc_release"))
+    """LLVM, a tenth of a second, is loaded late."""
+    functions = import_module("nnc_cpu.llvm.resident").load_for_ever("nnc_cpu", "held.ll", ("nnc_hold", "nnc_release"))
     words = _WORDS(0, 0, 1, get, set)
     _KEPT.append(words)
     return Holding(functions["nnc_hold"], functions["nnc_release"], ctypes.addressof(words))

@@ -39,8 +39,8 @@ def routine(name: str, dtype: str) -> Routine | None:
 
 
 def routine_address(name: str, dtype: str) -> int | None:
-    """Where a routine lies; None where there is none, or it would read the wrong half of a number of 64 bits."""
-    found = routine(name, dtype)
+    """The address of a routine; None where there is none, or it would read the wrong half of a number of 64 bits."""
+    found: Any = routine(name, dtype)
     if found is None or (INTEGER_BITS < 64 and sys.byteorder == "big"):
         return None
     return ctypes.cast(found, ctypes.c_void_p).value

@@ -13,7 +13,7 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator import OPERATORS
 from nnc_cpu.blas import LONG
-from nnc_cpu.matrices.plan import PLANS, MatrixPlan
+from nnc_cpu.matrices.plan import PLANS
 
 if TYPE_CHECKING:
     from nnc_cpu.matrices.kernel import MatrixCompiler

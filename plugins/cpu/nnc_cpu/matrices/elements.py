@@ -18,11 +18,11 @@ class ElementWriter:
         self.function, self.element, self.unbounded = f, element, unbounded
 
     def array(self, place: Register) -> list[Register]:
-        """What lies there in an array."""
+        """The element there in an array."""
         return self.loaded(place, self.element.array)
 
     def area(self, place: Register) -> list[Register]:
-        """What lies there in an area."""
+        """The element there in an area."""
         return self.loaded(place, self.element.area)
 
     def take(self, value: Sequence[Register], place: Register) -> None:

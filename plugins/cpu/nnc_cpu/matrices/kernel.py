@@ -15,7 +15,7 @@ from nnc_cpu.kinds import CodeByKind, FunctionCode, FunctionKernel
 from nnc_cpu.llvm.compiler import HostCompiler, TargetHost, host
 from nnc_cpu.llvm.helpers import definitions
 from nnc_cpu.llvm.objects import Objects
-from nnc_cpu.matrices.plan import PLANS, MatrixPlan
+from nnc_cpu.matrices.plan import PLANS, LapackPlan
 from nnc_cpu.matrices.steps import NOTE, MatrixKind
 from nnc_cpu.matrices.writer import NAME, render
 from nnc_cpu.threads.tasks import WORTH
@@ -27,20 +27,20 @@ PIECES = 16
 
 
 class Division(NamedTuple):
-    """How the matrices of a stack are shared among tasks."""
+    """Tasks of a stack, and the matrices of each."""
 
     pieces: int
     each: int
     seconds: float
 
 
-class MatrixKernel(FunctionKernel):
+class LapackKernel(FunctionKernel):
     """The function of a kind.  A command with a matrix that it notes is run by another kernel, which gives the result
     or says what is wrong."""
 
-    def __init__(self, code: FunctionCode, command: Command, plan: MatrixPlan, otherwise: Kernel) -> None:
+    def __init__(self, code: FunctionCode, command: Command, plan: LapackPlan, otherwise: Kernel) -> None:
         division, work = divided(command, plan), operations(command, plan)
-        hold = holding() if is_in_the_way(int(work / 2)) else None
+        hold = holding() if plan.kind.calls_routines or is_in_the_way(int(work / 2)) else None
         head = (plan.matrices, division.each, plan.room, *(hold or (0, 0, 0)))
         super().__init__(code, (*head, *plan.numbers), division.pieces, division.seconds, notes=True)
         self.command, self.otherwise = command, otherwise
@@ -51,14 +51,14 @@ class MatrixKernel(FunctionKernel):
                                zip(addresses, layouts, strict=False)])
 
 
-def operations(command: Command, plan: MatrixPlan) -> float:
+def operations(command: Command, plan: LapackPlan) -> float:
     """Operations for one matrix of the stack."""
     flops = OPERATORS[command.name].flops
     assert flops is not None
     return flops(command) / max(plan.matrices, 1)
 
 
-def divided(command: Command, plan: MatrixPlan) -> Division:
+def divided(command: Command, plan: LapackPlan) -> Division:
     """The same whatever the number of threads."""
     seconds = plan.matrices * (CALL + operations(command, plan) * OPERATION)
     pieces = min(plan.matrices, PIECES) if seconds > 2 * WORTH else 1
@@ -66,7 +66,7 @@ def divided(command: Command, plan: MatrixPlan) -> Division:
     return Division(-(-plan.matrices // each), each, seconds)
 
 
-def workspace(command: Command, plan: MatrixPlan) -> int:
+def workspace(command: Command, plan: LapackPlan) -> int:
     """Bytes of a note, and of scratch memory for each task."""
     return NOTE + divided(command, plan).pieces * plan.room
 
@@ -79,10 +79,10 @@ class MatrixCompiler:
         self.objects = Objects(self.machine, kept)
         self.codes = CodeByKind(self._made)
 
-    def kernel(self, command: Command, otherwise: Kernel) -> MatrixKernel:
+    def kernel(self, command: Command, otherwise: Kernel) -> LapackKernel:
         """The kernel of a command, whose last buffer is its workspace; NotSupportedError where there is no code."""
         plan = PLANS[command.name](command)
-        return MatrixKernel(self.codes[plan.kind], command, plan, otherwise)
+        return LapackKernel(self.codes[plan.kind], command, plan, otherwise)
 
     def _made(self, kind: MatrixKind) -> FunctionCode:
         code = self.objects.of_kind(("matrices", kind), lambda: self._text(kind))

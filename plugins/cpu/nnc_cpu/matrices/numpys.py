@@ -1,8 +1,8 @@
 """NumPy's own loops around LAPACK: what its functions of matrices run, as addresses.
 
 A generalised ufunc has a C function for each signature of dtypes, which goes through a stack of matrices: it packs
-them, has LAPACK work on them with the sizes of scratch memory that this asks for, and tells by the floating-point status
-that one has no result.  Which it is says the beginning of the object, `PyUFuncObject` of NumPy's C interface.
+them, has LAPACK work on them in as much scratch memory as this asks for, and tells by the floating-point status that
+one has no result.  The object begins with where these functions are: `PyUFuncObject` of NumPy's C interface.
 """
 
 from __future__ import annotations

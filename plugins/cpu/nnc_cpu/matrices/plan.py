@@ -40,7 +40,7 @@ class Area(NamedTuple):
     is_complex: bool = False
 
 
-class MatrixPlan(NamedTuple):
+class LapackPlan(NamedTuple):
     kind: MatrixKind
     numbers: tuple[int, ...]
     """Those of the steps."""
@@ -49,7 +49,7 @@ class MatrixPlan(NamedTuple):
     """Bytes of scratch memory for one matrix."""
 
 
-class PlanWriter:
+class LapackSteps:
     """Writes the plan of a command; NotSupportedError where there is no code for it."""
 
     def __init__(self, command: Command, wide: bool = True) -> None:
@@ -78,7 +78,7 @@ class PlanWriter:
         return made
 
     def add(self, step: Step, numbers: Sequence[int]) -> None:
-        assert len(numbers) == step.count, step
+        assert len(numbers) == step.needed, step
         self.steps.append(step)
         self.numbers += numbers
 
@@ -123,7 +123,8 @@ class PlanWriter:
         found = loop_of(name, types_of([x.is_complex for x in inputs], [y.is_complex for y in outputs]))
         if found is None:
             raise NotSupportedError(f"NumPy's {name} is not found")
-        shapes = [(area.rows, area.columns)[2 - len(names) :] for area, names in zip(areas, found.operands, strict=True)]
+        shapes = [(area.rows, area.columns)[2 - len(names) :]
+                  for area, names in zip(areas, found.operands, strict=True)]
         sizes, strides = found.sizes(shapes), [0] * len(areas)
         for area, shape in zip(areas, shapes, strict=True):
             size = itemsize(area.is_complex)
@@ -139,18 +140,18 @@ class PlanWriter:
         numbers = [x.place if isinstance(x, Area) else ord(x) if isinstance(x, str) else x for x in arguments]
         self.add(CallRoutine(tuple([isinstance(x, Area) for x in arguments]), fails), [address, *numbers])
 
-    def plan(self) -> MatrixPlan:
+    def plan(self) -> LapackPlan:
         kind = MatrixKind(len(self.command.inputs), len(self.command.outputs), tuple(self.steps))
-        return MatrixPlan(kind, tuple(self.numbers), prod(self.batch), self._used)
+        return LapackPlan(kind, tuple(self.numbers), prod(self.batch), self._used)
 
 
 def _matrix(x: Layout) -> tuple[int, int, int, int]:
-    return (*x.shape[-2:], *x.strides[-2:])
+    return x.shape[-2], x.shape[-1], x.strides[-2], x.strides[-1]
 
 
 # ---- plans of operators
-def inv(command: Command) -> MatrixPlan:
-    to = PlanWriter(command)
+def inv(command: Command) -> LapackPlan:
+    to = LapackSteps(command)
     a = to.take(0)
     inverse = to.area(*a[1:])
     to.loop("inv", [a], [inverse])
@@ -158,8 +159,8 @@ def inv(command: Command) -> MatrixPlan:
     return to.plan()
 
 
-def solve(command: Command) -> MatrixPlan:
-    to = PlanWriter(command)
+def solve(command: Command) -> LapackPlan:
+    to = LapackSteps(command)
     a, b = to.take(0), to.take(1)
     x = to.area(*b[1:])
     to.loop("solve", [a, b], [x])
@@ -167,8 +168,8 @@ def solve(command: Command) -> MatrixPlan:
     return to.plan()
 
 
-def cholesky(command: Command) -> MatrixPlan:
-    to = PlanWriter(command)
+def cholesky(command: Command) -> LapackPlan:
+    to = LapackSteps(command)
     a = to.take(0, hermitian=True)
     factor = to.area(*a[1:])
     to.loop("cholesky_lo", [a], [factor])
@@ -176,9 +177,9 @@ def cholesky(command: Command) -> MatrixPlan:
     return to.plan()
 
 
-def qr(command: Command) -> MatrixPlan:
+def qr(command: Command) -> LapackPlan:
     m, n = command.inputs[0].shape[-2:]
-    to = PlanWriter(command)
+    to = LapackSteps(command)
     a, k = to.take(0), min(m, n)
     scales = to.area(1, k, to.complex)
     to.loop("qr_r_raw", [a], [scales])
@@ -190,9 +191,9 @@ def qr(command: Command) -> MatrixPlan:
     return to.plan()
 
 
-def eigh(command: Command) -> MatrixPlan:
+def eigh(command: Command) -> LapackPlan:
     """With vectors, and without."""
-    to = PlanWriter(command)
+    to = LapackSteps(command)
     _for_real_vectors(command)
     a = to.take(0, hermitian=True, finite=True)
     values = to.area(1, a.columns)
@@ -207,8 +208,8 @@ def eigh(command: Command) -> MatrixPlan:
     return to.plan()
 
 
-def eigvals(command: Command) -> MatrixPlan:
-    to = PlanWriter(command)
+def eigvals(command: Command) -> LapackPlan:
+    to = LapackSteps(command)
     a = to.take(0, finite=True)
     values = to.area(1, a.columns, True)
     to.loop("eigvals", [a], [values])
@@ -216,10 +217,10 @@ def eigvals(command: Command) -> MatrixPlan:
     return to.plan()
 
 
-def svd(command: Command) -> MatrixPlan:
+def svd(command: Command) -> LapackPlan:
     """With vectors, and without."""
     m, n = command.inputs[0].shape[-2:]
-    to = PlanWriter(command)
+    to = LapackSteps(command)
     _for_real_vectors(command)
     a, k = to.take(0, finite=True), min(m, n)
     values = to.area(1, k)
@@ -241,9 +242,9 @@ def _for_real_vectors(command: Command) -> None:
         raise NotSupportedError("complex vectors are turned by NumPy's code")
 
 
-def determinants(command: Command) -> MatrixPlan:
+def determinants(command: Command) -> LapackPlan:
     """Determinants, or signs and logarithms of them: of singular matrices too."""
-    to = PlanWriter(command)
+    to = LapackSteps(command)
     a = to.take(0)
     results = [to.area(1, 1, is_complex(y.dtype)) for y in command.outputs]
     to.loop("det" if len(results) == 1 else "slogdet", [a], results, fails=False)
@@ -252,10 +253,10 @@ def determinants(command: Command) -> MatrixPlan:
     return to.plan()
 
 
-def lu(command: Command) -> MatrixPlan:
+def lu(command: Command) -> LapackPlan:
     m, n = command.inputs[0].shape[-2:]
     order = command.outputs[1]
-    to = PlanWriter(command, wide=False)
+    to = LapackSteps(command, wide=False)
     a = to.take(0, turned=True, finite=True)
     exchanges = to.area(1, min(m, n))
     to.routine("getrf", m, n, a, m, exchanges, fails=False)
@@ -265,9 +266,9 @@ def lu(command: Command) -> MatrixPlan:
     return to.plan()
 
 
-def solve_triangular(command: Command) -> MatrixPlan:
+def solve_triangular(command: Command) -> LapackPlan:
     lower, unit = command.attributes
-    to = PlanWriter(command, wide=False)
+    to = LapackSteps(command, wide=False)
     a, x = to.take(0, finite=True), to.take(1, turned=True, finite=True)  # rows are LAPACK's columns
     n, columns = x.columns, x.rows
     to.routine("trtrs", "U" if lower else "L", "T", "U" if unit else "N", n, columns, a, n, x, n, fails=True)
@@ -275,7 +276,7 @@ def solve_triangular(command: Command) -> MatrixPlan:
     return to.plan()
 
 
-PLANS: Mapping[str, Callable[[Command], MatrixPlan]] = {
+PLANS: Mapping[str, Callable[[Command], LapackPlan]] = {
     "inv": inv, "solve": solve, "cholesky": cholesky, "qr": qr, "eigh": eigh, "eigvalsh": eigh, "eigvals": eigvals,
     "svd": svd, "svdvals": svd, "det": determinants, "slogdet": determinants, "lu": lu,
     "solve_triangular": solve_triangular}

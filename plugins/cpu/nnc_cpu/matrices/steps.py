@@ -35,8 +35,8 @@ class Take(NamedTuple):
     finite: bool = False
 
     @property
-    def count(self) -> int:
-        """The numbers that a step takes."""
+    def needed(self) -> int:
+        """Numbers that a step takes."""
         return len(WHERE)
 
 
@@ -49,8 +49,8 @@ class CallLoop(NamedTuple):
     fails: bool
 
     @property
-    def count(self) -> int:
-        """The loop, its data, places of areas, sizes and strides."""
+    def needed(self) -> int:
+        """Numbers of a step: the loop, its data, places of areas, sizes and strides."""
         return 2 + self.operands + self.sizes + self.strides
 
 
@@ -62,12 +62,12 @@ class CallRoutine(NamedTuple):
     fails: bool
 
     @property
-    def count(self) -> int:
+    def needed(self) -> int:
         return 1 + len(self.arguments)
 
 
 class Give(NamedTuple):
-    """Bring an area to a matrix of an output, with zeros in place of what is not in the part.  `finite` as of inputs."""
+    """Bring an area to a matrix of an output, with zeros for what is not in the part.  `finite` as of inputs."""
 
     output: int
     element: Element
@@ -75,7 +75,7 @@ class Give(NamedTuple):
     finite: bool = False
 
     @property
-    def count(self) -> int:
+    def needed(self) -> int:
         return len(WHERE)
 
 
@@ -87,7 +87,7 @@ class GiveOrder(NamedTuple):
     bits: int
 
     @property
-    def count(self) -> int:
+    def needed(self) -> int:
         return len(WHERE)
 
 
@@ -100,6 +100,11 @@ class MatrixKind(NamedTuple):
     inputs: int
     outputs: int
     steps: tuple[Step, ...]
+
+    @property
+    def calls_routines(self) -> bool:
+        """True if LAPACK is called directly, whose substitution has several threads of OpenBLAS' for any triangle."""
+        return any([isinstance(step, CallRoutine) for step in self.steps])
 
 
 HEAD = ("matrices", "each", "room", "hold", "release", "held")

@@ -68,7 +68,7 @@ class MatrixWriter:
         with ExitStack() as inside:
             for step in self.kind.steps:
                 failed = self.step(step, place, matrix)
-                place += step.count
+                place += step.needed
                 if failed is not None:
                     with self.function.where(failed):
                         self.function.call_void("nnc_note_s64", self.note, integer(0), matrix, integer(0))
@@ -78,7 +78,7 @@ class MatrixWriter:
         return self.function.let(f"xor {x}, true", "i1")
 
     def step(self, step: Step, place: int, matrix: Register) -> Register | None:
-        """Whether there is no result; None: there is one."""
+        """Write a step; what it gives is true where there is no result, None where there always is one."""
         match step:
             case CallLoop():
                 return self.call_loop(step, place)

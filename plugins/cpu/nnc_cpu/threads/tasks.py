@@ -53,7 +53,7 @@ class TaskKernel(Kernel):
         """The work of one launch."""
 
     def noted(self, addresses: Sequence[int]) -> None:
-        """What follows where a launch with buffers at these addresses has noted something: here an error."""
+        """Raise what a launch with buffers at these addresses has noted, or put it right."""
         look(words_at(addresses[-1]))
 
     def bind(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> Launch:
@@ -62,7 +62,8 @@ class TaskKernel(Kernel):
         launch: Launch = partial(launch_shared, tasks, arguments)
         if tasks.most_threads == 1:
             launch = partial(tasks.function, arguments, tasks.numbers, 0, tasks.total)
-        return LookingLaunch(launch, partial(self.noted, arguments), words_at(arguments[-1])) if tasks.notes else launch
+        looks = tasks.notes
+        return LookingLaunch(launch, partial(self.noted, arguments), words_at(arguments[-1])) if looks else launch
 
     def launch(self, buffers: Sequence[Buffer], stream: Stream | None = None) -> None:
         tasks = self.tasks
