@@ -15,8 +15,9 @@ from nnc_core.symbol import show_line, user_line
 from nnc_core.type import Dims, TensorSpec, any_data_dependent
 from nnc_core.values.bound_methods import BoundMethods
 from nnc_core.values.data_dependent import refresh
-from nnc_core.values.dispatch import F, compute, evaluate, shape_of
+from nnc_core.values.dispatch import F
 from nnc_core.values.dropped_writes import is_part, is_unread, unread
+from nnc_core.values.evaluation import compute, evaluate, shape_of
 from nnc_core.values.from_host import ordered
 from nnc_core.values.hooks import HookHandle, register_accumulation_hook, register_hook
 from nnc_core.values.in_place_results import in_place_result

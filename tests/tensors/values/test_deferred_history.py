@@ -15,7 +15,7 @@ import nnc_core as nnc
 from nnc_core.base.errors import UnconnectedError
 from nnc_core.symbol import postorder
 from nnc_core.values import dispatch
-from nnc_core.values.dispatch import evaluate
+from nnc_core.values.evaluation import evaluate
 from nnc_core.values.history import LONGEST_HISTORY
 from nnc_core.values.value import Value
 from tests.sizes import LONG
