@@ -236,8 +236,14 @@ class Tensor(BoundMethods):
 
     @property
     def requires_grad(self) -> bool:
-        """A variable, or computed from one."""
+        """A variable, or computed from one; PyTorch's way of making one is refused."""
         return self._value.tracked
+
+    @requires_grad.setter
+    def requires_grad(self, on: bool) -> None:
+        if on != self._value.tracked:
+            raise GradientError(f"a tensor is {'no' if on else 'a'} variable for good",
+                                hint="x = nnc.variable(x)" if on else "x = x.detach()", line=show_line(user_line()))
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
         """Call `hook` with the gradient of this value when a backward pass has it complete; what it gives, unless
