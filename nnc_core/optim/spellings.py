@@ -19,7 +19,7 @@ ADVICE = {
     "adafactor": "optim.Adafactor", "adagrad": "optim.Adagrad", "adamax": "optim.Adamax",
     "add_decayed_weights": "weight_decay= of a minimiser", "amsgrad": "optim.AMSGrad",
     "clip": "clipping=optim.clipping.Value(limit)",
-    "global_norm": "nnc.linalg.vector_norm of the gradients' norms, stacked",
+    "global_norm": "optim.clipping.global_norm(gradients)",
     "lamb": "optim.LAMB", "lars": "optim.LARS", "lbfgs": "optim.LBFGS", "lion": "optim.Lion",
     "masked": "optim.Group, or requires_grad = False of the others",
     "multi_transform": "optim.Combined(minimiser, minimiser)", "nadam": "optim.NAdam",
