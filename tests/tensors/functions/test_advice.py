@@ -72,10 +72,15 @@ def test_what_others_call_updates_is_done_as_advised() -> None:
 
 
 @pytest.mark.parametrize("name, wanted", [
-    ("sgn", [-1.0, 1.0]), ("frac", [-0.5, 0.25]), ("squareplus", [0.5, 2.63019939]), ("standardize", [-1.0, 1.0])])
-def test_functions_written_out_are_what_they_are_for(name: str, wanted: list[float]) -> None:
+    ("sgn", [-1.0, 1.0]), ("frac", [-0.5, 0.25]), ("squareplus", [0.5, 2.63019939]), ("standardize", [-1.0, 1.0]),
+    ("hann_window", [0.0, 0.5, 1.0, 0.5]), ("hamming_window", [0.08, 0.54, 1.0, 0.54]),
+    ("bartlett_window", [0.0, 0.5, 1.0, 0.5]), ("blackman_window", [0.0, 0.34, 1.0, 0.34]),
+    ("multi_margin_loss", 4.75 / 2)])
+def test_functions_written_out_are_what_they_are_for(name: str, wanted: Any) -> None:
     x = nnc.asarray([-1.5, 2.25])
-    np.testing.assert_allclose(eval(ADVICE[name], {"nnc": nnc, "x": x}).numpy(), wanted, rtol=1e-6)
+    given = {"nnc": nnc, "x": x, "n": 4, "margin": 1.0, "picked": x[:1], "classes": 2}
+    text = ADVICE[name].removeprefix("nnc.layer_norm, or ").removesuffix(", picked the right scores")
+    np.testing.assert_allclose(eval(text, given).numpy(), wanted, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("module", ["linalg", "fft", "nn", "random"])
