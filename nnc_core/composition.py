@@ -9,6 +9,7 @@ from nnc_core.algodiff import custom
 from nnc_core.graph import SymbolicGraph
 from nnc_core.graph.autodiff import BODY_RULES
 from nnc_core.graph.batching_rules import RULES as BATCHING_RULES
+from nnc_core.indexing.items import AtKey
 from nnc_core.nn.layers.function import Function
 from nnc_core.nn.networks.handle import Handle
 from nnc_core.nn.spellings import ADVICE as OF_NN
@@ -17,7 +18,7 @@ from nnc_core.numpy_calls.ufuncs import array_ufunc
 from nnc_core.random.generator import Generator
 from nnc_core.random.spellings import ADVICE as OF_RANDOM
 from nnc_core.recording.compilation import compile_graph
-from nnc_core.spellings import advise, unknown_attribute, unknown_distribution
+from nnc_core.spellings import advise, unknown_attribute, unknown_distribution, unknown_update
 from nnc_core.spellings.elsewhere import OF_FFT, OF_LINALG
 from nnc_core.tracing import calls, jit
 from nnc_core.values import tensor_operators
@@ -41,6 +42,7 @@ def compose() -> None:
         cls.__array_ufunc__, cls.__array_function__ = array_ufunc, array_function  # type: ignore[method-assign]
     setattr(Tensor, "__getattr__", unknown_attribute)  # noqa: B010
     ReadAsTensor.unknown = unknown_attribute
+    setattr(AtKey, "__getattr__", unknown_update)  # noqa: B010
     setattr(Generator, "__getattr__", unknown_distribution)  # noqa: B010
     for module, advice in ((linalg, OF_LINALG), (fft, OF_FFT), (nn, OF_NN), (random, OF_RANDOM)):
         advise(module, advice)

@@ -21,7 +21,7 @@ from nnc_core.operator.control import PICK
 from nnc_core.optimiser import rebuild
 from nnc_core.symbol import Node, postorder, without_collector
 from nnc_core.type import TupleSpec
-from nnc_core.values.dispatch import evaluate
+from nnc_core.values.evaluation import evaluate
 from nnc_core.values.value import Value
 
 STEPPED = 2

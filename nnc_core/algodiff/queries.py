@@ -6,7 +6,7 @@ from nnc_core.algodiff.tape import history, variables
 from nnc_core.graph.autodiff import depending
 from nnc_core.symbol import postorder
 from nnc_core.values.arguments import located
-from nnc_core.values.dispatch import evaluate
+from nnc_core.values.evaluation import evaluate
 from nnc_core.values.tensor import Tensor
 
 

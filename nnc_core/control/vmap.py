@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
 from typing import Any
+
+import numpy as np
 
 from nnc_core.base.errors import AxisError, Error, OperandError, ShapeError, UnknownShapeError
 from nnc_core.control.body import BodyCaptures, TracedBody, has_effects, tensors, values_of
@@ -17,8 +19,8 @@ from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.postponed import postponed
 from nnc_core.values.recorders import recorder
-from nnc_core.values.tree import Structure, leaf_count, spread
-from nnc_core.values.value import Value
+from nnc_core.values.tree import Structure, flatten, leaf_count, spread
+from nnc_core.values.value import Handle, Value
 
 Axes = Any
 """An axis, None, or a tree with the beginning of the structure of what it is about and one of these at each leaf."""
@@ -31,6 +33,7 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callab
     `in_axes` says for all arguments, or for each, which axis of their tensors (they may be trees) goes over the
     examples; None for an argument that is the same for all.  `out_axes` says where that axis is in the results, or in
     each.  Either may say it part by part, in a tree like the argument or result: `in_axes=(0, {"w": None, "x": 1})`.
+    What is given by name, numbers and other settings but no arrays, is the same for all examples.
     f is traced: it may call anything that jit takes; what it reads from outside is the same for all examples.  Where
     it writes state, draws random numbers or has effects it runs on one example after another, in their order.
 
@@ -42,18 +45,25 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callab
     @wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
         try:
-            if kwargs:
-                raise OperandError(f"arguments by name: {', '.join(kwargs)}",
-                                   hint="by position; functools.partial(f, name=x) for what all examples share")
-            return _run(f, args, in_axes, out_axes)
+            return _run(_with_settings(f, kwargs), args, in_axes, out_axes)
         except UnknownShapeError as error:
-            return postponed(error, batched, args, {}, f, "vmap")
+            return postponed(error, batched, args, kwargs, f, "vmap")
         except Error as error:
             error.locate(operator="vmap", line=show_line(user_line()))
             raise
 
     recorder(batched)
     return batched
+
+
+def _with_settings(f: Callable[..., Any], named: Mapping[str, Any]) -> Callable[..., Any]:
+    """f with what is given by name.  JAX takes arrays by name apart, PyTorch shares them: here neither is guessed."""
+    arrays = [name for name, x in named.items()
+              if any([isinstance(leaf, (Handle, np.ndarray)) for leaf in flatten(x, sort=False)[0]])]
+    if arrays:
+        raise OperandError(f"arrays by name: {', '.join(arrays)}",
+                           hint="by position; functools.partial(f, name=x) for what all examples share")
+    return partial(f, **named) if named else f
 
 
 def _run(f: Callable[..., Any], args: tuple[Any, ...], in_axes: Axes, out_axes: Axes) -> Any:

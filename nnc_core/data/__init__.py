@@ -12,12 +12,13 @@ from nnc_core.data.mnist import Dataset, load_mnist
 from nnc_core.data.order import DataOrder
 
 _ADVICE = dict.fromkeys(
-    ("BatchSampler", "DataLoader", "RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler"),
+    ("BatchSampler", "DataLoader", "DistributedSampler", "RandomSampler", "Sampler", "SubsetRandomSampler",
+     "WeightedRandomSampler"),
     "data.DataOrder(len(x), batch_size, seed=0), which gives the indices of each batch: x[chosen]",
 ) | dict.fromkeys(
     ("ConcatDataset", "IterableDataset", "Subset", "TensorDataset", "random_split"),
     "arrays and their rows: x[data.permutation(len(x), seed=0)[:n]]",
-)
+) | dict.fromkeys(("collate", "default_collate"), "numpy.stack of the examples, or arrays from the start")
 if not TYPE_CHECKING:
     __getattr__ = answers(__name__, _ADVICE)
 

@@ -20,7 +20,8 @@ from nnc_core.functions.selection import places_of
 from nnc_core.indexing import ranges as basic
 from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import DimLike, Dims
-from nnc_core.values.dispatch import F, learn_sizes
+from nnc_core.values.dispatch import F
+from nnc_core.values.evaluation import learn_sizes
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import current_trace
 from nnc_core.values.operands import holds_tensors, listed_value, value_of

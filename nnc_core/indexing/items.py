@@ -15,7 +15,8 @@ from nnc_core.indexing import gathering, ranges
 from nnc_core.symbol import show_line, user_line
 from nnc_core.type import is_static
 from nnc_core.values.accepted import GET_ITEM, SET_ITEM, accept_items
-from nnc_core.values.dispatch import F, learn_sizes, shape_of
+from nnc_core.values.dispatch import F
+from nnc_core.values.evaluation import learn_sizes, shape_of
 from nnc_core.values.in_place import copied_and_written, of_arrays
 from nnc_core.values.modes import lazy
 from nnc_core.values.operands import operand, value_of

@@ -19,7 +19,8 @@ from nnc_core.base.errors import (
 from nnc_core.functions.selection import places_of
 from nnc_core.type import DimLike, Dims, is_static
 from nnc_core.values.data_dependent import has_data_dependent
-from nnc_core.values.dispatch import F, shape_of
+from nnc_core.values.dispatch import F
+from nnc_core.values.evaluation import shape_of
 from nnc_core.values.modes import use_device
 from nnc_core.values.value import Value
 

@@ -31,7 +31,8 @@ LAYERS = {
     "ParameterList": "a tuple of nn.Parameter", "ParameterDict": "attributes that are nn.Parameter",
     "Buffer": "nnc.Cell(tensor) as an attribute", "DataParallel": "one device for each process",
     "SpectralNorm": "nnc.spectral_norm of a weight", "WeightNorm": "nnc.weight_norm of a weight",
-    "Dense": "nn.Linear(in_features, out_features)", "Conv": "nn.Conv2d", "Embed": "nn.Embedding",
+    "Dense": "nn.Linear(in_features, out_features)", "Conv": "nn.Conv2d",
+    "ConvTranspose": "nn.ConvTranspose2d", "Embed": "nn.Embedding",
 }  # fmt: skip
 
 LOSSES = {

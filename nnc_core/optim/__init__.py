@@ -40,10 +40,10 @@ from nnc_core.optim.runs.minimise import minimise_fun, minimise_network, minimis
 from nnc_core.optim.runs.progress import Progress
 from nnc_core.optim.runs.progress_bar import ProgressBar
 from nnc_core.optim.runs.training import fit, make_descent, make_step, run_epoch
-from nnc_core.optim.spellings import ADVICE
+from nnc_core.optim.spellings import ADVICE, CLIPPING, SCHEDULES
 
 if not TYPE_CHECKING:
-    __getattr__ = answers(__name__, ADVICE)
+    __getattr__ = answers(__name__, {**SCHEDULES, **CLIPPING, **ADVICE})
 
 __all__ = [
     "ASGD",

@@ -13,6 +13,22 @@ ADVICE = {
     "EMA": "optim.Average(parameters, decay)",
     "lr_scheduler": "optim.schedules, given in place of the learning rate", "sgd": "optim.SGD",
     "swa_utils": "optim.Average(parameters, decay)",
+    "GradientTransformation": "class Mine(optim.Minimiser), whose rule says what becomes of a parameter",
+    "MultiSteps": "optim.Accumulated(minimiser, every)", "adabelief": "optim.AdamW, or a rule of your own",
+    "adadelta": "optim.Adadelta",
+    "adafactor": "optim.Adafactor", "adagrad": "optim.Adagrad", "adamax": "optim.Adamax",
+    "add_decayed_weights": "weight_decay= of a minimiser", "amsgrad": "optim.AMSGrad",
+    "clip": "clipping=optim.clipping.Value(limit)",
+    "global_norm": "optim.clipping.global_norm(gradients)",
+    "lamb": "optim.LAMB", "lars": "optim.LARS", "lbfgs": "optim.LBFGS", "lion": "optim.Lion",
+    "masked": "optim.Group, or requires_grad = False of the others",
+    "multi_transform": "optim.Combined(minimiser, minimiser)", "nadam": "optim.NAdam",
+    "noisy_sgd": "optim.SGD of gradients to which noise was added", "radam": "optim.RAdam", "rmsprop": "optim.RMSprop",
+    "rprop": "optim.Rprop", "scale": "learning_rate= of a minimiser", "scale_by_adam": "optim.Adam",
+    "yogi": "optim.Adam, or a rule of your own", "l2_loss": "nnc.mse_loss", "huber_loss": "nnc.huber_loss",
+    "cosine_similarity": "nnc.cosine_similarity", "softmax_cross_entropy": "nnc.cross_entropy",
+    "softmax_cross_entropy_with_integer_labels": "nnc.cross_entropy",
+    "sigmoid_binary_cross_entropy": "nnc.binary_cross_entropy_with_logits",
 }  # fmt: skip
 """What to write instead of a name of torch.optim or optax."""
 
@@ -33,6 +49,12 @@ SCHEDULES = {
     "exponential_decay": "schedules.ExponentialDecay(rate, decay)",
     "linear_schedule": "schedules.Linear(first, last, steps)",
     "warmup_cosine_decay_schedule": "schedules.WarmUp(schedules.Cosine(rate, steps), steps)",
+    "cosine_onecycle_schedule": "schedules.OneCycle(highest, steps)",
+    "join_schedules": "schedules.Sequence(schedules, milestones)",
+    "linear_onecycle_schedule": "schedules.OneCycle, or a function of t",
+    "piecewise_constant_schedule": "schedules.MultiStep(rate, milestones, factor)",
+    "polynomial_schedule": "schedules.Polynomial(rate, steps, power)",
+    "warmup_constant_schedule": "schedules.WarmUp(rate, steps)",
 }  # fmt: skip
 """What to write instead of a schedule of PyTorch's or optax'."""
 

@@ -13,7 +13,7 @@ from nnc_core.recording.replay import must_be_recorded, replay
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Node
 from nnc_core.type import is_static
-from nnc_core.values.dispatch import evaluate
+from nnc_core.values.evaluation import evaluate
 from nnc_core.values.from_host import host_value
 from nnc_core.values.operands import value_of
 from nnc_core.values.tensor import Tensor

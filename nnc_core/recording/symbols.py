@@ -17,8 +17,9 @@ from nnc_core.recording.sizes import baked, has_names, numbered, solved
 from nnc_core.symbol import Line, postorder, show_line, user_line
 from nnc_core.type import Attributes, Dim, TensorSpec, TupleSpec, any_data_dependent, is_data_dependent, is_static
 from nnc_core.values.data_dependent import names_in, unresolved_counts, with_resolved_sizes
-from nnc_core.values.dispatch import evaluate, run_now
+from nnc_core.values.evaluation import evaluate
 from nnc_core.values.modes import computing
+from nnc_core.values.running import run_now
 from nnc_core.values.unshaped import Made, Unshaped, text_of, unknown_shape
 from nnc_core.values.value import Value
 

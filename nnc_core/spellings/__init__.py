@@ -16,7 +16,7 @@ from nnc_core.base.unknown_names import unknown_name as unknown
 from nnc_core.functions import movement, public
 from nnc_core.nn.spellings import OF_PARAMETERS
 from nnc_core.random.generator import Generator
-from nnc_core.spellings.elsewhere import ELSEWHERE, OF_GENERATORS
+from nnc_core.spellings.elsewhere import ELSEWHERE, OF_GENERATORS, OF_UPDATES
 from nnc_core.spellings.tables import ADVICE, ALIASES, DTYPES, MAKERS, OF_TENSORS
 from nnc_core.values.arguments import ArrayLike, located
 from nnc_core.values.tensor import Tensor
@@ -71,6 +71,11 @@ def _main_function(name: str) -> str | None:
 def unknown_distribution(generator: Generator, name: str) -> Any:
     """Raise the error for an attribute that generators have not; `Generator.__getattr__`."""
     raise unknown(f"'Generator' object has no attribute {name!r}", name, generator, OF_GENERATORS.get(name))
+
+
+def unknown_update(at_key: Any, name: str) -> Any:
+    """Raise the error for an attribute that `x.at[key]` has not; `AtKey.__getattr__`."""
+    raise unknown(f"'x.at[key]' has no attribute {name!r}", name, at_key, OF_UPDATES.get(name))
 
 
 def unknown_attribute(of: Any, name: str) -> Any:

@@ -73,8 +73,18 @@ OF_LINALG = {
     "null_space": "nnc.linalg.svd: the last rows of vh", "orth": "nnc.linalg.svd: the first columns of u",
     "pinvh": "nnc.linalg.pinv", "rq": "nnc.linalg.lq", "solve_banded": _SOLVED, "solve_circulant": "nnc.fft",
     "solve_lyapunov": "nnc.linalg.solve_continuous_lyapunov", "solve_toeplitz": _SOLVED, "solveh_banded": _SOLVED,
+    "cholesky_ex": "nnc.linalg.cholesky, whose error says where", "householder_product": "nnc.linalg.qr, which gives q",
+    "inv_ex": "nnc.linalg.inv, whose error says where", "ldl_factor": "nnc.linalg.cholesky or nnc.linalg.lu_factor",
+    "matrix_exp": "nnc.linalg.expm", "solve_ex": "nnc.linalg.solve, whose error says where",
     "sqrtm": f"{_SYMMETRIC}: v * nnc.sqrt(w) @ v.T",
 }  # fmt: skip
+
+OF_UPDATES = {
+    "apply": "x.at[key].set(f(x[key]))", "div": "x.at[key].divide(v)", "maximum": "x.at[key].max(v)",
+    "minimum": "x.at[key].min(v)", "mul": "x.at[key].multiply(v)", "pow": "x.at[key].power(v)",
+    "sub": "x.at[key].subtract(v)",
+}  # fmt: skip
+"""What to write instead of what `x.at[key]` has elsewhere."""
 
 OF_FFT = {
     "dct": "nnc.fft.rfft of x and its mirror image", "dctn": "nnc.fft.rfftn of x and its mirror image",

@@ -35,7 +35,11 @@ DTYPES = {
     "uintp": dt.uint64, "ulong": dt.uint64, "ulonglong": dt.uint64, "ushort": dt.uint16, "cfloat": dt.complex64,
 }  # fmt: skip
 
+_TREES = "dicts, lists and tuples as they are: nnc.grad and nnc.jit take them"
+
 ADVICE = {
+    **dict.fromkeys(("pytree", "tree", "tree_flatten", "tree_leaves", "tree_map", "tree_reduce", "tree_structure",
+                     "tree_unflatten", "tree_util"), _TREES),
     "Array": "nnc.Tensor", "False_": "False", "ShapeDtypeStruct": "nnc.TensorSpec(shape, dtype)", "Size": "tuple",
     "True_": "True", "adaptive_avg_pool1d": "nnc.adaptive_avg_pool", "adaptive_avg_pool2d": "nnc.adaptive_avg_pool",
     "adaptive_avg_pool3d": "nnc.adaptive_avg_pool", "adaptive_max_pool1d": "nnc.adaptive_max_pool",
@@ -108,13 +112,29 @@ ADVICE = {
     "set_num_threads": "nnc.config.threads = 4", "seterr": "nnc.config.check_nan", "seterrcall": "nnc.config.check_nan",
     "size": "x.size", "special": "nnc's own functions: nnc.erf", "std_mean": "nnc.std and nnc.mean",
     "switch": "nnc.case_of", "t": "x.T", "tensor_split": "nnc.array_split",
-    "tree": "dicts, lists and tuples as they are: nnc.grad and nnc.jit take them",
-    "tree_map": "dicts, lists and tuples as they are: nnc.grad and nnc.jit take them",
-    "tree_util": "dicts, lists and tuples as they are: nnc.grad and nnc.jit take them",
     "triangular_solve": "nnc.linalg.solve_triangular", "unflatten": "nnc.reshape",
     "utils": "nnc.data, nnc.optim.clipping", "var_mean": "nnc.var and nnc.mean", "vectorize": "nnc.vmap(f)",
     "view_as_complex": "nnc.complex(x[..., 0], x[..., 1])",
     "view_as_real": "nnc.stack([nnc.real(z), nnc.imag(z)], axis=-1)",
+    "avg_pool": "nnc.avg_pool1d, nnc.avg_pool2d or nnc.avg_pool3d",
+    "max_pool": "nnc.max_pool1d, nnc.max_pool2d or nnc.max_pool3d", "lp_pool1d": "nnc.lp_pool",
+    "lp_pool2d": "nnc.lp_pool", "lp_pool3d": "nnc.lp_pool",
+    "multi_head_attention_forward": "nnc.multi_head_attention",
+    "multi_margin_loss": "nnc.mean(nnc.relu(margin + x - picked)) - margin / classes, picked the right scores",
+    "soft_margin_loss": "nnc.mean(nnc.softplus(-y * x))", "feature_alpha_dropout": "nnc.alpha_dropout",
+    "view": "nnc.reshape(x, shape)", "expand": "nnc.broadcast_to(x, shape)",
+    "mode": "nnc.unique_counts(x), and the value with the largest count", "sgn": "nnc.sign(x)",
+    "frac": "x - nnc.trunc(x)", "addr": "x + nnc.outer(a, b)", "addbmm": "x + nnc.sum(a @ b, axis=0)",
+    "combinations": "nnc.triu_indices(n, k=1) for pairs", "is_complex": "nnc.isdtype(x.dtype, 'complex floating')",
+    "is_floating_point": "nnc.isdtype(x.dtype, 'real floating')", "broadcast_tensors": "nnc.broadcast_arrays(*xs)",
+    "renorm": "x * nnc.minimum(1.0, limit / nnc.linalg.vector_norm(x, axis=others, keepdims=True))",
+    "hann_window": "nnc.hanning(n, periodic=True)", "bartlett_window": "nnc.bartlett(n, periodic=True)",
+    "hamming_window": "nnc.hamming(n, periodic=True)", "blackman_window": "nnc.blackman(n, periodic=True)",
+    "kaiser_window": "nnc.kaiser(n, beta, periodic=True)",
+    "sparse_coo_tensor": "nnc.segment_sum or nnc.scatter_add of products",
+    "named_scope": "nothing: errors and profiles name the lines of the user's code",
+    "select_and_scatter_add": "nnc.vjp of nnc.max_pool2d", "squareplus": "(x + nnc.sqrt(x * x + 4)) / 2",
+    "standardize": "nnc.layer_norm, or (x - nnc.mean(x, axis=-1, keepdims=True)) / nnc.std(x, axis=-1, keepdims=True)",
 }  # fmt: skip
 """What to write instead of a name that is not taken."""
 
@@ -142,5 +162,14 @@ OF_TENSORS = {
     "unflatten": "x.reshape(shape)", "unsqueeze": "nnc.expand_dims(x, axis)", "values": "x.numpy()",
     "view": "x.reshape(shape); x.numpy().view(dtype) for other bits", "view_as": "x.reshape(y.shape)",
     "zero_": "x[...] = 0",
+    "uniform_": "x[...] = nnc.Generator().uniform(x.shape)", "normal_": "x[...] = nnc.Generator().normal(x.shape)",
+    "stride": "x.numpy().strides: tensors have no strides", "storage": "x.numpy()", "untyped_storage": "x.numpy()",
+    "data_ptr": "x.__dlpack__(), which shares the memory",
+    "share_memory_": "nnc.io.save_arrays and nnc.io.map_arrays, between processes",
+    "pin_memory": "x: copies between devices need no pinning",
+    "mode": "nnc.unique_counts(x), and the value with the largest count", "aval": "x.spec",
+    "weak_type": "False: only Python's numbers give way", "copy_to_host_async": "x.numpy()",
+    "addressable_shards": "x.device: a tensor is on one", "sharding": "x.device: a tensor is on one",
+    "devices": "x.device", "byteswap": "x.numpy().byteswap()",
 }  # fmt: skip
 """What to write instead of an attribute of NumPy's or PyTorch's arrays."""

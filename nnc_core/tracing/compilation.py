@@ -12,7 +12,7 @@ from nnc_core.symbol import Body
 from nnc_core.tracing.donation import array_to_overwrite, give_up
 from nnc_core.tracing.traced import Traced
 from nnc_core.type import Dim, is_static, substitute
-from nnc_core.values.dispatch import evaluate
+from nnc_core.values.evaluation import evaluate
 from nnc_core.values.modes import gradients
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import LEAF, Structure, unflatten

@@ -20,7 +20,7 @@ from nnc_core.tracing.report import explained, shown
 from nnc_core.tracing.signature import Arguments, Parameters, Signature
 from nnc_core.tracing.tracing import TraceSpec
 from nnc_core.values.data_dependent import DataDependentError
-from nnc_core.values.dispatch import compute
+from nnc_core.values.evaluation import compute
 from nnc_core.values.modes import _stack, current_trace, gradients, lazy, sweeps
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Trace

@@ -12,7 +12,8 @@ from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import postorder
 from nnc_core.type import TensorSpec
 from nnc_core.values.copies import reduce_value
-from nnc_core.values.dispatch import F, evaluate
+from nnc_core.values.dispatch import F
+from nnc_core.values.evaluation import evaluate
 from nnc_core.values.from_host import host_value
 from nnc_core.values.history import Round, cut, was_computed
 from nnc_core.values.in_place import is_held_once, references

@@ -6,7 +6,7 @@ from typing import Any
 
 from nnc_core.base.errors import SymbolValueError
 from nnc_core.stacks import stack_for
-from nnc_core.values.dispatch import evaluate
+from nnc_core.values.evaluation import evaluate
 from nnc_core.values.refusals import no_value
 from nnc_core.values.value import Value, made_at
 

@@ -15,8 +15,9 @@ from nnc_core.symbol import show_line, user_line
 from nnc_core.type import Dims, TensorSpec, any_data_dependent
 from nnc_core.values.bound_methods import BoundMethods
 from nnc_core.values.data_dependent import refresh
-from nnc_core.values.dispatch import F, compute, evaluate, shape_of
+from nnc_core.values.dispatch import F
 from nnc_core.values.dropped_writes import is_part, is_unread, unread
+from nnc_core.values.evaluation import compute, evaluate, shape_of
 from nnc_core.values.from_host import ordered
 from nnc_core.values.hooks import HookHandle, register_accumulation_hook, register_hook
 from nnc_core.values.in_place_results import in_place_result
@@ -235,8 +236,14 @@ class Tensor(BoundMethods):
 
     @property
     def requires_grad(self) -> bool:
-        """A variable, or computed from one."""
+        """A variable, or computed from one; PyTorch's way of making one is refused."""
         return self._value.tracked
+
+    @requires_grad.setter
+    def requires_grad(self, on: bool) -> None:
+        if on != self._value.tracked:
+            raise GradientError(f"a tensor is {'no' if on else 'a'} variable for good",
+                                hint="x = nnc.variable(x)" if on else "x = x.detach()", line=show_line(user_line()))
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
         """Call `hook` with the gradient of this value when a backward pass has it complete; what it gives, unless

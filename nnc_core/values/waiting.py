@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nnc_core.stacks import opened, stack_for
-from nnc_core.values.dispatch import evaluate
+from nnc_core.values.evaluation import evaluate
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import flatten
 

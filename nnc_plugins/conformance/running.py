@@ -18,8 +18,8 @@ from nnc_core.operator import CONSTANT, OPERATORS
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Node, postorder
 from nnc_core.type import Attributes, Op, TensorSpec, TupleSpec
-from nnc_core.values.dispatch import run_now
 from nnc_core.values.modes import use_device
+from nnc_core.values.running import run_now
 from nnc_core.values.value import Value
 from nnc_plugins.conformance.case import Array
 

@@ -366,3 +366,32 @@ def test_one_fused_command_ends_an_update_of_adam() -> None:
         minimiser = optim.Adam([nnc.Cell(nnc.zeros(4))], optim.schedules.Cosine(0.1, 100))
         text = nnc.jit(lambda g: minimiser.update({"0": g})).lower(nnc.zeros(4)).explain()
     assert text.count("add divide subtract)") == 1
+
+
+class Adapted(nn.Module):
+    """A fixed network behind an adapter of low rank."""
+
+    def __init__(self, base: nn.Module, a: Any, b: Any) -> None:
+        self.base, self.a, self.b = base, nn.Parameter(nnc.asarray(a)), nn.Parameter(nnc.asarray(b))
+
+    def forward(self, x: nnc.Tensor) -> nnc.Tensor:
+        return self.base(x + x @ self.a.read() @ self.b.read())
+
+
+@pytest.mark.parametrize("eager", [True, False], ids=["eager", "jit"])
+def test_an_adapter_is_trained_beside_a_fixed_network(eager: bool) -> None:
+    rng = np.random.default_rng(0)
+    x, a, b, t = (rng.normal(size=s) for s in ((5, 6), (6, 2), (2, 6), (5, 3)))
+    base = nn.Linear(6, 3, dtype=nnc.float64)
+    net = Adapted(base, a, b)
+    kept = {name: p.numpy() for name, p in base.named_parameters().items()}
+    minimiser = optim.SGD({"a": net.a, "b": net.b}, 0.1)
+    loss = lambda x: nnc.sum(net(x) * nnc.asarray(t))  # noqa: E731
+    with pytest.raises(StateError, match=r"unknown base\.bias, base\.weight(?s:.*)parameters=minimiser\.parameters"):
+        optim.make_step(nn.value_and_grad(net, loss), minimiser, eager=True)(nnc.asarray(x))
+    wanted = nn.value_and_grad(net, loss, parameters=minimiser.parameters)
+    optim.make_step(wanted, minimiser, eager=eager)(nnc.asarray(x))
+    back = t @ base.weight.numpy().T
+    np.testing.assert_allclose(net.a.numpy(), a - 0.1 * x.T @ back @ b.T, rtol=1e-10)
+    np.testing.assert_allclose(net.b.numpy(), b - 0.1 * (x @ a).T @ back, rtol=1e-10)
+    assert all((p.numpy() == kept[name]).all() for name, p in base.named_parameters().items())

@@ -277,7 +277,8 @@ class Minimiser(Stateful):
             numbered = bool(missing) and all(name.isdecimal() for name in missing)
             raise StateError(f"gradients for {type(self).__name__}: {'; '.join(said)}",
                              hint="make it with module.named_parameters(), or optim.groups_by_name, for these names"
-                             if numbered else "differentiate by the parameters that the minimiser was made with")
+                             if numbered else "differentiate by the parameters that the minimiser was made with: "
+                             "nn.value_and_grad(module, loss, parameters=minimiser.parameters)")
         for name, p in active.items():
             g, spec = gradients[name], p.spec
             if g.shape != spec.shape:

@@ -380,7 +380,7 @@ def test_arguments_by_name_are_passed_on(run: Any, device: str) -> None:
     (lambda x: nnc.grad(lambda v: (nnc.sum(v), v))(x), "grad: the function gives tuple", "has_aux=True"),
     (lambda x: nnc.grad(nnc.sum, has_aux=True)(x), r"grad: the function gives Tensor, not \(scalar, any", "a pair"),
     (lambda x: nnc.grad(nnc.sum)(x.astype("int32")), r"a derivative by int32\[2\]", "cast with astype"),
-    (lambda x: nnc.vmap(lambda a, s: a * s)(x, s=x), "vmap: arguments by name: s", "by position"),
+    (lambda x: nnc.vmap(lambda a, s: a * s)(x, s=x), "vmap: arrays by name: s", "by position"),
     (lambda x: bool(x > 1) and x, r"bool: bool\[2\] has not exactly one element", "nnc.any"),
 ])
 def test_what_is_refused_says_what_to_write(f: Callable[[nnc.Tensor], Any], said: str, hint: str) -> None:

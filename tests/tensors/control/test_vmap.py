@@ -430,3 +430,21 @@ def test_a_cell_takes_what_it_takes(device: str) -> None:
 def test_the_jacobian_of_several_results_is_refused(device: str) -> None:
     with pytest.raises(GradientError, match="jacobian: the function gives tuple, not a tensor"):
         nnc.jacobian(lambda x: (x, x))(numbers(3))
+
+
+@pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
+def test_settings_are_given_by_name(jit: bool) -> None:
+    def scaled(x: nnc.Tensor, *, scale: float = 1.0, axes: tuple[int, ...] = (), shift: bool = False) -> nnc.Tensor:
+        return nnc.sum(x * scale, axis=axes) + (1.0 if shift else 0.0)
+
+    x = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
+    batched = nnc.vmap(scaled)
+    run = nnc.jit(lambda x: batched(x, scale=2.0, axes=(1,), shift=True)) if jit else batched
+    got = run(nnc.asarray(x)) if jit else run(nnc.asarray(x), scale=2.0, axes=(1,), shift=True)
+    np.testing.assert_allclose(got.numpy(), x.sum(axis=2) * 2 + 1)
+
+
+@pytest.mark.parametrize("given", [np.ones(4), [np.ones(4)], {"b": nnc.ones(4)}], ids=["array", "in a list", "tensor"])
+def test_arrays_by_name_are_refused(given: Any) -> None:
+    with pytest.raises(OperandError, match=r"(?s)arrays by name: b.*test_vmap\.py.*try: by position"):
+        nnc.vmap(lambda a, b: a)(nnc.ones(4), b=given)

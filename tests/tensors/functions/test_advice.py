@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.base.errors import UnknownNameError
+from nnc_core.base.errors import GradientError, UnknownNameError
 from nnc_core.random import spellings
 from nnc_core.spellings import ADVICE, ALIASES, OF_TENSORS
-from nnc_core.spellings.elsewhere import ELSEWHERE, OF_FFT, OF_GENERATORS, OF_LINALG
+from nnc_core.spellings.elsewhere import ELSEWHERE, OF_FFT, OF_GENERATORS, OF_LINALG, OF_UPDATES
 
 TABLES = {"main": (ELSEWHERE, nnc), "linalg": (OF_LINALG, nnc.linalg), "fft": (OF_FFT, nnc.fft),
           "random": (spellings.ADVICE, nnc.random), "generators": (OF_GENERATORS, nnc.Generator(0)),
+          "updates": (OF_UPDATES, nnc.zeros(3).at[0]), "io": (nnc.io._ADVICE, nnc.io),
           "alone": (ADVICE, None), "tensors": (OF_TENSORS, None)}  # fmt: skip
 """What is advised, and where its names are looked for: those of the last are spellings of more than one place."""
 SIZES = {"shape": (20_000,), "n": 5, "p": 0.25, "a": 3.0, "freedom": 6.0, "count": 2, "low": 1, "high": 6,
@@ -50,6 +51,36 @@ def test_what_is_advised_is_there_and_what_is_asked_for_is_not(table: str) -> No
             with pytest.raises(UnknownNameError) as caught:
                 getattr(place, name)
             assert f"try: {text}" in str(caught.value)
+
+
+def test_a_tensor_is_made_no_variable_by_its_attribute() -> None:
+    x, w = nnc.asarray([1.0, 2.0]), nnc.variable([1.0, 2.0])
+    x.requires_grad, w.requires_grad = False, True  # as they are
+    with pytest.raises(GradientError, match=r"(?s)test_advice\.py.*try: x = nnc\.variable\(x\)"):
+        x.requires_grad = True
+    with pytest.raises(GradientError, match=r"try: x = x\.detach\(\)"):
+        w.requires_grad = False
+    assert not x.requires_grad and w.requires_grad
+
+
+def test_what_others_call_updates_is_done_as_advised() -> None:
+    x, key, v = nnc.asarray([1.0, 4.0, 9.0]), np.asarray([0, 2]), 2.0
+    wanted = {"apply": [1.0, 4.0, 3.0], "div": [0.5, 4.0, 4.5], "maximum": [2.0, 4.0, 9.0], "minimum": [1.0, 4.0, 2.0],
+              "mul": [2.0, 4.0, 18.0], "pow": [1.0, 4.0, 81.0], "sub": [-1.0, 4.0, 7.0]}
+    made = {name: eval(text, {"x": x, "key": key, "v": v, "f": nnc.sqrt}).tolist() for name, text in OF_UPDATES.items()}
+    assert made == wanted
+
+
+@pytest.mark.parametrize("name, wanted", [
+    ("sgn", [-1.0, 1.0]), ("frac", [-0.5, 0.25]), ("squareplus", [0.5, 2.63019939]), ("standardize", [-1.0, 1.0]),
+    ("hann_window", [0.0, 0.5, 1.0, 0.5]), ("hamming_window", [0.08, 0.54, 1.0, 0.54]),
+    ("bartlett_window", [0.0, 0.5, 1.0, 0.5]), ("blackman_window", [0.0, 0.34, 1.0, 0.34]),
+    ("multi_margin_loss", 4.75 / 2)])
+def test_functions_written_out_are_what_they_are_for(name: str, wanted: Any) -> None:
+    x = nnc.asarray([-1.5, 2.25])
+    given = {"nnc": nnc, "x": x, "n": 4, "margin": 1.0, "picked": x[:1], "classes": 2}
+    text = ADVICE[name].removeprefix("nnc.layer_norm, or ").removesuffix(", picked the right scores")
+    np.testing.assert_allclose(eval(text, given).numpy(), wanted, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("module", ["linalg", "fft", "nn", "random"])

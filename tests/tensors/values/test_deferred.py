@@ -12,7 +12,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import ImplicitComputeError, ImplicitComputeWarning
-from nnc_core.values import dispatch as evaluation
+from nnc_core.values import running
 from tests.tensors.conftest import devices
 from tests.tensors.faults import fails
 
@@ -25,13 +25,13 @@ QUICKEST = devices()[0]
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the operators that have run."""
     seen: list[str] = []
-    run = evaluation._run
+    run = running._run
 
     def counted(op, *rest):  # type: ignore[no-untyped-def]
         seen.append(op.name)
         return run(op, *rest)
 
-    monkeypatch.setattr(evaluation, "_run", counted)
+    monkeypatch.setattr(running, "_run", counted)
     return seen
 
 

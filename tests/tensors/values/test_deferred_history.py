@@ -14,8 +14,8 @@ import pytest
 import nnc_core as nnc
 from nnc_core.base.errors import UnconnectedError
 from nnc_core.symbol import postorder
-from nnc_core.values import dispatch
-from nnc_core.values.dispatch import evaluate
+from nnc_core.values import evaluation
+from nnc_core.values.evaluation import evaluate
 from nnc_core.values.history import LONGEST_HISTORY
 from nnc_core.values.value import Value
 from tests.sizes import LONG
@@ -76,7 +76,7 @@ def test_another_thread_may_let_go_of_what_is_being_computed(x: nnc.Tensor, monk
     with nnc.deferred():
         y = nnc.sin(x) * 2
     v, quicker = y._value, [True]
-    enqueued_for = dispatch.enqueued_for
+    enqueued_for = evaluation.enqueued_for
 
     def interrupted(line: Any) -> Any:
         if quicker and all(i.array is not None for i in v.inputs):
@@ -84,7 +84,7 @@ def test_another_thread_may_let_go_of_what_is_being_computed(x: nnc.Tensor, monk
             evaluate([v])  # as another thread would
         return enqueued_for(line)
 
-    monkeypatch.setattr(dispatch, "enqueued_for", interrupted)
+    monkeypatch.setattr(evaluation, "enqueued_for", interrupted)
     np.testing.assert_allclose(y.numpy(), np.sin(HOST) * 2, rtol=1e-6)
     assert not quicker and v.step is not None and v.step.inputs[0].array is None
 

@@ -11,7 +11,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core.base.errors import ShapeError
 from nnc_core.operator import Operator
-from nnc_core.values import dispatch
+from nnc_core.values import slow_way
 from nnc_core.values.modes import no_grad
 from nnc_cpu.device import CpuDevice
 
@@ -46,14 +46,14 @@ def value_and_gradient(f: Function, x: nnc.Tensor) -> tuple[bytes, bytes]:
 def slow_ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The operators that have gone the slow way with a step of their own."""
     found: list[str] = []
-    record = dispatch._record
+    record = slow_way._record
 
     def noted(op: Any, *arguments: Any) -> Any:
-        if dispatch.has_own_rule(op):
+        if slow_way.has_own_rule(op):
             found.append(op.name)
         return record(op, *arguments)
 
-    monkeypatch.setattr(dispatch, "_record", noted)
+    monkeypatch.setattr(slow_way, "_record", noted)
     return found
 
 

@@ -13,7 +13,7 @@ from nnc_core.base.command import Command
 from nnc_core.base.errors import AttributeValueError, Error
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.stacks import Stack, make_stack
-from nnc_core.values import dispatch
+from nnc_core.values import slow_way
 from nnc_cpu.backends import NumpyBackend
 from nnc_cpu.device import CpuDevice
 
@@ -36,13 +36,13 @@ COMMANDS: dict[str, Function] = {
 def slow_ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The operators that have gone the slow way."""
     found: list[str] = []
-    record = dispatch._record
+    record = slow_way._record
 
     def noted(op: Any, *arguments: Any) -> Any:
         found.append(op.name)
         return record(op, *arguments)
 
-    monkeypatch.setattr(dispatch, "_record", noted)
+    monkeypatch.setattr(slow_way, "_record", noted)
     return found
 
 
