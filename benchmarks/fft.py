@@ -19,8 +19,8 @@ import numpy as np
 import nnc_core as nnc
 from benchmarks._measure import show
 
-TURNS, PIECE = 9, 0.01
-"""Turns of each library, and seconds of one."""
+WARM, TURNS, PIECE = 5, 9, 0.01
+"""Calls that are not measured, turns of each library, and seconds of one."""
 SHAPES: tuple[tuple[int, ...], ...] = (
     (8,), (64,), (1000,), (1024,), (4096,), (1 << 16,), (1_000_000,), (1 << 20,),
     (1 << 16, 8), (4096, 64), (1000, 1000), (1024, 1024))  # fmt: skip
@@ -64,7 +64,8 @@ def least(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
     """Seconds of a call of each, the least of several turns."""
     counts, best = {}, dict.fromkeys(calls, float("inf"))
     for name, call in calls.items():
-        call()
+        for _ in range(WARM):
+            call()
         begin = process_time()
         call()
         counts[name] = max(1, int(PIECE / max(process_time() - begin, 1e-6)))
