@@ -226,9 +226,9 @@ def test_a_matrix_times_itself_is_a_matrix_times_its_equal(device: CpuDevice) ->
         assert same.tobytes() == device.eager["matmul"](x, x.copy(), ta, tb).tobytes()
 
 
-def test_depthwise_convolutions_run_by_their_loop_nests() -> None:
+def test_small_depthwise_convolutions_run_by_their_loop_nests() -> None:
     rng = np.random.default_rng(0)
-    x, k = (nnc.asarray(rng.standard_normal(shape).astype(np.float32)) for shape in ((1, 9, 9, 20), (3, 3, 1, 20)))
+    x, k = (nnc.asarray(rng.standard_normal(shape).astype(np.float32)) for shape in ((1, 5, 5, 20), (3, 3, 1, 20)))
     with nnc.deferred():
         y = nnc.relu(nnc.conv2d(x, k, padding="SAME", groups=20))
     run = nnc.export({"x": x, "k": k}, {"y": y}).compile()
