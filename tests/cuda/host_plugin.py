@@ -12,10 +12,11 @@ from nnc_cuda.matrices.cusolver import Cusolver
 from nnc_cuda.vendor import VendorLibraries
 from nnc_plugins import API, DeviceOffer, PluginInfo, hookimpl
 from tests.cuda.host_compiler import HostCompiler
+from tests.cuda.host_cublas import FakeCublas
 from tests.cuda.host_cublaslt import FakeCublasLt
 from tests.cuda.host_cudnn import FakeCudnn
 from tests.cuda.host_cufft import FakeCufft
-from tests.cuda.host_cusolver import FakeCublas, FakeCusolver
+from tests.cuda.host_cusolver import FakeCusolver
 from tests.cuda.host_driver import HostDriver
 
 ID = "cudahost:0"

@@ -13,7 +13,7 @@ import pytest
 
 from nnc_core.base.dtype import bfloat16, float16, float32, float64
 from nnc_cuda.dnn import attention_graphs, cudnn, descriptors, graphs, operations
-from tests.cuda import host_cudnn, host_cufft, host_cusolver
+from tests.cuda import host_cublas, host_cudnn, host_cufft, host_cusolver
 
 KINDS = {
     "cusolverDnHandle_t": "handle", "cublasHandle_t": "handle", "cufftHandle": "plan", "cufftHandle *": "plan*",
@@ -83,9 +83,9 @@ def test_cusolver_of_any_dtype(name: str) -> None:
     assert declared(name, "cusolverDn.h") == host_cusolver.GENERAL[name].replace("buffer", "address").split()
 
 
-@pytest.mark.parametrize("routine", host_cusolver.OF_BLAS)
+@pytest.mark.parametrize("routine", host_cublas.OF_BLAS)
 def test_cublas(routine: str) -> None:
-    wanted = host_cusolver.OF_BLAS[routine].replace("number*", "address").replace("int*", "address").split()
+    wanted = host_cublas.OF_BLAS[routine].replace("number*", "address").replace("int*", "address").split()
     for letter in "SDCZ":
         assert declared(f"cublas{letter}{routine}", "cublas_api.h") == wanted
     assert declared("cublasSetStream_v2", "cublas_api.h") == ["handle", "stream"]

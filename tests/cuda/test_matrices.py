@@ -24,7 +24,8 @@ from nnc_cuda.matrices.cusolver import Cusolver
 from nnc_cuda.vendor import VendorLibraries
 from nnc_plugins.conformance.agreement import with_signs_of
 from tests.cuda.host_compiler import HostCompiler, compiler
-from tests.cuda.host_cusolver import FakeCublas, FakeCusolver
+from tests.cuda.host_cublas import FakeCublas
+from tests.cuda.host_cusolver import FakeCusolver
 from tests.cuda.host_driver import HostDriver
 from tests.cuda.host_plugin import ID
 from tests.opencl.running import get, put
