@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -32,6 +32,9 @@ from nnc_core.operator.control import is_tape
 from nnc_core.operator.fused import FUSED
 from nnc_core.symbol import Node, show_line
 
+UNWATCHED = (False, "off", False)
+"""`config.of_runs` of calls that nobody waits for and whose operands nobody looks at."""
+
 
 class ComputationGraph:
     """A graph compiled for one device: takes and gives arrays of that device.
@@ -50,7 +53,7 @@ class ComputationGraph:
         self._step_of = [emitter.step_of[id(call)] for call in calls_of(self.records)]
         self._makers = [(name, slot, self._maker(layout, is_tape(self.outputs[name].spec)))
                         for name, (slot, layout) in self._slots.outputs.items()]
-        self._by_address = ByAddress(self._slots, self.device) if self._slots.are_arrays else None
+        self._by_address = self._by_addresses([*self._slots.inputs], [*self.outputs])
         self._idle: deque[Program] = deque()
         self._arenas = self.device.arenas
         self._nbytes = sum([s.nbytes for s in plan.arena]) if self._scattered else sum(plan.allocation.segments)
@@ -79,22 +82,54 @@ class ComputationGraph:
 
         An error is of the class that it has where the operator runs alone, and names the command and its line; its
         `lost` are the inputs that the call had begun to overwrite."""
+        call = self._by_address
+        if call is not None:
+            found = self._run_by_addresses(call, [given[name] for name in self._slots.inputs])
+            if found is not None:
+                return dict(zip(self.outputs, found))  # noqa: B905 as many, at each call
         waits, nonfinite, indices = config.of_runs
-        watched = indices or nonfinite != "off"
-        program, call = self._program(), self._by_address
-        if call is None or watched or waits or not program.lends(call.slots):
-            arrays = self._bound(program, given, nonfinite, indices, waits)
-        else:
-            lent = call.lend(program, given)
-            self._run(program, None, kept=False)
-            arrays = call.results(program, lent)
+        program = self._program()
+        arrays = self._bound(program, given, nonfinite, indices, waits)
+        self._has_run(program)
+        return arrays
+
+    def in_order(self, inputs: Sequence[str], outputs: Sequence[str]) -> Callable[[Sequence[Array]], Sequence[Array]]:
+        """`run` for a caller who has arrays of the inputs in this order, and wants outputs in that."""
+        call = self._by_addresses(inputs, outputs)
+
+        def run(arrays: Sequence[Array]) -> Sequence[Array]:
+            found = None if call is None else self._run_by_addresses(call, arrays)
+            if found is None:
+                by_name = self.run(dict(zip(inputs, arrays, strict=True)))
+                found = [by_name[name] for name in outputs]
+            return found
+
+        return run
+
+    def _by_addresses(self, inputs: Sequence[str], outputs: Sequence[str]) -> ByAddress | None:
+        return ByAddress(self._slots, self.device, inputs, outputs) if self._slots.are_arrays else None
+
+    def _run_by_addresses(self, call: ByAddress, arrays: Sequence[Array]) -> list[Array] | None:
+        """One call; None where its arrays have to be bound."""
+        if config.of_runs != UNWATCHED:
+            return None
+        program = self._program()
+        if not program.lends(call.slots):
+            self._idle.append(program)
+            return None
+        lent = call.lend(program, arrays)
+        self._run(program, None, kept=False)
+        results = call.results(program, lent)
+        self._has_run(program)
+        return results
+
+    def _has_run(self, program: Program) -> None:
         program.used = tick()
         self._idle.append(program)
         if self._slots.tapes:
             self._arenas.resize(program, self._nbytes + self._bytes_on_tapes(program))
         if self._arenas.over:
             self._arenas.settle()
-        return arrays
 
     def _bound(self, program: Program, given: Mapping[str, Array], nonfinite: str, indices: bool,
                waits: bool) -> dict[str, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from nnc_core.base.errors import DeviceError, DTypeError, Error, OperandError, ShapeError
@@ -29,6 +29,9 @@ class CompiledProgram(Protocol):
     def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """One call.  Arrays by name in, arrays by name out."""
 
+    def in_order(self, inputs: Sequence[str], outputs: Sequence[str]) -> Callable[[Sequence[Array]], Sequence[Array]]:
+        """`run` for a caller who has arrays of the inputs in this order, and wants outputs in that."""
+
     def reserve(self) -> None:
         """Allocate the memory of one call."""
 
@@ -54,7 +57,7 @@ class CompiledGraph:
                  stack_of: Callable[[str], Stack] | None = None,
                  place_of: Callable[[str], str] | None = None) -> None:
         self.program, self.source, self.stack = program, source, stack
-        self.graph, self.run = program.graph, program.run
+        self.graph, self.run, self.in_order = program.graph, program.run, program.in_order
         self.stack_of = stack_of or (lambda name: stack)
         """name -> the stack of an input or an output."""
         self.place_of = place_of

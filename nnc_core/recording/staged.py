@@ -8,7 +8,7 @@ by operator, and is compiled when it comes again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -152,6 +152,15 @@ class StagedProgram:
         """One call.  Arrays by name in, arrays by name out, each on its own device."""
         arrays = self._run(given, CompiledPart.run, self._run_break)
         return {k: self._own(node, arrays) for k, node in self.graph.outputs.items()}
+
+    def in_order(self, inputs: Sequence[str], outputs: Sequence[str]) -> Callable[[Sequence[Array]], Sequence[Array]]:
+        """`run` for a caller who has arrays of the inputs in this order, and wants outputs in that."""
+
+        def run(arrays: Sequence[Array]) -> Sequence[Array]:
+            found = self.run(dict(zip(inputs, arrays, strict=True)))
+            return [found[name] for name in outputs]
+
+        return run
 
     def _run(self, given: Mapping[str, Array], run_part: Callable[[CompiledPart, Arrays, Sizes], None],
              run_break: Callable[[Node, Arrays, Sizes], Array]) -> Arrays:

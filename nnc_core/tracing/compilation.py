@@ -26,7 +26,7 @@ class Compilation:
         self.traced, self.run, self.numbers = traced, run, numbers
         self.stack, self.writes, self.outputs = traced.stack, traced.writes, traced.outputs
         specs = {k: run.graph.outputs[k].spec for k in self.outputs}
-        self._made = [(k, run.stack_of(k), s if is_static(s.shape) else None) for k, s in specs.items()]
+        self._made = [(run.stack_of(k), s if is_static(s.shape) else None) for k, s in specs.items()]
         self.arguments = [f"arg{i}" for i in range(len(traced.shapes))]
         donated = run.donated
         self.taken = tuple([(k, cell) for k, cell in traced.cells if k in donated])
@@ -37,6 +37,8 @@ class Compilation:
         self._puts = [(k, cell, run.stack_of(k), held[cell]) for k, cell in self.writes]
         """With the spec of the trace, one object, so that the next call sees at once that it is the same."""
         self.pure = not (traced.cells or traced.outside or traced.guards or len(traced.captured))
+        self._run_in_order = run.in_order(self.arguments, self.outputs) if self.pure else None
+        """Of calls that read arguments alone."""
         self.single = traced.structure.kind is None and leaves == (None,)
         self.plain = _plain_kind(traced.structure) if all([x is None for x in leaves]) else None
         """`tuple` or `list`, if the result is one of tensors."""
@@ -68,8 +70,9 @@ class Compilation:
 
     def call(self, arrays: Sequence[Any]) -> Any:
         """The function's result for these argument arrays."""
-        given = dict(zip(self.arguments, arrays))  # noqa: B905 as many, at each call
-        return self.results(self.run.run(given)) if self.pure else self._call(given, {}, {})
+        if self._run_in_order is not None:
+            return self.results(self._run_in_order(arrays))
+        return self._call(dict(zip(self.arguments, arrays, strict=True)), {}, {})
 
     def call_donating(self, tensors: Sequence[Tensor], labels: Mapping[int, str]) -> Any:
         """The same, with tensors by their number that give up their memory; labels are what they are called."""
@@ -95,7 +98,7 @@ class Compilation:
                 raise
             for k, cell, stack, spec in self._puts:
                 cell.put(Value(arrays[k], stack, spec))
-        return self.results(arrays)
+        return self.results([arrays[k] for k in self.outputs])
 
     def _mark_lost(self, error: Error, given: Mapping[str, Any], donated: Mapping[str, Tensor],
                    labels: Mapping[str, str]) -> None:
@@ -123,11 +126,13 @@ class Compilation:
             given[k] = tensor._value.array
         return given | {k: cell.lend().array for k, cell in self.taken} if take else given
 
-    def results(self, arrays: Mapping[str, Any]) -> Any:
+    def results(self, arrays: Sequence[Any]) -> Any:
+        """The function's result, of the arrays of its outputs."""
         if self.single:
-            name, stack, spec = self._made[0]
-            return Tensor(Value(arrays[name], stack, spec))
-        tensors = [Tensor(Value(arrays[k], stack, spec)) for k, stack, spec in self._made]
+            [array], [(stack, spec)] = arrays, self._made
+            return Tensor(Value(array, stack, spec))
+        tensors = [Tensor(Value(array, stack, spec))
+                   for array, (stack, spec) in zip(arrays, self._made)]  # noqa: B905 as many, at each call
         if self.plain is not None:
             return self.plain(tensors)
         made = iter(tensors)
