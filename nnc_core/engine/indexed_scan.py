@@ -39,7 +39,7 @@ PUT_ROW = Op("put_row", ("x", "row", "index"), (), lambda x, row, index: x, _put
              "x with the row at an int64 index replaced.", nest=_put_row_nest, inplace=(0,), exact=True, storage=True)
 
 
-class _Rows(NamedTuple):
+class _IndexedRows(NamedTuple):
     """Rows of a loop, by the numbers of the body's inputs and outputs."""
 
     taken: list[int]
@@ -52,7 +52,7 @@ class _Rows(NamedTuple):
     """Outputs that are windows."""
 
     def wholes_put(self, loop: LoopAttributes) -> list[TensorSpec]:
-        """What rows are put into."""
+        """Arrays that rows are put into."""
         rows = [loop.body.outputs[j] for j in self.put]
         return [TensorSpec((loop.length, *row.shape), row.dtype) for row in rows]
 
@@ -97,7 +97,7 @@ class IndexedScan(Nodes):
         at = {j: j for j in range(n)} | {j: n + 1 + i for i, j in enumerate((*rows.put, *rows.stacked))}
         return [F.pick(made, index=at[j]) for j in range(len(old.body.outputs))]
 
-    def _rows(self, loop: LoopAttributes) -> _Rows | None:
+    def _rows(self, loop: LoopAttributes) -> _IndexedRows | None:
         """Rows that need an index; None if there are none, or the loop has no certain length."""
         inputs, outputs = loop.body.inputs, loop.body.outputs
         begin, end = loop.carried_count, loop.carried_count + loop.scanned_count
@@ -105,10 +105,10 @@ class IndexedScan(Nodes):
         put = [j for j in range(begin, len(outputs)) if self._needs_index(outputs[j].spec)]
         if not isinstance(loop.length, int) or not (taken or put):
             return None
-        return _Rows(taken, put, [j for j in range(begin, end) if j not in taken],
-                     [j for j in range(begin, len(outputs)) if j not in put])
+        return _IndexedRows(taken, put, [j for j in range(begin, end) if j not in taken],
+                            [j for j in range(begin, len(outputs)) if j not in put])
 
-    def _body(self, loop: Node, old: LoopAttributes, rows: _Rows) -> Body:
+    def _body(self, loop: Node, old: LoopAttributes, rows: _IndexedRows) -> Body:
         """A round that carries the index and the wholes that it puts rows into, and captures those it takes them of."""
         G: Any = self.operator.open()
         for x in old.body.nodes:

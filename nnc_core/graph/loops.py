@@ -29,7 +29,7 @@ class _Live(NamedTuple):
         return _Live(*[[p for p in group if p in live] for group in loop.split(body.inputs)])
 
 
-class _WayBack(NamedTuple):
+class _LoopBack(NamedTuple):
     """A round of the loop that runs back, and what it reads of the first loop's."""
 
     body: Body
@@ -59,7 +59,7 @@ def _reverse(F: Any, gs: Sequence[Any], y: Any, live: set[int]) -> list[Any]:
     return [by_input.get(p) for p in body.inputs]
 
 
-def _way_back(G: Nodes, loop: LoopAttributes, body: Body, through: _Live, stacked: Sequence[int]) -> _WayBack:
+def _way_back(G: Nodes, loop: LoopAttributes, body: Body, through: _Live, stacked: Sequence[int]) -> _LoopBack:
     """`stacked` are the numbers of those stacked results whose rows have cotangents."""
     n, (c, x, k) = loop.carried_count, loop.split(body.inputs)
     d_c, d_k = like(G, through.carried, "dc"), like(G, through.captured, "dk")
@@ -74,7 +74,7 @@ def _way_back(G: Nodes, loop: LoopAttributes, body: Body, through: _Live, stacke
         residual_inputs = like(G, residuals, "trip")
     row_inputs = [*[residual_inputs[r] for r in residuals], *d_y.values(), *rows]
     inputs = (*d_c.values(), *d_k.values(), *row_inputs, *captured)
-    return _WayBack(Body(inputs, tuple(parted.back)), residuals, rows, captured)
+    return _LoopBack(Body(inputs, tuple(parted.back)), residuals, rows, captured)
 
 
 def _taped(F: Any, y: Any, body: Body, residuals: Sequence[Node]) -> list[Any]:

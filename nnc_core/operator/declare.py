@@ -42,7 +42,7 @@ class Base(Generic[V]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Of rules that take a public function for an operator (`square`, `mean`)."""
+            """Answer rules that take a public function for an operator (`square`, `mean`)."""
             raise AttributeError(f"there is no operator {name!r}: docs/operators.md lists those that rules may use",
                                  name=name, obj=self)
 

@@ -137,7 +137,7 @@ def steps_of(command: Command, library: FourierLibrary, packs: bool) -> FourierS
     return FourierSteps(tuple(to.steps), to.packed, to.packed + to.own)
 
 
-class _Rows(NamedTuple):
+class _BesideAxis(NamedTuple):
     """Rows along one more axis than that of the transform: how many, and elements from one to the next."""
 
     length: int
@@ -151,7 +151,7 @@ def calls_of(part: AxisTransform, x: Layout, y: Layout) -> Calls | None:
     axis = part.axis
     assert axis is not None
     found = sides({name: (_without(layout, axis), slice(None)) for name, layout in (("x", x), ("y", y))})
-    axes = [_Rows(*each) for each in zip(found.lengths, found.steps["x"], found.steps["y"], strict=True)]
+    axes = [_BesideAxis(*each) for each in zip(found.lengths, found.steps["x"], found.steps["y"], strict=True)]
     batch = max(axes)
     firsts = _firsts([rows for rows in axes if rows is not batch])
     of_x = RowSteps(x.strides[axis] // x.dtype.itemsize, max(batch.x, 1))
@@ -164,7 +164,7 @@ def calls_of(part: AxisTransform, x: Layout, y: Layout) -> Calls | None:
     return Calls(Transform(part.way, dtype, part.points, batch.length, of_x, of_y, part.inverse), firsts)
 
 
-def _firsts(axes: list[_Rows]) -> list[tuple[int, int]]:
+def _firsts(axes: list[_BesideAxis]) -> list[tuple[int, int]]:
     """The elements of both arrays at which each call begins; none where there would be too many calls."""
     if prod([rows.length for rows in axes]) > CALLS:
         return []
