@@ -14,6 +14,7 @@ from nnc_core.base.errors import (
     PluginError,
     ReplacementCycleError,
 )
+from nnc_core.base.line import users_frame
 from nnc_core.device import CommandBackend, Device, DirectCopy, Registry
 from nnc_core.operator import OPERATORS, Nodes
 from nnc_core.optimiser import REWRITES
@@ -93,7 +94,7 @@ def direct_copy(manager: Manager, source: Device, target: Device) -> DirectCopy 
             return copy  # type: ignore[no-any-return]
         if copy is not None:
             warnings.warn(f"plugin {record.name}: nnc_transfer gave {type(copy).__name__}, expected a function or None",
-                          FallbackWarning, stacklevel=2)
+                          FallbackWarning, stacklevel=users_frame())
     return None
 
 
@@ -112,7 +113,7 @@ def _made(make: Maker, operator: str, plugin: str, device: Device) -> CommandBac
         return backend
     except Exception as error:
         warnings.warn(f"the backend of plugin {plugin} for {operator} on {device.spec.id} is left out: "
-                      f"{type(error).__name__}: {error}", FallbackWarning, stacklevel=2)
+                      f"{type(error).__name__}: {error}", FallbackWarning, stacklevel=users_frame())
         return None
 
 

@@ -14,7 +14,7 @@ from nnc_core.base.cache_folder import PLUGIN_MARKS, PLUGIN_TRIALS, cache_folder
 from nnc_core.base.config import config
 from nnc_core.base.disk_cache import disk_cache
 from nnc_core.base.errors import DeviceError, Error, FallbackWarning, PluginError
-from nnc_core.base.line import count_as_inside
+from nnc_core.base.line import count_as_inside, users_frame
 from nnc_core.device import Array, Device, DeviceSpec, DirectCopy, Registry
 from nnc_core.engine import Engine, transfer
 from nnc_core.extensions import direct_copy, extend
@@ -251,7 +251,8 @@ def default_device_id() -> str:
         if found:
             if kind == "strict":
                 warnings.warn("no device plugin is installed: computing on strict:0, slowly; "
-                              "`pip install nnc-cpu` (or nnc-opencl) for speed", FallbackWarning, stacklevel=2)
+                              "`pip install nnc-cpu` (or nnc-opencl) for speed", FallbackWarning,
+                              stacklevel=users_frame())
             _default_id = found[0]
             return _default_id
     return registry.get("cpu:0").spec.id  # raises, saying what is there
@@ -271,5 +272,5 @@ def _spec_of(id: str) -> DeviceSpec | None:
         with nullcontext() if id in _stacks else plugin_manager().listing(id):
             return stack_for(id).device.spec
     except Exception as error:
-        warnings.warn(f"device {id} is left out: {error}", FallbackWarning, stacklevel=3)
+        warnings.warn(f"device {id} is left out: {error}", FallbackWarning, stacklevel=users_frame())
         return None

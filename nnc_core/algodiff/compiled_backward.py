@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from nnc_core.algodiff.tape import Tape, TapeStructure, structure
 from nnc_core.base.cache import LRU
 from nnc_core.base.errors import Error, FallbackWarning
+from nnc_core.base.line import users_frame
 from nnc_core.engine import ComputationGraph
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import PLACEHOLDER, Nodes
@@ -114,7 +115,7 @@ def _compiled_or_none(tape: Tape) -> BackwardProgram | None:
         return compile_sweep(tape)
     except Error as error:
         warnings.warn(f"this backward pass is not compiled but swept step by step: {error}", FallbackWarning,
-                      stacklevel=2)
+                      stacklevel=users_frame())
         return None
 
 

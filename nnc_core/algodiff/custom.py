@@ -61,8 +61,6 @@ CUSTOM_BATCHING = {CUSTOM.name: _mapped_custom, RESULT.name: _mapped_result}
 class CustomFunction:
     """Base of `custom_vjp` and `custom_jvp`: the function, and when a call is recorded."""
 
-    _defines = ""
-
     def __init__(self, f: Callable[..., Any]) -> None:
         functools.update_wrapper(self, f)
         self.f = f

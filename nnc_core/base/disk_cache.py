@@ -23,6 +23,7 @@ from nnc_core.base.atomic import open_atomically
 from nnc_core.base.cache_folder import VARIABLE, cache_folder
 from nnc_core.base.config import config
 from nnc_core.base.errors import FallbackWarning
+from nnc_core.base.line import users_frame
 
 TAG = "CACHEDIR.TAG"
 """The file that marks a cache: programs that make backups know it."""
@@ -193,7 +194,7 @@ class DiskCache:
     def _warn(self, what: str, message: str, hint: str) -> None:
         if what not in self._said:
             self._said.add(what)
-            warnings.warn(f"{message}; {hint}", FallbackWarning, stacklevel=2)
+            warnings.warn(f"{message}; {hint}", FallbackWarning, stacklevel=users_frame())
 
 
 def _checksum(key: str, content: bytes) -> bytes:

@@ -151,30 +151,21 @@ def _branches(index: Any, branches: Sequence[Callable[..., Any]], operands: tupl
               tuples: bool) -> Any:
     if not branches:
         raise OperandError("there is no branch to choose", hint="give at least one function")
-    numbers, of_index = values_of(index, stack_among(index, operands))
-    if of_index != LEAF:
-        raise OperandError(f"the index is {type(index).__name__}, not an integer scalar")
-    (number,) = numbers
-    if number.shape != () or number.dtype.kind not in "iu":
-        raise ShapeError(f"the index is {number.spec}, not an integer scalar", hint="nnc.cond chooses by a boolean")
-    values, structure = values_of(operands, number.stack)
+    number = _number_of(index, stack_among(index, operands))
+    stack = number.stack
+    values, structure = values_of(operands, stack)
     on_one_device("the index and the operands", [number, *values])
     names = [f"branch {i}" for i in range(len(branches) - otherwise)] + ["the replacement"] * otherwise
     if not _recorded([number, *values]):
         return _branch_now(int(Tensor(number)), branches, tensors(structure, values), otherwise, tuples)
-    stack, specs = number.stack, [v.spec for v in values]
+    specs = [v.spec for v in values]
     with use_device(stack):
         traced = [TracedBody(f, name, values, specs, lambda ts: _arranged(structure, ts))
                   for f, name in zip(branches, names, strict=True)]
         moving = list(dict.fromkeys(c for t in traced for c in t.written))
         first, made = _result_of(traced[0], stack, tuples)
-        outputs = []
-        for t, name in zip(traced, names, strict=True):
-            found = results_like(t.result, [v.spec for v in first], made, stack, name)
-            alike(f"what {name} gives, beside branch 0", [v.spec for v in first], found, stack,
-                   "all branches give the same shapes; reshape, pad or broadcast it")
-            outputs.append([*found, *[t.trace.now.get(c) or t.trace.outer(c) for c in moving]])
-            no_counts(t, outputs[-1])
+        wanted = [v.spec for v in first]
+        outputs = [_outputs(t, name, wanted, made, moving, stack) for t, name in zip(traced, names, strict=True)]
         around = BodyCaptures(traced, outputs)
         bodies = tuple([t.body(stack, ys, [*[[s] for s in t.symbols], *around.inputs(i)], has_effects(traced))
                         for i, (t, ys) in enumerate(zip(traced, outputs, strict=True))])
@@ -184,6 +175,29 @@ def _branches(index: Any, branches: Sequence[Callable[..., Any]], operands: tupl
         keep_effects(traced, results)
     _write_cells(moving, results[len(first) : len(first) + len(moving)])
     return tensors(made, results[: len(first)])
+
+
+def _number_of(index: Any, stack: Stack | None) -> Value:
+    """The index as an integer scalar."""
+    numbers, of_index = values_of(index, stack)
+    if of_index != LEAF:
+        raise OperandError(f"the index is {type(index).__name__}, not an integer scalar")
+    (number,) = numbers
+    if number.shape != () or number.dtype.kind not in "iu":
+        raise ShapeError(f"the index is {number.spec}, not an integer scalar", hint="nnc.cond chooses by a boolean")
+    return number
+
+
+def _outputs(traced: TracedBody, name: str, wanted: Sequence[TensorSpec], structure: Structure,
+             moving: Sequence[Cell], stack: Stack) -> list[Value]:
+    """The results of a branch, which are like those of the first, and the values of all cells that some branch
+    writes."""
+    found = results_like(traced.result, wanted, structure, stack, name)
+    alike(f"what {name} gives, beside branch 0", wanted, found, stack,
+          "all branches give the same shapes; reshape, pad or broadcast it")
+    outputs = [*found, *[traced.trace.now.get(c) or traced.trace.outer(c) for c in moving]]
+    no_counts(traced, outputs)
+    return outputs
 
 
 def _result_of(traced: TracedBody, stack: Stack, tuples: bool) -> tuple[list[Value], Structure]:

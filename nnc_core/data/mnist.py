@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nnc_core.base.errors import DataError, Error, SampleWarning
+from nnc_core.base.line import users_frame
 from nnc_core.data.batches import permutation
 from nnc_core.data.download import fetch_files
 from nnc_core.data.idx import read_idx
@@ -75,7 +76,7 @@ def _full_or_sample(cache_directory: str | os.PathLike[str] | None, mirror: str,
         return _full(cache_directory, mirror, patience)
     except Error as error:
         dataset = _sample(f"because the full set cannot be had: {error.message}")
-        warnings.warn(dataset.note, SampleWarning, stacklevel=3)
+        warnings.warn(dataset.note, SampleWarning, stacklevel=users_frame())
         return dataset
 
 

@@ -11,6 +11,7 @@ from nnc_core.base.cache import LRU
 from nnc_core.base.command import Command
 from nnc_core.base.config import config
 from nnc_core.base.errors import Error, FallbackWarning, NotSupportedError
+from nnc_core.base.line import users_frame
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import Device, Kernel
 from nnc_core.engine.candidates import NestBackend
@@ -112,7 +113,7 @@ class KernelBuilder:
                                     hint='another device, or config.fallback = "warn", which runs it on the host')
         if op.name not in self.announced:
             self.announced.add(op.name)
-            warnings.warn(f"{missing}: it runs on the host, with transfers", FallbackWarning, stacklevel=2)
+            warnings.warn(f"{missing}: it runs on the host, with transfers", FallbackWarning, stacklevel=users_frame())
 
     def _attempt(self, want: Wanted) -> Built:
         """One kernel, or the error with which it was refused."""

@@ -7,7 +7,7 @@ by an index that the loop carries, and put back into a carried whole by the same
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import int64
@@ -39,6 +39,24 @@ PUT_ROW = Op("put_row", ("x", "row", "index"), (), lambda x, row, index: x, _put
              "x with the row at an int64 index replaced.", nest=_put_row_nest, inplace=(0,), exact=True, storage=True)
 
 
+class _IndexedRows(NamedTuple):
+    """Rows of a loop, by the numbers of the body's inputs and outputs."""
+
+    taken: list[int]
+    """Inputs that are taken by index."""
+    put: list[int]
+    """Outputs that are put by index."""
+    scanned: list[int]
+    """Inputs that are windows."""
+    stacked: list[int]
+    """Outputs that are windows."""
+
+    def wholes_put(self, loop: LoopAttributes) -> list[TensorSpec]:
+        """Arrays that rows are put into."""
+        rows = [loop.body.outputs[j] for j in self.put]
+        return [TensorSpec((loop.length, *row.shape), row.dtype) for row in rows]
+
+
 class IndexedScan(Nodes):
     """Loops are made anew, where their rows need it, when something is picked from them."""
 
@@ -64,37 +82,44 @@ class IndexedScan(Nodes):
 
     def _indexed(self, loop: Node) -> list[Node] | None:
         """All results of a loop that takes and puts rows by index; None if windows will do."""
-        _, body, length, n, m, reverse = attributes = LoopAttributes.of(loop)
-        if not isinstance(length, int):
+        old = LoopAttributes.of(loop)
+        rows = self._rows(old)
+        if rows is None:
             return None
-        taken = [j for j in range(n, n + m) if self._needs_index(body.inputs[j].spec)]
-        put = [j for j in range(n, len(body.outputs)) if self._needs_index(body.outputs[j].spec)]
-        if not taken and not put:
+        F: Any = self
+        n, (carried, _, captured) = old.carried_count, old.split(loop.inputs)
+        start = F.full(shape=(), value=old.length - 1 if old.reverse else 0, dtype=int64)
+        zeros = [F.full(shape=spec.shape, value=0, dtype=spec.dtype) for spec in rows.wholes_put(old)]
+        made = F.loop([*carried, start, *zeros], [loop.inputs[j] for j in rows.scanned],
+                      [*[loop.inputs[j] for j in rows.taken], *captured], body=self._body(loop, old, rows),
+                      length=old.length, reverse=old.reverse)
+        self.made[made] = None
+        at = {j: j for j in range(n)} | {j: n + 1 + i for i, j in enumerate((*rows.put, *rows.stacked))}
+        return [F.pick(made, index=at[j]) for j in range(len(old.body.outputs))]
+
+    def _rows(self, loop: LoopAttributes) -> _IndexedRows | None:
+        """Rows that need an index; None if there are none, or the loop has no certain length."""
+        inputs, outputs = loop.body.inputs, loop.body.outputs
+        begin, end = loop.carried_count, loop.carried_count + loop.scanned_count
+        taken = [j for j in range(begin, end) if self._needs_index(inputs[j].spec)]
+        put = [j for j in range(begin, len(outputs)) if self._needs_index(outputs[j].spec)]
+        if not isinstance(loop.length, int) or not (taken or put):
             return None
+        return _IndexedRows(taken, put, [j for j in range(begin, end) if j not in taken],
+                            [j for j in range(begin, len(outputs)) if j not in put])
+
+    def _body(self, loop: Node, old: LoopAttributes, rows: _IndexedRows) -> Body:
+        """A round that carries the index and the wholes that it puts rows into, and captures those it takes them of."""
         G: Any = self.operator.open()
-        for x in body.nodes:
+        for x in old.body.nodes:
             G.table.adopt(x)
         index = G.placeholder("index", TensorSpec((), int64))
-        wholes = [G.placeholder("whole", loop.inputs[j].spec) for j in taken]
-        so_far = [G.placeholder("rows", TensorSpec((length, *body.outputs[j].shape), body.outputs[j].dtype))
-                  for j in put]
-        rows = {body.inputs[j]: G.take(w, index, axis=0) for j, w in zip(taken, wholes, strict=True)}
-        outputs = rebuild(body.outputs, G, replaced=rows)
-        new = [G.symbol.node(G.table, PUT_ROW, (acc, outputs[j], index), ())
-               for acc, j in zip(so_far, put, strict=True)]
-        scanned = [j for j in range(n, n + m) if j not in taken]
-        stacked = [j for j in range(n, len(outputs)) if j not in put]
-        step = G.add(index, G.full(shape=(), value=-1 if reverse else 1, dtype=int64))
-        inner = Body((*attributes.carried, index, *so_far, *[body.inputs[j] for j in scanned], *wholes,
-                      *attributes.captured),
-                     (*outputs[:n], step, *new, *[outputs[j] for j in stacked]))
-        F: Any = self
-        start = F.full(shape=(), value=length - 1 if reverse else 0, dtype=int64)
-        zeros = [F.full(shape=x.shape, value=0, dtype=x.dtype) for x in so_far]
-        made = F.loop([*loop.inputs[:n], start, *zeros], [loop.inputs[j] for j in scanned],
-                      [*[loop.inputs[j] for j in taken], *loop.inputs[n + m :]], body=inner, length=length,
-                      reverse=reverse)
-        at = {j: i for i, j in enumerate(range(n))} | {j: n + 1 + i for i, j in enumerate(put)}
-        at |= {j: n + 1 + len(put) + i for i, j in enumerate(stacked)}
-        self.made[made] = None
-        return [F.pick(made, index=at[j]) for j in range(len(outputs))]
+        wholes = [G.placeholder("whole", loop.inputs[j].spec) for j in rows.taken]
+        so_far = [G.placeholder("rows", spec) for spec in rows.wholes_put(old)]
+        found = {old.body.inputs[j]: G.take(w, index, axis=0) for j, w in zip(rows.taken, wholes, strict=True)}
+        outputs = rebuild(old.body.outputs, G, replaced=found)
+        new = [G.symbol.node(G.table, PUT_ROW, (whole, outputs[j], index), ())
+               for whole, j in zip(so_far, rows.put, strict=True)]
+        step = G.add(index, G.full(shape=(), value=-1 if old.reverse else 1, dtype=int64))
+        return Body((*old.carried, index, *so_far, *[old.body.inputs[j] for j in rows.scanned], *wholes, *old.captured),
+                    (*outputs[: old.carried_count], step, *new, *[outputs[j] for j in rows.stacked]))

@@ -9,6 +9,7 @@ from hashlib import sha256
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError, ResumeWarning
 from nnc_core.base.layout import Layout
+from nnc_core.base.line import users_frame
 
 NEST, HOST = "loop nest", "host"
 """Names that serve as a backend where there is no library code."""
@@ -42,7 +43,7 @@ class PinnedBackends:
         if not self._warned:
             self._warned = True
             warnings.warn(f"{self.device}: {text}; the run goes on by other code, not bit for bit", ResumeWarning,
-                          stacklevel=2)
+                          stacklevel=users_frame())
 
 
 def command_key(command: Command) -> str:

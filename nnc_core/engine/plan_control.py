@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nnc_core.engine.plan import CommandPlanner, row_layout
@@ -53,41 +53,54 @@ class ProgramPlanner(CommandPlanner):
                     self.branches(item)
 
     def loop(self, item: LoopItem) -> None:
-        loop = item.loop
-        length, n = loop.length, loop.carried_count
+        loop, n = item.loop, item.loop.carried_count
         carried, scanned, _ = loop.split(item.group.inputs)
         inits = [self._packed(item, x) for x in carried]
         wholes = [self._packed(item, x) for x in scanned]
-        owned = [self._takes_over(item, i, place) for i, place in enumerate(inits)]
-        roles = [p.storage if own else self.in_arena(x.spec.nbytes, item.begin, item.end, f"carried {i}")
-                 for i, (x, p, own) in enumerate(zip(carried, inits, owned, strict=True))]
-        self._place_inputs(item, loop, roles)
-        self.depth += 1
-        self.fill(item.cond)
-        for c, role in zip(loop.carried, roles, strict=True):
-            role.last = self.last.get(c, item.begin)  # after its last use in the body it may be overwritten
-        stacked = self._stacked(item, n, length)
-        self.fill(item.body)
-        self.depth -= 1
+        start = self._start(item, carried, inits)
+        stacked = self._rounds(item, list(start))
         test = None if item.test is None else self.place[item.test].storage
-        moving = Roles(roles, [self.place[y].storage for y in item.results[:n]])
-        start = {r: r if own else p.storage for r, p, own in zip(roles, inits, owned, strict=True)}
-        unrolling = self._unrolling(moving, start, _written(item.body, moving.movable()), length, loop.cond is not None)
+        moving = Roles(list(start), [self.place[y].storage for y in item.results[:n]])
         picked = self.picked.get(item.group.node, {})
-        item.plan = plan = LoopPlan(test, moving, start, unrolling, [], {},
-                                    {i for i in range(n) if picked.get(i) in self.outputs},
-                                    [Rows(self.place[x].storage, w.storage, self.place[x].layout.nbytes)
-                                     for x, w in zip(loop.scanned, wholes, strict=True)], stacked)
+        rows = [Rows(self.place[x].storage, whole.storage, self.place[x].layout.nbytes)
+                for x, whole in zip(loop.scanned, wholes, strict=True)]
+        item.plan = plan = LoopPlan(test, moving, start, self._unrolling(item, moving, start), [], {},
+                                    {i for i in range(n) if picked.get(i) in self.outputs}, rows, stacked)
         self._keep(item, plan, picked)
         plan.finals = self._finals(item, plan)
         for storage in (*moving.movable(), *[s for final in plan.finals for s in final.holds]):
             storage.contents_known = False
-        for i, role in enumerate(roles):
-            if _has_to_copy(item, i, role):
-                plan.copies[role] = step = self.copy(item.begin, item.group.inputs[i], inits[i], role)
-                step.note = "before the first round" if unrolling is None else "only if too few rounds run to move it"
+        self._copy_first_values(item, plan, inits)
         out = [ValuePlace(s, x.spec.layout()) for s, x in zip(plan.finals, carried, strict=True)]
         self.parts[item.group.node] = out + [self._whole(item, n + j, r) for j, r in enumerate(stacked)]
+
+    def _start(self, item: LoopItem, carried: Sequence[Node], inits: Sequence[ValuePlace]) -> dict[Storage, Storage]:
+        """For each carried value the memory that is its role, and where it lies before the first round: in that memory,
+        if the loop may take it over."""
+        owned = [self._takes_over(item, i, place) for i, place in enumerate(inits)]
+        roles = [p.storage if own else self.in_arena(x.spec.nbytes, item.begin, item.end, f"carried {i}")
+                 for i, (x, p, own) in enumerate(zip(carried, inits, owned, strict=True))]
+        return {role: place.storage for role, place in zip(roles, inits, strict=True)}
+
+    def _rounds(self, item: LoopItem, roles: Sequence[Storage]) -> list[Rows]:
+        """Plan the condition and the body; rows that are stacked up."""
+        self._place_inputs(item, item.loop, roles)
+        self.depth += 1
+        self.fill(item.cond)
+        for c, role in zip(item.loop.carried, roles, strict=True):
+            role.last = self.last.get(c, item.begin)  # after its last use in the body it may be overwritten
+        stacked = self._stacked(item, item.loop.carried_count, item.loop.length)
+        self.fill(item.body)
+        self.depth -= 1
+        return stacked
+
+    def _copy_first_values(self, item: LoopItem, plan: LoopPlan, inits: Sequence[ValuePlace]) -> None:
+        """Copy what may lie outside where it has to be in memory of the loop's own."""
+        for i, role in enumerate(plan.roles.carried):
+            if _has_to_copy(item, i, role):
+                plan.copies[role] = step = self.copy(item.begin, item.group.inputs[i], inits[i], role)
+                step.note = ("before the first round" if plan.unrolling is None
+                             else "only if too few rounds run to move it")
 
     def _packed(self, item: LoopItem | BranchesItem, x: Node) -> ValuePlace:
         """The place of x, copied before the item to memory of its own if it is a strided view of something."""
@@ -144,11 +157,10 @@ class ProgramPlanner(CommandPlanner):
         rows.whole.last = max(rows.whole.last, item.end if node is None else self.last[node])
         return ValuePlace(rows.whole, row_layout(spec) if is_tape(spec) else spec.layout())
 
-    def _unrolling(self, roles: Roles, start: dict[Storage, Storage], written: Sequence[Storage], length: Any,
-                conditional: bool) -> Unrolling | None:
-        if self.depth >= DEEPEST or (length == TRIPS and not conditional):
+    def _unrolling(self, item: LoopItem, roles: Roles, start: Mapping[Storage, Storage]) -> Unrolling | None:
+        if self.depth >= DEEPEST or (item.loop.length == TRIPS and item.loop.cond is None):
             return None
-        return unroll(roles, dict(start), written, WRITTEN_OUT)
+        return unroll(roles, dict(start), _written(item.body, roles.movable()), WRITTEN_OUT)
 
     def _keep(self, item: LoopItem, plan: LoopPlan, picked: dict[int, Node]) -> None:
         """The buffers among which values move belong to the loop from its begin to the last use of its results."""

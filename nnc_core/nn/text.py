@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from nnc_core.nn.inference import as_spec, inferred, watching
+from nnc_core.nn.layers.checks import title
 from nnc_core.nn.parameter import Parameter
 from nnc_core.nn.table import table
 from nnc_core.nn.tree import ModuleNode, entries, walk
@@ -19,12 +20,8 @@ def tree_text(root: ModuleNode) -> str:
     lines = []
     for module, _, name, depth in walk(root):
         label = f"{name}: " if name else ""
-        lines.append(f"{'  ' * depth}{label}{_title(module)}")
+        lines.append(f"{'  ' * depth}{label}{title(module)}")
     return "\n".join(lines)
-
-
-def _title(module: ModuleNode) -> str:
-    return f"{type(module).__name__}({module.describe()})"
 
 
 def summary(root: ModuleNode, inputs: tuple[Any, ...] = ()) -> str:

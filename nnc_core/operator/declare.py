@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar, cast
 
 from nnc_core.base.dtype import DType, is_inexact, is_storage
 from nnc_core.base.errors import Error, OperandError
@@ -38,6 +38,13 @@ class Base(Generic[V]):
 
     def apply(self, op: Op, inputs: tuple[V | float, ...], attributes: Attributes) -> V:
         raise NotImplementedError
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Answer rules that take a public function for an operator (`square`, `mean`)."""
+            raise AttributeError(f"there is no operator {name!r}: docs/operators.md lists those that rules may use",
+                                 name=name, obj=self)
 
     def number(self, value: Any, dtype: DType, like: V | None) -> V:
         """A Python number as a value of shape ()."""

@@ -9,10 +9,11 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from nnc_core.base.errors import AttributeValueError
+from nnc_core.base.fields import is_number
 from nnc_core.base.unknown_names import answers
 from nnc_core.functions.elementwise import clip, maximum, sqrt
 from nnc_core.functions.reduction import sum as sum_
-from nnc_core.optim.settings import POSITIVE, check_all, is_number
+from nnc_core.optim.settings import POSITIVE, check_all
 from nnc_core.optim.spellings import CLIPPING
 from nnc_core.values.tensor import Tensor
 

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from nnc_core.base.errors import AttributeValueError
+from nnc_core.base.fields import is_number
 from nnc_core.type import plain
 
 
@@ -20,10 +21,6 @@ class Check(NamedTuple):
 
 Settings = Mapping[str, Check]
 """Attributes that compiled code depends on, with what they may be."""
-
-
-def is_number(x: Any) -> bool:
-    return isinstance(x, (int, float)) and not isinstance(x, bool)
 
 
 def _is_count(x: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -102,36 +102,41 @@ def finish(trace: Trace, result: Any, order: Sequence[Value], shapes: Shapes, si
     written = [c for c in trace.now if trace.now[c] is not trace.cells[c]]
     writes = {f"new{i}": trace.now[c] for i, c in enumerate(written)}
     wanted = {**{f"effect{i}": v for i, v in enumerate(trace.effects)}, **outputs, **writes}  # effects run in order
-    stack = next((v.stack for v in [*wanted.values(), *trace.symbols]), None) or current_stack()
-    G = stack.operator.open()
-    inputs: dict[str, Node] = {}
-    cuts: dict[int, Node] = {}
+    cells = {cell: f"cell{i}" for i, cell in enumerate(trace.cells)}
     read = [trace.seen[id(v)] for v in order if id(v) in trace.seen]
     outside = {f"outside{i}": t for i, t in enumerate(read)}
-    named = [(f"arg{i}", v) for i, v in enumerate(trace.symbols)]
-    named += [(f"cell{i}", v) for i, v in enumerate(trace.cells.values())]
-    named += [(k, t._value) for k, t in outside.items()]
-    for k, v in named:
-        inputs[k] = cuts[id(v)] = G.placeholder(k, v.spec)
-
-    def leaf(H: Nodes, v: Value) -> Node:
-        if v.array is None:
-            raise SymbolValueError(f"{trace.name} depends on a symbol {v.spec} that is none of its arguments",
-                                   hint="pass it as an argument, or a tensor that has a value")
-        return constant(H, v)
-
-    nodes = dict(zip(wanted, to_nodes(G, list(wanted.values()), cuts, leaf), strict=True))
-    names = {cell: f"cell{i}" for i, cell in enumerate(trace.cells)}
-    pairs = [(f"new{i}", names[cell]) for i, cell in enumerate(written)]
-    given_up = {f"arg{i}": inputs[f"arg{i}"] for i in donated}
-    pairs += _donated_pairs({k: nodes[k] for k in outputs}, given_up, set(inputs.values()))
-    graph = SymbolicGraph(inputs, nodes, tuple(pairs), trace.name)
-    check_sizes(graph)
-    return Traced(graph, stack, shapes, sizes, tuple([(k, cell) for cell, k in names.items()]),
+    inputs = {f"arg{i}": v for i, v in enumerate(trace.symbols)} | {cells[c]: v for c, v in trace.cells.items()}
+    inputs |= {k: t._value for k, t in outside.items()}
+    stack = next((v.stack for v in [*wanted.values(), *trace.symbols]), None) or current_stack()
+    pairs = [(f"new{i}", cells[cell]) for i, cell in enumerate(written)]
+    graph = _graph(trace.name, stack, inputs, wanted, pairs, [f"arg{i}" for i in donated], outputs)
+    return Traced(graph, stack, shapes, sizes, tuple([(k, cell) for cell, k in cells.items()]),
                   tuple([(k, captured.follow(t)) for k, t in outside.items()]), captured,
                   tuple(zip(writes, written, strict=True)), tuple(trace.guards), tuple(outputs), structure,
                   tuple([None if isinstance(x, Tensor) else x for x in leaves]), because,
-                  {k: v.stack for k, v in named if v.stack is not stack})
+                  {k: v.stack for k, v in inputs.items() if v.stack is not stack})
+
+
+def _graph(name: str, stack: Stack, inputs: Mapping[str, Value], wanted: Mapping[str, Value],
+           updates: Sequence[tuple[str, str]], donated: Sequence[str], outputs: Iterable[str]) -> SymbolicGraph:
+    """The graph from the inputs to what is wanted; `updates` are results with the inputs whose memory they take over,
+    and for each donated input an output is found that does so, too."""
+    G = stack.operator.open()
+    placeholders = {k: G.placeholder(k, v.spec) for k, v in inputs.items()}
+
+    def leaf(H: Nodes, v: Value) -> Node:
+        if v.array is None:
+            raise SymbolValueError(f"{name} depends on a symbol {v.spec} that is none of its arguments",
+                                   hint="pass it as an argument, or a tensor that has a value")
+        return constant(H, v)
+
+    cuts = {id(v): placeholders[k] for k, v in inputs.items()}
+    nodes = dict(zip(wanted, to_nodes(G, list(wanted.values()), cuts, leaf), strict=True))
+    given_up = {k: placeholders[k] for k in donated}
+    found = _donated_pairs({k: nodes[k] for k in outputs}, given_up, set(placeholders.values()))
+    graph = SymbolicGraph(placeholders, nodes, (*updates, *found), name)
+    check_sizes(graph)
+    return graph
 
 
 def _roams(holder: Handle | Variable | Cell) -> bool:

@@ -6,6 +6,7 @@ import warnings
 
 from nnc_core.base.config import config
 from nnc_core.base.errors import Error, ImplicitComputeError, ImplicitComputeWarning, SymbolValueError
+from nnc_core.base.line import users_frame
 from nnc_core.symbol import show_line, user_line
 from nnc_core.values.unshaped import text_of
 from nnc_core.values.value import Value
@@ -31,4 +32,4 @@ def object_to(v: Value, why: str) -> None:
         hint="nnc.realize(...) where it should be computed, or nnc.config.implicit_compute = \"allow\"")
     if config.implicit_compute == "error":
         raise error
-    warnings.warn(str(error), ImplicitComputeWarning, stacklevel=4)
+    warnings.warn(str(error), ImplicitComputeWarning, stacklevel=users_frame())

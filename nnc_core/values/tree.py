@@ -32,6 +32,14 @@ class _Defaulting:
     factory: Any
 
 
+def leaf_names(structure: Structure, name: str) -> Iterator[str]:
+    """The names of the leaves: "x", or "x.0" and "x.mask" in structures."""
+    if structure.kind is None:
+        yield name
+    for key, part in zip(structure.keys or range(len(structure.parts)), structure.parts, strict=True):
+        yield from leaf_names(part, f"{name}.{key}")
+
+
 def flatten(tree: Any, *, sort: bool = True) -> tuple[list[Any], Structure]:
     """Leaves from left to right, and the rest; dicts in the order of their sorted keys, or as they are."""
     leaves: list[Any] = []

@@ -125,12 +125,22 @@ def extremes(dtype: DType) -> Array:
     return np.array([False, True])
 
 
+def wrapping(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+    """The largest integers, whose sums and products wrap around."""
+    return (np.full((3, 4), np.iinfo(dtype).max, dtype),)
+
+
 def subnormals(dtype: DType) -> Array:
     """Floats smaller than normal ones, and their normal neighbours."""
     limits = float_limits(dtype)
     least, normal = float(limits.smallest_subnormal), float(limits.smallest_normal)
     return np.array([least, -least, 3 * least, normal - least, normal / 2, normal, -2 * normal,
                      1]).astype(dtype)
+
+
+def subnormal_pairs(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
+    """Each of them beside each."""
+    return subnormals(dtype)[:, None], subnormals(dtype)[None, :]
 
 
 def float_limits(dtype: DType) -> Any:

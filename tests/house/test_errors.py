@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.base import errors as declared
+from nnc_core.base.missing import MissingPackageError
 from tests.house.floors import CORE, modules_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,3 +61,24 @@ def test_a_class_that_nobody_can_name_is_found() -> None:
 def test_it_is_there_after_the_import_alone() -> None:
     with pytest.raises(nnc.errors.ShapeError):
         nnc.ones(2) + nnc.ones(3)
+
+
+def fixed_levels(source: str) -> list[int]:
+    """Lines of warnings that name a frame by its number, which is seldom the user's."""
+    return [word.value.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)
+            for word in node.keywords if word.arg == "stacklevel" and isinstance(word.value, ast.Constant)]
+
+
+def test_warnings_name_the_users_line() -> None:
+    ours = {name: file for name, file in modules_of(ROOT).items() if not name.startswith("nnc_plugins.")}
+    assert {name: found for name, file in ours.items() if (found := fixed_levels(file.read_text()))} == {}
+
+
+def test_a_warning_at_a_line_of_ours_is_found() -> None:
+    assert fixed_levels("warn('x', stacklevel=2)\nwarn('y', stacklevel=users_frame())") == [1]
+
+
+def test_a_package_that_is_missing_is_an_error_at_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingPackageError, match=r"(?s)^load_onnx: .*test_errors.py.*nnc-core\[onnx\]"):
+        nnc.io.load_onnx("model.onnx")

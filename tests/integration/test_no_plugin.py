@@ -21,6 +21,7 @@ with warnings.catch_warnings(record=True) as caught:
     assert {"null:0", "strict-async:0"} < {d.id for d in nnc.devices(all=True)}
 said = [str(w.message) for w in caught]
 assert len(said) == 1 and "pip install nnc-cpu" in said[0], said
+assert caught[0].filename == "<string>", caught[0].filename
 """
 
 

@@ -16,7 +16,7 @@ from nnc_core.base.errors import (
     UnknownAttributeError,
 )
 from nnc_core.builtin import FLAVOURS, NullDevice, StrictDevice
-from nnc_core.operator import OPERATORS, Operator
+from nnc_core.operator import OPERATORS, Namespace, Operator
 from nnc_core.shape import Shape
 from nnc_core.symbol import Number, Symbol
 from nnc_core.type import Dim, TensorSpec, Type
@@ -31,7 +31,6 @@ INT, BOOL = spec(3, 4, dtype=dt.int32), spec(3, 4, dtype=dt.boolean)
 Z = spec(3, 4, dtype=dt.complex64)
 X, IMAGE, KERNEL = spec(3, 4), spec(2, 5, 6, 3), spec(3, 3, 3, 4)
 KEY = spec(2, dtype=dt.uint64)
-SLIDE = ((1, 1), ((0, 0), (0, 0)), (1, 1))
 
 
 def conv(strides=(1, 1), padding=((0, 0), (0, 0)), dilation=(1, 1), groups=1, layout="NHWC"):
@@ -332,3 +331,8 @@ def test_named_dimensions_are_checked_as_far_as_they_are_known() -> None:
         shape.infer(OPERATORS["matmul"], (spec(3, n), spec(m, 2)), (False, False))
     pooled = shape.infer(OPERATORS["max_pool"], (spec(n, 8, 8, m),), pool(strides=(2, 2)))
     assert pooled == spec(n, 4, 4, m)
+
+
+def test_a_name_that_is_no_operator_is_answered_with_where_they_are_listed():
+    with pytest.raises(AttributeError, match=r"no operator 'square'.*docs/operators\.md"):
+        Namespace().square  # noqa: B018

@@ -176,11 +176,8 @@ class Grouping:
         return form if alone or self.decider.is_generated(node) else OPAQUE
 
     def _joins(self, node: Node, form: Form, cluster: Cluster) -> bool:
-        new = [x for x in node.inputs if x not in cluster.inputs and not is_number(x)]
-        if len(cluster.forms) >= MOST_STEPS or len(cluster.inputs) - 1 + len(new) > MOST_INPUTS:
+        if not self._has_room(node, cluster):
             return False
-        if node.op.notes and self.notes and not cluster.asks_for_all(node):
-            return False  # an index that nobody asks for is to be looked at all the same
         requests = cluster.requests_of(node)
         whole = cluster.is_whole(node, requests)
         others = [user for user in self.users.get(node, ()) if self.cluster.get(user) is not cluster]
@@ -190,11 +187,8 @@ class Grouping:
             if not self._follows_a_fold(node):
                 return False
             form = form._replace(kind=Kind.FOLD)  # it is computed once for each row, with the fold
-        match form.kind:
-            case Kind.FOLD if not cluster.folds_with(node, requests):
-                return False
-            case Kind.ANCHOR if not (whole and cluster.takes_anchors):
-                return False
+        if not _fits(node, form, cluster, requests, whole):
+            return False
         if not pays(node, form, cluster, requests, given=given, whole=whole):
             return False
         if self._leaves_more(node, cluster, requests):
@@ -203,6 +197,14 @@ class Grouping:
             return False
         cluster.add(node, form, requests)
         return True
+
+    def _has_room(self, node: Node, cluster: Cluster) -> bool:
+        """Tell whether a command may have one more step and its inputs, and misses no index by it."""
+        new = [x for x in node.inputs if x not in cluster.inputs and not is_number(x)]
+        if len(cluster.forms) >= MOST_STEPS or len(cluster.inputs) - 1 + len(new) > MOST_INPUTS:
+            return False
+        # an index that nobody asks for is to be looked at all the same
+        return not (node.op.notes and self.notes) or cluster.asks_for_all(node)
 
     def _leaves_more(self, node: Node, cluster: Cluster, requests: list[Request]) -> bool:
         """Tell whether a node would leave more bytes behind than it has: what it alone reads, and what costs too much
@@ -293,3 +295,8 @@ class Grouping:
                     changed = True
 
 
+def _fits(node: Node, form: Form, cluster: Cluster, requests: list[Request], whole: bool) -> bool:
+    """Tell whether the nest of a cluster has a place for what a node folds, or for its own loops."""
+    if form.kind is Kind.FOLD:
+        return cluster.folds_with(node, requests)
+    return form.kind is not Kind.ANCHOR or (whole and cluster.takes_anchors)

@@ -8,11 +8,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.missing import require
+from nnc_core.values.arguments import located
 
 if TYPE_CHECKING:
     from nnc_core.io.onnx.reading.module import OnnxModule
 
 
+@located
 def load_onnx(path: str | os.PathLike[str] | bytes, *, device: Any = None) -> OnnxModule:
     """Read an ONNX model, from a file or its bytes, as a module whose parameters are the model's initialisers.
 

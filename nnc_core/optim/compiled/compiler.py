@@ -8,7 +8,7 @@ with the prediction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nnc_core.algodiff.gradients import value_and_grad
@@ -32,7 +32,7 @@ from nnc_core.values.cell import Cell
 from nnc_core.values.modes import evaluating, no_grad
 from nnc_core.values.state import HostArray, save_state
 from nnc_core.values.tensor import Tensor
-from nnc_core.values.tree import Structure, flatten, tree_map
+from nnc_core.values.tree import Structure, flatten, leaf_names, tree_map
 
 _RANDOM = "random"
 
@@ -113,7 +113,7 @@ class NetworkGraph:
     def _relabelled(self, found: Compilation) -> SymbolicGraph:
         traced = found.traced
         cells = self._cell_names(found)
-        labels = [label for name, x in self._arguments.items() for label in _labels(flatten(x)[1], name)]
+        labels = [label for name, x in self._arguments.items() for label in leaf_names(flatten(x)[1], name)]
         inputs = {f"arg{i}": label for i, label in enumerate(labels)} | cells
         outputs = dict(zip(traced.outputs, self._results(traced.structure), strict=True))
         owner = {cell: k for k, cell in traced.cells}
@@ -191,7 +191,7 @@ def compile_model(network: TrainableNetwork, x: Any) -> NetworkGraph:
         with evaluating(), no_grad():
             return call(network, x)
 
-    return NetworkGraph(jit(inference), {"x": x}, lambda structure: list(_labels(structure, "prediction")),
+    return NetworkGraph(jit(inference), {"x": x}, lambda structure: list(leaf_names(structure, "prediction")),
                         lambda: _cells_of(network))
 
 
@@ -201,14 +201,6 @@ def _cells_of(network: TrainableNetwork, minimiser: Minimiser | None = None) -> 
         found |= {f"network.{name}": cell for name, cell in minimiser.parameters.items() if cell not in found.values()}
         found |= {f"minimiser.{name}": cell for name, cell in minimiser.cells().items()}
     return found | {_RANDOM: default_generator().key}
-
-
-def _labels(structure: Structure, name: str) -> Iterator[str]:
-    """The names of the leaves: "x", or "x.0" and "x.mask" in structures."""
-    if structure.kind is None:
-        yield name
-    for key, part in zip(structure.keys or range(len(structure.parts)), structure.parts, strict=True):
-        yield from _labels(part, f"{name}.{key}")
 
 
 def _specimen(x: Any, device: Any) -> Any:

@@ -10,10 +10,11 @@ import numpy as np
 
 from nnc_core.base.dtype import float64
 from nnc_core.base.errors import OperandError
+from nnc_core.base.fields import is_number
 from nnc_core.functions.creation import asarray
 from nnc_core.optim.minimisers.groups import Cells, named, with_names
 from nnc_core.optim.minimisers.stateful import Stateful
-from nnc_core.optim.settings import SHARE, Check, check, is_number
+from nnc_core.optim.settings import SHARE, Check, check
 from nnc_core.values.arguments import constructor
 from nnc_core.values.cell import Cell, guarded
 from nnc_core.values.modes import no_grad

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from nnc_core.base.errors import Error, FallbackWarning
 from nnc_core.base.fast_path import CLOSED_BY, is_watched
+from nnc_core.base.line import users_frame
 from nnc_core.device import REPRODUCIBLE
 from nnc_core.operator import PLACEHOLDER
 from nnc_core.stacks import Stack
@@ -109,6 +110,7 @@ def _compiled(gradients: Mapping[str, Tensor]) -> Jitted | None:
     try:
         nodes = made.lower(gradients).graph.nodes
     except Error as error:
-        warnings.warn(f"this update is not compiled but made step by step: {error}", FallbackWarning, stacklevel=2)
+        warnings.warn(f"this update is not compiled but made step by step: {error}", FallbackWarning,
+                      stacklevel=users_frame())
         return None
     return made if all([node.op.exact or node.op is PLACEHOLDER for node in nodes]) else None

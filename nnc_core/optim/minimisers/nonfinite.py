@@ -14,6 +14,7 @@ from functools import reduce
 from typing import Any
 
 from nnc_core.base.errors import NonfiniteError, NonfiniteWarning
+from nnc_core.base.line import users_frame
 from nnc_core.callbacks.callback import callback
 from nnc_core.control.constructs import cond
 from nnc_core.functions.elementwise import logical_and
@@ -38,7 +39,7 @@ def guard_update(policy: str, minimiser: str, gradients: Mapping[str, Tensor], s
                f"of {', '.join(map(repr, bad[:NAMED]))}{more}; nothing was updated"
         if policy == "error":
             raise NonfiniteError(text, hint='config.check_nan finds the operator; nonfinite="skip" goes on')
-        warnings.warn(text, NonfiniteWarning, stacklevel=2)
+        warnings.warn(text, NonfiniteWarning, stacklevel=users_frame())
 
     def bad(_: Any, flags: Any, step: Any) -> tuple[()]:
         callback(refuse, None, flags, step)

@@ -9,6 +9,7 @@ from typing import Any
 
 from nnc_core.algodiff.reverse_pass import step_by_step
 from nnc_core.base.errors import DataError, NonfiniteWarning
+from nnc_core.base.line import users_frame
 from nnc_core.optim.minimisers.minimiser import Minimiser
 from nnc_core.optim.owl.checkpoint import Checkpoint
 from nnc_core.optim.owl.stopping import Stopping
@@ -69,7 +70,8 @@ def run_epoch(step: Step, batches: Iterable[tuple[Any, ...]]) -> float:
         raise DataError("an epoch without batches", hint="give each epoch a fresh iterable, not one that is used up")
     mean = float(total) / count
     if not isfinite(mean):
-        warnings.warn(f"the mean loss of an epoch of {count} batches is {mean}", NonfiniteWarning, stacklevel=2)
+        warnings.warn(f"the mean loss of an epoch of {count} batches is {mean}", NonfiniteWarning,
+                      stacklevel=users_frame())
     return mean
 
 

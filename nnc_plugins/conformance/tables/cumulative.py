@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nnc_core.base.dtype import COMPLEX, FLOATS, INTEGERS, NUMBERS, DType
-from nnc_plugins.conformance.case import Array, Case, Maker, arrays, extreme_values, fixed
+from nnc_plugins.conformance.case import Case, Maker, arrays, extreme_values, fixed, wrapping
 
 NAN, INF = np.nan, np.inf
 SHAPES: tuple[tuple[tuple[int, ...], int], ...] = (
@@ -30,14 +30,10 @@ def _scans(dtypes: tuple[DType, ...], smooth: bool = True) -> list[Case]:
     return [*found, *_along(SPECIALS, "specials", floats, 1), *_along(SPECIALS, "specials", floats, 0)]
 
 
-def _wrapping(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
-    return (np.full((3, 4), np.iinfo(dtype).max, dtype),)
-
-
-_SUMS = [*_scans((*NUMBERS, *COMPLEX)), *_along(_wrapping, "wrapping", INTEGERS, 1),
+_SUMS = [*_scans((*NUMBERS, *COMPLEX)), *_along(wrapping, "wrapping", INTEGERS, 1),
          *_along(arrays((65, 1031)), "large", NUMBERS, 1)]
 _PRODUCTS = [
-    *_scans((*NUMBERS, *COMPLEX)), *_along(_wrapping, "wrapping", INTEGERS, 1),
+    *_scans((*NUMBERS, *COMPLEX)), *_along(wrapping, "wrapping", INTEGERS, 1),
     *_along(ZEROS, "zeros", NUMBERS, 1, smooth=True), *_along(ZEROS, "zeros", NUMBERS, 0, smooth=True),
     *_along(arrays((65, 1031), low=0.5, high=1.5), "large", FLOATS, 1),
 ]  # fmt: skip

@@ -21,6 +21,7 @@ from nnc_plugins.conformance.case import (
     extreme_values,
     extremes,
     fixed,
+    subnormal_pairs,
     subnormals,
 )
 
@@ -53,12 +54,8 @@ def _subnormal_values(rng: np.random.Generator, dtype: DType) -> tuple[Array, ..
     return (subnormals(dtype),)
 
 
-def _subnormal_pairs(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
-    return subnormals(dtype)[:, None], subnormals(dtype)[None, :]
-
-
 SUBNORMAL = Case("subnormal", _subnormal_values, FLOATS)
-SUBNORMAL_PAIRS = Case("subnormal", _subnormal_pairs, FLOATS)
+SUBNORMAL_PAIRS = Case("subnormal", subnormal_pairs, FLOATS)
 TIES = Case("ties", fixed([1, 2, 2, 0], [2, 2, 1, 0]), NUMBERS)
 
 

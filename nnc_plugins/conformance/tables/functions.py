@@ -5,17 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from nnc_core.base.dtype import FLOATS, DType
-from nnc_plugins.conformance.case import LARGE, Array, Case, arrays, extreme_pairs, extreme_values, fixed, subnormals
+from nnc_plugins.conformance.case import (
+    LARGE,
+    Array,
+    Case,
+    arrays,
+    extreme_pairs,
+    extreme_values,
+    fixed,
+    subnormal_pairs,
+    subnormals,
+)
 
 NAN, INF = np.nan, np.inf
 
 
 def _subnormal_values(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
     return (subnormals(dtype),)
-
-
-def _subnormal_pairs(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
-    return subnormals(dtype)[:, None], subnormals(dtype)[None, :]
 
 
 def unary(low: float = -3, high: float = 3, wide: tuple[float, float] = (-100, 100)) -> list[Case]:
@@ -41,7 +47,7 @@ def binary(low: float = -3, high: float = 3, *special: Case) -> list[Case]:
         Case("empty", arrays((0, 3), (1, 3)), FLOATS),
         Case("large", arrays(LARGE, LARGE[1:], low=low, high=high), FLOATS),
         Case("extremes", extreme_pairs, FLOATS),
-        Case("subnormal", _subnormal_pairs, FLOATS),
+        Case("subnormal", subnormal_pairs, FLOATS),
         *special,
     ]
 

@@ -33,6 +33,7 @@ from nnc_plugins.conformance.case import (
     extremes,
     fixed,
     float_limits,
+    subnormal_pairs,
     subnormals,
 )
 
@@ -41,10 +42,6 @@ NAN, INF = np.nan, np.inf
 
 def _subnormal_values(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
     return (subnormals(dtype),)
-
-
-def _subnormal_pairs(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
-    return subnormals(dtype)[:, None], subnormals(dtype)[None, :]
 
 
 def _bits(shape: tuple[int, ...]) -> Maker:
@@ -164,14 +161,14 @@ _SHIFT = [
 CASES: dict[str, list[Case]] = {
     "bitcast": _bitcasts(),
     **dict.fromkeys(("floor", "ceil", "trunc", "round"), _ROUNDED),
-    "fmod": _binary(NUMBERS, Case("subnormal", _subnormal_pairs, FLOATS),
+    "fmod": _binary(NUMBERS, Case("subnormal", subnormal_pairs, FLOATS),
                     _kinked("quotient 2", (5.25, 5.75), (2.25, 2.5)),
                     Case("of both signs", fixed([[5.5], [-5.5], [1e-3]], [2.0, -2.0, 0.75]), FLOATS)),
     **dict.fromkeys(("fmax", "fmin"), _CHOICE),
     "heaviside": _binary(FLOATS, _SIGNED_ZEROS, _kinked("beside the step", (1, 3), (-2, 2))),
     "copysign": _binary(FLOATS, _SIGNED_ZEROS, _kinked("beside zero", (1, 3), (-3, -1))),
     "signbit": _unary(FLOATS, Case("zeros", fixed([0.0, -0.0, -NAN]), FLOATS)),
-    "nextafter": _binary(FLOATS, _SIGNED_ZEROS, Case("subnormal", _subnormal_pairs, FLOATS),
+    "nextafter": _binary(FLOATS, _SIGNED_ZEROS, Case("subnormal", subnormal_pairs, FLOATS),
                          _kinked("apart", (-3, -1), (1, 3))),
     "ldexp": [
         Case("packed", _exponents(3, 4), FLOATS, smooth=True), Case("scalars", _exponents(), FLOATS, smooth=True),

@@ -20,6 +20,7 @@ from nnc_plugins.conformance.case import (
     extreme_values,
     fixed,
     specials,
+    wrapping,
 )
 
 AXES: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...] = (
@@ -46,10 +47,6 @@ def _reduce(dtypes: tuple[DType, ...], smooth: bool, over_nothing: bool) -> list
 
 def _folded(label: str, make: Maker, dtypes: tuple[DType, ...], axis: tuple[int, ...] = (0,)) -> Case:
     return Case(label, make, dtypes, {"axis": axis, "keepdims": False})
-
-
-def _wrapping(rng: np.random.Generator, dtype: DType) -> tuple[Array, ...]:
-    return (np.full((3, 4), np.iinfo(dtype).max, dtype),)
 
 
 NAN, INF = np.nan, np.inf
@@ -159,7 +156,7 @@ def _products_along() -> list[Case]:
     plain = [c for c in _reduce((*NUMBERS, *COMPLEX), smooth=True, over_nothing=True) if "1031" not in c.label]
     return [
         *plain, _folded("long", arrays((1031, 65), low=0.5, high=1.5), FLOATS), _folded("specials", FACTORS, FLOATS),
-        _folded("wrapping", _wrapping, dt.INTEGERS),
+        _folded("wrapping", wrapping, dt.INTEGERS),
         *[replace(_folded(f"zeros along {axis}", ZEROS, NUMBERS, axis), smooth=True) for axis in ((0,), (1,), (0, 1))],
     ]  # fmt: skip
 
@@ -198,7 +195,7 @@ def _norms() -> list[Case]:
 
 CASES: dict[str, list[Case]] = {
     "sum": [*_reduce(NUMBERS, smooth=True, over_nothing=True), _folded("specials", SPECIALS, FLOATS),
-            _folded("wrapping", _wrapping, dt.INTEGERS)],
+            _folded("wrapping", wrapping, dt.INTEGERS)],
     **dict.fromkeys(("max", "min"), _EXTREMUM),
     **dict.fromkeys(("argmax", "argmin"), _positions()),
     **dict.fromkeys(("all", "any"), _reduce((boolean,), smooth=False, over_nothing=True)),

@@ -12,6 +12,7 @@ import numpy as np
 from nnc_core.base.dtype import ALL_DTYPES
 from nnc_core.base.errors import DeviceError, FallbackWarning, NotSupportedError
 from nnc_core.base.layout import Layout
+from nnc_core.base.line import users_frame
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.base.record import Record
 from nnc_core.device import (
@@ -168,5 +169,5 @@ def _has_llvm_or_says_so() -> bool:
     found = has_llvm()
     if not found:
         warnings.warn("cpu:0 is NumPy alone, which is slow: llvmlite is not installed; `pip install llvmlite`",
-                      FallbackWarning, stacklevel=2)
+                      FallbackWarning, stacklevel=users_frame())
     return found

@@ -17,6 +17,7 @@ from weakref import ref
 from nnc_core.base.config import config
 from nnc_core.base.dtype import is_float
 from nnc_core.base.errors import FallbackWarning, NotSupportedError
+from nnc_core.base.line import users_frame
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import expand, interpret
 from nnc_core.codegen.expansions import EXPANSIONS, is_expanded
@@ -188,7 +189,7 @@ class Together:
             kernel.together = Together(None)
             if machine is not None:
                 warnings.warn(f"a loop nest of {kernel.nest.name} is interpreted on cpu:0, which is slow: "
-                              f"{machine.message}", FallbackWarning, stacklevel=2)
+                              f"{machine.message}", FallbackWarning, stacklevel=users_frame())
 
 
 class NestKernels:
@@ -216,7 +217,7 @@ def make_compiler() -> Compiler:
         llvm = import_module("nnc_cpu.llvm.kernel")
     except ImportError as error:
         warnings.warn(f"loop nests of cpu:0 are interpreted, which is slow: LLVM cannot be loaded ({error}); "
-                      "`pip install llvmlite`", FallbackWarning, stacklevel=2)
+                      "`pip install llvmlite`", FallbackWarning, stacklevel=users_frame())
         return NoCompiler()
     found: Compiler = llvm.NestCompiler(llvm.host(), kept=True)
     return found

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 from nnc_core.base.errors import FallbackWarning, PluginError
+from nnc_core.base.line import users_frame
 from nnc_cuda.blas import Blas
 from nnc_cuda.dnn.interface import Dnn
 from nnc_cuda.driver import CudaError, Driver
@@ -37,7 +38,7 @@ def opened(what: str, make: Callable[[], T]) -> T | None:
     try:
         return make()
     except (PluginError, CudaError) as error:
-        warnings.warn(f"{what} without NVIDIA's library: {error}", FallbackWarning, stacklevel=2)
+        warnings.warn(f"{what} without NVIDIA's library: {error}", FallbackWarning, stacklevel=users_frame())
         return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from nnc_core.base.errors import NotSupportedError, OperandError
@@ -20,7 +20,7 @@ from nnc_core.values.modes import evaluating, no_grad, tracing
 from nnc_core.values.state import save_state
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.trace import Trace
-from nnc_core.values.tree import Structure, flatten
+from nnc_core.values.tree import flatten, leaf_names
 from nnc_core.values.value import Value
 
 Given = Mapping[str, Any] | Sequence[Any]
@@ -65,7 +65,7 @@ def graph_of_module(module: Module, given: Given) -> NetworkInEvaluation:
         trace.ended = True
     _check(module, trace)
     leaves, structure = flatten(result)
-    labels = module.output_names if isinstance(module, NamesItsEnds) else _labels(structure, "output")
+    labels = module.output_names if isinstance(module, NamesItsEnds) else leaf_names(structure, "output")
     outputs = {name: x._value for name, x in zip(labels, leaves, strict=True) if isinstance(x, Tensor)}
     names = {cell: name for name, cell in module.cells().items()}
     cells = {names.get(cell, cell.name): cell for cell in trace.cells}
@@ -114,11 +114,3 @@ def _argument_names(module: Module) -> list[str]:
         return list(module.input_names)
     known = inspect.signature(module.forward).parameters.values()
     return [p.name for p in known if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-
-
-def _labels(structure: Structure, name: str) -> Iterator[str]:
-    """The names of the leaves: "output", or "output.0" and "output.mask" in structures."""
-    if structure.kind is None:
-        yield name
-    for key, part in zip(structure.keys or range(len(structure.parts)), structure.parts, strict=True):
-        yield from _labels(part, f"{name}.{key}")

@@ -12,6 +12,7 @@ from typing import Any
 
 from nnc_core.base.config import MOST_THREADS, config
 from nnc_core.base.errors import FallbackWarning
+from nnc_core.base.line import users_frame
 from nnc_cpu.llvm.resident import for_ever, load_for_ever
 from nnc_cpu.threads import system
 
@@ -90,7 +91,7 @@ class ThreadPool:
                     self.started += 1
             if self.started < count:
                 warnings.warn(f"the system gives no more than {self.started} threads besides one: kernels use these",
-                              FallbackWarning, stacklevel=2)
+                              FallbackWarning, stacklevel=users_frame())
         return min(count, self.started)
 
     def _start(self, index: int) -> bool:

@@ -137,33 +137,46 @@ def steps_of(command: Command, library: FourierLibrary, packs: bool) -> FourierS
     return FourierSteps(tuple(to.steps), to.packed, to.packed + to.own)
 
 
+class _BesideAxis(NamedTuple):
+    """Rows along one more axis than that of the transform: how many, and elements from one to the next."""
+
+    length: int
+    x: int
+    y: int
+
+
 def calls_of(part: AxisTransform, x: Layout, y: Layout) -> Calls | None:
     """The calls that take rows from one array to the other; None where there are too many, or rows that the library
     does not read or write where they are."""
     axis = part.axis
     assert axis is not None
     found = sides({name: (_without(layout, axis), slice(None)) for name, layout in (("x", x), ("y", y))})
-    places = list(zip(found.lengths, found.steps["x"], found.steps["y"], strict=True))
-    batch = max(places)
-    others = [place for place in places if place is not batch]
-    rows = [RowSteps(layout.strides[axis] // layout.dtype.itemsize, max(step, 1))
-            for layout, step in ((x, batch[1]), (y, batch[2]))]
-    firsts = [tuple([sum(n * step for n, step in zip(at, steps, strict=True)) for steps in
-                     ([place[1] for place in others], [place[2] for place in others])])
-              for at in product(*[range(place[0]) for place in others])] if _few(others) else []
-    if not firsts or min(rows[0].step, rows[1].step) < 1 or (batch[0] > 1 and min(batch[1:]) < 1):
+    axes = [_BesideAxis(*each) for each in zip(found.lengths, found.steps["x"], found.steps["y"], strict=True)]
+    batch = max(axes)
+    firsts = _firsts([rows for rows in axes if rows is not batch])
+    of_x = RowSteps(x.strides[axis] // x.dtype.itemsize, max(batch.x, 1))
+    of_y = RowSteps(y.strides[axis] // y.dtype.itemsize, max(batch.y, 1))
+    if not firsts or min(of_x.step, of_y.step) < 1 or (batch.length > 1 and min(batch.x, batch.y) < 1):
         return None
-    for layout, starts in ((x, [first[0] for first in firsts]), (y, [first[1] for first in firsts])):
-        wide = complex_of(real_of(layout.dtype)).itemsize
-        if any((layout.offset + start * layout.dtype.itemsize) % wide for start in starts):
-            return None
+    if not (_aligned(x, [at for at, _ in firsts]) and _aligned(y, [at for _, at in firsts])):
+        return None
     dtype = complex_of(real_of(x.dtype))
-    transform = Transform(part.way, dtype, part.points, batch[0], rows[0], rows[1], part.inverse)
-    return Calls(transform, [(first[0], first[1]) for first in firsts])
+    return Calls(Transform(part.way, dtype, part.points, batch.length, of_x, of_y, part.inverse), firsts)
 
 
-def _few(others: list[tuple[int, int, int]]) -> bool:
-    return prod([length for length, *_ in others]) <= CALLS
+def _firsts(axes: list[_BesideAxis]) -> list[tuple[int, int]]:
+    """The elements of both arrays at which each call begins; none where there would be too many calls."""
+    if prod([rows.length for rows in axes]) > CALLS:
+        return []
+    places = product(*[range(rows.length) for rows in axes])
+    return [(sum([n * rows.x for n, rows in zip(at, axes, strict=True)]),
+             sum([n * rows.y for n, rows in zip(at, axes, strict=True)])) for at in places]
+
+
+def _aligned(layout: Layout, firsts: list[int]) -> bool:
+    """True if all calls begin at a multiple of a complex number's size."""
+    wide = complex_of(real_of(layout.dtype)).itemsize
+    return not any((layout.offset + first * layout.dtype.itemsize) % wide for first in firsts)
 
 
 def _without(x: Layout, axis: int) -> Layout:
