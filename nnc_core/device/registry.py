@@ -81,7 +81,8 @@ class Registry:
     def _start(self, id: str) -> Device:
         if id not in self._openers:
             more = len(self._openers) - _NAMED
-            there = ", ".join(self.ids[:_NAMED]) + (f" and {more} more" if more > 0 else "") or "none"
+            named = sorted(self.ids, key=self.is_testing)[:_NAMED]  # those for tests last
+            there = ", ".join(named) + (f" and {more} more" if more > 0 else "") or "none"
             meant = " or ".join(map(repr, similar(id, self._texts)))
             raise DeviceError(f"no device {id!r}; there are: {there}",
                               hint=(f"did you mean {meant}? " if meant else "") +

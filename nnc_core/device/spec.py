@@ -35,3 +35,6 @@ class DeviceSpec:
     dtypes: frozenset[str] = REAL_DTYPES
     features: frozenset[str] = frozenset({CODEGEN})
     """The constants of this module, and words of the device's own."""
+
+    def __str__(self) -> str:
+        return self.id

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import nan, prod
 from typing import Any, NamedTuple
 
-from nnc_core.base.dtype import boolean, int64, is_float, is_integer
+from nnc_core.base.dtype import DType, boolean, int64, is_float, is_integer
 from nnc_core.base.errors import AttributeValueError, DTypeError, OutOfRangeError, ShapeError
 from nnc_core.functions.constants import is_recorded
 from nnc_core.functions.floats import as_like, in_wide
-from nnc_core.functions.pieces import as_dtype, moved
+from nnc_core.functions.pieces import moved
 from nnc_core.functions.reduction import as_inexact
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
@@ -93,7 +93,7 @@ def _task(predicted: ArrayLike, labels: ArrayLike, axis: int, weights: ArrayLike
         raise AttributeValueError("ignore_index is a label, and there are probabilities", hint="weights of 0")
     all_count = not soft and _check_labels(y, v.shape[at], ignored)
     v, y = (moved(x, (at,), (v.ndim - 1,)) if x.ndim == v.ndim else x for x in (v, y))
-    return _Task(v, y, None if w is None else as_dtype(w, v.dtype), smoothing, ignored, reduction, all_count)
+    return _Task(v, y, None if w is None else _as_dtype(w, v.dtype), smoothing, ignored, reduction, all_count)
 
 
 def _check_labels(labels: Value, classes: Any, ignored: int | None) -> bool:
@@ -117,7 +117,7 @@ def _check_labels(labels: Value, classes: Any, ignored: int | None) -> bool:
 
 def _soft_loss(task: _Task, logarithms: Value) -> Tensor:
     """Probabilities of 0 cost nothing, however unlikely their class is."""
-    wanted = as_dtype(task.labels, logarithms.dtype)
+    wanted = _as_dtype(task.labels, logarithms.dtype)
     costs = F.multiply(wanted, F.where(F.equal(wanted, 0), 0, logarithms))
     rows = F.negative(F.sum(_weighted(costs, task.weights), axis=task.last))
     return reduced(_smoothed(task, rows, _spread(task, logarithms)) if task.smoothing else rows, task.reduction)
@@ -225,13 +225,17 @@ def _pair(predicted: ArrayLike, target: ArrayLike,
     v, y = as_inexact(as_value(predicted, stack)), as_value(target, stack)
     if y.shape != v.shape:
         raise ShapeError(f"the target {y.spec} should have the shape of {v.spec}")
-    return v, as_dtype(y, v.dtype), [None if x is None else _fitting(as_like(x, v), v) for x in others]
+    return v, _as_dtype(y, v.dtype), [None if x is None else _fitting(as_like(x, v), v) for x in others]
+
+
+def _as_dtype(v: Value, dtype: DType) -> Value:
+    return v if v.dtype == dtype else F.cast(v, dtype=dtype)
 
 
 def _fitting(w: Value, v: Value) -> Value:
     if broadcast(w.shape, v.shape) != v.shape:
         raise ShapeError(f"the weights {w.spec} do not broadcast to {v.shape}")
-    return as_dtype(w, v.dtype)
+    return _as_dtype(w, v.dtype)
 
 
 def _weighted(losses: Value, weights: Value | None) -> Value:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import boolean
 from nnc_core.base.errors import AttributeValueError
-from nnc_core.functions.pieces import along
+from nnc_core.functions.pieces import flat
 from nnc_core.functions.reduction import as_inexact, as_summed
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
@@ -62,6 +62,11 @@ def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = No
     a = _axis(v, axis)
     y = F.cumulative_prod(v, axis=a)
     return Tensor(_with_initial(y, a, 1) if include_initial else y)
+
+
+def along(v: Value, axis: int | None) -> tuple[Value, int]:
+    """NumPy's way: of the flattened array without an axis."""
+    return (flat(v), 0) if axis is None else (v, normalise_axis(axis, v.ndim))
 
 
 @names_itself

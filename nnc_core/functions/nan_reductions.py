@@ -9,7 +9,8 @@ from math import inf
 from typing import Any
 
 from nnc_core.base.dtype import accumulator, int64, is_complex, is_inexact, real_of
-from nnc_core.functions.pieces import along, flat
+from nnc_core.functions.cumulative import along
+from nnc_core.functions.pieces import flat
 from nnc_core.functions.reduction import as_dtype, as_summed, in_dtype, mean, std, var
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, names_itself

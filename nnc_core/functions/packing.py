@@ -7,8 +7,9 @@ import numpy as np
 from nnc_core.base.dtype import DType, boolean, int64, is_integer, uint8
 from nnc_core.base.errors import AttributeValueError, DTypeError
 from nnc_core.functions.constants import constant_beside
-from nnc_core.functions.pieces import along, cut, with_length
+from nnc_core.functions.pieces import cut, flat, with_length
 from nnc_core.functions.reduction import as_dtype
+from nnc_core.shape.axes import normalise_axis
 from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
@@ -59,6 +60,11 @@ def _powers(v: Value, bitorder: str, dtype: DType) -> Value:
     return constant_beside(v, np.arange(8)[:: -ORDERS[bitorder]].copy(), dtype)
 
 
+def _last(v: Value, axis: int | None) -> tuple[Value, int]:
+    """The axis that is packed; of the flattened array without one."""
+    return (flat(v), 0) if axis is None else (v, normalise_axis(axis, v.ndim))
+
+
 @names_itself
 def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") -> Tensor:
     """uint8: booleans or integers, those that are not zero as ones, eight to a byte along an axis, the last byte filled
@@ -67,7 +73,7 @@ def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
     v = as_value(x)
     if v.dtype != boolean and not is_integer(v.dtype):
         raise DTypeError(f"{v.dtype} numbers are no bits", hint="compare with 0")
-    v, a = along(v, axis)
+    v, a = _last(v, axis)
     shifts = _powers(v, bitorder, int64)
     if (found := as_whole("packbits", (v,), (a, bitorder))) is not None:
         return Tensor(found)
@@ -87,7 +93,7 @@ def unpackbits(x: ArrayLike, /, axis: int | None = None, count: int | None = Non
     v = as_value(x)
     if v.dtype != uint8:
         raise DTypeError(f"{v.dtype} are no bytes", hint="cast with astype to uint8")
-    v, a = along(v, axis)
+    v, a = _last(v, axis)
     y = as_whole("unpackbits", (v,), (a, bitorder)) if bitorder in ORDERS else None
     return _first(_unpacked(v, a, bitorder) if y is None else y, a, count)
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.base.dtype import DType
 from nnc_core.base.errors import OperandError
 from nnc_core.functions.constants import constant_beside
-from nnc_core.shape.axes import normalise_axis
 from nnc_core.type import DimLike, Dims
 from nnc_core.values.arguments import count_of
 from nnc_core.values.dispatch import F
@@ -21,16 +19,6 @@ from nnc_core.values.value import Value
 def flat(v: Value) -> Value:
     """The elements in C order."""
     return v if v.ndim == 1 else F.reshape(v, shape=(count_of(v.shape),))
-
-
-def as_dtype(v: Value, dtype: DType) -> Value:
-    """Itself, or a cast."""
-    return v if v.dtype == dtype else F.cast(v, dtype=dtype)
-
-
-def along(v: Value, axis: int | None) -> tuple[Value, int]:
-    """NumPy's way: of the flattened array without an axis."""
-    return (flat(v), 0) if axis is None else (v, normalise_axis(axis, v.ndim))
 
 
 def cut(v: Value, axis: int, start: DimLike, stop: DimLike, step: int = 1) -> Value:

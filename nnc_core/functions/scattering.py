@@ -14,7 +14,7 @@ import numpy as np
 from nnc_core.base.dtype import DType, is_float, is_inexact, is_integer
 from nnc_core.base.errors import AttributeValueError, DTypeError, OperandError, ShapeError
 from nnc_core.functions.indexing import spread
-from nnc_core.functions.pieces import as_dtype, flat, with_length
+from nnc_core.functions.pieces import flat, with_length
 from nnc_core.operator.along import taken_along
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.indexing import SCATTERS
@@ -44,6 +44,10 @@ def scattered_along(x: Value, indices: Value, updates: Value, axis: int, mode: s
     return F.permute(F.scatter(*moved, axis=last, mode=mode, batch=last), axes=tuple(order))
 
 
+def _as_dtype(v: Value, dtype: DType) -> Value:
+    return v if v.dtype == dtype else F.cast(v, dtype=dtype)
+
+
 @names_itself
 def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, /, axis: int | None = -1, *,
                    mode: str = "set") -> Tensor:
@@ -61,7 +65,7 @@ def _put(v: Value, i: Value, new: Value, axis: int, mode: str) -> Value:
     if v.ndim != i.ndim:
         raise ShapeError(f"{v.spec} and indices {i.spec} should have as many dimensions")
     i = spread(i, with_length(v.shape, axis, i.shape[axis]))
-    return scattered_along(v, i, spread(as_dtype(new, v.dtype), i.shape), axis, mode)
+    return scattered_along(v, i, spread(_as_dtype(new, v.dtype), i.shape), axis, mode)
 
 
 # ---- as PyTorch has them
@@ -95,7 +99,7 @@ def _scattered(x: ArrayLike, axis: int, index: ArrayLike, src: Any, mode: str) -
     """x[index[i][j]][j] changed by src[i][j] for axis 0, and so on."""
     v, i, new = as_values(x, index, src)
     a = _fitting(v, i, axis)
-    new = as_dtype(new, v.dtype)
+    new = _as_dtype(new, v.dtype)
     new = F.broadcast_to(new, shape=i.shape) if new.ndim == 0 else _source(new, i)
     part = _corner(v, with_length(i.shape, a, v.shape[a]))
     done = scattered_along(part, i, new, a, mode)
@@ -174,7 +178,7 @@ def index_add(x: ArrayLike, axis: int, index: ArrayLike, source: ArrayLike, /, *
     if i.ndim > 1:
         raise ShapeError(f"the index {i.spec} is no vector")
     i = F.reshape(i, shape=(1,)) if i.ndim == 0 else i
-    new = as_dtype(new, v.dtype) if alpha == 1 else as_dtype(F.multiply(new, alpha), v.dtype)
+    new = _as_dtype(new, v.dtype) if alpha == 1 else _as_dtype(F.multiply(new, alpha), v.dtype)
     return Tensor(F.scatter(v, i, new, axis=a, mode="add"))
 
 

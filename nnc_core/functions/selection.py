@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from nnc_core.base.dtype import int64
 from nnc_core.base.errors import AttributeValueError, ShapeError
-from nnc_core.functions.pieces import flat
 from nnc_core.operator import OPERATORS
-from nnc_core.values.arguments import ArrayLike, as_value, names_itself
+from nnc_core.values.arguments import ArrayLike, as_value, count_of, names_itself
 from nnc_core.values.data_dependent import size_for
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
@@ -50,6 +49,11 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+def flattened(v: Value) -> Value:
+    """The elements in C order."""
+    return v if v.ndim == 1 else F.reshape(v, shape=(count_of(v.shape),))
+
+
 def rows_of(v: Value) -> Value:
     """int64[n, ndim]: the indices of the elements that are not zero."""
     return F.nonzero(v, size=size_for(v, _NONZERO))
@@ -57,8 +61,8 @@ def rows_of(v: Value) -> Value:
 
 def places_of(v: Value) -> Value:
     """int64[n]: where in the flattened v the elements are that are not zero."""
-    elements = flat(v)
-    rows = F.nonzero(elements, size=size_for(v if v.ndim else elements, _NONZERO))
+    flat = flattened(v)
+    rows = F.nonzero(flat, size=size_for(v if v.ndim else flat, _NONZERO))
     return F.reshape(rows, shape=rows.shape[:1])
 
 
@@ -67,7 +71,7 @@ def argwhere(x: Any, /) -> Tensor:
     """int64[n, ndim]: the indices of the elements that are not zero, in C order."""
     v = as_value(x)
     if v.ndim == 0:  # whether it is true says how many rows of no indices there are
-        rows = rows_of(flat(v))
+        rows = rows_of(flattened(v))
         return Tensor(F.slice(rows, start=(0, 0), stop=(rows.shape[0], 0), step=(1, 1)))
     return Tensor(rows_of(v))
 
@@ -93,7 +97,7 @@ def _first(v: Value) -> Value:
 
 
 def _distinct(v: Value, first: Value) -> Tensor:
-    return Tensor(F.take(flat(v), first, axis=0))
+    return Tensor(F.take(flattened(v), first, axis=0))
 
 
 def _counts(v: Value) -> Tensor:
@@ -101,7 +105,7 @@ def _counts(v: Value) -> Tensor:
 
 
 def _as_whole(v: Value, *, index: bool = False, inverse: bool = False, counts: bool = False) -> Any:
-    return as_whole("unique", (flat(v),), (index, inverse, counts))
+    return as_whole("unique", (flattened(v),), (index, inverse, counts))
 
 
 @names_itself

@@ -13,7 +13,7 @@ import numpy as np
 
 from nnc_core.base.dtype import is_integer
 from nnc_core.base.errors import AttributeValueError, DTypeError, OperandError, OutOfRangeError, ShapeError
-from nnc_core.functions.pieces import along
+from nnc_core.functions.cumulative import along
 from nnc_core.functions.reduction import as_dtype
 from nnc_core.operator.along import taken_along
 from nnc_core.shape.axes import normalise_axis

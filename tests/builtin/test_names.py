@@ -49,3 +49,11 @@ def test_tensors_are_made_on_a_device_with_a_word() -> None:
     assert nnc.ones(2).to("strict:checks").device.id == "strict:0"
     with nnc.use_device("strict:numpy"):
         assert nnc.ones(2).device.id == "strict:0"
+
+
+def test_devices_for_tests_are_named_last() -> None:
+    registry = Registry()
+    for id in ("strict:0", "cpu:0", "null:0", "opencl:0"):
+        registry.add(id, StrictDevice, testing=id.split(":")[0] in ("strict", "null"))
+    with pytest.raises(DeviceError, match="there are: cpu:0, opencl:0, strict:0, null:0"):
+        registry.get("tpu:0")

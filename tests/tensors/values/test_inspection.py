@@ -81,3 +81,8 @@ def test_the_line_of_a_tensor(device: str) -> None:
     with nnc.deferred():
         y = nnc.tanh(x)
     assert y.line.startswith("test_inspection.py:") and "test_the_line_of_a_tensor" in y.line
+
+
+def test_a_device_is_printed_as_it_is_named(device: str) -> None:
+    x = nnc.asarray(HOST, device=device)
+    assert f"{x.device}" == str(x.device) == x.device.id == device
