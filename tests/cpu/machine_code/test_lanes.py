@@ -243,7 +243,7 @@ def test_rows_that_are_long_or_much_work_are_folded_by_themselves() -> None:
     assert rows_abreast(n.build())[1] == 1
 
 
-def of_columns(rows: int, columns: int, dtype: Any) -> LoopNest:
+def written_over(rows: int, columns: int, dtype: Any) -> LoopNest:
     """Rows of few columns, each of which has a number of its own, written over."""
     n = Writer(f"{rows} x {columns}", (rows, columns), [(dtype, True), (dtype, False)])
     x = n.load(0, at({0: columns, 1: 1}, 1))
@@ -254,7 +254,7 @@ def of_columns(rows: int, columns: int, dtype: Any) -> LoopNest:
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("dtype", [float32, float64, float16, int8, int64], ids=str)
 def test_rows_that_fill_no_vector_are_written_over(dtype: Any, host: str, rng: np.random.Generator) -> None:
-    nests = [of_columns(5, columns, dtype) for columns in range(1, 36)]
+    nests = [written_over(5, columns, dtype) for columns in range(1, 36)]
     for columns, kernel in enumerate(kernels(nests, host), 1):
         x, numbers = (rng.integers(-100, 100, shape).astype(dtype) for shape in ((5, columns), (columns,)))
         expected = np.maximum(x, numbers)
