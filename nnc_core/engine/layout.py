@@ -135,6 +135,11 @@ class LayingOut(Nodes):
     def fresh(self) -> LayingOut:
         return self.operator.open(partial(LayingOut, decider=self.decider, packed=self.packed))
 
+    def stays(self, x: Node) -> bool:
+        """Tell whether a node is a constant, or the same in all of several rounds of a loop: what is made of it alone
+        is made once."""
+        return self.packed.knows(x)
+
     def simplify(self, node: Node) -> Node:
         if self.transposed.known and (sunk := self.transposed.sunk(node)) is not None:
             return sunk

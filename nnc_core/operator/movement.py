@@ -12,7 +12,8 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.layout import Layout
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.operator.declare import ALL_INPUTS, Base, V, op
-from nnc_core.operator.loops import Index, IndexLike, broadcast_layout, elementwise_nest, open_nest
+from nnc_core.operator.loops import Index, IndexLike, InlinedCommand, broadcast_layout, elementwise_nest, open_nest
+from nnc_core.operator.padding import with_merged_axes
 from nnc_core.shape import movement as rule
 from nnc_core.type import Dims
 
@@ -121,6 +122,8 @@ def _spaced(at: list[Index], low: Any, step: Any) -> list[Index]:
 
 
 def _pad_nest(command: Command) -> LoopNest:
+    if not isinstance(command, InlinedCommand):
+        command = with_merged_axes(command)
     low, _, interior, value = command.attributes
     nest = open_nest(command)
     at = nest.outer(*command.output.shape)

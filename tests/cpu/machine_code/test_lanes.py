@@ -11,7 +11,7 @@ import pytest
 from nnc_core.base.dtype import bfloat16, boolean, float16, float32, float64, int8, int64, uint8
 from nnc_core.base.loopnest import LoopNest
 from nnc_core.codegen import interpret
-from nnc_cpu.llvm.strategy import chains, rows_abreast, vectors_abreast
+from nnc_cpu.llvm.strategy import chains, choose, rows_abreast, vectors_abreast
 from nnc_cpu.partial_sums import in_parts
 from tests.codegen.nests import Writer, as_bytes, at
 from tests.cpu.machine_code.running import HOSTS, kernels, run
@@ -241,3 +241,34 @@ def test_rows_that_are_long_or_much_work_are_folded_by_themselves() -> None:
     n.stage()
     n.store(1, total, at({0: 1}, 1))
     assert rows_abreast(n.build())[1] == 1
+
+
+def written_over(rows: int, columns: int, dtype: Any) -> LoopNest:
+    """Rows of few columns, each of which has a number of its own, written over."""
+    n = Writer(f"{rows} x {columns}", (rows, columns), [(dtype, True), (dtype, False)])
+    x = n.load(0, at({0: columns, 1: 1}, 1))
+    n.store(0, n.op("maximum", dtype, x, n.load(1, at({1: 1}, 1))), at({0: columns, 1: 1}, 1))
+    return n.build()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("dtype", [float32, float64, float16, int8, int64], ids=str)
+def test_rows_that_fill_no_vector_are_written_over(dtype: Any, host: str, rng: np.random.Generator) -> None:
+    nests = [written_over(5, columns, dtype) for columns in range(1, 36)]
+    for columns, kernel in enumerate(kernels(nests, host), 1):
+        x, numbers = (rng.integers(-100, 100, shape).astype(dtype) for shape in ((5, columns), (columns,)))
+        expected = np.maximum(x, numbers)
+        run(kernel, [x, numbers])
+        np.testing.assert_array_equal(x, expected, err_msg=f"{columns} columns")
+
+
+@pytest.mark.parametrize("columns", [5, 10, 40])
+def test_lanes_lie_along_rows_of_few_columns(columns: int) -> None:
+    """Storing a lane here and another there costs more than lanes that stay empty."""
+    for operations in (1, 40):
+        n = Writer("columns", (1000, columns), [(float32, False), (float32, False), (float32, True)])
+        x = n.load(0, at({0: columns, 1: 1}, 1))
+        for _ in range(operations):
+            x = n.op("add", float32, x, n.load(1, at({1: 1}, 1)))
+        n.store(2, x, at({0: columns, 1: 1}, 1))
+        assert choose(n.build(), 16) == 1

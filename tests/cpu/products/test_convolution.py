@@ -62,6 +62,10 @@ CASES = {
     "runs of elements and channels": Windows((2, 7, 9, 3), (5, 3, 3, 6), (1, 2), ((2, 2), (0, 0)), (2, 1)),
     "runs that end inside": Windows((2, 7, 9, 1), (2, 4, 1, 5), (1, 2), ((1, 0), (0, 1)), (1, 1)),
     "one channel": Windows((2, 7, 7, 1), (5, 5, 1, 6), (1, 1), ((2, 2), (2, 2)), (1, 1)),
+    "windows within images": Windows((2, 7, 29, 3), (3, 3, 3, 20), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+    "depthwise within images": Windows((2, 7, 29, 37), (3, 3, 1, 37), (1, 1), ((1, 1), (1, 1)), (1, 1), 37),
+    "few places on each axis": Windows((5, 3, 2, 3, 2), (2, 1, 2, 2, 3), (1, 1, 1), ((0, 0), (0, 0), (0, 0)),
+                                       (1, 1, 1)),
 }  # fmt: skip
 
 
@@ -177,6 +181,20 @@ def test_tiles_of_large_images_send_for_all_that_the_next_block_reads(name: str)
     small = command("conv", LARGE[name]._replace(image=(1, 20, 20, LARGE[name].image[-1])), float32)
     kind, numbers, _ = compiler("here").plan(problem_of(small))
     assert dict(zip(names_of(kind), numbers, strict=True))["stream_share"] == 0, "it stays in the cache"
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_tables_serve_all_panels_of_their_rows(host: str) -> None:
+    """More rows than a block has, so that tables are written, moved on, and written anew."""
+    for windows in (Windows((1, 20, 24, 70), (3, 3, 1, 70), (1, 1), ((1, 1), (1, 1)), (1, 1), 70),
+                    Windows((1, 20, 24, 3), (3, 3, 3, 40), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+                    Windows((1, 20, 24, 4), (3, 3, 2, 40), (1, 1), ((1, 1), (1, 1)), (1, 1), 2)):
+        made = command("conv", windows, float32)
+        kind, numbers, _ = compiler(host).plan(problem_of(made), SMALL_TILE)
+        given = dict(zip(names_of(kind), numbers, strict=True))
+        assert given["panels"] > 1
+        assert given["blocks"] > 1
+        check(made, host, SMALL_TILE)
 
 
 def test_layers_of_networks_are_one_command_each() -> None:

@@ -20,6 +20,7 @@ from nnc_core.operator.fused import FUSED
 from nnc_core.operator.program import Input, Literal, Operand, Program, Step, StepResult
 from nnc_core.type import TensorSpec
 from nnc_cpu.products import backend, plan
+from nnc_cpu.products.at_once import ends_at_once
 from nnc_cpu.products.plan import Tile, plan_of
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values, whole
 
@@ -187,6 +188,26 @@ def test_tiles_end_each_other_where_the_first_packs(monkeypatch: pytest.MonkeyPa
     width = SMALL_TILE.vectors * compiler("here").vector // 4
     for shape in ((8, 2 * width), (3, width), (7, width + 3)):
         check(adagrad(shape, 24, False))
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_tiles_end_their_own_sums_at_once(host: str, turned: bool) -> None:
+    """Whole tiles and rests of rows and columns, and sums in one block of steps or several."""
+    width = SMALL_TILE.vectors * compiler(host).vector // 4
+    for shape, steps in (((8, 2 * width), 6), ((7, width + 3), 1), ((3, width), 50), ((2, width), 20),
+                         ((200, 3 * width - 5), 9), ((8, width + 1), 260)):
+        p = Around(shape=shape, steps=steps, turned=turned)
+        biased = p.step("add", p.product, p.given(shape[1]))
+        command = p.command(p.step("relu", p.step("add", biased, p.given(*shape))))
+        assert ends_at_once(plan_of(backend.problem_of(command), compiler(host).vector, SMALL_TILE).kind)
+        check(command, host)
+
+
+def test_sums_that_are_ended_in_memory() -> None:
+    """What takes long is written once for all vectors."""
+    for case, at_once in ((residual, True), (momentum, True), (gelu, False), (swish, False)):
+        assert ends_at_once(plan_of(backend.problem_of(case()), 64).kind) == at_once
 
 
 def test_b_is_packed_beside_weights_that_push_it_out_of_caches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,8 @@ class PointWriter:
         self._vectors: list[tuple[Register | None, dict[int, Register]]] = []
         self.mask: Register | None = None
         """The lanes that have a point; None for all."""
+        self.left = 0
+        """Their number where it is known, and not that of all."""
         self.pointers: list[Register] = []
         """Where the arguments begin."""
         self.tiles: dict[Access, Register] = {}
@@ -85,8 +87,9 @@ class PointWriter:
                 count = f.spread(left, self.width)
                 lane = Register("<" + ", ".join([f"i64 {k}" for k in range(self.width)]) + ">", "i64", self.width)
                 self.mask = f.let(f"icmp slt {lane}, {count.name}", "i1", self.width)
+                self.left = 0 if length is None else length % self.width
                 yield [x]
-                self.mask = None
+                self.mask, self.left = None, 0
         places.vector = None
 
     def instruction(self, number: int, instruction: Instruction, lengths: Sequence[int]) -> None:
@@ -197,6 +200,9 @@ class PointWriter:
         raw = f.spread(self.scalars.storable(value, dtype), lanes)
         if place.contiguous:
             pointer = self.pointer(access, place.lowest(f, lanes))
+            if self.left and place.valid is None and place.step == 1:
+                self.store_left(pointer, raw, dtype)
+                return
             mask = None if mask is None else self.in_memory_order(mask, place)
             raw = self.in_memory_order(raw, place)
             if mask is None:
@@ -211,6 +217,16 @@ class PointWriter:
         mask = f.spread(Register("true", "i1"), lanes) if mask is None else mask
         f.call_void(f"llvm.masked.scatter.v{lanes}{suffix(type)}.v{lanes}p0", raw, self.pointers_of(access, place),
                     integer(dtype.itemsize, 32), mask)
+
+    def store_left(self, pointer: Register, raw: Register, dtype: DType) -> None:
+        """Store the lanes that are left, by two vectors that may overlap.  Processors do not see what a mask leaves
+        out: what is read next behind these lanes, as in the next row of an array that is overwritten, would wait until
+        they are in the cache."""
+        f, size = self.function, 1 << self.left.bit_length() - 1
+        for first in sorted({0, self.left - size}):
+            part = f.lane(raw, first) if size == 1 else f.shuffled(raw, raw, range(first, first + size))
+            place = f.let(f"getelementptr {raw.type}, {pointer}, {integer(first)}", "ptr")
+            f.line(f"store {part}, {place}, align {dtype.itemsize}")
 
     def store_one(self, access: Access, place: Place, raw: Register) -> None:
         if place.valid is None:

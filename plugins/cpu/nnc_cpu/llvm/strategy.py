@@ -24,6 +24,8 @@ SHORT, FEWEST = 12, 4
 ABREAST = 24
 """Instructions that are computed for several vectors of columns: a norm's, but no exponential, which would be computed
 again at each stage."""
+GATHERED, SCATTERED = 5, 12
+"""The cost of a lane of a load and of a store across the lanes, where a nest does nothing but go through its points."""
 TURNED = 3
 """The cost of an access through a tile; one along the lanes costs 1."""
 ROWS = 4
@@ -83,18 +85,22 @@ def _cost(nest: LoopNest, axis: int | None, lanes: int) -> float:
 def _stage_cost(nest: LoopNest, stage: Stage, axis: int | None, lanes: int) -> float:
     points = prod(stage.axes)
     count = len(stage.instructions) + len(stage.reductions)
+    only = len(nest.stages) == 1 and not stage.axes
     if axis is None:
-        return float(lanes * points * count)
+        return float(lanes * points * count * (SCATTERED if only else 1))
     length = axis_lengths(nest, stage)[axis]
     filled = -(-length // lanes) * lanes / max(length, 1)
     tile = tile_axis(nest, axis) if axis < len(nest.axes) else None
-    turned = [] if tile is None else crossing(nest, axis, tile)
-    each = sum([TURNED if a in turned else _access_cost(a, axis, lanes) for a in _accesses(stage)]) + count
-    return points * each * filled
+    turned = [] if tile is None or length < lanes else crossing(nest, axis, tile)  # parts of tiles are read one by one
+    stored = {i.access for i in stage.instructions if i.operation == "store"}
+    across = {False: lanes * (GATHERED if only else 1), True: lanes * (SCATTERED if only else 1)}
+    costs = [TURNED if a in turned else _access_cost(a, axis, lanes, across[a in stored]) for a in _accesses(stage)]
+    return points * (sum(costs) + count) * filled
 
 
-def _access_cost(access: Access, axis: int, lanes: int) -> int:
-    return 1 if _step(access, axis) in (-1, 0, 1) else lanes
+def _access_cost(access: Access, axis: int, lanes: int, across: int) -> int:
+    step = _step(access, axis)
+    return 1 if step in (-1, 0, 1) else lanes if step == 2 else across
 
 
 def _accesses(stage: Stage) -> Iterator[Access]:

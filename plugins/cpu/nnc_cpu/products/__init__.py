@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from nnc_core.device import CommandBackend
 from nnc_core.operator.products.arrange import INTEGER_PROBLEMS, PROBLEMS
-from nnc_cpu.products.backend import PackedConvolutions, PackedProducts, PairedConvolutions, PairedProducts
+from nnc_cpu.products.backend import PackedConvolutions, PackedMatrices, PairedConvolutions, PairedProducts
 
 
 def _backends(name: str) -> tuple[CommandBackend, ...]:
     if name.startswith("matmul"):
-        return PackedProducts(name), PairedProducts(name)
+        return PackedMatrices(name), PairedProducts(name)
     return PackedConvolutions(name), PairedConvolutions(name)
 
 

@@ -18,6 +18,7 @@ from nnc_core.operator.products.convolution import kernel_tiling
 from nnc_core.operator.products.instead import suited
 from nnc_core.operator.products.matmul import weight_tiling
 from nnc_core.operator.products.problem import MatrixProduct
+from nnc_core.operator.products.turned import with_turned_matrix
 from nnc_cpu.products.checked import checked
 from nnc_cpu.products.depthwise import by_elements
 from nnc_cpu.products.dots import dots_of, has_bfloat16
@@ -95,6 +96,15 @@ class PackedProducts(CommandBackend):
 
     def inplace_of(self, command: Command, output: int, offered: tuple[int, ...]) -> tuple[int, ...]:
         return read_where_written(command, output)
+
+
+class PackedMatrices(PackedProducts):
+    """Products of matrices."""
+
+    def instead(self, F: Any, inputs: Sequence[Any], command: Command) -> Any:
+        if config.deterministic and not is_slow_in_blas(command):
+            return None  # a BLAS adds in an order of its own, eagerly as well
+        return with_turned_matrix(F, inputs, command)
 
 
 class PackedConvolutions(PackedProducts):

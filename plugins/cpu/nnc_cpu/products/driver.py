@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import held, stored
 from nnc_cpu.products.ahead import AheadWriter
+from nnc_cpu.products.at_once import ends_at_once
 from nnc_cpu.products.converted import room_size, wanted
 from nnc_cpu.products.kind import AXES, TABLE, Kind
 from nnc_cpu.products.late import MOST_PAUSE
@@ -159,11 +160,24 @@ class ProductWriter:
             with f.where(late):
                 self.late_tiles(shift, steps, fresh)
             first = f.let(f"select {late}, {self.rows}, {first}", "i64")
+        if ends_at_once(self.kind):
+            first = self.tiles_at_once(first, shift, steps, self.both(fresh, final))
         with f.loop(first, self.rows, self.kind.rows) as row:
             self.tile(row, shift, steps, fresh, at_once)
         if self.kind.ending.pool is not None:
             with f.where(final):
                 self.finish(integer(0), self.results(self.rows), self.sums)
+
+    def tiles_at_once(self, first: Register, shift: Register, steps: tuple[Register, ...], whole: Register) -> Register:
+        """Tiles that end their own sums, where the block has all steps of them: from a row on, as many as are whole;
+        the first row behind these."""
+        f, height = self.function, self.kind.rows
+        end = difference(f, self.rows, f.let(f"urem {self.rows}, {height}", "i64"))
+        end = f.let(f"select {whole}, {end}, i64 0", "i64")
+        with f.loop(first, end, height) as row:
+            arrays = self.ended(row, self.sums_at(row))[1:]
+            self.tile(row, shift, steps, whole, Register("false", "i1"), "ending_tile", arrays)
+        return f.call("llvm.smax.i64", "i64", first, end)
 
     def can_end_late(self, steps: Register) -> Register:
         """Tell whether all tiles of the panel are as wide as can be, and have steps enough to end each other."""

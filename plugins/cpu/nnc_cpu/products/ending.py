@@ -37,10 +37,14 @@ def expanded(body: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
 def signature(kind: Kind) -> Signature:
     """`sums` of so many rows and columns; in parts of a product `targets`, the numbers of these rows; then each operand
     and output: its first element, and its rows' distance."""
-    arguments = range(len(kind.ending.operands) + len(kind.ending.outputs))
-    given = [pair for n in arguments for pair in ((f"x{n}", "ptr"), (f"row{n}", "i64"))]
     targets = [("targets", "ptr")] if kind.windows == "apart" else []
-    return (("sums", "ptr"), ("rows", "i64"), ("columns", "i64"), *targets, *given)
+    return (("sums", "ptr"), ("rows", "i64"), ("columns", "i64"), *targets, *arrays(kind))
+
+
+def arrays(kind: Kind) -> Signature:
+    """What is given for each operand and output."""
+    count = len(kind.ending.operands) + len(kind.ending.outputs)
+    return [pair for n in range(count) for pair in ((f"x{n}", "ptr"), (f"row{n}", "i64"))]
 
 
 class EndingWriter:
@@ -72,24 +76,24 @@ class EndingWriter:
                 row, following = (f.let(f"load i64, {moved(f, targets, 'i64', n)}", "i64") for n in (row, following))
             for argument, x, step in zip(self.arguments[1:], others[::2], others[1::2], strict=True):
                 self.starts.append(moved(f, x, stored(argument.dtype), product(f, row, step)))
-            self.send_for(following, others[::2], others[1::2])
+            for n, (x, step) in enumerate(zip(others[::2], others[1::2], strict=True)):
+                self.send_for(n, following, x, step, self.kind.vectors)
             with f.loop(integer(0), whole, self.lanes) as column:
                 self.vector(column, None)
             with f.where(f.let(f"icmp slt {whole}, {columns.name}", "i1")):
                 self.vector(whole, lanes_below(f, difference(f, columns, whole), self.lanes))
         return function_text(f, name, given)
 
-    def send_for(self, row: Register, arrays: Sequence[Register], steps: Sequence[Register]) -> None:
-        """Have the operands of a row of the next tile, and the lines of its results, come into the cache while that is
+    def send_for(self, n: int, row: Register, x: Register, step: Register, vectors: int) -> None:
+        """Have a row of the next tile of an operand, or the lines of its result, come into the cache while that is
         computed: writing to a line waits for it, and the distance from row to row is none that processors foresee."""
-        f, read = self.function, len(self.ending.operands)
-        for n, (argument, x, step) in enumerate(zip(self.arguments[1:], arrays, steps, strict=True)):
-            if argument.along:
-                type = stored(argument.dtype)
-                start = moved(f, x, type, product(f, row, step))
-                send = prefetch if n < read else prefetch_to_write
-                for v in range(self.kind.vectors):
-                    send(f, moved(f, start, type, integer(v), self.lanes))
+        f, argument = self.function, self.arguments[n + 1]
+        if argument.along:
+            type = stored(argument.dtype)
+            start = moved(f, x, type, product(f, row, step))
+            send = prefetch if n < len(self.ending.operands) else prefetch_to_write
+            for v in range(vectors):
+                send(f, moved(f, start, type, integer(v), self.lanes))
 
     def vector(self, column: Register, mask: Register | None) -> None:
         """The ending of neighbouring columns."""

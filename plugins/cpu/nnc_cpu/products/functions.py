@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nnc_cpu.products.ahead import AheadTileWriter, PackingTileWriter
+from nnc_cpu.products.at_once import AtOnceAheadTileWriter, AtOnceTileWriter, ends_at_once
 from nnc_cpu.products.converted import ConvertedWriter
 from nnc_cpu.products.driver import ProductWriter
 from nnc_cpu.products.ending import EndingWriter
@@ -26,6 +27,10 @@ def render(name: str, kind: Kind, halves: bool, declared: dict[str, None]) -> st
         masked = kind.right == "panels" or kind.left == "each"
         texts.append(writer(kind, kind.last, masked, declared).text("last_tile"))
     for prefix, vectors in (("", kind.vectors), ("last_", kind.last)):
+        if vectors and ends_at_once(kind):
+            masked = vectors == kind.last and (kind.right == "panels" or kind.left == "each")
+            of_kind = AtOnceAheadTileWriter if kind.looks_ahead else AtOnceTileWriter
+            texts.append(of_kind(kind, vectors, masked, halves, declared).text(f"{prefix}ending_tile"))
         if vectors and kind.packs_in_tiles:
             texts.append(PackingTileWriter(kind, vectors, True, declared).text(f"{prefix}packing_tile"))
         elif vectors:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from nnc_cpu.llvm.ir import Register, integer
 from nnc_cpu.llvm.logic import held, stored
 from nnc_cpu.products.ahead import AHEAD, AheadTileWriter
-from nnc_cpu.products.ending import EndingWriter
+from nnc_cpu.products.ending import EndingWriter, arrays
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.tile import SIGNATURE
 from nnc_cpu.products.writing import Signature, difference, moved, prefetch, product, total
@@ -31,9 +31,7 @@ class LateTileWriter(AheadTileWriter):
 
     @property
     def signature(self) -> Signature:
-        count = len(self.kind.ending.operands) + len(self.kind.ending.outputs)
-        given = [pair for n in range(count) for pair in ((f"x{n}", "ptr"), (f"row{n}", "i64"))]
-        return (*SIGNATURE, *AHEAD, *LATE, *given)
+        return (*SIGNATURE, *AHEAD, *LATE, *arrays(self.kind))
 
     def steps(self) -> None:
         f = self.function

@@ -8,6 +8,7 @@ from math import lcm, prod
 from typing import NamedTuple
 
 from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, PoolAxis, Strided, WindowAxis
+from nnc_cpu.products.at_once import ends_at_once
 from nnc_cpu.products.dots import Dots
 from nnc_cpu.products.kind import TABLE, Kind, Right, Windows
 from nnc_cpu.products.numbers import SPATIAL, numbers_of, operand_names
@@ -63,9 +64,11 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threa
     panels = _parts(problem.columns, width)
     rest = problem.columns - (panels - 1) * width
     last = _parts(rest, lanes)
-    partial = last != tile.vectors or (rest != width and (right == "panels" or problem.each))
-    kind = Kind(problem.dtype, lanes, tile.rows, tile.vectors, last if partial else 0, problem.left, right,
-                _way_of(problem), problem.ending, problem.order, problem.b_dtype, dots, taps)
+    kind = Kind(problem.dtype, lanes, tile.rows, tile.vectors, 0, problem.left, right, _way_of(problem), problem.ending,
+                problem.order, problem.b_dtype, dots, taps)
+    partial = rest != width and (right == "panels" or problem.each or ends_at_once(kind))
+    if partial or last != tile.vectors:
+        kind = kind._replace(last=last)
     shared = 1 if threads == 1 else _parts(SHARES * threads, panels * prod(problem.batch) * len(parts))
     planned = [_planned(part, kind, panels, shared) for part in parts]
     return _joined(kind, planned) if problem.parts else planned[0]

@@ -8,7 +8,7 @@ from nnc_core.operator.products.problem import PoolAxis
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.numbers import SPATIAL
-from nnc_cpu.products.window_tables import WindowTableWriter
+from nnc_cpu.products.window_tables import BEYOND, WindowTableWriter
 from nnc_cpu.products.writing import moved, product, split, total
 
 
@@ -40,7 +40,7 @@ class PooledTableWriter(WindowTableWriter):
         with f.loop(integer(0), count, height) as row:
             places = [self.sighted(n) for n in range(SPATIAL)]
             base = self.bytes_of(self.pixel(places))
-            places[0] = self.unless_past(row, places[0])
+            places[0] = self.unless_behind(row, places[0])
             with f.loop(integer(0), integer(height)) as element:
                 at = total(f, row, element)
                 for known, noted, first in zip((*self.further, self.moves), (*self.places, self.bases), (*places, base),
@@ -48,3 +48,9 @@ class PooledTableWriter(WindowTableWriter):
                     more = f.let(f"load i64, {moved(f, known, 'i64', element)}", "i64")
                     f.line(f"store {total(f, first, more)}, {moved(f, noted, 'i64', at)}")
             self.advance()
+
+    def unless_behind(self, row: Register, place: Register) -> Register:
+        """A place on the first axis, or behind the last row one that is in no image."""
+        f = self.function
+        past = f.let(f"icmp sge {total(f, self.first_row, row)}, {self.numbers['rows'].name}", "i1")
+        return f.let(f"select {past}, i64 {BEYOND}, {place}", "i64")

@@ -52,22 +52,36 @@ class TileWriter:
         if self.masked:
             whole = integer((self.vectors - 1) * self.lanes)
             self.mask = lanes_below(f, difference(f, self.columns, whole), self.lanes)
-        places = [(row, v) for row in range(self.kind.rows) for v in range(self.vectors)]
-        self.totals = {place: f.variable(self.type, self.lanes) for place in places}
-        zero = f.spread(constant(0, self.kind.wide), self.lanes)
-        for variable in self.totals.values():
-            f.set(variable, zero)
-        with f.where(f.let(f"xor {self.fresh}, true", "i1")):
-            for place, variable in self.totals.items():
-                f.set(variable, loaded(f, self.kept(place), self.type, self.lanes, self.size, None))
+        self.begin_sums()
         if self.kind.is_moved:
             self.take(self.others[0])
         self.right = f.variable("ptr")
         f.set(self.right, self.b)
         self.steps()
+        self.end_sums()
+        return function_text(f, name, self.signature)
+
+    def begin_sums(self) -> None:
+        """Begin with nothing, or with what the block of steps before has left."""
+        f = self.function
+        self.begin_with_nothing()
+        with f.where(f.let(f"xor {self.fresh}, true", "i1")):
+            for place, variable in self.totals.items():
+                f.set(variable, loaded(f, self.kept(place), self.type, self.lanes, self.size, None))
+
+    def begin_with_nothing(self) -> None:
+        f = self.function
+        places = [(row, v) for row in range(self.kind.rows) for v in range(self.vectors)]
+        self.totals = {place: f.variable(self.type, self.lanes) for place in places}
+        zero = f.spread(constant(0, self.kind.wide), self.lanes)
+        for variable in self.totals.values():
+            f.set(variable, zero)
+
+    def end_sums(self) -> None:
+        """Keep the sums for the next block of steps, or for what ends them."""
+        f = self.function
         for place, variable in self.totals.items():
             store(f, f.get(variable, self.type, self.lanes), self.kept(place), self.size, None)
-        return function_text(f, name, self.signature)
 
     @property
     def signature(self) -> Signature:
@@ -95,9 +109,12 @@ class TileWriter:
         with f.loop(integer(0), self.segments) as segment:
             first = moved(f, self.table, "ptr", product(f, segment, self.shift))
             rows = [f.let(f"load ptr, {moved(f, first, 'ptr', integer(row))}", "ptr") for row in range(self.kind.rows)]
-            with f.loop(integer(0), self.length) as k:
-                self.begin_step(k)
-                self.one_step([moved(f, row, self.type, k) for row in rows])
+            if self.kind.left == "each":  # such segments are one step
+                self.one_step(rows)
+            else:
+                with f.loop(integer(0), self.length) as k:
+                    self.begin_step(k)
+                    self.one_step([moved(f, row, self.type, k) for row in rows])
 
     def by_columns(self) -> None:
         """`table` has the address of the column of each step, whose row number `shift` is the tile's first; one for

@@ -10,10 +10,12 @@ from nnc_cpu.products.kind import ROWS, Kind
 from nnc_cpu.products.numbers import SPATIAL
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
 from nnc_cpu.products.taps import NOTES
-from nnc_cpu.products.writing import difference, moved, product, smaller, split, store, total
+from nnc_cpu.products.writing import difference, either, lanes_below, moved, product, smaller, split, store, total
 
 BEFORE = 16
 """Zeros before the place: a tile may begin so many rows before its block's first."""
+BEYOND = -(1 << 60)
+"""A place in no image."""
 _MOST = ROWS + 4 * ROW_LANES
 
 
@@ -40,9 +42,22 @@ class WindowTableWriter(TableWriter):
         self.noted_row = f.variable("i64")
         """The first of the rows that have been noted."""
         f.set(self.noted_row, integer(-1))
+        self.tabled = [f.variable("i64") for _ in range(4)]
+        """What the table is of: A, the first row, segment and step."""
+        f.set(self.tabled[1], integer(-1))
         self.noted_steps = f.variable("i64")
         """Of a block, while they are noted."""
         self.counters = [f.variable("i64") for _ in range(SPATIAL + 1)]
+        """The image, and the place on each axis, of a window."""
+        self.windows = [f.variable("i64", ROW_LANES) for _ in self.counters]
+        """The same of neighbouring ones."""
+        self.digits = [f.variable("i64", 1, 2 * ROW_LANES) for _ in self.counters]
+        """The same of the first windows there are, and of the one behind these."""
+        self.inner = f.variable("i8", 1, _MOST)
+        """1 where that row and its neighbours have windows that lie in the image as a whole."""
+        self.size = integer(kind.dtype.itemsize)
+        if kind.left != "columns" and kind.ending.pool is None:
+            self.note_digits()
 
     def number_of(self, pointer: Register) -> Register:
         return self.function.let(f"ptrtoint {pointer} to i64", "i64")
@@ -83,6 +98,13 @@ class WindowTableWriter(TableWriter):
             elements = total(f, elements, product(f, place, axis["pixel"]))
         return elements
 
+    def pixels(self, images: Register, places: Sequence[Register]) -> Register:
+        """The same of neighbouring windows."""
+        elements = self.times(images, self.numbers["image_step"])
+        for axis, place in zip(self.axes, places, strict=True):
+            elements = self.plus(elements, self.times(place, axis["pixel"]))
+        return elements
+
     def inside(self, n: int, place: Register) -> Register:
         f, lanes = self.function, place.lanes
         return f.let(f"icmp ult {place}, {f.spread(self.axes[n]['image'], lanes).name}", "i1", lanes)
@@ -104,30 +126,101 @@ class WindowTableWriter(TableWriter):
             before = f.get(self.noted_row, "i64")
             with f.where(f.let(f"icmp ne {before}, {first_row.name}", "i1")):
                 self.note_windows(count)
+                self.note_inner(count)
                 f.set(self.noted_row, first_row)
 
     def note_windows(self, count: Register) -> None:
         """Note for each row where its window is; past the end nothing is seen."""
         f = self.function
         self.at(self.first_row)
-        with f.loop(integer(0), count) as row:
-            places = [self.sighted(n) for n in range(SPATIAL)]
+        firsts = [f.spread(f.get(counter, "i64"), ROW_LANES) for counter in self.counters]
+        self.go_to(self.further_on(firsts, [self.noted(x, integer(0)) for x in self.digits]))
+        with f.loop(integer(0), count, ROW_LANES) as row:
+            counters = [f.get(variable, "i64", ROW_LANES) for variable in self.windows]
+            places = [self.plus(self.times(counter, axis["stride"]), axis["offset"])
+                      for counter, axis in zip(counters[1:], self.axes, strict=True)]
             if self.targets is not None:
-                f.line(f"store {self.target()}, {moved(f, self.targets, 'i64', row)}")
-            base = self.bytes_of(self.pixel(places))
+                self.keep(self.target(counters), self.targets, row)
+            self.keep(self.times(self.pixels(counters[0], places), self.size), self.bases, row)
             places[0] = self.unless_past(row, places[0])
             for noted, place in zip(self.places, places, strict=True):
-                f.line(f"store {place}, {moved(f, noted, 'i64', row)}")
-            f.line(f"store {base}, {moved(f, self.bases, 'i64', row)}")
+                self.keep(place, noted, row)
+            behind = [f.let(f"load i64, {moved(f, x, 'i64', integer(ROW_LANES))}", "i64") for x in self.digits]
+            self.go_to(self.further_on(counters, behind))
+
+    def note_digits(self) -> None:
+        """Note the counters of the first windows, from which those of others follow by additions."""
+        f = self.function
+        for counter in self.counters:
+            f.set(counter, integer(0))
+        with f.loop(integer(0), integer(ROW_LANES + 1)) as n:
+            for counter, digits in zip(self.counters, self.digits, strict=True):
+                f.line(f"store {f.get(counter, 'i64')}, {moved(f, digits, 'i64', n)}")
             self.advance()
 
-    def unless_past(self, row: Register, place: Register) -> Register:
-        """A place on the first axis, or behind the last row one that is in no image."""
+    def further_on(self, counters: Sequence[Register], by: Sequence[Register]) -> list[Register]:
+        """The counters of windows so many windows, given as counters too, behind others."""
+        f, found, carry = self.function, list[Register](), integer(0)
+        for n in reversed(range(SPATIAL)):
+            places = f.spread(self.axes[n]["places"], ROW_LANES)
+            place = self.plus(self.plus(counters[n + 1], by[n + 1]), carry)
+            over = f.let(f"icmp sge {place}, {places.name}", "i1", ROW_LANES)
+            less = f.let(f"sub {place}, {places.name}", "i64", ROW_LANES)
+            found.append(f.let(f"select {over}, {less}, {place}", "i64", ROW_LANES))
+            carry = f.let(f"zext {over} to <{ROW_LANES} x i64>", "i64", ROW_LANES)
+        return [self.plus(self.plus(counters[0], by[0]), carry), *reversed(found)]
+
+    def go_to(self, counters: Sequence[Register]) -> None:
+        for variable, counter in zip(self.windows, counters, strict=True):
+            self.function.set(variable, counter)
+
+    def unless_past(self, row: Register, places: Register) -> Register:
+        """Places on the first axis of rows from one on, or behind the last row some that are in no image."""
         f = self.function
-        past = f.let(f"icmp sge {total(f, self.first_row, row)}, {self.numbers['rows'].name}", "i1")
-        return f.let(f"select {past}, i64 {-(1 << 60)}, {place}", "i64")
+        left = difference(f, difference(f, self.numbers["rows"], self.first_row), row)
+        beyond = f.spread(integer(BEYOND), ROW_LANES)
+        return f.let(f"select {lanes_below(f, left, ROW_LANES)}, {places}, {beyond}", "i64", ROW_LANES)
+
+    def note_inner(self, count: Register) -> None:
+        """Note of which neighbouring rows all windows lie in the image as a whole."""
+        f = self.function
+        with f.loop(integer(0), count, ROW_LANES) as row:
+            inside = Register("true", "i1")
+            for n, axis in enumerate(self.axes):
+                place = self.noted(self.places[n], row)
+                reach = product(f, difference(f, axis["window"], integer(1)), axis["step"])
+                for seen in (place, self.plus(place, reach)):
+                    inside = self.both(inside, self.inside(n, seen))
+            all_are = f.call(f"llvm.vector.reduce.and.v{ROW_LANES}i1", "i1", inside)
+            f.line(f"store {f.let(f'zext {all_are} to i8', 'i8')}, {moved(f, self.inner, 'i8', row)}")
 
     def rows(self, segment: Register, segments: Register, step: Register, count: Register) -> None:
+        if self.kind.wide != self.kind.dtype:  # what is converted lies elsewhere
+            self.note_rows(segment, segments, step, count)
+            return
+        f, same = self.function, Register("true", "i1")
+        a, *place = (self.number_of(self.a), self.first_row, segment, step)
+        for variable, number in zip(self.tabled[1:], place, strict=True):
+            same = self.both(same, f.let(f"icmp eq {f.get(variable, 'i64')}, {number.name}", "i1"))
+        either(f, same, lambda: self.shift(a, product(f, segments, count)),
+               lambda: self.note_rows(segment, segments, step, count))
+        for variable, number in zip(self.tabled, (a, *place), strict=True):
+            f.set(variable, number)
+
+    def shift(self, a: Register, entries: Register) -> None:
+        """Have a table of the same windows say where they are in A now."""
+        f = self.function
+        by = difference(f, a, f.get(self.tabled[0], "i64"))
+        moves = f.let(f"icmp ne {by}, 0", "i1")
+        with f.where(moves), f.loop(integer(0), entries, ROW_LANES) as n:
+            place = moved(f, self.table, "i64", n)
+            before = f.let(f"load <{ROW_LANES} x i64>, {place}, align 8", "i64", ROW_LANES)
+            nothing = f.let(f"icmp eq {before}, {f.spread(self.zeros, ROW_LANES).name}", "i1", ROW_LANES)
+            after = f.let(f"add {before}, {f.spread(by, ROW_LANES).name}", "i64", ROW_LANES)
+            f.line(f"store {f.let(f'select {nothing}, {before}, {after}', 'i64', ROW_LANES)}, {place}, align 8")
+
+    def note_rows(self, segment: Register, segments: Register, step: Register, count: Register) -> None:
+        """Note what each row sees of some segments, from a step of these on."""
         f = self.function
         with f.loop(integer(0), segments) as n:
             moves = [product(f, place, axis["step"])
@@ -138,12 +231,15 @@ class WindowTableWriter(TableWriter):
             further = self.number_of(moved(f, self.a, self.type, elements))
             table = moved(f, self.table, "i64", product(f, n, count))
             with f.loop(integer(0), count, ROW_LANES) as row:
-                seen = self.seen(row, moves)
-                base = self.noted(self.bases, row)
-                address = f.let(f"add {base}, {f.spread(further, ROW_LANES).name}", "i64", ROW_LANES)
-                zeros = f.spread(self.zeros, ROW_LANES)
-                chosen = f.let(f"select {seen}, {address}, {zeros}", "i64", ROW_LANES)
-                f.line(f"store {chosen}, {moved(f, table, 'i64', row)}, align 8")
+                address = self.plus(self.noted(self.bases, row), further)
+                inner = f.let(f"load i8, {moved(f, self.inner, 'i8', row)}", "i8")
+                either(f, f.let(f"icmp ne {inner}, 0", "i1"), lambda: self.keep(address, table, row),
+                       lambda: self.keep(self.unless_outside(address, row, moves), table, row))
+
+    def unless_outside(self, address: Register, row: Register, moves: Sequence[Register]) -> Register:
+        """Addresses of what rows see, or of zeros where that is outside of the image."""
+        zeros = self.function.spread(self.zeros, ROW_LANES)
+        return self.function.let(f"select {self.seen(row, moves)}, {address}, {zeros}", "i64", ROW_LANES)
 
     def tap(self, segment: Register) -> Register:
         """The elements of B before what an element of windows is multiplied by."""
@@ -152,12 +248,11 @@ class WindowTableWriter(TableWriter):
             elements = total(f, elements, product(f, place, axis["tap"]))
         return elements
 
-    def target(self) -> Register:
-        """The row of the result that the window at hand is."""
-        f = self.function
-        row = product(f, f.get(self.counters[0], "i64"), self.numbers["image_rows"])
-        for axis, counter in zip(self.axes, self.counters[1:], strict=True):
-            row = total(f, row, product(f, f.get(counter, "i64"), axis["row"]))
+    def target(self, counters: Sequence[Register]) -> Register:
+        """The rows of the result that windows are."""
+        row = self.times(counters[0], self.numbers["image_rows"])
+        for axis, counter in zip(self.axes, counters[1:], strict=True):
+            row = self.plus(row, self.times(counter, axis["row"]))
         return row
 
     def seen(self, row: Register, moves: Sequence[Register]) -> Register:
@@ -175,6 +270,12 @@ class WindowTableWriter(TableWriter):
     def noted(self, variable: Register, row: Register) -> Register:
         f = self.function
         return f.let(f"load <{ROW_LANES} x i64>, {moved(f, variable, 'i64', row)}, align 8", "i64", ROW_LANES)
+
+    def keep(self, lanes: Register, variable: Register, row: Register) -> None:
+        self.function.line(f"store {lanes}, {moved(self.function, variable, 'i64', row)}, align 8")
+
+    def times(self, lanes: Register, by: Register) -> Register:
+        return self.function.let(f"mul {lanes}, {self.function.spread(by, ROW_LANES).name}", "i64", ROW_LANES)
 
     # ---- windows as steps
     def columns(self, step: Register, length: Register) -> None:
