@@ -132,14 +132,16 @@ def _along(name: str, x: ArrayLike, n: DimLike | None, axis: int, norm: str | No
 
 
 @names_itself
-def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = "backward") -> Tensor:
+def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
+         norm: str | None = "backward") -> Tensor:
     """The transform along several axes, all without `axes`, each brought to its length in `s` first."""
     v = _complex(x)
     return Tensor(_transformed(v, *_over(v, s, axes), False, norm))
 
 
 @names_itself
-def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = "backward") -> Tensor:
+def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
+          norm: str | None = "backward") -> Tensor:
     """The inverse of fftn."""
     v = _complex(x)
     return Tensor(_transformed(v, *_over(v, s, axes), True, norm))
@@ -170,7 +172,8 @@ def irfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: st
 
 
 @names_itself
-def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = "backward") -> Tensor:
+def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
+          norm: str | None = "backward") -> Tensor:
     """rfft along the last axis, fft along the others."""
     v = _real(x)
     found, sizes = _over_some(v, s, axes)
@@ -179,7 +182,8 @@ def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None
 
 
 @names_itself
-def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = "backward") -> Tensor:
+def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
+           norm: str | None = "backward") -> Tensor:
     """The inverse of rfftn."""
     v = _complex(x)
     found, sizes = _over_some(v, s, axes)

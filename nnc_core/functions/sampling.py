@@ -41,8 +41,8 @@ def grid_sample(x: ArrayLike, grid: ArrayLike, /, *, method: str = "linear", pad
 
     Coordinates run from -1 to 1, over pixel edges or with `align_corners` over pixel centres; the last axis of the grid
     has the innermost dimension first: (x, y) for images.  method is "nearest" (halves to even), "linear" or "cubic";
-    `padding_mode` says what lies outside: "zeros", the "border" repeated, or the image in "reflection" (about its edges, or
-    about its outer centres with `align_corners`).  Gradients go to x and, where it is smooth, to the grid.
+    `padding_mode` says what lies outside: "zeros", the "border" repeated, or the image in "reflection" (about its
+    edges, or about its outer centres with `align_corners`).  Gradients go to x and, where it is smooth, to the grid.
     """
     values, where = as_values(x, grid)
     v, _ = arranged(values, layout)
