@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import partial
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
