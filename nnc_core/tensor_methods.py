@@ -135,6 +135,11 @@ def _rdivmod(self: Tensor, other: Any) -> tuple[Tensor, Tensor]:
     return rounding.divmod(other, self)
 
 
+def _round(self: Tensor, digits: int | None = None) -> Tensor:
+    """round(x, 2), as Python writes it for numbers."""
+    return rounding.round(self, digits or 0)
+
+
 def _contains(self: Tensor, value: Any) -> bool:
     """Tell whether some element equals the value, as NumPy's arrays have it."""
     found: Any = self == value
@@ -220,7 +225,7 @@ def install() -> None:
         "__getitem__": _getitem, "__setitem__": _setitem, "__array__": _array,
         "__array_namespace__": _array_namespace, "__dlpack__": _dlpack,
         "__cuda_array_interface__": property(_cuda_array_interface), "__matmul__": _matmul,
-        "__divmod__": _divmod, "__rdivmod__": _rdivmod, "__contains__": _contains,
+        "__divmod__": _divmod, "__rdivmod__": _rdivmod, "__round__": _round, "__contains__": _contains,
         "__rmatmul__": _rmatmul, "__imatmul__": _imatmul, "T": property(_transpose),
         "mT": property(movement.matrix_transpose), "real": property(complex_numbers.real),
         "imag": property(complex_numbers.imag),

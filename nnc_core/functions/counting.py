@@ -116,10 +116,32 @@ def _choices(n: Value, k: Value) -> Value:
     return F.where(inside, F.exp(logarithm), 0)
 
 
+@of_elements
+def _binom(n: Value, k: Value) -> Value:
+    """Outside of 0 <= k <= n by the signs and the logarithms of three gamma functions: 0 at the poles of the lower two,
+    NaN at those of the upper one."""
+    plain = F.logical_and(F.greater_equal(k, 0), F.less_equal(k, n))
+    rest = F.subtract(n, k)
+    none = F.logical_or(_is_pole(F.add(k, 1)), _is_pole(F.add(rest, 1)))
+    known = F.logical_or(plain, none)
+    a, b, c = (F.add(F.where(known, 0.5, v), 1) for v in (n, k, rest))
+    signs = F.stop_gradient(F.multiply(_sign(a), F.multiply(_sign(b), _sign(c))))
+    logarithm = F.subtract(F.subtract(F.lgamma(a), F.lgamma(b)), F.lgamma(c))
+    beyond = F.multiply(signs, F.exp(logarithm))
+    y = F.where(plain, _choices(n, k), F.where(none, F.multiply(n, 0), beyond))
+    return F.where(F.logical_and(_is_pole(F.add(n, 1)), F.equal(k, k)), nan, y)
+
+
+def _is_pole(v: Value) -> Value:
+    """True where the gamma function has no value: at 0 and the negative whole numbers."""
+    return F.logical_and(F.less_equal(v, 0), F.equal(F.floor(v), v))
+
+
 @names_itself
 def binom(n: ArrayLike, k: ArrayLike, /) -> Tensor:
-    """The binomial coefficient of n over k, for all real numbers 0 <= k <= n; 0 elsewhere."""
-    return Tensor(_choices(*one_dtype(as_values(n, k))))
+    """The binomial coefficient of n over k for real numbers: gamma(n + 1) / gamma(k + 1) / gamma(n - k + 1), which is 0
+    where k or n - k is a negative whole number; NaN where n is one."""
+    return Tensor(_binom(*one_dtype(as_values(n, k))))
 
 
 @names_itself

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms: the Array API's extension.
 
-`norm` says which way is scaled by the number of elements: "backward" the inverse one, "forward" the other, "ortho" both
-by its root.
+`norm` says which way is scaled by the number of elements: "backward" (or None) the inverse one, "forward" the other,
+"ortho" both by its root.
 """
 
 from __future__ import annotations
@@ -54,7 +54,12 @@ def _floats(v: Value) -> Value:
     return v if is_float(v.dtype) else F.cast(v, dtype=default_float())
 
 
-def _other(norm: str) -> str:
+def _scaled(norm: str | None) -> str:
+    return "backward" if norm is None else norm
+
+
+def _other(norm: str | None) -> str:
+    norm = _scaled(norm)
     if norm not in OTHER:
         raise AttributeValueError(f"norm {norm!r} is none of {', '.join(map(repr, NORMS))}")
     return OTHER[norm]
@@ -102,39 +107,41 @@ def _over_some(v: Value, s: Sizes, axes: Sequence[int] | None) -> tuple[list[int
     return found, sizes
 
 
-def _transformed(v: Value, axes: list[int], sizes: list[DimLike | None], inverse: bool, norm: str) -> Value:
+def _transformed(v: Value, axes: list[int], sizes: list[DimLike | None], inverse: bool, norm: str | None) -> Value:
     for axis, size in zip(axes, sizes, strict=True):
         v = _sized(v, axis, size)
-    return F.fft(v, axes=tuple(sorted(axes)), inverse=inverse, norm=norm) if axes else v
+    return F.fft(v, axes=tuple(sorted(axes)), inverse=inverse, norm=_scaled(norm)) if axes else v
 
 
 # ---- of complex numbers
 @names_itself
-def fft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def fft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The transform along an axis, cut off or filled up with zeros to n elements first; complex numbers."""
     return _along("fft", x, n, axis, norm)
 
 
 @names_itself
-def ifft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ifft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The inverse of fft."""
     return _along("ifft", x, n, axis, norm)
 
 
-def _along(name: str, x: ArrayLike, n: DimLike | None, axis: int, norm: str) -> Tensor:
+def _along(name: str, x: ArrayLike, n: DimLike | None, axis: int, norm: str | None) -> Tensor:
     v = _complex(x)
     return Tensor(_transformed(v, [normalise_axis(axis, v.ndim)], [n], name == "ifft", norm))
 
 
 @names_itself
-def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
+def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
+         norm: str | None = "backward") -> Tensor:
     """The transform along several axes, all without `axes`, each brought to its length in `s` first."""
     v = _complex(x)
     return Tensor(_transformed(v, *_over(v, s, axes), False, norm))
 
 
 @names_itself
-def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
+def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
+          norm: str | None = "backward") -> Tensor:
     """The inverse of fftn."""
     v = _complex(x)
     return Tensor(_transformed(v, *_over(v, s, axes), True, norm))
@@ -142,39 +149,41 @@ def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None
 
 # ---- of real numbers
 @names_itself
-def rfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def rfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The n // 2 + 1 non-negative frequencies of real numbers along an axis, brought to n elements first."""
     v = _real(x)
     at = normalise_axis(axis, v.ndim)
-    return Tensor(F.rfft(_sized(v, at, n), axis=at, norm=norm))
+    return Tensor(F.rfft(_sized(v, at, n), axis=at, norm=_scaled(norm)))
 
 
-def _signal(v: Value, axis: int, size: DimLike | None, norm: str) -> Value:
+def _signal(v: Value, axis: int, size: DimLike | None, norm: str | None) -> Value:
     if size is None:
         size = 2 * (v.shape[axis] - 1)
     elif not isinstance(size, Dim):
         size = whole(size, "n", 1)
-    return F.irfft(_sized(v, axis, half(size)), axis=axis, size=size, norm=norm)
+    return F.irfft(_sized(v, axis, half(size)), axis=axis, size=size, norm=_scaled(norm))
 
 
 @names_itself
-def irfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def irfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The inverse of rfft: n real numbers, without n twice as many as there are steps between the frequencies."""
     v = _complex(x)
     return Tensor(_signal(v, normalise_axis(axis, v.ndim), n, norm))
 
 
 @names_itself
-def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
+def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
+          norm: str | None = "backward") -> Tensor:
     """rfft along the last axis, fft along the others."""
     v = _real(x)
     found, sizes = _over_some(v, s, axes)
-    last = F.rfft(_sized(v, found[-1], sizes[-1]), axis=found[-1], norm=norm)
+    last = F.rfft(_sized(v, found[-1], sizes[-1]), axis=found[-1], norm=_scaled(norm))
     return Tensor(_transformed(last, found[:-1], sizes[:-1], False, norm))
 
 
 @names_itself
-def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
+def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
+           norm: str | None = "backward") -> Tensor:
     """The inverse of rfftn."""
     v = _complex(x)
     found, sizes = _over_some(v, s, axes)
@@ -183,14 +192,14 @@ def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = Non
 
 # ---- of what has real frequencies
 @names_itself
-def hfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def hfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The n real frequencies of a signal of which one half is given, the other being its conjugate."""
     v = F.conj(_complex(x))
     return Tensor(_signal(v, normalise_axis(axis, v.ndim), n, _other(norm)))
 
 
 @names_itself
-def ihfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ihfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The inverse of hfft."""
     v = _real(x)
     at = normalise_axis(axis, v.ndim)

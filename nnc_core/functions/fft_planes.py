@@ -12,7 +12,8 @@ __all__ = ["fft2", "ifft2", "irfft2", "rfft2"]
 
 
 def _plane(transform: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
-    def function(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Tensor:
+    def function(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] = (-2, -1),
+                 norm: str | None = "backward") -> Tensor:
         return transform(x, s=s, axes=axes, norm=norm)
 
     function.__name__ = function.__qualname__ = name

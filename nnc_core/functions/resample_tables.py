@@ -13,6 +13,8 @@ from nnc_core.base.errors import AttributeValueError, ShapeError
 
 Array = np.ndarray[Any, Any]
 METHODS = ("nearest", "nearest_floor", "linear", "cubic", "area")
+BY_RANK = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
+"""Methods under names that say how many dimensions there are."""
 COORDINATES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
                "tf_crop_and_resize")
 ROUNDINGS = ("round_prefer_ceil", "round_prefer_floor", "floor", "ceil")
@@ -58,6 +60,7 @@ class Rule(NamedTuple):
 
 def checked(rule: Rule) -> Rule:
     """The rule with the shorthand "nearest_floor" written out; AttributeValueError where parts do not go together."""
+    rule = rule._replace(method=BY_RANK.get(rule.method, rule.method))
     for name, value, known in (("method", rule.method, METHODS), ("coordinates", rule.coordinates, COORDINATES),
                                ("rounding", rule.rounding, ROUNDINGS)):
         if value not in known:

@@ -12,6 +12,7 @@ from nnc_core.base import dtype as dt
 from nnc_core.base.dtype import accumulator
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.functions.constants import beside, constant_beside
+from nnc_core.functions.resample_tables import BY_RANK
 from nnc_core.functions.window_options import LAYOUTS, arranged, operator_layout, restored, size_of
 from nnc_core.shape.window import Image
 from nnc_core.type import DimLike, Dims
@@ -34,22 +35,22 @@ class Tap(NamedTuple):
 
 
 @names_itself
-def grid_sample(x: ArrayLike, grid: ArrayLike, /, *, method: str = "linear", padding: str = "zeros",
+def grid_sample(x: ArrayLike, grid: ArrayLike, /, *, method: str = "linear", padding_mode: str = "zeros",
                 align_corners: bool = False, layout: str | None = None) -> Tensor:
     """Images x read at the coordinates of a grid (batch, *sizes, d), for d = 1, 2 or 3 spatial dimensions.
 
     Coordinates run from -1 to 1, over pixel edges or with `align_corners` over pixel centres; the last axis of the grid
     has the innermost dimension first: (x, y) for images.  method is "nearest" (halves to even), "linear" or "cubic";
-    `padding` says what lies outside: "zeros", the "border" repeated, or the image in "reflection" (about its edges, or
-    about its outer centres with `align_corners`).  Gradients go to x and, where it is smooth, to the grid.
+    `padding_mode` says what lies outside: "zeros", the "border" repeated, or the image in "reflection" (about its
+    edges, or about its outer centres with `align_corners`).  Gradients go to x and, where it is smooth, to the grid.
     """
     values, where = as_values(x, grid)
     v, _ = arranged(values, layout)
-    v = channels_last(v, layout)
-    _check(v, where, method, padding)
+    v, method = channels_last(v, layout), BY_RANK.get(method, method)
+    _check(v, where, method, padding_mode)
     image, wide = Image.of(v.spec, LAYOUTS[v.ndim - 2][0]), accumulator(v.dtype)
     places = _places(F.cast(where, dtype=wide), image, align_corners)
-    axes = [_taps(p, n, method, padding, align_corners) for p, n in zip(places, image.size, strict=True)]
+    axes = [_taps(p, n, method, padding_mode, align_corners) for p, n in zip(places, image.size, strict=True)]
     y = F.cast(_read(F.cast(v, dtype=wide), image, axes), dtype=v.dtype)
     return Tensor(back_in_layout(y, layout))
 
@@ -79,7 +80,7 @@ def _check(v: Value, grid: Value, method: str, padding: str) -> None:
     if method not in _METHODS:
         raise AttributeValueError(f"method {method!r} is none of {', '.join(map(repr, _METHODS))}")
     if padding not in PADDINGS:
-        raise AttributeValueError(f"padding {padding!r} is none of {', '.join(map(repr, PADDINGS))}")
+        raise AttributeValueError(f"padding_mode {padding!r} is none of {', '.join(map(repr, PADDINGS))}")
 
 
 def _places(grid: Value, image: Image, align_corners: bool) -> list[Value]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, NoReturn
 
 from nnc_core.base.cache import LRU
 from nnc_core.base.errors import AttributeValueError, ShapeError
+from nnc_core.base.unknown_names import unknown_member
 from nnc_core.device import Device
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import CONSTANT
@@ -42,6 +43,11 @@ class PolymorphicGraph:
     def specialised(self, sizes: Mapping[str, int]) -> CompiledGraph:
         """The compiled graph for these sizes, by name; it has a memory plan, `explain()` and `profile()`."""
         return self.compiled.find(tuple(sorted(sizes.items())), lambda: self._compiled_for(sizes))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """What is known for given sizes alone is asked of the graph for them."""
+        hint = f"run.specialised({{'n': 3}}).{name}, with a number for each name" if hasattr(CompiledGraph, name) else ""
+        raise unknown_member(self, name, {name: hint})
 
     def _compiled_for(self, sizes: Mapping[str, int]) -> CompiledGraph:
         compiled: CompiledGraph = compile_graph(self.stack.graph.specialise(self.graph, sizes), self.stack,

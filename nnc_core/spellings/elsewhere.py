@@ -36,7 +36,10 @@ OF_JAX = {
 }  # fmt: skip
 
 OF_SCIPY = {
-    **dict.fromkeys(_SPECIAL, _BY_SCIPY), "binary_dilation": "nnc.max_pool2d",
+    **dict.fromkeys(_SPECIAL, _BY_SCIPY), "rgamma": "1 / nnc.gamma(x)", "zetac": "nnc.zeta(x) - 1",
+    "loggamma": "nnc.gammaln of positive numbers", "pseudo_huber": "delta ** 2 * (nnc.hypot(1, r / delta) - 1)",
+    "powm1": "nnc.expm1(y * nnc.log(x))", "cosdg": "nnc.cos(nnc.deg2rad(x))", "sindg": "nnc.sin(nnc.deg2rad(x))",
+    "binary_dilation": "nnc.max_pool2d",
     "binary_erosion": "nnc.max_pool2d of ~x", "convolve1d": "nnc.convolve, or nnc.conv1d",
     "convolve2d": "nnc.conv2d of the flipped kernel", "correlate2d": "nnc.conv2d", "curve_fit": _OPTIMISED,
     "cumulative_trapezoid": "nnc.cumulative_sum of (y[1:] + y[:-1]) / 2 * dx",

@@ -21,7 +21,9 @@ ALIASES = {
     # JAX's
     "hard_sigmoid": "hardsigmoid", "hard_swish": "hardswish", "hard_tanh": "hardtanh", "log_sigmoid": "logsigmoid",
     "logistic": "sigmoid", "batch_matmul": "matmul", "bessel_i0e": "i0e", "bessel_i1e": "i1e", "erf_inv": "erfinv",
-    "is_finite": "isfinite", "rem": "fmod",
+    "hard_silu": "hardswish", "is_finite": "isfinite", "rem": "fmod", "soft_sign": "softsign",
+    # SciPy's
+    "log_expit": "logsigmoid", "psi": "digamma",
 }  # fmt: skip
 """Functions under other names, which take what ours take."""
 
@@ -134,6 +136,20 @@ ADVICE = {
     "sparse_coo_tensor": "nnc.segment_sum or nnc.scatter_add of products",
     "named_scope": "nothing: errors and profiles name the lines of the user's code",
     "select_and_scatter_add": "nnc.vjp of nnc.max_pool2d", "squareplus": "(x + nnc.sqrt(x * x + 4)) / 2",
+    "channel_shuffle": "nnc.reshape, nnc.swapaxes and nnc.reshape of the channels in groups",
+    "use_deterministic_algorithms": "nnc.config.deterministic = True", "get_num_threads": "nnc.config.threads",
+    "set_float32_matmul_precision": "nnc.config.matmul_precision = 'tf32'",
+    "default_matmul_precision": "nnc.config.matmul_precision = 'tf32'", "debug_nans": "nnc.config.check_nan = 'nan'",
+    "debug_infs": "nnc.config.check_nan = 'nonfinite'", "enable_x64": "nnc.config.default_float = 'float64'",
+    "set_detect_anomaly": "nnc.config.check_nan = 'nan'", "clear_caches": "nnc.empty_cache()",
+    "default_backend": "nnc.config.default_device", "get_default_device": "nnc.config.default_device",
+    "device_count": "nnc.devices()", "local_devices": "nnc.devices()", "typeof": "x.spec",
+    "get_rng_state": "nnc.Generator().state", "initializers": "nn.initialise", "euler_gamma": "numpy.euler_gamma",
+    "as_strided": "nnc.unfold, or x[start:stop:step]", "split_with_sizes": "nnc.split(x, numpy.cumsum(sizes)[:-1])",
+    "select_scatter": "x.at[i].set(v)", "slice_scatter": "x.at[start:stop].set(v)",
+    "multilabel_soft_margin_loss": "nnc.binary_cross_entropy_with_logits",
+    "logmeanexp": "nnc.logsumexp(x) - nnc.log(x.size)", "log1mexp": "nnc.log(-nnc.expm1(-x))",
+    "printoptions": "numpy.printoptions", "set_printoptions": "numpy.set_printoptions",
     "standardize": "nnc.layer_norm, or (x - nnc.mean(x, axis=-1, keepdims=True)) / nnc.std(x, axis=-1, keepdims=True)",
 }  # fmt: skip
 """What to write instead of a name that is not taken."""
@@ -170,6 +186,10 @@ OF_TENSORS = {
     "mode": "nnc.unique_counts(x), and the value with the largest count", "aval": "x.spec",
     "weak_type": "False: only Python's numbers give way", "copy_to_host_async": "x.numpy()",
     "addressable_shards": "x.device: a tensor is on one", "sharding": "x.device: a tensor is on one",
-    "devices": "x.device", "byteswap": "x.numpy().byteswap()",
+    "devices": "x.device", "byteswap": "x.numpy().byteswap()", "get_device": "x.device", "is_cpu": "x.device",
+    "grad_fn": "x.requires_grad", "is_nonzero": "bool(x)", "mH": "nnc.conj(nnc.matrix_transpose(x))",
+    "resolve_conj": "x: conjugates are computed", "tofile": "x.numpy().tofile(file)",
+    "exponential_": "x[...] = nnc.Generator().exponential(x.shape)",
+    "random_": "x[...] = nnc.Generator().integers(0, high, x.shape)", "to_dense": "x: all tensors are dense",
 }  # fmt: skip
 """What to write instead of an attribute of NumPy's or PyTorch's arrays."""

@@ -36,6 +36,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "unflattened_size": ("shape",), "var": ("variance",), "norm_type": ("p",), "mode": ("method",),
     "start_dim": ("start",), "end_dim": ("stop",), "in_dims": ("in_axes",), "out_dims": ("out_axes",),
     "scale_factor": ("scale",), "tau": ("temperature",), "lambd": ("bound",), "min_val": ("low",), "max_val": ("high",),
+    "padding": ("padding_mode",),
 }  # fmt: skip
 """Arguments by their names elsewhere, and what they are here: the first name that the function has."""
 
@@ -45,7 +46,7 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "overwrite_input": (True, False), "requires_grad": (False,), "pin_memory": (False,), "initial": (None,),
     "inplace": (False,), "hermitian": (False,), "compute_uv": (True,), "UPLO": ("L",), "mean": (None,),
     "retstep": (False,), "sparse": (False,), "stable": (None,), "copy": (None, True, False), "full": (False,),
-    "cov": (False,), "batch_first": (True,),
+    "cov": (False,), "batch_first": (True,), "padding_mode": ("zeros",),
     "retain_graph": (None, True, False), "create_graph": (None, False), "inputs": (None,),
 }  # fmt: skip
 """Arguments elsewhere that change nothing here if they are one of these."""

@@ -77,9 +77,14 @@ class ProgramKernel:
         return out
 
     def _packed(self, arrays: Sequence[Array]) -> tuple[Sequence[Array], tuple[int, ...]]:
-        """The arrays as the code reads them, and the shape of the result."""
+        """The arrays as the code reads them, by address, and the shape of the result.
+
+        NumPy's functions give numbers for arrays without axes, which hold their element elsewhere.
+        """
         shape: tuple[int, ...] | None = None
         for x, number in zip(arrays, self.are_numbers, strict=True):
+            if x.__class__ is not np.ndarray:
+                break
             if number:
                 continue
             if not x.flags.c_contiguous or (shape is not None and x.shape != shape):
@@ -88,7 +93,7 @@ class ProgramKernel:
         else:
             return arrays, shape or ()
         shape = np.broadcast_shapes(*[x.shape for x in arrays])
-        return [x if number else np.ascontiguousarray(np.broadcast_to(x, shape))
+        return [np.asarray(x) if number else np.ascontiguousarray(np.broadcast_to(x, shape))
                 for x, number in zip(arrays, self.are_numbers, strict=True)], shape
 
     def _ready(self, size: int) -> AnySize | None:

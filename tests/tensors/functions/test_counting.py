@@ -29,7 +29,8 @@ CASES: dict[str, tuple[Any, ...]] = {
     "multigammaln": (np.array([3.0, 5.5]), 4),
     "factorial": (np.arange(-2, 34),),
     "comb": (N, K), "perm": (N, K),
-    "binom": (np.array([5.0, 4.5, 60]), np.array([2, 1.5, 30])),
+    "binom": (np.array([5.0, 4.5, 60, 0.5, 2.5, -0.5, -2.5, 2, 2, -1, -3, NAN, 5, 0]),
+              np.array([2, 1.5, 30, 2.25, 3, 4, 1, 3, -0.5, 1, -1, 1, NAN, 1.5])),
     "exp10": (np.concatenate([SMALL, ENDS]),), "cosm1": (SMALL,), "exprel": (np.concatenate([SMALL, ENDS]),),
     "rel_entr": (P, Q),
     "boxcox": (X, POWERS), "boxcox1p": (X, POWERS), "inv_boxcox": (Y, np.abs(POWERS)),
@@ -78,7 +79,8 @@ def test_repetition() -> None:
 
 SMOOTH = {
     "gamma": (np.array([0.7, 2.5, -0.5, -1.3]),), "beta": (np.array([0.7, 2.5]), np.array([1.2, 3])),
-    "poch": (np.array([0.7, 2.5]), np.array([1.2, 0.3])), "binom": (np.array([5.5, 3]), np.array([1.2, 0.3])),
+    "poch": (np.array([0.7, 2.5]), np.array([1.2, 0.3])),
+    "binom": (np.array([5.5, 3, -0.5, 0.5]), np.array([1.2, 0.3, 1.7, 3.2])),
     "exprel": (np.array([0.0, 1e-4, 0.1, 0.2, -3]),), "cosm1": (np.array([0.0, 0.1, -2]),),
     "exp10": (np.array([0.1, -1]),), "rel_entr": (np.array([0.5, 2]), np.array([0.2, 3])),
     "boxcox": (np.array([0.5, 2, 3]), np.array([0.0, 1.5, -1e-3])),

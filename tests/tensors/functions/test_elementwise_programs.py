@@ -13,7 +13,7 @@ from nnc_core.operator.program import Program
 from nnc_core.values import elementwise_programs
 from nnc_cpu import nests
 from nnc_cpu.device import CpuDevice
-from nnc_cpu.programs import ElementPrograms
+from nnc_cpu.programs import FEW, ElementPrograms
 from tests.codegen.nests import agree
 
 X = np.concatenate([np.linspace(0.05, 4, 600), [0.0, -0.0, 1, 2, -1.5, np.inf, -np.inf, np.nan, 1e-30, 1e30]])
@@ -88,6 +88,19 @@ def test_operands_are_broadcast(name: str) -> None:
     assert agree(called(name, [rows, columns]), wanted).all()
     assert agree(called(name, [x, y[3]]), called(name, [x, np.full_like(x, y[3])])).all()
     assert agree(called(name, [x[3], y]), called(name, [np.full_like(y, x[3]), y])).all()
+
+
+def test_what_reductions_give_is_read_by_machine_code(used: list[Program]) -> None:
+    """NumPy gives numbers for arrays without axes, whose elements lie elsewhere than those of arrays."""
+    x, one = np.full(4 * FEW, 5.0, np.float32), nnc.max(nnc.asarray(np.ones(3, np.float32)))
+    rows = nnc.asarray(x)
+    wanted = nnc.binom(rows, nnc.asarray(2 * np.ones_like(x))).numpy()      # compiles, as there are many elements
+    assert agree(nnc.binom(rows, one + one).numpy(), wanted).all()
+    assert nnc.binom(one * 5, one + one).numpy() == wanted[0] and nnc.spacing(-nnc.asarray(3)).numpy() < 0
+    for program in set(used):
+        machine = CpuDevice(machine_code=True).eager["program"].kernel(program)
+        machine.run([x] * len(program.inputs))
+        assert machine.run([np.float32(3)] * len(program.inputs)).shape == ()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* has no kernel")
 RNG = np.random.default_rng(0)
 R = RNG.uniform(-1, 1, (3, 4, 5))
 Z = R + 1j * RNG.uniform(-1, 1, R.shape)
-NORMS = ("backward", "ortho", "forward")
+NORMS = ("backward", "ortho", "forward", None)
 
 
 def of(make: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:

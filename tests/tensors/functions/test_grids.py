@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,15 +75,23 @@ def test_images_read_at_a_grid(rng: np.random.Generator, method: str, padding: s
     for layout, shape, size in (("NHWC", (2, 4, 5, 2), (3, 4)), ("NCHW", (1, 3, 4, 2), (5, 2)),
                                 ("NCW", (2, 6, 1), (7,))):
         x, grid = rng.standard_normal(shape), rng.uniform(-1.9, 1.9, (shape[0], *size, len(size)))
-        found = nnc.grid_sample(in_layout(x, layout), grid, method=method, padding=padding, align_corners=align,
+        found = nnc.grid_sample(in_layout(x, layout), grid, method=method, padding_mode=padding, align_corners=align,
                                 layout=layout)  # fmt: skip
         np.testing.assert_allclose(last(found, layout), sampled(x, grid, method, padding, align), rtol=1e-9, atol=1e-11)
 
 
 def test_volumes_on_every_device(rng: np.random.Generator, device: str) -> None:
     x, grid = rng.standard_normal((1, 3, 4, 2, 2)), rng.uniform(-1.3, 1.3, (1, 2, 3, 2, 3))
-    found = nnc.grid_sample(nnc.asarray(x.astype(np.float32)), nnc.asarray(grid.astype(np.float32)), padding="border")
+    narrow = [nnc.asarray(a.astype(np.float32)) for a in (x, grid)]
+    found = nnc.grid_sample(*narrow, padding_mode="border")
     np.testing.assert_allclose(found.numpy(), sampled(x, grid, "linear", "border", False), rtol=1e-4, atol=1e-4)
+
+
+def test_pytorchs_words(rng: np.random.Generator) -> None:
+    x, grid = rng.standard_normal((1, 3, 4, 2)), rng.uniform(-1.3, 1.3, (1, 2, 3, 2))
+    for mode, method in (("bilinear", "linear"), ("bicubic", "cubic"), ("nearest", "nearest")):
+        found = nnc.grid_sample(x, grid, mode=mode, padding_mode="reflection")
+        assert (found == nnc.grid_sample(x, grid, method=method, padding="reflection")).all()
 
 
 def test_a_grid_is_scipys_map_coordinates(rng: np.random.Generator) -> None:
@@ -103,7 +112,8 @@ def test_halves_go_to_even_pixels_and_nan_to_nowhere() -> None:
 def test_gradients_of_sampling(rng: np.random.Generator) -> None:
     x, grid = rng.standard_normal((1, 4, 5, 1)), rng.uniform(-1.2, 1.2, (1, 2, 3, 2))
     for padding in ("zeros", "border", "reflection"):
-        gradients.check(lambda v, g, p=padding: nnc.grid_sample(v, g, padding=p), x, grid, second=padding == "border")
+        f = partial(nnc.grid_sample, padding_mode=padding)
+        gradients.check(f, x, grid, second=padding == "border")
     gradients.check(lambda v, g: nnc.grid_sample(v, g, method="cubic"), x, grid)
     gradients.check(lambda v: nnc.grid_sample(v, nnc.asarray(grid), method="nearest"), x, second=False)
     theta = rng.standard_normal((1, 2, 3))
@@ -134,7 +144,7 @@ X = np.ones((1, 4, 4, 2), np.float32)
 ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...], str]] = {
     "grid": (lambda: nnc.grid_sample(X, np.ones((1, 2, 2, 3), np.float32)), ValueError,
              ("float32[1,2,2,3]", "(1, size, size, 2)"), "grid_sample"),
-    "padding": (lambda: nnc.grid_sample(X, X, padding="wrap"), ValueError, ("'wrap'", "'border'"), "grid_sample"),
+    "padding": (lambda: nnc.grid_sample(X, X, padding_mode="wrap"), ValueError, ("'wrap'", "'border'"), "grid_sample"),
     "theta": (lambda: nnc.affine_grid(np.eye(3), 4), ValueError, ("float64[3,3]", "(batch, d, d + 1)"), "affine_grid"),
 }  # fmt: skip
 

@@ -121,6 +121,13 @@ def test_axes_in_any_order(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(whole.numpy(), [[1, 2], [1, 2], [3, 4], [3, 4]])
 
 
+def test_methods_named_by_the_number_of_dimensions(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((1, 4, 5, 2))
+    for name, method in (("bilinear", "linear"), ("bicubic", "cubic")):
+        assert (nnc.resize(x, (3, 7), mode=name) == nnc.resize(x, (3, 7), method=method)).all()
+        assert (nnc.upsample(x, 2, mode=name) == nnc.upsample(x, 2, method=method)).all()
+
+
 def test_wrong_ways_to_resize() -> None:
     x = np.zeros((4, 5))
     for words, options in [("twice", {"axes": (0, -2), "size": (2, 2)}), ("size None", {"axes": (0,)}),

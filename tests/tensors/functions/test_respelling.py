@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import nnc_core as nnc
 from nnc_core import nn
@@ -34,6 +35,7 @@ TAKEN: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "newshape": (lambda t: nnc.reshape(t, newshape=(3, 2)), lambda a: a.reshape(3, 2)),
     "sizes": (lambda t: nnc.ones(2, 3), lambda a: np.ones((2, 3))),
     "dtype of ones": (lambda t: nnc.zeros((2,), "int8"), lambda a: np.zeros(2, "int8")),
+    "scipy's psi": (lambda t: nnc.psi(nnc.abs(t) + 0.5), lambda a: scipy.special.psi(np.abs(a) + 0.5)),
     "sort kind": (lambda t: nnc.sort(t, 0, "mergesort"), lambda a: np.sort(a, 0)),
     "out": (lambda t: nnc.sum(t, axis=0, out=None), lambda a: a.sum(0)),
     "stride": (lambda t: nnc.max_pool2d(nnc.reshape(t, (1, 2, 3, 1)), kernel_size=2, stride=1),
@@ -61,6 +63,7 @@ def test_what_means_one_thing_is_taken(name: str) -> None:
 
 def test_layers_take_pytorchs_names() -> None:
     assert nn.Conv2d(1, 2, kernel_size=3, stride=2).strides == (2, 2)
+    assert nn.Conv2d(1, 2, 3, padding=1, padding_mode="zeros").padding == nn.Conv2d(1, 2, 3, padding=1).padding
     assert nn.LayerNorm(4, eps=1e-3).epsilon == 1e-3 and nn.Dropout(p=0.25).rate == 0.25
     assert nn.GroupNorm(num_groups=2, num_channels=4).groups == 2 and nn.Flatten(start_dim=2).start == 2
     assert nn.MultiHeadAttention(embed_dim=8, num_heads=2).heads == 2

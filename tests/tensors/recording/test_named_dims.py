@@ -65,6 +65,19 @@ def test_a_network_for_any_batch(device: str) -> None:
         np.testing.assert_allclose(found, f(nnc.asarray(images(count))).numpy(), rtol=1e-5)
 
 
+def test_what_needs_sizes_says_how_they_are_given() -> None:
+    with nnc.deferred():
+        x = nnc.var_arr("x", ("n", 3))
+        run = nnc.export({"x": x}, {"y": x * 2}).compile()
+    for name in ("memory_plan", "explain", "profile"):
+        with pytest.raises(AttributeError, match=rf"(?s)'{name}'.*try: run\.specialised\(.*\)\.{name}"):
+            getattr(run, name)
+        assert hasattr(run.specialised({"n": 3}), name)
+    with pytest.raises(AttributeError) as caught:
+        run.nobody  # noqa: B018
+    assert "try:" not in str(caught.value)
+
+
 def test_so_many_sizes_stay_compiled_and_the_oldest_goes() -> None:
     x = nnc.var_arr("x", (nnc.Dim("n"), 2))
     run = nnc.export({"x": x}, {"y": nnc.sum(x, axis=0)}).compile("cpu:0")

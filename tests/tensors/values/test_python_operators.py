@@ -32,3 +32,13 @@ def test_they_have_their_names() -> None:
     assert nnc.Tensor.__add__.__qualname__ == "Tensor.__add__"
     assert nnc.Tensor.__ipow__.__name__ == "__ipow__"
     assert len({id(getattr(nnc.Tensor, f"__{name}__")) for name in ("add", "radd", "iadd", "eq", "neg")}) == 5
+
+
+def test_round_is_that_of_numbers() -> None:
+    x = nnc.asarray([1.256, -2.5, 1234.0])
+    loss, cell = nnc.mean(x), nnc.Cell(x)
+    assert round(x, 1).tolist() == np.round(x.numpy(), 1).tolist() and round(x).tolist() == [1.0, -2.0, 1234.0]
+    assert round(x, -2).tolist() == [0.0, -0.0, 1200.0] and round(loss, 3).shape == ()
+    assert nnc.jit(lambda x: round(x, 1))(x).tolist() == round(x, 1).tolist() == round(cell, 1).tolist()
+    assert [y.tolist() for y in divmod(cell, 2)] == [y.tolist() for y in divmod(x, 2)]
+    assert [y.tolist() for y in divmod(2, cell)] == [y.tolist() for y in divmod(2, x)]

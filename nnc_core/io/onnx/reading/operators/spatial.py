@@ -18,7 +18,7 @@ METHODS = {"linear": "linear", "bilinear": "linear", "nearest": "nearest", "cubi
 @operator("GridSample", since=16)
 def grid_sample(x: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "linear",
                 padding_mode: str = "zeros") -> Tensor:
-    return nnc.grid_sample(x, grid, method=METHODS[mode], padding=padding_mode, align_corners=bool(align_corners),
+    return nnc.grid_sample(x, grid, method=METHODS[mode], padding_mode=padding_mode, align_corners=bool(align_corners),
                            layout=layout_of(x.ndim - 2))
 
 
