@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any
 
-from nnc_core.algodiff.reverse_pass import step_by_step
 from nnc_core.base.errors import DataError, NonfiniteWarning
 from nnc_core.optim.minimisers.minimiser import Minimiser
 from nnc_core.optim.owl.checkpoint import Checkpoint
@@ -17,6 +16,7 @@ from nnc_core.optim.runs.rows import uploaded
 from nnc_core.optim.runs.rules import Report, Rules
 from nnc_core.tracing.jit import jit
 from nnc_core.values.arguments import located
+from nnc_core.values.modes import step_by_step
 from nnc_core.values.tensor import Tensor
 
 LossAndGradients = Callable[..., tuple[Any, Mapping[str, Tensor]]]
