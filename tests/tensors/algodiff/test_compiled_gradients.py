@@ -12,6 +12,7 @@ import nnc_core as nnc
 from nnc_core.algodiff import compiled_backward
 from nnc_core.algodiff import reverse_pass as passes
 from nnc_core.algodiff.compiled_backward import BackwardPrograms
+from nnc_core.values import modes
 
 
 @pytest.fixture(autouse=True)
