@@ -144,8 +144,9 @@ def _written(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
             given = f(*own_args, **own_kwargs)
     except Error:
         return None  # the function itself will say it
-    whole = given.__class__ if given.__class__ in (tuple, list) else None
-    parts = [given] if whole is None else [*given]
+    several = isinstance(given, (tuple, list))
+    whole = None if not several else getattr(given, "_make", given.__class__)
+    parts = [*given] if several else [given]
     if not all([x.__class__ in (Tensor, Value) for x in parts]):
         return None
     outputs = [x._value if x.__class__ is Tensor else x for x in parts]
@@ -196,7 +197,7 @@ def _constant(G: Nodes, v: Value) -> Node:
 
 
 def _compiled(G: Nodes, stack: Stack, inputs: tuple[Node, ...], results: list[Node], tracked: frozenset[Node],
-              classes: tuple[type, ...], whole: type | None) -> JointProgram | None:
+              classes: tuple[type, ...], whole: Callable[..., Any] | None) -> JointProgram | None:
     nodes = [node for node in postorder(results) if is_operator(node)]
     followed = set(tracked)
     for node in nodes:

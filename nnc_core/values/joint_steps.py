@@ -4,7 +4,7 @@ operator by operator for all who ask for the inputs of a value."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -33,8 +33,8 @@ class JointProgram(NamedTuple):
     """What the way back reads besides operands."""
     classes: tuple[type, ...]
     """Each result is a value, or a tensor."""
-    whole: type | None
-    """What holds them: a tuple, a list, or nothing where there is one."""
+    whole: Callable[..., Any] | None
+    """Makes the tuple or the list that holds them; None where there is one result alone."""
 
     __hash__ = object.__hash__
 
