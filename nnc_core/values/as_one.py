@@ -19,6 +19,7 @@ from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.device import REPRODUCIBLE
 from nnc_core.graph import SymbolicGraph
 from nnc_core.operator import OPERATORS, Nodes
+from nnc_core.operator.control import PICK
 from nnc_core.optimiser import rebuild
 from nnc_core.stacks import Stack
 from nnc_core.symbol import Literal, Node, Number, postorder, user_line, without_collector
@@ -183,12 +184,16 @@ def _as_nodes(G: Nodes, outputs: Sequence[Value], known: dict[Value, Node]) -> l
             known[v] = _constant(G, v)
             continue
         op, inputs = v.op, [known[x] for x in v.inputs]
-        if (op.bodies or op.random or op.host or op.virtual or op.data_dependent or op is _TRANSFER
-                or isinstance(v.spec, TupleSpec) or not is_static(v.spec.shape)):
+        if op.bodies or op.random or op.host or op.virtual or op.data_dependent or op is _TRANSFER or not _is_sized(v):
             return None
         known[v] = (G.apply(op, tuple(inputs), v.attributes) if op.decompose is None or has_own_rule(op)
                     else op.decompose(G, *inputs, *v.attributes))
     return [known[v] for v in outputs]
+
+
+def _is_sized(v: Value) -> bool:
+    parts = v.spec.parts if isinstance(v.spec, TupleSpec) else (v.spec,)
+    return all([is_static(part.shape) for part in parts])
 
 
 def _constant(G: Nodes, v: Value) -> Node:
@@ -214,10 +219,13 @@ def _compiled(G: Nodes, stack: Stack, inputs: tuple[Node, ...], results: list[No
 
 def _saved(G: Nodes, stack: Stack, inputs: tuple[Node, ...], nodes: list[Node], results: list[Node],
            tracked: frozenset[Node]) -> tuple[Node, ...]:
-    """What the operators' rules read on the way back.  Views of it are taken again."""
+    """What the operators' rules read on the way back; `nodes` get what rules pick of several results.  Views are taken
+    again."""
     seeds = {id(r): G.placeholder(f"g{k}", r.spec) for k, r in enumerate(results) if is_inexact(r.spec.dtype)}
     found = [g for g in stack.graph.reverse(G, [*inputs, *nodes], seeds, [*tracked]) if g is not None]
+    known = set(nodes)
+    nodes += [x for x in postorder(found) if x.op is PICK and x not in known and x.inputs[0] in known]
     cut = {node: G.placeholder(f"v{k}", node.spec) for k, node in enumerate(nodes)
-           if node.inputs and node.op.view is None}
+           if node.inputs and node.op.view is None and not isinstance(node.spec, TupleSpec)}
     used = set(postorder(rebuild(found, stack.operator.open(), replaced=cut)))
     return tuple([node for node, x in cut.items() if x in used])
