@@ -196,7 +196,7 @@ class Mirrored:
                 m = G.placeholder(f"value{i}", v.spec)
                 self.nodes.append(m)
             elif step.__class__ is JointStep:
-                call, result = step.call, step.node  # type: ignore[attr-defined]
+                call, result = step.call, step.node
                 if id(call) not in calls:
                     calls[id(call)] = self._inside(call, i)
                 m = calls[id(call)][result]

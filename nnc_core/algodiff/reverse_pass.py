@@ -11,6 +11,7 @@ from nnc_core.values.hooks import call_hooks, hooks_of
 from nnc_core.values.modes import current_trace, lazy, no_grad, use_device
 from nnc_core.values.value import Value
 
+
 def swept(tape: Tape, create_graph: bool = False, may_compile: bool = True) -> list[Value | None]:
     """The cotangents of `tape.wrt`, by a compiled program where there is one."""
     hooks = hooks_of(tape.order)

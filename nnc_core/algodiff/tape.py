@@ -30,7 +30,8 @@ class TapeStructure:
 
 def history(roots: Sequence[Value], given: frozenset[int] = frozenset()) -> list[Value]:
     """The values with a gradient that these were computed from, inputs first, and the constants beside them.  It ends
-    at those `given`, by their identities; of what one program has computed it has operands and results."""
+    at those `given`, by their identities; of what one program has computed it has the operands, and the results that
+    somebody holds."""
     order: list[Value] = []
     seen: set[Value] = set()
     pending: list[Value | None] = [*roots]
@@ -48,11 +49,21 @@ def history(roots: Sequence[Value], given: frozenset[int] = frozenset()) -> list
         if step is None or not v.tracked or id(v) in given:
             order.append(v)
             continue
-        inputs = step.call.inputs if step.__class__ is JointStep else v.inputs  # type: ignore[attr-defined]
+        inputs = v.inputs if step.__class__ is not JointStep else _of_call(step, pending)
         pending.append(None)
         path.append(v)
         pending += [x for x in inputs[::-1] if x not in seen]
     return order
+
+
+def _of_call(step: Any, pending: list[Value | None]) -> tuple[Value, ...]:
+    """The operands of a call, whose other results are asked for as well: they may lie inside."""
+    results = step.call.results
+    if len(results) > 1:
+        others = [held() for held in results]
+        pending += [x for x in others if x is not None and x.tracked and x.step is not step]
+    operands: tuple[Value, ...] = step.call.inputs
+    return operands
 
 
 def every_step(roots: Sequence[Value], given: frozenset[int] = frozenset()) -> list[Value]:
@@ -107,7 +118,7 @@ def structure(tape: Tape) -> TapeStructure | None:
         if step is None or tape.begins_with(v):
             parts.append(v.spec)
         elif step.__class__ is JointStep:
-            call, node = step.call, step.node  # type: ignore[attr-defined]
+            call, node = step.call, step.node
             begun = first.setdefault(id(call), number[id(v)])
             parts.append((call.program, node, begun, tuple([number[id(x)] for x in call.inputs])))
         elif _is_python(step):

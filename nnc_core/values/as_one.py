@@ -120,7 +120,7 @@ def _is_due(key: int) -> bool:
 
 def _called(program: JointProgram, values: list[Value]) -> Any:
     """Run a program, and record that it ran."""
-    found = program.run.run({name: values[i].array for name, i in program.read})  # type: ignore[misc]
+    found = program.run.run({name: values[i].array for name, i in program.read})
     call = JointCall(program, (*values,), [found[f"saved{k}"] for k in range(len(program.saved))], user_line())
     stack, results = values[0].stack, []
     for k, (node, cls) in enumerate(zip(program.results, program.classes, strict=True)):
@@ -167,8 +167,10 @@ def _with(args: tuple[Any, ...], symbols: Iterator[Value]) -> tuple[Any, ...]:
         if isinstance(x, tuple):
             inner = _with(x, symbols)
             made.append(type(x)(*inner) if hasattr(x, "_fields") else inner)
+        elif x.__class__ is Tensor:
+            made.append(Tensor(next(symbols)))
         else:
-            made.append(Tensor(next(symbols)) if x.__class__ is Tensor else next(symbols) if x.__class__ is Value else x)
+            made.append(next(symbols) if x.__class__ is Value else x)
     return (*made,)
 
 
@@ -213,7 +215,9 @@ def _compiled(G: Nodes, stack: Stack, inputs: tuple[Node, ...], results: list[No
     read = {f"x{i}": x for i, x in enumerate(inputs) if x in used}
     outputs = {f"result{k}": node for k, node in enumerate(results)} | {f"saved{k}": x for k, x in enumerate(saved)}
     graph = SymbolicGraph(read, outputs, (), "as_one")
-    return JointProgram(stack.engine.compile(graph), tuple([(f"x{i}", i) for i, x in enumerate(inputs) if x in used]),
+    with config.using(deterministic=True):
+        run = stack.engine.compile(graph)
+    return JointProgram(run, tuple([(f"x{i}", i) for i, x in enumerate(inputs) if x in used]),
                         inputs, tuple(nodes), frozenset(followed), tuple(results), saved, classes, whole)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 from weakref import ref
 
 from nnc_core.engine import ComputationGraph
@@ -16,7 +17,8 @@ from nnc_core.values.value import Step, Value
 _unfolding = threading.RLock()
 
 
-class JointProgram(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class JointProgram:
     """A function written down as nodes, and compiled; two of them are the same if they are one object."""
 
     run: ComputationGraph
@@ -35,11 +37,6 @@ class JointProgram(NamedTuple):
     """Each result is a value, or a tensor."""
     whole: Callable[..., Any] | None
     """Makes the tuple or the list that holds them; None where there is one result alone."""
-
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
 
 class JointCall:

@@ -78,8 +78,8 @@ def no_grad() -> Iterator[None]:
 
 @contextmanager
 def step_by_step() -> Iterator[None]:
-    """Run operators one by one where gradients are taken by functions, ahead and back, so that the bits do not depend on
-    how many calls came before: what a run promises that may go on from a file."""
+    """Run operators one by one ahead, and in functions that take gradients, so that the bits do not depend on how many
+    calls came before: what a run promises that may go on from a file."""
     token = _stepwise.set(True)
     try:
         yield

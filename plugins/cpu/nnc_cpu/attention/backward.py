@@ -52,7 +52,8 @@ def render(kind: AttentionKind, halves: bool, declared: dict[str, None]) -> str:
     if kind.causal:
         texts.append(WeighBack(kind, True, declared).text("weigh_crossing"))
     writers = (BackwardWriter, PartsWriter)
-    return "".join([*texts, *[make(kind, declared).text(name) for make, name in zip(writers, NAMES, strict=True)], BOTH])
+    texts += [make(kind, declared).text(name) for make, name in zip(writers, NAMES, strict=True)]
+    return "".join([*texts, BOTH])
 
 
 def _feature_tiles(kind: AttentionKind, declared: dict[str, None]) -> list[str]:

@@ -107,7 +107,8 @@ class AttentionCompiler:
 
     def _made(self, kind: AttentionKind) -> AttentionCode:
         code = self.objects.of_kind(("attention", kind), lambda: self._text(kind))
-        return AttentionCode(self.machine.load([code], [*backward.NAMES, backward.IN_TURN] if kind.back else [forward.NAME]))
+        names = [*backward.NAMES, backward.IN_TURN] if kind.back else [forward.NAME]
+        return AttentionCode(self.machine.load([code], names))
 
     def _text(self, kind: AttentionKind) -> str:
         declared: dict[str, None] = {}
