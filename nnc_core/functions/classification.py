@@ -93,7 +93,8 @@ def _task(predicted: ArrayLike, labels: ArrayLike, axis: int, weights: ArrayLike
     if soft and ignored not in (None, IGNORED):
         raise AttributeValueError("ignore_index is a label, and there are probabilities", hint="weights of 0")
     all_count = not soft and _check_labels(y, v.shape[at], ignored)
-    v, y = (moved(x, (at,), (v.ndim - 1,)) if x.ndim == v.ndim else x for x in (v, y))
+    if at != v.ndim - 1:
+        v, y = (moved(x, (at,), (v.ndim - 1,)) if x.ndim == v.ndim else x for x in (v, y))
     return _Task(v, y, None if w is None else _as_dtype(w, v.dtype), smoothing, ignored, reduction, all_count)
 
 
@@ -104,9 +105,9 @@ def _check_labels(labels: Value, classes: Any, ignored: int | None) -> bool:
     if host is None or not isinstance(classes, int):
         return False
     labels.stack.device.default_stream.synchronize()
-    wrong = (host < 0) | (host >= classes)
-    if not wrong.any():
+    if not host.size or (host.min() >= 0 and host.max() < classes):
         return not (ignored is not None and 0 <= ignored < classes and (host == ignored).any())
+    wrong = (host < 0) | (host >= classes)
     wrong = wrong if ignored is None else wrong & (host != ignored)
     if wrong.any():
         said = "none is ignored" if ignored is None else f"ignore_index is {ignored}"

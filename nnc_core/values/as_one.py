@@ -223,8 +223,8 @@ def _compiled(G: Nodes, stack: Stack, inputs: tuple[Node, ...], results: list[No
 
 def _saved(G: Nodes, stack: Stack, inputs: tuple[Node, ...], nodes: list[Node], results: list[Node],
            tracked: frozenset[Node]) -> tuple[Node, ...]:
-    """What the operators' rules read on the way back; `nodes` get what rules pick of several results.  Views are taken
-    again."""
+    """Nodes that the operators' rules read on the way back; views are taken again.  What rules pick of several results
+    is added to `nodes`."""
     seeds = {id(r): G.placeholder(f"g{k}", r.spec) for k, r in enumerate(results) if is_inexact(r.spec.dtype)}
     found = [g for g in stack.graph.reverse(G, [*inputs, *nodes], seeds, [*tracked]) if g is not None]
     known = set(nodes)

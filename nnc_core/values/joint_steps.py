@@ -40,7 +40,7 @@ class JointProgram:
 
 
 class JointCall:
-    """What a program was called with, what its way back reads, and what it has given, while that lives."""
+    """A run of a program: what it was given, what its way back reads, and its results, while they live."""
 
     __slots__ = ("arrays", "inputs", "line", "program", "results", "unfolded")
 
