@@ -21,8 +21,9 @@ from nnc_core.operator import PLACEHOLDER, Nodes
 from nnc_core.operator.control import PICK
 from nnc_core.optimiser import rebuild
 from nnc_core.symbol import Node, postorder, without_collector
-from nnc_core.type import TupleSpec
+from nnc_core.type import Attributes, Op, TupleSpec
 from nnc_core.values.evaluation import evaluate
+from nnc_core.values.joint_steps import JointCall, JointStep
 from nnc_core.values.value import Value
 
 STEPPED = 2
@@ -39,6 +40,8 @@ class BackwardProgram(NamedTuple):
     run: ComputationGraph
     read: tuple[tuple[str, int], ...]
     """Inputs of the graph, with the places on the tape of the values whose arrays they are."""
+    saved: tuple[tuple[str, int, int], ...]
+    """Inputs, with the place of a result of a call, and the number of one of the arrays that the call has saved."""
     parts: tuple[tuple[str, int, int], ...]
     """Inputs, with places of values that are several arrays, and the number of one that is read although no step picks
     it."""
@@ -126,62 +129,96 @@ def compile_sweep(tape: Tape) -> BackwardProgram | None:
     None if there is nothing to compute.
     """
     G = tape.stack.operator.open()
-    mirrors = _mirrored(G, tape)
-    place = {id(v): i for i, v in enumerate(tape.order)}
+    mirrored = Mirrored(G, tape)
+    mirrors, of = mirrored.nodes, mirrored.of
     given = {j: G.placeholder(f"cotangent{j}", y.spec)
              for j, (y, g) in enumerate(zip(tape.roots, tape.seeds, strict=True)) if g is not None}
     seeds: dict[int, Node] = {}
     for j, y in enumerate(tape.roots):
-        root = mirrors[place[id(y)]]
+        root = of[id(y)]
         g = given.get(j) or G.full(shape=y.spec.shape, value=1, dtype=y.spec.dtype)
         seeds[id(root)] = G.add(seeds[id(root)], g) if id(root) in seeds else g
-    wrt = [mirrors[place[id(x)]] if id(x) in place else G.placeholder("apart", x.spec) for x in tape.wrt]
+    wrt = [of[id(x)] if id(x) in of else G.placeholder("apart", x.spec) for x in tape.wrt]
     gradients = tape.stack.graph.reverse(G, mirrors, seeds, wrt)
     found = tuple([j for j, g in enumerate(gradients) if g is not None])
     if not found:
         return None
     there = [g for g in gradients if g is not None]
     inputs = {i: m if m.op is PLACEHOLDER else G.placeholder(f"value{i}", m.spec)
-              for i, m in enumerate(mirrors) if not isinstance(m.spec, TupleSpec)}
-    cut = {mirrors[i]: x for i, x in inputs.items()}
-    picks = _picks(there, mirrors, cut)
+              for i, m in mirrored.own.items() if not isinstance(m.spec, TupleSpec)}
+    cut = {mirrored.own[i]: x for i, x in inputs.items()}
+    saved = {at: G.placeholder(f"saved{at[0]}.{at[1]}", m.spec) for at, m in mirrored.saved.items() if m not in cut}
+    cut |= {mirrored.saved[at]: x for at, x in saved.items()}
+    picks = _picks(there, mirrored.own, cut)
     parts = {at: G.placeholder(f"value{at[0]}.{at[1]}", node.spec) for at, node in picks.items()}
     cut |= {node: parts[at] for at, node in picks.items()}
     made = rebuild(there, tape.stack.operator.open(), replaced=cut)
     used = set(postorder(made))
-    read = {i: x for i, x in inputs.items() if x in used}
-    picked = {at: x for at, x in parts.items() if x in used}
-    seeded = {j: x for j, x in given.items() if x in used}
-    names = {f"value{i}": x for i, x in read.items()} | {f"value{i}.{k}": x for (i, k), x in picked.items()}
-    graph = SymbolicGraph(names | {f"cotangent{j}": x for j, x in seeded.items()},
-                          {f"gradient{j}": g for j, g in zip(found, made, strict=True)}, (), "backward")
+    read = {f"value{i}": i for i, x in inputs.items() if x in used}
+    kept = {f"saved{i}.{k}": (i, k) for (i, k), x in saved.items() if x in used}
+    picked = {f"value{i}.{k}": (i, k) for (i, k), x in parts.items() if x in used}
+    seeded = {f"cotangent{j}": j for j, x in given.items() if x in used}
+    names = ({name: inputs[i] for name, i in read.items()} | {name: saved[at] for name, at in kept.items()}
+             | {name: parts[at] for name, at in picked.items()} | {name: given[j] for name, j in seeded.items()})
+    graph = SymbolicGraph(names, {f"gradient{j}": g for j, g in zip(found, made, strict=True)}, (), "backward")
     return BackwardProgram(
-        tape.stack.engine.compile(graph), tuple([(f"value{i}", i) for i in read]),
-        tuple([(f"value{i}.{k}", i, k) for i, k in picked]), tuple([(f"cotangent{j}", j) for j in seeded]),
+        tape.stack.engine.compile(graph), (*read.items(),), tuple([(name, *at) for name, at in kept.items()]),
+        tuple([(name, *at) for name, at in picked.items()]), (*seeded.items(),),
         tuple([(f"gradient{j}", j) for j in found]))
 
 
-def _picks(made: Sequence[Node], mirrors: Sequence[Node], cut: Mapping[Node, Node]) -> dict[tuple[int, int], Node]:
+def _picks(made: Sequence[Node], own: Mapping[int, Node], cut: Mapping[Node, Node]) -> dict[tuple[int, int], Node]:
     """Picks that rules make from values that are several arrays, by place and number; such values are no inputs."""
-    wholes = {m: i for i, m in enumerate(mirrors) if isinstance(m.spec, TupleSpec)}
+    wholes = {m: i for i, m in own.items() if isinstance(m.spec, TupleSpec)}
     if not wholes:
         return {}
     return {(wholes[node.inputs[0]], node.attributes[0]): node for node in postorder(made, {id(m) for m in cut})
             if node.op is PICK and node not in cut and node.inputs[0] in wholes}
 
 
-def _mirrored(G: Nodes, tape: Tape) -> list[Node]:
+class Mirrored:
     """A node for each value.  Equal steps stay apart, since gradients may be asked by one of them; what a rule computes
     that is there already is read."""
-    mirrors: dict[int, Node] = {}
-    for i, v in enumerate(tape.order):
-        if tape.begins_with(v):
-            mirrors[id(v)] = G.placeholder(f"value{i}", v.spec)
-        else:
-            node = Node(v.op, tuple([mirrors[id(x)] for x in v.inputs]), v.attributes, v.spec, v.line)
-            G.table.adopt(node)
-            mirrors[id(v)] = node
-    return list(mirrors.values())
+
+    def __init__(self, G: Nodes, tape: Tape) -> None:
+        self._G = G
+        self.nodes: list[Node] = []
+        """All of them, inputs first, with those inside of what one program has computed."""
+        self.of: dict[int, Node] = {}
+        """That of each value, by its identity."""
+        self.own: dict[int, Node] = {}
+        """Nodes of values that have their arrays, by their places on the tape."""
+        self.saved: dict[tuple[int, int], Node] = {}
+        """Nodes whose arrays a call has saved, by the place of one of its results, and their numbers."""
+        calls: dict[int, dict[Node, Node]] = {}
+        for i, v in enumerate(tape.order):
+            step = v.step
+            if step is None or tape.begins_with(v):
+                m = G.placeholder(f"value{i}", v.spec)
+                self.nodes.append(m)
+            elif step.__class__ is JointStep:
+                call, result = step.call, step.node
+                if id(call) not in calls:
+                    calls[id(call)] = self._inside(call, i)
+                m = calls[id(call)][result]
+            else:
+                m = self._copied(step.op, [self.of[id(x)] for x in v.inputs], step.attributes, v.spec, v.line)
+            self.of[id(v)] = self.own[i] = m
+
+    def _copied(self, op: Op, inputs: Sequence[Node], attributes: Attributes, spec: Any, line: Any) -> Node:
+        node = Node(op, (*inputs,), attributes, spec, line)
+        self._G.table.adopt(node)
+        self.nodes.append(node)
+        return node
+
+    def _inside(self, call: JointCall, place: int) -> dict[Node, Node]:
+        """The nodes of a program for one call."""
+        program = call.program
+        made = {x: self.of[id(v)] for x, v in zip(program.inputs, call.inputs, strict=True)}
+        for node in program.nodes:
+            made[node] = self._copied(node.op, [made[x] for x in node.inputs], node.attributes, node.spec, call.line)
+        self.saved |= {(place, k): made[node] for k, node in enumerate(program.saved)}
+        return made
 
 
 def run_program(program: BackwardProgram, tape: Tape) -> list[Value | None]:
@@ -195,6 +232,8 @@ def run_program(program: BackwardProgram, tape: Tape) -> list[Value | None]:
     wholes = [order[i] for _, i, _ in program.parts]
     evaluate([v for v in (*values.values(), *wholes) if v.array is None])
     given = {name: v.array for name, v in values.items()}
+    for name, i, k in program.saved:
+        given[name] = order[i].step.call.arrays[k]  # type: ignore[union-attr]
     for (name, _, k), whole in zip(program.parts, wholes, strict=True):
         arrays: Any = whole.array
         given[name] = arrays[k]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.algodiff.reverse_pass import is_step_by_step, swept
-from nnc_core.algodiff.tape import Tape
+from nnc_core.algodiff.reverse_pass import swept
+from nnc_core.algodiff.tape import Tape, history
 from nnc_core.base.dtype import int64, is_float, is_inexact
 from nnc_core.base.errors import ConcretizationError, GradientError, UnknownShapeError
 from nnc_core.control.alike import functions
@@ -23,7 +23,7 @@ from nnc_core.values.borrowed import snapshot
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
 from nnc_core.values.history import renamed
-from nnc_core.values.modes import current_stack, current_trace, gradients, no_grad, sweeps, use_device
+from nnc_core.values.modes import current_stack, current_trace, gradients, is_step_by_step, no_grad, sweeps, use_device
 from nnc_core.values.operands import value_of
 from nnc_core.values.postponed import postponable
 from nnc_core.values.recorders import inside_recorder
@@ -131,9 +131,10 @@ class Sweep:
         """Cotangents of the leaves, None standing for ones of an output; zeros where nothing depends on a leaf."""
         if not outputs:
             return list(map(_zeros, self.leaves))
-        order = self.order(outputs)
+        given = frozenset(map(id, self.leaves))
+        order = history(outputs, given)
         self.decide(order)
-        tape = Tape(order, outputs, cotangents, self.leaves, frozenset(map(id, self.leaves)))
+        tape = Tape(order, outputs, cotangents, self.leaves, given)
         found = swept(tape, self.again, not is_step_by_step())
         return [_zeros(v) if g is None else g for g, v in zip(found, self.leaves, strict=True)]
 

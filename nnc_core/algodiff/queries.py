@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnc_core.algodiff.tape import history, variables
+from nnc_core.algodiff.tape import every_step, variables
 from nnc_core.graph.autodiff import depending
 from nnc_core.symbol import postorder
 from nnc_core.values.arguments import located
@@ -20,7 +20,7 @@ def depends_on(y: Tensor, x: Tensor) -> bool:
 @located
 def bookkeeping_count(*tensors: Tensor) -> int:
     """Count the steps kept for gradients behind these tensors: those between them and variables, each once."""
-    order = history([t._value for t in tensors])
+    order = every_step([t._value for t in tensors])
     live = depending(order, variables(order))
     return sum(v.step is not None and id(v) in live for v in order)
 

@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from nnc_core.algodiff.compiled_backward import PROGRAMS, run_program
-from nnc_core.algodiff.tape import Tape
+from nnc_core.algodiff.tape import Tape, every_step
 from nnc_core.values.dispatch import F
 from nnc_core.values.hooks import call_hooks, hooks_of
 from nnc_core.values.modes import current_trace, lazy, no_grad, use_device
 from nnc_core.values.value import Value
-
-_stepwise: ContextVar[bool] = ContextVar("nnc_step_by_step", default=False)
-
-
-@contextmanager
-def step_by_step() -> Iterator[None]:
-    """Go back step by step in functions that take gradients, so that the bits do not depend on how many passes came
-    before: what a run promises that may go on from a file."""
-    token = _stepwise.set(True)
-    try:
-        yield
-    finally:
-        _stepwise.reset(token)
-
-
-def is_step_by_step() -> bool:
-    """Tell whether `step_by_step` asks for it here."""
-    return _stepwise.get()
 
 
 def swept(tape: Tape, create_graph: bool = False, may_compile: bool = True) -> list[Value | None]:
@@ -66,4 +45,4 @@ def _interpreted(tape: Tape, hooks: Any) -> list[Value | None]:
     for y, given in zip(tape.roots, tape.seeds, strict=True):
         g = F.full_like(y, 1) if given is None else given
         seeds[id(y)] = F.add(seeds[id(y)], g) if id(y) in seeds else g
-    return tape.stack.graph.reverse(F, tape.order, seeds, tape.wrt, hooks)
+    return tape.stack.graph.reverse(F, every_step(tape.roots, tape.given), seeds, tape.wrt, hooks)

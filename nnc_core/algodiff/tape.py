@@ -9,6 +9,7 @@ from nnc_core.base.config import config
 from nnc_core.stacks import Stack
 from nnc_core.symbol import bodies_of, postorder
 from nnc_core.type import TensorSpec, TupleSpec, is_static
+from nnc_core.values.joint_steps import JointStep
 from nnc_core.values.value import Value
 
 
@@ -27,9 +28,47 @@ class TapeStructure:
         return isinstance(other, TapeStructure) and self._hash == other._hash and self.parts == other.parts
 
 
-def history(roots: Sequence[Value]) -> list[Value]:
-    """The values with a gradient that these were computed from, inputs first, and the constants beside them."""
-    return postorder(roots, leaf=_is_constant)
+def history(roots: Sequence[Value], given: frozenset[int] = frozenset()) -> list[Value]:
+    """The values with a gradient that these were computed from, inputs first, and the constants beside them.  It ends
+    at those `given`, by their identities; of what one program has computed it has the operands, and the results that
+    somebody holds."""
+    order: list[Value] = []
+    seen: set[Value] = set()
+    pending: list[Value | None] = [*roots]
+    pending.reverse()
+    path: list[Value] = []
+    while pending:
+        v = pending.pop()
+        if v is None:
+            order.append(path.pop())
+            continue
+        if v in seen:
+            continue
+        seen.add(v)
+        step = v.step
+        if step is None or not v.tracked or id(v) in given:
+            order.append(v)
+            continue
+        inputs = v.inputs if step.__class__ is not JointStep else _of_call(step, pending)
+        pending.append(None)
+        path.append(v)
+        pending += [x for x in inputs[::-1] if x not in seen]
+    return order
+
+
+def _of_call(step: Any, pending: list[Value | None]) -> tuple[Value, ...]:
+    """The operands of a call, whose other results are asked for as well: they may lie inside."""
+    results = step.call.results
+    if len(results) > 1:
+        others = [held() for held in results]
+        pending += [x for x in others if x is not None and x.tracked and x.step is not step]
+    operands: tuple[Value, ...] = step.call.inputs
+    return operands
+
+
+def every_step(roots: Sequence[Value], given: frozenset[int] = frozenset()) -> list[Value]:
+    """The same with each operator of what one program has computed."""
+    return postorder(roots, given, leaf=_is_constant)
 
 
 def _is_constant(v: Value) -> bool:
@@ -68,6 +107,7 @@ def structure(tape: Tape) -> TapeStructure | None:
     in their bodies, shapes that are not known, or values of several devices.
     """
     number: dict[int, int] = {}
+    first: dict[int, int] = {}
     parts: list[Any] = []
     stack = tape.stack
     for v in tape.order:
@@ -77,6 +117,10 @@ def structure(tape: Tape) -> TapeStructure | None:
             return None
         if step is None or tape.begins_with(v):
             parts.append(v.spec)
+        elif step.__class__ is JointStep:
+            call, node = step.call, step.node
+            begun = first.setdefault(id(call), number[id(v)])
+            parts.append((call.program, node, begun, tuple([number[id(x)] for x in call.inputs])))
         elif _is_python(step):
             return None
         else:

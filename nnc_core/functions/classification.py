@@ -15,6 +15,7 @@ from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import NO_INDEX
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself, stack_of
+from nnc_core.values.as_one import as_one
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -92,7 +93,8 @@ def _task(predicted: ArrayLike, labels: ArrayLike, axis: int, weights: ArrayLike
     if soft and ignored not in (None, IGNORED):
         raise AttributeValueError("ignore_index is a label, and there are probabilities", hint="weights of 0")
     all_count = not soft and _check_labels(y, v.shape[at], ignored)
-    v, y = (moved(x, (at,), (v.ndim - 1,)) if x.ndim == v.ndim else x for x in (v, y))
+    if at != v.ndim - 1:
+        v, y = (moved(x, (at,), (v.ndim - 1,)) if x.ndim == v.ndim else x for x in (v, y))
     return _Task(v, y, None if w is None else _as_dtype(w, v.dtype), smoothing, ignored, reduction, all_count)
 
 
@@ -103,9 +105,9 @@ def _check_labels(labels: Value, classes: Any, ignored: int | None) -> bool:
     if host is None or not isinstance(classes, int):
         return False
     labels.stack.device.default_stream.synchronize()
-    wrong = (host < 0) | (host >= classes)
-    if not wrong.any():
+    if not host.size or (host.min() >= 0 and host.max() < classes):
         return not (ignored is not None and 0 <= ignored < classes and (host == ignored).any())
+    wrong = (host < 0) | (host >= classes)
     wrong = wrong if ignored is None else wrong & (host != ignored)
     if wrong.any():
         said = "none is ignored" if ignored is None else f"ignore_index is {ignored}"
@@ -177,6 +179,25 @@ def _loss(task: _Task, logarithms: Value) -> Tensor:
     return _label_loss(task, _picked(logarithms, labels), logarithms if task.smoothing else None, labels)
 
 
+@as_one
+def _loss_of_logarithms(task: _Task) -> Tensor:
+    return _loss(task, task.predicted)
+
+
+@as_one
+def _loss_of_probabilities(task: _Task) -> Tensor:
+    return _loss(task, F.log(task.predicted))
+
+
+@as_one
+def _loss_of_logits(task: _Task) -> Tensor:
+    if is_float(task.labels.dtype):
+        return _soft_loss(task, F.log_softmax(task.predicted, axis=task.last[0]))
+    wanted = _labels(task)
+    logarithms = F.log_softmax(task.predicted, axis=task.last[0]) if task.smoothing else None
+    return _label_loss(task, F.cross_entropy(task.predicted, wanted), logarithms, wanted)
+
+
 @names_itself
 @in_wide
 def cross_entropy(logits: ArrayLike, labels: ArrayLike, /, *, axis: int = -1, weights: ArrayLike | None = None,
@@ -190,12 +211,7 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, /, *, axis: int = -1, we
     devices with a memory of their own) its row costs nothing and does not count either.  reduction "mean" (weighted,
     over the rows that count; NaN, whose gradients are 0, if none does), "sum" or "none".
     """
-    task = _task(logits, labels, axis, weights, label_smoothing, ignore_index, reduction)
-    if is_float(task.labels.dtype):
-        return _soft_loss(task, F.log_softmax(task.predicted, axis=task.last[0]))
-    wanted = _labels(task)
-    logarithms = F.log_softmax(task.predicted, axis=task.last[0]) if task.smoothing else None
-    return _label_loss(task, F.cross_entropy(task.predicted, wanted), logarithms, wanted)
+    return _loss_of_logits(_task(logits, labels, axis, weights, label_smoothing, ignore_index, reduction))
 
 
 @names_itself
@@ -204,8 +220,8 @@ def categorical_cross_entropy(probabilities: ArrayLike, labels: ArrayLike, /, *,
                               weights: ArrayLike | None = None, label_smoothing: float = 0.0,
                               ignore_index: int | None = IGNORED, reduction: str = "mean") -> Tensor:
     """`cross_entropy` of what is a probability already: -log p[label]."""
-    task = _task(probabilities, labels, axis, weights, label_smoothing, ignore_index, reduction)
-    return _loss(task, F.log(task.predicted))
+    return _loss_of_probabilities(
+        _task(probabilities, labels, axis, weights, label_smoothing, ignore_index, reduction))
 
 
 @names_itself
@@ -213,8 +229,7 @@ def categorical_cross_entropy(probabilities: ArrayLike, labels: ArrayLike, /, *,
 def nll_loss(log_probabilities: ArrayLike, labels: ArrayLike, /, *, axis: int = -1, weights: ArrayLike | None = None,
              ignore_index: int | None = IGNORED, reduction: str = "mean") -> Tensor:
     """`cross_entropy` of logarithms of probabilities: -log_probabilities[label]."""
-    task = _task(log_probabilities, labels, axis, weights, 0.0, ignore_index, reduction)
-    return _loss(task, task.predicted)
+    return _loss_of_logarithms(_task(log_probabilities, labels, axis, weights, 0.0, ignore_index, reduction))
 
 
 # ---- two classes
@@ -243,6 +258,7 @@ def _weighted(losses: Value, weights: Value | None) -> Value:
 
 
 @names_itself
+@as_one
 @in_wide
 def binary_cross_entropy(probabilities: ArrayLike, target: ArrayLike, /, *, weights: ArrayLike | None = None,
                          pos_weight: ArrayLike | None = None, reduction: str = "mean") -> Tensor:
@@ -257,6 +273,7 @@ def binary_cross_entropy(probabilities: ArrayLike, target: ArrayLike, /, *, weig
 
 
 @names_itself
+@as_one
 @in_wide
 def binary_cross_entropy_with_logits(logits: ArrayLike, target: ArrayLike, /, *, weights: ArrayLike | None = None,
                                      pos_weight: ArrayLike | None = None, reduction: str = "mean") -> Tensor:

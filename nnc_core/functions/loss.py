@@ -11,6 +11,7 @@ from nnc_core.functions.reduction import all_inexact, as_inexact
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
 from nnc_core.values.arguments import ArrayLike, as_value_beside, as_values, names_itself
+from nnc_core.values.as_one import as_one
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -46,6 +47,7 @@ def _positive(**given: float) -> None:
 
 # ---- regression
 @names_itself
+@as_one
 @in_wide
 def mse_loss(x: ArrayLike, target: ArrayLike, /, *, reduction: str = "mean") -> Tensor:
     """(x - target)**2 of two arrays of one shape; reduction "mean" and "sum" give a scalar, "none" that shape.
@@ -58,6 +60,7 @@ def mse_loss(x: ArrayLike, target: ArrayLike, /, *, reduction: str = "mean") -> 
 
 
 @names_itself
+@as_one
 @in_wide
 def l1_loss(x: ArrayLike, target: ArrayLike, /, *, reduction: str = "mean") -> Tensor:
     """|x - target|; reduction "mean", "sum" or "none"."""
@@ -72,6 +75,7 @@ def _huber(d: Value, delta: float) -> Value:
 
 
 @names_itself
+@as_one
 @in_wide
 def huber_loss(x: ArrayLike, target: ArrayLike, /, *, delta: float = 1.0, reduction: str = "mean") -> Tensor:
     """d**2 / 2 where |d| <= delta, delta * (|d| - delta / 2) elsewhere, for d = x - target."""
@@ -81,6 +85,7 @@ def huber_loss(x: ArrayLike, target: ArrayLike, /, *, delta: float = 1.0, reduct
 
 
 @names_itself
+@as_one
 @in_wide
 def smooth_l1_loss(x: ArrayLike, target: ArrayLike, /, *, beta: float = 1.0, reduction: str = "mean") -> Tensor:
     """`huber_loss` with delta = beta, divided by it; `l1_loss` for beta 0."""
@@ -92,6 +97,7 @@ def smooth_l1_loss(x: ArrayLike, target: ArrayLike, /, *, beta: float = 1.0, red
 
 
 @names_itself
+@as_one
 @in_wide
 def poisson_nll_loss(x: ArrayLike, target: ArrayLike, /, *, log_input: bool = True, full: bool = False,
                      epsilon: float = 1e-8, reduction: str = "mean") -> Tensor:
@@ -112,6 +118,7 @@ def poisson_nll_loss(x: ArrayLike, target: ArrayLike, /, *, log_input: bool = Tr
 
 
 @names_itself
+@as_one
 @in_wide
 def gaussian_nll_loss(x: ArrayLike, target: ArrayLike, variance: ArrayLike, /, *, full: bool = False,
                       epsilon: float = 1e-6, reduction: str = "mean") -> Tensor:
@@ -129,6 +136,7 @@ def gaussian_nll_loss(x: ArrayLike, target: ArrayLike, variance: ArrayLike, /, *
 
 
 @names_itself
+@as_one
 @in_wide
 def kl_div(x: ArrayLike, target: ArrayLike, /, *, log_target: bool = False, reduction: str = "mean") -> Tensor:
     """target * (log(target) - x), 0 where the target is: how far the probabilities `target` are from exp(x).
@@ -151,6 +159,7 @@ def kl_div(x: ArrayLike, target: ArrayLike, /, *, log_target: bool = False, redu
 
 # ---- margins
 @names_itself
+@as_one
 @in_wide
 def hinge_loss(x: ArrayLike, target: ArrayLike, /, *, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """max(0, margin - target * x) for targets -1 and 1."""
@@ -160,6 +169,7 @@ def hinge_loss(x: ArrayLike, target: ArrayLike, /, *, margin: float = 1.0, reduc
 
 
 @names_itself
+@as_one
 @in_wide
 def hinge_embedding_loss(x: ArrayLike, target: ArrayLike, /, *, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """The distance x where the target is 1, max(0, margin - x) where it is -1."""
@@ -169,6 +179,7 @@ def hinge_embedding_loss(x: ArrayLike, target: ArrayLike, /, *, margin: float = 
 
 
 @names_itself
+@as_one
 @in_wide
 def margin_ranking_loss(x1: ArrayLike, x2: ArrayLike, target: ArrayLike, /, *, margin: float = 0.0,
                         reduction: str = "mean") -> Tensor:
@@ -188,6 +199,7 @@ def _cosine(a: Value, b: Value, axis: int, epsilon: float) -> Value:
 
 
 @names_itself
+@as_one
 @in_wide
 def cosine_similarity(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, epsilon: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis; 0 for a vector of zeros.  The axes are broadcast."""
@@ -203,6 +215,7 @@ def _distance(a: Value, b: Value, p: float, epsilon: float, keepdims: bool = Fal
 
 
 @names_itself
+@as_one
 @in_wide
 def pairwise_distance(x1: ArrayLike, x2: ArrayLike, /, *, p: float = 2.0, epsilon: float = 1e-6,
                       keepdims: bool = False) -> Tensor:
@@ -212,6 +225,7 @@ def pairwise_distance(x1: ArrayLike, x2: ArrayLike, /, *, p: float = 2.0, epsilo
 
 
 @names_itself
+@as_one
 @in_wide
 def cosine_embedding_loss(x1: ArrayLike, x2: ArrayLike, target: ArrayLike, /, *, margin: float = 0.0,
                           reduction: str = "mean") -> Tensor:
@@ -227,6 +241,7 @@ def cosine_embedding_loss(x1: ArrayLike, x2: ArrayLike, target: ArrayLike, /, *,
 
 
 @names_itself
+@as_one
 @in_wide
 def triplet_margin_loss(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike, /, *, margin: float = 1.0,
                         p: float = 2.0, epsilon: float = 1e-6, swap: bool = False, reduction: str = "mean") -> Tensor:

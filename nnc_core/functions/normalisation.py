@@ -16,6 +16,7 @@ from nnc_core.functions.reduction import all_inexact, as_inexact
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.type import whole
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, count_of, names_itself, stack_of
+from nnc_core.values.as_one import as_one
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -84,6 +85,7 @@ def _check_spread(v: Value, axes: Sequence[int], what: str) -> None:
 
 # ---- over the batch
 @names_itself
+@as_one
 def batch_norm(x: ArrayLike, mean: ArrayLike, variance: ArrayLike, scale: ArrayLike | None = None,
                bias: ArrayLike | None = None, /, *, axis: int = -1, epsilon: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, with a number of each for each channel, along an axis:
@@ -99,6 +101,7 @@ def batch_norm(x: ArrayLike, mean: ArrayLike, variance: ArrayLike, scale: ArrayL
 
 
 @names_itself
+@as_one
 def batch_norm_training(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *,
                         axis: int = -1, epsilon: float = 1e-5) -> BatchNorm:
     """Batch normalisation by the moments of x over all axes but that of the channels, which are given as well.
@@ -117,6 +120,7 @@ def batch_norm_training(x: ArrayLike, scale: ArrayLike | None = None, bias: Arra
 
 # ---- within examples
 @names_itself
+@as_one
 def layer_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *, axis: Axis = -1,
                epsilon: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) over axes, times the scale, plus the bias, which have the shape of these
@@ -127,6 +131,7 @@ def layer_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | N
 
 
 @names_itself
+@as_one
 def rms_norm(x: ArrayLike, scale: ArrayLike | None = None, /, *, axis: Axis = -1, epsilon: float = 1e-6) -> Tensor:
     """x / sqrt(mean(x * x) + epsilon) over axes, times the scale (Zhang and Sennrich 2019)."""
     v, (a,) = _operands(x, scale)
@@ -135,6 +140,7 @@ def rms_norm(x: ArrayLike, scale: ArrayLike | None = None, /, *, axis: Axis = -1
 
 
 @names_itself
+@as_one
 def group_norm(x: ArrayLike, groups: int, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *,
                axis: int = -1, epsilon: float = 1e-5) -> Tensor:
     """Each group of channels of an example made mean 0 and variance 1; a scale and a bias for each channel, which are
@@ -155,6 +161,7 @@ def group_norm(x: ArrayLike, groups: int, scale: ArrayLike | None = None, bias: 
 
 
 @names_itself
+@as_one
 def instance_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *, axis: int = -1,
                   epsilon: float = 1e-5) -> Tensor:
     """Each channel of each example made mean 0 and variance 1: `group_norm` with as many groups as channels.

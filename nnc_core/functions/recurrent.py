@@ -29,6 +29,7 @@ from nnc_core.operator.wide import narrowed, widened_operand
 from nnc_core.random.generator import Generator
 from nnc_core.type import DimLike
 from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, names_itself, stack_of
+from nnc_core.values.as_one import as_one
 from nnc_core.values.dispatch import F
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -141,6 +142,7 @@ def _stepped(found: Sequence[Value], x: Value) -> list[Tensor]:
 
 
 @names_itself
+@as_one
 def rnn_cell(x: ArrayLike, h: ArrayLike, weights: RecurrentWeights, /, *, nonlinearity: str = "tanh") -> Tensor:
     """One step of `rnn`: x (batch, features), the state (batch, n) -> the next state."""
     v, (s,), layer = _one_step(x, [h], weights, 1)
@@ -149,6 +151,7 @@ def rnn_cell(x: ArrayLike, h: ArrayLike, weights: RecurrentWeights, /, *, nonlin
 
 
 @names_itself
+@as_one
 def gru_cell(x: ArrayLike, h: ArrayLike, weights: RecurrentWeights, /, *, reset_after: bool = True) -> Tensor:
     """One step of `gru`: x (batch, features), the state (batch, n) -> the next state."""
     v, (s,), layer = _one_step(x, [h], weights, 3)
@@ -158,6 +161,7 @@ def gru_cell(x: ArrayLike, h: ArrayLike, weights: RecurrentWeights, /, *, reset_
 
 
 @names_itself
+@as_one
 def lstm_cell(x: ArrayLike, state: tuple[ArrayLike, ArrayLike], weights: RecurrentWeights, /) -> tuple[Tensor, Tensor]:
     """One step of `lstm`: x (batch, features), the state (h, c), both (batch, n) -> the next (h, c)."""
     v, states, layer = _one_step(x, list(state), weights, 4)

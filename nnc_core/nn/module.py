@@ -26,7 +26,7 @@ from nnc_core.nn.networks.handle import has_handles, recorded
 from nnc_core.nn.parameter import Parameter, Parameters, accumulated, read_as
 from nnc_core.nn.spellings import OF_MODULES
 from nnc_core.nn.text import summary, tree_text
-from nnc_core.nn.tree import ModuleNode, cells_of, entries, walk
+from nnc_core.nn.tree import ModuleNode, cells_of, entries, note_change, walk
 from nnc_core.nn.weights.freezing import chosen, trained
 from nnc_core.nn.weights.unmatched import Unmatched, fitted
 from nnc_core.symbol import show_line, user_line
@@ -169,6 +169,7 @@ class Module(ModuleNode):
 
     def _changed(self) -> None:
         self.__dict__["_version"] = self._version + 1
+        note_change()
 
     def _read_version(self) -> int:
         return self._version

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from nnc_core.base.errors import StateError
 from nnc_core.random.generator import Generator
@@ -11,6 +13,12 @@ from nnc_core.values.cell import Cell
 
 _PLAIN = frozenset((bool, int, float, str, type(None)))
 """Classes of most attributes, which hold no part of a tree."""
+_OWN = frozenset(("_construction", "_before_forward", "_after_forward"))
+"""Attributes that modules have by themselves, and replace as a whole."""
+_numbers = count(1)
+_changes = [0]
+_known: WeakKeyDictionary[ModuleNode, tuple[int, dict[str, Cell]]] = WeakKeyDictionary()
+"""Cells of trees by their root, and the number of the last change when they were found."""
 
 
 class ModuleNode:
@@ -52,13 +60,31 @@ def _with_entries(root: ModuleNode) -> Iterator[tuple[ModulePlace, list[tuple[st
 
 
 def cells_of(root: ModuleNode) -> dict[str, Cell]:
-    """Parameters and buffers by path; a shared one under its first name only."""
-    found: dict[Cell, str] = {}
-    for place, held in _with_entries(root):
-        for name, x in held:
-            if isinstance(x, Cell):
-                found.setdefault(x, join(place.path, name))
-    return {name: cell for cell, name in found.items()}
+    """Parameters and buffers by path; a shared one under its first name only.
+
+    Training asks at each step: what was found holds until an attribute of some module is set."""
+    known = _known.get(root)
+    if known is None or known[0] != _changes[0]:
+        before, found = _changes[0], dict[Cell, str]()
+        places = list(_with_entries(root))
+        for place, held in places:
+            for name, x in held:
+                if isinstance(x, Cell):
+                    found.setdefault(x, join(place.path, name))
+        known = before, {name: cell for cell, name in found.items()}
+        if all([_is_settled(x) for place, _ in places for name, x in vars(place.module).items() if name not in _OWN]):
+            _known[root] = known
+    return dict(known[1])
+
+
+def _is_settled(x: Any) -> bool:
+    """Tell whether nothing can be put into an attribute unseen."""
+    return not isinstance(x, (list, dict, set)) and (not isinstance(x, tuple) or all(map(_is_settled, x)))
+
+
+def note_change() -> None:
+    """An attribute of some module was set, or taken away."""
+    _changes[0] = next(_numbers)
 
 
 def join(path: str, name: str) -> str:

@@ -21,6 +21,7 @@ gradients: ContextVar[bool] = ContextVar("nnc_gradients", default=True)
 sweeps: ContextVar[int] = ContextVar("nnc_sweeps", default=0)
 """How many functions that take gradients are running around this code."""
 current_trace: ContextVar[Trace | None] = ContextVar("nnc_trace", default=None)
+_stepwise: ContextVar[bool] = ContextVar("nnc_step_by_step", default=False)
 _evaluation: ContextVar[object] = ContextVar("nnc_evaluation", default=None)
 """Where `evaluating` was entered: the outermost trace, or "outside" of any; None where it was not."""
 _stack: ContextVar[Stack | None] = ContextVar("nnc_stack", default=None)
@@ -73,6 +74,22 @@ def no_grad() -> Iterator[None]:
         yield
     finally:
         gradients.reset(token)
+
+
+@contextmanager
+def step_by_step() -> Iterator[None]:
+    """Run operators one by one ahead, and in functions that take gradients, so that the bits do not depend on how many
+    calls came before: what a run promises that may go on from a file."""
+    token = _stepwise.set(True)
+    try:
+        yield
+    finally:
+        _stepwise.reset(token)
+
+
+def is_step_by_step() -> bool:
+    """Tell whether `step_by_step` asks for it here."""
+    return _stepwise.get()
 
 
 @contextmanager

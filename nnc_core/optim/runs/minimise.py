@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, TypeAlias
 
-from nnc_core.algodiff.reverse_pass import step_by_step
 from nnc_core.base.errors import NonfiniteError, StateError
 from nnc_core.functions.creation import asarray
 from nnc_core.functions.indexing import take
@@ -23,7 +22,7 @@ from nnc_core.optim.runs.training import make_descent
 from nnc_core.tracing.jit import jit
 from nnc_core.values.arguments import located
 from nnc_core.values.cell import Cell
-from nnc_core.values.modes import evaluating, no_grad
+from nnc_core.values.modes import evaluating, no_grad, step_by_step
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tree import flatten, tree_map, unflatten
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any
 
-from nnc_core.algodiff.reverse_pass import step_by_step
 from nnc_core.base.errors import DataError, NonfiniteWarning
 from nnc_core.base.line import users_frame
 from nnc_core.optim.minimisers.minimiser import Minimiser
@@ -18,6 +17,7 @@ from nnc_core.optim.runs.rows import uploaded
 from nnc_core.optim.runs.rules import Report, Rules
 from nnc_core.tracing.jit import jit
 from nnc_core.values.arguments import located
+from nnc_core.values.modes import step_by_step
 from nnc_core.values.tensor import Tensor
 
 LossAndGradients = Callable[..., tuple[Any, Mapping[str, Tensor]]]

@@ -38,7 +38,7 @@ from nnc_cpu.nests import NestKernels, has_llvm
 from nnc_cpu.program import NumpyProgram
 from nnc_cpu.programs import PROGRAM
 
-SMALL = 1 << 12
+SMALL = 1 << 15
 """Bytes up to which memory of NumPy's own is as good as the pool's, and there sooner."""
 
 

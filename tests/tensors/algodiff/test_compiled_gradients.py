@@ -12,6 +12,7 @@ import nnc_core as nnc
 from nnc_core.algodiff import compiled_backward
 from nnc_core.algodiff import reverse_pass as passes
 from nnc_core.algodiff.compiled_backward import BackwardPrograms
+from nnc_core.values import modes
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +114,6 @@ def test_hooks_on_what_is_computed_are_called_each_time(device: str) -> None:
 
 
 def test_runs_that_may_go_on_go_back_step_by_step(device: str, programs: BackwardPrograms) -> None:
-    with passes.step_by_step():
+    with modes.step_by_step():
         found = {nnc.grad(f)(nnc.asarray(X)).numpy().tobytes() for _ in range(5)}
     assert len(found) == 1 and programs.info() == (0, 0, 0)

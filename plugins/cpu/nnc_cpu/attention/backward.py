@@ -28,8 +28,20 @@ from nnc_cpu.products.writing import (
     total,
 )
 
-NAMES = ("go_back", "add_up")
-"""The functions to call, one after the other."""
+NAMES, IN_TURN = ("go_back", "add_up"), "go_back_and_add_up"
+"""The functions to call, one after the other, and that which calls both."""
+BOTH = f"""\
+; numbers: the tasks of each function, then those of both
+define void @{IN_TURN}(ptr %arguments, ptr %numbers, i64 %begin, i64 %end) {{
+  %first = load i64, ptr %numbers
+  %second.at = getelementptr i64, ptr %numbers, i64 1
+  %second = load i64, ptr %second.at
+  %of.both = getelementptr i64, ptr %numbers, i64 2
+  call void @{NAMES[0]}(ptr %arguments, ptr %of.both, i64 0, i64 %first)
+  call void @{NAMES[1]}(ptr %arguments, ptr %of.both, i64 0, i64 %second)
+  ret void
+}}
+"""
 
 
 def render(kind: AttentionKind, halves: bool, declared: dict[str, None]) -> str:
@@ -40,7 +52,8 @@ def render(kind: AttentionKind, halves: bool, declared: dict[str, None]) -> str:
     if kind.causal:
         texts.append(WeighBack(kind, True, declared).text("weigh_crossing"))
     writers = (BackwardWriter, PartsWriter)
-    return "".join([*texts, *[make(kind, declared).text(name) for make, name in zip(writers, NAMES, strict=True)]])
+    texts += [make(kind, declared).text(name) for make, name in zip(writers, NAMES, strict=True)]
+    return "".join([*texts, BOTH])
 
 
 def _feature_tiles(kind: AttentionKind, declared: dict[str, None]) -> list[str]:

@@ -16,7 +16,7 @@ from nnc_cpu.kinds import SIGNATURE, CodeByKind
 from nnc_cpu.llvm.compiler import HostCompiler, LoadedModule, TargetHost, host
 from nnc_cpu.llvm.helpers import definitions
 from nnc_cpu.llvm.objects import Objects
-from nnc_cpu.threads.tasks import TaskKernel, Tasks, launch_shared, tasks_of
+from nnc_cpu.threads.tasks import WORTH, TaskKernel, Tasks, launch_shared, tasks_of
 
 __all__ = ["AttentionCompiler", "compiler"]
 
@@ -42,6 +42,21 @@ class ForwardKernel(TaskKernel):
         self.numbers = (ctypes.c_int64 * len(plan.numbers))(*plan.numbers)
         self._tasks = tasks_of(code.functions[forward.NAME], code.module.addresses[forward.NAME],
                                ctypes.addressof(self.numbers), plan.tasks[0], seconds)
+
+    @property
+    def tasks(self) -> Tasks:
+        return self._tasks
+
+
+class BackwardInTurn(TaskKernel):
+    """Attention back that is too small for several threads, as one task."""
+
+    def __init__(self, code: AttentionCode, plan: AttentionPlan, seconds: float) -> None:
+        self.code = code
+        numbers = (*plan.tasks, *plan.numbers)
+        self.numbers = (ctypes.c_int64 * len(numbers))(*numbers)
+        self._tasks = tasks_of(code.functions[backward.IN_TURN], code.module.addresses[backward.IN_TURN],
+                               ctypes.addressof(self.numbers), 1, seconds)
 
     @property
     def tasks(self) -> Tasks:
@@ -85,11 +100,15 @@ class AttentionCompiler:
         code, seconds = self.codes[plan.kind], problem.multiply_adds * MULTIPLY_ADD
         if not problem.back:
             return ForwardKernel(code, plan, seconds)
-        return BackwardKernel(code, plan, (seconds, plan.workspace // problem.layouts[0].dtype.itemsize * COPIED))
+        adding = plan.workspace // problem.layouts[0].dtype.itemsize * COPIED
+        if max(seconds, adding) < 2 * WORTH:
+            return BackwardInTurn(code, plan, seconds + adding)
+        return BackwardKernel(code, plan, (seconds, adding))
 
     def _made(self, kind: AttentionKind) -> AttentionCode:
         code = self.objects.of_kind(("attention", kind), lambda: self._text(kind))
-        return AttentionCode(self.machine.load([code], backward.NAMES if kind.back else [forward.NAME]))
+        names = [*backward.NAMES, backward.IN_TURN] if kind.back else [forward.NAME]
+        return AttentionCode(self.machine.load([code], names))
 
     def _text(self, kind: AttentionKind) -> str:
         declared: dict[str, None] = {}

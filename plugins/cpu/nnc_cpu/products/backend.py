@@ -27,11 +27,11 @@ from nnc_cpu.products.plan import panel_width
 if TYPE_CHECKING:
     from nnc_cpu.products.kernel import ProductCompiler
 
-WORTH, WORTH_WINDOWS = 1 << 15, 1 << 13
-"""Multiply-adds from which on a call pays: of a product of matrices, and of a convolution."""
+WORTH_WINDOWS = 1 << 13
+"""Multiply-adds of a convolution from which on a call pays."""
 SMALL, SMALL_ROWS = 1 << 15, 1 << 13
-"""Multiply-adds below which a loop nest is quicker than a call of BLAS: with lanes along the columns of the second
-factor, and along rows, one after another."""
+"""Multiply-adds of a product of matrices below which its loop nest is quicker: with lanes along the columns of the
+second factor, and along rows, one after another."""
 FEW = 4
 """Columns, or steps of a segment, that are too few for tiles of windows."""
 FEW_ROWS = 3
@@ -144,7 +144,7 @@ def _compiler() -> ProductCompiler:
 def _worth_while(command: Command) -> MatrixProduct:
     """The problem of a command; NotSupportedError where there is no code for it, or where other code is as quick."""
     problem = problem_of(command)
-    if problem.work < _worth(command):
+    if problem.work < (_small(problem) if operator_of(command).startswith("matmul") else WORTH_WINDOWS):
         raise NotSupportedError("it is too small to pay")
     if _is_narrow(problem):
         raise NotSupportedError("it would mostly multiply lanes that are not there")
@@ -154,8 +154,9 @@ def _worth_while(command: Command) -> MatrixProduct:
     return problem
 
 
-def _worth(command: Command) -> int:
-    return WORTH if operator_of(command).startswith("matmul") else WORTH_WINDOWS
+def _small(problem: MatrixProduct) -> int:
+    """The multiply-adds below which a product of matrices is left to its loop nest."""
+    return SMALL if problem.b.column == 1 < problem.columns else SMALL_ROWS
 
 
 def _is_narrow(problem: MatrixProduct) -> bool:
@@ -184,7 +185,7 @@ def is_slow_in_blas(command: Command) -> bool:
         problem = problem_of(command)
     except NotSupportedError:
         return False
-    return problem.work < (SMALL if problem.b.column == 1 < problem.columns else SMALL_ROWS)
+    return problem.work < _small(problem)
 
 
 def problem_of(command: Command) -> MatrixProduct:
