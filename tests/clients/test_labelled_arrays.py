@@ -13,7 +13,6 @@ from nnc_core import einops_backend
 X = np.arange(6.0).reshape(2, 3)
 
 
-@pytest.mark.slow
 def test_pandas_takes_tensors() -> None:
     pandas = pytest.importorskip("pandas")
     x, series = nnc.asarray(X[0]), pandas.Series(X[1])
@@ -23,7 +22,6 @@ def test_pandas_takes_tensors() -> None:
     assert nnc.asarray(series).dtype == np.float64
 
 
-@pytest.mark.slow
 def test_xarray_keeps_tensors() -> None:
     xarray = pytest.importorskip("xarray")
     array, plain = (xarray.DataArray(data, dims=("a", "b")) for data in (nnc.asarray(X), X))
@@ -38,7 +36,6 @@ def test_xarray_keeps_tensors() -> None:
         np.testing.assert_allclose(found.values, wanted.values)
 
 
-@pytest.mark.slow
 def test_einops_knows_tensors() -> None:
     einops = pytest.importorskip("einops")
     from einops import array_api

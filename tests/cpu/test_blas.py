@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -57,6 +59,26 @@ def test_threads_are_given_back_after_a_failure(counted: Counted) -> None:
     assert counted.threads == 4
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
+def test_nobody_holds_it_in_the_child_of_a_fork(counted: Counted) -> None:
+    """Of a thread that works in the parent nothing is left there."""
+    status: list[int] = []
+
+    def fork() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python warns of forks beside threads
+            child = os.fork()
+        if not child:
+            try:
+                blas.on_one_thread(lambda: None)()
+            finally:
+                os._exit(counted.given != [1, 4, 1, 4])
+        status.append(os.waitpid(child, 0)[1])
+
+    blas.on_one_thread(fork)()
+    assert status == [0] and counted.given == [1, 4]
+
+
 def test_without_such_a_blas_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blas, "thread_count", lambda: None)
     launch = list[int]().clear
@@ -77,8 +99,8 @@ def test_products_of_vectors_are_kept_to_one_thread_beside_machine_code(counted:
         a, x, y = (Layout.packed(shape, float32) for shape in ((n, n), (n, 1), (n, 1)))
         return Command("matmul", (False, False), (a, x), (y,))
 
-    for machine_code, n, kinds in ((True, 200, [LoneMatmulKernel]), (True, 20, []), (False, 200, [NumpyKernel]),
-                                   (False, 20, [NumpyKernel])):
+    for machine_code, n, kinds in ((True, 200, [LoneMatmulKernel]), (True, 20, []), (True, 1 << 15, [NumpyKernel]),
+                                   (False, 200, [NumpyKernel]), (False, 20, [NumpyKernel])):
         command = product(n)
         backends = CpuDevice(machine_code).backends("matmul")
         assert [type(b.prepare(command)) for b in backends if b.refuse(command) is None] == kinds

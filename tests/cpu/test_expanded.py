@@ -98,6 +98,9 @@ def test_operands_are_broadcast() -> None:
     assert agree(call(rows[:, :1], rows), wanted).all()
     assert agree(call(np.asarray(rows[1, 2]), rows), call(np.full_like(rows, rows[1, 2]), rows)).all()
     assert agree(call(rows.T, rows.T), call(rows, rows).T).all()
+    afresh = kernel("xlogy")
+    for first in (np.asarray(rows[1, 2]), rows[:, ::-1], np.asarray(rows[0, 1])):
+        assert agree(afresh(first, rows), call(np.array(np.broadcast_to(first, rows.shape)), rows)).all()
 
 
 def test_without_machine_code_there_is_numpy_alone() -> None:

@@ -77,10 +77,11 @@ def test_eager_positions_are_those_of_the_reference(shape: tuple[int, ...], dtyp
     mixed[..., ::7], mixed[..., 3::11] = -0.0, -np.inf if largest else np.inf
     with_nan = np.where(wide == 5, np.nan, mixed)
     endless = np.full(shape, -np.inf if largest else np.inf)
-    for x in (few, wide, mixed, with_nan, endless):
+    many_nan = np.where(few == 1, np.nan, mixed)
+    for x in (few, wide, mixed, with_nan, many_nan, endless):
         if np.issubdtype(dtype, np.inexact) or x is few or x is wide:
             host = x.astype(dtype)
-            for k in (1, 3, 10, 16):
+            for k in (1, 3, 10, 16, FEW + 4):
                 wanted = ordering.argsort(host, len(shape) - 1, largest)[..., :k]
                 found = nnc.top_k(nnc.asarray(host), k, largest=largest).indices.numpy()
                 np.testing.assert_array_equal(found, wanted)

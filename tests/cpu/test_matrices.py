@@ -37,7 +37,7 @@ CASES: list[tuple[str, tuple[Any, ...], tuple[tuple[int, ...], ...]]] = [
     *[("svd", (full,), (shape,)) for full in (False, True) for shape in ((4, 4), (2, 3, 5), (6, 2))],
     *[("qr", (mode,), (shape,)) for mode in ("reduced", "complete") for shape in ((4, 4), (2, 3, 5), (6, 2))],
     *[("solve", (), shapes) for shapes in (((5, 5), (5, 3)), ((40, 4, 4), (40, 4, 1)), ((3, 4, 4), (4, 2)),
-                                           ((4, 4), (2, 3, 4, 2)))],
+                                           ((4, 4), (2, 3, 4, 2)), ((1, 4, 4), (3, 4, 2)))],
     *[("solve_triangular", (lower, unit), shapes) for lower in (False, True) for unit in (False, True)
       for shapes in (((5, 5), (5, 3)), ((2, 70, 70), (70, 1)), ((4, 4), (3, 4, 2)))],
 ]  # fmt: skip
@@ -171,11 +171,12 @@ def test_matrices_that_several_threads_are_worth_are_left_to_others() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("name", ["lu", "solve_triangular"])
-def test_what_is_not_finite_is_eliminated_by_others(name: str, bad: float) -> None:
-    a = matrices((3, 4, 4), "float64")
-    a[1, 2, 1] = bad
-    arrays, attributes = ([a], ()) if name == "lu" else ([a, matrices((3, 4, 2), "float64", 1)], (True, False))
+@pytest.mark.parametrize(("name", "spoilt"), [("lu", 0), ("solve_triangular", 0), ("solve_triangular", 1)])
+def test_what_is_not_finite_is_eliminated_by_others(name: str, spoilt: int, bad: float) -> None:
+    arrays, attributes = [matrices((3, 4, 4), "float64")], ()
+    if name == "solve_triangular":
+        arrays, attributes = [*arrays, matrices((3, 4, 2), "float64", 1)], (True, False)
+    arrays[spoilt][1, 2, 1] = bad
     command = command_of(name, attributes, arrays)
     left = Left(command)
     found = results(compiler("here").kernel(command, left), command, arrays, workspace(command, PLANS[name](command)))
@@ -184,6 +185,27 @@ def test_what_is_not_finite_is_eliminated_by_others(name: str, bad: float) -> No
     assert left.times == 1
     for ours, theirs in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("bad", [0.0, np.nan, np.inf])
+@pytest.mark.parametrize("name", ["det", "slogdet"])
+def test_determinants_are_there_whatever_the_elements(name: str, bad: float) -> None:
+    a = matrices((3, 4, 4), "float64")
+    a[1, 2] = bad
+    command = command_of(name, (), [a])
+    found = results(compiler("here").kernel(command, Never()), command, [a], workspace(command, PLANS[name](command)))
+    wanted = [np.empty(y.shape, y.dtype) for y in command.outputs]
+    NumpyKernel(command).bind_arrays([a, *wanted])()
+    for ours, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 33, 1050])
+def test_no_piece_of_a_stack_is_empty(count: int) -> None:
+    x = Layout.packed((count, 80, 80), DTYPES["float64"])
+    pieces, each, _ = divided(command := Command("inv", (), (x,), (x,)), PLANS["inv"](command))
+    assert (pieces - 1) * each < count <= pieces * each
+    assert (pieces > 1) == (count > 1)
 
 
 def test_others_run_what_has_gaps_with_scratch_memory_of_their_own() -> None:

@@ -29,6 +29,12 @@ __all__ = ["device"]
 
 pytest_generate_tests = parametrise
 
+
+def sizes(few: int, most: int) -> list[Any]:
+    """The limit, and a size at which the same is seen every time."""
+    return [few, pytest.param(most, marks=pytest.mark.slow)]
+
+
 # ---- dimensions
 DIMENSIONS = 32
 LENGTHS = tuple([2 if axis % 4 == 0 else 1 for axis in range(DIMENSIONS)])
@@ -139,8 +145,8 @@ def test_more_than_2_to_the_31_elements_in_memory() -> None:
 MANY = 10_000
 
 
-def many(shape: tuple[int, ...] = (1,)) -> list[nnc.Tensor]:
-    return [nnc.asarray(np.full(shape, i, np.float32)) for i in range(MANY)]
+def many(count: int = MANY) -> list[nnc.Tensor]:
+    return [nnc.asarray(np.full((1,), i, np.float32)) for i in range(count)]
 
 
 def joined(*xs: nnc.Tensor) -> nnc.Tensor:
@@ -157,13 +163,13 @@ def test_10_000_inputs_of_one_operator() -> None:
     assert [v.grad.item() for v in vs if v.grad is not None] == wanted.tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("count", sizes(600, MANY))
 @pytest.mark.filterwarnings("ignore:concat has no kernel")
-def test_10_000_inputs_of_one_operator_on_every_device(device: str) -> None:
+def test_many_inputs_of_one_operator_on_every_device(device: str, count: int) -> None:
     """Kernels of OpenCL devices take a few hundred buffers: such a join runs on the host, and says so."""
-    wanted = np.arange(MANY, dtype=np.float32) * 2
-    np.testing.assert_array_equal(joined(*many()).numpy(), wanted)
-    np.testing.assert_array_equal(nnc.jit(joined)(*many()).numpy(), wanted)
+    wanted = np.arange(count, dtype=np.float32) * 2
+    np.testing.assert_array_equal(joined(*many(count)).numpy(), wanted)
+    np.testing.assert_array_equal(nnc.jit(joined)(*many(count)).numpy(), wanted)
 
 
 def test_a_kernel_of_too_many_buffers_is_refused_not_built() -> None:
@@ -183,10 +189,10 @@ def test_a_kernel_of_too_many_buffers_is_refused_not_built() -> None:
 FAN = 100_000
 
 
-def read_by_many() -> SymbolicGraph:
+def read_by_many(count: int = FAN) -> SymbolicGraph:
     F = new_namespace()
     x = F.placeholder("x", TensorSpec((1,), dt.float64))
-    return SymbolicGraph({"x": x}, {"y": F.concat(*[F.broadcast_to(x, shape=(i + 2,)) for i in range(FAN)], axis=0)})
+    return SymbolicGraph({"x": x}, {"y": F.concat(*[F.broadcast_to(x, shape=(i + 2,)) for i in range(count)], axis=0)})
 
 
 def test_a_value_that_100_000_others_read() -> None:
@@ -197,27 +203,27 @@ def test_a_value_that_100_000_others_read() -> None:
     assert better.spec == graph.outputs["y"].spec and len(better.inputs) == FAN
 
 
-@pytest.mark.slow
-def test_the_gradient_of_a_value_that_100_000_others_read() -> None:
-    graph = read_by_many()
+@pytest.mark.parametrize("count", sizes(1000, FAN))
+def test_the_gradient_of_a_value_that_many_others_read(count: int) -> None:
+    graph = read_by_many(count)
     total = new_namespace().sum(graph.outputs["y"], axis=(0,))
     found = GRAPHS.grad(SymbolicGraph(graph.inputs, {"y": total}), "y", ["x"])
-    assert len(found.nodes) > 3 * FAN and found.outputs["dx"].shape == (1,)
+    assert len(found.nodes) > 3 * count and found.outputs["dx"].shape == (1,)
 
 
-@pytest.mark.slow
-def test_a_value_that_100_000_others_read_in_every_mode() -> None:
+@pytest.mark.parametrize("count", sizes(1000, FAN))
+def test_a_value_that_many_others_read_in_every_mode(count: int) -> None:
     v = nnc.variable(2.0)
     with nnc.deferred():
         total = v * 0.0
-        for i in range(1, FAN):
+        for i in range(1, count):
             total = total + v * float(i % 8)
-    wanted = float(sum(i % 8 for i in range(FAN)))
+    wanted = float(sum(i % 8 for i in range(count)))
     total.backward()
     assert total.item() == 2 * wanted and v.grad is not None and v.grad.item() == wanted
     x = nnc.var_arr("x", ())
     y = x * 0.0
-    for i in range(1, FAN):
+    for i in range(1, count):
         y = y + x * float(i % 8)
     assert nnc.export({"x": x}, {"y": y}).compile("cpu:0")(x=np.float32(2))["y"].item() == 2 * wanted
 
@@ -250,21 +256,21 @@ def test_control_flow_100_deep(nested: Callable[[int], Any]) -> None:
     assert nnc.jit(f)(x).tolist() == [2 + DEPTH, 4 + DEPTH]
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("depth", sizes(8, DEPTH))
 @pytest.mark.parametrize("nested", [branches, loops])
-def test_control_flow_100_deep_on_every_device(device: str, nested: Callable[[int], Any]) -> None:
-    f, x = nested(DEPTH), nnc.asarray([1.0, 2.0])
-    assert nnc.jit(f)(x).tolist() == [2 + DEPTH, 4 + DEPTH]
+def test_deep_control_flow_on_every_device(device: str, nested: Callable[[int], Any], depth: int) -> None:
+    f, x = nested(depth), nnc.asarray([1.0, 2.0])
+    assert nnc.jit(f)(x).tolist() == [2 + depth, 4 + depth]
     with nnc.deferred():
         y = f(x)
     graph = nnc.export({"x": x}, {"y": y})
-    assert str(graph).count("case_of" if nested is branches else "loop") >= DEPTH
-    assert graph.compile(device)(x=x)["y"].tolist() == [2 + DEPTH, 4 + DEPTH]
+    assert str(graph).count("case_of" if nested is branches else "loop") >= depth
+    assert graph.compile(device)(x=x)["y"].tolist() == [2 + depth, 4 + depth]
 
 
-@pytest.mark.slow
-def test_the_gradient_of_branches_100_deep() -> None:
-    f = branches(DEPTH)
+@pytest.mark.parametrize("depth", sizes(8, DEPTH))
+def test_the_gradient_of_deep_branches(depth: int) -> None:
+    f = branches(depth)
     assert nnc.jit(nnc.grad(lambda x: nnc.sum(f(x))))(nnc.asarray([1.0, 2.0])).tolist() == [2, 2]
 
 
@@ -307,13 +313,13 @@ def test_4_096_devices(thousands: list[str]) -> None:
     assert nnc.export({"x": xs[7]}, {"y": moved}).compile(thousands[7])(x=xs[7])["y"].item() == 7
 
 
-@pytest.mark.slow
-def test_4_096_devices_compute(thousands: list[str]) -> None:
+@pytest.mark.parametrize("count", sizes(64, DEVICES))
+def test_many_devices_compute(thousands: list[str], count: int) -> None:
     x = nnc.asarray(np.array([0], np.int32), device=thousands[0])
     with nnc.deferred():
         moved = x
-        for id in thousands[1:]:
+        for id in thousands[1:count]:
             moved = moved.to(id) + 1
-    assert moved.item() == DEVICES - 1 and moved.device.id == thousands[-1]
+    assert moved.item() == count - 1 and moved.device.id == thousands[count - 1]
     found = nnc.export({"x": x}, {"y": moved}).compile(thousands[0])(x=x)["y"]
-    assert found.item() == DEVICES - 1
+    assert found.item() == count - 1

@@ -28,6 +28,7 @@ FORMULAS: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
     "attributes": (lambda x: nnc.sum(x, axis=0, keepdims=True), [2]),
     "softmax": (nnc.softmax, [0.5 / 1.5, 1.0]),
     "softmax by hand": (lambda x: nnc.exp(x - nnc.max(x)) / nnc.sum(nnc.exp(x - nnc.max(x))), [0.5 / 1.5, 1.0]),
+    "one kernel of elements": (lambda x: nnc.inv_boxcox(x, nnc.full_like(x, 1e-9)), [2.5, 3.5]),
     "sigmoid": (lambda x: 1 / (1 + nnc.exp(-x)), [1 / 1.5, 2]),
     "in a branch": (lambda x: nnc.cond(nnc.max(x) > 0, nnc.tanh, nnc.abs, x), [0, 0]),
     "in a loop": (lambda x: repeat(nnc.exp, 2, x), [4, 5]),

@@ -218,10 +218,12 @@ def compare_combination(options: dict[str, Any]) -> None:
     compare(replace(BASE, **options, epochs=3, batch=batch.Mini(5)), "float64", 1e-9)
 
 
-def test_combinations(seed: int) -> None:
+@pytest.mark.parametrize("on", devices())
+def test_combinations(seed: int, on: str) -> None:
     """Some of all learning rates × gradient methods × momenta × regularisations × clippings."""
-    for i in sampled(seed, 12):
-        compare_combination(MATRIX[i])
+    with nnc.use_device(on):
+        for i in sampled(seed, 12 if on == devices()[0] else 2):
+            compare_combination(MATRIX[i])
 
 
 @pytest.mark.slow

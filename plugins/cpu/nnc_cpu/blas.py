@@ -74,8 +74,10 @@ _KEPT = list[Any]()
 
 
 def _begin_anew() -> None:
-    """Nobody holds it in the child of a fork."""
+    """Nobody holds it in the child of a fork, where it has as many threads as it had before it was held."""
     for words in _KEPT:
+        if words[1]:
+            SET(words[4])(words[2])
         words[:2] = [0, 0]
 
 

@@ -59,9 +59,7 @@ def test_cases_eagerly() -> None:
     report(unexpected(all_cases(), compiled=False))
 
 
-def test_a_sample_of_cases_compiled() -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
+def test_a_sample_of_cases_compiled(seed: int) -> None:
     report(unexpected(random.Random(seed).sample(all_cases(), 150), compiled=True))
 
 
@@ -70,14 +68,15 @@ def test_cases_compiled() -> None:
     report(unexpected(all_cases(), compiled=True))
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:det has no kernel")  # linear algebra, announced
-def test_cases_compiled_on_opencl() -> None:
+@pytest.mark.parametrize("count", [20, pytest.param(None, marks=pytest.mark.slow)])
+def test_cases_compiled_on_opencl(seed: int, count: int | None) -> None:
     device = next((d for d in nnc.devices() if d.id.startswith("opencl:")), None)
     if device is None:
         pytest.skip("there is no OpenCL device")
+    cases = all_cases()
     with nnc.use_device(device.id):
-        report(unexpected(all_cases(), compiled=True))
+        report(unexpected(cases if count is None else random.Random(seed).sample(cases, count), compiled=True))
 
 
 def test_what_is_listed_is_there() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -156,11 +157,23 @@ def test_a_function_of_elements_calls_no_other_operators() -> None:
         f(nnc.ones(3)._value)
 
 
+def test_numbers_and_arrays_have_programs_of_their_own() -> None:
+    """In whichever order they come."""
+    F, number, array = elementwise_programs.F, nnc.asarray(0.5), nnc.asarray(np.arange(1.0, 9.0))
+    number = number.astype(array.dtype)
+    for order in permutations([(number, array), (array, number), (array, array), (number, number)]):
+        f = elementwise_programs.of_elements(lambda v, w: F.add(F.exp(v), F.multiply(w, 3)))
+        for x, y in order:
+            found, wanted = f(x._value, y._value), np.exp(x.numpy()) + 3 * y.numpy()
+            assert found.shape == wanted.shape
+            np.testing.assert_allclose(nnc.Tensor(found).numpy(), wanted, rtol=1e-6)
+
+
 def test_default_floats_are_looked_at_anew() -> None:
-    x = nnc.asarray(np.arange(1, 5))
-    narrow = nnc.gammasgn(x).dtype
+    x, within = nnc.asarray(np.arange(1, 5)), elementwise_programs.of_elements(elementwise_programs.F.expm1)
+    narrow = [nnc.gammasgn(x).dtype, within(x._value).dtype]
     with nnc.config.using(default_float=nnc.float64):
-        assert nnc.gammasgn(x).dtype == nnc.float64 != narrow
+        assert [nnc.gammasgn(x).dtype, within(x._value).dtype] == [nnc.float64] * 2 != narrow
 
 
 def test_code_of_somebody_else_for_an_operator_is_used_in_functions_too() -> None:

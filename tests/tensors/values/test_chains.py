@@ -63,15 +63,15 @@ def test_a_long_chain_of_symbols_is_evaluated_and_freed() -> None:
         assert inside() is None
 
 
-@pytest.mark.slow
-def test_a_long_chain_is_optimised_differentiated_compiled_run_and_freed() -> None:
+@pytest.mark.parametrize("length", [2000, pytest.param(LONG, marks=pytest.mark.slow)])
+def test_a_long_chain_is_optimised_differentiated_compiled_run_and_freed(length: int) -> None:
     with nnc.use_device(QUICKEST):
         x = nnc.asarray(1.0)
         with nnc.deferred():
             y = x
-            for _ in range(LONG // 2):
+            for _ in range(length // 2):
                 y = nnc.sin(y) * 0.5
-            g = nnc.grad(lambda x: chain(x, LONG) * x)(x)
+            g = nnc.grad(lambda x: chain(x, length) * x)(x)
         compiled = nnc.export({"x": x}, {"y": y}).compile(QUICKEST)
         assert compiled(x=x)["y"].item() == pytest.approx(0.0, abs=1e-6)
-        assert g.item() == LONG + 2
+        assert g.item() == length + 2

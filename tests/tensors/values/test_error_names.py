@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_core.errors import Error, OutOfRangeError
+from nnc_core.errors import Error, LinAlgError, OutOfRangeError
+from nnc_core.symbol import show_line
 
 X, Y, BOOLS, PLACES = np.ones((4, 2)), np.ones(3), np.array([True]), np.array([9])
 CALLS: dict[str, Callable[..., Any]] = {
@@ -65,6 +66,16 @@ def test_deferred_work_that_is_computed_on_the_way_keeps_its_name() -> None:
         with pytest.raises(OutOfRangeError) as caught:
             nnc.square(found)
     assert caught.value.operator == "take"
+
+
+def test_what_a_deferred_composite_is_made_of_fails_on_the_line_of_the_composite() -> None:
+    with nnc.deferred():
+        x = nnc.asarray([[1.0, np.nan], [1.0, 2.0]], device="cpu:0")
+        found = nnc.linalg.pinv(x)
+    first = found._value.step.line  # type: ignore[union-attr]
+    with pytest.raises(LinAlgError) as caught:
+        found.numpy()
+    assert caught.value.line == show_line(first) is not None
 
 
 @pytest.mark.parametrize("around", [nnc.grad, nnc.vmap, nnc.jit])

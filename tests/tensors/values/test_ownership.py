@@ -155,6 +155,19 @@ def test_gradients_pass_through_a_copy(device: str) -> None:
     assert v.grad is not None and v.grad.tolist() == [2, 4]
 
 
+def test_a_graph_of_symbols_holds_what_was_there_when_it_was_recorded(device: str) -> None:
+    host = np.ones(3, np.float32)
+    try:
+        borrowed = nnc.asarray(host, copy=False)
+    except nnc.Error:
+        pytest.skip("the device has memory of its own")
+    x = nnc.var_arr("x", (3,))
+    y = x + borrowed
+    host[:] = 5
+    graph = nnc.export({"x": x}, {"y": y}, capture="constant")
+    assert graph.compile(device)(x=np.zeros(3, np.float32))["y"].tolist() == [1, 1, 1]
+
+
 # ---- variables
 def at(v: nnc.Tensor) -> None:
     v[0] = 5.0

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import ShapeError
+from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import repeated, steps_of
 
 RNG = np.random.default_rng(5)
 A, B = (RNG.standard_normal(s).astype(np.float32) for s in ((3, 4), (4, 5)))
@@ -45,3 +49,23 @@ def test_errors_gradients_and_other_modes_go_the_long_way() -> None:
     with nnc.deferred():
         later = nnc.einsum("ij,kj->ik", a, a)
     np.testing.assert_allclose(later.numpy(), A @ A.T, rtol=1e-5)
+
+
+def test_what_is_drawn_is_not_repeated() -> None:
+    key, values = nnc.asarray(np.array([1, 2], np.uint64))._value, nnc.asarray(A)._value
+    assert steps_of(lambda x: F.multiply(x[0], F.cast(x[1], dtype=np.dtype(np.float32))), [values, values]) is not None
+    assert steps_of(lambda x: F.random_bits(x[0], shape=(3,), dtype=np.dtype(np.uint32)), [key]) is None
+
+
+def test_a_result_is_a_value_of_its_own() -> None:
+    """Reshapes that change nothing are left out, but for one that stands between an operand and the result."""
+    def same(x: Any) -> Any:
+        return F.reshape(x, shape=x.shape)
+
+    x = nnc.asarray(A)._value
+    alone = steps_of(lambda given: same(given[0]), [x])
+    behind = steps_of(lambda given: same(F.exp(same(given[0]))), [x])
+    assert alone is not None and behind is not None
+    assert repeated(alone, [x]) is not x and len(alone.calls) == 1
+    assert [call.op.name for call in behind.calls] == ["exp"]
+    np.testing.assert_array_equal(nnc.Tensor(repeated(behind, [x])).numpy(), np.exp(A))
