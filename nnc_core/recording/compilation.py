@@ -46,7 +46,8 @@ class PolymorphicGraph:
 
     def __getattr__(self, name: str) -> NoReturn:
         """What is known for given sizes alone is asked of the graph for them."""
-        hint = f"run.specialised({{'n': 3}}).{name}, with a number for each name" if hasattr(CompiledGraph, name) else ""
+        known = hasattr(CompiledGraph, name)
+        hint = f"run.specialised({{'n': 3}}).{name}, with a number for each name" if known else ""
         raise unknown_member(self, name, {name: hint})
 
     def _compiled_for(self, sizes: Mapping[str, int]) -> CompiledGraph:
