@@ -42,7 +42,7 @@ def signature(kind: Kind) -> Signature:
 
 
 def arrays(kind: Kind) -> Signature:
-    """What is given for each operand and output."""
+    """The arguments for each operand and output: its first element, and the distance of its rows."""
     count = len(kind.ending.operands) + len(kind.ending.outputs)
     return [pair for n in range(count) for pair in ((f"x{n}", "ptr"), (f"row{n}", "i64"))]
 
