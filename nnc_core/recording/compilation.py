@@ -46,9 +46,8 @@ class PolymorphicGraph:
 
     def __getattr__(self, name: str) -> NoReturn:
         """What is known for given sizes alone is asked of the graph for them."""
-        known = hasattr(CompiledGraph, name)
-        hint = f"run.specialised({{'n': 3}}).{name}, with a number for each name" if known else ""
-        raise unknown_member(self, name, {name: hint})
+        hint = f"run.specialised({{'n': 3}}).{name}, with a number for each name"
+        raise unknown_member(self, name, {name: hint} if hasattr(CompiledGraph, name) else {})
 
     def _compiled_for(self, sizes: Mapping[str, int]) -> CompiledGraph:
         compiled: CompiledGraph = compile_graph(self.stack.graph.specialise(self.graph, sizes), self.stack,
