@@ -93,7 +93,7 @@ def _program(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     stack = values[0].stack
     if any([v.stack is not stack for v in values]) or stack.operator.replaced:
         return None
-    kind += (*kwargs, stack, stack.engine.decider.version, config.default_float, config.fusion)
+    kind += (*kwargs, stack, stack.engine.decider.version, config.of_traces)
     key = (*kind,)
     program = _programs.get(key, _UNKNOWN)
     if program is _UNKNOWN:
