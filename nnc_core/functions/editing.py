@@ -22,6 +22,7 @@ from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, 
 from nnc_core.values.data_dependent import size_for
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import value_of
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -35,6 +36,7 @@ FEW = 8
 
 
 # ---- again and again
+@by_shapes
 @names_itself
 def repeat(x: ArrayLike, repeats: ArrayLike, /, *, axis: int | None = None) -> Tensor:
     """Each slice along an axis so often, one after the other: a count for all, or one for each.
@@ -75,6 +77,7 @@ def _repeated_by_tensor(v: Value, counts: Value, axis: int) -> Value:
     return F.take(v, F.repeat_index(counts, size=size_for(counts, _REPEAT)), axis=axis)
 
 
+@by_shapes
 @names_itself
 def tile(x: ArrayLike, repetitions: DimLike | Sequence[DimLike], /) -> Tensor:
     """x side by side with itself, so often along each axis; counts are for the last axes, missing ones 1."""
@@ -108,6 +111,7 @@ def resize_flat(x: ArrayLike, new_shape: int | Sequence[int], /) -> Tensor:
 
 
 # ---- more and fewer
+@by_shapes
 @names_itself
 def insert(x: ArrayLike, obj: Any, values: ArrayLike, /, axis: int | None = None) -> Tensor:
     """x with values before the given indices of an axis (an integer, several, a slice, a mask), in the flattened x
@@ -132,6 +136,7 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, /, axis: int | None = None
     return Tensor(taken(F.concat(v, new, axis=a), order, a))
 
 
+@by_shapes
 @names_itself
 def delete(x: ArrayLike, obj: Any, /, axis: int | None = None) -> Tensor:
     """x without the given indices of an axis (an integer, several, a slice, a mask); of the flattened x without one."""

@@ -16,6 +16,7 @@ from nnc_core.type import DimLike, Dims, whole
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import copied
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -211,6 +212,7 @@ def fliplr(x: ArrayLike, /) -> Tensor:
     return flip(x, axis=1)
 
 
+@by_shapes
 @names_itself
 def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Turned k times by 90 degrees, from the first of two axes towards the second."""
@@ -225,6 +227,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     return Tensor(F.flip(F.permute(v, axes=tuple(order)), axes=(a if k % 4 == 1 else b,)))
 
 
+@by_shapes
 @names_itself
 def roll(x: ArrayLike, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Tensor:
     """Elements shifted along axes; what leaves at one end enters at the other.  The flattened x without an axis.

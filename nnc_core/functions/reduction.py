@@ -13,6 +13,7 @@ from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.type import admit_numpy, default_float, not_computed, promote
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, count_of, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -178,6 +179,7 @@ def _real_result(v: Value, y: Value) -> Tensor:
     return Tensor(as_dtype(y, dt.real_of(v.dtype) if dt.is_inexact(v.dtype) else default_float()))
 
 
+@by_shapes
 @names_itself
 def var(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False,
         where: ArrayLike = True) -> Tensor:
@@ -190,6 +192,7 @@ def var(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims
     return _real_result(v, F.var(for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims))
 
 
+@by_shapes
 @names_itself
 def std(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False,
         where: ArrayLike = True) -> Tensor:
@@ -201,6 +204,7 @@ def std(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims
     return _real_result(v, F.std(for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims))
 
 
+@by_shapes
 @names_itself
 def logsumexp(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow; -inf over nothing."""

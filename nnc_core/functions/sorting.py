@@ -21,6 +21,7 @@ from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import whole
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -51,6 +52,7 @@ def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable
     return Tensor(F.argsort(v, axis=normalise_axis(axis, v.ndim), descending=descending))
 
 
+@by_shapes
 @names_itself
 def lexsort(keys: ArrayLike | Sequence[ArrayLike], /, axis: int = -1) -> Tensor:
     """int64 positions along an axis of the keys, ordered by the last key, where that is equal by the one before it,
@@ -100,6 +102,7 @@ def argpartition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -
     return Tensor(F.argsort(v, axis=a) if found is None else found)
 
 
+@by_shapes
 @names_itself
 def top_k(x: ArrayLike, k: int, /, *, axis: int = -1, largest: bool = True, sorted: bool = True) -> TopK:
     """The k largest (or smallest) elements along an axis and where they are, in order, of equal ones the first first.

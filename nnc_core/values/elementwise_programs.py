@@ -23,7 +23,7 @@ from nnc_core.type import TensorSpec
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import deferred, use_device
 from nnc_core.values.value import Value
-from nnc_core.values.whole import PROGRAM, as_whole
+from nnc_core.values.whole import PROGRAM, as_whole, refuse_noting
 
 LENGTH = 1 << 15
 """Elements of the arrays that programs are written for: kernels run them on arrays of every size."""
@@ -55,6 +55,7 @@ def _by_program(f: Function, operands: tuple[Any, ...]) -> Value | None:
         if x.__class__ is not Value:
             kind.append(x)
         elif x.array is None or x.tracked:
+            refuse_noting()
             return None
         else:
             values.append(x)

@@ -7,8 +7,12 @@ followed for a gradient, looked at one by one, or replaced.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
+from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.type import Attributes
 from nnc_core.values.modes import lazy
@@ -17,10 +21,32 @@ from nnc_core.values.value import Value
 PROGRAM = "program"
 """The name of a kernel that runs programs of operators on each element, which are its attribute."""
 
+_noting: ContextVar[bool] = ContextVar("nnc_noting", default=False)
+
+
+@contextmanager
+def noting() -> Iterator[None]:
+    """Operators are recorded in this block in place of those that eager code would run: functions that it would not
+    compute by them refuse."""
+    token = _noting.set(True)
+    try:
+        yield
+    finally:
+        _noting.reset(token)
+
+
+def refuse_noting() -> None:
+    """Refuse to be recorded operator by operator."""
+    if _noting.get():
+        raise NotSupportedError("eager code computes it as a whole")
+
 
 def as_whole(name: str, operands: tuple[Value, ...], attributes: Attributes = ()) -> Any:
     """The result of the device's own kernel, of several results a tuple; None where there is none for such operands."""
-    if CLOSED_BY or lazy.get():
+    if lazy.get():
+        refuse_noting()
+        return None
+    if CLOSED_BY:
         return None
     stack = operands[0].stack
     kernel = stack.device.eager.get(name)

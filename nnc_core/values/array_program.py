@@ -1,0 +1,155 @@
+"""Steps of operators written down as one Python function of arrays, which calls the device's eager kernels alone.
+
+What no operand has a part in is computed once and kept, if it is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from nnc_core.base.errors import Error
+from nnc_core.operator import OPERATORS
+from nnc_core.operator.control import CONTROL, PICK, TOGETHER
+from nnc_core.stacks import Stack
+from nnc_core.symbol import postorder
+from nnc_core.type import Attributes, Op, TensorSpec
+from nnc_core.values.modes import computing, deferred, use_device
+from nnc_core.values.namespace import F
+from nnc_core.values.running import takes_whole
+from nnc_core.values.value import Value
+
+ArrayProgram: TypeAlias = Callable[..., Any]
+"""Takes the arrays of the operands and gives a list of those of the results; NotImplemented where a kernel does."""
+KEPT_BYTES = 1 << 14
+"""Bytes of an array up to which it is computed once."""
+_RESHAPE, _TRANSFER = OPERATORS["reshape"], OPERATORS["transfer"]
+
+
+class NotRepeatableError(Error):
+    """Steps that are not the same again, or that the device has no eager kernels for."""
+
+
+class _Call(NamedTuple):
+    kernel: Callable[..., Any]
+    inputs: tuple[int, ...]
+    attributes: Attributes
+    result: int
+
+
+class _Arrays:
+    """Arrays by number while steps run for the first time: operands first, then constants and results."""
+
+    def __init__(self, operands: Sequence[Any]) -> None:
+        self.arrays = list(operands)
+        self.constant = [False] * len(operands)
+
+    def add(self, array: Any, constant: bool) -> int:
+        self.arrays.append(array)
+        self.constant.append(constant)
+        return len(self.arrays) - 1
+
+
+def array_program(results: Sequence[Value], symbols: Sequence[Value], arrays: Sequence[Any],
+                  stack: Stack) -> ArrayProgram:
+    """The program of values that were recorded from symbols, which stand for arrays that lie in the same way.  It runs
+    once on the way.  NotRepeatableError where there is none."""
+    found = _Lowering(symbols, arrays, stack)
+    with computing(), use_device(stack):
+        numbers = [found.number(v, is_result=True) for v in results]
+    return _written(found, numbers)
+
+
+class _Lowering:
+    """Finds the kernel of each step, with operators that the device does not take whole made up of others, as eager
+    code does."""
+
+    def __init__(self, symbols: Sequence[Value], arrays: Sequence[Any], stack: Stack) -> None:
+        self.stack, self.operands = stack, len(symbols)
+        self.known = _Arrays(arrays)
+        self.calls: list[_Call] = []
+        self._numbers: dict[Value, int] = {v: i for i, v in enumerate(symbols)}
+
+    def number(self, value: Value, is_result: bool = False) -> int:
+        """The number of the array of a value; all steps that lead to it are done."""
+        for v in postorder([value], leaf=self._numbers.__contains__):
+            if v not in self._numbers:
+                self._numbers[v] = self._number(v, is_result and v is value)
+        return self._numbers[value]
+
+    def _number(self, v: Value, is_result: bool) -> int:
+        if v.stack is not self.stack:
+            raise NotRepeatableError("several devices")
+        if v.step is None:
+            if v.array is None:
+                raise NotRepeatableError("a symbol of somebody else")
+            return self.known.add(v.array, True)
+        op, inputs = v.op, tuple([self._numbers[x] for x in v.inputs])
+        if op is _RESHAPE and not is_result and v.shape == v.inputs[0].shape:
+            return inputs[0]
+        self._check(v)
+        arrays = [self.known.arrays[i] for i in inputs]
+        if op.decompose is not None and not takes_whole(op, arrays, v.attributes, v.spec, self.stack):
+            with deferred(keep_graph=True):
+                return self.number(op.decompose(F, *v.inputs, *v.attributes), is_result)
+        kernel = _PARTS.get(op) or self._kernel(op, arrays)
+        result = kernel(*arrays, *v.attributes)
+        if result is NotImplemented:
+            raise NotRepeatableError(f"no eager kernel of {op.name} for these operands")
+        constant = all([self.known.constant[i] for i in inputs]) and _is_small(v.spec)
+        number = self.known.add(result, constant)
+        if not constant:
+            self.calls.append(_Call(kernel, inputs, v.attributes, number))
+        return number
+
+    def _check(self, v: Value) -> None:
+        op = v.op
+        if (op.random or op.host or op.virtual or op.data_dependent or op is _TRANSFER
+                or (op.name in CONTROL and op not in _PARTS)):
+            raise NotRepeatableError(f"{op.name} is not the same again")
+
+    def _kernel(self, op: Op, arrays: Sequence[Any]) -> Callable[..., Any]:
+        kernel = self.stack.device.eager.get(op.name)
+        if kernel is None:
+            raise NotRepeatableError(f"no eager kernel of {op.name}")
+        for_dtypes: Any = getattr(kernel, "for_dtypes", None)
+        alike = for_dtypes is not None and len({x.dtype for x in arrays}) == 1
+        return for_dtypes(arrays[0].dtype) if alike else kernel  # type: ignore[no-any-return]
+
+
+_PARTS: dict[Op, Callable[..., Any]] = {PICK: lambda parts, index: parts[index], TOGETHER: lambda *parts: parts}
+
+
+def _is_small(spec: Any) -> bool:
+    return isinstance(spec, TensorSpec) and spec.nbytes <= KEPT_BYTES
+
+
+# ---- writing
+def _written(found: _Lowering, results: Sequence[int]) -> ArrayProgram:
+    """Variables of arrays that nobody reads any more are emptied, so that their memory is free for what comes."""
+    used, copy = found.known.constant, found.stack.device.eager.get("copy")
+    names = {f"c{i}": x for i, x in enumerate(found.known.arrays) if used[i]}
+    for i in results:
+        if used[i] and copy is None:
+            raise NotRepeatableError("no eager kernel of copy")
+    names["copy"] = copy
+    last = {i: k for k, call in enumerate(found.calls) for i in call.inputs}
+    parameters = ", ".join([f"a{i}" for i in range(found.operands)])
+    lines = [f"def program({parameters}):"]
+
+    def name(i: int) -> str:
+        return f"c{i}" if used[i] else f"a{i}"
+
+    for k, call in enumerate(found.calls):
+        attributes = [f"k{k}_{j}" for j in range(len(call.attributes))]
+        names.update(zip(attributes, call.attributes, strict=True))
+        names[f"k{k}"] = call.kernel
+        lines += [f" a{call.result} = k{k}({', '.join([*map(name, call.inputs), *attributes])})",
+                  f" if a{call.result} is NotImplemented: return NotImplemented"]
+        done = {i for i in call.inputs if last[i] == k and i not in results and not used[i]}
+        if done:
+            lines.append(f" {' = '.join([f'a{i}' for i in sorted(done)])} = None")
+    given = [f"copy(c{i})" if used[i] else f"a{i}" for i in results]
+    lines.append(f" return [{', '.join(given)}]")
+    exec(compile("\n".join(lines), "<nnc: steps by shapes>", "exec"), names)
+    return names["program"]  # type: ignore[no-any-return]
