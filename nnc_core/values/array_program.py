@@ -14,7 +14,6 @@ from nnc_core.operator.control import CONTROL, PICK, TOGETHER
 from nnc_core.stacks import Stack
 from nnc_core.symbol import postorder
 from nnc_core.type import Attributes, Op, TensorSpec
-from nnc_core.values.modes import computing, deferred, use_device
 from nnc_core.values.namespace import F
 from nnc_core.values.running import takes_whole
 from nnc_core.values.value import Value
@@ -50,25 +49,37 @@ class _Arrays:
         return len(self.arrays) - 1
 
 
-def array_program(results: Sequence[Value], symbols: Sequence[Value], arrays: Sequence[Any],
-                  stack: Stack) -> ArrayProgram:
-    """The program of values that were recorded from symbols, which stand for arrays that lie in the same way.  It runs
-    once on the way.  NotRepeatableError where there is none."""
-    found = _Lowering(symbols, arrays, stack)
-    with computing(), use_device(stack):
-        numbers = [found.number(v, is_result=True) for v in results]
-    return _written(found, numbers)
-
-
-class _Lowering:
-    """Finds the kernel of each step, with operators that the device does not take whole made up of others, as eager
-    code does."""
+class Lowering:
+    """Finds the kernel of each step that was recorded from symbols, which stand for arrays that lie in the same way, and
+    runs it once; operators that the device does not take whole are made up of others, as eager code does."""
 
     def __init__(self, symbols: Sequence[Value], arrays: Sequence[Any], stack: Stack) -> None:
         self.stack, self.operands = stack, len(symbols)
         self.known = _Arrays(arrays)
         self.calls: list[_Call] = []
         self._numbers: dict[Value, int] = {v: i for i, v in enumerate(symbols)}
+
+    def program(self, results: Sequence[Value]) -> ArrayProgram:
+        """The program that gives these values.  NotRepeatableError where there is none."""
+        return _written(self, [self.number(v, is_result=True) for v in results])
+
+    def whole(self, kernel: Callable[..., Any], operands: tuple[Value, ...], attributes: Attributes) -> Any:
+        """Symbols for what a kernel gives that stands for several operators."""
+        inputs = tuple([self.number(v) for v in operands])
+        result = kernel(*[self.known.arrays[i] for i in inputs], *attributes)
+        if result is NotImplemented:
+            return None
+        number = self._called(kernel, inputs, attributes, result, constant=False)
+        if result.__class__ is not tuple:
+            return self._symbol(result, number)
+        pick = _PARTS[PICK]
+        return tuple([self._symbol(x, self._called(pick, (number,), (i,), x, constant=False))
+                      for i, x in enumerate(result)])
+
+    def _symbol(self, array: Any, number: int) -> Value:
+        symbol = Value(None, self.stack, TensorSpec(tuple(array.shape), array.dtype))
+        self._numbers[symbol] = number
+        return symbol
 
     def number(self, value: Value, is_result: bool = False) -> int:
         """The number of the array of a value; all steps that lead to it are done."""
@@ -90,16 +101,19 @@ class _Lowering:
         self._check(v)
         arrays = [self.known.arrays[i] for i in inputs]
         if op.decompose is not None and not takes_whole(op, arrays, v.attributes, v.spec, self.stack):
-            with deferred(keep_graph=True):
-                return self.number(op.decompose(F, *v.inputs, *v.attributes), is_result)
+            return self.number(op.decompose(F, *v.inputs, *v.attributes), is_result)
         kernel = _PARTS.get(op) or self._kernel(op, arrays)
         result = kernel(*arrays, *v.attributes)
         if result is NotImplemented:
             raise NotRepeatableError(f"no eager kernel of {op.name} for these operands")
         constant = all([self.known.constant[i] for i in inputs]) and _is_small(v.spec)
+        return self._called(kernel, inputs, v.attributes, result, constant)
+
+    def _called(self, kernel: Callable[..., Any], inputs: tuple[int, ...], attributes: Attributes, result: Any,
+                constant: bool) -> int:
         number = self.known.add(result, constant)
         if not constant:
-            self.calls.append(_Call(kernel, inputs, v.attributes, number))
+            self.calls.append(_Call(kernel, inputs, attributes, number))
         return number
 
     def _check(self, v: Value) -> None:
@@ -125,7 +139,7 @@ def _is_small(spec: Any) -> bool:
 
 
 # ---- writing
-def _written(found: _Lowering, results: Sequence[int]) -> ArrayProgram:
+def _written(found: Lowering, results: Sequence[int]) -> ArrayProgram:
     """Variables of arrays that nobody reads any more are emptied, so that their memory is free for what comes."""
     used, copy = found.known.constant, found.stack.device.eager.get("copy")
     names = {f"c{i}": x for i, x in enumerate(found.known.arrays) if used[i]}

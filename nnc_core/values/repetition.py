@@ -18,7 +18,7 @@ from nnc_core.base.config import config
 from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.stacks import Stack
 from nnc_core.type import TensorSpec
-from nnc_core.values.array_program import ArrayProgram, array_program
+from nnc_core.values.array_program import ArrayProgram, Lowering
 from nnc_core.values.modes import current_stack, current_trace, deferred, gradients, lazy
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -129,16 +129,18 @@ def _recorded(f: Callable[..., Any], args: Any, kwargs: Any, arrays: list[Any], 
     if not stack.infers_by_dtype or stack.operator.replaced or not stack.device.eager:
         return None
     symbols = [Value(None, stack, TensorSpec(tuple(x.shape), x.dtype)) for x in arrays]
-    rest = iter(symbols)
+    rest, lowering = iter(symbols), Lowering(symbols, arrays, stack)
+    around = noting.set(lowering)
     try:
-        with deferred(keep_graph=True), noting():
+        with deferred(keep_graph=True):
             result = f(*_with_symbols(args, rest), **{name: _with_symbols((x,), rest)[0] for name, x in kwargs.items()})
-        results: list[Tensor] = []
-        build = _builder(result, results)
-        values = [t._value for t in results]
-        return Repetition(array_program(values, symbols, arrays, stack), build)
+            results: list[Tensor] = []
+            build = _builder(result, results)
+            return Repetition(lowering.program([t._value for t in results]), build)
     except Exception:
         return None
+    finally:
+        noting.reset(around)
 
 
 def _with_symbols(operands: Any, symbols: Iterator[Value]) -> Any:
