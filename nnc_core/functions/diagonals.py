@@ -18,6 +18,7 @@ from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itse
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.repetition import by_shapes
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -101,6 +102,7 @@ def diag_indices(n: int, ndim: int = 2, /, *, device: Any = None) -> tuple[Tenso
 
 
 # ---- diagonals
+@by_shapes
 @names_itself
 def diagonal(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The diagonal of two axes, as the last axis; `offset` above the main one, below if negative."""
@@ -139,6 +141,7 @@ def _diagonal_of_named(v: Value, offset: int) -> Value:
     return F.reshape(taken, shape=v.shape[:-1])
 
 
+@by_shapes
 @names_itself
 def trace(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1, *, dtype: Any = None) -> Tensor:
     """The sum of a diagonal of two axes."""
@@ -181,6 +184,7 @@ def _diagonal_mask(like: Value, size: DimLike, k: int) -> Value:
         return F.equal(i, F.arange(size=size, dtype=int64))
 
 
+@by_shapes
 @names_itself
 def fill_diagonal(x: ArrayLike, value: ArrayLike, /, wrap: bool = False) -> Tensor:
     """x with its main diagonal set to a value, or to the elements of an array in turn.

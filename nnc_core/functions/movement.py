@@ -17,6 +17,7 @@ from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, coun
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import copied
 from nnc_core.values.repetition import by_shapes
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -89,6 +90,7 @@ def matrix_transpose(x: ArrayLike, /) -> Tensor:
     return Tensor(F.permute(v, axes=(*range(v.ndim - 2), v.ndim - 1, v.ndim - 2)))
 
 
+@by_shapes
 @names_itself
 def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """Axes brought to other places; those that are not named keep their order."""
@@ -106,6 +108,7 @@ def _each_once(axes: int | Sequence[int], ndim: int) -> list[int]:
     return found
 
 
+@by_shapes
 @names_itself
 def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
     """Two axes in each other's place."""
@@ -116,6 +119,7 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
     return Tensor(F.permute(v, axes=tuple(axes)))
 
 
+@by_shapes
 @names_itself
 def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Tensor:
     """New axes of length one, at these places of the result: (2, 3) with axis 0 gives (1, 2, 3), with -1 (2, 3, 1)."""
@@ -126,6 +130,7 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Tensor:
     return Tensor(F.reshape(v, shape=tuple([1 if a in axes else next(lengths) for a in range(v.ndim + len(axes))])))
 
 
+@by_shapes
 @names_itself
 def squeeze(x: ArrayLike, /, axis: Axis = None) -> Tensor:
     """Axes of length one removed: those named, or all.  Raises ShapeError where a named one has another length."""
@@ -184,6 +189,7 @@ def broadcast_to(x: ArrayLike, /, shape: DimLike | Sequence[DimLike]) -> Tensor:
     return Tensor(F.broadcast_to(as_value(x), shape=shape_given(shape)))
 
 
+@by_shapes
 @names_itself
 def broadcast_arrays(*arrays: ArrayLike) -> list[Tensor]:
     """All brought to their common shape."""
@@ -193,6 +199,7 @@ def broadcast_arrays(*arrays: ArrayLike) -> list[Tensor]:
 
 
 # ---- order
+@by_shapes
 @names_itself
 def flip(x: ArrayLike, /, *, axis: Axis = None) -> Tensor:
     """The order of elements reversed along axes, along all without any named."""
@@ -200,12 +207,14 @@ def flip(x: ArrayLike, /, *, axis: Axis = None) -> Tensor:
     return Tensor(F.flip(v, axes=normalise_axes(axis, v.ndim)))
 
 
+@by_shapes
 @names_itself
 def flipud(x: ArrayLike, /) -> Tensor:
     """The rows in reverse order."""
     return flip(x, axis=0)
 
 
+@by_shapes
 @names_itself
 def fliplr(x: ArrayLike, /) -> Tensor:
     """The columns in reverse order."""

@@ -17,6 +17,7 @@ from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.type import whole
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, count_of, names_itself, stack_of
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -116,6 +117,7 @@ def batch_norm_training(x: ArrayLike, scale: ArrayLike | None = None, bias: Arra
 
 
 # ---- within examples
+@by_shapes
 @names_itself
 def layer_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *, axis: Axis = -1,
                epsilon: float = 1e-5) -> Tensor:
@@ -126,6 +128,7 @@ def layer_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | N
     return _affine(F.standardise(_wide(v), axis=axes, epsilon=float(epsilon)), a, b, v, axes)
 
 
+@by_shapes
 @names_itself
 def rms_norm(x: ArrayLike, scale: ArrayLike | None = None, /, *, axis: Axis = -1, epsilon: float = 1e-6) -> Tensor:
     """x / sqrt(mean(x * x) + epsilon) over axes, times the scale (Zhang and Sennrich 2019)."""
@@ -134,6 +137,7 @@ def rms_norm(x: ArrayLike, scale: ArrayLike | None = None, /, *, axis: Axis = -1
     return _affine(F.rms_normalise(_wide(v), axis=axes, epsilon=float(epsilon)), a, None, v, axes)
 
 
+@by_shapes
 @names_itself
 def group_norm(x: ArrayLike, groups: int, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *,
                axis: int = -1, epsilon: float = 1e-5) -> Tensor:
@@ -154,6 +158,7 @@ def group_norm(x: ArrayLike, groups: int, scale: ArrayLike | None = None, bias: 
     return _affine(F.reshape(y, shape=v.shape), a, b, v, (at,))
 
 
+@by_shapes
 @names_itself
 def instance_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *, axis: int = -1,
                   epsilon: float = 1e-5) -> Tensor:

@@ -51,6 +51,8 @@ class Ready(NamedTuple):
     outs: tuple[Layout, ...]
     several: bool
     """Whether the operator has several results."""
+    fresh: Eager | None
+    """The routine's own way to fresh memory."""
 
 
 def _ready(name: str, attributes: tuple[Any, ...], inputs: tuple[Layout, ...]) -> Ready:
@@ -58,7 +60,8 @@ def _ready(name: str, attributes: tuple[Any, ...], inputs: tuple[Layout, ...]) -
     spec = OPERATORS[name].infer(*[TensorSpec(x.shape, x.dtype) for x in inputs], *attributes)
     several = isinstance(spec, TupleSpec)
     outs = tuple([part.layout() for part in (spec.parts if isinstance(spec, TupleSpec) else (spec,))])
-    return Ready(routine_for(Command(name, attributes, inputs, outs)), outs, several)
+    routine = routine_for(Command(name, attributes, inputs, outs))
+    return Ready(routine, outs, several, None if routine.fresh is None else guarded(routine.fresh))
 
 
 def through_routine(name: str) -> Eager:
@@ -80,6 +83,8 @@ def through_routine(name: str) -> Eager:
             if len(known) >= MOST_READY:
                 known.clear()
             ready = known[kind] = _ready(name, attributes, tuple(map(layout_of, arrays)))
+        if ready.fresh is not None and (found := ready.fresh(*arrays)) is not NotImplemented:
+            return found
         outs = [np.empty(x.shape, x.dtype) for x in ready.outs]
         scratch = [np.empty(s.shape, s.dtype) for s in ready.routine.scratch]
         quietly(ready.routine.bind(*arrays, *outs, *scratch))()
@@ -284,6 +289,8 @@ def _blas_ready(x: Any) -> bool:
 def matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
     if a.__class__ is not b.__class__:
         return NotImplemented
+    if not (_blas_ready(a) and _blas_ready(b)):
+        a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     if not (_blas_ready(a) and _blas_ready(b)) or (transpose_a != transpose_b and a.shape == b.shape):
         return _ROUTINES["matmul"](a, b, transpose_a, transpose_b)
     return _matmul(turned(a, transpose_a), turned(b, transpose_b))
