@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from nnc_core.base.errors import Error
+from nnc_core.base.errors import NotSupportedError
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.control import CONTROL, PICK, TOGETHER
 from nnc_core.stacks import Stack
@@ -23,10 +23,6 @@ ArrayProgram: TypeAlias = Callable[..., Any]
 KEPT_BYTES = 1 << 14
 """Bytes of an array up to which it is computed once."""
 _RESHAPE, _TRANSFER = OPERATORS["reshape"], OPERATORS["transfer"]
-
-
-class NotRepeatableError(Error):
-    """Steps that are not the same again, or that the device has no eager kernels for."""
 
 
 class _Call(NamedTuple):
@@ -60,7 +56,7 @@ class Lowering:
         self._numbers: dict[Value, int] = {v: i for i, v in enumerate(symbols)}
 
     def program(self, results: Sequence[Value]) -> ArrayProgram:
-        """The program that gives these values.  NotRepeatableError where there is none."""
+        """The program that gives these values.  NotSupportedError where there is none."""
         return _written(self, [self.number(v, is_result=True) for v in results])
 
     def whole(self, kernel: Callable[..., Any], operands: tuple[Value, ...], attributes: Attributes) -> Any:
@@ -90,10 +86,10 @@ class Lowering:
 
     def _number(self, v: Value, is_result: bool) -> int:
         if v.stack is not self.stack:
-            raise NotRepeatableError("several devices")
+            raise NotSupportedError("several devices")
         if v.step is None:
             if v.array is None:
-                raise NotRepeatableError("a symbol of somebody else")
+                raise NotSupportedError("a symbol of somebody else")
             return self.known.add(v.array, True)
         op, inputs = v.op, tuple([self._numbers[x] for x in v.inputs])
         if op is _RESHAPE and not is_result and v.shape == v.inputs[0].shape:
@@ -105,7 +101,7 @@ class Lowering:
         kernel = _PARTS.get(op) or self._kernel(op, arrays)
         result = kernel(*arrays, *v.attributes)
         if result is NotImplemented:
-            raise NotRepeatableError(f"no eager kernel of {op.name} for these operands")
+            raise NotSupportedError(f"no eager kernel of {op.name} for these operands")
         constant = all([self.known.constant[i] for i in inputs]) and _is_small(v.spec)
         return self._called(kernel, inputs, v.attributes, result, constant)
 
@@ -120,12 +116,12 @@ class Lowering:
         op = v.op
         if (op.random or op.host or op.virtual or op.data_dependent or op is _TRANSFER
                 or (op.name in CONTROL and op not in _PARTS)):
-            raise NotRepeatableError(f"{op.name} is not the same again")
+            raise NotSupportedError(f"{op.name} is not the same again")
 
     def _kernel(self, op: Op, arrays: Sequence[Any]) -> Callable[..., Any]:
         kernel = self.stack.device.eager.get(op.name)
         if kernel is None:
-            raise NotRepeatableError(f"no eager kernel of {op.name}")
+            raise NotSupportedError(f"no eager kernel of {op.name}")
         for_dtypes: Any = getattr(kernel, "for_dtypes", None)
         alike = for_dtypes is not None and len({x.dtype for x in arrays}) == 1
         return for_dtypes(arrays[0].dtype) if alike else kernel  # type: ignore[no-any-return]
@@ -145,7 +141,7 @@ def _written(found: Lowering, results: Sequence[int]) -> ArrayProgram:
     names = {f"c{i}": x for i, x in enumerate(found.known.arrays) if used[i]}
     for i in results:
         if used[i] and copy is None:
-            raise NotRepeatableError("no eager kernel of copy")
+            raise NotSupportedError("no eager kernel of copy")
     names["copy"] = copy
     last = {i: k for k, call in enumerate(found.calls) for i in call.inputs}
     parameters = ", ".join([f"a{i}" for i in range(found.operands)])

@@ -19,7 +19,7 @@ PROGRAM = "program"
 """The name of a kernel that runs programs of operators on each element, which are its attribute."""
 
 class Noting(Protocol):
-    """Whoever notes what eager code would run, while operators are recorded."""
+    """The notes of what eager code would run, while operators are recorded."""
 
     def whole(self, kernel: Any, operands: tuple[Value, ...], attributes: Attributes) -> Any:
         """Symbols for what a kernel gives; None where it takes no such operands."""
